@@ -26,7 +26,7 @@ from rich.box import MARKDOWN
 from rich.console import Console
 from rich.table import Table
 
-from evaluation.cost import processor, usage_of
+from evaluation.cost import measure_usage, processor
 from ttt_envs.core.jit_settings import INTERPRET
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -89,7 +89,7 @@ def measure(arguments: tuple[str, ...], folder: Path, root: Path = ROOT, *, comp
     command = [sys.executable, *(argument.replace("{folder}", str(folder)) for argument in arguments)]
     environment = {**os.environ, **cache, INTERPRET: "0" if compiled else "1", "PYTHONPATH": str(root)}
     with contextlib.chdir(root):
-        usage = usage_of(command, environment)
+        usage = measure_usage(command, environment)
     return usage.user_s + usage.system_s
 
 

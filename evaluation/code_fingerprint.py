@@ -17,7 +17,7 @@ SHOWS = ("evaluation.reports", "evaluation.exact.estimate")
 """Modules and packages that format results or estimate cost, and determine no result."""
 
 
-def sources_of(*modules: str) -> list[Path]:
+def source_files(*modules: str) -> list[Path]:
     """Return the files that determine the results of these modules, in order.
 
     Of the packages that load by name these are all files; of ``evaluation`` and of the modules' own packages these are
@@ -40,18 +40,18 @@ def sources_of(*modules: str) -> list[Path]:
     return sorted(files | set(found.values()))
 
 
-def hash_of(*modules: str) -> str:
-    """Return the SHA-256 of the names and contents of the files of :func:`sources_of`."""
+def code_hash(*modules: str) -> str:
+    """Return the SHA-256 of the names and contents of the files of :func:`source_files`."""
     here = Path(__file__).parents[1]
     digest = hashlib.sha256()
-    for file in sources_of(*modules):
+    for file in source_files(*modules):
         name = file.relative_to(here) if file.is_relative_to(here) else Path(file.name)
         content = file.read_bytes()
         digest.update(f"{name.as_posix()} {len(content)}\n".encode() + content)
     return digest.hexdigest()
 
 
-def identity_of(spec: str) -> str:
+def policy_identity(spec: str) -> str:
     """Return a SHA-256 of a policy's dependencies beyond its spec string: "" if only our own code.
 
     It covers the files and folders in the spec, at any depth, as in ``run:PATH`` and ``sb3:PATH``, and the file of a

@@ -19,7 +19,7 @@ from ttt_envs.core.files import read_json
 if TYPE_CHECKING:  # a meter that runs from the start of a process imports little
     import psutil
 
-NAMES = ("cpu_user_s", "cpu_system_s", "wall_s", "peak_rss_bytes")
+COST_KEYS = ("cpu_user_s", "cpu_system_s", "wall_s", "peak_rss_bytes")
 """Keys of a phase's costs: the numbers of :class:`Usage`, in order."""
 POLL_S = 0.05
 """Seconds between two polls of a process, where the system keeps no usage of ended processes."""
@@ -95,7 +95,7 @@ class Meter:
         self._last = now
 
 
-def usage_of(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Usage:
+def measure_usage(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Usage:
     """Return the resource usage of a new process from start to end, as counted by the operating system.
 
     Peak memory is at least that of this process where children inherit it. Windows keeps no usage of ended processes:
@@ -167,9 +167,9 @@ def read_cost(run: Path) -> dict[str, Mapping[str, float]]:
         return {}
     phases = data.get("phases") if isinstance(data, dict) else None
     if not isinstance(phases, dict) or not all(
-        isinstance(phase, dict) and all(is_number(phase.get(name)) for name in NAMES) for phase in phases.values()
+        isinstance(phase, dict) and all(is_number(phase.get(name)) for name in COST_KEYS) for phase in phases.values()
     ):
-        raise ValueError(f"{path} holds no cost by phase: each must have the numbers {', '.join(NAMES)}")
+        raise ValueError(f"{path} holds no cost by phase: each must have the numbers {', '.join(COST_KEYS)}")
     return phases
 
 

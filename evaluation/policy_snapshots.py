@@ -79,7 +79,7 @@ def take_snapshot(game: Game, games: int, policy: Policy) -> Snapshot:
     return Snapshot(games, [choice_in(policy, boards, row, solution=None) for row in range(len(boards.mover))])
 
 
-def due_after(games: int, kept: int) -> int:
+def next_due(games: int, kept: int) -> int:
     """Return the number of games at which the next snapshot is due, ``kept`` being the last, in a run of ``games``."""
     return dense_first(max(1, games // SPARSE))(kept) if kept else 0
 

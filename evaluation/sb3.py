@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from evaluation.exact.dynamic_programming import while_training
+from evaluation.exact.dynamic_programming import training_callback
 from learners.silence import avoid_triton_crash
 from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.observations import Observation
@@ -112,7 +112,7 @@ class ExactEvalCallback(EventCallback):
 
     def _measuring(self) -> Callable[[int, Policy], dict[str, float]]:
         """Return a function that measures at every call."""
-        return while_training(self.game, self.opponent, 1, sys.maxsize, seat=self.seat)
+        return training_callback(self.game, self.opponent, 1, sys.maxsize, seat=self.seat)
 
     def _init_callback(self) -> None:
         if self.callback_on_new_best is not None:

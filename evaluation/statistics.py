@@ -39,7 +39,7 @@ def wilson(mean: float, count: float, confidence: float = 0.95) -> Interval:
     return Interval(mean, max(0.0, centre - half), min(1.0, centre + half))
 
 
-def of_pairs(mean: float, variance: float, pairs: int, confidence: float = 0.95) -> Interval:
+def interval_from_pairs(mean: float, variance: float, pairs: int, confidence: float = 0.95) -> Interval:
     """Return the interval of a quantity in [0, 1] from the means of pairs of games, the independent samples.
 
     This is Wilson's interval with the effective sample size implied by the between-pair variance. A pair counts as two
@@ -57,7 +57,7 @@ def of_pairs(mean: float, variance: float, pairs: int, confidence: float = 0.95)
     return wilson(mean, effective, confidence)
 
 
-def of_seeds(
+def interval_from_seeds(
     values: Sequence[float], confidence: float = 0.95, bounds: tuple[float, float] = (-math.inf, math.inf)
 ) -> Interval:
     """Return the mean of independent runs with its Student's t interval; of a single run the interval is ``bounds``.

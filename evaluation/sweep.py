@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evaluation.statistics import Interval, of_seeds
+from evaluation.statistics import Interval, interval_from_seeds
 from ttt_envs.agents.specs import closest_names
 from ttt_envs.core.files import read_bounded, write_atomically, write_json
 
@@ -21,7 +21,7 @@ Row = dict[str, Any]
 """Options by name, with dashes, as in train.py."""
 
 
-class Described(NamedTuple):
+class SweepFile(NamedTuple):
     """Content of a sweep file."""
 
     rows: list[Row]
@@ -30,7 +30,7 @@ class Described(NamedTuple):
     """seeds with which every setting is run"""
 
 
-def read_sweep(path: Path, refused: Sequence[str] = ()) -> Described:
+def read_sweep(path: Path, refused: Sequence[str] = ()) -> SweepFile:
     """Read a TOML file with these optional parts::
 
         seeds = 3                       # 0, 1 and 2; or a list of seeds
@@ -76,7 +76,7 @@ def read_sweep(path: Path, refused: Sequence[str] = ()) -> Described:
         raise ValueError(f"{path} has {name!r}, which is not for a file to say: leave it out")
     if any(row in rows[:index] for index, row in enumerate(rows)):
         raise ValueError(f"{path} describes the same run twice: leave one out, or give them other options")
-    return Described(rows, seeds)
+    return SweepFile(rows, seeds)
 
 
 def _options(path: Path, part: str, options: Any) -> Row:
@@ -99,7 +99,7 @@ def _seeds(path: Path, seeds: Any) -> list[int]:
     raise ValueError(f"{path}: seeds must be how many, as in seeds = 3, or different ones, as in seeds = [0, 7]")
 
 
-def words_of(row: Mapping[str, Any]) -> list[str]:
+def to_command_line(row: Mapping[str, Any]) -> list[str]:
     """Convert a setting to command-line words."""
     words: list[str] = []
     for name, value in row.items():
@@ -110,7 +110,7 @@ def words_of(row: Mapping[str, Any]) -> list[str]:
     return words
 
 
-class Trained(NamedTuple):
+class RunResult(NamedTuple):
     """Result of a run."""
 
     row: int
@@ -133,7 +133,7 @@ BOUNDS = {"exploitability": (0.0, 2.0), "regret": (0.0, 2.0), "cpu_s": (0.0, flo
 """Ranges of measurements; all others are probabilities."""
 
 
-def lines_of(rows: Sequence[Row], trained: Iterable[Trained]) -> list[Line]:
+def aggregate_runs(rows: Sequence[Row], trained: Iterable[RunResult]) -> list[Line]:
     """Aggregate the runs of each setting."""
     runs = sorted(trained, key=lambda one: (one.row, one.seed))
     lines = []
@@ -141,7 +141,7 @@ def lines_of(rows: Sequence[Row], trained: Iterable[Trained]) -> list[Line]:
         mine = [one.numbers for one in runs if one.row == index]
         names = [name for name in (mine[0] if mine else {}) if all(name in one for one in mine)]
         bounds = {name: BOUNDS.get(name, (0.0, float("inf") if name.endswith("bytes") else 1.0)) for name in names}
-        numbers = {name: of_seeds([one[name] for one in mine], bounds=bounds[name]) for name in names}
+        numbers = {name: interval_from_seeds([one[name] for one in mine], bounds=bounds[name]) for name in names}
         lines.append(Line(row, len(mine), numbers))
     return lines
 
@@ -152,7 +152,7 @@ def varied(rows: Sequence[Row]) -> list[str]:
     return [name for name in names if any(row.get(name) != rows[0].get(name) for row in rows)]
 
 
-def cells_of(lines: Sequence[Line]) -> Iterator[list[str]]:
+def table_rows(lines: Sequence[Line]) -> Iterator[list[str]]:
     """Yield the table: its header, then a row for each setting."""
     options = varied([line.row for line in lines])
     names = list(dict.fromkeys(name for line in lines for name in line.numbers))
@@ -196,7 +196,7 @@ def write_sweep(
         "runs": list(runs),
     }
     write_json(folder / RESULT, data)
-    head, *rest = cells_of(lines)
+    head, *rest = table_rows(lines)
     text = [f"# {source}", "", f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     text += [f"| {' | '.join(cells)} |" for cells in rest]
     text += ["", "Means over seeds; in parentheses 95% intervals by Student's t. Each run is a folder in `runs/`."]

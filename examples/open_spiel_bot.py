@@ -17,7 +17,7 @@ from open_spiel.python.algorithms import exploitability as theirs
 from open_spiel.python.algorithms import mcts
 
 from evaluation.exact import exploitability, match_outcome
-from evaluation.statistics import of_pairs
+from evaluation.statistics import interval_from_pairs
 from ttt_envs import Game, act, make_policy
 from ttt_envs.open_spiel import load_game, to_boards
 
@@ -49,7 +49,7 @@ def play(seat):
 
 
 pairs = np.array([(play(0) + play(1)) / 2 for _ in range(options.games // 2)])
-share = of_pairs(pairs.mean(), pairs.var(ddof=1), len(pairs))
+share = interval_from_pairs(pairs.mean(), pairs.var(ddof=1), len(pairs))
 print(f"MCTSBot against {policy}: {share.mean:.3f} points a game, 95% interval {share.low:.3f} to {share.high:.3f}")
 
 exploitability(game, policy)  # the first call compiles

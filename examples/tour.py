@@ -30,7 +30,7 @@ from IPython.display import display
 from baselines.compression.grouping import grouping_of
 from baselines.retrograde.solver import solve
 from baselines.tables import random_play_values
-from evaluation.exact import exploitability, match_outcome, while_training
+from evaluation.exact import exploitability, match_outcome, training_callback
 from evaluation.matches.match import play_pairs
 from learners.q_learning import QLearningConfig
 from learners.training import make_initial_rng, train
@@ -110,7 +110,7 @@ def draw(games, numbers):
 every = max(1, GAMES // 20)
 train(
     learner, "self", GAMES, batch=256, seed=SEED,
-    every=every, callbacks=[while_training(game, None, every, GAMES)], log=draw,
+    every=every, callbacks=[training_callback(game, None, every, GAMES)], log=draw,
 )  # fmt: skip
 print(f"after {seen[0]} games {found[0]:.4f}, after {seen[-1]} games {found[-1]:.4f}")
 

@@ -116,7 +116,7 @@ def test_locks_programs_and_costs_without_posix(poorer, tmp_path):
         from contextlib import suppress
         from pathlib import Path
         from baselines.gomocup.program import EngineExitedError, Program
-        from evaluation.cost import Usage, usage_of
+        from evaluation.cost import Usage, measure_usage
         from ttt_apps.signals import Interrupt, ended_by_signals, undisturbed
         from ttt_envs.core.files import locked
 
@@ -139,7 +139,7 @@ def test_locks_programs_and_costs_without_posix(poorer, tmp_path):
             print(program.line(until=1e9))
 
         work = "import time; held = bytearray(10**8)\\nwhile time.process_time() < 1: pass"
-        used = usage_of([sys.executable, "-c", work])
+        used = measure_usage([sys.executable, "-c", work])
         print(used.user_s + used.system_s > 0.5, used.peak_rss_bytes > 10**8, Usage.now().peak_rss_bytes > 10**7)
         with Interrupt(), ended_by_signals(), undisturbed():
             print("done")

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from evaluation.exact.dynamic_programming import match_outcome
-from evaluation.exact.strength import strength_of
+from evaluation.exact.strength import compute_strength
 from evaluation.matches.match import play_pairs
 from evaluation.reports.overview import Compared, Played, write_overview
 from evaluation.reports.run import write_report
@@ -48,7 +48,7 @@ def _demo(words: list[str]) -> None:
         # a process each, so that CPU time and peak memory are the run's own
         command = ["--learner", name, "--opponent", "self", "--out", str(run), "--overwrite", *quiet_words()]
         subprocess.run([sys.executable, "-m", "ttt_apps.train", *command], check=True)
-        learned.append(Compared(name, run.path, strength_of(game, run.policy, OPPONENTS)))
+        learned.append(Compared(name, run.path, compute_strength(game, run.policy, OPPONENTS)))
         write_report(run.path, learned[-1].strength, back=f"../{REPORT}")
     Console().rule("what they learned, exactly: nothing here is sampled")
     print_table(_table(learned))

@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from evaluation.policy_snapshots import (
     MAX_SNAPSHOT_BYTES,
-    due_after,
+    next_due,
     read_choices,
     snapshot_line,
     take_snapshot,
@@ -113,13 +113,13 @@ class SnapshotWriter:
         except BaseException:
             self.close()
             raise
-        self._due = due_after(games, before[-1].games if before else 0)
+        self._due = next_due(games, before[-1].games if before else 0)
 
     def write(self, games: int, learner: Policy) -> None:
         """Append a snapshot if one is due and there is room for it."""
         if games < min(self._due, self._games):
             return
-        self._due = due_after(self._games, games)
+        self._due = next_due(self._games, games)
         line = snapshot_line(self._game, take_snapshot(self._game, games, learner))
         if self._lines.tell() + len(line) <= MAX_SNAPSHOT_BYTES:
             self._lines.write(line)

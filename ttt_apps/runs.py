@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from baselines.retrograde.solver import solve
 from evaluation.cost import Meter
-from evaluation.exact.dynamic_programming import while_training
+from evaluation.exact.dynamic_programming import training_callback
 from evaluation.exact.estimate import affordable
-from evaluation.exact.strength import Strength, strength_of
+from evaluation.exact.strength import Strength, compute_strength
 from evaluation.reports.run import write_report
 from evaluation.run_files import DERIVED_FILES, REPORT, RunDirectory, RunState
 from learners.checkpoint import build_config, new_config
@@ -368,7 +368,7 @@ class Run:
         policy = make_policy(self.directory.policy, self.game)
         if not affordable(self.game, policy):
             return None
-        return strength_of(self.game, policy, list(dict.fromkeys([self.options.met or "random", *COMPARED])))
+        return compute_strength(self.game, policy, list(dict.fromkeys([self.options.met or "random", *COMPARED])))
 
     def print_end(self, done: Progress, written: WrittenReport | None) -> None:
         """Print the result of the training."""
@@ -415,7 +415,7 @@ class Run:
         if every == 0:
             return []
         seat = {"first": 0, "second": 1}.get(options.seat)
-        measure = while_training(self.game, options.met, every, options.games, seat=seat, start=marked)
+        measure = training_callback(self.game, options.met, every, options.games, seat=seat, start=marked)
 
         def measure_exactly(games: int, learner: Policy) -> dict[str, float]:
             self.meter.end("training")
@@ -437,7 +437,7 @@ class Run:
                 tiny = Game(2, 2, 2)
                 solve(tiny)  # by the interpreter: a game is solved once, so compiling the solver does not pay off
                 with compile_at_once():
-                    strength_of(tiny, "random", ["random"])
+                    compute_strength(tiny, "random", ["random"])
         self.meter.end("compiling")
 
     @contextmanager

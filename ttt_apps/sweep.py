@@ -14,13 +14,23 @@ from typing import Any
 import tyro
 from rich.table import Table
 
-from evaluation.code_fingerprint import hash_of
+from evaluation.code_fingerprint import code_hash
 from evaluation.exact.estimate import boards_by_stones
-from evaluation.exact.strength import strength_of
+from evaluation.exact.strength import compute_strength
 from evaluation.matches.match import play_pairs
 from evaluation.result_store import UNITS, Unit, do_units
 from evaluation.run_files import DERIVED_FILES, RUN_FILES, RunDirectory
-from evaluation.sweep import RESULT, TABLE, Line, Trained, cells_of, lines_of, read_sweep, words_of, write_sweep
+from evaluation.sweep import (
+    RESULT,
+    TABLE,
+    Line,
+    RunResult,
+    aggregate_runs,
+    read_sweep,
+    table_rows,
+    to_command_line,
+    write_sweep,
+)
 from ttt_apps.cli import (
     WorkOptions,
     kept_in,
@@ -89,7 +99,7 @@ class Sweep(WorkOptions):
         rows, seeds = read_sweep(self.sweep, REFUSED)
         units = units_of(self.sweep, rows, seeds)
         folder = self.out or Path(RUNS, f"sweep-{self.sweep.stem}")
-        made_by = {**versions(), "code": hash_of("ttt_apps.sweep", "ttt_apps.train")}
+        made_by = {**versions(), "code": code_hash("ttt_apps.sweep", "ttt_apps.train")}
         far = isinstance(workers, Cluster)
         work = partial(train_unit, None if far else str((folder / RUNS).resolve()), made_by["code"])
         done: dict[int, Any] = {}
@@ -109,9 +119,9 @@ class Sweep(WorkOptions):
                 bar.update(task, completed=len(done), count=f"{len(done)} of {len(units)}")
             for unit in units:
                 _complete(folder / RUNS / unit["name"])
-        trained = [Trained(unit["row"], unit["seed"], done[index]) for index, unit in enumerate(units)]
+        trained = [RunResult(unit["row"], unit["seed"], done[index]) for index, unit in enumerate(units)]
         runs = [{**one._asdict(), "run": f"{RUNS}/{unit['name']}"} for one, unit in zip(trained, units, strict=True)]
-        lines = lines_of(rows, trained)
+        lines = aggregate_runs(rows, trained)
         write_sweep(folder, self.sweep.name, made_by, lines, runs)
         page = write_page_of(folder, self.no_report)
         if self.json:
@@ -133,7 +143,7 @@ def units_of(path: Path, rows: Sequence[Mapping[str, Any]], seeds: Sequence[int]
     units = []
     for number, row in enumerate(rows):
         try:
-            options, settings = parse_options(words_of(row), "train.py")
+            options, settings = parse_options(to_command_line(row), "train.py")
             config = config_of(complete_options(options, settings), settings)
         except (ValueError, TypeError) as problem:
             raise ValueError(f"run {number + 1} of {path}: {problem}") from None
@@ -188,7 +198,7 @@ def measure_run(run: RunDirectory, config: Mapping[str, Any]) -> dict[str, float
     # a count, not a time, so that every machine measures the same
     if policy.pure and sum(boards_by_stones(game)) <= MEASURED:
         met = replace(Options(), opponent=FromFile(config["opponent"])).met
-        strength = strength_of(game, policy, list(dict.fromkeys([met or "random", *COMPARED])))
+        strength = compute_strength(game, policy, list(dict.fromkeys([met or "random", *COMPARED])))
         numbers["exploitability"] = strength.exploitability
         if strength.regret is not None:
             numbers["regret"] = strength.regret
@@ -221,7 +231,7 @@ def _complete(run: Path) -> None:
 
 
 def _table(path: Path, lines: Sequence[Line]) -> Table:
-    head, *rows = cells_of(lines)
+    head, *rows = table_rows(lines)
     table = new_table(*head, title=f"{path.name}: means over seeds, and 95% intervals")
     for row in rows:
         table.add_row(*row)

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from evaluation.cost import Usage, usage_of
+from evaluation.cost import Usage, measure_usage
 from evaluation.run_files import RunDirectory
 
 
@@ -37,6 +37,6 @@ def train_in_subprocess(config: dict[str, Any], run: RunDirectory) -> Usage:
         run.write_config(config)
     here = str(Path(__file__).parents[1])  # the root, in case of a checkout that is not installed
     found = {**os.environ, "PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])}
-    used = usage_of([sys.executable, "-m", "ttt_apps.train", "--resume", str(run)], found)
+    used = measure_usage([sys.executable, "-m", "ttt_apps.train", "--resume", str(run)], found)
     peaks = [phase["peak_rss_bytes"] for phase in run.read_cost().values()]
     return used._replace(peak_rss_bytes=int(max(peaks)))

@@ -14,7 +14,7 @@ from evaluation.exact.dynamic_programming import (
     outcome,
     regret,
     regret_table,
-    while_training,
+    training_callback,
 )
 
 __all__ = [
@@ -29,5 +29,5 @@ __all__ = [
     "outcome",
     "regret",
     "regret_table",
-    "while_training",
+    "training_callback",
 ]

@@ -276,7 +276,7 @@ def regret_table(
     return rows
 
 
-def while_training(
+def training_callback(
     game: Game,
     opponent: str | Policy | None,
     every: int,

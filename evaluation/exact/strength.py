@@ -141,7 +141,7 @@ class SampleGame(NamedTuple):
     """0, 1 or ``rules.DRAW``"""
 
 
-def strength_of(game: Game, policy: str | Policy, opponents: Sequence[str], *, chunk: int = CHUNK) -> Strength:
+def compute_strength(game: Game, policy: str | Policy, opponents: Sequence[str], *, chunk: int = CHUNK) -> Strength:
     """Return the exact strength of a policy.
 
     Args:

@@ -1,4 +1,4 @@
-"""Opening books from logged games or from a longer search, and statistics of games leaving them."""
+"""Opening books from logged games or from a longer search, and statistics of games that leave them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WORTH = 1000
 # Of games
 
 
-def book_of_games(
+def book_from_games(
     logs: Sequence[str | Path],
     *,
     plies: int,
@@ -150,7 +150,7 @@ def early_positions(game: Game, plies: int) -> Iterator[Boards]:
         boards = Boards(own, np.zeros(len(own), np.int8))
 
 
-def book_of_search(
+def book_from_search(
     game: Game,
     policy: str,
     folder: Path,
@@ -232,7 +232,7 @@ def _with_values(game: Game, found: UInt64Array, values: Any) -> Made:
 
 
 @dataclass(frozen=True)
-class Leaving:
+class BookExit:
     """Statistics of the games that left a book at one ply.
 
     Attributes:
@@ -245,7 +245,7 @@ class Leaving:
     results: Int64Array
 
 
-def leaving(book: Book, games: Iterable[PlayedGame], player: str) -> list[Leaving]:
+def book_exits(book: Book, games: Iterable[PlayedGame], player: str) -> list[BookExit]:
     """Count when a player's games leave a book, and their results.
 
     Args:
@@ -270,4 +270,4 @@ def leaving(book: Book, games: Iterable[PlayedGame], player: str) -> list[Leavin
             became = 1 if played.result == DRAW else 0 if played.result == seat else 2
             found.setdefault(stones, np.zeros(3, np.int64))[became] += 1
     order = sorted(found, key=lambda stones: (stones is None, stones))
-    return [Leaving(stones, found[stones]) for stones in order]
+    return [BookExit(stones, found[stones]) for stones in order]

@@ -24,14 +24,14 @@ Model = Literal["pentanomial", "trinomial"]
 # Elo
 
 
-def elo_of(score: float) -> float:
+def elo_from_score(score: float) -> float:
     """Return the Elo difference whose expected logistic score is ``score``, in [0, 1]; infinite at its ends."""
     if score <= 0 or score >= 1:
         return math.copysign(math.inf, score - 0.5)
     return 400 * math.log10(score / (1 - score))
 
 
-def score_of(elo: float) -> float:
+def score_from_elo(elo: float) -> float:
     """Return the expected logistic score at an Elo difference: 1 / (1 + 10 ** (-elo / 400))."""
     return 1 / (1 + 10 ** (-elo / 400))
 
@@ -40,7 +40,7 @@ def elo(score: Score, confidence: float = 0.95) -> Interval:
     """Return a's Elo advantage over b: the confidence interval of the score, from pairs of games, on the logistic
     curve.
     """
-    return Interval(*map(elo_of, score.rate("score", confidence)))
+    return Interval(*map(elo_from_score, score.rate("score", confidence)))
 
 
 def pair_moments(score: Score) -> tuple[float, float]:
@@ -62,7 +62,7 @@ def likelihood_of_superiority(score: Score) -> float:
     return NORMAL.cdf((mean - 0.5) / math.sqrt(variance / total))
 
 
-def interval_from_pairs(score: Score) -> dict[str, Any]:
+def elo_to_dict(score: Score) -> dict[str, Any]:
     """Return the Elo interval and the likelihood of superiority, JSON-ready; docs/files.md documents the keys."""
     rating = elo(score)._asdict()
     return {
@@ -207,13 +207,15 @@ class SPRT:
         else:
             counts, points = score.table.sum(axis=0)[::-1], np.arange(3) / 2
         low, high = math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)
-        return Decision(likelihood_ratio(counts, points, score_of(self.elo0), score_of(self.elo1)), low, high)
+        return Decision(
+            likelihood_ratio(counts, points, score_from_elo(self.elo0), score_from_elo(self.elo1)), low, high
+        )
 
     def fixed_pairs(self, variance: float) -> int:
         """Return the number of pairs of a fixed-size test with the same errors, given the variance of a pair's mean
         score.
         """
-        between = score_of(self.elo1) - score_of(self.elo0)
+        between = score_from_elo(self.elo1) - score_from_elo(self.elo0)
         wanted = NORMAL.inv_cdf(1 - self.alpha) + NORMAL.inv_cdf(1 - self.beta)
         return math.ceil((wanted / between) ** 2 * variance)
 

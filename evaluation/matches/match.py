@@ -137,7 +137,8 @@ def play_blocks(
         stateful = any(isinstance(policy, HasPlayer) for policy in policies)
         block = min(STATEFUL_BLOCK if stateful else PAIRS_PER_SEED_BLOCK, max(MIN_BLOCK, -(-pairs // MIN_BLOCKS)))
     limit = ForfeitLimit(match)
-    with closing(run_blocks(_play_block, match, name, blocks_of(pairs, block, match.openings), jobs, log)) as scores:
+    blocks = split_blocks(pairs, block, match.openings)
+    with closing(run_blocks(_play_block, match, name, blocks, jobs, log)) as scores:
         for score in scores:
             limit.check(score)
             yield score
@@ -192,7 +193,7 @@ def part_block(match: MatchSettings, numbers: range) -> PairBlock:
     return PairBlock(seed_block, PAIRS_PER_SEED_BLOCK, range(first, first + len(numbers)), openings)
 
 
-def blocks_of(pairs: int, block: int, openings: Openings | None) -> Iterator[PairBlock]:
+def split_blocks(pairs: int, block: int, openings: Openings | None) -> Iterator[PairBlock]:
     """Yield the blocks of a match, of up to ``block`` pairs."""
     for seed_block, start in enumerate(range(0, pairs, PAIRS_PER_SEED_BLOCK)):
         count = min(PAIRS_PER_SEED_BLOCK, pairs - start)

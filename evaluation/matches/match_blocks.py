@@ -28,14 +28,14 @@ TIMED_BLOCK = 4
 """Number of pairs per unit of work in timed matches, whose games take long."""
 
 
-def units_of(match: MatchSettings, pairs: int, identities: Mapping[str, str]) -> list[dict[str, Any]]:
+def make_units(match: MatchSettings, pairs: int, identities: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return the blocks of a match, in order; the first ones of a longer match are the same.
 
     Args:
         match: the match, between spec strings.
         pairs: number of pairs.
         identities: of both players: their dependencies beyond their specs, see
-            :func:`evaluation.code_fingerprint.identity_of`.
+            :func:`evaluation.code_fingerprint.policy_identity`.
     """
     players = [str(match.a), str(match.b)]
     unit: dict[str, Any] = {
@@ -47,11 +47,11 @@ def units_of(match: MatchSettings, pairs: int, identities: Mapping[str, str]) ->
     }
     if match.clock is not None:
         unit["clock"] = list(match.clock)
-    block = block_of(match.clock)
+    block = block_size(match.clock)
     return [{**unit, "first": first, "pairs": min(block, pairs - first)} for first in range(0, pairs, block)]
 
 
-def block_of(clock: Clock | None) -> int:
+def block_size(clock: Clock | None) -> int:
     """Return the number of pairs per unit of work."""
     return BLOCK if clock is None else TIMED_BLOCK
 
@@ -96,7 +96,7 @@ def play_units(
     """Play the blocks that are not stored yet.
 
     Args:
-        units: of :func:`units_of`, all with these openings.
+        units: of :func:`make_units`, all with these openings.
         openings, folder, made_by, jobs, others: as of :func:`evaluation.result_store.do_units`.
 
     Yields:

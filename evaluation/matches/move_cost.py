@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evaluation.cost import Usage, usage_of
+from evaluation.cost import Usage, measure_usage
 from evaluation.matches.openings import draw_openings
 from ttt_envs.agents.policy import act
 from ttt_envs.agents.specs import make_policy
@@ -41,7 +41,7 @@ class MoveCost(NamedTuple):
     """increase of peak memory while the policy was made and played"""
 
 
-def cost_of_moves(game: Game, *specs: str) -> list[MoveCost]:
+def measure_move_costs(game: Game, *specs: str) -> list[MoveCost]:
     """Measure the cost of policies' moves in a separate process, one policy after the other.
 
     All policies see the same positions: four for every number of stones up to two thirds of the cells, after random
@@ -58,14 +58,14 @@ def cost_of_moves(game: Game, *specs: str) -> list[MoveCost]:
     found = {**os.environ, "PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])}
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "cost.json")
-        usage_of(
+        measure_usage(
             [sys.executable, "-m", "evaluation.matches.move_cost", json.dumps(game.to_dict()), str(out), *specs], found
         )
         return [MoveCost(*one) for one in read_json(out)]
 
 
 def time_moves(game: Game, spec: str, boards: Boards) -> MoveCost:
-    """Measure one policy as in :func:`cost_of_moves`, in this process.
+    """Measure one policy as in :func:`measure_move_costs`, in this process.
 
     Args:
         game: the game.
@@ -96,7 +96,7 @@ def time_moves(game: Game, spec: str, boards: Boards) -> MoveCost:
 
 
 def _positions(game: Game) -> Boards:
-    """Return the positions of :func:`cost_of_moves`."""
+    """Return the positions of :func:`measure_move_costs`."""
     rng = np.random.default_rng(0)
     parts = []
     for plies in range(max(1, 2 * game.cells // 3)):

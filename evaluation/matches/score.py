@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evaluation.statistics import Interval, of_pairs
+from evaluation.statistics import Interval, interval_from_pairs
 from ttt_envs.core.jit import Int64Array
 from ttt_envs.game.rules import Game
 
@@ -129,7 +129,7 @@ class Score:
         count = int(self.pairs.sum())
         mean = float((per_pair * self.pairs).sum() / count)
         variance = float(((per_pair - mean) ** 2 * self.pairs).sum() / max(1, count - 1))
-        return of_pairs(mean, variance, count, confidence)
+        return interval_from_pairs(mean, variance, count, confidence)
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data; docs/files.md documents the keys."""

@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluation.code_fingerprint import identity_of
+from evaluation.code_fingerprint import policy_identity
 from evaluation.exact.strength import differences_within
-from evaluation.matches.elo import SPRT, Decision, interval_from_pairs, pair_moments
+from evaluation.matches.elo import SPRT, Decision, elo_to_dict, pair_moments
 from evaluation.matches.match import MatchSettings
-from evaluation.matches.match_blocks import block_of, openings_hash, play_units, units_of
+from evaluation.matches.match_blocks import block_size, make_units, openings_hash, play_units
 from evaluation.matches.score import Score
 from ttt_envs.core.files import write_json
 from ttt_envs.core.parallel import Jobs, results_in_order
@@ -61,7 +61,7 @@ class SequentialMatch:
             "llr_high": self.decision.high,
             **self.score.to_dict(),
             "pairs": self.score.pairs.tolist(),
-            **interval_from_pairs(self.score),
+            **elo_to_dict(self.score),
             "fixed_games": self.fixed_games,
             "path": [list(point) for point in self.path],
             "differences": None if self.differences is None else list(self.differences),
@@ -100,8 +100,8 @@ def run_sprt(
         raise ValueError(f"pairs={pairs} makes no match: choose 1 to {MAX_GAMES // 2:,}")
     match.make_policies()  # reports a wrong name before anything is written
     a, b = str(match.a), str(match.b)
-    identities = {spec: identity_of(spec) for spec in (a, b)}
-    units = units_of(match, pairs, identities)
+    identities = {spec: policy_identity(spec) for spec in (a, b)}
+    units = make_units(match, pairs, identities)
     total, path = Score.nothing(match.game), []
     blocks = play_units(units, match.openings, folder, made_by, jobs=jobs, others=(RESULT,))
     with closing(blocks):
@@ -122,7 +122,7 @@ def run_sprt(
         "openings": match.openings and match.openings.text,
         "openings_sha256": match.openings and openings_hash(match.openings),
         "most_games": 2 * pairs,
-        "block": block_of(match.clock),
+        "block": block_size(match.clock),
         **({} if match.clock is None else {"clock": str(match.clock)}),
         "made_by": dict(made_by),
     }

@@ -25,7 +25,6 @@ from evaluation.matches.match import (
     PairBlock,
     Record,
     Side,
-    blocks_of,
     cached_policies,
     check_legal,
     check_pairs,
@@ -33,6 +32,7 @@ from evaluation.matches.match import (
     make_sides,
     part_block,
     run_blocks,
+    split_blocks,
 )
 from evaluation.matches.score import Score
 from ttt_envs.agents.policy import Forfeit, Policy, ReadsClocks
@@ -139,7 +139,8 @@ def play_timed_blocks(
     name = uuid4().hex
     cached_policies(name, match)  # reports a wrong name before workers start
     limit = ForfeitLimit(match)
-    with closing(run_blocks(play_timed_block, match, name, blocks_of(pairs, 1, match.openings), jobs, log)) as results:
+    blocks = split_blocks(pairs, 1, match.openings)
+    with closing(run_blocks(play_timed_block, match, name, blocks, jobs, log)) as results:
         for result in results:
             limit.check(result.score)
             yield result

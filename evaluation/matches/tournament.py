@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evaluation.code_fingerprint import identity_of
+from evaluation.code_fingerprint import policy_identity
 from evaluation.exact.strength import differences_within
 from evaluation.matches.match import MatchSettings
-from evaluation.matches.match_blocks import BLOCK, openings_hash, play_units, units_of
+from evaluation.matches.match_blocks import BLOCK, make_units, openings_hash, play_units
 from evaluation.matches.openings import Openings
 from evaluation.matches.score import Score
 from evaluation.statistics import Interval
@@ -146,7 +146,7 @@ class Tournament:
 
     Attributes:
         players: spec strings, as given.
-        identities: by player, of :func:`evaluation.code_fingerprint.identity_of`.
+        identities: by player, of :func:`evaluation.code_fingerprint.policy_identity`.
         scores: by pairing: of the first against the second, where i < j are numbers of players.
         ratings: of each player, in Elo.
         settings: JSON-ready: everything else that determines the result.
@@ -276,13 +276,13 @@ def run_tournament(
     players = tuple(asked.players)
     for spec in players:
         make_policy(spec, asked.game)  # a wrong name is reported before anything is written
-    identities = {spec: identity_of(spec) for spec in players}
+    identities = {spec: policy_identity(spec) for spec in players}
     units: list[dict[str, Any]] = []
     owners: list[_BlockOwner] = []
     for i, j in combinations(range(len(players)), 2):
         # sorted, so that stored games are found in any order of the names
         a, b = sorted((players[i], players[j]))
-        blocks = units_of(asked.match(a, b), asked.pairs, identities)
+        blocks = make_units(asked.match(a, b), asked.pairs, identities)
         units += blocks
         owners += [_BlockOwner((i, j), a != players[i])] * len(blocks)
     played = play_units(units, asked.openings, folder, made_by, jobs=jobs, others=(RESULT, COST))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from markupsafe import Markup
 
-from evaluation.cost import NAMES
+from evaluation.cost import COST_KEYS
 from evaluation.exact.dynamic_programming import Outcome
 from evaluation.reports.formats import mebibytes, share
 from evaluation.reports.html import macro, or_why
@@ -76,5 +76,5 @@ def result_row(name: str, shares: Outcome) -> tuple[object, ...]:
 
 def phase_row(name: str, phase: Row) -> tuple[str, ...]:
     """Return a row of a table of costs by phase."""
-    *times, peak = (phase[column] for column in NAMES)
+    *times, peak = (phase[column] for column in COST_KEYS)
     return name, *(f"{time:,.2f} s" for time in times), mebibytes(peak)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from evaluation.cost import is_number
-from evaluation.matches.elo import elo_of
+from evaluation.matches.elo import elo_from_score
 from evaluation.statistics import Interval
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.game.rules import Game
@@ -87,7 +87,7 @@ def format_elo_difference(value: float) -> str:
 
 def elo_interval(score: Interval) -> Interval:
     """Convert an interval of scores to Elo differences; ends may be infinite."""
-    return Interval(*map(elo_of, score))
+    return Interval(*map(elo_from_score, score))
 
 
 def describe_better(a: str, b: str, score: Interval, superiority: float) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
-from evaluation.cost import NAMES
+from evaluation.cost import COST_KEYS
 from evaluation.reports.boards import first_move_map
 from evaluation.reports.curves import embed_figure, phase_row
 from evaluation.reports.formats import (
@@ -221,7 +221,7 @@ def _cost(data: Data) -> Content:
         costs = object_in(training, "cost")
         for name in list(costs)[:MAX_PHASES]:
             one = object_in(costs, name)
-            phases.append(phase_row(name[:80], {column: number_in(one, column, 0) for column in NAMES}))
+            phases.append(phase_row(name[:80], {column: number_in(one, column, 0) for column in COST_KEYS}))
         learned = f"{text_in(training, 'learner')}, {count_in(training, 'games'):,} games"
     return {"play": play, "where": where, "phases": phases, "learned": learned}
 

@@ -15,7 +15,7 @@ from baselines.retrograde import Tablebase, build, estimate, open_table, verify
 from baselines.retrograde.folder import open_folder
 from baselines.retrograde.solver import solve
 from baselines.retrograde.verify import check_entries, describe_check
-from evaluation.code_fingerprint import identity_of
+from evaluation.code_fingerprint import policy_identity
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.game.boards import to_text
 
@@ -343,7 +343,7 @@ def test_linked_layers_are_not_read(tmp_path, folder_of):
 
 
 def test_policy_identity_depends_on_the_database(folder_of):
-    first, second = (identity_of(f"expectiminimax:depth=2,endgame={folder_of(Game(), n)}") for n in (5, 7))
+    first, second = (policy_identity(f"expectiminimax:depth=2,endgame={folder_of(Game(), n)}") for n in (5, 7))
     assert first
     assert second
     assert first != second

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.opening_book import Canonical, read_book
 from baselines.retrograde.solver import solve
-from evaluation.matches.books import book_of_games, book_of_search, early_positions, leaving
+from evaluation.matches.books import book_exits, book_from_games, book_from_search, early_positions
 from evaluation.matches.games import Move, PlayedGame, append_games, write_games
 from evaluation.matches.match import play_pairs
 from ttt_envs import Boards, Game
@@ -34,7 +34,7 @@ def played_games(path):
 
 def test_the_first_moves_of_a_book_are_those_of_its_games(log):
     game, path = log
-    book = book_of_games([path], plies=3, tell=quiet)
+    book = book_from_games([path], plies=3, tell=quiet)
     assert book.game == game
     assert book.games == 200
     (moves,) = book.moves(Boards.start(game))
@@ -51,8 +51,8 @@ def test_several_logs_are_merged(log, tmp_path):
     games = played_games(path)
     write_games(tmp_path / "a", games[:77])
     write_games(tmp_path / "b", games[77:])
-    one = book_of_games([path], plies=5, tell=quiet)
-    two = book_of_games([tmp_path / "b", tmp_path / "a"], plies=5, tell=quiet)
+    one = book_from_games([path], plies=5, tell=quiet)
+    two = book_from_games([tmp_path / "b", tmp_path / "a"], plies=5, tell=quiet)
     for name in ("positions", "starts", "cells", "results"):
         assert_array_equal(getattr(one, name), getattr(two, name))
 
@@ -60,7 +60,7 @@ def test_several_logs_are_merged(log, tmp_path):
 def test_the_moves_of_one_player(log):
     _, path = log
     mine, theirs, both = (
-        book_of_games([path], plies=9, player=player, tell=quiet).results.sum()
+        book_from_games([path], plies=9, player=player, tell=quiet).results.sum()
         for player in ("win-or-block", "random", None)
     )
     assert mine + theirs == both
@@ -76,7 +76,7 @@ def test_games_that_nobody_has_won_by_a_move_count_for_nothing(tmp_path):
         PlayedGame(game, ("a", "b"), tuple(moves[:2]), 1, forfeit="time"),
     ]
     write_games(tmp_path / "log", games)
-    book = book_of_games([tmp_path / "log"], plies=9, tell=quiet)
+    book = book_from_games([tmp_path / "log"], plies=9, tell=quiet)
     assert book.games == 1
     assert book.results.sum() == 5
 
@@ -91,9 +91,9 @@ def test_logs_of_which_no_book_is_made(tmp_path):
         (["3", "4"], "has a game of 4 x 4, 4 to win, and others are of 3 x 3, 3 to win"),
     ):
         with pytest.raises(ValueError, match=said):
-            book_of_games([tmp_path / name for name in logs], plies=3, tell=quiet)
+            book_from_games([tmp_path / name for name in logs], plies=3, tell=quiet)
     with pytest.raises(ValueError, match="plies=0 makes no book"):
-        book_of_games([tmp_path / "3"], plies=0, tell=quiet)
+        book_from_games([tmp_path / "3"], plies=0, tell=quiet)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_early_positions_are_all_up_to_symmetry(game):
 def test_a_book_by_a_perfect_search_is_perfect(tmp_path):
     game = Game(skip_chance=0.25)
     told = []
-    book = book_of_search(
+    book = book_from_search(
         game, "optimal", tmp_path / "work", {}, plies=4, progress=lambda done, total: told.append((done, total))
     )
     assert told[-1] == (len(book.positions), len(book.positions))
@@ -124,7 +124,7 @@ def test_a_book_by_a_perfect_search_is_perfect(tmp_path):
         for row, moves in enumerate(book.moves(boards)):
             for actions, good in zip(moves.actions, moves.goodness, strict=True):
                 assert_allclose(2 * good - 1, values[row, actions], atol=1.001e-3)
-    again = book_of_search(game, "optimal", tmp_path / "work", {}, plies=4)
+    again = book_from_search(game, "optimal", tmp_path / "work", {}, plies=4)
     assert_array_equal(again.results, book.results)
     book.write(tmp_path / "book")
     assert_array_equal(read_book(tmp_path / "book").results, book.results)
@@ -132,20 +132,20 @@ def test_a_book_by_a_perfect_search_is_perfect(tmp_path):
 
 def test_a_search_without_values_makes_no_book(tmp_path):
     with pytest.raises(ValueError, match="random has no values to make a book of"):
-        book_of_search(Game(), "random", tmp_path / "work", {}, plies=2)
+        book_from_search(Game(), "random", tmp_path / "work", {}, plies=2)
     assert not (tmp_path / "work").exists()
 
 
 def test_how_games_leave_a_book(log):
     _, path = log
     games = played_games(path)
-    book = book_of_games([path], plies=3, tell=quiet)
-    rows = leaving(book, games, "win-or-block")
+    book = book_from_games([path], plies=3, tell=quiet)
+    rows = book_exits(book, games, "win-or-block")
     assert sum(row.results.sum() for row in rows) == 200
     assert {row.stones for row in rows} <= {None, 3, 4, 5}  # it was made of all of them
-    deeper = leaving(book_of_games([path], plies=9, tell=quiet), games, "win-or-block")
+    deeper = book_exits(book_from_games([path], plies=9, tell=quiet), games, "win-or-block")
     assert [row.stones for row in deeper] == [None]
     assert_array_equal(deeper[0].results, sum(row.results for row in rows))
-    assert leaving(book, games, "nobody") == []
+    assert book_exits(book, games, "nobody") == []
     with pytest.raises(ValueError, match="and the book is of"):
-        leaving(book, [PlayedGame(Game(4, 4), ("a", "b"))], "a")
+        book_exits(book, [PlayedGame(Game(4, 4), ("a", "b"))], "a")

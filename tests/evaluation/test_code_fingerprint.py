@@ -30,7 +30,7 @@ def reached(module, packages):
 @pytest.mark.parametrize("name", STUDIES)
 def test_all_that_a_study_reaches_is_counted(name):
     study = load_object(STUDIES[name])
-    files = {str(path.relative_to(HERE)) for path in code_fingerprint.sources_of(study.units.__module__)}
+    files = {str(path.relative_to(HERE)) for path in code_fingerprint.source_files(study.units.__module__)}
     for one in reached(sys.modules[study.units.__module__], {"ttt_apps", "evaluation", *code_fingerprint.BY_NAME}):
         assert str(Path(sys.modules[one].__file__).relative_to(HERE)) in files, one
 
@@ -52,24 +52,24 @@ def test_a_hash_is_of_contents_and_of_names(tmp_path, monkeypatch):
     }
     for name, text in texts.items():
         (package / name).write_text(text)
-    before = code_fingerprint.hash_of("a_package_of_studies.study")
-    assert code_fingerprint.hash_of("a_package_of_studies.study") == before
+    before = code_fingerprint.code_hash("a_package_of_studies.study")
+    assert code_fingerprint.code_hash("a_package_of_studies.study") == before
     for name, text in texts.items():
         (package / name).write_text(f"{text}# edited\n")
-        assert (code_fingerprint.hash_of("a_package_of_studies.study") == before) == (name == "other.py"), name
+        assert (code_fingerprint.code_hash("a_package_of_studies.study") == before) == (name == "other.py"), name
         (package / name).write_text(text)
-    assert code_fingerprint.hash_of("a_package_of_studies.study") == before
+    assert code_fingerprint.code_hash("a_package_of_studies.study") == before
     # the end of one file moved to the start of the next
     (package / "inner/__init__.py").write_text("")
     (package / "inner/helper.py").write_text(texts["inner/__init__.py"] + texts["inner/helper.py"])
-    assert code_fingerprint.hash_of("a_package_of_studies.study") != before
+    assert code_fingerprint.code_hash("a_package_of_studies.study") != before
 
 
 def test_a_policy_of_files_is_known_by_what_is_in_them(tmp_path, monkeypatch):
     """Results that are kept are not those of a run that has gone on, or of a class that was edited."""
     assert (
-        code_fingerprint.identity_of("random")
-        == code_fingerprint.identity_of("expectiminimax:depth=3,leaf=(optimal)")
+        code_fingerprint.policy_identity("random")
+        == code_fingerprint.policy_identity("expectiminimax:depth=3,leaf=(optimal)")
         == ""
     )
     run = tmp_path / "run"
@@ -77,16 +77,16 @@ def test_a_policy_of_files_is_known_by_what_is_in_them(tmp_path, monkeypatch):
     (run / "config.json").write_text("{}")
     (run / "checkpoint.npz").write_bytes(b"1")
     seen = [
-        code_fingerprint.identity_of(f"run:{run}"),
-        code_fingerprint.identity_of(f"expectiminimax:leaf=(run:{run})"),
+        code_fingerprint.policy_identity(f"run:{run}"),
+        code_fingerprint.policy_identity(f"expectiminimax:leaf=(run:{run})"),
     ]
     assert seen[0] == seen[1] != ""
     (run / "metrics.jsonl").write_text("what happened")
-    assert code_fingerprint.identity_of(f"run:{run}") == seen[0]
+    assert code_fingerprint.policy_identity(f"run:{run}") == seen[0]
     (run / "checkpoint.npz").write_bytes(b"2")
-    seen.append(code_fingerprint.identity_of(f"run:{run}"))
+    seen.append(code_fingerprint.policy_identity(f"run:{run}"))
     monkeypatch.syspath_prepend(tmp_path)
     for text in ("a = 1", "a = 2"):
         (tmp_path / "of_the_user.py").write_text(text)
-        seen.append(code_fingerprint.identity_of("of_the_user:Class:key=1"))
+        seen.append(code_fingerprint.policy_identity("of_the_user:Class:key=1"))
     assert len(set(seen)) == 4

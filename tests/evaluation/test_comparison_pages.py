@@ -20,8 +20,8 @@ from evaluation.reports import plots
 from evaluation.reports.comparison import MAX_BYTES, RESULT, write_comparison
 from evaluation.reports.formats import describe_better, duration, format_elo_difference, format_interval, likelihood
 from evaluation.run_files import REPORT
-from evaluation.statistics import Interval, of_seeds
-from evaluation.sweep import Trained, lines_of, write_sweep
+from evaluation.statistics import Interval, interval_from_seeds
+from evaluation.sweep import RunResult, aggregate_runs, write_sweep
 from ttt_apps.evaluate import main as evaluate
 from ttt_envs.game.boards import coordinate
 from ttt_envs.game.rules import Game
@@ -98,12 +98,12 @@ def sweep(folder):
     rows = [{"epsilon": 0.1, "games": 5}, {"epsilon": 0.3, "games": 5}]
     numbers = [[0.2, 0.21, 0.19], [0.4, 0.41, 0.39]]
     trained = [
-        Trained(row, seed, {"exploitability": numbers[row][seed], "score_against_random": 0.9, "cpu_s": 2.0 + seed})
+        RunResult(row, seed, {"exploitability": numbers[row][seed], "score_against_random": 0.9, "cpu_s": 2.0 + seed})
         for row in (1, 0)
         for seed in range(3)
     ]
     runs = [{**one._asdict(), "run": f"runs/{one.row} seed{one.seed}"} for one in trained]
-    write_sweep(folder, "steps.toml", MADE_BY, lines_of(rows, trained), runs)
+    write_sweep(folder, "steps.toml", MADE_BY, aggregate_runs(rows, trained), runs)
     return json.loads((folder / RESULT).read_text())
 
 
@@ -221,7 +221,7 @@ def test_a_sweep_is_sorted_by_its_first_number_and_links_its_runs(tmp_path, resu
     (tmp_path / "runs" / "0 seed1").mkdir(parents=True)
     (tmp_path / "runs" / "0 seed1" / REPORT).write_text("")
     page = page_of(tmp_path, results["sweep"])
-    best = of_seeds([0.2, 0.21, 0.19])
+    best = interval_from_seeds([0.2, 0.21, 0.19])
     words = page.text()
     assert f"epsilon 0.1 is best of 2: exploitability 0.2000 ({best.low:.4f} to {best.high:.4f})" in words
     assert page.attributes("href", "a") == ["runs/0%20seed1/report.html"]

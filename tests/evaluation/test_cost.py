@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from evaluation.cost import Meter
-from evaluation.matches.move_cost import cost_of_moves
+from evaluation.matches.move_cost import measure_move_costs
 from ttt_envs import Game
 
 
@@ -29,9 +29,9 @@ def test_a_move_costs_what_a_process_of_its_own_takes(tmp_path, monkeypatch):
         "    def act(self, boards, rng):\n        sum(range(200_000))\n        return super().act(boards, rng)\n"
     )
     monkeypatch.chdir(tmp_path)
-    light, heavy = cost_of_moves(Game(2, 2, 2), "random", "heavy:Heavy")
+    light, heavy = measure_move_costs(Game(2, 2, 2), "random", "heavy:Heavy")
     assert heavy.cpu_s_per_move > 20 * light.cpu_s_per_move > 0
     assert heavy.own_bytes >= 8 << 24 > light.own_bytes
     assert heavy.peak_rss_bytes > heavy.own_bytes
     with pytest.raises(ValueError, match="there is no policy 'rndom': did you mean 'random'"):
-        cost_of_moves(Game(2, 2, 2), "rndom")
+        measure_move_costs(Game(2, 2, 2), "rndom")

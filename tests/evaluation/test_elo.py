@@ -12,18 +12,18 @@ from scipy.stats import norm
 from evaluation.matches.elo import (
     SPRT,
     elo,
-    elo_of,
+    elo_from_score,
     likelihood_of_superiority,
     likelihood_ratio,
     net_score,
     pair_probabilities,
     pairs_needed,
     probability_within,
-    score_of,
+    score_from_elo,
     significant_score,
 )
 from evaluation.matches.score import Score
-from ttt_apps.studies.slides_tables import MASTERS, PUBLISHED, published
+from ttt_apps.studies.slides_tables import MASTER_RATES, PUBLISHED, published
 
 
 def from_pentanomial(counts):
@@ -34,7 +34,7 @@ def from_pentanomial(counts):
 
 
 def test_net_score_probabilities_are_those_published():
-    chances = pair_probabilities(*MASTERS)
+    chances = pair_probabilities(*MASTER_RATES)
     for pairs in PUBLISHED:
         found = [round(1000 * probability_within(chances, pairs, score)) for score in range(21)]
         assert found == published(pairs)  # they round to three digits
@@ -55,7 +55,7 @@ def test_net_score_distribution_is_the_sum_over_all_results(pairs):
 
 
 def test_significant_score_has_the_requested_confidence():
-    chances = pair_probabilities(*MASTERS)
+    chances = pair_probabilities(*MASTER_RATES)
     for pairs in (1, 10, 50):
         score = significant_score(chances, pairs)
         assert probability_within(chances, pairs, score) >= 0.95 > probability_within(chances, pairs, score - 1)
@@ -76,13 +76,13 @@ def test_pairs_needed_have_the_requested_power():
 
 @given(st.floats(-800, 800))
 def test_elo_is_the_inverse_of_the_score(rating):
-    assert elo_of(score_of(rating)) == pytest.approx(rating, abs=1e-6)
-    assert score_of(-rating) == pytest.approx(1 - score_of(rating))
+    assert elo_from_score(score_from_elo(rating)) == pytest.approx(rating, abs=1e-6)
+    assert score_from_elo(-rating) == pytest.approx(1 - score_from_elo(rating))
 
 
 def test_elo_by_hand():
-    assert elo_of(0.75) == pytest.approx(190.848501887865)
-    assert (elo_of(0.0), elo_of(1.0)) == (-math.inf, math.inf)
+    assert elo_from_score(0.75) == pytest.approx(190.848501887865)
+    assert (elo_from_score(0.0), elo_from_score(1.0)) == (-math.inf, math.inf)
     found = elo(from_pentanomial([10, 20, 40, 20, 10]))
     assert found.mean == pytest.approx(0, abs=1e-9)
     assert found.low == pytest.approx(-found.high)
@@ -106,7 +106,7 @@ def test_likelihood_of_superiority():
 @pytest.mark.parametrize("matches", [1000, pytest.param(20_000, marks=pytest.mark.slow)])
 def test_coverage_of_elo_intervals(shape, matches):
     rng = np.random.default_rng(1)
-    truth = elo_of(float(shape @ np.arange(5) / 4))
+    truth = elo_from_score(float(shape @ np.arange(5) / 4))
     for pairs in (50, 500):
         found = [elo(from_pentanomial(counts)) for counts in rng.multinomial(pairs, shape, size=matches)]
         share = np.mean([one.low <= truth <= one.high for one in found])
@@ -163,7 +163,7 @@ def test_likelihood_ratio_is_that_of_fishtest(counts):
         found = SPRT(*hypotheses).decide(from_pentanomial(counts)).llr
         # fishtest adds a pseudo-count only to unseen results, we to all
         assert found == pytest.approx(published_ratio(counts, *hypotheses), rel=2e-3, abs=2e-3)
-    score0, score1, points = 0.5, score_of(2), np.arange(5) / 4
+    score0, score1, points = 0.5, score_from_elo(2), np.arange(5) / 4
     spread = [counts @ (points - score) ** 2 for score in (score0, score1)]
     # that paper's approximation for hypotheses near each other
     approximate = sum(counts) / 2 * math.log(spread[0] / spread[1])
@@ -190,16 +190,16 @@ def test_error_rates_of_the_sequential_test(matches):
     # few draws, many draws, seats that decide most games; tilted until the mean is that of a hypothesis
     for shape in ([0.2, 0.2, 0.2, 0.2, 0.2], [0.1, 0.1, 0.6, 0.1, 0.1], [0.08, 0.03, 0.78, 0.03, 0.08]):
         chances = np.array(shape)
-        tilt = 4 * (score_of(50) - 0.5) / 4
+        tilt = 4 * (score_from_elo(50) - 0.5) / 4
         better = chances + np.array([-tilt, 0, 0, 0, tilt])
-        assert better @ np.arange(5) / 4 == pytest.approx(score_of(50))
+        assert better @ np.arange(5) / 4 == pytest.approx(score_from_elo(50))
         allowed = 0.05 + 3 * math.sqrt(0.05 * 0.95 / matches)
         none_better, false_positive, _ = errors(test, chances, matches, rng)
         false_negative, found, length = errors(test, better, matches, rng)
         assert false_positive < allowed
         assert false_negative < allowed
         assert none_better + false_positive == found + false_negative == 1
-        variance = float(better @ (np.arange(5) / 4 - score_of(50)) ** 2)
+        variance = float(better @ (np.arange(5) / 4 - score_from_elo(50)) ** 2)
         assert length < test.fixed_pairs(variance)  # on average shorter than a test of fixed size
 
 

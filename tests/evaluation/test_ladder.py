@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from evaluation.code_fingerprint import identity_of
+from evaluation.code_fingerprint import policy_identity
 from evaluation.exact.dynamic_programming import match_outcome
 from evaluation.matches.ladder import (
     ANCHOR,
@@ -26,8 +26,8 @@ from evaluation.matches.ladder import (
     read_ladder,
     to_markdown,
 )
-from evaluation.matches.ladder.results import result_of, seed_of
-from evaluation.matches.move_cost import MoveCost, cost_of_moves
+from evaluation.matches.ladder.results import pairing_seed, play_pairing
+from evaluation.matches.move_cost import MoveCost, measure_move_costs
 from evaluation.result_store import UNITS, hash_data
 from ttt_envs import Game, make_policy
 from ttt_envs.agents.specs import FromFile
@@ -46,7 +46,7 @@ def cost(game, *specs):
 
 def make_quick(patch):
     for module in (build, rate):
-        patch.setattr(module, "cost_of_moves", cost)
+        patch.setattr(module, "measure_move_costs", cost)
         patch.setattr(module, "DRAWS", 100)
 
 
@@ -115,7 +115,7 @@ def test_policy_object_is_rated_without_cost(measured):
 
 def test_costs_of_the_policy_and_the_rungs_are_measured(measured, monkeypatch):
     ladder, _ = measured["sampled"]
-    monkeypatch.setattr(rate, "cost_of_moves", cost_of_moves)
+    monkeypatch.setattr(rate, "measure_move_costs", measure_move_costs)
     found = place("mcts:simulations=5000,reuse=false", ladder, games=20)
     seconds = {rung["spec"]: rung["cpu_s_per_move_here"] for rung in found["rungs"]}
     assert found["cost"]["cpu_s_per_move"] > seconds["mcts:simulations=5,reuse=false"] > seconds["random"] > 0
@@ -128,7 +128,7 @@ def test_result_file(measured, tmp_path):
     assert (found["format"], found["kind"], found["policy"]) == (1, "ladder", "optimal:epsilon=0.5")
     assert found["ladder"]["sha256"] == ladder.data["sha256"]
     assert found["made_by"] == MADE
-    assert found["identity"] == identity_of("optimal:epsilon=0.5") == ""
+    assert found["identity"] == policy_identity("optimal:epsilon=0.5") == ""
     assert [rung["spec"] for rung in found["rungs"]] == ladder.specs
     assert np.sum(found["first_move"]) == pytest.approx(1)
     assert np.shape(found["first_move"]) == (3, 3)
@@ -202,12 +202,12 @@ def test_interrupted_rating_resumes(measured, tmp_path, monkeypatch):
     ladder, _ = measured["sampled"]
     whole = place("win-or-block", ladder, games=40)
     with monkeypatch.context() as patch:
-        stopping(2, patch, rate, "result_of")
+        stopping(2, patch, rate, "play_pairing")
         with pytest.raises(StoppedError):
             place("win-or-block", ladder, games=40, folder=tmp_path)
     assert len((tmp_path / UNITS).read_text().splitlines()) == 1 + 2
     with monkeypatch.context() as patch:
-        calls = stopping(1000, patch, rate, "result_of")
+        calls = stopping(1000, patch, rate, "play_pairing")
         assert place("win-or-block", ladder, games=40, folder=tmp_path) == whole
         assert len(calls) == 1
 
@@ -282,7 +282,7 @@ def test_stored_results_are_reproduced(name, a, b):
     pairings = [(x, y) for i, x in enumerate(plan.rungs) for y in plan.rungs[i + 1 :]]
     number = next(i for i, pairing in enumerate(pairings) if set(pairing) == {a, b})
     first, second = pairings[number]
-    again = result_of(plan.game, first, second, plan.games, seed_of(plan.seed, number))
+    again = play_pairing(plan.game, first, second, plan.games, pairing_seed(plan.seed, number))
     stored = next(
         result
         for result in ladder.data["results"]

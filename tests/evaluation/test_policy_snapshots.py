@@ -9,7 +9,7 @@ import tiny
 from baselines.retrograde.solver import solve
 from evaluation.policy_snapshots import (
     CHOICES,
-    due_after,
+    next_due,
     position_name,
     probe_positions,
     read_choices,
@@ -62,7 +62,7 @@ def test_probe_positions_are_what_their_names_say():
 def test_number_of_snapshots_is_bounded_and_early_ones_are_dense():
     for games in (10, 1_000, 10**6, 10**9):
         kept, marks = 0, []
-        while (due := due_after(games, kept)) <= games:
+        while (due := next_due(games, kept)) <= games:
             kept = max(1, due)
             marks.append(kept)
         assert marks[: min(games, 8)] == list(range(1, 1 + min(games, 8)))

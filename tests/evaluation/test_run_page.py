@@ -17,7 +17,7 @@ from baselines.retrograde.solver import solve
 from evaluation.cost import read_cost
 from evaluation.exact.dynamic_programming import Outcome
 from evaluation.exact.estimate import affordable
-from evaluation.exact.strength import Strength, first_choice, strength_of, worst_positions
+from evaluation.exact.strength import Strength, compute_strength, first_choice, worst_positions
 from evaluation.matches.score import Score
 from evaluation.policy_snapshots import CHOICES, read_choices
 from evaluation.reports import plots
@@ -88,7 +88,7 @@ def text_of(run, strength=None):
 
 
 def test_strength_and_results_are_those_of_the_exact_functions(run):
-    strength = strength_of(SKIP, load_policy(SKIP, str(run)), ["random", "optimal"])
+    strength = compute_strength(SKIP, load_policy(SKIP, str(run)), ["random", "optimal"])
     page = read_page(write_report(run, strength))
     words = page.text()
     assert "\n".join(page.outline) == OUTLINE
@@ -318,7 +318,7 @@ def test_markup_in_the_config_is_escaped(run):
 def test_the_overview_compares_runs_with_links_there_and_back(trained, tmp_path):
     folder = tmp_path / "de mo"
     runs = []
-    strength = strength_of(SKIP, load_policy(SKIP, str(trained)), ["random"])
+    strength = compute_strength(SKIP, load_policy(SKIP, str(trained)), ["random"])
     for name in ("<&>", "ü\"x'", "c:d 50%"):
         runs.append(Compared(f"q {name}", shutil.copytree(trained, folder / name), strength))
         write_report(runs[-1].run, strength, back="../" + REPORT)
@@ -417,7 +417,7 @@ def test_text_has_enough_contrast_on_plain_and_on_coloured_ground(dark):
 
 @needs_chromium
 def test_a_browser_shows_pages_of_runs_at_any_width(trained, tmp_path):
-    strength = strength_of(SKIP, load_policy(SKIP, str(trained)), ["random", "win-or-block", "optimal"])
+    strength = compute_strength(SKIP, load_policy(SKIP, str(trained)), ["random", "win-or-block", "optimal"])
     runs = [Compared(f"learner {index}", trained, strength) for index in range(4)]
     large = train_run(tmp_path / "large", "--size", "19", "--win-length", "5", games=20)
     pages = [write_report(trained, strength), write_overview(tmp_path, "All", runs, []), write_report(large, None)]

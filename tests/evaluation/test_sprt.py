@@ -8,7 +8,7 @@ import pytest
 
 from evaluation.matches.elo import SPRT
 from evaluation.matches.match import PAIRS_PER_SEED_BLOCK, MatchSettings, play_blocks, play_part
-from evaluation.matches.match_blocks import BLOCK, units_of
+from evaluation.matches.match_blocks import BLOCK, make_units
 from evaluation.matches.openings import Openings
 from evaluation.matches.score import Score
 from evaluation.matches.sprt import RESULT, run_sprt
@@ -112,7 +112,7 @@ def test_openings_are_those_of_a_match(tmp_path):
     parts = [play_part(match, numbers) for numbers in (range(64), range(64, 70))]
     np.testing.assert_array_equal(found.score.pairs, sum(parts, Score.nothing(GAME)).pairs)
     others = replace(match, openings=Openings.of("all:3", GAME)._replace(text="all:2"))
-    assert units_of(match, 1, {"random": ""}) != units_of(others, 1, {"random": ""})
+    assert make_units(match, 1, {"random": ""}) != make_units(others, 1, {"random": ""})
 
 
 def test_errors_are_reported_before_anything_is_written(tmp_path):

@@ -11,13 +11,13 @@ from evaluation.statistics import (
     difference,
     holds_for_all,
     holds_for_any,
+    interval_from_pairs,
+    interval_from_seeds,
     is_above,
     is_sample,
     is_smaller,
     is_within,
     median,
-    of_pairs,
-    of_seeds,
     wilson,
 )
 
@@ -36,32 +36,32 @@ def test_nothing_seen_says_nothing():
 
 @pytest.mark.parametrize(("variance", "effective"), [(0.25, 100), (0.125, 200), (0.5, 50)])
 def test_pairs_count_for_as_many_games_as_their_spread_says(variance, effective):
-    assert of_pairs(0.5, variance, 100) == wilson(0.5, effective)
+    assert interval_from_pairs(0.5, variance, 100) == wilson(0.5, effective)
 
 
 def test_pairs_that_never_differ_still_leave_room():
-    assert of_pairs(1.0, 0.0, 50) == wilson(1.0, 50)
-    assert of_pairs(0.5, 0.0, 50) == wilson(0.5, 50)
+    assert interval_from_pairs(1.0, 0.0, 50) == wilson(1.0, 50)
+    assert interval_from_pairs(0.5, 0.0, 50) == wilson(0.5, 50)
 
 
 def test_means_over_seeds_have_student_s_interval():
     # Student (1908), the additional hours of sleep of ten patients: mean .75, t(9, .975) = 2.262157, s = 1.789010
     sleep = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]
-    interval = of_seeds(sleep)
+    interval = interval_from_seeds(sleep)
     assert interval.mean == pytest.approx(0.75)
     assert interval.high - interval.mean == pytest.approx(2.262157 * 1.789010 / 10**0.5, rel=1e-6)
     assert interval.mean - interval.low == pytest.approx(interval.high - interval.mean)
 
 
 def test_one_seed_says_nothing_of_the_spread():
-    assert of_seeds([0.25]) == (0.25, -math.inf, math.inf)
-    assert of_seeds([0.25], bounds=(0, 1)) == (0.25, 0, 1)
+    assert interval_from_seeds([0.25]) == (0.25, -math.inf, math.inf)
+    assert interval_from_seeds([0.25], bounds=(0, 1)) == (0.25, 0, 1)
 
 
 def test_intervals_of_rates_stay_where_rates_can_be():
-    assert of_seeds([0, 0, 1, 1], bounds=(0, 1)) == (0.5, 0, 1)  # Student's t would say -0.42 to 1.42
-    assert of_seeds([0.4, 0.5], bounds=(0, 1)).high == 1
-    assert of_seeds([1, 1, 1]) == (1, 1, 1)
+    assert interval_from_seeds([0, 0, 1, 1], bounds=(0, 1)) == (0.5, 0, 1)  # Student's t would say -0.42 to 1.42
+    assert interval_from_seeds([0.4, 0.5], bounds=(0, 1)).high == 1
+    assert interval_from_seeds([1, 1, 1]) == (1, 1, 1)
 
 
 def test_differences_have_their_published_interval():

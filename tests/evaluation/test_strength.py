@@ -7,11 +7,11 @@ from baselines.retrograde.solver import solve
 from evaluation.exact.dynamic_programming import exploitability, match_outcome, outcome, regret, regret_table
 from evaluation.exact.strength import (
     choice_in,
+    compute_strength,
     differences,
     differences_within,
     first_choice,
     sample_game,
-    strength_of,
     worst_positions,
 )
 from ttt_envs.agents.specs import make_policy
@@ -65,7 +65,7 @@ def loss_in(game, policy, text):
 
 
 def test_strength_is_that_of_the_exact_functions():
-    found = strength_of(SKIP, "win-or-block", ["random", "optimal"])
+    found = compute_strength(SKIP, "win-or-block", ["random", "optimal"])
     assert found.exploitability == exploitability(SKIP, "win-or-block")
     assert found.regret == regret(SKIP, "win-or-block")
     assert found.seats["random"][0] == outcome(SKIP, "win-or-block", "random")
@@ -75,7 +75,7 @@ def test_strength_is_that_of_the_exact_functions():
 
 
 def test_perfect_play_is_perfect_and_has_no_worst_positions():
-    assert strength_of(SKIP, "optimal", []).perfect
+    assert compute_strength(SKIP, "optimal", []).perfect
     assert worst_positions(SKIP, "optimal") == worst_positions(SKIP, "optimal", "random") == []
 
 

@@ -4,8 +4,17 @@ import json
 
 import pytest
 
-from evaluation.statistics import of_seeds
-from evaluation.sweep import MOST, Trained, cells_of, lines_of, read_sweep, varied, words_of, write_sweep
+from evaluation.statistics import interval_from_seeds
+from evaluation.sweep import (
+    MOST,
+    RunResult,
+    aggregate_runs,
+    read_sweep,
+    table_rows,
+    to_command_line,
+    varied,
+    write_sweep,
+)
 
 WHOLE = """
 seeds = 2
@@ -37,7 +46,7 @@ def test_a_file_describes_every_combination(tmp_path):
 
 def test_a_setting_is_a_command_line():
     row = {"learner": "q-net", "layers": [8, 4], "self": True, "other": False, "epsilon": 0.1}
-    assert words_of(row) == ["--learner", "q-net", "--layers", "8", "4", "--self", "--epsilon", "0.1"]
+    assert to_command_line(row) == ["--learner", "q-net", "--layers", "8", "4", "--self", "--epsilon", "0.1"]
 
 
 @pytest.mark.parametrize(
@@ -74,10 +83,10 @@ def test_a_file_that_is_not_there_is_one_sentence(tmp_path):
 
 def test_seeds_come_together_in_a_line(tmp_path):
     rows = [{"epsilon": 0.1, "games": 5}, {"epsilon": 0.3, "games": 5}]
-    runs = [Trained(1, 0, {"regret": 0.2}), Trained(0, 1, {"regret": 0.3}), Trained(0, 0, {"regret": 0.1})]
-    lines = lines_of(rows, runs)
-    assert lines[0].numbers["regret"] == of_seeds([0.1, 0.3], bounds=(0.0, 2.0))
-    head, first, second = cells_of(lines)
+    runs = [RunResult(1, 0, {"regret": 0.2}), RunResult(0, 1, {"regret": 0.3}), RunResult(0, 0, {"regret": 0.1})]
+    lines = aggregate_runs(rows, runs)
+    assert lines[0].numbers["regret"] == interval_from_seeds([0.1, 0.3], bounds=(0.0, 2.0))
+    head, first, second = table_rows(lines)
     assert head == ["epsilon", "runs", "regret"]
     assert first == ["0.1", "2", "0.2000 (0.0000-1.4706)"]  # Student's t of two: 12.7062 deviations of the mean
     assert second == ["0.3", "1", "0.2000"]

@@ -15,7 +15,7 @@ from evaluation.exact.dynamic_programming import (
     outcome,
     regret,
     regret_table,
-    while_training,
+    training_callback,
 )
 from evaluation.exact.policy_cache import CachedPolicy, cached
 from evaluation.exact.symmetry_classes import canonical_rows, symmetry_tables
@@ -176,7 +176,7 @@ def test_colour_blind_policy_is_queried_once_for_both_seats():
 def test_while_training_queries_each_position_once(game):
     for said in SIDES:
         learner = Claiming(Averaged(game), *said)
-        measure = while_training(game, Drawn(game, seed=5), 10, games=10)
+        measure = training_callback(game, Drawn(game, seed=5), 10, games=10)
         found = measure(10, learner)
         assert len(set(learner.asked)) == len(learner.asked)
         assert found["exploitability"] == pytest.approx(exploitability(game, learner.policy), abs=1e-12)

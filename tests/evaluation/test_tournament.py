@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from evaluation.matches.elo import elo, elo_of, score_of
+from evaluation.matches.elo import elo, elo_from_score, score_from_elo
 from evaluation.matches.match import MatchSettings, play_part
 from evaluation.matches.match_blocks import BLOCK
 from evaluation.matches.score import Score
@@ -25,7 +25,7 @@ def simulate_pairs(ratings, pairs, rng, shared=0.0):
     """Return int64[N, N, 5]: simulated pairs; a share ``shared`` of the decided pairs is decided by the seats."""
     counts = np.zeros((len(ratings), len(ratings), 5), np.int64)
     for i, j in combinations(range(len(ratings)), 2):
-        score = score_of(ratings[i] - ratings[j])
+        score = score_from_elo(ratings[i] - ratings[j])
         reach = min(score, 1 - score)  # of a game's chance to be drawn
         game = np.array([1 - score - reach / 2, reach, score - reach / 2])
         both = np.convolve(game, game)
@@ -41,7 +41,7 @@ def test_difference_of_two_players_is_that_of_their_score():
     counts[0, 1] = [50, 100, 400, 300, 150]
     first, second = bradley_terry(counts)
     seen = counts[0, 1] + PRIOR
-    assert first.mean - second.mean == pytest.approx(elo_of(seen @ np.arange(5) / 4 / seen.sum()), abs=1e-6)
+    assert first.mean - second.mean == pytest.approx(elo_from_score(seen @ np.arange(5) / 4 / seen.sum()), abs=1e-6)
     assert first.mean == pytest.approx(-second.mean)
     pairs = np.zeros((3, 3), np.int64)
     pairs[2, 2], pairs[1, 2], pairs[1, 1], pairs[0, 1], pairs[0, 0] = counts[0, 1]
@@ -61,7 +61,7 @@ def test_every_player_makes_the_points_that_the_ratings_expect():
     for i, j in combinations(range(5), 2):
         weights = counts[i, j] + PRIOR
         points = weights @ np.arange(5) / 2
-        chance = score_of(ratings[i] - ratings[j])
+        chance = score_from_elo(ratings[i] - ratings[j])
         made[[i, j]] += points, 2 * weights.sum() - points
         expected[[i, j]] += 2 * weights.sum() * np.array([chance, 1 - chance])
     np.testing.assert_allclose(made, expected, rtol=1e-5)
@@ -98,7 +98,7 @@ def test_rating_among_fixed_ratings():
         total = 0.0
         for opponent, sign in ((0, 1), (1, 1), (2, -1)):
             seen = (counts[3, opponent] if sign > 0 else counts[2, 3][::-1]) + PRIOR
-            total += seen @ np.arange(5) / 4 - seen.sum() * score_of(rating - known[opponent])
+            total += seen @ np.arange(5) / 4 - seen.sum() * score_from_elo(rating - known[opponent])
         return total
 
     assert placed.mean == pytest.approx(brentq(surplus, -1000, 1000), abs=0.01)

@@ -20,7 +20,7 @@ def quickly(request, monkeypatch):
     if request.node.get_closest_marker("slow") is None:
         for module in (build, rate):
             monkeypatch.setattr(
-                module, "cost_of_moves", lambda game, *specs: [MoveCost(1e-6, 0.1, 1 << 27, 1 << 20)] * len(specs)
+                module, "measure_move_costs", lambda game, *specs: [MoveCost(1e-6, 0.1, 1 << 27, 1 << 20)] * len(specs)
             )
 
 

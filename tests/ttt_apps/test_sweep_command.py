@@ -28,7 +28,7 @@ fixed = {games = 60, batch = 4, no_report = true}
 def same_code():
     """The code is taken for the same, whatever is edited while these tests run."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sweep, "hash_of", lambda *modules: "as it is")
+        patch.setattr(sweep, "code_hash", lambda *modules: "as it is")
         yield
 
 
@@ -165,7 +165,7 @@ def test_a_sweep_completes_its_runs(once, tmp_path):
 def test_other_code_trains_anew(once, tmp_path, monkeypatch):
     out = tmp_path / "out"
     shutil.copytree(once / "out", out)
-    monkeypatch.setattr(sweep, "hash_of", lambda *modules: "other")
+    monkeypatch.setattr(sweep, "code_hash", lambda *modules: "other")
     begun = []
     monkeypatch.setattr(sweep, "train_unit", lambda runs, code, unit: begun.append(unit["name"]) or {"numbers": {}})
     train.main(["--sweep", str(once / "tiny.toml"), "--out", str(out), "--quiet"])

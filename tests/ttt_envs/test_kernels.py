@@ -21,7 +21,7 @@ from baselines.mcts import MCTS, GumbelSearch, MCTSSearch
 from baselines.proof_number import prove
 from baselines.retrograde.solver import solve
 from evaluation import exact
-from evaluation.exact.strength import strength_of
+from evaluation.exact.strength import compute_strength
 from learners import LEARNERS
 from learners.training import train, train_in
 from ttt_envs import Boards, Game, act, chance_outcomes, make_policy, mnk_v0
@@ -193,8 +193,8 @@ def teach_everything():
 def compute_exactly():
     """Exact values of a policy that answers are kept of, and of boards with other symmetries."""
     for game in (Game(skip_chance=0.25), Game(2, 4, 3)):
-        strength_of(game, "win-or-block", ["random"])
-        strength_of(game, "table" if game.rows == 3 else "optimal:epsilon=0.5", ["random"])
+        compute_strength(game, "win-or-block", ["random"])
+        compute_strength(game, "table" if game.rows == 3 else "optimal:epsilon=0.5", ["random"])
 
 
 def search_trees():

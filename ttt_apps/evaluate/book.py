@@ -65,7 +65,7 @@ class BuildBook(WorkOptions, GameOptions):
             ValueError: neither logs nor a search, or both; unusable logs; a file that exists.
             Stopped: an interrupt of a search; completed work is stored.
         """
-        from evaluation.matches.books import book_of_games
+        from evaluation.matches.books import book_from_games
 
         if bool(self.logs) == (self.search is not None):
             raise ValueError("a book is made of logs of games, or by a --search: name either")
@@ -73,7 +73,7 @@ class BuildBook(WorkOptions, GameOptions):
             raise ValueError(f"--out {self.out} is there already: name another file, or remove that one")
         if self.search is None:
             with Console(stderr=True).status("reading games") as status:
-                book = book_of_games(
+                book = book_from_games(
                     self.logs,
                     plies=self.plies,
                     minimum=self.minimum,
@@ -91,16 +91,16 @@ class BuildBook(WorkOptions, GameOptions):
         print_status(f"written: {self.out}")
 
     def _make_from_search(self) -> Book:
-        from evaluation.code_fingerprint import hash_of, identity_of
-        from evaluation.matches.books import book_of_search
+        from evaluation.code_fingerprint import code_hash, policy_identity
+        from evaluation.matches.books import book_from_search
 
         assert self.search is not None
         game, workers = self.game(), self.workers()
         folder = self.out.with_name(f"{self.out.name}.searched")
-        made_by = {**versions(), "code": hash_of("evaluation.matches.books"), "player": identity_of(self.search)}
+        made_by = {**versions(), "code": code_hash("evaluation.matches.books"), "player": policy_identity(self.search)}
         with kept_in(folder, "searched"), progress_bar() as bar:
             task = bar.add_task("searching", total=None)
-            book = book_of_search(
+            book = book_from_search(
                 game,
                 self.search,
                 folder,
@@ -191,7 +191,7 @@ class LeavesBook:
             OSError, ValueError: no book, no games of its game, an unknown player.
         """
         from baselines.opening_book import read_book
-        from evaluation.matches.books import leaving
+        from evaluation.matches.books import book_exits
         from evaluation.matches.games import read_any_format
         from evaluation.statistics import wilson
 
@@ -204,7 +204,7 @@ class LeavesBook:
                     names.update(played.players)
                     yield played
 
-        found = leaving(book, games(), self.player)
+        found = book_exits(book, games(), self.player)
         if not found:
             known = f"they are of {', '.join(sorted(names))}" if names else "they have no games"
             raise ValueError(f"--player {self.player} has finished no game in these logs: {known}")

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import tyro
 from rich.table import Table
 
-from evaluation.cost import NAMES, Usage
+from evaluation.cost import COST_KEYS, Usage
 from evaluation.run_files import RunDirectory
 from ttt_apps.cli import Count, new_table, print_table, progress_bar, trust_files
 from ttt_apps.train_subprocess import measure_training
@@ -73,7 +73,7 @@ class Cost:
 
 
 def _medians(usages: Iterable[Usage]) -> dict[str, dict[str, float]]:
-    columns = dict(zip(NAMES, zip(*usages, strict=True), strict=True))
+    columns = dict(zip(COST_KEYS, zip(*usages, strict=True), strict=True))
     return {
         name: {"median": statistics.median(values), "low": min(values), "high": max(values)}
         for name, values in columns.items()
@@ -84,8 +84,8 @@ def _table(measured: dict[str, dict[str, Any]]) -> Table:
     title = "medians: seconds of CPU and of the clock, peak of resident memory; above set-up is what the games took"
     table = new_table("run", "games", "user, s", "system, s", "wall, s", "RSS, MiB", title=title)
     for run, data in measured.items():
-        total, alone = ({name: data[kind][name]["median"] for name in NAMES} for kind in ("run", "set_up"))
-        above = {name: total[name] - alone[name] for name in NAMES}
+        total, alone = ({name: data[kind][name]["median"] for name in COST_KEYS} for kind in ("run", "set_up"))
+        above = {name: total[name] - alone[name] for name in COST_KEYS}
         per_game = 1e6 * (above["cpu_user_s"] + above["cpu_system_s"]) / data["games"]
         for title, games, row in (
             (run, f"{data['games']:,}", total),
@@ -93,5 +93,5 @@ def _table(measured: dict[str, dict[str, Any]]) -> Table:
             ("  above set-up", f"{per_game:.3g} us each", above),
         ):
             memory = f"{row['peak_rss_bytes'] / 2**20:,.0f}"
-            table.add_row(title, games, *(f"{row[name]:.2f}" for name in NAMES[:3]), memory)
+            table.add_row(title, games, *(f"{row[name]:.2f}" for name in COST_KEYS[:3]), memory)
     return table

@@ -19,7 +19,7 @@ from baselines import retrograde
 from baselines.proof_number import prove
 from baselines.retrograde.folder import open_folder
 from baselines.retrograde.solver import MAX_CELLS, MAX_CELLS_LAYERED, LayeredSolution, Optimal, Solution, solve
-from evaluation.code_fingerprint import hash_of
+from evaluation.code_fingerprint import code_hash
 from evaluation.exact.dynamic_programming import Outcome, exploitation, outcome
 from evaluation.exact.estimate import duration
 from evaluation.result_store import Unit, do_units
@@ -98,7 +98,7 @@ class GroundTruth(WorkOptions):
                 f"{max(each.disk for each in needed):,} bytes of disk and {max(each.memory for each in needed):,} of "
                 f"memory for each that works; --largest {MAX_CELLS} leaves them out"
             )
-        made_by = {**versions(), "code": hash_of("ttt_apps.evaluate.ground_truth")}
+        made_by = {**versions(), "code": code_hash("ttt_apps.evaluate.ground_truth")}
         found: dict[int, Any] = {}
         with kept_in(self.out, "found"), progress_bar("board") as bar:
             task = bar.add_task("computing", total=len(units), board="")

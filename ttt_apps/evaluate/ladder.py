@@ -107,7 +107,7 @@ class PlaceOnLadder(WorkOptions):
 
     def _load_ladder(self) -> Ladder:
         """Return the selected ladder."""
-        from evaluation.matches.ladder import ladder_name, read_ladder, run_of
+        from evaluation.matches.ladder import ladder_name, read_ladder, run_folder
         from learners.checkpoint import read_config
         from ttt_envs.game.rules import Game
 
@@ -124,7 +124,7 @@ class PlaceOnLadder(WorkOptions):
             if game not in (None, ladder.game):
                 raise ValueError(f"--ladder {self.ladder} is of {ladder.game}, not of {game}: choose one of the two")
             return ladder
-        run = run_of(self.policy) if self.policy and game is None else None
+        run = run_folder(self.policy) if self.policy and game is None else None
         if run is not None:
             game = Game.from_dict(dict(read_config(run)["game"]))
         return read_ladder(ladder_name(game or Game()))
@@ -158,10 +158,10 @@ class PlaceOnLadder(WorkOptions):
 
 
 def _made_by() -> dict[str, str]:
-    from evaluation.code_fingerprint import hash_of
+    from evaluation.code_fingerprint import code_hash
     from ttt_apps.versions import versions
 
-    return {**versions(), "code": hash_of("evaluation.matches.ladder")}
+    return {**versions(), "code": code_hash("evaluation.matches.ladder")}
 
 
 def _on(bar: Any, words: str) -> Callable[[int, int], None]:

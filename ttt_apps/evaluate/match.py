@@ -40,7 +40,7 @@ class Match(PairOptions):
 
     def run(self) -> None:
         """Play and print."""
-        from evaluation.matches.elo import interval_from_pairs
+        from evaluation.matches.elo import elo_to_dict
 
         game = self.game()
         score, times = self.play(game)
@@ -54,9 +54,7 @@ class Match(PairOptions):
         if self.json:
             asked = {"a": self.a, "b": self.b, "seed": self.seed, "openings": self.openings or None}
             timed = {"clock": self.clock, "times": [each.to_dict() for each in times]} if times else {}
-            print(
-                json.dumps({"game": game.to_dict(), **asked, **score.to_dict(), **interval_from_pairs(score), **timed})
-            )
+            print(json.dumps({"game": game.to_dict(), **asked, **score.to_dict(), **elo_to_dict(score), **timed}))
         else:
             print_table(score_table(game, self.a, self.b, score))
             if times:

@@ -117,11 +117,11 @@ class ProvedPositions(WorkOptions):
         return names
 
     def _make(self, names: Sequence[str], workers: Any) -> None:
-        from evaluation.code_fingerprint import hash_of
+        from evaluation.code_fingerprint import code_hash
         from evaluation.exact.proved_positions import PLANS, make_proved
         from ttt_apps.versions import versions
 
-        made_by = {**versions(), "code": hash_of("evaluation.exact.proved_positions")}
+        made_by = {**versions(), "code": code_hash("evaluation.exact.proved_positions")}
         for name in names:
             with progress_bar() as bar:
                 task = bar.add_task(f"making {name}", total=None)

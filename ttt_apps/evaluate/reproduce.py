@@ -12,7 +12,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from evaluation.code_fingerprint import hash_of
+from evaluation.code_fingerprint import code_hash
 from evaluation.reports.plots import check_pictures
 from evaluation.reports.study import write_report_files
 from evaluation.result_store import UNITS
@@ -91,7 +91,7 @@ def _made_by(study: Study) -> dict[str, str]:
 
     The training command counts, too: studies run it in processes of their own.
     """
-    code = hash_of(study.units.__module__, study.measure.__module__, "ttt_apps.train")
+    code = code_hash(study.units.__module__, study.measure.__module__, "ttt_apps.train")
     return {**versions(), "code": code}
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import tyro
 from rich.table import Table
 
-from evaluation.code_fingerprint import hash_of
+from evaluation.code_fingerprint import code_hash
 from evaluation.matches.tournament import (
     COST,
     MAX_GAMES_PER_PAIRING,
@@ -54,7 +54,7 @@ class PlayTournament(PairsCommand):
         pairings = len(self.players) * (len(self.players) - 1) // 2
         with kept_in(folder), progress_bar() as bar:
             task = bar.add_task("playing", total=self.games * pairings)
-            made_by = {**versions(), "code": hash_of("evaluation.matches.tournament")}
+            made_by = {**versions(), "code": code_hash("evaluation.matches.tournament")}
             found = run_tournament(
                 asked, folder, made_by, jobs=workers, progress=lambda played: bar.advance(task, 2 * played)
             )

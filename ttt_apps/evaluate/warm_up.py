@@ -103,11 +103,11 @@ def _play_matches() -> None:
 def _compute_exactly() -> None:
     from baselines.proof_number import prove
     from evaluation import exact
-    from evaluation.exact.strength import strength_of
+    from evaluation.exact.strength import compute_strength
 
     for game in GAMES[:2]:
-        strength_of(game, "random", ["random", "win-or-block"])
-        strength_of(game, "optimal", ["random"])
+        compute_strength(game, "random", ["random", "win-or-block"])
+        compute_strength(game, "optimal", ["random"])
         exact.match_outcome(game, "table", "svd:rank=18")
     prove(Game(1, 3, 3))
 

@@ -11,7 +11,7 @@ from evaluation.exact.dynamic_programming import Outcome, outcome
 from evaluation.matches.match import play_pairs
 from evaluation.reports.plots import RESULTS, plot_intervals
 from evaluation.result_store import Unit
-from evaluation.statistics import Interval, are_samples, of_seeds
+from evaluation.statistics import Interval, are_samples, interval_from_seeds
 from evaluation.study import Claim, Row, rates, signed
 from learners.base import Learner
 from learners.checkpoint import build_config
@@ -124,7 +124,7 @@ class LearningCurve:
 
     def share(self, mark: int, weights: Sequence[float], bounds: tuple[float, float] = (0.0, 1.0)) -> Interval:
         """Return the mean over seeds of results weighted by ``weights`` of wins, draws and losses."""
-        return of_seeds((self.exact[:, mark] @ np.asarray(weights)).tolist(), bounds=bounds)
+        return interval_from_seeds((self.exact[:, mark] @ np.asarray(weights)).tolist(), bounds=bounds)
 
     def value(self, mark: int) -> Interval:
         """Return wins minus losses, over seeds."""

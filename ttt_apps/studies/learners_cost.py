@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.cost import NAMES, Usage
+from evaluation.cost import COST_KEYS, Usage
 from evaluation.reports.plots import SERIES, legend
 from evaluation.result_store import Unit
-from evaluation.statistics import Interval, holds_for_all, is_within, of_seeds
+from evaluation.statistics import Interval, holds_for_all, interval_from_seeds, is_within
 from evaluation.study import Claim, Report, Row, Study
 from learners.checkpoint import build_config, new_config
 from ttt_apps.studies.duels import NAIVE, PROGRAM, Q_NET, SOURCE
@@ -59,7 +59,7 @@ def units(quick: bool) -> list[Unit]:
 def measure(unit: Unit) -> dict[str, float]:
     """Measure the cost of a new process that trains against random, imports included."""
     _warm(unit["learner"])
-    return dict(zip(NAMES, _mean_usage(unit), strict=True))
+    return dict(zip(COST_KEYS, _mean_usage(unit), strict=True))
 
 
 @cache
@@ -100,11 +100,11 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
         ("approximately 9 times bigger than Q-Learning's", "q-net", "q-learning", 8, 10),
     ):
         times = _ratio(costs[1, over].peak, costs[1, under].peak)
-        before = _format_mean(of_seeds((costs[1, over].start / costs[1, over].peak).tolist()), 0, 100)
+        before = _format_mean(interval_from_seeds((costs[1, over].start / costs[1, over].peak).tolist()), 0, 100)
         found = f"{_format_mean(times, 1)} times, and {before}% of {over}'s is there before a game"
         holds = is_within(times, low, high) if decided else None
         claims.append(Claim(words, holds, f"{found}; taken as {low} to {high}"))
-    bends = {key: of_seeds(cost.bend.tolist()) for key, cost in costs.items()}
+    bends = {key: interval_from_seeds(cost.bend.tolist()) for key, cost in costs.items()}
     most = max(bends, key=lambda key: abs(bends[key].mean))
     claims.append(
         Claim(
@@ -115,7 +115,7 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
             f"{'one at a time' if most[0] == 1 else 'side by side'}); taken as: by no more than {MAX_BEND:.0%} for all",
         )
     )
-    grown = {key: of_seeds((cost.above / cost.peak).tolist()) for key, cost in costs.items()}
+    grown = {key: interval_from_seeds((cost.above / cost.peak).tolist()) for key, cost in costs.items()}
     largest = max(grown, key=lambda key: grown[key].mean)
     claims.append(
         Claim(
@@ -154,7 +154,7 @@ def _draw_figure(figure: Any, costs: Mapping[tuple[int, str], _Cost]) -> None:
 
 def _format_mean(values: Interval | Float64Array, digits: int, scale: float = 1.0) -> str:
     """Format the mean over processes and its interval; for one process without it."""
-    found = values if isinstance(values, Interval) else of_seeds(values.tolist())
+    found = values if isinstance(values, Interval) else interval_from_seeds(values.tolist())
     if math.isnan(found.mean):
         return "an unknown number of"
     mean, low, high = (f"{round(scale * end, digits) + 0.0:,.{digits}f}" for end in found)  # and not -0
@@ -173,7 +173,7 @@ def _ratio(over: Float64Array, under: Float64Array) -> Interval:
     """
     if min(over.min(), under.min()) <= 0:
         return Interval(math.nan, 0.0, math.inf)
-    found = of_seeds(np.log(over / under).tolist())
+    found = interval_from_seeds(np.log(over / under).tolist())
     return Interval(*(float(np.exp(end)) for end in found))
 
 

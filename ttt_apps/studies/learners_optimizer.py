@@ -9,7 +9,7 @@ import numpy as np
 
 from evaluation.reports.plots import SERIES, legend, plot_intervals
 from evaluation.result_store import Unit
-from evaluation.statistics import is_above, of_seeds
+from evaluation.statistics import interval_from_seeds, is_above
 from evaluation.study import Claim, Report, Row, Study, rates, signed
 from ttt_apps.studies.duels import ABOUT, PROGRAM, Q_NET, SOURCE, LearningCurve, duel_units, measure
 
@@ -50,7 +50,7 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     ]
     of_run = {name: curve.exact[:, 0, 0] - curve.exact[:, 0, 2] for name, curve in curves.items()}
     ahead = {
-        name: of_seeds((of_run[BEST] - other).tolist(), bounds=(-2.0, 2.0))
+        name: interval_from_seeds((of_run[BEST] - other).tolist(), bounds=(-2.0, 2.0))
         for name, other in of_run.items()
         if name != BEST
     }

@@ -13,7 +13,7 @@ from evaluation.exact.dynamic_programming import outcome
 from evaluation.matches.score import Score
 from evaluation.reports.plots import SERIES, plot_intervals
 from evaluation.result_store import Unit
-from evaluation.statistics import Interval, holds_for_all, is_above, is_sample, is_within, of_seeds
+from evaluation.statistics import Interval, holds_for_all, interval_from_seeds, is_above, is_sample, is_within
 from evaluation.study import Claim, Report, Row, Study, rates, signed
 from learners.training import Task
 from learners.value_net import Preset, ValueNetConfig
@@ -160,12 +160,12 @@ class EntryResult:
     def lead(self, *seats: int) -> Interval:
         """Return wins minus losses, the mean over seats and nets."""
         rates = self.rates[list(seats)].mean(axis=0)
-        return of_seeds((rates[:, 0] - rates[:, 2]).tolist(), bounds=(-1.0, 1.0))
+        return interval_from_seeds((rates[:, 0] - rates[:, 2]).tolist(), bounds=(-1.0, 1.0))
 
     @property
     def draws(self) -> Interval:
         """Share of draws where the net moves first, the mean over nets."""
-        return of_seeds(self.rates[0, :, 1].tolist(), bounds=(0.0, 1.0))
+        return interval_from_seeds(self.rates[0, :, 1].tolist(), bounds=(0.0, 1.0))
 
     def rows(self) -> list[Row]:
         """Return rows: first the published seat, then the other."""
@@ -271,7 +271,7 @@ def _claims(nets: Mapping[Entry, EntryResult], optimal: Mapping[tuple[int, ...],
         if ENTRIES[before] not in nets:
             continue
         one, other = nets[ENTRIES[before]], nets[ENTRIES[after]]
-        gain = of_seeds((other.rates[0, :, 0] - one.rates[0, :, 0]).tolist())
+        gain = interval_from_seeds((other.rates[0, :, 0] - one.rates[0, :, 0]).tolist())
         losses = ", ".join(
             f"{net.entry.iterations:,} steps: {np.mean([run['loss'] for run in net.runs]):.3f}, held out "
             f"{np.mean([run['held_out_loss'] for run in net.runs]):.3f}"

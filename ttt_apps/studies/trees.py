@@ -10,7 +10,7 @@ import numpy as np
 from baselines.expectiminimax import Heuristic
 from evaluation.matches.match import play_pairs
 from evaluation.matches.score import Score
-from evaluation.statistics import Interval, is_sample, of_pairs, wilson
+from evaluation.statistics import Interval, interval_from_pairs, is_sample, wilson
 from evaluation.study import interval
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.jit import Int64Array
@@ -153,7 +153,7 @@ def mean_result(counts: Sequence[int] | Int64Array, weights: Sequence[float]) ->
     mean = float(games @ weight / games.sum())
     variance = float(games @ (weight - mean) ** 2 / max(1, games.sum() - 1))
     # from [-1, 1] to [0, 1] and back
-    return Interval(*(2 * share - 1 for share in of_pairs((1 + mean) / 2, variance / 4, int(games.sum()))))
+    return Interval(*(2 * share - 1 for share in interval_from_pairs((1 + mean) / 2, variance / 4, int(games.sum()))))
 
 
 def has_draw_gap(draws: Mapping[ReportBoard, Interval]) -> bool | None:

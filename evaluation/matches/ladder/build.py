@@ -16,12 +16,12 @@ from evaluation.matches.ladder.plans import ANCHOR, Plan
 from evaluation.matches.ladder.results import (
     CONFIDENCE,
     check_games,
-    result_of,
-    seed_of,
-    strength_of,
-    weights_of,
+    exact_strength,
+    pair_weights,
+    pairing_seed,
+    play_pairing,
 )
-from evaluation.matches.move_cost import cost_of_moves
+from evaluation.matches.move_cost import measure_move_costs
 from evaluation.matches.tournament import DRAWS, bradley_terry
 from evaluation.result_store import Unit, collect_results, hash_data
 from evaluation.statistics import Interval
@@ -112,7 +112,7 @@ def _units(plan: Plan, pairings: Sequence[tuple[int, int]]) -> tuple[list[dict[s
             "game": game,
             "players": [plan.rungs[i], plan.rungs[j]],
             "games": plan.games,
-            "seed": seed_of(plan.seed, number),
+            "seed": pairing_seed(plan.seed, number),
         }
         for number, (i, j) in enumerate(pairings)
     ]
@@ -125,11 +125,11 @@ def _measure(unit: Unit) -> dict[str, Any]:
     game = Game.from_dict(unit["game"])
     if unit["what"] == "pairing":
         a, b = unit["players"]
-        return result_of(game, a, b, unit["games"], unit["seed"])
+        return play_pairing(game, a, b, unit["games"], unit["seed"])
     if unit["what"] == "strength":
-        return strength_of(game, make_policy_once(game, unit["policy"]))
-    cost_of_moves(game, unit["policy"])  # compiled code is cached on disk and is not part of the cost
-    return cost_of_moves(game, unit["policy"])[0]._asdict()
+        return exact_strength(game, make_policy_once(game, unit["policy"]))
+    measure_move_costs(game, unit["policy"])  # compiled code is cached on disk and is not part of the cost
+    return measure_move_costs(game, unit["policy"])[0]._asdict()
 
 
 def _round_robin(
@@ -137,6 +137,6 @@ def _round_robin(
 ) -> list[Interval]:
     pairs = np.zeros((count, count, 5))
     for (i, j), result in zip(pairings, met, strict=True):
-        pairs[i, j] = weights_of(result)
+        pairs[i, j] = pair_weights(result)
     found = bradley_terry(pairs, anchor=anchor, confidence=CONFIDENCE, draws=1 if exact else DRAWS)
     return [Interval(one.mean, one.mean, one.mean) for one in found] if exact else found

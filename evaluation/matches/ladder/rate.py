@@ -13,23 +13,23 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.code_fingerprint import identity_of
+from evaluation.code_fingerprint import policy_identity
 from evaluation.cost import processor, read_cost
 from evaluation.exact.estimate import MAX_BOARDS_WITHOUT_ESTIMATE, boards_by_stones
 from evaluation.exact.strength import worst_positions
-from evaluation.matches.elo import score_of
+from evaluation.matches.elo import score_from_elo
 from evaluation.matches.ladder.files import Ladder
 from evaluation.matches.ladder.plans import ANCHOR
 from evaluation.matches.ladder.results import (
     CONFIDENCE,
     check_games,
-    result_of,
-    score_of_result,
-    seed_of,
-    strength_of,
-    weights_of,
+    exact_strength,
+    pair_weights,
+    pairing_seed,
+    play_pairing,
+    score_from_result,
 )
-from evaluation.matches.move_cost import MoveCost, cost_of_moves
+from evaluation.matches.move_cost import MoveCost, measure_move_costs
 from evaluation.matches.tournament import DRAWS, bradley_terry
 from evaluation.result_store import Unit, collect_results
 from evaluation.statistics import Interval
@@ -102,7 +102,7 @@ def rate_policy(
     game, name = ladder.game, str(policy)
     asked = make_policy(policy, game)
     exact = is_exact(ladder, asked)
-    identity = identity_of(policy) if isinstance(policy, str) else ""
+    identity = policy_identity(policy) if isinstance(policy, str) else ""
     results = _play_rungs(
         policy if isinstance(policy, str) else asked,
         ladder,
@@ -115,9 +115,9 @@ def rate_policy(
     )
     own, of_rungs = None, None
     if settings.costs and isinstance(policy, str):
-        own = cost_of_moves(game, policy)[0]
-        of_rungs = [one.cpu_s_per_move for one in cost_of_moves(game, *ladder.specs)]
-    run = run_of(policy) if isinstance(policy, str) else None
+        own = measure_move_costs(game, policy)[0]
+        of_rungs = [one.cpu_s_per_move for one in measure_move_costs(game, *ladder.specs)]
+    run = run_folder(policy) if isinstance(policy, str) else None
     data: dict[str, Any] = {
         "format": 1,
         "kind": "ladder",
@@ -127,7 +127,7 @@ def rate_policy(
         "game": game.to_dict(),
         **_rating_and_costs(ladder, results, _fit_rating(ladder, results, exact=exact), own, of_rungs),
         "exact": exact,
-        **(strength_of(game, asked) if exact else {"exploitability": None, "regret": None}),
+        **(exact_strength(game, asked) if exact else {"exploitability": None, "regret": None}),
         "worst_positions": _worst_positions(game, asked) if exact else [],
         "first_move": _first_move(game, asked, seed),
         "training": None if run is None else _training(run),
@@ -167,7 +167,7 @@ def _play_rungs(
     """Return a policy's results against each rung."""
     described = ladder.game.to_dict()
     units = [
-        {"policy": str(policy), "rung": spec, "game": described, "games": games, "seed": seed_of(seed, number)}
+        {"policy": str(policy), "rung": spec, "game": described, "games": games, "seed": pairing_seed(seed, number)}
         for number, spec in enumerate(ladder.specs)
     ]
     with tempfile.TemporaryDirectory() as temporary:
@@ -189,8 +189,8 @@ def _rating_and_costs(
     at = rating.mean + RATING_TOLERANCE
     below = [str(rung["spec"]) for rung in ladder.rungs if rung["rating"] <= at]
     above = [str(rung["spec"]) for rung in ladder.rungs if rung["rating"] > at]
-    scores = [score_of_result(result) for result in results]
-    expected = [score_of(rating.mean - one) for one in ratings]
+    scores = [score_from_result(result) for result in results]
+    expected = [score_from_elo(rating.mean - one) for one in ratings]
     return {
         "rating": rating._asdict(),
         "between": {"below": below[-1] if below else None, "above": above[0] if above else None},
@@ -215,14 +215,14 @@ def _rating_and_costs(
 
 def _play_rung(policy: str | Policy, unit: Unit) -> dict[str, Any]:
     """Do one unit of work of :func:`rate_policy`."""
-    return result_of(Game.from_dict(unit["game"]), policy, FromFile(unit["rung"]), unit["games"], unit["seed"])
+    return play_pairing(Game.from_dict(unit["game"]), policy, FromFile(unit["rung"]), unit["games"], unit["seed"])
 
 
 def _fit_rating(ladder: Ladder, results: Sequence[Mapping[str, Any]], *, exact: bool) -> Interval:
     """Return the maximum likelihood rating, with the rungs' ratings held fixed."""
     count = len(ladder.rungs)
     pairs = np.zeros((count + 1, count + 1, 5))
-    pairs[count, :count] = [weights_of(result) for result in results]
+    pairs[count, :count] = [pair_weights(result) for result in results]
     known = [*(float(rung["rating"]) for rung in ladder.rungs), None]
     draws = DRAWS if ladder.exact and not exact else 1  # only where intervals are taken from it
     found = bradley_terry(pairs, known=known, confidence=CONFIDENCE, draws=draws)[-1]
@@ -232,7 +232,7 @@ def _fit_rating(ladder: Ladder, results: Sequence[Mapping[str, Any]], *, exact: 
         return found
     # the rungs' ratings come from samples: re-estimate all together to include their uncertainty
     for result in ladder.data["results"]:
-        pairs[result["a"], result["b"]] = weights_of(result)
+        pairs[result["a"], result["b"]] = pair_weights(result)
     anchor = ladder.specs.index(ANCHOR)
     doubt = bradley_terry(pairs, anchor=anchor, confidence=CONFIDENCE, draws=DRAWS)[-1]
     return Interval(found.mean, found.mean - (doubt.mean - doubt.low), found.mean + (doubt.high - doubt.mean))
@@ -277,7 +277,7 @@ def _training(run: Path) -> dict[str, Any]:
     return {**{name: config[name] for name in names if name in config}, "file": CONFIG, "cost": read_cost(run)}
 
 
-def run_of(spec: str) -> Path | None:
+def run_folder(spec: str) -> Path | None:
     """Return the folder of the run that a spec string names; None for any other spec."""
     parsed = parse_spec(spec)
     path = parsed.unkeyed or parsed.keyed.get("path")

@@ -24,7 +24,7 @@ CONFIDENCE = 0.95
 _CERTAIN = 1e6  # weight of an exact result in pairs: large enough to make the prior of ratings negligible
 
 
-def seed_of(seed: int, number: int) -> int:
+def pairing_seed(seed: int, number: int) -> int:
     """Return the seed of a pairing; no two pairings share random numbers, nor do two seeds."""
     return MAX_GAMES * seed + number
 
@@ -38,7 +38,7 @@ def check_games(games: int, least: int) -> None:
         )
 
 
-def result_of(game: Game, a: str | Policy, b: str | Policy, games: int, seed: int) -> dict[str, Any]:
+def play_pairing(game: Game, a: str | Policy, b: str | Policy, games: int, seed: int) -> dict[str, Any]:
     """Return a's results against b: exact if ``games`` is 0."""
     first, second = make_policy_once(game, a), make_policy_once(game, b)
     if games == 0:
@@ -53,7 +53,7 @@ def _outcome_shares(score: Score) -> dict[str, float]:
     return dict(zip(("win", "draw", "loss"), counts.tolist(), strict=True))
 
 
-def strength_of(game: Game, policy: Policy) -> dict[str, float | None]:
+def exact_strength(game: Game, policy: Policy) -> dict[str, float | None]:
     """Return exploitability, and regret where the board is small enough to be solved."""
     return {
         "exploitability": exploitability(game, policy),
@@ -61,7 +61,7 @@ def strength_of(game: Game, policy: Policy) -> dict[str, float | None]:
     }
 
 
-def weights_of(result: Mapping[str, Any]) -> Float64Array:
+def pair_weights(result: Mapping[str, Any]) -> Float64Array:
     """Return pair counts by result, float64[5]. An exact result counts as so many pairs that it has no sampling
     error.
     """
@@ -71,7 +71,7 @@ def weights_of(result: Mapping[str, Any]) -> Float64Array:
     return np.array(result["pentanomial"], np.float64)
 
 
-def score_of_result(result: Mapping[str, Any]) -> Interval:
+def score_from_result(result: Mapping[str, Any]) -> Interval:
     """Return the score per game: wins and half the draws."""
     if result["exact"]:
         score = result["win"] + result["draw"] / 2

@@ -9,7 +9,7 @@ import numpy as np
 
 from evaluation.reports.plots import NEAR_ZERO, SERIES, legend
 from evaluation.result_store import Unit
-from evaluation.statistics import is_above, of_seeds
+from evaluation.statistics import interval_from_seeds, is_above
 from evaluation.study import Claim, Report, Row, signed
 from ttt_apps.studies.alpha_zero.training_runs import (
     NAME,
@@ -146,7 +146,7 @@ def _comparison_claims(curves: Curves, decided: bool) -> list[Claim]:
             ours, theirs = curves[game, NAME], curves[game, other]
             limit = min(curve.cpu_s[-1] for curve in (*ours, *theirs))
             one, two = ([curve.at(limit) for curve in mine] for mine in (ours, theirs))
-            less = of_seeds([b - a for a, b in zip(one, two, strict=True)], bounds=(-1.0, 1.0))
+            less = interval_from_seeds([b - a for a, b in zip(one, two, strict=True)], bounds=(-1.0, 1.0))
             claims.append(
                 Claim(
                     f"{game_name(game)}: alpha-zero's net is less exploitable than {other} after as much CPU",

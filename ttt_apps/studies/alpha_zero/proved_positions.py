@@ -14,10 +14,10 @@ import numpy as np
 from evaluation.exact.proved_positions import Positions, ProvedPosition, keep_probabilities, read_proved, summarize
 from evaluation.matches.games import PlayedGame
 from evaluation.matches.match import play_pairs
-from evaluation.matches.move_cost import cost_of_moves
+from evaluation.matches.move_cost import measure_move_costs
 from evaluation.reports.plots import Reach, draw_intervals
 from evaluation.result_store import Unit
-from evaluation.statistics import Interval, is_above, of_pairs
+from evaluation.statistics import Interval, interval_from_pairs, is_above
 from evaluation.study import Claim, Report, Row, interval, signed
 from ttt_apps.studies.alpha_zero.training_runs import NAME, make_training, temporary_run, training_unit
 from ttt_apps.studies.trees import mean_result
@@ -70,7 +70,7 @@ def measure(unit: Unit) -> dict[str, Any]:
         measured["alone"] = _keep_rate(game, f"run:({run})", sample)
         for simulations in unit["simulations"]:
             player = f"{NAME}:path=({run}),simulations={simulations},symmetrize=false"  # the fastest setting
-            [cost] = cost_of_moves(game, player)
+            [cost] = measure_move_costs(game, player)
             others = [_matching_mcts(game, cost.cpu_s_per_move), _matching_expectiminimax(game, cost.cpu_s_per_move)]
             one = {"simulations": simulations, "cpu_s": cost.cpu_s_per_move, "kept": _keep_rate(game, player, sample)}
             matches = [
@@ -101,13 +101,13 @@ def _keep_rate(game: Game, player: str, positions: Positions) -> list[float]:
 def _matching_mcts(game: Game, cpu_s: float) -> tuple[str, float]:
     """Return the search with random rollouts that takes this time per move, and its time."""
     few, many = (
-        cost.cpu_s_per_move for cost in cost_of_moves(game, *(f"mcts:simulations={n}" for n in PROBE_SIMULATIONS))
+        cost.cpu_s_per_move for cost in measure_move_costs(game, *(f"mcts:simulations={n}" for n in PROBE_SIMULATIONS))
     )
     more = (cpu_s - many) / max(1e-9, many - few) * (PROBE_SIMULATIONS[1] - PROBE_SIMULATIONS[0])
     simulations = max(10, round(PROBE_SIMULATIONS[1] + more))
     for _ in range(MAX_RAISES):
         name = f"mcts:simulations={simulations}"
-        [cost] = cost_of_moves(game, name)
+        [cost] = measure_move_costs(game, name)
         if cost.cpu_s_per_move >= cpu_s:
             break
         simulations = math.ceil(1.05 * simulations * cpu_s / cost.cpu_s_per_move)
@@ -118,7 +118,7 @@ def _matching_expectiminimax(game: Game, cpu_s: float) -> tuple[str, float]:
     """Return the shallowest search that takes at least this time per move, and its time."""
     for depth in DEPTHS:
         name = f"expectiminimax:depth={depth}"
-        [cost] = cost_of_moves(game, name)
+        [cost] = measure_move_costs(game, name)
         if cost.cpu_s_per_move >= cpu_s:
             break
     return name, cost.cpu_s_per_move
@@ -219,7 +219,7 @@ def _share_of_games(pairs: Sequence[int]) -> Interval:
     counts, points = np.array(pairs), np.array([0.0, 0.5, 1.0])
     total = int(counts.sum())
     mean = float(counts @ points / total)
-    return of_pairs(mean, float(counts @ (points - mean) ** 2 / max(1, total - 1)), total)
+    return interval_from_pairs(mean, float(counts @ (points - mean) ** 2 / max(1, total - 1)), total)
 
 
 def _format_share(ends: Sequence[float]) -> str:
