@@ -125,10 +125,10 @@ def _train_tables() -> None:
 
 
 def _answer_explorer() -> None:
-    from ttt_apps.explorer.api import Answers
+    from ttt_apps.explorer.api import ExplorerApi
     from ttt_apps.explorer.schemas import Root
 
-    Answers(Root(None)).warm()
+    ExplorerApi(Root(None)).warm()
 
 
 PARTS: dict[str, Callable[[], None]] = {

@@ -9,7 +9,8 @@ from __future__ import annotations
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,7 @@ from ttt_apps.explorer.schemas import (
     ValuesRequest,
     check_spec,
     check_table,
-    depth_on,
+    max_depth,
 )
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, Values, act
 from ttt_envs.agents.specs import make_policy
@@ -49,33 +50,34 @@ from ttt_envs.game.boards import MOVERS, Boards, cell_at, check_opening, coordin
 from ttt_envs.game.rules import DRAW, STREAM_OPPONENT, Game, Position, legal, mover_after, winner
 from ttt_envs.version import __version__
 
-NODES = 2_000_000
+MAX_NODES = 2_000_000
 """Maximum number of positions per search for one panel."""
-DIGITS, FEW_DIGITS = 3, 2
-"""Decimal places of values in cells, on boards of up to ``FEW`` columns and on wider ones."""
-FEW = 4
-KEPT_GAMES, KEPT_TABLES, KEPT_POLICIES, KEPT_CHOICES = 24, 32, 16, 8
+MAX_NARROW = 4
+"""Maximum number of columns of a narrow board."""
+DIGITS, WIDE_DIGITS = 3, 2
+"""Decimal places of values in cells, on narrow boards and on wider ones."""
+MAX_SOLUTIONS, MAX_TABLES, MAX_POLICIES, MAX_SNAPSHOTS = 24, 32, 16, 8
 """Maximum numbers of cached solutions, tables, policies and snapshots of runs."""
 RESULTS = ("o", "x", "draw")
 SHOWN = ("games", "iterations", "exploitability", "regret")
 """Metrics shown for a mark."""
 
 
-class Recent:
+class LRUCache:
     """A thread-safe LRU cache, which makes each value once even for concurrent requests.
 
     Args:
-        most: maximum number of values.
+        max_size: maximum number of values.
     """
 
-    def __init__(self, most: int) -> None:
-        self.most = most
+    def __init__(self, max_size: int) -> None:
+        self.max_size = max_size
         self._lock = threading.Lock()
-        self._kept: OrderedDict[Hashable, Any] = OrderedDict()
+        self._values: OrderedDict[Hashable, Any] = OrderedDict()
         self._making: dict[Hashable, threading.Lock] = {}
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._values)
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """Return the cached value of ``key``, or make it."""
@@ -84,14 +86,14 @@ class Recent:
         try:
             with making:
                 with self._lock:
-                    if key in self._kept:
-                        self._kept.move_to_end(key)
-                        return self._kept[key]
+                    if key in self._values:
+                        self._values.move_to_end(key)
+                        return self._values[key]
                 made = make()
                 with self._lock:
-                    self._kept[key] = made
-                    while len(self._kept) > self.most:
-                        self._kept.popitem(last=False)
+                    self._values[key] = made
+                    while len(self._values) > self.max_size:
+                        self._values.popitem(last=False)
                 return made
         finally:
             with self._lock:
@@ -99,7 +101,7 @@ class Recent:
                     self._making.pop(key, None)
 
 
-class Answers:
+class ExplorerApi:
     """Handles requests; every method takes one and returns JSON-ready data.
 
     Args:
@@ -110,10 +112,10 @@ class Answers:
 
     def __init__(self, root: Root) -> None:
         self.root = root
-        self._solutions = Recent(KEPT_GAMES)
-        self._tables = Recent(KEPT_TABLES)
-        self._policies = Recent(KEPT_POLICIES)
-        self._choices = Recent(KEPT_CHOICES)
+        self._solutions = LRUCache(MAX_SOLUTIONS)
+        self._tables = LRUCache(MAX_TABLES)
+        self._policies = LRUCache(MAX_POLICIES)
+        self._choices = LRUCache(MAX_SNAPSHOTS)
         self._board_compiled = threading.Event()
         self._board_compiled.set()  # without warm-up, nothing waits
 
@@ -153,12 +155,12 @@ class Answers:
         }
         return {
             "version": __version__,
-            "edge": schemas.EDGE,
-            "tables": schemas.TABLES,
+            "edge": schemas.MAX_EDGE,
+            "tables": schemas.MAX_TABLE_CELLS,
             "most_skips": schemas.MAX_SKIP_CHANCE,
-            "most_simulations": schemas.SIMULATIONS,
+            "most_simulations": schemas.MAX_SIMULATIONS,
             "policies": policies,
-            "on_tables": sorted(schemas.ON_TABLES),
+            "on_tables": sorted(schemas.TABLE_POLICIES),
             "runs": runs,
             "logs": self.root.logs(),
         }
@@ -166,24 +168,24 @@ class Answers:
     # -----------------------------------------------------------------------------------------------------------------
     # Games
 
-    def replay(self, asked: LineRequest) -> dict[str, Any]:
+    def replay(self, request: LineRequest) -> dict[str, Any]:
         """Return every position of a game so far, and the losses of its moves."""
-        return self._line(_to_played_game(asked.game.game(), asked.opening, asked.moves))
+        return self._line(_to_played_game(request.game.game(), request.opening, request.moves))
 
-    def play(self, asked: PlayRequest) -> dict[str, Any]:
+    def play(self, request: PlayRequest) -> dict[str, Any]:
         """Play one more move with its chance event, and respond as :meth:`replay`."""
-        game = asked.game.game()
-        played = _to_played_game(game, asked.opening, asked.moves)
+        game = request.game.game()
+        played = _to_played_game(game, request.opening, request.moves)
         if played.result is not None:
             raise ValueError("the game is over: begin another, or go back")
-        if (asked.cell is None) == (asked.policy is None):
+        if (request.cell is None) == (request.policy is None):
             raise ValueError("a move is a cell, or that of a policy: say one of them")
         position, stones = played.end(), len(played.moves)
-        luck = LiveGame(game, draw_key(np.random.default_rng(asked.seed)), 0).luck[0]
-        cell = asked.cell
-        if asked.policy is not None:
+        luck = LiveGame(game, draw_key(np.random.default_rng(request.seed)), 0).luck[0]
+        cell = request.cell
+        if request.policy is not None:
             self._board_compiled.wait()
-            policy, lock = self._policy(asked.policy, game)
+            policy, lock = self._policy(request.policy, game)
             with lock:
                 cell = int(
                     act(policy, Boards.of([position]), np.random.default_rng([int(luck), STREAM_OPPONENT, stones]))[0]
@@ -196,13 +198,13 @@ class Answers:
         after[cell] = position.mover + 1
         skipped = winner(game, after) is None and mover == position.mover
         word = coordinate(cell, game) + AGAIN * skipped
-        return self._line(_to_played_game(game, asked.opening, f"{asked.moves} {word}".strip()))
+        return self._line(_to_played_game(game, request.opening, f"{request.moves} {word}".strip()))
 
-    def log(self, asked: NameRequest) -> dict[str, Any]:
+    def log(self, request: NameRequest) -> dict[str, Any]:
         """Return the games of a log."""
-        path = self.root.log(asked.name)
-        with _of(path):
-            found = list(islice(read_games(path, limit=schemas.MAX_LOG_BYTES, tell=lambda _: None), schemas.GAMES))
+        path = self.root.log(request.name)
+        with _name_errors(path):
+            found = list(islice(read_games(path, limit=schemas.MAX_LOG_BYTES, tell=lambda _: None), schemas.MAX_GAMES))
         return {
             "games": [
                 {
@@ -216,17 +218,19 @@ class Answers:
             ]
         }
 
-    def logged(self, asked: LogRequest) -> dict[str, Any]:
+    def logged(self, request: LogRequest) -> dict[str, Any]:
         """Return a game of a log, as :meth:`replay` does."""
-        path = self.root.log(asked.name)
-        with _of(path):
+        path = self.root.log(request.name)
+        with _name_errors(path):
             games = read_games(path, limit=schemas.MAX_LOG_BYTES, tell=lambda _: None)
-            played = next(islice(games, asked.number - 1, None), None)
+            played = next(islice(games, request.number - 1, None), None)
         if played is None:
-            raise ValueError(f"number={asked.number} is not in the log: it has fewer games")
+            raise ValueError(f"number={request.number} is not in the log: it has fewer games")
         game = played.game
-        if max(game.rows, game.columns) > schemas.EDGE or game.skip_chance > schemas.MAX_SKIP_CHANCE:
-            raise ValueError(f"{game} is more than is shown here: boards up to {schemas.EDGE} x {schemas.EDGE} are")
+        if max(game.rows, game.columns) > schemas.MAX_EDGE or game.skip_chance > schemas.MAX_SKIP_CHANCE:
+            raise ValueError(
+                f"{game} is more than is shown here: boards up to {schemas.MAX_EDGE} x {schemas.MAX_EDGE} are"
+            )
         return self._line(played)
 
     def _line(self, played: PlayedGame) -> dict[str, Any]:
@@ -234,10 +238,10 @@ class Answers:
         plies = list(played.positions())
         positions = [position for position, _, _ in plies] + [played.end()]
         exact, values = self._exact(game, positions, played.result is not None and played.forfeit is None)
-        said = []
+        shown = []
         for number, position in enumerate(positions):
             result = played.result if number == len(plies) and played.forfeit is None else None
-            said.append(
+            shown.append(
                 {
                     "position": to_text(position, game),
                     "mover": MOVERS[position.mover],
@@ -273,14 +277,14 @@ class Answers:
             "forfeit": played.forfeit,
             "worst": int(np.argmax(losses)) if losses and max(losses) > VALUE_TOLERANCE else None,
             "plies": moves,
-            "positions": said,
+            "positions": shown,
         }
 
     def _exact(
         self, game: Game, positions: list[Position], over: bool
     ) -> tuple[Float64Array | None, list[float] | None]:
         """Return the action values of every unfinished position for its mover, and all values for o."""
-        if game.cells > schemas.TABLES:
+        if game.cells > schemas.MAX_TABLE_CELLS:
             return None, None
         solution = self._solution(game)
         boards = Boards.of(positions)
@@ -292,48 +296,51 @@ class Answers:
     # -----------------------------------------------------------------------------------------------------------------
     # Values
 
-    def values(self, asked: ValuesRequest) -> dict[str, Any]:
+    def values(self, request: ValuesRequest) -> dict[str, Any]:
         """Return the action values of a position, for each panel."""
         self._board_compiled.wait()
-        game = asked.game.game()
-        position = from_text(asked.position, game)
+        game = request.game.game()
+        position = from_text(request.position, game)
         check_opening(game, position, "the position")
         boards = Boards.of([position])
-        return {"position": to_text(position, game), "panels": [self._panel(game, boards, one) for one in asked.panels]}
+        return {
+            "position": to_text(position, game),
+            "panels": [self._panel(game, boards, one) for one in request.panels],
+        }
 
-    def _panel(self, game: Game, boards: Boards, asked: PanelRequest) -> dict[str, Any]:
+    def _panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
         """Return one panel; an error is reported in the panel and does not affect the others."""
         kinds: dict[str, Callable[[Game, Boards, PanelRequest], dict[str, Any]]] = {
-            "exact": self._exactly,
-            "random": self._at_random,
-            "compressed": self._compressed,
-            "run": self._learned_panel,
-            "search": self._searched_panel,
-            "mcts": self._sampled_panel,
-            "policy": self._would_play,
+            "exact": self._exact_panel,
+            "random": self._random_panel,
+            "compressed": self._compressed_panel,
+            "run": self._run_panel,
+            "search": self._search_panel,
+            "mcts": self._mcts_panel,
+            "policy": self._policy_panel,
         }
         try:
-            return {"kind": asked.kind, **kinds[asked.kind](game, boards, asked)}
+            return {"kind": request.kind, **kinds[request.kind](game, boards, request)}
         except (ValueError, TypeError, OSError, MemoryError) as problem:
-            return {"kind": asked.kind, "error": self.sentence(problem)}
+            return {"kind": request.kind, "error": self.describe_error(problem)}
 
-    def _exactly(self, game: Game, boards: Boards, asked: PanelRequest) -> dict[str, Any]:
+    def _exact_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
         check_table(game, "the exact value")
         values = self._solution(game).action_values(boards)[0]
         return _map(game, values, [f"Best play is worth {_text(float(np.nanmax(values)), DIGITS)} to the mover."])
 
-    def _at_random(self, game: Game, boards: Boards, asked: PanelRequest) -> dict[str, Any]:
+    def _random_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
         check_table(game, "the table of random play")
         table = self._tables.get((game, "random"), lambda: Table(game, values_of(game, "random")))
         return _map(game, Softmax(table).action_values(boards)[0], ["What would follow if both played at random."])
 
-    def _compressed(self, game: Game, boards: Boards, asked: PanelRequest) -> dict[str, Any]:
+    def _compressed_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
         check_table(game, "a compressed table")
-        grouping = grouping_of(game, asked.method)
-        largest = largest_rank(asked.method, grouping)
-        rank = min(largest, default_rank(asked.method, grouping) if asked.rank is None else asked.rank)
-        whole: Decomposition = self._tables.get((game, asked.method), lambda: decomposition(game, asked.method))
-        table = self._tables.get((game, asked.method, rank), lambda: whole.at(min(rank, whole.largest)))
+        grouping = grouping_of(game, request.method)
+        largest = largest_rank(request.method, grouping)
+        rank = min(largest, default_rank(request.method, grouping) if request.rank is None else request.rank)
+        whole: Decomposition = self._tables.get((game, request.method), lambda: decomposition(game, request.method))
+        table = self._tables.get((game, request.method, rank), lambda: whole.at(min(rank, whole.largest)))
         notes = [
             f"{table.stored_numbers:,} numbers, {table.compression_ratio:.1%} of the table; "
             f"relative error {table.relative_error:.3f}."
@@ -344,24 +351,24 @@ class Answers:
             "largest_rank": min(largest, whole.largest),
         }
 
-    def _learned_panel(self, game: Game, boards: Boards, asked: PanelRequest) -> dict[str, Any]:
-        if asked.run is None:
+    def _run_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
+        if request.run is None:
             raise ValueError("no run is chosen: choose one")
-        policy, lock = self._policy(policy_name(asked.run), game)
+        policy, lock = self._policy(policy_name(request.run), game)
         with lock:
             if not isinstance(policy, Values):
                 return self._shares(game, policy, boards, "It does not think in values: this is how it would play.")
             values = policy.action_values(boards)[0]
-        learned = Game.from_dict(read_config(self.root.run(asked.run))["game"])
+        learned = Game.from_dict(read_config(self.root.run(request.run))["game"])
         other = [] if learned == game else [f"It learned {learned}, which is another game."]
         return _values_json(game, values, ["What it has learned that the moves are worth.", *other])
 
-    def _searched_panel(self, game: Game, boards: Boards, asked: PanelRequest) -> dict[str, Any]:
-        depth = min(asked.depth, depth_on(game))
+    def _search_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
+        depth = min(request.depth, max_depth(game))
         policy = Expectiminimax(game, depth)
         search = policy.search(boards, np.zeros(1, np.uint64), every_move=True)
-        if not search.run(depth, NODES):
-            raise ValueError(f"depth={depth} looks at more than {NODES:,} positions here: choose a smaller depth")
+        if not search.run(depth, MAX_NODES):
+            raise ValueError(f"depth={depth} looks at more than {MAX_NODES:,} positions here: choose a smaller depth")
         values = search.move_values[0] + 0.0  # no -0.0
         variation = policy.variation(boards.position(0), np.uint64(0), values)
         line = " ".join(coordinate(cell, game) for cell in variation)
@@ -369,11 +376,11 @@ class Answers:
             **_map(game, values, [f"Best line: {line}.", f"{int(search.nodes[0]):,} positions looked at."], "score"),
             "scale": max(1.0, float(np.nanmax(np.abs(values)))),
             "variation": line,
-            "largest_depth": depth_on(game),
+            "largest_depth": max_depth(game),
         }
 
-    def _sampled_panel(self, game: Game, boards: Boards, asked: PanelRequest) -> dict[str, Any]:
-        found = MCTS(game, simulations=asked.simulations).analyse(boards.position(0))
+    def _mcts_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
+        found = MCTS(game, simulations=request.simulations).analyse(boards.position(0))
         visits = np.where(boards.legal(game)[0], found.visits, np.nan)
         line = " ".join(f"{coordinate(cell, game)}" for _, cell in found.variation[:6])
         notes = [f"It takes the game to be worth {_text(found.value, DIGITS)}.", f"Most visited line: {line}."]
@@ -384,10 +391,10 @@ class Answers:
             "scale": _max_value(visits),
         }
 
-    def _would_play(self, game: Game, boards: Boards, asked: PanelRequest) -> dict[str, Any]:
-        if asked.policy is None:
+    def _policy_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
+        if request.policy is None:
             raise ValueError("no policy is chosen: choose one")
-        policy, lock = self._policy(asked.policy, game)
+        policy, lock = self._policy(request.policy, game)
         with lock:
             return self._shares(game, policy, boards, "How likely each move is.")
 
@@ -399,22 +406,22 @@ class Answers:
     # -----------------------------------------------------------------------------------------------------------------
     # Runs
 
-    def run(self, asked: NameRequest) -> dict[str, Any]:
+    def run(self, request: NameRequest) -> dict[str, Any]:
         """Return a run's game, its learning curve, and the marks with stored boards."""
-        run = self.root.run(asked.name)
-        with _of(run):
+        run = self.root.run(request.name)
+        with _name_errors(run):
             config = read_config(run)
             if (run / METRICS).exists() and (run / METRICS).stat().st_size > schemas.MAX_LOG_BYTES:
                 raise ValueError(
-                    f"{METRICS} of {asked.name} has more than {schemas.MAX_LOG_BYTES:,} bytes: it is not shown"
+                    f"{METRICS} of {request.name} has more than {schemas.MAX_LOG_BYTES:,} bytes: it is not shown"
                 )
             rows = read_metrics(run)
         game, why = Game.from_dict(config["game"]), ""
         try:
-            kept = [mark.games for mark in self._kept(run, game)]
+            kept = [mark.games for mark in self._snapshots(run, game)]
         except (ValueError, OSError) as problem:  # the curve is shown nevertheless
-            kept, why = [], self.sentence(problem)
-        step = -(-len(rows) // schemas.MARKS) or 1
+            kept, why = [], self.describe_error(problem)
+        step = -(-len(rows) // schemas.MAX_MARKS) or 1
         marks = [{name: row[name] for name in SHOWN if name in row} for row in rows]
         exact: dict[float, list[dict[str, float]]] = {}  # learners with loops of their own have several
         for mark in marks:
@@ -430,23 +437,23 @@ class Answers:
             "no_boards": why,
         }
 
-    def mark(self, asked: SnapshotRequest) -> dict[str, Any]:
+    def mark(self, request: SnapshotRequest) -> dict[str, Any]:
         """Return a run's move probabilities and values at a mark, in the stored positions."""
-        run = self.root.run(asked.name)
+        run = self.root.run(request.name)
         game = Game.from_dict(read_config(run)["game"])
-        with _of(run):
-            kept = self._kept(run, game)
-        if asked.number >= len(kept):
-            raise ValueError(f"number={asked.number} is no mark: the run has boards at {len(kept)}, counted from 0")
-        mark = kept[asked.number]
+        with _name_errors(run):
+            kept = self._snapshots(run, game)
+        if request.number >= len(kept):
+            raise ValueError(f"number={request.number} is no mark: the run has boards at {len(kept)}, counted from 0")
+        mark = kept[request.number]
         return {"games": mark.games, "boards": [_snapshot_json(game, one) for one in mark.choices]}
 
-    def _kept(self, run: Path, game: Game) -> list[Snapshot]:
-        """Return the marks of a run with stored boards, at most the first ``schemas.MARKS``."""
+    def _snapshots(self, run: Path, game: Game) -> list[Snapshot]:
+        """Return the marks of a run with stored boards, at most the first ``schemas.MAX_MARKS``."""
         path = run / CHOICES
         changed = (path.stat().st_mtime_ns, path.stat().st_size) if path.exists() else ()
         found: list[Snapshot] = self._choices.get(
-            (path, game, changed), lambda: read_choices(run, game)[: schemas.MARKS]
+            (path, game, changed), lambda: read_choices(run, game)[: schemas.MAX_MARKS]
         )
         return found
 
@@ -462,7 +469,7 @@ class Answers:
         checked = check_spec(spec, game, self.root)
         changed: tuple[int, ...] = ()
         if checked.startswith("run:"):
-            run = self.root.run(schemas.run_of(spec))
+            run = self.root.run(schemas.run_name(spec))
             changed = tuple(path.stat().st_mtime_ns for name in (CONFIG, CHECKPOINT) if (path := run / name).exists())
 
         def make() -> tuple[Policy, threading.Lock]:
@@ -473,7 +480,7 @@ class Answers:
         found: tuple[Policy, threading.Lock] = self._policies.get((checked, game, changed), make)
         return found
 
-    def sentence(self, problem: BaseException) -> str:
+    def describe_error(self, problem: BaseException) -> str:
         """Format an error without paths of this machine."""
         text = str(problem).partition("\n")[0] or type(problem).__name__
         if self.root.folder is not None:
@@ -481,18 +488,13 @@ class Answers:
         return text[:400]
 
 
-class _of:  # noqa: N801  # reads as a word
-    """Reports file errors under the file's name."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
-        if isinstance(problem, OSError):
-            raise ValueError(f"{self.path.name} cannot be read: {problem.strerror or problem}") from None
+@contextmanager
+def _name_errors(path: Path) -> Iterator[None]:
+    """Report file errors under the file's name, without its folder."""
+    try:
+        yield
+    except OSError as problem:
+        raise ValueError(f"{path.name} cannot be read: {problem.strerror or problem}") from None
 
 
 def _to_played_game(game: Game, opening: str | None, moves: str) -> PlayedGame:
@@ -567,7 +569,7 @@ def _values_json(game: Game, values: Float64Array, notes: list[str]) -> dict[str
 
 def _map(game: Game, values: Float64Array, notes: list[str], word: str = "value") -> dict[str, Any]:
     """Return a number for every empty cell, its text, and the best cells."""
-    digits = DIGITS if game.columns <= FEW else FEW_DIGITS
+    digits = DIGITS if game.columns <= MAX_NARROW else WIDE_DIGITS
     known = [None if np.isnan(value) else float(value) + 0.0 for value in values]
     return {
         "values": known,

@@ -67,7 +67,7 @@ class Web:
             if everywhere:
                 print_output("From elsewhere, write an address of this machine in the place of 127.0.0.1.")
             sys.stdout.flush()  # a reading program waits for this line
-            app.answers.start_warming()
+            app.api.start_warming()
             if not self.no_browser:
                 webbrowser.open(address)
             with suppress(KeyboardInterrupt):  # the usual way to end it

@@ -10,9 +10,10 @@ import asyncio
 from typing import Any
 
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from ttt_apps.explorer.security import REQUEST_S, App
+from ttt_apps.explorer.security import REQUEST_S
 
 MAX_INCOMPLETE = 64
 """Maximum number of connections without a complete head; the oldest of more is closed."""
@@ -63,7 +64,7 @@ class BoundedH11Protocol(H11Protocol):
             self._deadline = None
 
 
-def new_server(app: App) -> uvicorn.Server:
+def new_server(app: ASGIApp) -> uvicorn.Server:
     """Return a server of an application, with limits on each connection."""
     settings: dict[str, Any] = {"log_level": "critical", "access_log": False, "lifespan": "off", "ws": "none"}
     config = uvicorn.Config(

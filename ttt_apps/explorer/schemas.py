@@ -25,23 +25,23 @@ from ttt_envs.agents.specs import FromFile, closest_names, parse_spec
 from ttt_envs.core.files import parse_json
 from ttt_envs.game.rules import Game
 
-EDGE = 15
+MAX_EDGE = 15
 """Maximum edge of a board."""
-TABLES = 12
+MAX_TABLE_CELLS = 12
 """Maximum number of cells of boards with exact values and tables, each computed in a moment."""
 MAX_SKIP_CHANCE = 0.5
-BODY = 1 << 14
+MAX_BODY = 1 << 14
 """Maximum size of a request in bytes."""
 MAX_LOG_BYTES = 1 << 24
 """Maximum size of a log in bytes."""
-MARKS = 2000
+MAX_MARKS = 2000
 """Maximum number of marks of a learning curve."""
-GAMES = 500
+MAX_GAMES = 500
 """Maximum number of listed games of a log."""
-ENTRIES, DEEP = 200, 3
+MAX_ENTRIES, MAX_DEPTH = 200, 3
 """Maximum number of listed runs and logs, and maximum depth of their folders."""
-SIMULATIONS = 5000
-PANELS = 8
+MAX_SIMULATIONS = 5000
+MAX_PANELS = 8
 
 Text = Annotated[str, StringConstraints(max_length=400)]
 
@@ -59,9 +59,9 @@ class BaseRequest(BaseModel):
 class GameRequest(BaseRequest):
     """Parameters of a game."""
 
-    rows: Annotated[int, Field(ge=1, le=EDGE)] = 3
-    columns: Annotated[int, Field(ge=1, le=EDGE)] = 3
-    win_length: Annotated[int, Field(ge=1, le=EDGE)] = 3
+    rows: Annotated[int, Field(ge=1, le=MAX_EDGE)] = 3
+    columns: Annotated[int, Field(ge=1, le=MAX_EDGE)] = 3
+    win_length: Annotated[int, Field(ge=1, le=MAX_EDGE)] = 3
     skip_chance: Annotated[float, Field(ge=0, le=MAX_SKIP_CHANCE)] = 0.0
 
     def game(self) -> Game:
@@ -78,14 +78,14 @@ class LineRequest(BaseRequest):
 
     game: GameRequest
     opening: Text | None = None
-    moves: Annotated[str, StringConstraints(max_length=5 * EDGE * EDGE)] = ""
+    moves: Annotated[str, StringConstraints(max_length=5 * MAX_EDGE * MAX_EDGE)] = ""
 
 
 class PlayRequest(LineRequest):
     """One more move: a person's cell, or a policy's move."""
 
     seed: Annotated[int, Field(ge=0, lt=1 << 32)]
-    cell: Annotated[int, Field(ge=0, lt=EDGE * EDGE)] | None = None
+    cell: Annotated[int, Field(ge=0, lt=MAX_EDGE * MAX_EDGE)] | None = None
     policy: Text | None = None
 
 
@@ -97,7 +97,7 @@ class PanelRequest(BaseRequest):
     rank: Annotated[int, Field(ge=0, le=1 << 10)] | None = None
     run: Text | None = None
     depth: Annotated[int, Field(ge=1, le=9)] = 3
-    simulations: Annotated[int, Field(ge=1, le=SIMULATIONS)] = 400
+    simulations: Annotated[int, Field(ge=1, le=MAX_SIMULATIONS)] = 400
     policy: Text | None = None
 
 
@@ -106,7 +106,7 @@ class ValuesRequest(BaseRequest):
 
     game: GameRequest
     position: Text
-    panels: Annotated[list[PanelRequest], Field(min_length=1, max_length=PANELS)]
+    panels: Annotated[list[PanelRequest], Field(min_length=1, max_length=MAX_PANELS)]
 
 
 class NameRequest(BaseRequest):
@@ -118,13 +118,13 @@ class NameRequest(BaseRequest):
 class LogRequest(NameRequest):
     """A game of a log, counted from 1."""
 
-    number: Annotated[int, Field(ge=1, le=GAMES)]
+    number: Annotated[int, Field(ge=1, le=MAX_GAMES)]
 
 
 class SnapshotRequest(NameRequest):
     """A mark of a run with stored boards, counted from 0."""
 
-    number: Annotated[int, Field(ge=0, lt=MARKS)]
+    number: Annotated[int, Field(ge=0, lt=MAX_MARKS)]
 
 
 def read_request(kind: type[BaseRequest], body: bytes) -> Any:
@@ -134,7 +134,7 @@ def read_request(kind: type[BaseRequest], body: bytes) -> Any:
         ValueError: anything else, in one sentence.
     """
     try:
-        return kind.model_validate(parse_json(body, BODY))
+        return kind.model_validate(parse_json(body, MAX_BODY))
     except ValidationError as problem:
         first = problem.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"])) or "the request"
@@ -155,24 +155,23 @@ class Setting(NamedTuple):
     choices: tuple[str, ...] = ()
     about: str = ""
 
-    def checked(self, name: str, key: str, value: str) -> str:
+    def check(self, name: str, key: str, value: str) -> str:
         """Return the value if it is admissible.
 
         Raises:
             ValueError: it is not.
         """
+        prefix = f"{name}: {key}={value[:40]!a} is not offered here"
         if self.choices:
             if value not in self.choices:
-                raise ValueError(
-                    f"{name}: {key}={value[:40]!a} is not offered here, {closest_names(value, self.choices)}"
-                )
+                raise ValueError(f"{prefix}, {closest_names(value, self.choices)}")
             return value
         try:
             number = int(value) if isinstance(self.default, int) else float(value)
         except ValueError:
             number = math.nan
         if not self.low <= number <= self.high:
-            raise ValueError(f"{name}: {key}={value[:40]!a} is not offered here: choose {self.low:g} to {self.high:g}")
+            raise ValueError(f"{prefix}: choose {self.low:g} to {self.high:g}")
         return str(number)
 
 
@@ -192,7 +191,7 @@ SETTINGS: dict[str, dict[str, Setting]] = {
         "heuristic": Setting("count", choices=get_args(Heuristic)),
     },
     "mcts": {
-        "simulations": Setting(200, 1, SIMULATIONS, about="for every move"),
+        "simulations": Setting(200, 1, MAX_SIMULATIONS, about="for every move"),
         "c": Setting(1.4, 0, 100, about="weight of exploration"),
         "temperature": Setting(0.0, 0, 10, about="0 plays the most visited move"),
         "decisive": Setting("true", choices=("true", "false")),
@@ -203,11 +202,11 @@ SETTINGS: dict[str, dict[str, Setting]] = {
     "run": {"path": Setting(""), "images": Setting("own", choices=("own", "mean"))},
 }
 """Available policies and their settings; the first may be given without its key."""
-ON_TABLES = {"optimal", "table", "svd", "hosvd", "hosvd2", "hooi", "tt"}
+TABLE_POLICIES = {"optimal", "table", "svd", "hosvd", "hosvd2", "hooi", "tt"}
 """Policies that need a table."""
 
 
-def depth_on(game: Game) -> int:
+def max_depth(game: Game) -> int:
     """Return the maximum depth of a search in plies."""
     for cells, depth in ((9, 9), (25, 6), (49, 5), (100, 4)):
         if game.cells <= cells:
@@ -226,7 +225,7 @@ def check_spec(spec: str, game: Game, root: Root) -> FromFile:
     if name not in SETTINGS:
         raise ValueError(f"there is no policy {name[:40]!a} here: {closest_names(name[:40], SETTINGS)}")
     known = SETTINGS[name]
-    if name in ON_TABLES:
+    if name in TABLE_POLICIES:
         check_table(game, name)
     given = dict(parsed.keyed)
     if parsed.unkeyed is not None:
@@ -241,9 +240,9 @@ def check_spec(spec: str, game: Game, root: Root) -> FromFile:
             )
         if (name, key) == ("run", "path"):
             continue
-        words.append(f"{key}={known[key].checked(name, key, value)}")
-    if name == "expectiminimax" and int(given.get("depth", 3)) > depth_on(game):
-        raise ValueError(f"depth={given['depth']} takes too long on {game}: choose 1 to {depth_on(game)}")
+        words.append(f"{key}={known[key].check(name, key, value)}")
+    if name == "expectiminimax" and int(given.get("depth", 3)) > max_depth(game):
+        raise ValueError(f"depth={given['depth']} takes too long on {game}: choose 1 to {max_depth(game)}")
     if name == "run":
         head = policy_name(root.run(given.get("path", "")))
         return FromFile(",".join([head, *words]))
@@ -252,10 +251,10 @@ def check_spec(spec: str, game: Game, root: Root) -> FromFile:
 
 def check_table(game: Game, what: str) -> None:
     """Raise ValueError for a board too large to compute a table in a moment."""
-    if game.cells > TABLES:
+    if game.cells > MAX_TABLE_CELLS:
         raise ValueError(
-            f"{what} is not offered on a board of {game.rows} x {game.columns}: choose one of up to {TABLES} cells, "
-            f"or a search"
+            f"{what} is not offered on a board of {game.rows} x {game.columns}: choose one of up to "
+            f"{MAX_TABLE_CELLS} cells, or a search"
         )
 
 
@@ -279,11 +278,11 @@ class Root:
 
     def runs(self) -> list[str]:
         """Return the names of the runs."""
-        return self._found(lambda path, files: [path] if CONFIG in files else [])
+        return self._names(lambda path, files: [path] if CONFIG in files else [])
 
     def logs(self) -> list[str]:
         """Return the names of the files of games."""
-        return self._found(lambda path, files: [path / name for name in files if _is_log(path / name)])
+        return self._names(lambda path, files: [path / name for name in files if _is_log(path / name)])
 
     def run(self, name: str) -> Path:
         """Return the folder of a run.
@@ -291,7 +290,7 @@ class Root:
         Raises:
             ValueError: there is none of that name.
         """
-        return self._named(name, _is_run, self.runs, "run")
+        return self._path(name, _is_run, self.runs, "run")
 
     def log(self, name: str) -> Path:
         """Return a file of games.
@@ -299,11 +298,11 @@ class Root:
         Raises:
             ValueError: there is none of that name.
         """
-        return self._named(name, _is_log, self.logs, "log")
+        return self._path(name, _is_log, self.logs, "log")
 
-    def _named(self, name: str, is_one: Callable[[Path], bool], known: Callable[[], list[str]], what: str) -> Path:
+    def _path(self, name: str, is_one: Callable[[Path], bool], known: Callable[[], list[str]], what: str) -> Path:
         folder, parts = self.folder, PurePosixPath(name).parts
-        if folder is not None and name.isprintable() and "\\" not in name and len(parts) <= DEEP + 1:
+        if folder is not None and name.isprintable() and "\\" not in name and len(parts) <= MAX_DEPTH + 1:
             path, plain = folder, True
             for part in parts:
                 path = path / part
@@ -314,8 +313,10 @@ class Root:
         way = closest_names(name[:60], names) if names else "start the explorer with --runs FOLDER"
         raise ValueError(f"there is no {what} {name[:60]!a}: {way}")
 
-    def _found(self, here: Callable[[Path, list[str]], list[Path]]) -> list[str]:
-        return sorted(path.relative_to(self.folder or path).as_posix() for path in islice(self._walk(here), ENTRIES))
+    def _names(self, here: Callable[[Path, list[str]], list[Path]]) -> list[str]:
+        return sorted(
+            path.relative_to(self.folder or path).as_posix() for path in islice(self._walk(here), MAX_ENTRIES)
+        )
 
     def _walk(self, here: Callable[[Path, list[str]], list[Path]]) -> Iterator[Path]:
         """Yield the results of ``here`` in each folder, given its path and its files, without following links."""
@@ -323,7 +324,9 @@ class Root:
             return
         for path, folders, files in os.walk(self.folder):
             below = Path(path).relative_to(self.folder)
-            folders[:] = sorted(one for one in folders if not one.startswith(".")) if len(below.parts) < DEEP else []
+            folders[:] = (
+                sorted(one for one in folders if not one.startswith(".")) if len(below.parts) < MAX_DEPTH else []
+            )
             yield from here(Path(path), sorted(one for one in files if not (Path(path) / one).is_symlink()))
 
 
@@ -343,7 +346,7 @@ def _is_log(path: Path) -> bool:
     return True
 
 
-def run_of(spec: str) -> str:
+def run_name(spec: str) -> str:
     """Return the name of the run in a spec string that begins with ``run:``."""
     parsed = parse_spec(spec)
     return parsed.keyed.get("path", parsed.unkeyed or "")

@@ -2,7 +2,9 @@
 
 Any other page in a browser can send requests to a page on this machine, and so can a foreign name that resolves to it
 (DNS rebinding). So the Host must be ours, an Origin must match the Host, and if others can reach the machine they need
-the token. Requests are read whole here; their size is limited to ``BODY`` and their duration to ``REQUEST_S``.
+the token. Requests are read whole here; their size is limited to ``MAX_BODY`` and their duration to ``REQUEST_S``.
+
+Starlette's ``TrustedHostMiddleware`` is no substitute: it ignores the port, and accepts several Host headers.
 """
 
 from __future__ import annotations
@@ -10,21 +12,15 @@ from __future__ import annotations
 import asyncio
 import hmac
 import ipaddress
-import json
-from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
-from typing import Any
-from urllib.parse import parse_qs
 
-from ttt_apps.explorer.schemas import BODY
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+from ttt_apps.explorer.schemas import MAX_BODY
 
-COOKIE, HEADER = "ttt_token", b"x-ttt-token"
+COOKIE, HEADER = "ttt_token", "x-ttt-token"
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 METHODS = ("GET", "HEAD", "POST")
 REQUEST_S = 10.0
@@ -44,7 +40,7 @@ HEADERS = (
 )
 
 
-class RequestRejectedError(Exception):  # not an internal error
+class RequestRejectedError(Exception):
     """A rejected request: the status, and the reason."""
 
     def __init__(self, status: int, why: str) -> None:
@@ -66,48 +62,37 @@ class AccessPolicy:
     port: int
     token: str | None = None
 
-    def check(self, scope: Scope) -> None:
-        """Check a request.
+    def check(self, request: Request) -> None:
+        """Check where a request comes from.
 
         Raises:
-            Refused: it must not be answered.
+            RequestRejectedError: it must not be answered.
         """
-        headers: list[tuple[bytes, bytes]] = scope["headers"]
-        hosts = [value.decode("latin-1") for name, value in headers if name == b"host"]
+        hosts = request.headers.getlist("host")
         if len(hosts) != 1 or not self._is_ours(hosts[0]):
             raise RequestRejectedError(
                 421, "the Host of the request is not this explorer's: open the address that it has printed"
             )
-        for name, value in headers:
-            if name == b"origin" and value.decode("latin-1").lower() != f"http://{hosts[0]}".lower():
-                raise RequestRejectedError(
-                    403, "the request comes from a page of somebody else: open the explorer's own"
-                )
-            if name == b"sec-fetch-site" and scope["method"] == "POST" and value not in (b"same-origin", b"none"):
-                raise RequestRejectedError(
-                    403, "the request comes from a page of somebody else: open the explorer's own"
-                )
-        if scope["method"] not in METHODS:
+        origins = {origin.lower() for origin in request.headers.getlist("origin")}
+        sites = set(request.headers.getlist("sec-fetch-site")) if request.method == "POST" else set()
+        if origins - {f"http://{hosts[0]}".lower()} or sites - {"same-origin", "none"}:
+            raise RequestRejectedError(403, "the request comes from a page of somebody else: open the explorer's own")
+        if request.method not in METHODS:
             raise RequestRejectedError(405, "only GET and POST are answered")
 
-    def knows_token(self, scope: Scope) -> bool:
+    def is_authorized(self, request: Request) -> bool:
         """Return whether a request has the token, in a header or a cookie; True if no token is needed."""
-        if self.token is None:
-            return True
-        given = []
-        for name, value in scope["headers"]:
-            if name == HEADER:
-                given.append(value)
-            elif name == b"cookie":
-                given.append(_cookie(value.decode("latin-1")).encode("latin-1", "replace"))
-        return any(hmac.compare_digest(one, self.token.encode()) for one in given)
+        given = [*request.headers.getlist(HEADER), request.cookies.get(COOKIE, "")]
+        return self.token is None or any(map(self._is_token, given))
 
-    def brings_token(self, scope: Scope) -> bool:
+    def has_token_link(self, request: Request) -> bool:
         """Return whether a request is the first link, with the token in its address."""
-        if self.token is None or scope["path"] != "/" or scope["method"] != "GET":
+        if self.token is None or request.url.path != "/" or request.method != "GET":
             return False
-        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-        return hmac.compare_digest(given.encode(), self.token.encode())
+        return self._is_token(request.query_params.get("token", ""))
+
+    def _is_token(self, given: str) -> bool:
+        return hmac.compare_digest(given.encode(), (self.token or "").encode())
 
     def _is_ours(self, host: str) -> bool:
         name, port = _split(host.lower())
@@ -130,25 +115,17 @@ def _split(host: str) -> tuple[str, str]:
     return (name, port) if colon and not host.endswith("]") else (host, "")
 
 
-def _cookie(text: str) -> str:
-    try:
-        found = SimpleCookie(text).get(COOKIE)
-    except CookieError:
-        return ""
-    return "" if found is None else found.value
-
-
 class GuardMiddleware:
     """Middleware that enforces an access policy.
 
     Args:
         app: the application.
-        door: the access policy.
+        access: the access policy.
     """
 
-    def __init__(self, app: App, door: AccessPolicy) -> None:
+    def __init__(self, app: ASGIApp, access: AccessPolicy) -> None:
         self.app = app
-        self.door = door
+        self.access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or respond with an error."""
@@ -159,74 +136,67 @@ class GuardMiddleware:
             await send({"type": "websocket.close", "code": 1008})
             return
 
-        async def answer(message: MutableMapping[str, Any]) -> None:
+        async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", []), *HEADERS]
             await send(message)
 
         try:
-            self.door.check(scope)
-            if self.door.brings_token(scope):
-                await _let_in(self.door, answer)
-                return
-            if not self.door.knows_token(scope):
-                raise RequestRejectedError(401, "this explorer wants its token: open the link that it has printed")
-            try:
-                async with asyncio.timeout(REQUEST_S):
-                    body = await _read(scope, receive)
-            except TimeoutError:
-                raise RequestRejectedError(408, "the rest of the request did not come in time: send it again") from None
-        except RequestRejectedError as refused:
-            await say(answer, refused.status, str(refused))
+            response = await self._check(Request(scope, receive))
+        except ClientDisconnect:
             return
-        await self.app(scope, _replay_body(body, receive), answer)
+        except RequestRejectedError as problem:
+            # the rest of the request is not read
+            response = JSONResponse({"error": str(problem)}, problem.status, {"connection": "close"})
+        if isinstance(response, Response):
+            await response(scope, receive, send_guarded)
+        else:
+            await self.app(scope, _replay_body(response, receive), send_guarded)
+
+    async def _check(self, request: Request) -> Response | bytes:
+        """Return the response to a link with the token, or the body of any other request.
+
+        Raises:
+            RequestRejectedError: it must not be answered.
+        """
+        self.access.check(request)
+        if self.access.has_token_link(request):
+            # the same page without the token in its address
+            response = RedirectResponse("/", 303)
+            response.set_cookie(COOKIE, self.access.token or "", httponly=True, samesite="strict")
+            return response
+        if not self.access.is_authorized(request):
+            raise RequestRejectedError(401, "this explorer wants its token: open the link that it has printed")
+        try:
+            async with asyncio.timeout(REQUEST_S):
+                return await _read_body(request)
+        except TimeoutError:
+            raise RequestRejectedError(408, "the rest of the request did not come in time: send it again") from None
 
 
-async def say(send: Send, status: int, why: str) -> None:
-    """Send an error response."""
-    body = json.dumps({"error": why}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    if status in (401, 403, 405, 408, 413, 421):
-        headers.append((b"connection", b"close"))  # the rest of the request is not read
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
-
-
-async def _let_in(door: AccessPolicy, send: Send) -> None:
-    """Set the cookie, and redirect to the same page without the token in its address."""
-    cookie = f"{COOKIE}={door.token}; Path=/; HttpOnly; SameSite=Strict"
-    headers = [(b"location", b"/"), (b"set-cookie", cookie.encode()), (b"content-length", b"0")]
-    await send({"type": "http.response.start", "status": 303, "headers": headers})
-    await send({"type": "http.response.body", "body": b""})
-
-
-async def _read(scope: Scope, receive: Receive) -> bytes:
+async def _read_body(request: Request) -> bytes:
     """Read the body of a request.
 
     Raises:
-        Refused: it is too long, checked while it arrives.
+        RequestRejectedError: it is too long, checked while it arrives.
     """
-    too_long = RequestRejectedError(413, f"the request is longer than {BODY:,} bytes")
-    for name, value in scope["headers"]:
-        if name == b"content-length" and not (value.isdigit() and len(value) < 10 and int(value) <= BODY):
+    too_long = RequestRejectedError(413, f"the request is longer than {MAX_BODY:,} bytes")
+    for length in request.headers.getlist("content-length"):
+        if not (length.isdecimal() and len(length) < 10 and int(length) <= MAX_BODY):
             raise too_long
     body = bytearray()
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return bytes(body)
-        body += message.get("body", b"")
-        if len(body) > BODY:
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_BODY:
             raise too_long
-        if not message.get("more_body", False):
-            return bytes(body)
+    return bytes(body)
 
 
 def _replay_body(body: bytes, receive: Receive) -> Receive:
     """Return a receive function that replays the body read."""
-    waiting = [{"type": "http.request", "body": body, "more_body": False}]
+    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def given() -> MutableMapping[str, Any]:
+    async def replay() -> Message:
         return waiting.pop() if waiting else await receive()
 
-    return given
+    return replay
