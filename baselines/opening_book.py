@@ -85,57 +85,54 @@ class Moves(NamedTuple):
     """int64[moves, 3]: games that the mover won, drew and lost"""
 
     @property
-    def goodness(self) -> Float64Array:
+    def scores(self) -> Float64Array:
         """float64[moves]: (wins + draws / 2) / games."""
-        return goodness_of(self.results)
+        return move_scores(self.results)
 
 
-def goodness_of(results: NDArray[Any]) -> Float64Array:
+def move_scores(results: NDArray[Any]) -> Float64Array:
     """Return float64[M] from results [M, 3]: (wins + draws / 2) / games."""
     return np.asarray((results[:, 0] + results[:, 1] / 2) / results.sum(axis=1), np.float64)
 
 
+@dataclass(eq=False)
 class Book:
-    """The moves of an opening book, read-only; see :func:`read_book` and :func:`make_book`.
+    """The moves of an opening book, read-only; see :func:`read_book` and :func:`make_book`."""
 
-    Attributes:
-        game: the game.
-        plies: number of stones from which on it has no positions.
-        games: number of games it was made of.
-        positions: uint64[P, words], sorted: the keys of positions.
-        starts: int64[P + 1]: start of the moves of a position.
-        cells: int64[M]: cells of the moves on the canonical boards.
-        results: int64[M, 3]: games that the mover won, drew and lost.
-    """
+    game: Game
+    plies: int
+    """number of stones from which on it has no positions"""
+    games: int
+    """number of games it was made of"""
+    positions: UInt64Array
+    """uint64[P, words], sorted: the keys of positions"""
+    starts: Int64Array
+    """int64[P + 1]: start of the moves of a position"""
+    cells: Int64Array
+    """int64[M]: cells of the moves on the canonical boards"""
+    results: Int64Array
+    """int64[M, 3]: games that the mover won, drew and lost"""
 
-    def __init__(
-        self,
-        game: Game,
-        plies: int,
-        games: int,
-        positions: UInt64Array,
-        starts: Int64Array,
-        cells: Int64Array,
-        results: Int64Array,
-    ) -> None:
-        self.game, self.plies, self.games = game, plies, games
-        self.positions, self.starts, self.cells, self.results = positions, starts, cells, results
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """Its arrays, in the order of the file."""
+        return self.positions, self.starts, self.cells, self.results
 
     @cached_property
-    def _in_order(self) -> NDArray[Any]:
+    def _sorted_keys(self) -> NDArray[Any]:
         """[P]: the keys in a form that numpy can search in."""
-        return self.positions[:, 0] if self.positions.shape[1] == 1 else _bytes_of(self.positions)
+        return self.positions[:, 0] if self.positions.shape[1] == 1 else _to_bytes(self.positions)
 
     def find(self, boards: Boards) -> tuple[Int64Array, BoolArray]:
         """Return the rows of positions, int64[B], -1 if unknown; and the symmetries that lead there, bool[B, S]."""
-        wanted = Canonical.of(boards, self.game)
+        canonical = Canonical.of(boards, self.game)
         rows = np.full(len(boards.mover), -1)
         if len(self.positions):
-            looked_for = wanted.keys[:, 0] if wanted.keys.shape[1] == 1 else _bytes_of(wanted.keys)
-            places = np.minimum(np.searchsorted(self._in_order, looked_for), len(self.positions) - 1)
-            found = (self.positions[places] == wanted.keys).all(axis=1)
+            keys = canonical.keys[:, 0] if canonical.keys.shape[1] == 1 else _to_bytes(canonical.keys)
+            places = np.minimum(np.searchsorted(self._sorted_keys, keys), len(self.positions) - 1)
+            found = (self.positions[places] == canonical.keys).all(axis=1)
             rows[found] = places[found]
-        return rows, wanted.same
+        return rows, canonical.same
 
     def moves(self, boards: Boards) -> list[Moves | None]:
         """Return the book's moves in positions, None for unknown ones."""
@@ -178,15 +175,14 @@ class Book:
         Raises:
             OSError: the file cannot be written.
         """
-        arrays = self.positions, self.starts, self.cells, self.results
         digest = hashlib.sha256()
-        for array in arrays:
+        for array in self.arrays:
             digest.update(np.ascontiguousarray(array).data)
-        said = {**_game_fields(self.game), "plies": self.plies, "games": self.games, "sha256": digest.hexdigest()}
+        header = {**_game_fields(self.game), "plies": self.plies, "games": self.games, "sha256": digest.hexdigest()}
 
         def write(file: Any) -> None:
-            file.write(json.dumps(said).encode().ljust(_HEAD - 1) + b"\n")
-            for array in arrays:
+            file.write(json.dumps(header).encode().ljust(_HEAD - 1) + b"\n")
+            for array in self.arrays:
                 file.write(b"\0" * (-file.tell() % _ALIGNED))
                 np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
 
@@ -197,7 +193,7 @@ def _game_fields(game: Game) -> dict[str, Any]:
     return {"format": FORMAT, "content": "opening book", "game": game.to_dict()}
 
 
-def _bytes_of(found: UInt64Array) -> NDArray[Any]:
+def _to_bytes(found: UInt64Array) -> NDArray[Any]:
     """Return keys of several words as bytes with the same order."""
     return np.ascontiguousarray(found.astype(">u8")).view(f"S{8 * found.shape[1]}").ravel()
 
@@ -220,9 +216,9 @@ def read_book(path: str | Path, game: Game | None = None) -> Book:
         raise BookError(str(problem)) from None
     with file:
         try:
-            said = parse_json(file.read(_HEAD).rstrip(b" \n"), _HEAD)
-            own = Game.from_dict(said["game"])
-            if {name: said[name] for name in _game_fields(own)} != _game_fields(own):
+            header = parse_json(file.read(_HEAD).rstrip(b" \n"), _HEAD)
+            own = Game.from_dict(header["game"])
+            if {name: header[name] for name in _game_fields(own)} != _game_fields(own):
                 raise ValueError("it says something else")
             arrays: list[Any] = []
             at = _HEAD
@@ -231,8 +227,8 @@ def read_book(path: str | Path, game: Game | None = None) -> Book:
                 arrays.append(mapped(file))  # this moves the file position
                 file.seek(at)
                 at = _next_offset(file, arrays[-1].nbytes)
-            book = Book(own, int(said["plies"]), int(said["games"]), *arrays)
-            _check(book, str(said["sha256"]))
+            book = Book(own, int(header["plies"]), int(header["games"]), *arrays)
+            _check(book, str(header["sha256"]))
         except Exception as problem:  # files can be wrong in endless ways
             raise BookError(
                 f"{path} is no opening book, or a damaged one: make one by evaluate.py book build"
@@ -251,7 +247,7 @@ def _next_offset(file: IO[bytes], size: int) -> int:
 
 def _check(book: Book, sha256: str) -> None:
     """Raise ValueError if the arrays are invalid."""
-    positions, starts, cells, results = arrays = book.positions, book.starts, book.cells, book.results
+    positions, starts, cells, results = arrays = book.arrays
     shapes = (len(positions), num_words(book.game)), (len(positions) + 1,), (len(cells),), (len(cells), 3)
     kinds = np.uint64, np.int64, np.int64, np.int64
     digest = hashlib.sha256()
@@ -272,7 +268,7 @@ def _check(book: Book, sha256: str) -> None:
 # Making books
 
 
-class Made(NamedTuple):
+class PlayedMoves(NamedTuple):
     """Moves that were made, and their results."""
 
     boards: Boards
@@ -288,23 +284,27 @@ class _Counts(NamedTuple):
     cells: Int64Array
     results: Int64Array
 
-    def with_(self, other: _Counts) -> _Counts:
+    def merge(self, other: _Counts) -> _Counts:
         """Merge the moves of both, sorted and unique."""
-        kept = np.concatenate([self.keys, other.keys])
+        keys = np.concatenate([self.keys, other.keys])
         cells, results = np.append(self.cells, other.cells), np.concatenate([self.results, other.results])
-        order = np.lexsort((cells, *kept.T[::-1]))
-        kept, cells, results = kept[order], cells[order], results[order]
-        first = np.ones(len(order), np.bool_)
-        first[1:] = (kept[1:] != kept[:-1]).any(axis=1) | (cells[1:] != cells[:-1])
-        return _Counts(kept[first], cells[first], np.add.reduceat(results, np.flatnonzero(first)))
+        order = np.lexsort((cells, *keys.T[::-1]))
+        keys, cells, results = keys[order], cells[order], results[order]
+        first = _is_first(np.column_stack([keys, cells.astype(np.uint64)]))
+        return _Counts(keys[first], cells[first], np.add.reduceat(results, np.flatnonzero(first)))
 
 
-def make_book(game: Game, made: Iterable[Made], *, plies: int, minimum: int = 1, games: int = 0) -> Book:
+def _is_first(rows: UInt64Array) -> BoolArray:
+    """Return bool[N]: rows of [N, W] that differ from the row before."""
+    return np.append(np.ones(min(1, len(rows)), np.bool_), (rows[1:] != rows[:-1]).any(axis=1))
+
+
+def make_book(game: Game, played: Iterable[PlayedMoves], *, plies: int, minimum: int = 1, games: int = 0) -> Book:
     """Return a book of moves that were made.
 
     Args:
         game: the game.
-        made: the moves, in any order and in parts of any size.
+        played: the moves, in any order and in parts of any size.
         plies: number of stones from which on the book has no positions, 1 to 64.
         minimum: minimum number of games of a move, 1 or more.
         games: total number of games; for information.
@@ -317,25 +317,24 @@ def make_book(game: Game, made: Iterable[Made], *, plies: int, minimum: int = 1,
         raise ValueError(f"minimum={minimum} is no number of games: choose 1 or more")
     words = num_words(game)
     total = _Counts(np.zeros((0, words), np.uint64), np.zeros(0, np.int64), np.zeros((0, 3), np.int64))
-    for boards, actions, results in made:
+    for boards, actions, results in played:
         early = np.count_nonzero(boards.cells, axis=1) < plies
         if not early.any():
             continue
         some = Canonical.of(boards.take(early), game)
         part = _Counts(some.keys, some.cells(actions[early], game), results[early])
-        total = total.with_(part)
+        total = total.merge(part)
     often = total.results.sum(axis=1) >= minimum
-    kept, cells, results = total.keys[often], total.cells[often], total.results[often]
-    first = np.ones(len(kept), np.bool_)
-    first[1:] = (kept[1:] != kept[:-1]).any(axis=1)
-    starts = np.append(np.flatnonzero(first), len(kept)).astype(np.int64)
-    return Book(game, plies, games, np.ascontiguousarray(kept[first]), starts, cells, results)
+    keys, cells, results = total.keys[often], total.cells[often], total.results[often]
+    first = _is_first(keys)
+    starts = np.append(np.flatnonzero(first), len(keys)).astype(np.int64)
+    return Book(game, plies, games, np.ascontiguousarray(keys[first]), starts, cells, results)
 
 
 def check_plies(plies: int) -> None:
     """Raise ValueError for an invalid number of plies of a book."""
     if not 1 <= plies <= MAX_PLIES:
-        raise ValueError(f"plies={plies} makes no book: choose 1 to {MAX_PLIES} stones up to which positions are kept")
+        raise ValueError(f"plies={plies} makes no book: choose 1 to {MAX_PLIES} stones up to which positions are keys")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -357,33 +356,35 @@ def ucb_shares(starts: Int64Array, results: NDArray[Any], c: float) -> Float64Ar
     Returns:
         float64[M].
     """
-    good, count = goodness_of(results), np.diff(starts)
+    scores, count = move_scores(results), np.diff(starts)
     games = np.add.reduceat(results.sum(axis=1), starts[:-1]).astype(np.float64)
     unit = c * np.sqrt(np.log(np.maximum(games, 2)) / games)  # a position with one game has one move
-    best = np.maximum.reduceat(good, starts[:-1])
+    best = np.maximum.reduceat(scores, starts[:-1])
     low, high = best + unit, best + unit * np.sqrt(count)  # extremes: one move has all games; all scores are equal
     for _ in range(60):
         middle = (low + high) / 2
-        wide = np.add.reduceat((np.repeat(unit, count) / (np.repeat(middle, count) - good)) ** 2, starts[:-1]) > 1
+        wide = np.add.reduceat((np.repeat(unit, count) / (np.repeat(middle, count) - scores)) ** 2, starts[:-1]) > 1
         low, high = np.where(wide, middle, low), np.where(wide, high, middle)
-    return _normed(starts, (np.repeat(unit, count) / (np.repeat(high, count) - good)) ** 2)
+    return _normalise(starts, (np.repeat(unit, count) / (np.repeat(high, count) - scores)) ** 2)
 
 
 def best_move_shares(starts: Int64Array, results: NDArray[Any]) -> Float64Array:
     """Return equal shares for the best moves of each position, float64[M]; arguments as for :func:`ucb_shares`."""
-    good = goodness_of(results)
-    best = np.repeat(np.maximum.reduceat(good, starts[:-1]), np.diff(starts))
-    return _normed(starts, (good >= best - VALUE_TOLERANCE).astype(np.float64))
+    return _normalise(starts, (_below_best(starts, results) >= -VALUE_TOLERANCE).astype(np.float64))
 
 
 def softmax_shares(starts: Int64Array, results: NDArray[Any], temperature: float) -> Float64Array:
     """Return shares by exp(score / temperature), float64[M]; arguments as for :func:`ucb_shares`."""
-    good = goodness_of(results)
-    best = np.repeat(np.maximum.reduceat(good, starts[:-1]), np.diff(starts))
-    return _normed(starts, np.exp((good - best) / temperature))
+    return _normalise(starts, np.exp(_below_best(starts, results) / temperature))
 
 
-def _normed(starts: Int64Array, weights: Float64Array) -> Float64Array:
+def _below_best(starts: Int64Array, results: NDArray[Any]) -> Float64Array:
+    """Return the score of each move minus the best of its position, float64[M]."""
+    scores = move_scores(results)
+    return np.asarray(scores - np.repeat(np.maximum.reduceat(scores, starts[:-1]), np.diff(starts)))
+
+
+def _normalise(starts: Int64Array, weights: Float64Array) -> Float64Array:
     return np.asarray(weights / np.repeat(np.add.reduceat(weights, starts[:-1]), np.diff(starts)))
 
 
@@ -444,7 +445,7 @@ class OpeningBook(Named):
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, rows * columns]; ``rng`` as the following policy needs it."""
-        out, known = self.of_book(boards)
+        out, known = self.book_probabilities(boards)
         if not known.all():
             out[~known] = self._then.probabilities(boards.take(~known), rng)
         return out
@@ -461,7 +462,7 @@ class OpeningBook(Named):
             return softmax_shares(book.starts, book.results, self.temperature)
         return best_move_shares(book.starts, book.results)
 
-    def of_book(self, boards: Boards) -> tuple[Float64Array, BoolArray]:
+    def book_probabilities(self, boards: Boards) -> tuple[Float64Array, BoolArray]:
         """Return the distributions of the book alone, float64[B, rows * columns], and whether it has one, bool[B]."""
         out, known = np.zeros(boards.cells.shape), np.zeros(len(boards.mover), np.bool_)
         early = np.count_nonzero(boards.cells, axis=1) < self.book.plies
@@ -493,7 +494,7 @@ class BookPlayer:
         self, boards: Boards, slots: Int64Array, rng: np.random.Generator, time_left: Float64Array | None = None
     ) -> Int64Array:
         """Return int64[B]: a move in each of the games ``slots``; first draws one uniform number for each."""
-        shares, known = self.policy.of_book(boards)
+        shares, known = self.policy.book_probabilities(boards)
         u = rng.random(len(slots))
         out = np.empty(len(slots), np.int64)
         out[known] = sample(shares[known], u[known])

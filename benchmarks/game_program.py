@@ -25,7 +25,7 @@ from rich.table import Table
 
 from baselines.expectiminimax import Expectiminimax, Search
 from baselines.mcts import MCTS
-from baselines.opening_book import Made, OpeningBook, make_book
+from baselines.opening_book import OpeningBook, PlayedMoves, make_book
 from baselines.retrograde import build, open_table
 from baselines.timed import Clock, Plan, run_until
 from baselines.timed.interruptible import TABLE_MIB, begin_timed
@@ -197,12 +197,14 @@ def random_book() -> OpeningBook:
     for seed in range(50):
         seen = random_boards(BOOK_GAME, seed, 8)
         moves = rng.random(seen.cells.shape) * (seen.cells == 0)
-        parts.append(Made(seen, moves.argmax(axis=1), np.eye(3, dtype=np.int64)[rng.integers(0, 3, len(seen.mover))]))
+        parts.append(
+            PlayedMoves(seen, moves.argmax(axis=1), np.eye(3, dtype=np.int64)[rng.integers(0, 3, len(seen.mover))])
+        )
     with TemporaryDirectory() as folder:
         path = Path(folder, "book")
         make_book(BOOK_GAME, parts, plies=8).write(path)
         policy = OpeningBook(BOOK_GAME, str(path), then="random")
-        policy.of_book(Boards.start(BOOK_GAME))  # opens the book
+        policy.book_probabilities(Boards.start(BOOK_GAME))  # opens the book
         return policy
 
 
@@ -232,7 +234,7 @@ def book_lookups(at_once: int) -> Stretch:
 
     def work() -> float:
         for part in parts:
-            policy.of_book(part)
+            policy.book_probabilities(part)
         return len(parts) * at_once
 
     return time_work(work)

@@ -11,7 +11,7 @@ import tiny
 from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.expectiminimax.lines import Heuristic
-from baselines.opening_book import Made, make_book
+from baselines.opening_book import PlayedMoves, make_book
 from learners import LEARNERS
 from ttt_envs import Boards, Game, Policy, act, make_policy
 from ttt_envs.agents.policy import is_colour_blind, is_symmetric, sample
@@ -108,7 +108,7 @@ def policy(case, tiny_run, tmp_path_factory):
         seen = plain.positions_of_random_play(game, 256)
         values = make_policy(what, game).probabilities(seen)
         results = np.tile(np.array([[3, 2, 1]]), (256, 1))
-        make_book(game, [Made(seen, values.argmax(axis=1), results)], plies=5).write(path)
+        make_book(game, [PlayedMoves(seen, values.argmax(axis=1), results)], plies=5).write(path)
         name = f"book:path={path},choose=ucb,then={what}"
     elif kind == "sb3":
         model = getattr(importlib.import_module(MODELS[what]), what)

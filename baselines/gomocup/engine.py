@@ -113,7 +113,7 @@ class Engine:
         """Start the engine if it is not running, with an empty board.
 
         Raises:
-            Fault: its answer is not OK, or comes too late.
+            EngineError: its answer is not OK, or comes too late.
             ValueError: there is no such program.
         """
         if self._program is not None:
@@ -148,16 +148,16 @@ class Engine:
             match_s: initial seconds on the clock for the game, None without one.
 
         Raises:
-            OutOfTime: the move takes too long.
-            Fault: the engine exits, or its answer is not a legal move.
+            EngineTimeLossError: the move takes too long.
+            EngineError: the engine exits, or its answer is not a legal move.
             ValueError: there is no such program.
         """
-        following = self._last_move(position)
-        if following is None:
+        last_move = self._last_move(position)
+        if last_move is None:
             self._begin_game()
         assert self._program is not None
         lines = []
-        if following is None:
+        if last_move is None:
             lines = [
                 f"INFO timeout_turn {_ms(turn_s if turn_s is not None else left_s)}",
                 f"INFO timeout_match {_ms(match_s) if match_s is not None else 0}",
@@ -166,13 +166,13 @@ class Engine:
                 "INFO rule 0",
             ]
         lines.append(f"INFO time_left {NO_LIMIT if left_s is None else _ms(left_s)}")
-        asked = self._position_as_told(position) if following is None else [f"TURN {self._coordinate(following)}"]
+        request = self._position_lines(position) if last_move is None else [f"TURN {self._coordinate(last_move)}"]
         limit_s = min(seconds for seconds in (turn_s, left_s) if seconds is not None) + self._tolerance_s
         self._untouched = False
-        answer = self._ask([*lines, *asked], limit_s, "move= or tolerance=", asked[0])
+        answer = self._ask([*lines, *request], limit_s, "move= or tolerance=", request[0])
         if answer[:8].upper() == "SUGGEST " and parse_cell(answer[8:]) is not None:
             answer = self._ask([f"PLAY {answer[8:].strip()}"], limit_s, "move= or tolerance=")
-        cell = self._cell(answer, asked[0], position)
+        cell = self._cell(answer, request[0], position)
         self._cells, self._mover = position.cells.copy(), position.mover
         self._cells[cell] = position.mover + 1
         return cell
@@ -196,7 +196,7 @@ class Engine:
             return None
         return int(changed[0])
 
-    def _position_as_told(self, position: Position) -> list[str]:
+    def _position_lines(self, position: Position) -> list[str]:
         """Return the lines that set up a position and request a move, in alternating order, which some engines use."""
         by_player = [np.flatnonzero(position.cells == player + 1).tolist() for player in (0, 1)]
         own, others = by_player[position.mover], by_player[1 - position.mover]
@@ -213,11 +213,11 @@ class Engine:
         row, column = divmod(cell, self.game.columns)
         return f"{column},{row}"
 
-    def _cell(self, answer: str, asked: str, position: Position) -> int:
+    def _cell(self, answer: str, request: str, position: Position) -> int:
         """Return the cell named by an answer."""
         found = parse_cell(answer)
         if found is None:
-            raise self._fault(f"answered {quoted(answer)} to {asked}, which is no move: it is at fault")
+            raise self._fault(f"answered {quoted(answer)} to {request}, which is no move: it is at fault")
         column, row = found
         if row >= self.game.rows or column >= self.game.columns:
             raise self._fault(f"moved to {quoted(answer)}, which is not on the board: it is at fault")
@@ -226,24 +226,24 @@ class Engine:
             raise self._fault(f"moved to {quoted(answer)}, which is a cell that is not empty: it is at fault")
         return cell
 
-    def _ask(self, lines: Sequence[str], limit_s: float, more: str, asked: str | None = None) -> str:
+    def _ask(self, lines: Sequence[str], limit_s: float, more: str, request: str | None = None) -> str:
         """Send lines and return the answer, skipping messages."""
-        program, asked = self._program, asked or lines[0]
+        program, request = self._program, request or lines[0]
         assert program is not None
         last = ""
         time.sleep(max(0.0, self._answered + self._pause_s - self._now()))
         until = self._now() + limit_s
         try:
-            program.forget()
+            program.discard_unread()
             program.send(lines)
             while (answer := program.line(until, self._now)).partition(" ")[0].upper() in _CHATTER:
                 last = f", and said {quoted(answer)}"
         except EngineTimeoutError:
-            problem = f"did not answer {asked} within {limit_s:g} s{last}: it is at fault, or needs more of {more}"
+            problem = f"did not answer {request} within {limit_s:g} s{last}: it is at fault, or needs more of {more}"
             raise self._fault(problem, EngineTimeLossError) from None
         except EngineExitedError as end:
             last = f", and said {quoted(str(end))}" if str(end) else last
-            raise self._fault(f"ended before it answered {asked}{last}: it is at fault") from None
+            raise self._fault(f"ended before it answered {request}{last}: it is at fault") from None
         except BaseException:  # such as an interrupt: the state of the engine is unknown
             self._kill()
             raise

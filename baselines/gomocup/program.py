@@ -44,13 +44,13 @@ class Program:
 
     Args:
         command: the program and its arguments.
-        farewell: a line that asks it to end; none: it is killed at once.
+        end_command: a line that asks it to end; none: it is killed at once.
 
     Raises:
         ValueError: the program cannot be started.
     """
 
-    def __init__(self, command: Sequence[str], farewell: str | None = None) -> None:
+    def __init__(self, command: Sequence[str], end_command: str | None = None) -> None:
         mark = f"TTT_ENVS_PROGRAM_{uuid.uuid4().hex.upper()}"
         try:
             child = subprocess.Popen(
@@ -74,20 +74,20 @@ class Program:
         """its lines; None follows the last one"""
         self._ended = False
         self._last_error: collections.deque[str] = collections.deque(maxlen=1)
-        reader = threading.Thread(target=_listen, args=(child.stdout, self._lines), daemon=True)
-        self._errors_reader = threading.Thread(target=_keep, args=(child.stderr, self._last_error), daemon=True)
+        reader = threading.Thread(target=_queue_lines, args=(child.stdout, self._lines), daemon=True)
+        self._errors_reader = threading.Thread(target=_keep_last, args=(child.stderr, self._last_error), daemon=True)
         readers = [reader, self._errors_reader]  # which do not reference this object
         for one in readers:
             one.start()
-        self._farewell = [] if farewell is None else [f"{farewell}\r\n".encode()]
-        self._finalizer = weakref.finalize(self, _terminate, child, mark, readers, self._farewell, os.getpid())
+        self._end_command = [] if end_command is None else [f"{end_command}\r\n".encode()]
+        self._finalizer = weakref.finalize(self, _terminate, child, mark, readers, self._end_command, os.getpid())
 
     def send(self, lines: Sequence[str]) -> None:
         """Write lines, each ended by CR LF, as in the protocol.
 
         Raises:
-            Ended: the program has closed its input.
-            TooLate: the program has not read earlier lines.
+            EngineExitedError: the program has closed its input.
+            EngineTimeoutError: the program has not read earlier lines.
         """
         data = "".join(f"{line}\r\n" for line in lines).encode("ascii")
         while data:
@@ -96,10 +96,10 @@ class Program:
             except BlockingIOError:
                 raise EngineTimeoutError from None
             except (OSError, ValueError):
-                raise EngineExitedError(self._why()) from None
+                raise EngineExitedError(self._last_error_line()) from None
             data = data[written:]
 
-    def forget(self) -> None:
+    def discard_unread(self) -> None:
         """Discard unread lines."""
         with contextlib.suppress(queue.Empty):
             while True:
@@ -113,21 +113,21 @@ class Program:
             now: a clock.
 
         Raises:
-            Ended: there are no more lines.
-            TooLate: the deadline has passed.
+            EngineExitedError: there are no more lines.
+            EngineTimeoutError: the deadline has passed.
         """
         if self._ended:
-            raise EngineExitedError(self._why())
+            raise EngineExitedError(self._last_error_line())
         try:
             line = self._lines.get(timeout=max(0.0, until - now()))
         except queue.Empty:
             raise EngineTimeoutError from None
         if line is None:
             self._ended = True
-            raise EngineExitedError(self._why())
+            raise EngineExitedError(self._last_error_line())
         return line
 
-    def _why(self) -> str:
+    def _last_error_line(self) -> str:
         """Return the last line of its standard error."""
         self._errors_reader.join(END_S)
         return self._last_error[0] if self._last_error else ""
@@ -138,40 +138,40 @@ class Program:
 
     def kill(self) -> None:
         """End the program without asking it first."""
-        self._farewell.clear()
+        self._end_command.clear()
         self._finalizer()
 
 
-def _listen(stream: IO[bytes], lines: queue.SimpleQueue[str | None]) -> None:
+def _queue_lines(stream: IO[bytes], lines: queue.SimpleQueue[str | None]) -> None:
     """Read lines until the end, or until too many are unread."""
-    for line in _lines_of(stream):
+    for line in _read_lines(stream):
         lines.put(line)
         if lines.qsize() > MAX_UNREAD_LINES:
             break
     lines.put(None)
 
 
-def _keep(stream: IO[bytes], last: collections.deque[str]) -> None:
-    last.extend(_lines_of(stream))
+def _keep_last(stream: IO[bytes], last: collections.deque[str]) -> None:
+    last.extend(_read_lines(stream))
 
 
-def _lines_of(stream: IO[bytes]) -> Iterator[str]:
+def _read_lines(stream: IO[bytes]) -> Iterator[str]:
     """Yield lines, which may end with CR LF, LF or CR, except empty ones."""
     rest = b""
     with stream:
-        while chunk := _some(stream):
+        while chunk := _read_available(stream):
             *whole, rest = (rest + chunk).replace(b"\r", b"\n").split(b"\n")
             rest = rest[:MAX_LINE_LENGTH]
-            yield from filter(None, map(_text, whole))
-    if last := _text(rest):
+            yield from filter(None, map(_decode, whole))
+    if last := _decode(rest):
         yield last
 
 
-def _text(line: bytes) -> str:
+def _decode(line: bytes) -> str:
     return line[:MAX_LINE_LENGTH].decode("ascii", "replace").strip()
 
 
-def _some(stream: IO[bytes]) -> bytes:
+def _read_available(stream: IO[bytes]) -> bytes:
     try:
         return stream.read(1 << 14) or b""  # unbuffered: returns what is available
     except (OSError, ValueError):
@@ -205,15 +205,15 @@ def _terminate(
     child: subprocess.Popen[bytes],
     mark: str,
     readers: Sequence[threading.Thread],
-    farewell: Sequence[bytes],
+    end_command: Sequence[bytes],
     owner: int,
 ) -> None:
     """Ask a child to end, kill it and all processes it has started, and wait for it."""
     if os.getpid() != owner or child.stdin is None:  # in a forked copy of the process, the child is not ours
         return
-    if farewell and readers[0].is_alive():
+    if end_command and readers[0].is_alive():
         with contextlib.suppress(OSError):
-            os.write(child.stdin.fileno(), farewell[0])
+            os.write(child.stdin.fileno(), end_command[0])
             readers[0].join(END_S)  # until its output ends
     if hasattr(os, "killpg"):
         # the child has not been waited for, so its process id is still its own, even if it has ended

@@ -49,7 +49,7 @@ def build(
         progress: called with the fraction done.
 
     Raises:
-        InUse: another process builds in the folder.
+        FolderLockedError: another process builds in the folder.
         ValueError: the board is larger, memory is too small, the disk is full (no finished layer is lost), or the
             folder holds something else.
     """
@@ -67,7 +67,7 @@ def build(
         if found is not None:
             if found.has_changed():  # another process has written to it meanwhile
                 done = found.read_all()
-            found.check_room(layers.estimate().disk - sum(array.nbytes for array in done.values()))
+            found.check_free_space(layers.estimate().disk - sum(array.nbytes for array in done.values()))
             found.write_manifest()
         _sweep(layers, found, done, progress)
     return LayeredTable(layers, done.__getitem__)
@@ -84,32 +84,31 @@ def is_finished(game: Game, folder: Path) -> bool:
 
 def _sweep(layers: Layers, folder: Folder | None, done: dict[int, Values], progress: Progress | None) -> None:
     """Compute all missing layers into ``done``."""
-    cells = layers.game.cells
     total, finished = sum(map(layers.size, layers.all())), 0
     for stones in layers.all():
         if stones not in done:
             layer = np.empty(layers.size(stones), layers.dtype)
             so_far = finished
             for own in layers.owns(stones):
-                _part(layers, stones, own, done, layers.part(stones, own, layer))
+                _compute_part(layers, stones, own, done, layers.part(stones, own, layer))
                 so_far += math.prod(layers.shape(stones, own))
                 if progress is not None and own != layers.owns(stones)[-1]:
                     progress(so_far / total)
             layer.flags.writeable = False
             if folder is not None:
-                folder.keep(stones, layer)
+                folder.write_layer(stones, layer)
             done[stones] = layer
             del layer
         finished += layers.size(stones)
         if progress is not None:
             progress(finished / total)
-        if folder is not None and stones < cells:  # keep only two layers in memory
+        if folder is not None and stones < layers.game.cells:  # keep only two layers in memory
             done[stones + 1] = folder.mapped(stones + 1)
     if folder is not None:
         done[layers.stones] = folder.mapped(layers.stones)
 
 
-def _part(layers: Layers, stones: int, own: int, done: dict[int, Values], out: Values) -> None:
+def _compute_part(layers: Layers, stones: int, own: int, done: dict[int, Values], out: Values) -> None:
     """Compute one part from those of the next layer."""
     other, parameters = stones - own, layers.game.parameters
     if stones == layers.game.cells:

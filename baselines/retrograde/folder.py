@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from baselines.retrograde.layers import Layers
 from baselines.retrograde.sweep import Values
@@ -22,8 +21,8 @@ from ttt_envs.game.rules import Game
 FORMAT = 2
 """version of the folder format"""
 MANIFEST = "manifest.json"
-_HEADER = 1 << 12
-"""Maximum size of a file header in bytes."""
+_MAX_HEADER_BYTES = 1 << 12
+"""Maximum size of the header of a layer's file."""
 
 
 class FolderLockedError(ValueError):  # not an error
@@ -41,7 +40,7 @@ class Folder:
     def __init__(self, path: Path, layers: Layers) -> None:
         self.path = path
         self.layers = layers
-        self.said: dict[str, Any] = {
+        self.header: dict[str, Any] = {
             "format": FORMAT,
             "game": layers.game.to_dict(),
             "byteorder": sys.byteorder,
@@ -50,7 +49,7 @@ class Folder:
         self.stones = layers.stones
         """number of stones of the first layer requested here"""
         self._begins: int | None = None  # from the manifest
-        self.kept = self._read_manifest()
+        self.hashes = self._read_manifest()
         """file name -> hash"""
 
     def _read_manifest(self) -> dict[str, str]:
@@ -59,10 +58,10 @@ class Folder:
         Raises:
             ValueError: the manifest is of something else.
         """
-        data = _manifest_of(self.path)
+        data = _load_manifest(self.path)
         if data is None:
             return {}
-        for name, value in self.said.items():
+        for name, value in self.header.items():
             if data.get(name) != value:
                 raise ValueError(
                     f"{self.path} holds a table with {name}={data.get(name)!r}, not {value!r}: choose another folder, "
@@ -80,12 +79,12 @@ class Folder:
 
     def missing(self) -> list[int]:
         """Return the layers that the manifest lacks."""
-        return [n for n in self.layers.all() if self.layers.size(n) > 0 and layer_name(n) not in self.kept]
+        return [n for n in self.layers.all() if self.layers.size(n) > 0 and layer_name(n) not in self.hashes]
 
     def digest(self) -> str:
         """Return a SHA-256 over the game and the hashes of the layers."""
-        lines = [f"{name} {value}" for name, value in self.said.items()]
-        lines += [f"{layer_name(n)} {self.kept.get(layer_name(n), '')}" for n in self.layers.all()]
+        lines = [f"{name} {value}" for name, value in self.header.items()]
+        lines += [f"{layer_name(n)} {self.hashes.get(layer_name(n), '')}" for n in self.layers.all()]
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
     def file(self, stones: int) -> Path:
@@ -110,7 +109,7 @@ class Folder:
         """Hold the lock of the folder, which is created if missing.
 
         Raises:
-            InUse: another process holds the lock.
+            FolderLockedError: another process holds the lock.
         """
         with ExitStack() as stack:
             try:
@@ -124,49 +123,50 @@ class Folder:
 
     def has_changed(self) -> bool:
         """Return whether the manifest has changed since it was last read."""
-        return self._read_manifest() != self.kept
+        return self._read_manifest() != self.hashes
 
     def read_all(self) -> dict[int, Values]:
         """Return all layers that are present and intact."""
-        self.kept = self._read_manifest()
+        self.hashes = self._read_manifest()
         found = {stones: self.read(stones) for stones in self.layers.all()}
         return {stones: array for stones, array in found.items() if array is not None}
 
     def read(self, stones: int) -> Values | None:
         """Return a layer, memory-mapped; None if its file is missing or damaged."""
-        if self.layers.size(stones) == 0:
-            return self._nothing()
         try:
-            with open_to_read(self.path / layer_name(stones), self._most(stones)) as file:
-                if hashlib.file_digest(file, "sha256").hexdigest() != self.kept[layer_name(stones)]:
-                    return None
-                file.seek(0)
-                return self._checked(stones, mapped(file))
+            return self.mapped(stones, check_hash=True)
         except (OSError, ValueError, KeyError, EOFError, SyntaxError):
             return None
 
-    def mapped(self, stones: int) -> Values:
-        """Return a layer that this process has just written or checked."""
-        if self.layers.size(stones) == 0:
-            return self._nothing()
-        with open_to_read(self.path / layer_name(stones), self._most(stones)) as file:
-            return self._checked(stones, mapped(file))
+    def mapped(self, stones: int, *, check_hash: bool = False) -> Values:
+        """Return a layer, memory-mapped; an invalid file raises an exception.
 
-    def _nothing(self) -> Values:
+        Args:
+            stones: the layer.
+            check_hash: whether to check the hash of its file; not needed for one just written or checked.
+        """
+        if self.layers.size(stones) == 0:
+            return self._empty_layer()
+        with open_to_read(self.file(stones), self._max_bytes(stones)) as file:
+            if check_hash:
+                if hashlib.file_digest(file, "sha256").hexdigest() != self.hashes[layer_name(stones)]:
+                    raise ValueError(f"{self.file(stones)} is damaged")
+                file.seek(0)
+            array = mapped(file)
+        if array.shape != (self.layers.size(stones),) or array.dtype != self.layers.dtype:
+            raise ValueError(f"{self.file(stones)} has another shape or kind of number")
+        return array
+
+    def _empty_layer(self) -> Values:
         """Return an empty layer, in which all own sets have lines: it has no file."""
         array = np.empty(0, self.layers.dtype)
         array.flags.writeable = False  # like all others, so that kernels are compiled once
         return array
 
-    def _checked(self, stones: int, array: NDArray[Any]) -> Values:
-        if array.shape != (self.layers.size(stones),) or array.dtype != self.layers.dtype:
-            raise ValueError(f"{self.path / layer_name(stones)} has another shape or kind of number")
-        return array
+    def _max_bytes(self, stones: int) -> int:
+        return self.layers.size(stones) * self.layers.dtype.itemsize + _MAX_HEADER_BYTES
 
-    def _most(self, stones: int) -> int:
-        return self.layers.size(stones) * self.layers.dtype.itemsize + _HEADER
-
-    def check_room(self, needed: int) -> None:
+    def check_free_space(self, needed: int) -> None:
         """Raise ValueError if the disk has less than ``needed`` bytes free."""
         delete_temporary_files(self.path, [MANIFEST, *map(layer_name, self.layers.all())])
         free = shutil.disk_usage(self.path).free
@@ -179,7 +179,7 @@ class Folder:
     def write_manifest(self) -> None:
         """Write the hashes of existing layers, and the number of stones of the first requested one."""
         with self._describe_os_error(self.path / MANIFEST):
-            write_json(self.path / MANIFEST, {**self.said, "stones": self.stones, "layers": self.kept})
+            write_json(self.path / MANIFEST, {**self.header, "stones": self.stones, "layers": self.hashes})
 
     @contextmanager
     def _describe_os_error(self, path: Path) -> Iterator[None]:
@@ -191,19 +191,19 @@ class Folder:
                 f"{path} cannot be written: {problem.strerror}. What is finished is kept: make room and build again"
             ) from None
 
-    def keep(self, stones: int, values: Values) -> None:
+    def write_layer(self, stones: int, values: Values) -> None:
         """Write a layer, then its hash."""
         if values.size == 0:
             return
-        path = self.path / layer_name(stones)
+        path = self.file(stones)
         with self._describe_os_error(path):
             write_atomically(path, lambda file: np.lib.format.write_array(file, values, allow_pickle=False))
             with path.open("rb") as file:
-                self.kept[layer_name(stones)] = hashlib.file_digest(file, "sha256").hexdigest()
+                self.hashes[layer_name(stones)] = hashlib.file_digest(file, "sha256").hexdigest()
         self.write_manifest()
 
 
-def _manifest_of(path: Path) -> dict[str, Any] | None:
+def _load_manifest(path: Path) -> dict[str, Any] | None:
     """Return the data of a folder's manifest; None if there is none.
 
     Raises:
@@ -231,7 +231,7 @@ def open_folder(path: Path) -> Folder:
     Raises:
         ValueError: there is no table, or it has another format.
     """
-    data = _manifest_of(path)
+    data = _load_manifest(path)
     if data is None:
         raise ValueError(f"there is no table in layers in {path}: make one by evaluate.py database build")
     game = None

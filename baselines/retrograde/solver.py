@@ -238,15 +238,10 @@ def _layers(game: Game, cache: bool, memory: int | None, progress: Progress | No
 
 def _table(game: Game, discount: float, cache: bool, progress: Progress | None) -> Float64Array:
     """Return ``after`` with results multiplied by ``discount`` at every ply, read-only."""
-    kept = None
-    if cache:
-        kept = CachedArray(
-            f"solution-{game.rows}x{game.columns}-{game.win_length}-skip{game.skip_chance:g}",
-            {"format": FORMAT, "game": game.to_dict(), "discount": discount},
-            MADE_BY,
-        )
+    name = f"solution-{game.rows}x{game.columns}-{game.win_length}-skip{game.skip_chance:g}"
+    content = {"format": FORMAT, "game": game.to_dict(), "discount": discount}
     after = load_or_compute(
-        kept,
+        CachedArray(name, content, MADE_BY) if cache else None,
         (2, 3**game.cells),
         lambda: sweep(game, discount=discount, progress=progress),
         lambda after: is_consistent(game, after, discount),
@@ -257,27 +252,25 @@ def _table(game: Game, discount: float, cache: bool, progress: Progress | None) 
 
 
 def load_or_compute(
-    kept: CachedArray | None,
+    cached: CachedArray | None,
     shape: tuple[int, ...],
-    make: Callable[[], Float64Array],
-    holds: Callable[[Float64Array], bool] = lambda found: True,
+    compute: Callable[[], Float64Array],
+    is_valid: Callable[[Float64Array], bool] = lambda array: True,
 ) -> Float64Array:
     """Return an array float64[shape], read-only: computed, or above 4 MiB loaded from the disk cache.
 
-    A cached array that fails the check ``holds`` is recomputed.
+    A cached array that is not valid is recomputed.
     """
-    if kept is None or 8 * math.prod(shape) < MIN_CACHED_BYTES:
-        found = make()
-    else:
-        read = kept.read(shape, np.float64)
-        if read is None or not holds(read):
-            found = make()
-            # from here on, its memory is shared with other processes
-            read = kept.read(shape, np.float64) if kept.write(found) else None
-        if read is not None:
-            found = read
-    found.flags.writeable = False
-    return found
+    if 8 * math.prod(shape) < MIN_CACHED_BYTES:
+        cached = None
+    array = None if cached is None else cached.read(shape, np.float64)
+    if array is None or not is_valid(array):
+        array = compute()
+        if cached is not None and cached.write(array):
+            stored = cached.read(shape, np.float64)  # its memory is shared with other processes
+            array = array if stored is None else stored
+    array.flags.writeable = False
+    return array
 
 
 def is_consistent(game: Game, after: Float64Array, discount: float = 1.0) -> bool:
@@ -326,12 +319,12 @@ def sweep(
     """
     low = min(NUM_LOW_CELLS, game.cells)
     after = np.empty((2, 3**game.cells))
-    low_bits, high_bits = _bits(game, 0, low), _bits(game, low, game.cells)
+    low_bits, high_bits = _stone_bits(game, 0, low), _stone_bits(game, low, game.cells)
     plan = _Plan(low_bits, high_bits, game.cells - low, discount, average, game.parameters)
     blocks = 3 ** (game.cells - low)
-    stretch = max(1, blocks // 100) if game.cells > 12 else blocks  # for progress reports and interrupts
-    for stop in range(blocks, 0, -stretch):
-        start = max(0, stop - stretch)
+    step = max(1, blocks // 100) if game.cells > 12 else blocks  # for progress reports and interrupts
+    for stop in range(blocks, 0, -step):
+        start = max(0, stop - step)
         _sweep_blocks(start, stop, plan, after)
         if progress is not None:
             progress(1 - start / blocks)
@@ -352,7 +345,7 @@ class _Plan(NamedTuple):
     parameters: Parameters
 
 
-def _bits(game: Game, start: int, stop: int) -> Int64Array:
+def _stone_bits(game: Game, start: int, stop: int) -> Int64Array:
     """Return int64[2, 3**(stop - start)]: bits of both players' stones for all contents of the cells in the range."""
     cells = np.arange(3 ** (stop - start))
     bits = np.zeros((2, len(cells)), np.int64)
@@ -378,14 +371,14 @@ def _sweep_blocks(start: int, stop: int, plan: _Plan, after: Float64Array) -> No
     lines = np.empty(block, np.int64)
     free, steps = _free_cells(block)
     for high in range(stop - 1, start - 1, -1):
-        open_high = _follow_high(high, num_high, average, after, first, second)
+        open_high = _best_of_high_moves(high, num_high, average, after, first, second)
         for i in range(block):
             won = line_in(high_bits[0, high] | low_bits[0, i], parameters)
             lost = line_in(high_bits[1, high] | low_bits[1, i], parameters)
             lines[i] = int64(won) + 2 * int64(lost)
         by_first = after[0, high * block : (high + 1) * block]
         by_second = after[1, high * block : (high + 1) * block]
-        _follow_low((first, second), lines, open_high, (free, steps), plan, (by_first, by_second))
+        _sweep_block((first, second), lines, open_high, (free, steps), plan, (by_first, by_second))
 
 
 @inlined_allocating
@@ -403,7 +396,7 @@ def _free_cells(block: int) -> tuple[Int64Array, Int64Array]:
 
 
 @inlined
-def _follow_high(
+def _best_of_high_moves(
     high: int, count: int, average: bool, after: Float64Array, first: Float64Array, second: Float64Array
 ) -> int:
     """Write the maximum or sum over stones on ``count`` high cells into ``first`` and ``second``; return the number."""
@@ -432,7 +425,7 @@ def _follow_high(
 
 
 @inlined
-def _follow_low(
+def _sweep_block(
     best_high: tuple[Float64Array, Float64Array],
     lines: Int64Array,
     open_high: int,

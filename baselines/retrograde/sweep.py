@@ -47,8 +47,8 @@ BYTES = 128
 """absolute byte value of a decisive result, before its distance in plies is subtracted"""
 
 
-class _Beside(NamedTuple):
-    """Tables for the ranks beside the leaders of sets of the other's stones: see :func:`_find_turned`."""
+class _OtherSets(NamedTuple):
+    """Tables for the ranks beside the leaders of sets of the other's stones: see :func:`_find_swapped_entries`."""
 
     low_keys: UInt32Array
     """uint32[leaders]: the keys of their lower halves"""
@@ -100,7 +100,7 @@ def afterstates(
     beside = _prepare_neighbours(own, other, len(turned), ranks, classes)
     cells = len(ranks.starts) - 2
     left = cells - own
-    empty, halves = np.zeros(cells, np.int64), _room(left)
+    empty, halves = np.zeros(cells, np.int64), _allocate_halves(left)
     others = ranks.sets[ranks.starts[other] :]
     everywhere = turned.reshape(-1)
     at = np.zeros(out.shape[1], np.uint32)
@@ -108,10 +108,10 @@ def afterstates(
         mine = int64(leaders[leader_starts[own] + row])
         _empty_cells(mine, parameters, empty)
         spread_halves(empty, left, halves)
-        _key_images(mine, ranks, classes, beside)
+        _set_own_keys(mine, ranks, classes, beside)
         # a separate loop before the reads, so that many of these scattered reads are in flight at once
-        _find_turned(left, halves, others, turned.shape[1], ranks, classes, beside, at)
-        _weigh(skip, same, row, everywhere, at, out[row])
+        _find_swapped_entries(left, halves, others, turned.shape[1], ranks, classes, beside, at)
+        _expected_values(skip, same, row, everywhere, at, out[row])
 
 
 @compiled_at_once_allocating
@@ -143,7 +143,7 @@ def best_values(
     others = ranks.sets[ranks.starts[other] :]
     ranks_with = _ranks_with(count, after.shape[1], other, ranks)
     empty, to = np.zeros(cells, np.int64), np.zeros(cells, np.int64)
-    halves, moved = _room(count), _room(count - 1)
+    halves, moved = _allocate_halves(count), _allocate_halves(count - 1)
     for row in range(start, stop):
         mine = int64(leaders[leader_starts[own] + row])
         _empty_cells(mine, parameters, empty)
@@ -163,9 +163,9 @@ def best_values(
                     values[at[i]] = max(values[at[i]], move_values[i])
                 continue
             leader = int64(leaders[leader_starts[own + 1] + place // IMAGES])
-            _places_beside(leader, empty[:count], gap, symmetry, ranks, classes, to)
+            _renumber_cells(leader, empty[:count], gap, symmetry, ranks, classes, to)
             spread_halves(to, count - 1, moved)
-            _take_better(move_values, others, other, count - 1, moved, ranks, at, values)
+            _raise_values(move_values, others, other, count - 1, moved, ranks, at, values)
         spread_halves(empty, count, halves)
         _mark_lost(lost, others, count, halves, places, values)
 
@@ -186,7 +186,7 @@ def _empty_cells(bits: int, parameters: Parameters, out: Int64Array) -> None:
 
 
 @inlined_allocating
-def _room(count: int) -> Halves:
+def _allocate_halves(count: int) -> Halves:
     """Allocate for all sets of ``count`` cells."""
     half = (count + 1) // 2
     return Halves(np.zeros(1 << half, np.uint32), np.zeros(1 << (count - half), np.uint32))
@@ -197,7 +197,7 @@ def _room(count: int) -> Halves:
 
 
 @inlined_allocating
-def _prepare_neighbours(own: int, other: int, count: int, ranks: Ranks, classes: Classes) -> _Beside:
+def _prepare_neighbours(own: int, other: int, count: int, ranks: Ranks, classes: Classes) -> _OtherSets:
     """Return the tables for ``own`` stones and the ``count`` leaders of ``other``, not yet for a specific own set."""
     low, first, thirds = ranks.low, ranks.starts, ranks.thirds
     leaders, leader_starts = classes.leaders, classes.starts
@@ -217,11 +217,11 @@ def _prepare_neighbours(own: int, other: int, count: int, ranks: Ranks, classes:
             if 0 <= below <= left:  # the lowest cells contribute nothing
                 lowest = (int64(1) << below) - 1
                 of_high[left, bits] = rank_in(int64(bits) << left | lowest, own, ranks)
-    return _Beside(low_keys, high_keys, low_left, of_high, np.zeros(IMAGES, np.uint32), np.zeros(IMAGES, np.uint32))
+    return _OtherSets(low_keys, high_keys, low_left, of_high, np.zeros(IMAGES, np.uint32), np.zeros(IMAGES, np.uint32))
 
 
 @inlined
-def _key_images(mine: int, ranks: Ranks, classes: Classes, beside: _Beside) -> None:
+def _set_own_keys(mine: int, ranks: Ranks, classes: Classes, beside: _OtherSets) -> None:
     """Store the keys of an own set under all symmetries."""
     low, thirds = ranks.low, ranks.thirds
     for s in range(len(classes.low_images)):
@@ -231,17 +231,17 @@ def _key_images(mine: int, ranks: Ranks, classes: Classes, beside: _Beside) -> N
 
 
 @inlined
-def _find_turned(
+def _find_swapped_entries(
     count: int,
     halves: Halves,
     others: UInt32Array,
     width: int,
     ranks: Ranks,
     classes: Classes,
-    beside: _Beside,
+    beside: _OtherSets,
     at: UInt32Array,
 ) -> None:
-    """Find the entries of V(B, A) for one set A, set by :func:`_key_images`, and all sets B beside it.
+    """Find the entries of V(B, A) for one set A, set by :func:`_set_own_keys`, and all sets B beside it.
 
     The entry is in the row of the leader of B, at the rank beside it of A under the same symmetry, computed as in
     :func:`.ranks.rank_beside`. Most of its parts are the same for many B.
@@ -270,7 +270,7 @@ def _find_turned(
 
 
 @inlined
-def _weigh(skip: float, same: Values, row: int, everywhere: Values, at: UInt32Array, out: Values) -> None:
+def _expected_values(skip: float, same: Values, row: int, everywhere: Values, at: UInt32Array, out: Values) -> None:
     """Compute W(A, B) for one set A and all sets B, from V(A, B) in ``same[row]`` and V(B, A) in ``everywhere[at]``."""
     if skip > 0:
         skipped = same[row]
@@ -299,7 +299,7 @@ def _ranks_with(count: int, width: int, size: int, ranks: Ranks) -> UInt32Array:
 
 
 @inlined
-def _places_beside(
+def _renumber_cells(
     leader: int, empty: Int64Array, gap: int, symmetry: int, ranks: Ranks, classes: Classes, to: Int64Array
 ) -> None:
     """Find the new indices of the empty cells except ``empty[gap]`` under a symmetry, outside the leader."""
@@ -312,7 +312,7 @@ def _places_beside(
 
 
 @inlined
-def _take_better(
+def _raise_values(
     move_values: Values,
     others: UInt32Array,
     size: int,

@@ -145,7 +145,7 @@ class LayeredTable:
         empty = np.count_nonzero(boards.cells == 0, axis=1)
         found = self._values(boards)
         goes_on = self._sets(boards)[2]
-        return np.where(goes_on, _plies(found, empty), 0)
+        return np.where(goes_on, _to_plies(found, empty), 0)
 
     def action_distances(self, boards: Boards) -> Int64Array:
         """Return the plies to the end with each move, including it: int64[B, rows * columns], -1 where illegal.
@@ -156,7 +156,7 @@ class LayeredTable:
         check_distance(self.game)
         empty = np.count_nonzero(boards.cells == 0, axis=1, keepdims=True)
         found = self._action_values(boards)
-        return np.where(np.isnan(found), -1, _plies(np.nan_to_num(found), empty))
+        return np.where(np.isnan(found), -1, _to_plies(np.nan_to_num(found), empty))
 
     def _values(self, boards: Boards) -> Float64Array:
         """Return values in the units of the table."""
@@ -175,15 +175,15 @@ class LayeredTable:
         out = np.full(legal.shape, np.nan)
         row, cell = np.nonzero(legal)
         made, theirs = own[row] | np.left_shift(1, cell), other[row]
-        worth = np.full(len(row), float(self.layers.won))
+        values = np.full(len(row), float(self.layers.won))
         left = places[made] >= 0
         made, theirs = made[left], theirs[left]
         turned = self._look_up(theirs, made)
         if skip > 0:
-            worth[left] = values_over_skip(self._look_up(made, theirs), -turned, skip)
+            values[left] = values_over_skip(self._look_up(made, theirs), -turned, skip)
         else:
-            worth[left] = np.sign(turned) - turned  # one ply further away
-        out[row, cell] = worth + 0.0  # no -0.0
+            values[left] = np.sign(turned) - turned  # one ply further away
+        out[row, cell] = values + 0.0  # no -0.0
         return out
 
     def _sets(self, boards: Boards) -> tuple[Int64Array, Int64Array, BoolArray]:
@@ -228,7 +228,7 @@ def check_distance(game: Game) -> None:
         )
 
 
-def _plies(found: Float64Array, empty: Int64Array) -> Int64Array:
+def _to_plies(found: Float64Array, empty: Int64Array) -> Int64Array:
     """Return the plies to the end by byte values; a draw fills the empty cells."""
     return np.where(found == 0, empty, BYTES - np.abs(found).astype(np.int64))
 
@@ -280,7 +280,9 @@ class Tablebase:
         for stones, rows in group_by_layer(np.count_nonzero(boards.cells, axis=1)):
             part = boards.take(rows)
             found = np.empty(len(rows))
-            _scores(np.ascontiguousarray(part.cells), part.mover, depth, self.probe(stones), self._parameters, found)
+            _look_up_scores(
+                np.ascontiguousarray(part.cells), part.mover, depth, self.probe(stones), self._parameters, found
+            )
             out[rows] = found
         return out
 
@@ -335,7 +337,7 @@ def result_for_last_player(cells: Int8Array, mover: int, skipped: bool, probe: P
 
 
 @inlined
-def score_of(value: float, plies: float, depth: int, parameters: Parameters) -> float:
+def to_score(value: float, plies: float, depth: int, parameters: Parameters) -> float:
     """Convert an entry, with the result ``plies`` away, to a score of a search with ``depth`` plies left.
 
     With skips the score is the expected result. Without, a win at ply k counts ``depth - k + 1``, as in the search.
@@ -351,24 +353,24 @@ def score_of(value: float, plies: float, depth: int, parameters: Parameters) -> 
 def afterstate_score(cells: Int8Array, mover: int, depth: int, probe: Probe, parameters: Parameters) -> float:
     """Return the search score of a position of the layer for its last player ``mover``, with ``depth`` plies left."""
     value = afterstate_value(to_bits(cells, int8(mover + 1)), to_bits(cells, int8(2 - mover)), probe, parameters)
-    return score_of(value, BYTES - abs(value) - 1.0, depth, parameters)  # one ply is already played
+    return to_score(value, BYTES - abs(value) - 1.0, depth, parameters)  # one ply is already played
 
 
 @inlined
-def _of_mover(cells: Int8Array, mover: int, depth: int, probe: Probe, parameters: Parameters) -> float:
+def _mover_score(cells: Int8Array, mover: int, depth: int, probe: Probe, parameters: Parameters) -> float:
     """Return the search score of a position of the layer for its ``mover`` to move, with ``depth`` plies left."""
     own, other = to_bits(cells, int8(mover + 1)), to_bits(cells, int8(2 - mover))
     _, at = find_entry(own, other, probe)
     value = float(probe.results[at]) if skip_chance_of(parameters) > 0 else float(probe.plies[at])
-    return score_of(value, BYTES - abs(value), depth, parameters)
+    return to_score(value, BYTES - abs(value), depth, parameters)
 
 
 @compiled_nogil
-def _scores(
+def _look_up_scores(
     cells: Int8Array, mover: Int8Array, depth: int, probe: Probe, parameters: Parameters, out: Float64Array
 ) -> None:
     for b in range(len(cells)):
-        out[b] = _of_mover(cells[b], int64(mover[b]), depth, probe, parameters)
+        out[b] = _mover_score(cells[b], int64(mover[b]), depth, probe, parameters)
 
 
 def group_by_layer(layers: Int64Array) -> Iterator[tuple[int, Int64Array]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from baselines.opening_book import Book, Canonical, Made, check_plies, make_book
+from baselines.opening_book import Book, Canonical, PlayedMoves, check_plies, make_book
 from evaluation.matches.games import PlayedGame, read_any_format
 from evaluation.result_store import Unit, do_units
 from ttt_envs.agents.policy import Policy, Values
@@ -79,7 +79,7 @@ def book_from_games(
                     counts["taken"] += 1
                     yield played
 
-    def made() -> Iterator[Made]:
+    def made() -> Iterator[PlayedMoves]:
         rows: list[tuple[Any, int, int, int]] = []
         for played in games():
             for position, action, _ in played.positions():
@@ -109,16 +109,16 @@ def book_from_games(
     return book
 
 
-def _chain_made(first: Made, rest: Iterable[Made]) -> Iterator[Made]:
+def _chain_made(first: PlayedMoves, rest: Iterable[PlayedMoves]) -> Iterator[PlayedMoves]:
     yield first
     yield from rest
 
 
-def _to_made(rows: Sequence[tuple[Any, int, int, int]]) -> Made:
+def _to_made(rows: Sequence[tuple[Any, int, int, int]]) -> PlayedMoves:
     cells, movers, actions, became = zip(*rows, strict=True)
     results = np.zeros((len(rows), 3), np.int64)
     results[np.arange(len(rows)), became] = 1
-    return Made(Boards(np.stack(cells), np.array(movers, np.int8)), np.array(actions, np.int64), results)
+    return PlayedMoves(Boards(np.stack(cells), np.array(movers, np.int8)), np.array(actions, np.int64), results)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -220,11 +220,13 @@ def _search_positions(game: Game, policy: str, unit: Unit) -> list[list[float | 
     return [[None if np.isnan(value) else float(value) for value in row] for row in values]
 
 
-def _with_values(game: Game, found: UInt64Array, values: Any) -> Made:
+def _with_values(game: Game, found: UInt64Array, values: Any) -> PlayedMoves:
     known = np.array(values, np.float64)
     row, action = np.nonzero(~np.isnan(known))
     wins = np.rint(WORTH * (1 + np.clip(known[row, action], -1, 1)) / 2).astype(np.int64)
-    return Made(_to_boards(game, found).take(row), action, np.stack([wins, np.zeros_like(wins), WORTH - wins], axis=1))
+    return PlayedMoves(
+        _to_boards(game, found).take(row), action, np.stack([wins, np.zeros_like(wins), WORTH - wins], axis=1)
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------

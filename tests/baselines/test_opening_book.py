@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.opening_book import (
     BookError,
-    Made,
     OpeningBookWithMemory,
+    PlayedMoves,
     make_book,
     read_book,
     ucb_shares,
@@ -29,7 +29,7 @@ def random_made(game, count=300, seed=0):
     boards = plain.positions_of_random_play(game, count)
     rng = np.random.default_rng(seed)
     actions = np.array([rng.choice(np.flatnonzero(cells == 0)) for cells in boards.cells])
-    return Made(boards, actions, np.eye(3, dtype=np.int64)[rng.integers(0, 3, count)])
+    return PlayedMoves(boards, actions, np.eye(3, dtype=np.int64)[rng.integers(0, 3, count)])
 
 
 def own_first(cells, mover):
@@ -78,7 +78,8 @@ def arrays_of(book):
 def test_book_does_not_depend_on_the_order_of_its_parts(game):
     made = random_made(game)
     parts = [
-        Made(made.boards.take(rows), made.actions[rows], made.results[rows]) for rows in np.split(np.arange(300), 6)
+        PlayedMoves(made.boards.take(rows), made.actions[rows], made.results[rows])
+        for rows in np.split(np.arange(300), 6)
     ]
     books = (make_book(game, some, plies=5) for some in ([made], parts[::-1]))
     for array, other in zip(*map(arrays_of, books), strict=True):
@@ -126,7 +127,7 @@ def test_ucb_shares_equal_those_of_a_simulation(c):
 
 
 def test_shares_by_best_ucb_and_softmax(tmp_path):
-    made = Made(Boards.start(Game(), 3), np.array([4, 0, 1]), np.array([[6, 2, 2], [5, 0, 5], [0, 0, 10]]))
+    made = PlayedMoves(Boards.start(Game(), 3), np.array([4, 0, 1]), np.array([[6, 2, 2], [5, 0, 5], [0, 0, 10]]))
     book = make_book(Game(), [made], plies=1)
     start = Boards.start(Game())
     corners, edges = [0, 2, 6, 8], [1, 3, 5, 7]
@@ -214,7 +215,7 @@ def test_next_policy_plays_where_the_book_ends(book_file):
     path = book_file(game)
     policy, then = make_policy(f"book:{path},then=optimal", game), make_policy("optimal", game)
     boards = plain.positions_of_random_play(game, 200)
-    _, known = policy.of_book(boards)
+    _, known = policy.book_probabilities(boards)
     assert policy.pure
     assert 0 < known.sum() < 200
     found = policy.probabilities(boards)
@@ -234,7 +235,7 @@ def test_memory_of_the_next_policy_begins_where_the_book_ends(book_file):
     slots = np.arange(100)
     player.begin(slots)
     actions = player.act(boards, slots, np.random.default_rng(0))
-    shares, known = policy.of_book(boards)
+    shares, known = policy.book_probabilities(boards)
     assert (boards.cells[slots, actions] == 0).all()
     assert (shares[slots, actions][known] > 0).all()
     assert sorted(player.then.kept) == np.flatnonzero(~known).tolist()
@@ -250,7 +251,7 @@ def test_book_of_optimal_games_plays_optimally(tmp_path):
         for _ in range(5):
             best = solution.optimal_actions(boards)
             actions = np.array([rng.choice(np.flatnonzero(row)) for row in best])
-            parts.append(Made(boards, actions, np.eye(3, dtype=np.int64)[rng.integers(0, 3, len(actions))]))
+            parts.append(PlayedMoves(boards, actions, np.eye(3, dtype=np.int64)[rng.integers(0, 3, len(actions))]))
             cells = boards.cells.copy()
             cells[np.arange(len(actions)), actions] = boards.mover + 1
             skipped = rng.random(len(actions)) < game.skip_chance
@@ -261,6 +262,6 @@ def test_book_of_optimal_games_plays_optimally(tmp_path):
         for choose in ("best", "ucb", "softmax"):
             path = tmp_path / f"{choose}{game.skip_chance}"
             book.write(path)
-            shares, known = make_policy(f"book:{path},choose={choose},then=random", game).of_book(seen)
+            shares, known = make_policy(f"book:{path},choose={choose},then=random", game).book_probabilities(seen)
             assert known.sum() > 100
             assert not (shares > 0)[known][~solution.optimal_actions(seen)[known]].any()

@@ -122,7 +122,7 @@ def test_a_book_by_a_perfect_search_is_perfect(tmp_path):
     for boards in early_positions(game, 4):
         values = solution.action_values(boards)
         for row, moves in enumerate(book.moves(boards)):
-            for actions, good in zip(moves.actions, moves.goodness, strict=True):
+            for actions, good in zip(moves.actions, moves.scores, strict=True):
                 assert_allclose(2 * good - 1, values[row, actions], atol=1.001e-3)
     again = book_from_search(game, "optimal", tmp_path / "work", {}, plies=4)
     assert_array_equal(again.results, book.results)

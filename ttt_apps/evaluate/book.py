@@ -142,7 +142,7 @@ class ShowBook:
         if moves is not None:
             starts = np.array([0, len(moves.results)])
             by_ucb, by_softmax = ucb_shares(starts, moves.results, 1.4), softmax_shares(starts, moves.results, 0.05)
-            for index in np.argsort(-moves.goodness, kind="stable").tolist():
+            for index in np.argsort(-moves.scores, kind="stable").tolist():
                 wins, draws, losses = moves.results[index].tolist()
                 listed.append(
                     {
@@ -150,7 +150,7 @@ class ShowBook:
                         "wins": wins,
                         "draws": draws,
                         "losses": losses,
-                        "goodness": float(moves.goodness[index]),
+                        "goodness": float(moves.scores[index]),
                         "ucb": float(by_ucb[index]),
                         "softmax": float(by_softmax[index]),
                     }
