@@ -1,4 +1,4 @@
-"""Play at the terminal: what is typed, what is shown, what is saved, and how it ends."""
+"""Play in the terminal: commands, output, logs, signals."""
 
 import fcntl
 import io
@@ -71,13 +71,13 @@ Goodbye: you have won 0, drawn 0 and lost 1.
 
 
 class Person:
-    """Types the lines that ``lines(sitting)`` yields, looking at the sitting."""
+    """An input stream: the lines that the generator ``lines(session)`` yields."""
 
     def __init__(self, lines):
         self.lines = lines
 
-    def sees(self, sitting):
-        self.typed = self.lines(sitting)
+    def join(self, session):
+        self.typed = self.lines(session)
 
     def isatty(self):
         return False
@@ -86,53 +86,53 @@ class Person:
         return next(self.typed) + "\n"
 
 
-def sit(lines, game=SKIPPING, opponent="random", width=80, **settings):
-    """A sitting of a person, whose lines may be a list, and what it printed."""
+def play_session(lines, game=SKIPPING, opponent="random", width=80, **settings):
+    """A finished session with its output as ``shown``; ``lines`` is a list or a Person."""
     out = io.StringIO()
     if isinstance(lines, list):
         lines = io.StringIO("".join(f"{line}\n" for line in lines))
     console = new_console(file=out, width=width)
-    sitting = TerminalGame(game, make_policy(opponent, game), opponent, console, lines, **settings)
+    session = TerminalGame(game, make_policy(opponent, game), opponent, console, lines, **settings)
     if isinstance(lines, Person):
-        lines.sees(sitting)
+        lines.join(session)
     try:
-        sitting.run()
+        session.run()
     finally:
-        sitting.shown = out.getvalue()
-    return sitting
+        session.shown = out.getvalue()
+    return session
 
 
-def free_cells(sitting):
-    return np.flatnonzero(sitting.live.cells == 0)
+def free_cells(session):
+    return np.flatnonzero(session.live.cells == 0)
 
 
-def first_free(sitting):
-    """A person who takes the first empty cell, and never has enough."""
+def first_free(session):
+    """Plays the first empty cell, without end."""
     while True:
-        yield coordinate(int(free_cells(sitting)[0]), sitting.game)
+        yield coordinate(int(free_cells(session)[0]), session.game)
 
 
 def varied(number):
-    """A person who takes now this empty cell and now that."""
+    """Plays empty cells that depend on a number, without end."""
 
-    def lines(sitting):
+    def lines(session):
         while True:
-            free = free_cells(sitting)
-            yield coordinate(int(free[(number * 7 + len(free) * 5) % len(free)]), sitting.game)
+            free = free_cells(session)
+            yield coordinate(int(free[(number * 7 + len(free) * 5) % len(free)]), session.game)
 
     return lines
 
 
-def test_a_game_as_it_is_seen():
-    assert sit(["b2", "b2", "a1", "no"], opponent="win-or-block", seed=0).shown == GOLDEN
+def test_output_of_a_game():
+    assert play_session(["b2", "b2", "a1", "no"], opponent="win-or-block", seed=0).shown == GOLDEN
 
 
 @pytest.mark.parametrize("seat", ["first", "second", "alternate", "random"])
 @pytest.mark.parametrize("opponent", ["random", "win-or-block"])
-def test_games_are_those_of_the_environment(seat, opponent, tmp_path):
+def test_games_equal_those_of_the_environment(seat, opponent, tmp_path):
     game, seed, count = Game(3, 4, 3, 0.25), 5, 6
     log = tmp_path / "log.jsonl"
-    sitting = sit(Person(first_free), game, opponent, seat=seat, seed=seed, games=count, log=log)
+    session = play_session(Person(first_free), game, opponent, seat=seat, seed=seed, games=count, log=log)
     played = list(read_games(log))
     env = SingleEnv((3, 4), 3, 0.25, opponent=opponent, seat=seat)
     score = [0, 0, 0]
@@ -148,31 +148,31 @@ def test_games_are_those_of_the_environment(seat, opponent, tmp_path):
         assert (one.seed, one.episode) == (seed, episode)
         score[1 - int(reward)] += 1
     assert len(played) == count
-    assert sitting.score == score
+    assert session.score == score
 
 
 @pytest.mark.parametrize("opponent", ["win-or-block", "expectiminimax:depth=2,width=2", "mcts:simulations=30"])
-def test_undo_brings_back_the_same_luck(opponent, tmp_path):
-    """Whoever takes every move back and makes it again plays the same game, against an opponent with a memory too."""
+def test_undo_keeps_skips_and_replies(opponent, tmp_path):
+    """With every move taken back and made again the game is the same, also against stateful opponents."""
     for seed in range(3):
         straight, wavering_log = tmp_path / f"{seed}", tmp_path / f"{seed}-undone"
-        sit(Person(varied(seed)), opponent=opponent, seed=seed, seat="alternate", games=2, log=straight)
+        play_session(Person(varied(seed)), opponent=opponent, seed=seed, seat="alternate", games=2, log=straight)
 
-        def wavering(sitting, lines=varied(seed)):  # noqa: B008
-            for move in lines(sitting):
-                live = sitting.live
+        def wavering(session, lines=varied(seed)):  # noqa: B008
+            for move in lines(session):
+                live = session.live
                 yield move
-                if sitting.live is live:
+                if session.live is live:
                     yield "undo"
                     yield move
 
-        sit(Person(wavering), opponent=opponent, seed=seed, seat="alternate", games=2, log=wavering_log)
+        play_session(Person(wavering), opponent=opponent, seed=seed, seat="alternate", games=2, log=wavering_log)
         undone = [one.settings.get("undone", 0) for one in read_games(wavering_log)]
         assert sum(undone) > 0
         assert [one.moves for one in read_games(wavering_log)] == [one.moves for one in read_games(straight)]
 
 
-def test_undo_takes_back_the_replies_too():
+def test_undo_takes_back_replies():
     for seed in range(20):
         live = LiveGame(SKIPPING, draw_key(np.random.default_rng(seed)), 0)
         for action in (4, 0, 8, 2):
@@ -184,42 +184,33 @@ def test_undo_takes_back_the_replies_too():
         assert live.cells.tolist() == before.position.cells.tolist()
         again = [live.move(ply.action) for ply in taken]
         assert [ply.skipped for ply in again] == [ply.skipped for ply in taken]
-    assert "nothing can be taken back" in sit(["undo"]).shown
+    assert "nothing can be taken back" in play_session(["undo"]).shown
 
 
-def test_undo_says_what_it_takes_back():
-    assert "Taken back: b2 and c3." in sit(["b2", "undo"], seed=0, opponent="win-or-block").shown
-
-
-def moves_in(text, word):
-    return re.findall(rf"^(\w\d+) {word}", text, re.M)
-
-
-def test_a_hint_is_exactly_a_best_move():
-    asked = 0
+def test_hint_is_an_optimal_move():
+    count = 0
     for seed in range(4):
         boards = []
 
-        def ask(sitting, boards=boards, lines=varied(seed)):  # noqa: B008
-            for move in lines(sitting):
-                boards.append(sitting.live.boards)
+        def ask(session, boards=boards, lines=varied(seed)):  # noqa: B008
+            for move in lines(session):
+                boards.append(session.live.boards)
                 yield "hint"
                 yield move
 
-        shown = sit(Person(ask), seed=seed, games=2, seat="alternate").shown
-        hints = moves_in(shown, "is best")
-        for hint, board in zip(hints, boards, strict=True):
-            assert solve(SKIPPING).optimal_actions(board)[0, cell_at(hint, SKIPPING)]
-            value = solve(SKIPPING).values(board)[0]
-            assert f"worth {value + 0.0:+.3f} to you" in shown
-        asked += len(hints)
-    assert asked > 20
+        shown = play_session(Person(ask), seed=seed, games=2, seat="alternate").shown
+        hints = re.findall(r"^(\w\d+) is best, worth (\S+) to you", shown, re.M)
+        for (move, value), board in zip(hints, boards, strict=True):
+            assert solve(SKIPPING).optimal_actions(board)[0, cell_at(move, SKIPPING)]
+            assert value == f"{solve(SKIPPING).values(board)[0] + 0.0:+.3f}"
+        count += len(hints)
+    assert count > 20
 
 
-def test_a_hint_on_a_large_board_is_what_a_search_finds():
+def test_hint_on_a_large_board_is_of_a_search():
     game = Game(5, 5, 4)
     typed = ["b2", "b3", "b4", "hint"]
-    shown = sit(typed, game, seed=1).shown
+    shown = play_session(typed, game, seed=1).shown
     assert shown.count("plays") == 3
     assert re.search(r"^b[15], says a search \(expectiminimax\) that looks \d+ plies ahead", shown, re.M)
     values, depth = search(game, Boards.of([from_text("xxx../...../.oo../...../..... x", game)]))
@@ -227,13 +218,13 @@ def test_a_hint_on_a_large_board_is_what_a_search_finds():
     assert depth >= 3
 
 
-def test_explain_tells_exact_values_and_what_the_opponent_thinks():
+def test_explain_shows_exact_values_and_those_of_the_opponent():
     policy = make_policy("svd:rank=18", SKIPPING)
-    sitting = sit(["b2", "explain"], opponent="svd:rank=18", seed=3)
-    boards = sitting.live.boards
+    session = play_session(["b2", "explain"], opponent="svd:rank=18", seed=3)
+    boards = session.live.boards
     exact, own = solve(SKIPPING).action_values(boards)[0], policy.action_values(boards)[0]
     likely = policy.probabilities(boards)[0]
-    rows = dict(re.findall(r"^(\w\d)\s+(\d.*)$", sitting.shown, re.M))
+    rows = dict(re.findall(r"^(\w\d)\s+(\d.*)$", session.shown, re.M))
     assert {cell_at(name, SKIPPING) for name in rows} == set(np.flatnonzero(boards.cells[0] == 0))
     for name, words in rows.items():
         cell = cell_at(name, SKIPPING)
@@ -243,54 +234,57 @@ def test_explain_tells_exact_values_and_what_the_opponent_thinks():
     assert values == sorted(values, reverse=True)
 
 
-def test_explain_leaves_out_what_nobody_knows():
-    shown = sit(["explain"], Game(5, 5, 4), "win-or-block").shown
-    assert "it would\n" in shown
-    assert "exactly" not in shown.split("explain\n")[1]
-    assert "and 13 more" in shown
+def test_explain_without_values():
+    text = play_session(["explain"], Game(5, 5, 4), "win-or-block").shown.split("explain\n")[1]
+    assert "it would\n" in text
+    assert "exactly" not in text
+    assert "and 13 more" in text
+    skipping = Game(5, 5, 4, 0.99)  # the opponent gets no turn
+    text = play_session(["a1", "a2", "a3", "explain"], skipping, "win-or-block", seed=1).shown.split("explain\n")[1]
+    assert text.splitlines()[0] == "Your moves, as win-or-block sees them: how likely it would play them."
+    assert text.splitlines()[2:4] == ["a4       1.000", "none of the other 21"]
 
 
-def test_explain_lists_moves_that_an_opponent_without_values_would_make():
-    skipping = Game(5, 5, 4, 0.99)  # so that it does not come to its turn
-    said = sit(["a1", "a2", "a3", "explain"], skipping, "win-or-block", seed=1).shown.split("explain\n")[1]
-    assert said.splitlines()[0] == "Your moves, as win-or-block sees them: how likely it would play them."
-    assert said.splitlines()[2:4] == ["a4       1.000", "none of the other 21"]
-
-
-def test_a_hint_where_all_moves_look_alike_does_not_count_them():
-    said = sit(["hint"], Game(1, 19, 8), "random").shown.split("hint\n")[1]
-    assert "It likes all others as well." in said
+def test_hint_does_not_list_all_moves():
+    text = play_session(["hint"], Game(1, 19, 8), "random").shown.split("hint\n")[1]
+    assert "It likes all others as well." in text
 
 
 SCRIPT = ["b2", "undo", "hint", "explain", "board", "help", "new", "a1", "swap", "c3", "undo", "c3", "quit"]
 
 
-def test_the_end_of_input_ends_it_at_every_prompt(tmp_path):
+def test_end_of_input_at_every_prompt(tmp_path):
     for count in range(len(SCRIPT) + 1):
         log = tmp_path / f"{count}.jsonl"
         write_games(log, [])
-        sitting = sit(SCRIPT[:count], seed=4, log=log)
-        assert re.search(r"Goodbye: you have won 0, drawn 0 and lost 0. \d saved in ", sitting.shown)
+        session = play_session(SCRIPT[:count], seed=4, log=log)
+        assert re.search(r"Goodbye: you have won 0, drawn 0 and lost 0. \d saved in ", session.shown)
         begun = list(read_games(log))
         assert all(one.result is None and one.moves for one in begun)
-        assert f" {len(begun)} saved in {log}" in sitting.shown.replace("\n", " ")
+        assert f" {len(begun)} saved in {log}" in session.shown.replace("\n", " ")
     for words in (["b2", "a1"], ["b2", "a1", "what"]):  # at the question for another game
-        shown = sit(words, opponent="win-or-block", seed=0).shown
+        shown = play_session(words, opponent="win-or-block", seed=0).shown
         assert shown.endswith("Another game? (yes, swap seats, quit) \nGoodbye: you have won 0, drawn 0 and lost 1.\n")
 
 
-def test_an_opponent_of_many_words_is_called_by_its_first(tmp_path):
+def test_long_opponent_names_are_shortened(tmp_path):
     name, log = "expectiminimax:depth=1,heuristic=consecutive", tmp_path / "log.jsonl"
-    shown = sit(["b2", "quit"], opponent=name, seed=1, log=log, seat="second").shown
+    shown = play_session(["b2", "quit"], opponent=name, seed=1, log=log, seat="second").shown
     assert f"against {name}, seed 1." in shown
     assert "you are x, expectiminimax moves first." in shown
     assert re.search(r"^o: expectiminimax plays \w\d\.$", shown, re.M)
     assert next(iter(read_games(log))).players == (name, HUMAN)
 
 
-@pytest.mark.parametrize("word", ["b2", "B2", " b2 ", "b 2", "4", "004"])
-def test_a_cell_has_several_names(word):
-    assert "o: you play b2." in sit([word], opponent="win-or-block").shown
+@pytest.mark.parametrize(
+    ("word", "game", "cell"),
+    [
+        *((word, Game(), "b2") for word in ("b2", "B2", " b2 ", "b 2", "4", "004")),
+        *((word, Game(3, 4, 3), cell) for word, cell in (("0", "a1"), ("5", "b2"), ("11", "d3"))),
+    ],
+)
+def test_names_of_cells(word, game, cell):
+    assert f"o: you play {cell}." in play_session([word], game, "win-or-block").shown
 
 
 @pytest.mark.parametrize(
@@ -314,30 +308,24 @@ def test_a_cell_has_several_names(word):
         ("undo", "you have not moved yet, and nothing can be taken back."),
     ],
 )
-def test_nonsense_gets_one_sentence(nonsense, message):
-    sitting = sit([nonsense, "  ", "b2"])
-    said = sitting.shown.split("or help): ")[2 if nonsense == "  " else 1]
+def test_invalid_input_gets_one_sentence(nonsense, message):
+    session = play_session([nonsense, "  ", "b2"])
+    said = session.shown.split("or help): ")[2 if nonsense == "  " else 1]
     assert message in said
     assert said.count("\n") <= 3
-    assert "\x1b" not in sitting.shown
-    assert "o: you play b2." in sitting.shown
+    assert "\x1b" not in session.shown
+    assert "o: you play b2." in session.shown
 
 
-def test_a_cell_may_be_named_by_its_number():
-    game = Game(3, 4, 3)
-    for number, name in ((0, "a1"), (5, "b2"), (11, "d3")):
-        assert f"o: you play {name}." in sit([str(number)], game).shown
-
-
-def test_the_first_letters_of_a_command_will_do():
-    shown = sit(["b2", "u", "b", "hi", "?", "e", "exit"], seed=0, opponent="win-or-block").shown
+def test_commands_may_be_abbreviated():
+    shown = play_session(["b2", "u", "b", "hi", "?", "e", "exit"], seed=0, opponent="win-or-block").shown
     for words in ("Taken back: b2", "is best", "Stop playing.", "Your moves, as win-or-block", "Goodbye"):
         assert words in shown
 
 
-def test_the_log_holds_what_was_played(tmp_path):
+def test_log_has_the_played_games(tmp_path):
     log = tmp_path / "log.jsonl"
-    sit(["b2", "a1", "yes", "hint", "a1", "swap", "b2", "quit"], opponent="win-or-block", seed=0, log=log)
+    play_session(["b2", "a1", "yes", "hint", "a1", "swap", "b2", "quit"], opponent="win-or-block", seed=0, log=log)
     lost, left, swapped = read_games(log)
     assert lost.players == (HUMAN, "win-or-block")
     assert lost.result == 1
@@ -348,49 +336,49 @@ def test_the_log_holds_what_was_played(tmp_path):
     assert (swapped.result, swapped.episode, swapped.players) == (None, 2, ("win-or-block", HUMAN))
 
 
-def test_as_many_games_as_were_asked_for(tmp_path):
+def test_number_of_games(tmp_path):
     log = tmp_path / "log.jsonl"
-    sitting = sit(Person(first_free), games=3, log=log)
-    assert sum(sitting.score) == 3
-    assert sitting.shown.count("Game ") == 3
-    assert "Another game?" not in sitting.shown
-    won, drawn, lost = sitting.score
-    assert sitting.shown.rstrip().endswith(f"you have won {won}, drawn {drawn} and lost {lost}. 3 saved in {log}.")
+    session = play_session(Person(first_free), games=3, log=log)
+    assert sum(session.score) == 3
+    assert session.shown.count("Game ") == 3
+    assert "Another game?" not in session.shown
+    won, drawn, lost = session.score
+    assert session.shown.rstrip().endswith(f"you have won {won}, drawn {drawn} and lost {lost}. 3 saved in {log}.")
     by_hand = [one.players.index(HUMAN) == one.result for one in read_games(log)]
     assert sum(by_hand) == won
 
 
-def test_an_interrupt_says_goodbye_and_saves(tmp_path):
+def test_interrupt_saves_the_game(tmp_path):
     log = tmp_path / "log.jsonl"
 
-    def lines(sitting):
+    def lines(session):
         yield "b2"
         raise KeyboardInterrupt
 
     with pytest.raises(Stopped, match=r"Goodbye: you have won 0, drawn 0 and lost 0\. 1 saved in"):
-        sit(Person(lines), log=log)
+        play_session(Person(lines), log=log)
     (left,) = read_games(log)
     assert left.result is None
     assert left.moves[0].action == 4
 
 
-def test_a_move_to_a_taken_cell_is_the_opponents_fault(monkeypatch):
+def test_illegal_move_of_the_opponent(monkeypatch):
     class Stubborn:
         pure = True
 
         def probabilities(self, boards, rng=None):
             return np.tile(np.eye(9)[4], (len(boards.mover), 1))
 
-    sitting = TerminalGame(Game(), Stubborn(), "stubborn", new_console(file=io.StringIO()), io.StringIO("b2\n"))
+    session = TerminalGame(Game(), Stubborn(), "stubborn", new_console(file=io.StringIO()), io.StringIO("b2\n"))
     with pytest.raises(ValueError, match="stubborn moved to a cell that is not empty: it is at fault"):
-        sitting.run()
+        session.run()
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # The board
 
 
-def test_the_board_is_as_wide_as_there_is_room():
+def test_board_width_fits_the_terminal():
     game = Game(2, 4, 2)
     cells = np.array([1, 2, 2, 0, 1, 0, 0, 0], np.int8)
     wide = "   a  b  c  d\n1 *o* x [x] .\n2 *o* .  .  ."
@@ -401,22 +389,22 @@ def test_the_board_is_as_wide_as_there_is_room():
 
 
 @pytest.mark.parametrize(("width", "edge"), [(80, 60), (60, 60), (59, 40), (40, 40), (39, 22), (20, 22)])
-def test_the_largest_board_fits_into_a_narrow_terminal(width, edge):
+def test_largest_board_in_narrow_terminals(width, edge):
     game = Game(19, 19, 5)
     text = board_text(game, np.ones(361, np.int8), width, [18])
     assert max(map(len, text.plain.splitlines())) == edge
     assert [line.split()[0] for line in text.plain.splitlines()[1:]] == [str(row + 1) for row in range(19)]
-    shown = sit([], game, width=width).shown
+    shown = play_session([], game, width=width).shown
     assert ("The board takes 22 columns of the terminal: make it wider." in shown) == (width == 20)
 
 
-def test_lines_that_won_are_all_cells_of_all_lines():
+def test_winning_lines_are_all_marked():
     cells = from_text("ooox/oxx./o..x/.... o").cells
     assert parse_move_list(Game(4, 4, 3), cells, 0) == [0, 1, 2, 4, 8]
     assert parse_move_list(Game(4, 4, 3), cells, None) == parse_move_list(Game(4, 4, 3), cells, DRAW) == []
 
 
-def test_colours_are_blue_and_vermilion_and_nothing_is_said_by_colour_alone():
+def test_colours_are_blue_and_vermilion_and_text_is_complete():
     out = io.StringIO()
     console = new_console(file=out, force_terminal=True, color_system="truecolor", width=80)
     text = board_text(Game(), np.array([1, 2, 0, 1, 2, 0, 1, 0, 0], np.int8), 80, [6], [0, 3, 6])
@@ -430,9 +418,9 @@ def test_colours_are_blue_and_vermilion_and_nothing_is_said_by_colour_alone():
 # Saved games
 
 
-def test_saved_games_are_listed_and_shown(tmp_path):
+def test_replay_lists_and_shows_games(tmp_path):
     log, out = tmp_path / "log.jsonl", io.StringIO()
-    sit(["b2", "a1", "yes", "a1", "quit"], opponent="win-or-block", seed=0, log=log)
+    play_session(["b2", "a1", "yes", "a1", "quit"], opponent="win-or-block", seed=0, log=log)
     log.write_bytes(log.read_bytes() + b'{"game":')
     console = new_console(file=out, width=200)
     replay(console, log)
@@ -454,41 +442,15 @@ def test_saved_games_are_listed_and_shown(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--opponent", "optimall"], "there is no policy 'optimall': did you mean 'optimal'?"),
-        (["--opponent", "optimal", "--size", "5"], "is too large to solve"),
-        (["--games", "0"], "--games 0 leaves nothing to play: choose 1 or more"),
-        (["--seed", "-1"], "--seed -1 is no seed"),
-        (["--seat", "third"], "--seat"),
-        (["--number", "1"], "--number 1 names no game: choose 1 or more, with --replay FILE"),
-        (["--replay", "nowhere.jsonl"], "there is no file nowhere.jsonl with games"),
-        (["--log", "notes.txt"], "no games can be added to notes.txt: it is not JSON"),
-        (["--size", "20"], "rows=20 is not the edge of a board"),
-    ],
-)
-def test_the_command_says_what_to_type_instead(arguments, message, capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("notes.txt").write_text("my notes\n")
-    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
-    with pytest.raises(SystemExit) as end:
-        play.main(arguments)
-    assert end.value.code == 2
-    said = capsys.readouterr()
-    assert message in " ".join((said.err + said.out).split())
-    assert Path("notes.txt").read_text() == "my notes\n"
-
-
-@pytest.mark.parametrize(
     ("size", "named"), [("3", "it is optimal, which plays perfectly"), ("6", "it is mcts:simulations=2000, which")]
 )
-def test_whoever_names_no_opponent_is_told_who_it_is(size, named, capsys, monkeypatch):
+def test_default_opponent_is_named(size, named, capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO("quit\n"))
     play.main(["--size", size])
     assert named in " ".join(capsys.readouterr().out.split())
 
 
-def test_another_seed_each_time_and_it_is_told(capsys, monkeypatch):
+def test_default_seed_is_random_and_printed(capsys, monkeypatch):
     seeds = set()
     for _ in range(4):
         monkeypatch.setattr(sys, "stdin", io.StringIO(""))
@@ -497,17 +459,17 @@ def test_another_seed_each_time_and_it_is_told(capsys, monkeypatch):
     assert len(seeds) > 1
 
 
-def test_help_needs_neither_tensorflow_nor_matplotlib(fresh):
-    said = fresh(
+def test_help_imports_no_large_packages(fresh):
+    output = fresh(
         "import sys",
         "from ttt_apps.play import main",
         "try: main(['--help'])",
         "except SystemExit as end: print('code', end.code)",
         "print(sorted({'tensorflow', 'matplotlib', 'torch', 'pygame'} & set(sys.modules)))",
     )
-    assert said.endswith("code 0\n[]\n")
+    assert output.endswith("code 0\n[]\n")
     for option in ("--opponent", "--seat", "--skip-chance", "--log", "--replay", "--seed", "--games"):
-        assert option in said
+        assert option in output
 
 
 class Terminal:
@@ -557,7 +519,7 @@ class Terminal:
             return os.waitstatus_to_exitcode(os.waitpid(self.child, 0)[1])
 
 
-def test_in_a_terminal_with_nonsense_another_width_and_an_interrupt(tmp_path):
+def test_terminal_with_invalid_input_resize_and_interrupt(tmp_path):
     log = tmp_path / "log.jsonl"
     terminal = Terminal("--opponent", "win-or-block", "--size", "7", "--win-length", "4", "--log", str(log))
     first = terminal.until("or help): ")
@@ -577,7 +539,7 @@ def test_in_a_terminal_with_nonsense_another_width_and_an_interrupt(tmp_path):
     assert left.result is None
 
 
-def test_a_terminal_that_is_closed_leaves_the_game_in_the_log(tmp_path):
+def test_closed_terminal_saves_the_game(tmp_path):
     log = tmp_path / "log.jsonl"
     terminal = Terminal("--opponent", "random", "--log", str(log))
     terminal.until("or help): ")
@@ -589,7 +551,7 @@ def test_a_terminal_that_is_closed_leaves_the_game_in_the_log(tmp_path):
     assert [left.moves[0].action, left.result] == [4, None]
 
 
-def test_in_a_terminal_the_end_of_input_is_a_goodbye():
+def test_end_of_input_in_a_terminal():
     terminal = Terminal("--opponent", "random", columns=40)
     terminal.until("or help): ")
     terminal.type("\x04")
@@ -598,7 +560,7 @@ def test_in_a_terminal_the_end_of_input_is_a_goodbye():
     assert "Traceback" not in terminal.shown
 
 
-def test_in_a_pipe_it_is_plain_text_and_may_be_cut_off():
+def test_pipe_gets_plain_text_and_may_be_closed():
     command = [sys.executable, "-m", "ttt_apps.play", "--opponent", "win-or-block", "--seed", "0"]
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     typed = b"b2\n\xff\xfe\nhelp\nexplain\nquit\n"

@@ -1,99 +1,151 @@
-"""Runs that are stopped, killed, damaged, or go on."""
+"""Runs that are killed, stopped, resumed, damaged or completed: they end as runs that were never interrupted."""
 
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
-import plain
 import pytest
 import tiny
+from commands import error_of, rows_of
+from kills import train_until
+from plain import assert_same_runs
 
+from evaluation.run_files import EVENTS, REPORT, RunDirectory
 from learners.checkpoint import load_checkpoint, save_checkpoint
-from learners.training import ResumableTraining, make_exploration_rng, make_initial_rng
-from ttt_apps import train
-from ttt_apps.runs import WARM_UP_GAMES
+from learners.training import make_exploration_rng, make_initial_rng
+from ttt_apps import evaluate, train
 from ttt_envs import Game
+from ttt_envs.core.files import write_json
 
 ROOT = Path(__file__).parents[2]
 OPPONENTS = ["random", "win-or-block", "self", "pool:every=40,size=3"]
-GOING_ON = [(name, opponent) for name in tiny.OURS for opponent in OPPONENTS] + [("alpha-zero", "self")]
-"""learners that go on wherever they were stopped, and their opponents"""
-SLOWER = {"alpha-zero": tiny.OPTIONS["alpha-zero"][1:], "q-net": ()}
-"""nets: each start takes seconds; and settings that make them quicker"""
+RESUMABLE = [(name, opponent) for name in tiny.OURS for opponent in OPPONENTS] + [("alpha-zero", "self")]
+"""learners that are resumed at any step, and their opponents"""
+NETS = {"alpha-zero": tiny.OPTIONS["alpha-zero"][1:], "q-net": ()}
+"""nets, which start in seconds, with settings that make them fast"""
+LEARNERS = ["q-learning", "naive-mc", "q-net", "alpha-zero", "value-net", "sb3-dqn", "sb3-ppo", "sb3-maskable-ppo"]
+GAMES = {"value-net": 6, "q-net": 24, "alpha-zero": 24}
+SLOW = {"naive-mc", "q-net", "alpha-zero", "sb3-ppo", "sb3-maskable-ppo"}
+"""learners that start in seconds, or write the same files as another one"""
 
 
 def options(name, out, opponent="random", games=600, **more):
-    settings = {"games": games, "batch": 16, "log-every": 50, "skip-chance": 0.25, "seat": "random", **more}
-    settings = {"exact-every": 0, **settings}
-    words = [*SLOWER.get(name, ()), *(f"--{key}={value}" for key, value in settings.items())]
+    """A run on 3 x 3 without a report."""
+    settings = {"games": games, "batch": 16, "log-every": 50, "skip-chance": 0.25, "seat": "random", "exact-every": 0}
+    words = [*NETS.get(name, ()), *(f"--{key}={value}" for key, value in {**settings, **more}.items())]
     return ["--learner", name, "--opponent", opponent, *words, "--no-report", "--out", str(out)]
 
 
-class KilledError(Exception):
-    """In place of a signal."""
+def arguments(name, folder, *more):
+    """A tiny run with metrics, checkpoints and a report."""
+    games = GAMES.get(name, 60)
+    board = ("--size=2x3", "--win-length=2", "--skip-chance=0.25")
+    # no checkpoint depends on the time
+    every = ("--batch=4", f"--log-every={games // 3}", f"--checkpoint-games={games // 2}", "--checkpoint-seconds=1e9")
+    words = ("--learner", name, *tiny.OPTIONS[name], f"--games={games}", *board, *every, *more, "--out", str(folder))
+    return [*words, "--quiet"]
 
 
-def killed_after(steps, arguments, monkeypatch):
-    """Train, and die after some steps without a chance to write anything; with None live, and tell how many it took."""
-    count = 0
+def resume(folder, *more):
+    return ["--resume", str(folder), "--quiet", *more]
 
-    def counted(step):
-        def counts(self):
-            nonlocal count
-            count += self.games > WARM_UP_GAMES
-            if steps is not None and count > steps:
-                raise KilledError
-            step(self)
 
-        return counts
-
-    with monkeypatch.context() as patch:
-        for kind in ResumableTraining.__subclasses__():
-            patch.setattr(kind, "step", counted(kind.step))
-        with nullcontext() if steps is None else pytest.raises(KilledError):
-            train.main(arguments)
-    return count
+# ---------------------------------------------------------------------------------------------------------------------
+# Killed and stopped
 
 
 @pytest.mark.parametrize(
     ("name", "opponent"),
     [
-        tiny.case(name, name, opponent, id=f"{name}-{opponent}", slow=name in SLOWER and "pool" not in opponent)
-        for name, opponent in GOING_ON
+        tiny.case(name, name, opponent, id=f"{name}-{opponent}", slow=name in NETS and "pool" not in opponent)
+        for name, opponent in RESUMABLE
     ],
 )
-def test_a_run_that_goes_on_ends_as_if_it_had_never_stopped(name, opponent, tmp_path, monkeypatch):
-    """Killed each time with what is on the disk at that step; at last when most games are over."""
-    games = 130 if name in SLOWER else 200  # a step of which takes longest, and a start, too
-    whole = killed_after(None, options(name, tmp_path / "whole", opponent, games=games), monkeypatch)
-    folder = tmp_path / "killed"
-    arguments = options(name, folder, opponent, games=games, **{"checkpoint-games": 1})
-    before_the_last = {"q-net": (14,), "alpha-zero": (3, 1)}.get(name, (0, 9, 14))
-    for steps in (*before_the_last, whole - sum(before_the_last) - 2):
-        killed_after(steps, arguments, monkeypatch)
-        arguments = ["--resume", str(folder)]
-    train.main(arguments)
-    assert len(json.loads((folder / "config.json").read_text())["resumed"]) >= max(2, len(before_the_last))
-    plain.assert_same_runs(tmp_path / "whole", folder)
+def test_run_killed_several_times(name, opponent, tmp_path):
+    games = 130 if name in NETS else 200
+    whole, folder = tmp_path / "whole", tmp_path / "killed"
+    every_step = {"checkpoint-games": 1, "checkpoint-seconds": 1e9}
+    changes = train_until(None, whole, options(name, whole, opponent, games, **every_step))
+    words = options(name, folder, opponent, games, **every_step)
+    kills = (changes * 2 // 5, changes // 3) if name in NETS else (changes * 2 // 5, changes // 4, changes // 5)
+    for kill_at in kills:
+        train_until(kill_at, folder, words)
+        words = resume(folder)
+    train.main(words)
+    assert len(json.loads((folder / "config.json").read_text())["resumed"]) == len(kills)
+    assert_same_runs(whole, folder)
 
 
-def test_what_was_measured_after_the_last_checkpoint_is_measured_again(tmp_path, monkeypatch):
-    exact = {"exact-every": 120}
-    train.main(options("q-learning", tmp_path / "whole", **exact))
-    killed_after(60, options("q-learning", tmp_path / "killed", **exact, **{"checkpoint-games": 170}), monkeypatch)
-    train.main(["--resume", str(tmp_path / "killed")])
-    plain.assert_same_runs(tmp_path / "whole", tmp_path / "killed")
-    rows = [json.loads(line) for line in (tmp_path / "killed" / "metrics.jsonl").read_text().splitlines()]
-    assert sum("exploitability" in row for row in rows) == 5
-    config = json.loads((tmp_path / "killed" / "config.json").read_text())
-    assert 170 <= config["resumed"][0]["games"] < 600
+@pytest.mark.parametrize("name", [tiny.case(name, slow=name in SLOW) for name in LEARNERS])
+def test_run_killed_at_any_change_of_a_file(name, tmp_path, monkeypatch):
+    monkeypatch.setattr("learners.sb3.configs.SAVE_EVERY", 0.0)  # at every line, whatever the time
+    whole, folder = tmp_path / "whole", tmp_path / "killed"
+    changes = train_until(None, whole, arguments(name, whole))
+    assert RunDirectory(whole).read_state().is_trained()
+    assert not RunDirectory(whole).read_state().missing
+    for kill_at in range(changes):
+        shutil.rmtree(folder, ignore_errors=True)
+        train_until(kill_at, folder, arguments(name, folder))
+        train.main(resume(folder) if (folder / "config.json").exists() else arguments(name, folder))
+        assert_same_runs(whole, folder)
+
+
+def kill_each(whole, folder, begin, words, changes, finish):
+    """Kill the command ``words`` at each of its changes of files, then do what is left; it must be the whole run."""
+    for kill_at in range(changes):
+        begin()
+        train_until(kill_at, folder, words)
+        finish()
+        assert_same_runs(whole, folder)
+
+
+@pytest.mark.parametrize("name", [tiny.case("q-learning"), tiny.case("value-net", slow=True)])
+def test_run_killed_while_it_is_extended(name, tmp_path):
+    begun, whole, folder = (tmp_path / each for each in ("begun", "whole", "killed"))
+    train.main(arguments(name, begun))
+    more = f"--games={GAMES.get(name, 60) + 8}"
+    shutil.copytree(begun, whole)
+    changes = train_until(None, whole, resume(whole, more))
+
+    def begin():
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(begun, folder)
+
+    kill_each(whole, folder, begin, resume(folder, more), changes, lambda: train.main(resume(folder, more)))
+
+
+def test_run_killed_while_it_replaces_another(tmp_path):
+    old, new, folder = (tmp_path / each for each in ("old", "new", "killed"))
+    train.main(arguments("q-learning", old))
+    train.main(arguments("q-learning", new, "--seed=1"))
+    shutil.copytree(old, folder)
+    words = arguments("q-learning", folder, "--seed=1", "--overwrite")
+    changes = train_until(None, folder, words)
+    assert_same_runs(new, folder)
+    seen = set()
+
+    def begin():
+        shutil.rmtree(folder)
+        shutil.copytree(old, folder)
+
+    def finish():
+        config = folder / "config.json"
+        seed = json.loads(config.read_text())["seed"] if config.exists() else None
+        seen.add(seed)
+        if seed == 0:
+            train.main(resume(folder))
+            assert_same_runs(old, folder)
+        train.main(resume(folder) if seed == 1 else words)
+
+    kill_each(new, folder, begin, words, changes, finish)
+    assert seen == {0, 1, None}
 
 
 @pytest.mark.parametrize(
@@ -104,7 +156,7 @@ def test_what_was_measured_after_the_last_checkpoint_is_measured_again(tmp_path,
         for kills in (1, 10)
     ],
 )
-def test_a_run_killed_at_any_instant_ends_as_if_it_had_never_been(name, kills, tmp_path):
+def test_process_killed_at_random_times(name, kills, tmp_path):
     """SIGKILL after a random time since the first line of metrics, until it gets through."""
     games = {"q-net": 120, "alpha-zero": 1_000}.get(
         name, 8_000
@@ -129,54 +181,49 @@ def test_a_run_killed_at_any_instant_ends_as_if_it_had_never_been(name, kills, t
         died += process.wait() == -signal.SIGKILL
     assert died >= 1
     train.main(["--resume", str(folder)])
-    plain.assert_same_runs(tmp_path / "whole", folder)
+    assert_same_runs(tmp_path / "whole", folder)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_stops_cleanly_with_a_checkpoint(number, tmp_path):
+def test_signal_stops_with_a_checkpoint(number, tmp_path):
     arguments = options("q-learning", tmp_path / "stopped", games=10**9)
     process = subprocess.Popen([sys.executable, ROOT / "train.py", *arguments], stderr=subprocess.PIPE, text=True)
     metrics = tmp_path / "stopped" / "metrics.jsonl"
     while process.poll() is None and not (metrics.exists() and metrics.stat().st_size):
         time.sleep(0.05)
     process.send_signal(number)
-    said = process.communicate()[1]
+    message = process.communicate()[1]
     assert process.returncode == 130
-    assert f"go on with train.py --resume {tmp_path / 'stopped'}" in " ".join(said.split())
+    assert f"go on with train.py --resume {tmp_path / 'stopped'}" in " ".join(message.split())
     counts = load_checkpoint(tmp_path / "stopped")["training"]["counts"]
     assert counts[0] == 10**9
     assert counts[3] > 0
     assert (tmp_path / "stopped" / "cost.json").exists()
 
 
-def test_a_finished_run_goes_on_to_more_games(tmp_path):
+# ---------------------------------------------------------------------------------------------------------------------
+# Resumed and damaged
+
+
+def test_finished_run_is_extended(tmp_path):
     train.main(options("q-learning", tmp_path, games=300))
     train.main(["--resume", str(tmp_path), "--games", "500"])
     assert json.loads((tmp_path / "config.json").read_text())["games"] == 500
-    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    rows = rows_of(tmp_path / "metrics.jsonl")
     assert rows[-1]["games"] == rows[-1]["wins"] + rows[-1]["draws"] + rows[-1]["losses"] == 500
-    train.main(["--resume", str(tmp_path)])  # there is nothing left to do
-    assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == len(rows)
+    train.main(["--resume", str(tmp_path)])  # does nothing
+    assert rows_of(tmp_path / "metrics.jsonl") == rows
 
 
-def refused(capsys, arguments):
-    with pytest.raises(SystemExit) as end:
-        train.main(arguments)
-    assert end.value.code == 2
-    said = capsys.readouterr().err
-    assert "Traceback" not in said
-    return " ".join(said.split())
-
-
-def test_what_cannot_go_on_says_why(tmp_path, capsys):
+def test_run_that_cannot_be_resumed(tmp_path, capsys):
     run = tmp_path / "run"
-    assert "is no run" in refused(capsys, ["--resume", str(run)])
+    assert "is no run" in error_of(capsys, train.main, "--resume", run)
     train.main(options("q-learning", run, games=300))
-    assert "--games 200 is fewer than the 300" in refused(capsys, ["--resume", str(run), "--games", "200"])
-    again = refused(capsys, options("q-learning", run))
+    assert "--games 200 is fewer than the 300" in error_of(capsys, train.main, "--resume", run, "--games", "200")
+    again = error_of(capsys, train.main, *options("q-learning", run))
     assert f"go on with it by train.py --resume {run}" in again
     config = json.loads((run / "config.json").read_text())
-    for change, said in (
+    for change, message in (
         ({"batch": 8}, "or it is another training's"),
         ({"opponent": "pool"}, "lacks 'opponent."),
         ({"game": Game(4, 4, 3).to_dict()}, "another game's"),
@@ -184,15 +231,15 @@ def test_what_cannot_go_on_says_why(tmp_path, capsys):
         ({"batch": "many"}, "cannot be read as the settings of a run"),
     ):
         (run / "config.json").write_text(json.dumps({**config, **change}))
-        assert said in refused(capsys, ["--resume", str(run), "--games", "400"])
+        assert message in error_of(capsys, train.main, "--resume", run, "--games", "400")
     (run / "config.json").write_text(json.dumps(config))
     whole = (run / "checkpoint.npz").read_bytes()
     (run / "checkpoint.npz").write_bytes(whole[: len(whole) // 2])
-    assert "cannot be read as a checkpoint" in refused(capsys, ["--resume", str(run)])
+    assert "cannot be read as a checkpoint" in error_of(capsys, train.main, "--resume", run)
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "said"),
+    ("name", "value", "message"),
     [
         ("turns.action", 10**9, "'turns.action' of the state of the training is not within 0 to 8: it is damaged"),
         ("board.cells", 3, "'board.cells' of the state of the training is not within 0 to 2"),
@@ -203,15 +250,15 @@ def test_what_cannot_go_on_says_why(tmp_path, capsys):
         ("counts", [300, 301, 0, 301, 301, 0, 0], "it has started more games than there are"),
     ],
 )
-def test_a_state_with_numbers_out_of_range_is_one_sentence(name, value, said, tmp_path, capsys):
+def test_damaged_training_state(name, value, message, tmp_path, capsys):
     train.main(options("q-learning", tmp_path, games=300))
     parts = load_checkpoint(tmp_path)
     parts["training"][name][...] = value
     save_checkpoint(tmp_path, **parts)
-    assert said in refused(capsys, ["--resume", str(tmp_path), "--games", "400"])
+    assert message in error_of(capsys, train.main, "--resume", tmp_path, "--games", "400")
 
 
-def test_a_full_disk_is_one_sentence_and_the_last_checkpoint_stays(tmp_path):
+def test_full_disk_keeps_the_last_checkpoint(tmp_path):
     arguments = options("q-learning", tmp_path, games=200_000, **{"checkpoint-games": 1_000, "log-every": 10**6})
     limit = 600_000  # bytes that a file may have, in place of a disk that is full
 
@@ -222,17 +269,98 @@ def test_a_full_disk_is_one_sentence_and_the_last_checkpoint_stays(tmp_path):
     environment = {**os.environ, "NUMBA_DISABLE_CACHING": "1"}
     command = [sys.executable, ROOT / "train.py", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, preexec_fn=small_files, env=environment)
-    said = " ".join(done.stderr.split())
+    message = " ".join(done.stderr.split())
     assert done.returncode == 2
-    assert "Traceback" not in said
-    assert "checkpoint.npz cannot be written (File too large): the checkpoint before it is still there" in said
+    assert "Traceback" not in message
+    assert "checkpoint.npz cannot be written (File too large): the checkpoint before it is still there" in message
     assert load_checkpoint(tmp_path)["training"]["counts"][3] > 0
     assert not list(tmp_path.glob("*.tmp"))
 
 
-def test_a_pool_of_nonsense_is_one_sentence(tmp_path, capsys):
-    assert "pool: every=0 does not work" in refused(capsys, ["--opponent", "pool:every=0", "--out", str(tmp_path)])
-
-
-def test_exploration_and_the_learner_s_own_draws_are_different_streams():
+def test_exploration_and_initialization_have_different_random_numbers():
     assert make_exploration_rng(3).random() != make_initial_rng(3).random()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Files of a finished run
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A finished run, to be read only."""
+    run = tmp_path_factory.mktemp("finished") / "run"
+    train.main(arguments("q-learning", run))
+    return run
+
+
+def without(finished, folder, *names):
+    shutil.copytree(finished, folder)
+    for name in names:
+        (folder / name).unlink()
+    return folder
+
+
+def test_derived_files_are_regenerated(finished, tmp_path, capsys):
+    pytest.importorskip("tensorboard")
+    for names in ([REPORT], [EVENTS], [REPORT, EVENTS]):
+        run = without(finished, tmp_path / "-".join(names), *names)
+        assert RunDirectory(run).read_state().missing == tuple(name for name in (EVENTS, REPORT) if name in names)
+        train.main(["--resume", str(run)])
+        assert "nothing was done" not in capsys.readouterr().out
+        assert_same_runs(finished, run)
+        train.main(["--resume", str(run)])
+        assert "is finished, all 60 games are played: nothing was done" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "choices.jsonl", "cost.json"])
+def test_missing_files_of_training_are_reported(finished, name, tmp_path, capsys):
+    run = without(finished, tmp_path / "gone", name)
+    lost = f"{run} lacks {name}, or a part of it, which only its training writes: train anew, with --out {run}"
+    assert lost in error_of(capsys, train.main, "--resume", run)
+    if name != "cost.json":
+        (run / name).write_bytes((finished / name).read_bytes()[:-1])
+        assert lost in error_of(capsys, train.main, "--resume", run)
+
+
+def test_run_without_a_requested_report_is_finished(tmp_path, capsys):
+    run = tiny.train_run("q-learning", tmp_path / "run")
+    train.main(["--resume", str(run)])
+    assert "is finished" in capsys.readouterr().out
+    evaluate.main(["report", str(run)])
+    assert (run / REPORT).is_file()
+
+
+def test_report_is_regenerated_byte_for_byte(finished, tmp_path, capsys):
+    runs = [without(finished, tmp_path / name, REPORT) for name in ("a", "b")]
+    files = {path: path.read_bytes() for run in runs for path in run.iterdir()}
+    evaluate.main(["report", *map(str, runs)])
+    message = capsys.readouterr().out
+    assert [f"a report to look at: {run / REPORT}" in message for run in runs] == [True, True]
+    assert {path: path.read_bytes() for path in files} == files
+    assert_same_runs(finished, runs[0])
+    before = (finished / REPORT).read_bytes()
+    evaluate.main(["report", str(finished)])
+    assert (finished / REPORT).read_bytes() == before
+
+
+def test_unfinished_run_gets_no_report(finished, tmp_path, capsys):
+    good = without(finished, tmp_path / "good", REPORT)
+    run = without(finished, tmp_path / "begun", REPORT)
+    config = json.loads((run / "config.json").read_text())
+    write_json(run / "config.json", {**config, "games": 100})
+    message = error_of(capsys, evaluate.main, "report", good, run)
+    assert f"{run} is not finished, 60 of its 100 games are played: go on with train.py --resume {run}" in message
+    assert not (good / REPORT).exists()
+    (run / "checkpoint.npz").unlink()
+    assert "it has no checkpoint yet" in error_of(capsys, evaluate.main, "report", run)
+
+
+@pytest.mark.needs("torch", "stable_baselines3")
+def test_learner_without_stored_state_cannot_be_extended(tmp_path, capsys):
+    run = tiny.train_run("sb3-dqn", tmp_path / "run")
+    message = error_of(capsys, train.main, "--resume", run, "--games=90")
+    assert "cannot go on to 90 games, because sb3-dqn trains in a loop of its own and keeps no state" in message
+    train.main(["--resume", str(run)])
+    message = capsys.readouterr().out
+    assert "is finished, all 60 games are played: nothing was done" in message
+    assert "It goes on to more" not in message

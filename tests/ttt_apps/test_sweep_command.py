@@ -1,13 +1,7 @@
-"""Sweeps: the same whoever trains, also where they were killed."""
+"""Sweeps: the same results with any workers and after any kill."""
 
 import json
-import re
 import shutil
-import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
 
 import pytest
 from kills import train_until
@@ -56,8 +50,8 @@ def once(tmp_path_factory):
     return folder
 
 
-def learned(out):
-    """What was learned: the numbers without cost, and what the runs' checkpoints hold."""
+def results_of(out):
+    """The numbers without cost, and the learners in the checkpoints."""
     data = json.loads((out / "result.json").read_text())
     numbers = [
         {name: value for name, value in run["numbers"].items() if name not in ("cpu_s", "peak_rss_bytes")}
@@ -67,13 +61,13 @@ def learned(out):
     return numbers, [{name: array.tobytes() for name, array in learner.items()} for learner in learners]
 
 
-def swept(once, out, *words):
+def run_sweep(once, out, *words):
     train.main(["--sweep", str(once / "tiny.toml"), "--out", str(out), "--quiet", *words])
-    return learned(out)
+    return results_of(out)
 
 
-def test_it_says_what_became_of_every_setting(once, capsys):
-    numbers, learners = learned(once / "out")
+def test_results_of_every_setting(once, capsys):
+    numbers, learners = results_of(once / "out")
     assert len(numbers) == len(learners) == 2
     assert numbers[0] != numbers[1]
     assert learners[0] != learners[1]
@@ -86,18 +80,18 @@ def test_it_says_what_became_of_every_setting(once, capsys):
 
 
 @pytest.mark.slow  # that any number of workers does is tested of units, and of every study that they do
-def test_two_workers_do_the_same(once, tmp_path):
-    assert swept(once, tmp_path / "out", "--jobs", "2") == learned(once / "out")
+def test_two_workers_give_the_same_results(once, tmp_path):
+    assert run_sweep(once, tmp_path / "out", "--jobs", "2") == results_of(once / "out")
 
 
 @pytest.mark.slow  # by default the test of ttt_envs/core/parallel.py works on the cluster
 @pytest.mark.needs("ray")
-def test_a_cluster_does_the_same_and_sends_the_runs_back(once, tmp_path, cluster):
-    assert swept(once, tmp_path / "out", "--cluster", cluster.address) == learned(once / "out")
+def test_cluster_gives_the_same_results_and_sends_the_runs_back(once, tmp_path, cluster):
+    assert run_sweep(once, tmp_path / "out", "--cluster", cluster.address) == results_of(once / "out")
 
 
 @pytest.mark.usefixtures("at_once")
-def test_a_sweep_that_was_killed_goes_on(once, tmp_path):
+def test_killed_sweep_resumes(once, tmp_path):
     """Killed after the first run: its line is there, the second is trained, or gone on with from what it has."""
     out = tmp_path / "out"
     shutil.copytree(once / "out", out)
@@ -107,27 +101,13 @@ def test_a_sweep_that_was_killed_goes_on(once, tmp_path):
     (out / "units.jsonl").write_text("".join(lines[:-1]) + lines[-1][:50])
     kept = out / "runs" / json.loads(lines[-1])["unit"]["name"] / "checkpoint.npz"
     before = kept.stat().st_mtime_ns
-    assert swept(once, out) == learned(once / "out")
+    assert run_sweep(once, out) == results_of(once / "out")
     assert kept.stat().st_mtime_ns == before  # a finished run is not trained again
 
 
 @pytest.mark.slow
-def test_a_sweep_killed_at_any_instant_ends_as_if_it_had_never_been(once, tmp_path):
-    out = tmp_path / "out"
-    command = [sys.executable, "-m", "ttt_apps.train", "--sweep", str(once / "tiny.toml"), "--out", str(out), "--quiet"]
-    root = Path(train.__file__).parents[1]
-    for seconds in (2.0, 4.5, 7.0, 9.5):
-        process = subprocess.Popen(command, cwd=root, stdout=subprocess.DEVNULL, start_new_session=True)
-        time.sleep(seconds)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        time.sleep(3)  # the run that it had started ends by itself, or holds its folder
-    assert swept(once, out) == learned(once / "out")
-
-
-@pytest.mark.slow
 @pytest.mark.usefixtures("at_once")
-def test_a_sweep_killed_at_any_change_of_a_file_ends_as_one_never_killed(tmp_path):
+def test_sweep_killed_at_any_change_of_a_file(tmp_path):
     """Every file is there, and those of each run are the same."""
     game = "size = '2x3', win_length = 2, log_every = 10"
     (tmp_path / "tiny.toml").write_text(f"seeds = 2\nfixed = {{games = 20, batch = 4, {game}}}")
@@ -144,13 +124,13 @@ def test_a_sweep_killed_at_any_change_of_a_file_ends_as_one_never_killed(tmp_pat
         shutil.rmtree(out, ignore_errors=True)
         train_until(kill_at, out, words(out))
         train.main(words(out))
-        assert learned(whole) == learned(out)
+        assert results_of(whole) == results_of(out)
         assert files(whole) == files(out)
         for run in (whole / "runs").iterdir():
             assert_same_runs(run, out / "runs" / run.name)
 
 
-def test_a_sweep_completes_its_runs(once, tmp_path):
+def test_sweep_completes_its_runs(once, tmp_path):
     """As those that another machine has sent, without what can be made from their files."""
     out = tmp_path / "out"
     shutil.copytree(once / "out", out)
@@ -158,11 +138,11 @@ def test_a_sweep_completes_its_runs(once, tmp_path):
     config = json.loads((run / "config.json").read_text())
     write_json(run / "config.json", {**config, "no_report": False})
     assert REPORT in RunDirectory(run).read_state().missing
-    assert swept(once, out) == learned(once / "out")
+    assert run_sweep(once, out) == results_of(once / "out")
     assert not RunDirectory(run).read_state().missing
 
 
-def test_other_code_trains_anew(once, tmp_path, monkeypatch):
+def test_changed_code_trains_again(once, tmp_path, monkeypatch):
     out = tmp_path / "out"
     shutil.copytree(once / "out", out)
     monkeypatch.setattr(sweep, "code_hash", lambda *modules: "other")
@@ -170,20 +150,3 @@ def test_other_code_trains_anew(once, tmp_path, monkeypatch):
     monkeypatch.setattr(sweep, "train_unit", lambda runs, code, unit: begun.append(unit["name"]) or {"numbers": {}})
     train.main(["--sweep", str(once / "tiny.toml"), "--out", str(out), "--quiet"])
     assert len(begun) == 2
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("fixed = {epsilom = 0.1}", "run 1 of .*: there is no option --epsilom: did you mean --epsilon"),
-        ("[[runs]]\ngames = 5\n[[runs]]\nlearner = 'nobody'", "run 2 of .*: there is no learner 'nobody'"),
-        ("fixed = {win_length = 9}", "run 1 of .*win_length=9"),
-        ("fixed = {out = 'x'}", "has 'out', which is not for a file to say"),
-    ],
-)
-def test_options_that_make_no_sense_are_told_before_anything_is_trained(text, message, tmp_path, capsys):
-    (tmp_path / "sweep.toml").write_text(text)
-    with pytest.raises(SystemExit):
-        train.main(["--sweep", str(tmp_path / "sweep.toml"), "--out", str(tmp_path / "out")])
-    assert re.search(message, capsys.readouterr().err)
-    assert not (tmp_path / "out").exists()
