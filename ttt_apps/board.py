@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Container, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,10 +11,20 @@ from rich.text import Text
 
 from evaluation.matches.games import Move, PlayedGame
 from evaluation.reports.plots import SERIES
-from ttt_envs.core.jit import Int8Array
+from ttt_envs.core.jit import Float64Array, Int8Array
 from ttt_envs.core.random import uniform
-from ttt_envs.game.boards import COLUMNS, STONES, Boards, coordinate
-from ttt_envs.game.rules import ILLEGAL, NOT_OVER, STREAM_OPPONENT, STREAM_SEAT, Game, Position, begin_rows, play_rows
+from ttt_envs.game.boards import COLUMNS, STONES, Boards, coordinate, from_text
+from ttt_envs.game.rules import (
+    ILLEGAL,
+    NOT_OVER,
+    STREAM_OPPONENT,
+    STREAM_SEAT,
+    Game,
+    Position,
+    begin_rows,
+    play_rows,
+    winner,
+)
 
 ONLY = np.zeros(1, np.int64)
 """Row index of a batch of one."""
@@ -154,3 +164,39 @@ def board_text(
             text.append(mark[1] if room == 3 else " " * (room - 1))
         text.rstrip()
     return text
+
+
+def values_text(
+    game: Game,
+    at: Position,
+    values: Float64Array | Sequence[float],
+    digits: int = 6,
+    best: Container[int] | None = None,
+) -> str:
+    """Format numbers as a board, with its stones; the ``best`` cells, or those of the highest value, have a star."""
+    if best is None:
+        best = np.flatnonzero(np.asarray(values) >= np.nanmax(np.asarray(values)) - 1e-9).tolist()
+    words = [
+        STONES[stone] if stone else f"{value:+.{digits}f}" + ("*" if cell in best else " ")
+        for cell, (stone, value) in enumerate(zip(at.cells, values, strict=True))
+    ]
+    width = max(map(len, words))
+    rows = (words[start : start + game.columns] for start in range(0, game.cells, game.columns))
+    return "\n".join("  ".join(f"{word:>{width}}" for word in row).rstrip() for row in rows)
+
+
+def values_json(game: Game, values: Float64Array) -> list[list[float | None]]:
+    """Return numbers by rows of the board, None for NaN."""
+    return [[None if np.isnan(value) else float(value) for value in row] for row in values.reshape(game.rows, -1)]
+
+
+def parse_position(text: str | None, game: Game) -> Position:
+    """Parse a position that is not over; None is the empty board.
+
+    Raises:
+        ValueError: no position of the game, or one that is over.
+    """
+    position = Boards.start(game).position(0) if text is None else from_text(text, game)
+    if winner(game, position.cells) is not None:
+        raise ValueError(f"the game is over in {text!r}: give a position in which somebody is to move")
+    return position

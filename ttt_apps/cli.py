@@ -135,11 +135,33 @@ class GameOptions:
 
 
 @dataclass(frozen=True)
-class ExactOptions(GameOptions):
-    """Parameters of the game, and options of exact computations."""
+class TrustOptions:
+    """Option of commands on files of others; :func:`parse` applies it."""
+
+    trust: tyro.conf.FlagCreatePairsOff[bool] = False
+    """run code that files name or hold: policies of your own class, or zips of sb3:PATH"""
+
+
+@dataclass(frozen=True)
+class JsonOptions:
+    """Format of the output."""
 
     json: tyro.conf.FlagCreatePairsOff[bool] = False
-    """print JSON instead of tables"""
+    """print JSON instead of text"""
+
+
+@dataclass(frozen=True)
+class ReportOptions(JsonOptions):
+    """Output of commands that write a folder."""
+
+    no_report: tyro.conf.FlagCreatePairsOff[bool] = False
+    """write no report.html"""
+
+
+@dataclass(frozen=True)
+class ExactOptions(JsonOptions, GameOptions):
+    """Parameters of the game, and options of exact computations."""
+
     no_cache: tyro.conf.FlagCreatePairsOff[bool] = False
     """solve again, and store no table of a solved game on disk"""
     memory: Annotated[float | None, tyro.conf.arg(metavar="GIB")] = None
@@ -268,6 +290,8 @@ def parse(
     parsed, unknown = found
     if unknown:
         raise ValueError(_unknown(unknown, kind, prog, elsewhere()))
+    if getattr(parsed, "trust", False):
+        trust_files()
     return parsed
 
 
@@ -472,6 +496,14 @@ def progress_bar(*fields: str) -> Progress:
         console=Console(stderr=True, quiet=_quiet),  # older rich ends a disabled bar with a newline
         disable=_quiet,
     )
+
+
+@contextmanager
+def count_bar(description: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar for work that reports the number of completed units and of all units."""
+    with progress_bar("count") as bar:
+        task = bar.add_task(description, total=None, count="")
+        yield lambda done, total: bar.update(task, completed=done, total=total, count=f"{done:,} of {total:,}")
 
 
 @contextmanager

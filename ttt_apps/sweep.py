@@ -14,7 +14,6 @@ from typing import Any
 import tyro
 from rich.table import Table
 
-from evaluation.code_fingerprint import code_hash
 from evaluation.exact.estimate import boards_by_stones
 from evaluation.exact.strength import compute_strength
 from evaluation.matches.match import play_pairs
@@ -32,20 +31,21 @@ from evaluation.sweep import (
     write_sweep,
 )
 from ttt_apps.cli import (
+    ReportOptions,
+    TrustOptions,
     WorkOptions,
+    count_bar,
     kept_in,
     new_table,
     print_status,
     print_table,
-    progress_bar,
-    trust_files,
     warn,
     write_page_of,
 )
 from ttt_apps.runs import COMPARED, complete_run, config_of
 from ttt_apps.train_options import MEASURED, Options, complete_options, parse_options
 from ttt_apps.train_subprocess import train_in_subprocess
-from ttt_apps.versions import versions
+from ttt_apps.versions import provenance, versions
 from ttt_envs.agents.specs import FromFile, make_policy
 from ttt_envs.core.files import read_bounded, read_json, write_atomically
 from ttt_envs.core.parallel import Cluster
@@ -61,7 +61,7 @@ REFUSED = ("out", "overwrite", "seed", "sweep", "resume", "trust", "cluster", "j
 
 
 @dataclass(frozen=True)
-class Sweep(WorkOptions):
+class Sweep(ReportOptions, TrustOptions, WorkOptions):
     """Train the runs described in a file, each with several seeds, and print one table of their results.
 
     The file is written in TOML:
@@ -79,12 +79,6 @@ class Sweep(WorkOptions):
     """the file"""
     out: Path | None = None
     """folder for table.md, result.json, report.html and the runs; default: runs/sweep-NAME after the file"""
-    trust: tyro.conf.FlagCreatePairsOff[bool] = False
-    """run code that the file names: an opponent or a teacher of your own class"""
-    no_report: tyro.conf.FlagCreatePairsOff[bool] = False
-    """write no report.html"""
-    json: tyro.conf.FlagCreatePairsOff[bool] = False
-    """print JSON instead of a table"""
 
     def run(self) -> None:
         """Train the missing runs, write and print.
@@ -93,30 +87,22 @@ class Sweep(WorkOptions):
             ValueError: a file that describes no runs, invalid options.
             Stopped: an interrupt; completed work is stored.
         """
-        if self.trust:
-            trust_files()
         workers = self.workers()
         rows, seeds = read_sweep(self.sweep, REFUSED)
         units = units_of(self.sweep, rows, seeds)
         folder = self.out or Path(RUNS, f"sweep-{self.sweep.stem}")
-        made_by = {**versions(), "code": code_hash("ttt_apps.sweep", "ttt_apps.train")}
+        made_by = provenance("ttt_apps.sweep", "ttt_apps.train")
         far = isinstance(workers, Cluster)
         work = partial(train_unit, None if far else str((folder / RUNS).resolve()), made_by["code"])
-        done: dict[int, Any] = {}
-        with kept_in(folder, "trained"), progress_bar("count") as bar:
-            task = bar.add_task("training runs", total=len(units), count=f"0 of {len(units)}")
-            results = do_units(
-                work,
-                units,
-                folder,
-                made_by,
-                jobs=workers,
-                others=(RESULT, TABLE),
-                arrived=partial(_arrived, folder),
-            )
-            for index, numbers in results:
+        arrived = partial(_write_files, folder)
+        with kept_in(folder, "trained"), count_bar("training runs") as progress:
+            progress(0, len(units))
+            done: dict[int, Any] = {}
+            for index, numbers in do_units(
+                work, units, folder, made_by, jobs=workers, others=(RESULT, TABLE), arrived=arrived
+            ):
                 done[index] = numbers
-                bar.update(task, completed=len(done), count=f"{len(done)} of {len(units)}")
+                progress(len(done), len(units))
             for unit in units:
                 _complete(folder / RUNS / unit["name"])
         trained = [RunResult(unit["row"], unit["seed"], done[index]) for index, unit in enumerate(units)]
@@ -212,7 +198,7 @@ def measure_run(run: RunDirectory, config: Mapping[str, Any]) -> dict[str, float
     return numbers
 
 
-def _arrived(folder: Path, unit: Unit, result: Mapping[str, Any]) -> Any:
+def _write_files(folder: Path, unit: Unit, result: Mapping[str, Any]) -> Any:
     """Write the files that came with a result; return the numbers to store."""
     run = folder / RUNS / unit["name"]
     for name, content in result.get("files", {}).items():

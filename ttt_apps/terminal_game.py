@@ -30,11 +30,11 @@ from ttt_envs.envs.lockstep import SeatChoice
 from ttt_envs.game.boards import MOVERS, Boards, cell_at, coordinate, parse_move_list
 from ttt_envs.game.rules import DRAW, Game
 
-LOOKED_AT = 2_000_000
+MAX_HINT_NODES = 2_000_000
 """Maximum number of positions of the search for a hint."""
-LONG = 30
+MAX_NAME_LENGTH = 30
 """Maximum length of an opponent's displayed spec string; longer ones are shortened to the name."""
-ROWS = 12
+MAX_LISTED_MOVES = 12
 """Maximum number of moves that ``explain`` lists."""
 
 
@@ -74,7 +74,7 @@ class TerminalGame:
         log: Path | None = None,
     ) -> None:
         self.game, self.policy, self.name = game, policy, name
-        self.called = name if len(name) <= LONG else parse_spec(name).name
+        self.called = name if len(name) <= MAX_NAME_LENGTH else parse_spec(name).name
         self.console, self.lines = console, lines
         self.seat_asked, self.seed, self.games, self.log = seat, seed, games, log
         self.score = [0, 0, 0]
@@ -89,9 +89,6 @@ class TerminalGame:
     def solution(self) -> Solution | None:
         """The exact values, None where the board is too large."""
         return None if self.game.cells > MAX_CELLS else solve(self.game)
-
-    # -----------------------------------------------------------------------------------------------------------------
-    # Main loop
 
     def run(self) -> None:
         """Play until the person quits.
@@ -130,9 +127,11 @@ class TerminalGame:
         self.say(self._goodbye())
 
     def _goodbye(self) -> str:
-        won, drawn, lost = self.score
         saved = f" {self._saved} saved in {self.log}." if self.log is not None else ""
-        return f"Goodbye: you have won {won}, drawn {drawn} and lost {lost}.{saved}"
+        return f"Goodbye: you have {self._score_text()}.{saved}"
+
+    def _score_text(self) -> str:
+        return "won {}, drawn {} and lost {}".format(*self.score)
 
     def _begin(self, episode: int) -> None:
         self.live = LiveGame(self.game, self._key, episode)
@@ -160,21 +159,18 @@ class TerminalGame:
                 self._take_turn()
             else:
                 self._reply()
-        self._show()
+        self.show()
         outcome = self.live.outcome
         result = 1 if outcome == DRAW else 0 if outcome == self.seat else 2
         self.score[result] += 1
-        won, drawn, lost = self.score
         how = ("You win.", "A draw.", f"{self.called} wins.")[result]
-        self.say(f"{how} So far you have won {won}, drawn {drawn} and lost {lost}.")
+        self.say(f"{how} So far you have {self._score_text()}.")
         self._save()
 
     def _ask_for_another(self) -> None:
         while True:
             word = self.ask("Another game? (yes, swap seats, quit)").lower()
-            if word and any(each.startswith(word) for each in ("yes", "new")):
-                return
-            if not word:
+            if any(answer.startswith(word) for answer in ("yes", "new")):
                 return
             if "swap".startswith(word):
                 self.swapped = not self.swapped
@@ -183,12 +179,9 @@ class TerminalGame:
                 raise QuitRequest
             self.say(f"{word[:20]!a} is no answer: type yes, swap or quit.")
 
-    # -----------------------------------------------------------------------------------------------------------------
-    # A turn
-
     def _take_turn(self) -> None:
         """Read input until a stone is placed."""
-        self._show()
+        self.show()
         plies = len(self.live.plies)
         last = coordinate(self.game.cells - 1, self.game)
         prompt = f"{MOVERS[self.seat]}, your move (a1 to {last}, or help):"
@@ -203,7 +196,7 @@ class TerminalGame:
                     if command is TerminalGame.undo:
                         return
                 else:
-                    self._tell(self.live.move(self._cell(word)), "you play")
+                    self._print_move(self.live.move(self._cell(word)), "you play")
             except ValueError as problem:
                 self.say(f"{problem}.")
 
@@ -233,7 +226,7 @@ class TerminalGame:
         if word in ("?", "exit"):
             meant = ["help" if word == "?" else "quit"]
         if len(meant) == 1:
-            return COMMANDS[meant[0]][0]
+            return COMMANDS[meant[0]]
         if len(meant) > 1:
             return lambda _: self.say(f"{word} may be {' or '.join(meant)}: type more of it.")
         if word.isalpha() and len(word) > 2:
@@ -248,30 +241,28 @@ class TerminalGame:
             ply = self.live.move(action)
         except ValueError:
             raise ValueError(f"{self.name} moved to a cell that is not empty: it is at fault") from None
-        self._tell(ply, f"{self.called} plays")
+        self._print_move(ply, f"{self.called} plays")
 
-    def _tell(self, ply: Any, who: str) -> None:
+    def _print_move(self, ply: Any, who: str) -> None:
         mover = ply.position.mover
         self.say(f"{MOVERS[mover]}: {who} {coordinate(ply.action, self.game)}.")
         if ply.skipped:
             self.say(f"{MOVERS[1 - mover]}'s turn is skipped: {MOVERS[mover]} moves again.")
 
-    def _show(self) -> None:
+    def show(self) -> None:
+        """Show the board again."""
         line = parse_move_list(self.game, self.live.cells, self.live.outcome)
         text = board_text(self.game, self.live.cells, self.console.width, self.live.last_cells(), line)
         self.console.print(Text("\n") + text + Text("\n"), soft_wrap=True)
         if (needed := max(map(len, text.plain.splitlines()))) > self.console.width:
             self.say(f"The board takes {needed} columns of the terminal: make it wider.")
 
-    # -----------------------------------------------------------------------------------------------------------------
-    # Commands
-
     def undo(self) -> None:
         """Take back your last move and all later ones; the same skips will follow."""
         plies = self.live.take_back(self.seat)
         if not plies:
             raise ValueError("you have not moved yet, and nothing can be taken back")
-        self.say(f"Taken back: {_joined([coordinate(ply.action, self.game) for ply in plies])}.")
+        self.say(f"Taken back: {_join([coordinate(ply.action, self.game) for ply in plies], len(plies))}.")
         self._settings["undone"] = self._settings.get("undone", 0) + 1
         if not isinstance(self.player, StatelessPlayer):  # a stateful player replays its earlier moves
             self.player.begin(ONLY)
@@ -288,14 +279,14 @@ class TerminalGame:
                 assert self.solution is not None
                 values = self.solution.action_values(self.live.boards)[0]
             best = self._best(values)
-            others = f" {_join_names(best[1:])} {'is' if len(best) == 2 else 'are'} as good." if len(best) > 1 else ""
-            self.say(f"{best[0]} is best, worth {_number(np.nanmax(values))} to you with perfect play.{others}")
+            others = f" {_join(best[1:])} {'is' if len(best) == 2 else 'are'} as good." if len(best) > 1 else ""
+            self.say(f"{best[0]} is best, worth {_format_value(np.nanmax(values))} to you with perfect play.{others}")
             return
         with self.thinking("searching"):
             values, depth = search(self.game, self.live.boards)
         best = self._best(values)
         alike = len(best) == np.count_nonzero(self.live.cells == 0)
-        others = f" It likes {'all others' if alike else _join_names(best[1:])} as well." if len(best) > 1 else ""
+        others = f" It likes {'all others' if alike else _join(best[1:])} as well." if len(best) > 1 else ""
         self.say(f"{best[0]}, says a search (expectiminimax) that looks {depth} plies ahead.{others}")
 
     def _best(self, values: Float64Array) -> list[str]:
@@ -315,33 +306,26 @@ class TerminalGame:
         free = np.flatnonzero(self.live.boards.legal(self.game)[0])
         ranks = [choice.own, choice.probabilities, choice.exact]  # the last available one is the primary key
         order = free[np.lexsort([-np.nan_to_num(values[free], nan=-2.0) for values in ranks if values is not None])]
-        about = [
-            f"Your moves, as {self.called} sees them: how likely it would play them",
-            "what it thinks they are worth to you" if choice.own is not None else "",
-            "what they are worth exactly, the best with a star" if choice.exact is not None else "",
-        ]
-        scale = "; from -1, lost, to 1, won" if len(known) > 1 else ""
-        self.say(f"{_joined([part for part in about if part])}{scale}.")
-        lines = [f"{'move':<4}" + "".join(f"{name:>10}" for name in known)]
+        about = [f"Your moves, as {self.called} sees them: how likely it would play them"]
+        about += ["what it thinks they are worth to you"] * ("it thinks" in known)
+        about += ["what they are worth exactly, the best with a star"] * ("exactly" in known)
+        self.say(f"{_join(about)}{'; from -1, lost, to 1, won' if len(known) > 1 else ''}.")
         if len(known) == 1:  # by the probabilities alone, moves of probability 0 are not ordered
             order = order[choice.probabilities[order] > 0]
-        for cell in order[:ROWS]:
-            words = []
-            for name, values in known.items():
+        lines = [f"{'move':<4}" + "".join(f"{name:>10}" for name in known)]
+        for cell in order[:MAX_LISTED_MOVES]:
+            words = [f"{choice.probabilities[cell]:.3f}"]
+            for name, values in list(known.items())[1:]:
                 star = "*" if name == "exactly" and values[cell] >= np.nanmax(values) - VALUE_TOLERANCE else " "
-                words.append(f"{values[cell]:.3f}" if name == "it would" else _number(values[cell]) + star)
+                words.append(_format_value(values[cell]) + star)
             lines.append(f"{coordinate(int(cell), self.game):<4}" + "".join(f"{word:>10}" for word in words))
-        if len(order) > ROWS:
-            lines.append(f"and {len(order) - ROWS} more")
+        if len(order) > MAX_LISTED_MOVES:
+            lines.append(f"and {len(order) - MAX_LISTED_MOVES} more")
         if len(order) < len(free):
             lines.append(f"none of the other {len(free) - len(order)}")
         self.console.print("\n".join(line.rstrip() for line in lines), soft_wrap=True)
         if not self.policy.pure:
             self.say("It draws at random while it thinks: another time it may think otherwise.")
-
-    def show(self) -> None:
-        """Show the board again."""
-        self._show()
 
     def new(self) -> None:
         """Leave this game unfinished and begin another."""
@@ -361,17 +345,14 @@ class TerminalGame:
             "Put a stone there: the letter of the column, then the row from the top. Or the number of the cell, row by "
             "row from 0.",
         )
-        for name, (_, what) in COMMANDS.items():
-            table.add_row(name, what)
+        for name, command in COMMANDS.items():
+            table.add_row(name, " ".join((command.__doc__ or "").split()))
         self.console.print(table)
         self.say("The first letters of a word will do. [x] or a capital is a last move, *x* a line that won.")
 
     def quit(self) -> None:
         """Stop playing."""
         raise QuitRequest
-
-    # -----------------------------------------------------------------------------------------------------------------
-    # Reading and writing
 
     def say(self, text: str) -> None:
         """Print a sentence: wrapped on a terminal, unwrapped in a pipe."""
@@ -404,20 +385,17 @@ class TerminalGame:
             yield
 
 
-COMMANDS: dict[str, tuple[Callable[[TerminalGame], None], str]] = {
-    name: (command, " ".join((command.__doc__ or "").split()))
-    for name, command in {
-        "undo": TerminalGame.undo,
-        "hint": TerminalGame.hint,
-        "explain": TerminalGame.explain,
-        "board": TerminalGame.show,
-        "new": TerminalGame.new,
-        "swap": TerminalGame.swap,
-        "help": TerminalGame.help,
-        "quit": TerminalGame.quit,
-    }.items()
+COMMANDS: dict[str, Callable[[TerminalGame], None]] = {
+    "undo": TerminalGame.undo,
+    "hint": TerminalGame.hint,
+    "explain": TerminalGame.explain,
+    "board": TerminalGame.show,
+    "new": TerminalGame.new,
+    "swap": TerminalGame.swap,
+    "help": TerminalGame.help,
+    "quit": TerminalGame.quit,
 }
-"""Commands with their functions and descriptions."""
+"""Commands; their docstrings are their help."""
 
 
 def search(game: Game, boards: Boards) -> tuple[Float64Array, int]:
@@ -429,7 +407,7 @@ def search(game: Game, boards: Boards) -> tuple[Float64Array, int]:
     search = Search(game, boards, every_move=False)
     values, depth = search.move_values[0], 0
     while depth < np.count_nonzero(boards.legal(game)):
-        left = LOOKED_AT - int(search.nodes[0])
+        left = MAX_HINT_NODES - int(search.nodes[0])
         if depth and (left <= 0 or not search.run(depth + 1, left)):
             break
         if not depth:
@@ -439,14 +417,12 @@ def search(game: Game, boards: Boards) -> tuple[Float64Array, int]:
     return values, depth
 
 
-def _number(value: float) -> str:
+def _format_value(value: float) -> str:
     return "?" if np.isnan(value) else f"{value + 0.0:+.3f}"
 
 
-def _join_names(names: Sequence[str]) -> str:
-    few = list(names[:5])
-    return _joined(few) if len(names) <= 5 else ", ".join(few) + f" and {len(names) - 5} more"
-
-
-def _joined(words: Sequence[str]) -> str:
-    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
+def _join(words: Sequence[str], most: int = 5) -> str:
+    """Join words with commas and "and"; count the rest of more than ``most``."""
+    if len(words) > most:
+        words = [", ".join(words[:most]), f"{len(words) - most} more"]
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))

@@ -9,21 +9,18 @@ from typing import Annotated
 
 import tyro
 
-from ttt_apps.cli import Count, as_called, parse, run_command, trust_files, words_of
+from ttt_apps.cli import Count, TrustOptions, as_called, parse, run_command, words_of
 from ttt_apps.train_options import last_value, parse_options
 
 
 @dataclass(frozen=True)
-class Resume:
+class Resume(TrustOptions):
     """Continue a run that was stopped or killed: the final result is bit for bit the same."""
 
-    resume: Path
+    resume: Path = tyro.MISSING
     """the run directory"""
     games: Count | None = None
     """total number of games; at least as many as requested at first"""
-    trust: tyro.conf.FlagCreatePairsOff[bool] = False
-    """run code that the run's files name: an opponent or a teacher of your own class, or a zip of sb3:PATH. Without it
-    they may name built-in policies only"""
     cluster: Annotated[str, tyro.conf.arg(metavar="auto|HOST:PORT")] = ""
     """for a learner with a teacher: play the teacher's games on a Ray cluster"""
 
@@ -39,8 +36,6 @@ def _main(arguments: list[str]) -> None:
         old = parse(Resume, arguments, prog)
         from ttt_apps.runs import resume_run
 
-        if old.trust:
-            trust_files()
         resume_run(old.resume, old.games, old.cluster)
         return
     if last_value(arguments, "--sweep") is not None:

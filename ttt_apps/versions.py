@@ -30,6 +30,13 @@ def versions() -> dict[str, str]:
     return found
 
 
+def provenance(*modules: str) -> dict[str, str]:
+    """Return the causes of stored results: versions of packages, and ``code``, a hash of modules and imports."""
+    from evaluation.code_fingerprint import code_hash
+
+    return {**versions(), "code": code_hash(*modules)}
+
+
 def revision() -> str | None:
     """Return the git revision of this code, if it is a checkout."""
     git = shutil.which("git")

@@ -109,7 +109,7 @@ TRAIN = [
     ("--epsilon 2", "epsilon=2.0 does not work for q-learning: choose 0 to 1"),
     ("--bootstrap ply", "which only self-play shows"),
     ("--seed -1", "--seed -1 is no seed: choose 0 or more"),
-    ("--memory inf", "memory=inf does not work for q-learning: choose above 0, up to 1,048,576"),
+    ("--memory inf", "memory=inf does not work for q-learning: choose above 0 and at most 1,048,576"),
     ("--memory nan", "memory=nan does not work for q-learning"),
     ("--learner naive-mc --memory 1e300", "memory=1e+300 does not work for naive-mc"),
     ("--sweep option.toml", "run 1 of option.toml: there is no option --epsilom: did you mean --epsilon"),

@@ -16,7 +16,7 @@ from ttt_envs import Game
 @pytest.fixture(autouse=True)
 def quickly(request, monkeypatch):
     """No processes for costs, but where the test is of them; the code is the same, whatever is edited meanwhile."""
-    monkeypatch.setattr(command, "_made_by", lambda: {"code": "as it is"})
+    monkeypatch.setattr(command, "provenance", lambda *modules: {"code": "as it is"})
     if request.node.get_closest_marker("slow") is None:
         for module in (build, rate):
             monkeypatch.setattr(

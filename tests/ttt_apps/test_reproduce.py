@@ -81,7 +81,7 @@ def test_stored_results_depend_on_the_code_that_computes_them(monkeypatch):
         read = Path.read_bytes
         with monkeypatch.context() as patch:
             patch.setattr(Path, "read_bytes", lambda path: read(path) + b"#" * path.as_posix().endswith(changed))
-            return reproduce._made_by(load_object(STUDIES[study]))
+            return reproduce.study_provenance(load_object(STUDIES[study]))
 
     for study, changed in (
         ("svd-fig4", "ttt_apps/studies/svd_fig4.py"),

@@ -16,18 +16,18 @@ from rich.console import Console
 from ttt_apps.cli import (
     Count,
     GameOptions,
+    JsonOptions,
     WorkOptions,
+    count_bar,
     kept_in,
     new_table,
     print_output,
     print_status,
     print_table,
-    progress_bar,
     warn,
 )
-from ttt_apps.versions import versions
-from ttt_envs.game.boards import Boards, coordinate, from_text, to_text
-from ttt_envs.game.rules import winner
+from ttt_apps.versions import provenance
+from ttt_envs.game.boards import Boards, coordinate, to_text
 
 if TYPE_CHECKING:  # compiled code is imported where a book is read, not where help is written
     from baselines.opening_book import Book
@@ -91,15 +91,14 @@ class BuildBook(WorkOptions, GameOptions):
         print_status(f"written: {self.out}")
 
     def _make_from_search(self) -> Book:
-        from evaluation.code_fingerprint import code_hash, policy_identity
+        from evaluation.code_fingerprint import policy_identity
         from evaluation.matches.books import book_from_search
 
         assert self.search is not None
         game, workers = self.game(), self.workers()
         folder = self.out.with_name(f"{self.out.name}.searched")
-        made_by = {**versions(), "code": code_hash("evaluation.matches.books"), "player": policy_identity(self.search)}
-        with kept_in(folder, "searched"), progress_bar() as bar:
-            task = bar.add_task("searching", total=None)
+        made_by = {**provenance("evaluation.matches.books"), "player": policy_identity(self.search)}
+        with kept_in(folder, "searched"), count_bar("searching") as progress:
             book = book_from_search(
                 game,
                 self.search,
@@ -107,22 +106,20 @@ class BuildBook(WorkOptions, GameOptions):
                 made_by,
                 plies=self.plies,
                 jobs=workers,
-                progress=lambda done, total: bar.update(task, completed=done, total=total),
+                progress=progress,
             )
         shutil.rmtree(folder)
         return book
 
 
 @dataclass(frozen=True)
-class ShowBook:
+class ShowBook(JsonOptions):
     """Show the moves of a book in a position: results, values, and probabilities."""
 
     book: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")] = tyro.MISSING
     """the book"""
     position: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="TEXT")] = None
     """rows from the top, then the mover, as in x.o/.../..o x; by default the empty board"""
-    json: tyro.conf.FlagCreatePairsOff[bool] = False
-    """print JSON instead of a table"""
 
     def run(self) -> None:
         """Look up the moves and print them.
@@ -131,12 +128,11 @@ class ShowBook:
             OSError, ValueError: no book, no position of its game, one that is over.
         """
         from baselines.opening_book import read_book, softmax_shares, ucb_shares
+        from ttt_apps.board import parse_position
 
         book = read_book(self.book)
         game = book.game
-        at = Boards.start(game).position(0) if self.position is None else from_text(self.position, game)
-        if winner(game, at.cells) is not None:
-            raise ValueError(f"the game is over in {self.position!r}: give a position in which somebody is to move")
+        at = parse_position(self.position, game)
         (moves,) = book.moves(Boards.of([at]))
         listed: list[dict[str, Any]] = []
         if moves is not None:
@@ -172,7 +168,7 @@ class ShowBook:
 
 
 @dataclass(frozen=True)
-class LeavesBook:
+class LeavesBook(JsonOptions):
     """Show at how many stones the games of a player leave a book, and the results of those games."""
 
     book: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")] = tyro.MISSING
@@ -181,8 +177,6 @@ class LeavesBook:
     """files of games"""
     player: Annotated[str, tyro.conf.arg(metavar="NAME")] = tyro.MISSING
     """the player, named as in the logs"""
-    json: tyro.conf.FlagCreatePairsOff[bool] = False
-    """print JSON instead of a table"""
 
     def run(self) -> None:
         """Read, count and print.

@@ -14,12 +14,12 @@ from rich.table import Table
 
 from evaluation.cost import COST_KEYS, Usage
 from evaluation.run_files import RunDirectory
-from ttt_apps.cli import Count, new_table, print_table, progress_bar, trust_files
+from ttt_apps.cli import Count, JsonOptions, TrustOptions, new_table, print_table, progress_bar
 from ttt_apps.train_subprocess import measure_training
 
 
 @dataclass(frozen=True)
-class Cost:
+class Cost(JsonOptions, TrustOptions):
     """Repeat runs in separate processes, each beside one that sets up the same and plays no game, and print their cost.
 
     A repeated run learns the same, from the start, in a temporary folder.
@@ -31,10 +31,6 @@ class Cost:
     """number of repetitions of each run"""
     games: Count | None = None
     """number of games to play, in place of the run's own number"""
-    trust: tyro.conf.FlagCreatePairsOff[bool] = False
-    """run code that the files of the runs name, as train.py --resume --trust does"""
-    json: tyro.conf.FlagCreatePairsOff[bool] = False
-    """print JSON instead of a table"""
 
     def run(self) -> None:
         """Repeat, measure and print.
@@ -48,8 +44,6 @@ class Cost:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"--{name} {value} measures nothing: choose 1 or more")
-        if self.trust:
-            trust_files()  # inherited by the processes below
         configs = {run: RunDirectory(run).read_config() for run in self.runs}
         measured: dict[str, dict[str, Any]] = {}
         with progress_bar() as bar:

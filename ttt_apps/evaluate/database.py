@@ -14,6 +14,7 @@ import tyro
 from ttt_apps.cli import (
     Count,
     ExactOptions,
+    JsonOptions,
     WorkOptions,
     check_seed,
     new_table,
@@ -27,7 +28,7 @@ from ttt_apps.cli import (
 COMMANDS = {
     "build": ("ttt_apps.evaluate.database:Build", "Make a database, or go on with one."),
     "verify": ("ttt_apps.evaluate.database:Verify", "Derive its entries anew from those after them."),
-    "probe": ("ttt_apps.evaluate.database:Ask", "What it says of a position and its moves."),
+    "probe": ("ttt_apps.evaluate.database:Probe", "What it says of a position and its moves."),
     "list": ("ttt_apps.evaluate.database:List", "What databases there are."),
 }
 DATABASES = Path("databases")
@@ -72,7 +73,7 @@ class Build(ExactOptions):
 
 
 @dataclass(frozen=True)
-class Verify(WorkOptions):
+class Verify(JsonOptions, WorkOptions):
     """Recompute the entries of a database from the rules, by single look-ups; errors end with exit code 2."""
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")] = tyro.MISSING
@@ -81,8 +82,6 @@ class Verify(WorkOptions):
     """number of entries to verify, drawn at random; default: all"""
     seed: Count = 0
     """seed of the sample"""
-    json: tyro.conf.FlagCreatePairsOff[bool] = False
-    """print JSON instead of text"""
 
     def run(self) -> None:
         """Check hashes, then entries.
@@ -148,15 +147,13 @@ def _blocks(options: Verify, sizes: dict[int, int]) -> Iterator[tuple[Path, int,
 
 
 @dataclass(frozen=True)
-class Ask:
+class Probe(JsonOptions):
     """Print the values of a position and its moves."""
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")] = tyro.MISSING
     """the database"""
     position: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="POSITION")] = tyro.MISSING
     """rows from the top, then the mover, as in "x.o/.../..o x" """
-    json: tyro.conf.FlagCreatePairsOff[bool] = False
-    """print JSON instead of text"""
 
     def run(self) -> None:
         """Print the values.
@@ -165,56 +162,50 @@ class Ask:
             ValueError: a position that is over, or with fewer stones than are in the database.
         """
         from baselines.retrograde import open_table
-        from ttt_apps.evaluate.solve import board_of
-        from ttt_envs.game.boards import Boards, from_text
-        from ttt_envs.game.rules import winner
+        from ttt_apps.board import parse_position, values_json, values_text
+        from ttt_envs.game.boards import Boards
 
         table = open_table(None, self.folder)
         game = table.game
-        at = from_text(self.position, game)
-        if winner(game, at.cells) is not None:
-            raise ValueError(f"the game is over in {self.position!r}: give a position in which somebody is to move")
+        at = parse_position(self.position, game)
         boards = Boards.of([at])
         value, moves = float(table.values(boards)[0]), table.action_values(boards)[0]
         by_plies = game.skip_chance == 0
         distance = int(table.distances(boards)[0]) if by_plies else None
         distances = table.action_distances(boards)[0] if by_plies else None
-        shape = (game.rows, game.columns)
         if self.json:
             data = {
                 "game": game.to_dict(),
                 "position": self.position,
                 "value": value,
                 "distance": distance,
-                "moves": [[None if np.isnan(v) else float(v) for v in row] for row in moves.reshape(shape)],
+                "moves": values_json(game, moves),
                 "distances": None
                 if distances is None
-                else [[None if d < 0 else int(d) for d in row] for row in distances.reshape(shape)],
+                else [[None if d < 0 else int(d) for d in row] for row in distances.reshape(game.rows, -1)],
             }
             print(json.dumps(data))
             return
         if distance is None:
             print_output(f"{self.position!r} is worth {value:.7g} to the mover, whose moves are worth")
-            print(board_of(game, at, moves))
+            print(values_text(game, at, moves))
             return
         word = {1.0: "won", 0.0: "drawn", -1.0: "lost"}[value]
         print_output(
             f"{self.position!r} is {word} for the mover, and over after {distance} more plies; his moves are worth"
         )
-        print(board_of(game, at, moves, 0))
+        print(values_text(game, at, moves, 0))
         print_output("and end the game after so many plies")
         assert distances is not None
-        print(board_of(game, at, np.where(distances < 0, np.nan, distances), 0).replace("+", " ").replace("*", " "))
+        print(values_text(game, at, np.where(distances < 0, np.nan, distances), 0).replace("+", " ").replace("*", " "))
 
 
 @dataclass(frozen=True)
-class List:
+class List(JsonOptions):
     """List endgame databases."""
 
     folder: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")] = ()
     """databases, or folders of them; default: databases/"""
-    json: tyro.conf.FlagCreatePairsOff[bool] = False
-    """print JSON instead of a table"""
 
     def run(self) -> None:
         """Print the list."""

@@ -12,14 +12,14 @@ from typing import Annotated, Any
 import tyro
 
 from evaluation.matches.games import RESULTS, PlayedGame, read_any_format, to_notation, write_games
-from ttt_apps.cli import Count, new_table, print_status, print_table, warn
+from ttt_apps.cli import Count, JsonOptions, new_table, print_status, print_table, warn
 from ttt_envs.core.files import write_atomically
 
 UNFINISHED = "unfinished"
 
 
 @dataclass(frozen=True)
-class Games:
+class Games(JsonOptions):
     """Replay the games of a file by the rules, and count them by players and result."""
 
     file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")] = tyro.MISSING
@@ -30,8 +30,6 @@ class Games:
     """only the game with this number, from 1"""
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """write them to another file, as a log, or as text if its name ends with .txt"""
-    json: tyro.conf.FlagCreatePairsOff[bool] = False
-    """print the counts as JSON"""
 
     def run(self) -> None:
         """Read, check, and print or write."""

@@ -19,13 +19,12 @@ from baselines import retrograde
 from baselines.proof_number import prove
 from baselines.retrograde.folder import open_folder
 from baselines.retrograde.solver import MAX_CELLS, MAX_CELLS_LAYERED, LayeredSolution, Optimal, Solution, solve
-from evaluation.code_fingerprint import code_hash
 from evaluation.exact.dynamic_programming import Outcome, exploitation, outcome
 from evaluation.exact.estimate import duration
 from evaluation.result_store import Unit, do_units
+from ttt_apps.board import values_text
 from ttt_apps.cli import WorkOptions, kept_in, progress_bar, warn
-from ttt_apps.evaluate.solve import board_of
-from ttt_apps.versions import versions
+from ttt_apps.versions import provenance
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game
 
@@ -98,7 +97,7 @@ class GroundTruth(WorkOptions):
                 f"{max(each.disk for each in needed):,} bytes of disk and {max(each.memory for each in needed):,} of "
                 f"memory for each that works; --largest {MAX_CELLS} leaves them out"
             )
-        made_by = {**versions(), "code": code_hash("ttt_apps.evaluate.ground_truth")}
+        made_by = provenance("ttt_apps.evaluate.ground_truth")
         found: dict[int, Any] = {}
         with kept_in(self.out, "found"), progress_bar("board") as bar:
             task = bar.add_task("computing", total=len(units), board="")
@@ -223,7 +222,7 @@ def _section(games: list[Game], facts: list[Mapping[str, Any]]) -> str:
         "",
         "```text",
         "\n\n".join(
-            f"skip {each.skip_chance:g}\n{board_of(each, start, found['moves'], best=found['optimal'])}"
+            f"skip {each.skip_chance:g}\n{values_text(each, start, found['moves'], best=found['optimal'])}"
             for each, found in zip(games, facts, strict=True)
         ),
         "```",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,8 +14,11 @@ from rich.table import Table
 
 from ttt_apps.cli import (
     Count,
+    ReportOptions,
+    TrustOptions,
     WorkOptions,
     check_seed,
+    count_bar,
     kept_in,
     new_table,
     pairs_of,
@@ -23,10 +26,9 @@ from ttt_apps.cli import (
     print_output,
     print_status,
     print_table,
-    progress_bar,
-    trust_files,
     write_page_of,
 )
+from ttt_apps.versions import provenance
 from ttt_envs.agents.specs import closest_names, make_policy
 
 if TYPE_CHECKING:  # compiled code and scipy are imported where a game is played, not where help is written
@@ -35,7 +37,7 @@ if TYPE_CHECKING:  # compiled code and scipy are imported where a game is played
 
 
 @dataclass(frozen=True)
-class PlaceOnLadder(WorkOptions):
+class PlaceOnLadder(ReportOptions, TrustOptions, WorkOptions):
     """Place a policy on a ladder: its rating among a dozen opponents of known strength, and the cost of its moves.
 
     Without a policy, show the ladder itself. On small boards results of pure policies are exact.
@@ -60,14 +62,8 @@ class PlaceOnLadder(WorkOptions):
     """folder for result.json and report.html, which also stores the games played"""
     measure: Annotated[str, tyro.conf.arg(metavar="NAME")] = ""
     """measure a ladder again, into NAME.json in the folder --out, by default runs/ladders/NAME"""
-    trust: tyro.conf.FlagCreatePairsOff[bool] = False
-    """allow files that can run code when loaded, such as those of sb3:PATH"""
     markdown: tyro.conf.FlagCreatePairsOff[bool] = False
     """print a ladder as a Markdown table"""
-    no_report: tyro.conf.FlagCreatePairsOff[bool] = False
-    """write no report.html"""
-    json: tyro.conf.FlagCreatePairsOff[bool] = False
-    """print JSON instead of tables"""
 
     def run(self) -> None:
         """Measure, place or show.
@@ -82,8 +78,6 @@ class PlaceOnLadder(WorkOptions):
             pairs_of(self.games, MAX_GAMES)
         check_seed(self.seed)
         workers = self.workers()
-        if self.trust:
-            trust_files()
         if self.measure:
             self._print_ladder(self._measure(workers))
             return
@@ -92,16 +86,17 @@ class PlaceOnLadder(WorkOptions):
             self._print_ladder(ladder)
             return
         make_policy(self.policy, ladder.game)  # reports a wrong name before a bar is drawn
-        with kept_in(self.out), progress_bar() as bar:
-            settings = RatingSettings(GAMES if self.games is None else self.games, self.seed)
+        settings = RatingSettings(GAMES if self.games is None else self.games, self.seed)
+        made_by = provenance("evaluation.matches.ladder")
+        with kept_in(self.out), count_bar("placing") as progress:
             found = rate_policy(
-                self.policy, ladder, _made_by(), settings, jobs=workers, folder=self.out, progress=_on(bar, "placing")
+                self.policy, ladder, made_by, settings, jobs=workers, folder=self.out, progress=progress
             )
         page = "" if self.out is None else write_page_of(self.out, self.no_report)
         if self.json:
             print(json.dumps(found))
             return
-        _tell_place(ladder, found)
+        _print_place(ladder, found)
         if self.out is not None:
             print_status(f"written: {self.out / RESULT}{page}")
 
@@ -141,8 +136,9 @@ class PlaceOnLadder(WorkOptions):
         if plan.games and self.games is not None:
             plan = dataclasses.replace(plan, games=self.games)
         folder = self.out or Path("runs", "ladders", self.measure)
-        with kept_in(folder), progress_bar() as bar:
-            found = measure_ladder(self.measure, plan, folder, _made_by(), jobs=workers, progress=_on(bar, "measuring"))
+        made_by = provenance("evaluation.matches.ladder")
+        with kept_in(folder), count_bar("measuring") as progress:
+            found = measure_ladder(self.measure, plan, folder, made_by, jobs=workers, progress=progress)
         print_status(f"written: {folder / self.measure}.json")
         return found
 
@@ -155,18 +151,6 @@ class PlaceOnLadder(WorkOptions):
             print(to_markdown(ladder))
         else:
             print_table(_ladder_table(ladder))
-
-
-def _made_by() -> dict[str, str]:
-    from evaluation.code_fingerprint import code_hash
-    from ttt_apps.versions import versions
-
-    return {**versions(), "code": code_hash("evaluation.matches.ladder")}
-
-
-def _on(bar: Any, words: str) -> Callable[[int, int], None]:
-    task = bar.add_task(words, total=None)
-    return lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _title(ladder: Ladder) -> str:
@@ -183,7 +167,7 @@ def _ladder_table(ladder: Ladder) -> Table:
     return table
 
 
-def _tell_place(ladder: Ladder, found: Mapping[str, Any]) -> None:
+def _print_place(ladder: Ladder, found: Mapping[str, Any]) -> None:
     from evaluation.matches.ladder import format_rung_interval
 
     rating = found["rating"]
@@ -197,31 +181,17 @@ def _tell_place(ladder: Ladder, found: Mapping[str, Any]) -> None:
             *(f"{result[name]:.3f}" for name in ("win", "draw", "loss")),
             f"{result['score']['mean']:.3f}",
             f"{result['expected']:.3f}",
-            _micro(rung["cpu_s_per_move_here"]),
-            _front_mark(rung["front"]),
+            _microseconds(rung["cpu_s_per_move_here"]),
+            "yes" if rung["front"] else "",
         )
         for rung, result in zip(found["rungs"], found["results"], strict=True)
     ]
-    own = found["cost"] and found["cost"]["cpu_s_per_move"]
-    shown = f"{rating['mean']:.0f}"
-    rows.append(
-        (
-            rating["mean"],
-            f"> {found['policy']}",
-            shown,
-            interval,
-            "",
-            "",
-            "",
-            "",
-            "",
-            _micro(own),
-            _front_mark(found["front"]),
-        )
-    )
+    shown, no_results = f"{rating['mean']:.0f}", [""] * 5
+    cost = _microseconds(found["cost"] and found["cost"]["cpu_s_per_move"])
+    front = "yes" if found["front"] else ""
+    rows.append((rating["mean"], f"> {found['policy']}", shown, interval, *no_results, cost, front))
     columns = ("Elo", "95%", "win", "draw", "loss", "score", "expected", "us a move", "front")
-    title = f"{found['policy']} against {_title(ladder)}"
-    table = new_table("rung", *columns, title=title)
+    table = new_table("rung", *columns, title=f"{found['policy']} against {_title(ladder)}")
     for _, *cells in sorted(rows, key=lambda row: -row[0]):
         table.add_row(*cells)
     print_table(table)
@@ -231,13 +201,10 @@ def _tell_place(ladder: Ladder, found: Mapping[str, Any]) -> None:
 
 def _sentences(found: Mapping[str, Any], shown: str, interval: str) -> Iterator[str]:
     below, above = found["between"]["below"], found["between"]["above"]
-    where = (
-        f"between {below} and {above}"
-        if below and above
-        else f"above {below}, the highest rung"
-        if below
-        else f"below {above}, the lowest rung"
-    )
+    if below and above:
+        where = f"between {below} and {above}"
+    else:
+        where = f"above {below}, the highest rung" if below else f"below {above}, the lowest rung"
     yield f"{found['policy']}: {shown} ({interval}), {where}"
     if found["exploitability"] is not None:
         regret = "" if found["regret"] is None else f", regret {found['regret']:.6f}"
@@ -245,20 +212,16 @@ def _sentences(found: Mapping[str, Any], shown: str, interval: str) -> Iterator[
     cost = found["cost"]
     if cost is not None:
         yield (
-            f"a move takes {_micro(cost['cpu_s_per_move'])} us of CPU, asked for one at a time; set up in "
+            f"a move takes {_microseconds(cost['cpu_s_per_move'])} us of CPU, asked for one at a time; set up in "
             f"{cost['setup_cpu_s']:.2f} s, with {cost['own_bytes'] / 2**20:,.0f} MiB of its own"
         )
     training = found["training"]
     if training is not None and training["cost"]:
         phases = training["cost"]
         seconds = {name: phase["cpu_user_s"] + phase["cpu_system_s"] for name, phase in phases.items()}
-        told = ", ".join(f"{name} {value:.2f} s" for name, value in seconds.items())
-        yield f"learned from {training.get('games', 0):,} games in CPU {told}"
+        parts = ", ".join(f"{name} {value:.2f} s" for name, value in seconds.items())
+        yield f"learned from {training.get('games', 0):,} games in CPU {parts}"
 
 
-def _micro(seconds: float | None) -> str:
+def _microseconds(seconds: float | None) -> str:
     return "" if seconds is None else f"{1e6 * seconds:,.3g}"
-
-
-def _front_mark(front: bool | None) -> str:
-    return "yes" if front else ""

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 from rich.table import Table
 
-from ttt_apps.cli import Count, PairOptions, check_seed, new_table, pairs_of, print_table, progress_bar, warn
+from ttt_apps.cli import (
+    Count,
+    JsonOptions,
+    PairOptions,
+    check_seed,
+    new_table,
+    pairs_of,
+    print_table,
+    progress_bar,
+    warn,
+)
 from ttt_envs.agents.specs import make_policy
 
 if TYPE_CHECKING:  # compiled code and scipy are imported where a game is played, not where help is written
@@ -21,7 +31,7 @@ if TYPE_CHECKING:  # compiled code and scipy are imported where a game is played
 
 
 @dataclass(frozen=True)
-class Match(PairOptions):
+class Match(JsonOptions, PairOptions):
     """Play pairs of games between A and B, each pair with the same skips and the seats swapped."""
 
     a: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="A")] = tyro.MISSING
@@ -35,8 +45,6 @@ class Match(PairOptions):
     loses"""
     log: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """new file, to which all games are written as they are played"""
-    json: tyro.conf.FlagCreatePairsOff[bool] = False
-    """print JSON instead of a table"""
 
     def run(self) -> None:
         """Play and print."""

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import tyro
 from rich.table import Table
 
-from ttt_apps.cli import PairOptions, check_seed, pairs_of, print_status, print_table, write_page_of
+from ttt_apps.cli import PairOptions, ReportOptions, check_seed, pairs_of, print_status, print_table, write_page_of
 from ttt_envs.agents.specs import make_policy
 
 if TYPE_CHECKING:  # compiled code is imported where a game is played, not where help is written
@@ -20,13 +19,8 @@ if TYPE_CHECKING:  # compiled code is imported where a game is played, not where
 
 
 @dataclass(frozen=True)
-class PairsCommand(PairOptions):
+class PairsCommand(ReportOptions, PairOptions):
     """Options of stored matches and of their output."""
-
-    no_report: tyro.conf.FlagCreatePairsOff[bool] = False
-    """write no report.html"""
-    json: tyro.conf.FlagCreatePairsOff[bool] = False
-    """print JSON instead of tables"""
 
     def checked(self, games: int, most: int, specs: Sequence[str]) -> tuple[int, Jobs, Game]:
         """Return the validated number of pairs, workers and game.

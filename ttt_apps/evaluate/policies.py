@@ -12,21 +12,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import tyro
 from rich.table import Table
 from rich.text import Text
 
 from learners import LEARNERS
-from ttt_apps.cli import print_output, print_table
+from ttt_apps.cli import JsonOptions, print_output, print_table
 from ttt_envs.agents.specs import POLICIES, load_object
 
 
 @dataclass(frozen=True)
-class Policies:
+class Policies(JsonOptions):
     """List all named policies, with their arguments and defaults."""
-
-    json: tyro.conf.FlagCreatePairsOff[bool] = False
-    """print JSON instead of a table"""
 
     def run(self) -> None:
         """Print the list."""
@@ -43,11 +39,8 @@ class Policies:
 
 
 @dataclass(frozen=True)
-class Learners:
+class Learners(JsonOptions):
     """List all learners, with their settings, the defaults, and the defaults in self-play where they differ."""
-
-    json: tyro.conf.FlagCreatePairsOff[bool] = False
-    """print JSON instead of a table"""
 
     def run(self) -> None:
         """Print the list."""
@@ -67,30 +60,20 @@ class Learners:
 
 def _describe_factory(factory: Callable[..., Any]) -> dict[str, Any]:
     """Describe a factory and its arguments: name -> kind and default, null and "needed" without a default."""
-    first = (inspect.getdoc(factory) or "").split("\n\n")[0]
-    if dataclasses.is_dataclass(factory):
-        kinds = typing.get_type_hints(factory)
-        parameters = [
-            (field.name, kinds[field.name], field.default)
-            for field in dataclasses.fields(factory)
-            if field.init and field.name != "game"
-        ]
-        missing: Any = dataclasses.MISSING
-    else:
-        signature = list(inspect.signature(factory, eval_str=True).parameters.values())[1:]
-        parameters = [(parameter.name, parameter.annotation, parameter.default) for parameter in signature]
-        missing = inspect.Parameter.empty
-    return {
-        "what": _strip_markup(first),
-        "arguments": {
-            name.replace("_", "-"): {
-                "kind": _kind(kind),
-                "default": None if default is missing else default,
-                "needed": default is missing,
-            }
-            for name, kind, default in parameters
-        },
+    annotated: Any = factory
+    if inspect.isclass(factory) and not dataclasses.is_dataclass(factory):
+        annotated = factory.__init__
+    kinds = typing.get_type_hints(annotated)
+    arguments = {
+        name.replace("_", "-"): {
+            "kind": _kind(kinds[name]),
+            "default": None if parameter.default is parameter.empty else parameter.default,
+            "needed": parameter.default is parameter.empty,
+        }
+        for name, parameter in inspect.signature(factory).parameters.items()
+        if name != "game"
     }
+    return {"what": _strip_markup((inspect.getdoc(factory) or "").split("\n\n")[0]), "arguments": arguments}
 
 
 def _strip_markup(docstring: str) -> str:

@@ -5,23 +5,19 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-import tyro
-
 from baselines.proof_number import prove
-from ttt_apps.cli import Count, GameOptions, print_output, progress_bar
+from ttt_apps.cli import Count, GameOptions, JsonOptions, print_output, progress_bar
 from ttt_envs.game.rules import DRAW, Game
 
 
 @dataclass(frozen=True)
-class Prove(GameOptions):
+class Prove(JsonOptions, GameOptions):
     """Prove the result of perfect play without skips on up to 64 cells: a first-player win or a draw."""
 
     nodes: Count | None = None
     """maximum number of positions to visit; default: no limit"""
     memory: float = 1.0
     """maximum size of the table of positions in GiB"""
-    json: tyro.conf.FlagCreatePairsOff[bool] = False
-    """print JSON instead of text"""
 
     def run(self) -> None:
         """Search and print.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,25 +12,24 @@ import tyro
 
 from ttt_apps.cli import (
     Count,
+    JsonOptions,
+    TrustOptions,
     WorkOptions,
     check_seed,
+    count_bar,
     new_table,
     parse_size,
     print_output,
     print_status,
     print_table,
-    progress_bar,
-    trust_files,
 )
 
 if TYPE_CHECKING:  # compiled code is imported where it is used, not where help is written
-    from rich.progress import Progress, TaskID
-
     from evaluation.exact.proved_positions import KeepRate, Positions
 
 
 @dataclass(frozen=True)
-class ProvedPositions(WorkOptions):
+class ProvedPositions(JsonOptions, TrustOptions, WorkOptions):
     """Measure how often a policy keeps the proved result in 1,000 positions of each of four boards too large to solve.
 
     In each position some move keeps a win or a draw, and some move gives it away; the result of every move is proved.
@@ -52,10 +51,6 @@ class ProvedPositions(WorkOptions):
     """draw and prove new positions, into files in the folder --out"""
     out: Path = Path("runs", "proved-positions")
     """folder of the files"""
-    trust: tyro.conf.FlagCreatePairsOff[bool] = False
-    """allow files that can run code when loaded, such as those of sb3:PATH"""
-    json: tyro.conf.FlagCreatePairsOff[bool] = False
-    """print JSON instead of tables"""
 
     def run(self) -> None:
         """Evaluate a policy, prove again, make new positions, or describe them.
@@ -65,8 +60,6 @@ class ProvedPositions(WorkOptions):
         """
         check_seed(self.seed)
         workers = self.workers()
-        if self.trust:
-            trust_files()
         names = self._names()
         if self.policy and (self.make or self.prove_again):
             raise ValueError("--make and --prove-again ask no policy: leave it out")
@@ -81,14 +74,8 @@ class ProvedPositions(WorkOptions):
         for name in names:
             positions = read_proved(name)
             if self.prove_again:
-                with progress_bar() as bar:
-                    task = bar.add_task(f"proving {name}", total=None)
-                    found[name] = prove_again(
-                        positions,
-                        self.sample,
-                        jobs=workers,
-                        progress=_teller(bar, task),
-                    )
+                with count_bar(f"proving {name}") as progress:
+                    found[name] = prove_again(positions, self.sample, jobs=workers, progress=progress)
                 if not self.json:
                     print_output(f"{positions.game}: {found[name]:,} positions proved again, every move as it is kept")
             elif self.policy:
@@ -97,9 +84,9 @@ class ProvedPositions(WorkOptions):
                 if not self.json:
                     self._show(positions, found[name])
             else:
-                found[name] = told = _describe_positions(positions)
+                found[name], words = _describe_positions(positions)
                 if not self.json:
-                    print_output(f"{positions.game}: {told.pop('words')}")
+                    print_output(f"{positions.game}: {words}")
         if self.json:
             print(json.dumps({"policy": self.policy or None, "seed": self.seed, "boards": _to_json(found)}))
 
@@ -117,22 +104,13 @@ class ProvedPositions(WorkOptions):
         return names
 
     def _make(self, names: Sequence[str], workers: Any) -> None:
-        from evaluation.code_fingerprint import code_hash
         from evaluation.exact.proved_positions import PLANS, make_proved
-        from ttt_apps.versions import versions
+        from ttt_apps.versions import provenance
 
-        made_by = {**versions(), "code": code_hash("evaluation.exact.proved_positions")}
+        made_by = provenance("evaluation.exact.proved_positions")
         for name in names:
-            with progress_bar() as bar:
-                task = bar.add_task(f"making {name}", total=None)
-                make_proved(
-                    name,
-                    PLANS[name],
-                    self.out,
-                    made_by,
-                    jobs=workers,
-                    progress=_teller(bar, task),
-                )
+            with count_bar(f"making {name}") as progress:
+                make_proved(name, PLANS[name], self.out, made_by, jobs=workers, progress=progress)
             print_status(f"written: {self.out / name}.json")
 
     def _show(self, positions: Positions, found: Mapping[str, Mapping[str, KeepRate]]) -> None:
@@ -148,8 +126,8 @@ class ProvedPositions(WorkOptions):
         print_table(table)
 
 
-def _describe_positions(positions: Positions) -> dict[str, Any]:
-    """Describe a set of positions."""
+def _describe_positions(positions: Positions) -> tuple[dict[str, Any], str]:
+    """Describe a set of positions, as JSON-ready data and in words."""
     from evaluation.exact.proved_positions import SEARCH_DEPTH
 
     proven = positions.proven
@@ -165,7 +143,7 @@ def _describe_positions(positions: Positions) -> dict[str, Any]:
         f"of {positions.data['drawn']:,} drawn were left out "
         + ", ".join(f"{count} {why}" for why, count in positions.data["left_out"].items() if count)
     )
-    return {
+    facts = {
         "positions": len(proven),
         "won": wins,
         "plies": plies,
@@ -174,8 +152,8 @@ def _describe_positions(positions: Positions) -> dict[str, Any]:
         "drawn": positions.data["drawn"],
         "left_out": positions.data["left_out"],
         "command": positions.data["command"],
-        "words": words,
     }
+    return facts, words
 
 
 def _to_json(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -186,11 +164,6 @@ def _to_json(found: Mapping[str, Any]) -> dict[str, Any]:
             for kind, group in one.items()
         }
         if isinstance(one, dict) and "all" in one
-        else ({key: value for key, value in one.items() if key != "words"} if isinstance(one, dict) else one)
+        else one
         for name, one in found.items()
     }
-
-
-def _teller(bar: Progress, task: TaskID) -> Callable[[int, int], None]:
-    """Return a callback that updates a bar with the number done and the total."""
-    return lambda done, total: bar.update(task, completed=done, total=total)

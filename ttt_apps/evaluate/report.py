@@ -8,11 +8,11 @@ from typing import Annotated
 
 import tyro
 
-from ttt_apps.cli import print_output, slow_status, trust_files
+from ttt_apps.cli import TrustOptions, print_output, slow_status
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(TrustOptions):
     """Regenerate the report.html of finished runs, each from the files of its run alone.
 
     An unfinished run is rejected, and so are all that are named beside it: train.py --resume RUN finishes it.
@@ -20,8 +20,6 @@ class Report:
 
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = ()
     """run directories"""
-    trust: tyro.conf.FlagCreatePairsOff[bool] = False
-    """run code that the files of the runs name, as train.py --resume --trust does"""
 
     def run(self) -> None:
         """Check all runs, then write.
@@ -34,8 +32,6 @@ class Report:
 
         if not self.runs:
             raise ValueError("report needs runs: write evaluate.py report RUN..., as in evaluate.py report runs/*")
-        if self.trust:
-            trust_files()
         for run in self.runs:
             RunDirectory(run).check_trained()
         for run in self.runs:

@@ -12,20 +12,19 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from evaluation.code_fingerprint import code_hash
 from evaluation.reports.plots import check_pictures
 from evaluation.reports.study import write_report_files
 from evaluation.result_store import UNITS
 from evaluation.study import RESULT, TABLE, Report, Study, run_units, verdict
-from ttt_apps.cli import WorkOptions, kept_in, print_output, print_status, print_table, progress_bar
+from ttt_apps.cli import JsonOptions, WorkOptions, count_bar, kept_in, print_output, print_status, print_table
 from ttt_apps.studies import STUDIES
-from ttt_apps.versions import versions
+from ttt_apps.versions import provenance
 from ttt_envs.agents.specs import closest_names, load_object
 from ttt_envs.core.jit_settings import compile_at_once
 
 
 @dataclass(frozen=True)
-class Reproduce(WorkOptions):
+class Reproduce(JsonOptions, WorkOptions):
     """Reproduce a published table or figure: a table, figures, and whether the claims of the source hold.
 
     Studies that measure time use one process, whatever the number of workers.
@@ -41,8 +40,6 @@ class Reproduce(WorkOptions):
     """folder for table.md, result.json and figures; default: runs/reproduce/NAME"""
     fresh: tyro.conf.FlagCreatePairsOff[bool] = False
     """repeat all work, including that of an earlier call that was stopped"""
-    json: tyro.conf.FlagCreatePairsOff[bool] = False
-    """print JSON instead of tables"""
 
     @compile_at_once()  # the cost of moves and learning is that of machine code
     def run(self) -> None:
@@ -63,20 +60,12 @@ class Reproduce(WorkOptions):
         if self.part and self.part not in study.parts:
             parts = ", ".join(study.parts) or "leave --part out, it has none"
             raise ValueError(f"{self.name} has no part {self.part!r}: choose {parts}")
-        quick = "-quick" if self.quick else ""
-        folder = self.out or Path("runs", "reproduce", f"{self.name}{quick}")
+        folder = self.out or Path("runs", "reproduce", f"{self.name}{'-quick' if self.quick else ''}")
         if self.fresh:
             (folder / UNITS).unlink(missing_ok=True)
-        with kept_in(folder, "done"), progress_bar("count") as bar:
-            task = bar.add_task(self.name, total=None, count="")
-
-            def print_table(done: int, total: int) -> None:
-                bar.update(task, completed=done, total=total, count=f"{done} of {total}")
-
-            made_by = _made_by(study)
-            results = run_units(
-                study, folder, made_by, quick=self.quick, part=self.part, jobs=workers, progress=print_table
-            )
+        with kept_in(folder, "done"), count_bar(self.name) as progress:
+            made_by, quick, part = study_provenance(study), self.quick, self.part
+            results = run_units(study, folder, made_by, quick=quick, part=part, jobs=workers, progress=progress)
         findings = study.analyse(results)
         pictures = write_report_files(study, self.name, findings, folder, self.quick, self.part)
         if self.json:
@@ -86,13 +75,9 @@ class Reproduce(WorkOptions):
         print_status(f"written: {', '.join(map(str, (folder / TABLE, folder / RESULT, *pictures)))}")
 
 
-def _made_by(study: Study) -> dict[str, str]:
-    """Return the dependencies of a study's results: our code, and the versions of packages.
-
-    The training command counts, too: studies run it in processes of their own.
-    """
-    code = code_hash(study.units.__module__, study.measure.__module__, "ttt_apps.train")
-    return {**versions(), "code": code}
+def study_provenance(study: Study) -> dict[str, str]:
+    """Return the provenance of a study's results; its code includes the training command, which it may start."""
+    return provenance(study.units.__module__, study.measure.__module__, "ttt_apps.train")
 
 
 def _print_findings(study: Study, findings: Report, quick: bool) -> None:

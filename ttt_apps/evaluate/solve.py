@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -13,10 +12,9 @@ from rich.console import Console
 
 from baselines import retrograde
 from baselines.retrograde.solver import MAX_CELLS, check_size, solve
+from ttt_apps.board import parse_position, values_json, values_text
 from ttt_apps.cli import ExactOptions, print_output, share_bar, warn
-from ttt_envs.core.jit import Float64Array
-from ttt_envs.game.boards import STONES, Boards, from_text
-from ttt_envs.game.rules import Game, Position, winner
+from ttt_envs.game.boards import Boards
 
 
 @dataclass(frozen=True)
@@ -30,9 +28,7 @@ class Solve(ExactOptions):
         """Solve and print."""
         game = self.game()
         check_size(game)  # before a bar is drawn
-        at = Boards.start(game).position(0) if self.position is None else from_text(self.position, game)
-        if winner(game, at.cells) is not None:
-            raise ValueError(f"the game is over in {self.position!r}: give a position in which somebody is to move")
+        at = parse_position(self.position, game)
         if game.cells > MAX_CELLS:
             needed = retrograde.estimate(game)
             warn(
@@ -47,13 +43,12 @@ class Solve(ExactOptions):
         distance = int(solution.distance(boards)[0]) if game.skip_chance == 0 else None
         optimal = np.flatnonzero(solution.optimal_actions(boards)[0]).tolist()
         if self.json:
-            shape = (game.rows, game.columns)
             data = {
                 "game": game.to_dict(),
                 "position": self.position,
                 "value": solution.value,
                 "value_to_mover": value,
-                "moves": [[None if np.isnan(v) else float(v) for v in row] for row in moves.reshape(shape)],
+                "moves": values_json(game, moves),
                 "optimal": optimal,
                 "distance": distance,
                 "counts": solution.counts._asdict(),
@@ -66,7 +61,7 @@ class Solve(ExactOptions):
             print_output("\nits first moves, to the first player")
         else:
             print_output(f"\nin {self.position!r} worth {value:.{digits}g} to the mover, whose moves are worth")
-        print(board_of(game, at, moves, best=optimal))
+        print(values_text(game, at, moves, best=optimal))
         if distance is not None:
             print_output(f"\nends after {distance} more moves where the winner hurries and the loser delays")
         with Console(stderr=True).status("counting"):
@@ -79,22 +74,3 @@ class Solve(ExactOptions):
         )
         by_stones = ", ".join(f"{count:,}" for count in counts.by_stones)
         print_output(f"boards by number of stones: {by_stones}")
-
-
-def board_of(
-    game: Game,
-    at: Position,
-    values: Float64Array | Sequence[float],
-    digits: int = 6,
-    best: Container[int] | None = None,
-) -> str:
-    """Format numbers as a board, with its stones; the ``best`` cells, or those of the highest value, have a star."""
-    if best is None:
-        best = np.flatnonzero(np.asarray(values) >= np.nanmax(np.asarray(values)) - 1e-9).tolist()
-    words = [
-        STONES[stone] if stone else f"{value:+.{digits}f}" + ("*" if cell in best else " ")
-        for cell, (stone, value) in enumerate(zip(at.cells, values, strict=True))
-    ]
-    width = max(map(len, words))
-    rows = (words[start : start + game.columns] for start in range(0, game.cells, game.columns))
-    return "\n".join("  ".join(f"{word:>{width}}" for word in row).rstrip() for row in rows)

@@ -10,14 +10,13 @@ import tyro
 from rich.table import Table
 
 from baselines.timed import Clock
-from evaluation.code_fingerprint import code_hash
 from evaluation.matches.elo import SPRT, Decision, Model, elo, likelihood_of_superiority
 from evaluation.matches.match import MatchSettings
 from evaluation.matches.sprt import MAX_GAMES, RESULT, SequentialMatch, run_sprt
 from ttt_apps.cli import Count, kept_in, new_table, progress_bar, warn
 from ttt_apps.evaluate.pairs_command import PairsCommand
 from ttt_apps.train_options import folder_name
-from ttt_apps.versions import versions
+from ttt_apps.versions import provenance
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ class Sprt(PairsCommand):
             def tell_bar(played: int, decision: Decision) -> None:
                 bar.update(task, completed=2 * played, llr=describe_decision(decision))
 
-            made_by = {**versions(), "code": code_hash("evaluation.matches.sprt")}
+            made_by = provenance("evaluation.matches.sprt")
             found = run_sprt(match, test, folder, made_by, pairs=pairs, jobs=workers, progress=tell_bar)
         if found.score.forfeits.first:
             warn(found.score.forfeits.describe(self.a, self.b))

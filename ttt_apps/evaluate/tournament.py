@@ -9,7 +9,6 @@ from typing import Annotated
 import tyro
 from rich.table import Table
 
-from evaluation.code_fingerprint import code_hash
 from evaluation.matches.tournament import (
     COST,
     MAX_GAMES_PER_PAIRING,
@@ -20,7 +19,7 @@ from evaluation.matches.tournament import (
 )
 from ttt_apps.cli import Count, kept_in, new_table, progress_bar, warn
 from ttt_apps.evaluate.pairs_command import PairsCommand
-from ttt_apps.versions import versions
+from ttt_apps.versions import provenance
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class PlayTournament(PairsCommand):
         pairings = len(self.players) * (len(self.players) - 1) // 2
         with kept_in(folder), progress_bar() as bar:
             task = bar.add_task("playing", total=self.games * pairings)
-            made_by = {**versions(), "code": code_hash("evaluation.matches.tournament")}
+            made_by = provenance("evaluation.matches.tournament")
             found = run_tournament(
                 asked, folder, made_by, jobs=workers, progress=lambda played: bar.advance(task, 2 * played)
             )

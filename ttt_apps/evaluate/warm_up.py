@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import tyro
 
-from ttt_apps.cli import new_table, print_table, progress_bar
+from ttt_apps.cli import JsonOptions, new_table, print_table, progress_bar
 from ttt_envs.core.jit_settings import compile_at_once, kernel_folder
 from ttt_envs.game.rules import Game
 
@@ -21,15 +20,12 @@ GAMES = (Game(), Game(3, 3, 3, 0.25), Game(4, 4, 4), Game(7, 7, 5))
 
 
 @dataclass(frozen=True)
-class WarmUp:
+class WarmUp(JsonOptions):
     """Compile the machine code of environments, opponents, exact values, learners and the explorer.
 
     It is cached on disk: run this once on each machine, or once with NUMBA_CACHE_DIR on a folder that machines of the
     same kind share.
     """
-
-    json: tyro.conf.FlagCreatePairsOff[bool] = False
-    """print JSON instead of a table"""
 
     def run(self) -> None:
         """Run a little of everything, compiled, and print the seconds of each part."""
