@@ -105,12 +105,12 @@ def outcome(
         ValueError: a policy that is unknown, is not pure, or does not play by the rules.
         MemoryError: too many reachable positions; raised after the first layers.
     """
-    players = _each_class_once(game, _pure(first, game), _pure(second, game))
+    players = _cache_symmetric(game, _pure(first, game), _pure(second, game))
     check_fits(game, players, chunk, backward=False, memory=memory)
     results = np.zeros((3, 2))
     for layer in forward_layers(TraversalSpec.of(game, players), chunk, results=results):
         _report_progress(progress, layer, 0, 1)
-    _done(progress)
+    _report_end(progress)
     win, loss, draw = (float(share) for share in results.sum(axis=1))
     return Outcome(win, draw, loss)
 
@@ -126,8 +126,8 @@ def match_outcome(
 ) -> Outcome:
     """Return the exact result of a against b, the mean over both seats; see :func:`outcome`."""
     players = (_pure(a, game), _pure(b, game))
-    as_first = outcome(game, *players, chunk=chunk, memory=memory, progress=_part(progress, 0, 2))
-    as_second = outcome(game, *players[::-1], chunk=chunk, memory=memory, progress=_part(progress, 1, 2))
+    as_first = outcome(game, *players, chunk=chunk, memory=memory, progress=_partial_progress(progress, 0, 2))
+    as_second = outcome(game, *players[::-1], chunk=chunk, memory=memory, progress=_partial_progress(progress, 1, 2))
     return as_first.mean(as_second.turned())
 
 
@@ -164,12 +164,7 @@ def best_response(
 
 
 def exploitation(
-    game: Game,
-    policy: str | Policy,
-    *,
-    chunk: int = CHUNK,
-    memory: int | None = None,
-    progress: Progress | None = None,
+    game: Game, policy: str | Policy, *, chunk: int = CHUNK, memory: int | None = None, progress: Progress | None = None
 ) -> Exploitation:
     """Return the results of best responders to a policy in both seats; see :func:`best_response`."""
     asked = _pure(policy, game)  # reject an impure policy before the game is solved
@@ -178,12 +173,7 @@ def exploitation(
 
 
 def exploitability(
-    game: Game,
-    policy: str | Policy,
-    *,
-    chunk: int = CHUNK,
-    memory: int | None = None,
-    progress: Progress | None = None,
+    game: Game, policy: str | Policy, *, chunk: int = CHUNK, memory: int | None = None, progress: Progress | None = None
 ) -> float:
     """Return NashConv / 2 of a policy that plays both seats (Lanctot et al., 2017): 0 only for perfect play, skips or
     not.
@@ -202,7 +192,7 @@ def _exploitation(
         first, second = _responses(traversal._replace(starts=(0, 1)), chunk, memory, progress)
     else:
         first, second = (
-            best_response(game, asked, seat, chunk=chunk, memory=memory, progress=_part(progress, seat, 2))
+            best_response(game, asked, seat, chunk=chunk, memory=memory, progress=_partial_progress(progress, seat, 2))
             for seat in (0, 1)
         )
     return Exploitation(first, second, value)
@@ -222,7 +212,7 @@ def _responses(traversal: TraversalSpec, chunk: int, memory: int | None, progres
         backward(traversal, chunk, layer, after)
         _report_progress(progress, layer, 1, 0.5)
         after = layer
-    _done(progress)
+    _report_end(progress)
     found = []
     for mover in traversal.starts:
         win, loss = (float(share) for share in after.values[0, mover, 1:])
@@ -231,12 +221,7 @@ def _responses(traversal: TraversalSpec, chunk: int, memory: int | None, progres
 
 
 def regret(
-    game: Game,
-    policy: str | Policy,
-    *,
-    chunk: int = CHUNK,
-    memory: int | None = None,
-    progress: Progress | None = None,
+    game: Game, policy: str | Policy, *, chunk: int = CHUNK, memory: int | None = None, progress: Progress | None = None
 ) -> float:
     """Return the mean loss of value per move: E[sum of losses] / E[number of moves] in self-play.
 
@@ -252,12 +237,7 @@ def mean_loss(rows: Sequence[RegretRow]) -> float:
 
 
 def regret_table(
-    game: Game,
-    policy: str | Policy,
-    *,
-    chunk: int = CHUNK,
-    memory: int | None = None,
-    progress: Progress | None = None,
+    game: Game, policy: str | Policy, *, chunk: int = CHUNK, memory: int | None = None, progress: Progress | None = None
 ) -> list[RegretRow]:
     """Return :func:`regret` by the number of stones on the board, up to the longest game."""
     asked = _pure(policy, game)
@@ -272,7 +252,7 @@ def regret_table(
     for layer in forward_layers(TraversalSpec.of(game, (asked, asked)), chunk, visit=visit):
         rows.append(RegretRow(layer.stones, layer.total, float(lost[layer.stones].sum())))
         _report_progress(progress, layer, 0, 1)
-    _done(progress)
+    _report_end(progress)
     return rows
 
 
@@ -344,13 +324,12 @@ def _pure(spec: str | Policy, game: Game) -> Policy:
     return policy
 
 
-def _each_class_once(game: Game, first: Policy, second: Policy) -> Players:
-    """Cache the policy that alone is symmetric: a traversal of all boards would query every symmetric position."""
+def _cache_symmetric(game: Game, first: Policy, second: Policy) -> Players:
+    """Cache the policy that alone is symmetric, because the traversal visits all symmetric positions."""
     if is_symmetric(first) == is_symmetric(second):
         return first, second
-    return cached(first, game) if is_symmetric(first) else first, cached(second, game) if is_symmetric(
-        second
-    ) else second
+    first, second = (cached(player, game) if is_symmetric(player) else player for player in (first, second))
+    return first, second
 
 
 def _report_progress(progress: Progress | None, layer: Layer, start: float, end: float) -> None:
@@ -361,11 +340,11 @@ def _report_progress(progress: Progress | None, layer: Layer, start: float, end:
         progress(start + (end - start) * share)
 
 
-def _done(progress: Progress | None) -> None:
+def _report_end(progress: Progress | None) -> None:
     if progress is not None:
         progress(1.0)  # games may have ended before the board was full
 
 
-def _part(progress: Progress | None, index: int, count: int) -> Progress | None:
+def _partial_progress(progress: Progress | None, index: int, count: int) -> Progress | None:
     """Return the progress callback of part ``index`` of ``count`` equal parts."""
     return None if progress is None else lambda share: progress((index + share) / count)

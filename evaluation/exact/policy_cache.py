@@ -195,12 +195,7 @@ def _read_answers(
 
 @compiled
 def _rotate_answers(
-    answers: Float64Array,
-    place: Int64Array,
-    by: Int64Array,
-    inverses: Int64Array,
-    rows: Int64Array,
-    out: Float64Array,
+    answers: Float64Array, place: Int64Array, by: Int64Array, inverses: Int64Array, rows: Int64Array, out: Float64Array
 ) -> None:
     """Write answers for canonical boards, in the boards' own orientation, into rows of float64[B, cells]."""
     for b in range(len(rows)):

@@ -215,9 +215,7 @@ def worst_positions(
     for player in (asked, *([] if opponent is None else [make_policy(opponent, game)])):
         if not player.pure:
             raise ValueError(f"{player} is not pure: what it loses is not exact. Sample it with evaluate.py match")
-    images = symmetries(game)
-    cached = count * len(images)  # enough that `count` remain even if they are symmetric
-    worst = _Worst(cached, game)
+    worst = _Worst(count * len(symmetries(game)), game)  # enough that `count` remain even if they are symmetric
 
     def walk(players: tuple[Policy, Policy], seat: int | None, weight: float) -> None:
         def visit(stones: int, boards: Boards, probabilities: Float64Array, mass: Float64Array) -> None:
@@ -233,16 +231,21 @@ def worst_positions(
         other = make_policy(opponent, game)
         walk((asked, other), 0, 0.5)
         walk((other, asked), 1, 0.5)
-    found: list[Mistake] = []
-    seen: set[tuple[bytes, int]] = set()
-    least, _ = canonical_keys(worst.boards.cells, images)
-    for row in range(len(worst.loss)):
-        kind = least[row].tobytes(), int(worst.boards.mover[row])
-        if kind not in seen and len(found) < count:
-            seen.add(kind)
-            choice = choice_in(asked, worst.boards, row, solution=solution)
-            found.append(Mistake(choice, float(worst.loss[row]), float(worst.likely[row])))
-    return found
+    return [
+        Mistake(
+            choice_in(asked, worst.boards, row, solution=solution), float(worst.loss[row]), float(worst.likely[row])
+        )
+        for row in _distinct_rows(game, worst.boards, count)
+    ]
+
+
+def _distinct_rows(game: Game, boards: Boards, count: int) -> list[int]:
+    """Return the first row of each class of symmetric positions, up to ``count`` rows."""
+    least, _ = canonical_keys(boards.cells, symmetries(game))
+    rows: dict[tuple[bytes, int], int] = {}
+    for row, mover in enumerate(boards.mover):
+        rows.setdefault((least[row].tobytes(), int(mover)), row)
+    return list(rows.values())[:count]
 
 
 class _Worst:
@@ -288,7 +291,6 @@ def differences(
         if not player.pure:
             raise ValueError(f"{player} is not pure: where it differs is not exact. Compare it with evaluate.py match")
     solution = solve(game) if game.cells <= MAX_CELLS else None
-    images = symmetries(game)
     seen: list[tuple[UInt64Array, Int8Array, Float64Array, Float64Array]] = []
 
     def walk(first: int) -> None:
@@ -296,16 +298,16 @@ def differences(
 
         def visit(stones: int, boards: Boards, probabilities: Float64Array, mass: Float64Array) -> None:
             other = both[1 - (first ^ int(boards.mover[0]))]  # all boards of a query have the same mover
-            apart = np.abs(probabilities - other.probabilities(boards)).sum(axis=1) / 2
-            rows = np.flatnonzero((apart > VALUE_TOLERANCE) & (mass > 0))
-            seen.append((keys(boards.cells[rows]), boards.mover[rows], apart[rows], mass[rows] / 2))
+            distance = np.abs(probabilities - other.probabilities(boards)).sum(axis=1) / 2
+            rows = np.flatnonzero((distance > VALUE_TOLERANCE) & (mass > 0))
+            seen.append((keys(boards.cells[rows]), boards.mover[rows], distance[rows], mass[rows] / 2))
 
         for _ in forward(game, (both[first], both[1 - first]), chunk, visit=visit):
             pass
 
     walk(0)
     walk(1)
-    codes, mover, apart, mass = (np.concatenate(parts) for parts in zip(*seen, strict=True))
+    codes, mover, distance, mass = (np.concatenate(parts) for parts in zip(*seen, strict=True))
     if not len(codes):
         return []
     # either player may be to move in the same position: add both probabilities
@@ -314,17 +316,12 @@ def differences(
         np.column_stack([words, mover.astype(words.dtype)]), axis=0, return_index=True, return_inverse=True
     )
     likely = np.bincount(place.ravel(), mass, minlength=len(first))
-    order = np.argsort(-apart[first] * likely, kind="stable")[: count * len(images)]
+    order = np.argsort(-distance[first] * likely, kind="stable")[: count * len(symmetries(game))]
     boards = Boards(from_keys(words[first[order]], game), mover[first[order]])
     found: list[Difference] = []
-    kinds: set[tuple[bytes, int]] = set()
-    least, _ = canonical_keys(boards.cells, images)
-    for row, number in enumerate(order):
-        kind = least[row].tobytes(), int(boards.mover[row])
-        if kind not in kinds and len(found) < count:
-            kinds.add(kind)
-            mine, theirs = (choice_in(policy, boards, row, solution=solution) for policy in both)
-            found.append(Difference(mine, theirs, float(apart[first[number]]), float(likely[number])))
+    for row in _distinct_rows(game, boards, count):
+        mine, theirs = (choice_in(policy, boards, row, solution=solution) for policy in both)
+        found.append(Difference(mine, theirs, float(distance[first[order[row]]]), float(likely[order[row]])))
     return found
 
 
@@ -333,9 +330,8 @@ def differences_within(game: Game, a: str | Policy, b: str | Policy) -> list[dic
     :data:`MAX_BOARDS_COMPARED`.
     """
     both = make_policy(a, game), make_policy(b, game)
-    small = (
-        sum(boards_by_stones(game)) <= MAX_BOARDS_COMPARED
-    )  # a count, not a time, so that a result is the same on any machine
+    # a count, not a time, so that a result is the same on any machine
+    small = sum(boards_by_stones(game)) <= MAX_BOARDS_COMPARED
     if not small or not all(policy.pure for policy in both):
         return None
     return [one.to_dict(game) for one in differences(game, *both)]

@@ -1,4 +1,4 @@
-"""Books of logged games and of searches, and how games leave them."""
+"""Opening books from games and from searches, and statistics of games that leave them."""
 
 import numpy as np
 import plain
@@ -32,7 +32,7 @@ def played_games(path):
     return list(read_games(path))
 
 
-def test_the_first_moves_of_a_book_are_those_of_its_games(log):
+def test_first_moves_are_those_of_the_games(log):
     game, path = log
     book = book_from_games([path], plies=3, tell=quiet)
     assert book.game == game
@@ -57,7 +57,7 @@ def test_several_logs_are_merged(log, tmp_path):
         assert_array_equal(getattr(one, name), getattr(two, name))
 
 
-def test_the_moves_of_one_player(log):
+def test_moves_of_one_player(log):
     _, path = log
     mine, theirs, both = (
         book_from_games([path], plies=9, player=player, tell=quiet).results.sum()
@@ -67,7 +67,7 @@ def test_the_moves_of_one_player(log):
     assert 0 < mine < both
 
 
-def test_games_that_nobody_has_won_by_a_move_count_for_nothing(tmp_path):
+def test_unfinished_and_forfeited_games_are_ignored(tmp_path):
     game = Game()
     moves = [Move(cell) for cell in (0, 3, 1, 4, 2)]
     games = [
@@ -81,7 +81,7 @@ def test_games_that_nobody_has_won_by_a_move_count_for_nothing(tmp_path):
     assert book.results.sum() == 5
 
 
-def test_logs_of_which_no_book_is_made(tmp_path):
+def test_errors(tmp_path):
     write_games(tmp_path / "none", [])
     write_games(tmp_path / "3", [PlayedGame(Game(), ("a", "b"), (Move(0),), None)])
     write_games(tmp_path / "4", [PlayedGame(Game(4, 4, 4), ("a", "b"), (Move(0),), None)])
@@ -111,7 +111,7 @@ def test_early_positions_are_all_up_to_symmetry(game):
         assert [len(layer) for layer in found] == [1, 3, 12, 38, 108]
 
 
-def test_a_book_by_a_perfect_search_is_perfect(tmp_path):
+def test_book_from_a_perfect_search_is_perfect(tmp_path):
     game = Game(skip_chance=0.25)
     told = []
     book = book_from_search(
@@ -130,13 +130,13 @@ def test_a_book_by_a_perfect_search_is_perfect(tmp_path):
     assert_array_equal(read_book(tmp_path / "book").results, book.results)
 
 
-def test_a_search_without_values_makes_no_book(tmp_path):
+def test_policy_without_values_is_rejected(tmp_path):
     with pytest.raises(ValueError, match="random has no values to make a book of"):
         book_from_search(Game(), "random", tmp_path / "work", {}, plies=2)
     assert not (tmp_path / "work").exists()
 
 
-def test_how_games_leave_a_book(log):
+def test_book_exits(log):
     _, path = log
     games = played_games(path)
     book = book_from_games([path], plies=3, tell=quiet)

@@ -1,4 +1,4 @@
-"""Which code decides a result: whatever is edited there makes old results worth nothing."""
+"""Fingerprints of code and policies: a change of any relevant file changes them."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,7 @@ HERE = Path(code_fingerprint.__file__).parents[1]
 
 
 def reached(module, packages):
-    """The modules of some packages that a module comes to, by what it holds as it runs."""
+    """Return the modules of some packages that a loaded module refers to, directly or indirectly."""
     found, waiting = set(), [module]
     while waiting:
         one = waiting.pop()
@@ -28,14 +28,14 @@ def reached(module, packages):
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_all_that_a_study_reaches_is_counted(name):
+def test_fingerprint_includes_all_modules_of_a_study(name):
     study = load_object(STUDIES[name])
     files = {str(path.relative_to(HERE)) for path in code_fingerprint.source_files(study.units.__module__)}
     for one in reached(sys.modules[study.units.__module__], {"ttt_apps", "evaluation", *code_fingerprint.BY_NAME}):
         assert str(Path(sys.modules[one].__file__).relative_to(HERE)) in files, one
 
 
-def test_a_hash_is_of_contents_and_of_names(tmp_path, monkeypatch):
+def test_hash_covers_contents_and_names(tmp_path, monkeypatch):
     for name in ("ttt_envs", "baselines", "learners", "evaluation"):
         (tmp_path / name).mkdir()
     monkeypatch.setattr(code_fingerprint, "__file__", str(tmp_path / "evaluation" / "code_fingerprint.py"))
@@ -65,8 +65,8 @@ def test_a_hash_is_of_contents_and_of_names(tmp_path, monkeypatch):
     assert code_fingerprint.code_hash("a_package_of_studies.study") != before
 
 
-def test_a_policy_of_files_is_known_by_what_is_in_them(tmp_path, monkeypatch):
-    """Results that are kept are not those of a run that has gone on, or of a class that was edited."""
+def test_policy_identity_covers_its_files(tmp_path, monkeypatch):
+    """It changes with a continued run, or an edited class."""
     assert (
         code_fingerprint.policy_identity("random")
         == code_fingerprint.policy_identity("expectiminimax:depth=3,leaf=(optimal)")

@@ -1,4 +1,4 @@
-"""What a run costs, by phase, and what a move costs."""
+"""Costs of phases and of moves."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from evaluation.matches.move_cost import measure_move_costs
 from ttt_envs import Game
 
 
-def test_work_is_booked_on_the_phase_in_which_it_was_done():
+def test_meter_adds_usage_to_the_current_phase():
     meter = Meter()
     meter.end("idle")
     total = 0.0
@@ -22,7 +22,7 @@ def test_work_is_booked_on_the_phase_in_which_it_was_done():
     assert all(value >= 0 for phase in meter.phases.values() for value in phase.values())
 
 
-def test_a_move_costs_what_a_process_of_its_own_takes(tmp_path, monkeypatch):
+def test_move_costs_are_measured_in_a_process(tmp_path, monkeypatch):
     (tmp_path / "heavy.py").write_text(
         "import numpy as np\nfrom baselines.simple import Random\n\n\nclass Heavy(Random):\n"
         "    def __init__(self, game):\n        super().__init__(game)\n        self.held = np.ones(1 << 24)\n\n"

@@ -1,4 +1,4 @@
-"""What exact answers will take is known before, near enough to decide by."""
+"""Estimates of exact computations: accuracy of positions, and limits of memory."""
 
 import numpy as np
 import pytest
@@ -14,19 +14,19 @@ from ttt_envs.game.symmetry import symmetries
 
 
 @pytest.mark.parametrize("game", [Game(), Game(skip_chance=0.25), Game(2, 3, 3), Game(3, 4, 2, 0.1)], ids=str)
-def test_classes_are_counted_as_they_are(game):
-    """By the images of all arrangements."""
+def test_counts_of_symmetry_classes(game):
+    """By enumeration of all arrangements."""
     cells = np.arange(3**game.cells)[:, None] // 3 ** np.arange(game.cells) % 3
     o, x = (cells == 1).sum(axis=1), (cells == 2).sum(axis=1)
     cells = cells[((o - x) // 2 == 0) & (o >= x) | (game.skip_chance > 0)].astype(np.int8)
     powers = 3 ** np.arange(game.cells)
-    leaders = np.unique(np.min([cells[:, image] @ powers for image in symmetries(game)], axis=0))
+    leaders = np.unique(np.min([cells[:, symmetry] @ powers for symmetry in symmetries(game)], axis=0))
     stones = np.count_nonzero(leaders[:, None] // powers % 3, axis=1)
     assert counts_by_stones(game, True) == tuple(np.bincount(stones, minlength=game.cells + 1)[: game.cells])
 
 
 @pytest.mark.parametrize(("game", "spec"), [(Game(5, 5, 4), "win-or-block"), (Game(4, 4, 4, 0.25), "random")], ids=str)
-def test_what_is_symmetric_takes_an_eighth(game, spec):
+def test_symmetric_policy_has_an_eighth_of_the_positions(game, spec):
     players = (None, make_policy(spec, game))
     found = estimate(game, players, CHUNK, backward=True)
     plain = estimate(game, players, CHUNK, backward=True, traversal=TraversalSpec.plain(game, players))
@@ -35,7 +35,7 @@ def test_what_is_symmetric_takes_an_eighth(game, spec):
 
 
 @pytest.mark.parametrize("skip", [0.0, 0.25])
-def test_no_board_is_met_that_is_not_counted(skip):
+def test_reachable_boards_are_within_the_counts(skip):
     game = Game(skip_chance=skip)
     cells = from_keys(np.flatnonzero(reachable_boards(game)).astype(np.uint64), game)
     met = np.bincount(np.count_nonzero(cells, axis=1), minlength=game.cells)[: game.cells]
@@ -55,7 +55,7 @@ def test_no_board_is_met_that_is_not_counted(skip):
     ],
     ids=str,
 )
-def test_the_first_layers_tell_how_many_boards_are_met(game, spec, monkeypatch):
+def test_estimate_from_the_first_layers(game, spec, monkeypatch):
     players = (None, make_policy(spec, game))
     sizes = [layer.index.size for layer in forward_layers(TraversalSpec.of(game, players), CHUNK)]
     monkeypatch.setattr("evaluation.exact.estimate.MOVES", 1 << 14)  # of some hundred thousand
@@ -65,7 +65,7 @@ def test_the_first_layers_tell_how_many_boards_are_met(game, spec, monkeypatch):
     assert found.seconds > 0
 
 
-def test_a_walk_that_ends_within_its_first_layers_is_known_exactly():
+def test_short_traversal_is_counted_exactly():
     game = Game(1, 17, 2)
     players = (None, make_policy("win-or-block", game))
     found = estimate(game, players, CHUNK, backward=True)
@@ -82,14 +82,14 @@ def test_a_walk_that_ends_within_its_first_layers_is_known_exactly():
     ],
     ids=str,
 )
-def test_what_does_not_fit_is_refused_before_work(game, spec):
+def test_too_large_computation_is_rejected_before_it_starts(game, spec):
     policy = make_policy(spec, game)
     for work in (lambda: best_response(game, policy, 0), lambda: outcome(game, policy, policy)):
         with pytest.raises(MemoryError, match=r"would take about .* positions, .* GiB may be used: sample them with"):
             work()
 
 
-def test_memory_is_what_was_allowed():
+def test_memory_limit():
     game = Game(4, 4, 4, 0.25)
     players = (make_policy("random", game),) * 2
     assert check_fits(game, players, CHUNK, backward=True).bytes < free_bytes()
@@ -106,7 +106,7 @@ def test_small_games_of_pure_policies_are_affordable():
 
 
 @pytest.mark.parametrize(
-    ("seconds", "told"),
+    ("seconds", "words"),
     [
         (0.5, "0.5 seconds"),
         (90, "90 seconds"),
@@ -115,5 +115,5 @@ def test_small_games_of_pure_policies_are_affordable():
         (1e30, "more than a century"),
     ],
 )
-def test_durations_are_words(seconds, told):
-    assert duration(seconds) == told
+def test_duration_in_words(seconds, words):
+    assert duration(seconds) == words

@@ -37,7 +37,6 @@ from evaluation.exact.dynamic_programming import (
 )
 from evaluation.matches.match import play_pairs
 from ttt_envs import Boards, Game, Position, chance_outcomes, make_policy
-from ttt_envs.game.random_games import random_results
 from ttt_envs.game.rules import DRAW
 from ttt_envs.open_spiel import to_boards
 
@@ -81,8 +80,7 @@ def test_random_play_has_its_known_results(known):
 
 
 @pytest.mark.parametrize(
-    ("name", "a"),
-    [("random vs random", "random"), ("optimal (uniform over optimal moves) vs random", "optimal")],
+    ("name", "a"), [("random vs random", "random"), ("optimal (uniform over optimal moves) vs random", "optimal")]
 )
 def test_matches_against_random_have_their_known_results(known, name, a):
     facts = known["matches_3x3x3_softmax_w10_equation"][name]
@@ -107,23 +105,6 @@ def test_best_response_to_random_has_its_known_value(known, name, game):
     close([first.value, second.value], facts)
     close([best_response(game, "random", seat).value for seat in (0, 1)], facts)
     assert found.exploitability == pytest.approx(float(sum(map(Fraction, facts))) / 2, abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("game", "games"),
-    [
-        (Game(3, 4, 3, 0.25), 10**5),
-        (Game(2, 5, 2, 0.5), 10**5),
-        (Game(5, 2, 3), 10**5),
-        pytest.param(Game(4, 4, 3), 10**6, marks=pytest.mark.slow),
-        pytest.param(Game(4, 4, 4, 0.25), 10**6, marks=pytest.mark.slow),
-    ],
-    ids=str,
-)
-def test_random_games_have_the_exact_frequencies(game, games):
-    exact = np.array(outcome(game, "random", "random"))
-    wins, losses, draws = random_results(game, games, seed=0)
-    assert (abs(np.array([wins, draws, losses]) / games - exact) <= 4 * np.sqrt(exact * (1 - exact) / games)).all()
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Intervals, against values computed elsewhere."""
+"""Intervals and tests, compared with published values and scipy."""
 
 import math
 
@@ -22,29 +22,24 @@ from evaluation.statistics import (
 )
 
 
-def test_wilson_s_interval_has_its_published_values():
+def test_wilson_interval_has_its_published_values():
     # Newcombe (1998), Statistics in Medicine 17, table I, method 3: 81/263, 15/148, 0/20, 1/29
     for wins, games, low, high in ((81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611)):
         interval = wilson(wins / games, games)
         assert (round(interval.low, 4), round(interval.high, 4)) == (low, high)
     assert round(wilson(1 / 29, 29).high, 4) == 0.1718
-
-
-def test_nothing_seen_says_nothing():
     assert wilson(0.5, 0) == (0.5, 0.0, 1.0)
 
 
-@pytest.mark.parametrize(("variance", "effective"), [(0.25, 100), (0.125, 200), (0.5, 50)])
-def test_pairs_count_for_as_many_games_as_their_spread_says(variance, effective):
-    assert interval_from_pairs(0.5, variance, 100) == wilson(0.5, effective)
+@pytest.mark.parametrize(
+    ("mean", "variance", "pairs", "effective"),
+    [(0.5, 0.25, 100, 100), (0.5, 0.125, 100, 200), (0.5, 0.5, 100, 50), (1.0, 0.0, 50, 50), (0.5, 0.0, 50, 50)],
+)
+def test_interval_from_pairs_has_the_effective_sample_size_of_the_variance(mean, variance, pairs, effective):
+    assert interval_from_pairs(mean, variance, pairs) == wilson(mean, effective)
 
 
-def test_pairs_that_never_differ_still_leave_room():
-    assert interval_from_pairs(1.0, 0.0, 50) == wilson(1.0, 50)
-    assert interval_from_pairs(0.5, 0.0, 50) == wilson(0.5, 50)
-
-
-def test_means_over_seeds_have_student_s_interval():
+def test_interval_from_seeds_is_student_s():
     # Student (1908), the additional hours of sleep of ten patients: mean .75, t(9, .975) = 2.262157, s = 1.789010
     sleep = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]
     interval = interval_from_seeds(sleep)
@@ -53,24 +48,21 @@ def test_means_over_seeds_have_student_s_interval():
     assert interval.mean - interval.low == pytest.approx(interval.high - interval.mean)
 
 
-def test_one_seed_says_nothing_of_the_spread():
+def test_interval_from_seeds_stays_within_bounds():
     assert interval_from_seeds([0.25]) == (0.25, -math.inf, math.inf)
     assert interval_from_seeds([0.25], bounds=(0, 1)) == (0.25, 0, 1)
-
-
-def test_intervals_of_rates_stay_where_rates_can_be():
-    assert interval_from_seeds([0, 0, 1, 1], bounds=(0, 1)) == (0.5, 0, 1)  # Student's t would say -0.42 to 1.42
+    assert interval_from_seeds([0, 0, 1, 1], bounds=(0, 1)) == (0.5, 0, 1)  # Student's t gives -0.42 to 1.42
     assert interval_from_seeds([0.4, 0.5], bounds=(0, 1)).high == 1
     assert interval_from_seeds([1, 1, 1]) == (1, 1, 1)
 
 
-def test_differences_have_their_published_interval():
+def test_difference_has_its_published_interval():
     # Newcombe (1998), Statistics in Medicine 17, 873-890, table II, method 10: 56/70 - 48/80
     found = difference(wilson(56 / 70, 70), wilson(48 / 80, 80))
     assert [round(end, 4) for end in found] == [0.2, 0.0524, 0.3339]
 
 
-def test_medians_have_the_interval_of_order_statistics():
+def test_median_has_the_interval_of_order_statistics():
     # of 100 numbers, the 40th and the 61st: Conover (1999), Practical Nonparametric Statistics
     assert median(np.ones(100, int)) == (49, 39, 60)
     assert median(np.array([0, 3, 0, 2, 1])).mean == 1
@@ -84,44 +76,46 @@ def test_medians_have_the_interval_of_order_statistics():
     assert held >= 380
 
 
-def test_a_verdict_is_what_its_interval_says():
-    yes, no, may_be = Interval(0.2, 0.1, 0.3), Interval(-0.2, -0.3, -0.1), Interval(0.2, -0.1, 0.5)
-    assert [is_above([value]) for value in (yes, no, may_be)] == [True, False, None]
-    assert is_above([yes, may_be]) is None
-    assert is_above([yes, may_be, no]) is False
-    assert is_above([yes], 0.15) is None
-    assert is_above([Interval(0.0, 0.0, 0.0)]) is None
-    assert is_within(yes, 0, 1) is True
-    assert is_within(yes, 0.25, 1) is None
-    assert is_within(yes, 0.4, 1) is False
-    assert is_within(no, 0, 1) is False
-    assert (holds_for_all([True, None]), holds_for_all([False, None]), holds_for_all([True, True])) == (
-        None,
-        False,
-        True,
-    )
-    assert (holds_for_any([True, None]), holds_for_any([False, None]), holds_for_any([False, False])) == (
-        True,
-        None,
-        False,
-    )
+YES, NO, OPEN = Interval(0.2, 0.1, 0.3), Interval(-0.2, -0.3, -0.1), Interval(0.2, -0.1, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "expected"),
+    [
+        (is_above([YES]), True),
+        (is_above([NO]), False),
+        (is_above([YES, OPEN]), None),
+        (is_above([YES, OPEN, NO]), False),
+        (is_above([YES], 0.15), None),
+        (is_above([Interval(0.0, 0.0, 0.0)]), None),
+        (is_within(YES, 0, 1), True),
+        (is_within(YES, 0.25, 1), None),
+        (is_within(YES, 0.4, 1), False),
+        (is_within(NO, 0, 1), False),
+        (holds_for_all([True, None]), None),
+        (holds_for_all([False, None]), False),
+        (holds_for_all([True, True]), True),
+        (holds_for_any([True, None]), True),
+        (holds_for_any([False, None]), None),
+        (holds_for_any([False, False]), False),
+    ],
+)
+def test_verdicts(verdict, expected):
+    assert verdict is expected
 
 
 @pytest.mark.parametrize("probabilities", [(0.5, 0.2, 0.3), (0.9, 0.1, 0.0)])
-def test_a_sample_is_told_from_what_is_none(probabilities):
+def test_is_sample_rejects_other_distributions(probabilities):
     rng = np.random.default_rng(0)
     samples = rng.multinomial(100, probabilities, 400)
-    told = [is_sample(counts.tolist(), probabilities) for counts in samples]
-    assert 370 <= sum(told) <= 400  # 5% are outside by chance, 380 on average, with a standard deviation of 4.4
+    accepted = [is_sample(counts.tolist(), probabilities) for counts in samples]
+    assert 370 <= sum(accepted) <= 400  # 5% are outside by chance, 380 on average, with a standard deviation of 4.4
     assert not is_sample([30, 40, 30], probabilities)
 
 
-def test_what_cannot_happen_is_no_sample():
+def test_multinomial_test_is_exact():
     assert is_sample([20, 0, 0], (1.0, 0.0, 0.0))
     assert not is_sample([19, 1, 0], (1.0, 0.0, 0.0))
-
-
-def test_the_multinomial_test_is_exact():
     # of (2, 0, 0) in two games at 1/2, 1/4, 1/4: no result is more likely than 1/4
     assert is_sample([2, 0, 0], (0.5, 0.25, 0.25), level=0.999)
     # (0, 0, 2) has probability 1/16, and with (0, 2, 0) 1/8 together
@@ -129,7 +123,7 @@ def test_the_multinomial_test_is_exact():
     assert not is_sample([0, 0, 2], (0.5, 0.25, 0.25), level=0.1251)
 
 
-def test_of_many_samples_a_few_may_be_outside():
+def test_are_samples_allows_a_few_rejections():
     rng = np.random.default_rng(1)
     exact = [(0.2, 0.5, 0.3)] * 40
     assert are_samples(rng.multinomial(200, exact).tolist(), exact)
@@ -138,7 +132,7 @@ def test_of_many_samples_a_few_may_be_outside():
     assert not are_samples([[10, 10, 90]] * 2, exact[:2])
 
 
-def test_runs_differ_where_their_ranks_say_so():
+def test_is_smaller_is_the_mann_whitney_test():
     from scipy.stats import PermutationMethod, mannwhitneyu
 
     one, other = [1.0, 2.0, 2.0, 3.0, 5.0], [4.0, 5.0, 6.0, 7.0, math.inf]

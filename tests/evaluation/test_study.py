@@ -1,4 +1,4 @@
-"""Studies go on where they were stopped, and what they write says what they found."""
+"""Studies: interrupts, hostile result files, and the written report."""
 
 import json
 import os
@@ -40,21 +40,18 @@ def no_calls():
     CALLS.clear()
 
 
-def test_every_unit_is_measured_once_and_given_back_in_order(tmp_path):
-    told = []
-    assert run_units(STUDY, tmp_path, {}, progress=lambda *done: told.append(done)) == SQUARES
+def test_units_are_measured_once_and_returned_in_order(tmp_path):
+    calls = []
+    assert run_units(STUDY, tmp_path, {}, progress=lambda *done: calls.append(done)) == SQUARES
     assert sorted(CALLS) == [0, 1, 2, 3, 4]
-    assert told == [(done, 5) for done in range(6)]
+    assert calls == [(done, 5) for done in range(6)]
     assert run_units(STUDY, tmp_path, {}) == SQUARES
     assert len(CALLS) == 5
-
-
-def test_the_quick_form_measures_less(tmp_path):
     assert run_units(STUDY, tmp_path, {}, quick=True) == SQUARES[:2]
 
 
 @pytest.mark.parametrize("after", [1, 3])
-def test_a_study_that_was_stopped_goes_on(tmp_path, after):
+def test_interrupted_study_resumes(tmp_path, after):
     def stop(done, total):
         if done == after:
             raise KeyboardInterrupt
@@ -69,13 +66,13 @@ def test_a_study_that_was_stopped_goes_on(tmp_path, after):
     assert len(CALLS) == 5
 
 
-def test_what_other_code_measured_is_not_taken(tmp_path):
+def test_results_of_other_code_are_discarded(tmp_path):
     run_units(STUDY, tmp_path, {"code": "old"})
     run_units(STUDY, tmp_path, {"code": "new"})
     assert len(CALLS) == 10
 
 
-def test_processes_change_nothing(tmp_path):
+def test_results_do_not_depend_on_workers(tmp_path):
     study = Study("Powers", "", "", units, power, analyse, "")
     assert run_units(study, tmp_path / "two", {}, jobs=2) == run_units(study, tmp_path / "one", {})
 
@@ -84,7 +81,7 @@ def power(unit):
     return 3 ** unit["n"]
 
 
-def test_what_was_found_is_written(tmp_path):
+def test_report_files(tmp_path):
     findings = analyse(SQUARES)
     pictures = write_report_files(STUDY, "squares", findings, tmp_path, quick=True)
     table = (tmp_path / "table.md").read_text()
@@ -98,14 +95,7 @@ def test_what_was_found_is_written(tmp_path):
     assert pictures[0].read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_same_numbers_make_the_same_picture(tmp_path):
-    first, second = (
-        write_report_files(STUDY, "squares", analyse(SQUARES), tmp_path / name, quick=False) for name in "ab"
-    )
-    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
-
-
-def test_of_two_that_work_in_a_folder_the_second_is_refused(tmp_path):
+def test_folder_in_use_is_rejected(tmp_path):
     def again(done, total):
         if done == 2:
             with pytest.raises(ValueError, match=f"another process is writing in {tmp_path}"):
@@ -115,7 +105,7 @@ def test_of_two_that_work_in_a_folder_the_second_is_refused(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == [UNITS]
 
 
-def test_results_are_not_written_through_a_link_and_nobody_waits_for_a_pipe(tmp_path):
+def test_links_and_pipes_are_rejected(tmp_path):
     outside = tmp_path / "outside"
     outside.write_text("precious")
     for number, make in enumerate((lambda path: path.symlink_to(outside), os.mkfifo)):
@@ -137,7 +127,7 @@ def test_results_are_not_written_through_a_link_and_nobody_waits_for_a_pipe(tmp_
         '{"unit": {"n": 0}, "result": 7, "sha256": "' + "0" * 64 + '"}',
     ],
 )
-def test_a_line_that_is_no_result_is_done_anew(line, tmp_path):
+def test_invalid_lines_are_measured_again(line, tmp_path):
     run_units(STUDY, tmp_path, {})
     head = (tmp_path / UNITS).read_text().splitlines()[0]
     (tmp_path / UNITS).write_text(f"{head}\n{line}\n")

@@ -1,4 +1,4 @@
-"""Files that describe sweeps, and the tables that come of them."""
+"""Sweep files and their tables."""
 
 import json
 
@@ -28,23 +28,23 @@ games = 50
 """
 
 
-def described(tmp_path, text):
+def read(tmp_path, text):
     (tmp_path / "sweep.toml").write_text(text)
     return read_sweep(tmp_path / "sweep.toml", refused=("seed",))
 
 
-def test_a_file_describes_every_combination(tmp_path):
-    rows, seeds = described(tmp_path, WHOLE)
+def test_file_describes_all_combinations(tmp_path):
+    rows, seeds = read(tmp_path, WHOLE)
     assert seeds == [0, 1]
     assert len(rows) == 8
     assert rows[0] == {"games": 100, "win-length": 3, "epsilon": 0.1, "layers": [8], "learner": "q-learning"}
     assert rows[-1] == {"games": 50, "win-length": 3, "epsilon": 0.3, "layers": [8, 4], "learner": "q-net"}
     assert varied(rows) == ["games", "epsilon", "layers", "learner"]
-    assert described(tmp_path, "") == ([{}], [0])
-    assert described(tmp_path, "seeds = [7, 3]").seeds == [7, 3]
+    assert read(tmp_path, "") == ([{}], [0])
+    assert read(tmp_path, "seeds = [7, 3]").seeds == [7, 3]
 
 
-def test_a_setting_is_a_command_line():
+def test_setting_as_a_command_line():
     row = {"learner": "q-net", "layers": [8, 4], "self": True, "other": False, "epsilon": 0.1}
     assert to_command_line(row) == ["--learner", "q-net", "--layers", "8", "4", "--self", "--epsilon", "0.1"]
 
@@ -71,17 +71,17 @@ def test_a_setting_is_a_command_line():
         ("[[runs]]\ngames = 1\n[[runs]]\ngames = 1", "describes the same run twice"),
     ],
 )
-def test_a_file_that_is_none_is_told_why(text, message, tmp_path):
+def test_invalid_files_are_rejected(text, message, tmp_path):
     with pytest.raises(ValueError, match=message):
-        described(tmp_path, text)
+        read(tmp_path, text)
 
 
-def test_a_file_that_is_not_there_is_one_sentence(tmp_path):
+def test_missing_file_is_rejected(tmp_path):
     with pytest.raises(ValueError, match=r"^there is no file .*nothing\.toml: write one"):
         read_sweep(tmp_path / "nothing.toml")
 
 
-def test_seeds_come_together_in_a_line(tmp_path):
+def test_runs_are_aggregated_over_seeds(tmp_path):
     rows = [{"epsilon": 0.1, "games": 5}, {"epsilon": 0.3, "games": 5}]
     runs = [RunResult(1, 0, {"regret": 0.2}), RunResult(0, 1, {"regret": 0.3}), RunResult(0, 0, {"regret": 0.1})]
     lines = aggregate_runs(rows, runs)

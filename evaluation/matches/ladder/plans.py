@@ -68,15 +68,7 @@ PLANS: Mapping[str, Plan] = {
     "3x3-skip": Plan(Game(skip_chance=0.25), _ON_3X3_SKIP, 0, _ON_3X3_SKIP),
     "4x4-skip": Plan(
         Game(4, 4, 4, 0.1),
-        (
-            *_TABLES_ON_4X4,
-            "win-or-block",
-            _tree(30),
-            "svd:rank=128",
-            _tree(100),
-            "expectiminimax:depth=3",
-            "optimal",
-        ),
+        (*_TABLES_ON_4X4, "win-or-block", _tree(30), "svd:rank=128", _tree(100), "expectiminimax:depth=3", "optimal"),
         4_000,
         ("random", "optimal"),  # a table takes more than ten minutes
     ),
