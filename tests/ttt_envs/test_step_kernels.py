@@ -1,5 +1,7 @@
 """The kernels of games side by side, for boards in bits and larger ones, against games read from the whole board."""
 
+import pickle
+
 import numpy as np
 import plain
 import pytest
@@ -7,7 +9,7 @@ from numpy.testing import assert_array_equal
 
 from ttt_envs import Game
 from ttt_envs.envs import step_kernels
-from ttt_envs.envs.lockstep import MAX_CELLS_IN_BITS, SELF, Lockstep
+from ttt_envs.envs.lockstep import MAX_CELLS_IN_BITS, SELF, Lockstep, StepOutput
 from ttt_envs.game.rules import DRAW, NOT_OVER
 
 GAMES = [Game(3, 3, 3, 0.25), Game(4, 5, 3, 0.1), Game(8, 8, 5, 0.5)]
@@ -69,3 +71,11 @@ def test_the_luck_of_an_episode_is_its_number_in_the_stream_of_its_key():
         assert games.episode_keys.tolist() == [plain.splitmix64(key, episode) for key in games.keys.tolist()]
         assert (games.episode == episode).all()
         games.begin(np.arange(20))
+
+
+def test_outputs_share_the_memory_of_kernels_in_copies_too():
+    for shown in (StepOutput.empty(3, 9), pickle.loads(pickle.dumps(StepOutput.empty(3, 9)))):
+        for array, memory in zip(shown[:5], (*shown.memory[:1] * 2, *shown.memory[1:], shown.memory[2]), strict=True):
+            memory[...] = 0
+            array[-1] = 1
+            assert memory.any()

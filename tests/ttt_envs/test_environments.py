@@ -1,0 +1,265 @@
+"""What all environments promise: seeds, skips, views, states, copies, fresh arrays and errors of arguments."""
+
+import copy
+import json
+import pickle
+from itertools import combinations
+
+import gymnasium
+import numpy as np
+import pytest
+from environment_contract import AEC, KINDS, Row, Single, play, same_copy
+from gymnasium.utils.env_checker import data_equivalence
+
+from ttt_envs import mnk_v0
+from ttt_envs.envs.registration import PRESETS
+from ttt_envs.envs.single_env import SingleEnv
+from ttt_envs.envs.vector_env import MNKVectorEnv
+
+SKIPPING = {"size": 4, "skip_chance": 0.5}
+# opponents, whether they are played in kernels or by policies, seats and boards larger than 63 cells
+AGAINST_OPPONENTS = [
+    {"opponent": "random", "seat": "random"},
+    {"opponent": "win-or-block", "seat": "second"},
+    {"opponent": "random", "size": (8, 9), "seat": "alternate"},
+]
+
+
+@pytest.fixture(params=KINDS.values(), ids=KINDS)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture(
+    params=[
+        *((kind, {"symmetry": symmetry}) for kind in KINDS.values() for symmetry in ("none", "random")),
+        *((kind, settings) for kind in (Single, Row) for settings in AGAINST_OPPONENTS),
+    ],
+    ids=lambda param: f"{param[0].__name__} {param[1]}",
+)
+def make(request):
+    """Make an environment with these settings, in the middle of a game that has a future; and what it shows."""
+    kind, settings = request.param
+
+    def make(seed=3):
+        game = kind(**SKIPPING | settings)
+        shown = game.reset(seed)
+        return game, game.step(int(np.argmax(shown[1])))
+
+    return make
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Games
+
+
+@pytest.mark.parametrize("symmetry", ["none", "random"])
+@pytest.mark.parametrize("size", [3, (4, 6), (8, 9)], ids=str)
+def test_the_same_seed_and_moves_are_the_same_game_in_all_environments(size, symmetry):
+    traces = []
+    for kind in KINDS.values():
+        game = kind(size=size, skip_chance=0.4, symmetry=symmetry)
+        traces.append(play(game, game.reset(seed=7), np.random.default_rng(0), episodes=30))
+    assert traces[0] == traces[1] == traces[2]
+    movers = [shown[-1]["mover"] for shown in traces[0] if shown[-1]["result"] == -1]
+    assert sum(one == other for one, other in zip(movers[1:], movers, strict=False)) > 20
+
+
+def test_seeds_determine_all_episodes(kind):
+    def games(game, *seed):
+        return play(game, game.reset(*seed), np.random.default_rng(0))
+
+    game = kind(**SKIPPING)
+    first = games(game, 5)
+    assert games(game) != first  # the next episodes
+    assert games(game, 5) == first
+    assert games(kind(**SKIPPING), 6) != first
+    assert games(kind(**SKIPPING)) != games(kind(**SKIPPING))  # unseeded
+
+
+def test_the_first_turn_is_never_skipped(kind):
+    game = kind(skip_chance=0.9)
+    assert {game.reset(seed)[-1]["mover"] for seed in range(20)} == {0}
+
+
+def test_a_random_symmetry_is_a_view_in_which_actions_are_cells(kind):
+    views = set()
+    for seed in range(40):
+        game = kind(size=(2, 3), win_length=2, symmetry="random")
+        game.reset(seed=seed)
+        game.step(1)
+        stones, mask, *_ = game.step(0)
+        assert stones == [[0, 1, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0]]
+        assert mask == [0, 0, 1, 1, 1, 1]
+        [outcome] = game.chance_outcomes(2)
+        views.add(tuple(outcome.position.cells.tolist()))
+        assert outcome.winner == 0  # 1 and 2 are neighbours in every view
+    assert len(views) == 4
+
+
+def test_arrays_are_fresh(kind):
+    game = kind(symmetry="random")
+    mask = game.reset(seed=0)[1]
+    arrays, rng = game.arrays(), np.random.default_rng(0)
+    copies = [array.copy() for array in arrays]
+    for _ in range(4):
+        mask = game.step(int(rng.choice(np.flatnonzero(mask))))[1]
+        arrays += game.arrays()
+        copies += [array.copy() for array in game.arrays()]
+    for array, before in zip(arrays, copies, strict=True):
+        np.testing.assert_array_equal(array, before)
+    assert not any(np.shares_memory(*pair) for pair in combinations(arrays, 2))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"opponent": "random"}, {"opponent": "random", "seat": "second"}, {"illegal_action": "penalize"}, None],
+    ids=str,
+)
+def test_infos_have_one_structure_at_every_step(settings):
+    game = AEC(skip_chance=0.25) if settings is None else Single(skip_chance=0.25, **settings)
+    rng, kinds, winners = np.random.default_rng(0), set(), set()
+    for episode in range(60):
+        _, mask, _, told = game.reset(0 if episode == 0 else None)
+        while True:
+            infos = {} if settings is not None else game.env.infos
+            for name, info in infos.items():
+                np.testing.assert_array_equal(info["action_mask"], game.env.observe(name)["action_mask"])
+                assert (info["result"] == -1 and info["mover"] == info["seat"]) == info["action_mask"].any()
+                assert name == f"player_{info['seat']}"
+                assert {type(game.env.terminations[name]), type(game.env.truncations[name])} == {bool}
+            for info in infos.values() or [game.info]:
+                kinds.add(tuple((name, type(value)) for name, value in info.items()))
+                numbers = {name: value for name, value in info.items() if name != "action_mask"}
+                assert json.loads(json.dumps(numbers)) == numbers
+                assert (info["result"] == -1) == (info["outcome"] == "")
+            winners.add((told["result"], told["winner"]))
+            if game.env.terminations["player_0"] if settings is None else told["result"] != -1:
+                break
+            legal = np.flatnonzero(mask)
+            _, mask, _, told = game.step(int(rng.choice(legal) if rng.random() < 0.8 else rng.integers(9)))
+    [structure] = kinds
+    assert dict(structure) == {
+        **dict.fromkeys(("seat", "mover", "result", "winner"), int),
+        **{"action_mask": np.ndarray, "outcome": str},
+    }
+    known = {(-1, -1), (0, 0), (1, 1), (2, -1), (3, 1), (4, 0), (5, -1)}
+    assert {(-1, -1), (0, 0), (1, 1)} <= winners <= known
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# States and copies
+
+
+def test_a_state_with_its_generator_determines_the_future(make):
+    game, shown = make()
+    state = game.env.clone_state(include_rng=True)
+    stored = pickle.dumps(state)
+    first = play(game, shown, np.random.default_rng(0))
+    assert pickle.dumps(state) == stored  # a copy
+    for other in (game, make(8)[0]):
+        assert play(other, other.restore(state), np.random.default_rng(0))[1:] == first[1:]
+    assert pickle.dumps(state) == stored
+
+
+def test_a_state_without_its_generator_needs_a_seed(make):
+    game, _ = make()
+    state = game.env.clone_state()
+    assert not any("key" in name or "luck" in name or "episode" in name for name in state)
+    with pytest.raises(ValueError, match=r"this state was cloned without its generator: restore_state\(state, seed="):
+        game.env.restore_state(state)
+    futures = [play(game, game.restore(state, seed=seed), np.random.default_rng(0)) for seed in (1, 1, 2, 3)]
+    assert futures[0] == futures[1]
+    assert any(other != futures[0] for other in futures[2:])
+
+
+def test_a_state_fits_its_game_only(kind):
+    game = kind()
+    game.reset()
+    for settings, name in (({"size": 4}, "4 x 4, 3 to win"), ({"skip_chance": 0.5}, r"3 x 3, 3 to win, skip 0\.5")):
+        with pytest.raises(
+            ValueError, match=f"a state of the game 3 x 3, 3 to win cannot be restored in the game {name}:"
+        ):
+            kind(**settings).env.restore_state(game.env.clone_state(), seed=0)
+
+
+@pytest.mark.parametrize("copies", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["deep", "pickle"])
+def test_a_copy_plays_on_as_the_original_and_shares_nothing(make, copies):
+    game, shown = make()
+    before = pickle.dumps(game.env.clone_state(include_rng=True))
+    alone = play(same_copy(copies, game), shown, np.random.default_rng(0), episodes=5)
+    assert pickle.dumps(game.env.clone_state(include_rng=True)) == before
+    assert play(game, shown, np.random.default_rng(0), episodes=5) == alone
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_environments_made_by_id_are_pickled(name):
+    env = gymnasium.make(name)
+    twin = pickle.loads(pickle.dumps(env))
+    assert data_equivalence(env.reset(seed=3), twin.reset(seed=3))
+    action = env.action_space.sample()
+    assert data_equivalence(env.step(action), twin.step(action))
+    twin = pickle.loads(pickle.dumps(mnk_v0.env(size=4, render_mode="ansi")))  # not reset yet
+    twin.reset(seed=1)
+    assert twin.render_mode == "ansi"
+    assert twin.observe("player_0")["action_mask"].sum() == 16
+
+
+def test_chance_outcomes_do_not_move(kind):
+    game = kind(skip_chance=0.25)
+    game.reset(seed=0)
+    mover = game.step(0)[-1]["mover"]
+    before = pickle.dumps(game.env.clone_state(include_rng=True))
+    outcomes = game.chance_outcomes(4)
+    assert [(outcome.probability, outcome.position.mover) for outcome in outcomes] == [(0.75, 1 - mover), (0.25, mover)]
+    assert all(outcome.position.cells.tolist() == [1, 0, 0, 0, mover + 1, 0, 0, 0, 0] for outcome in outcomes)
+    for outcome in outcomes:
+        outcome.position.cells[:] = 1
+    assert pickle.dumps(game.env.clone_state(include_rng=True)) == before
+    with pytest.raises(ValueError, match="action 0 is illegal, the cell holds a stone"):
+        game.chance_outcomes(0)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Arguments
+
+ANY = (mnk_v0.env, SingleEnv, MNKVectorEnv)
+AGAINST = (SingleEnv, MNKVectorEnv)
+
+
+@pytest.mark.parametrize(
+    ("makers", "settings", "error", "message"),
+    [
+        (ANY, {"size": 20}, ValueError, "rows=20 is not the edge of a board: choose 1 to 19 rows"),
+        (ANY, {"size": (3, 0)}, ValueError, "columns=0 is not the edge of a board: choose 1 to 19 columns"),
+        (ANY, {"size": (3,)}, ValueError, "is not a board: write size=3"),
+        (ANY, {"size": "3"}, TypeError, "size='3' is not a board: write size=3"),
+        (ANY, {"win_length": 4}, ValueError, "win_length=4 does not fit a board of 3 x 3: choose 1 to 3"),
+        (ANY, {"skip_chance": 1}, ValueError, "skip_chance=1 is not a probability below 1"),
+        (ANY, {"skip_chance": float("nan")}, ValueError, "skip_chance=nan is not a probability below 1"),
+        (ANY, {"symmetry": "all"}, ValueError, "symmetry='all' is not known: choose 'none', 'random'"),
+        (ANY, {"symmetry": True}, ValueError, "symmetry=True is not known"),
+        (ANY, {"render_mode": "text"}, ValueError, "render_mode='text' is not known: choose None, 'ansi', 'rgb_array'"),
+        ((mnk_v0.env,), {"opponent": "random"}, TypeError, "unexpected keyword argument 'opponent'"),
+        (AGAINST, {"opponent": "randm"}, ValueError, "there is no policy 'randm': did you mean 'random'"),
+        (AGAINST, {"opponent": "random:"}, ValueError, "'random:' is no policy, it has an empty argument: write name"),
+        (AGAINST, {"opponent": None}, TypeError, "None is neither a policy nor the name of one"),
+        (AGAINST, {"seat": 1}, ValueError, "seat=1 is not known: choose 'first', 'second', 'random', 'alternate'"),
+        (AGAINST, {"observation": "image"}, ValueError, "is not known: choose 'flat', 'planes', 'channels', 'dict'"),
+        (AGAINST, {"dtype": np.int8}, ValueError, "dtype=<class 'numpy.int8'> is not known: choose 'int8', 'float32'"),
+        (AGAINST, {"illegal_action": "ignore"}, ValueError, "is not known: choose 'lose', 'penalize', 'raise'"),
+        ((MNKVectorEnv,), {"render_mode": "human"}, ValueError, "render_mode='human' is not known"),
+        ((MNKVectorEnv,), {"num_envs": 0}, ValueError, "num_envs=0 leaves nothing to play: choose 1 or more games"),
+        ((MNKVectorEnv,), {"num_envs": 2.0}, TypeError, "num_envs=2.0 is not a whole number: write for example"),
+        ((MNKVectorEnv,), {"num_envs": True}, TypeError, "num_envs=True is not a whole number"),
+        ((MNKVectorEnv,), {"autoreset_mode": "next"}, ValueError, "is not known: choose AutoresetMode NEXT_STEP, SAME"),
+        ((MNKVectorEnv,), {"autoreset_mode": None}, ValueError, "autoreset_mode=None is not known"),
+        ((MNKVectorEnv,), {"max_episode_steps": 0}, ValueError, "max_episode_steps=0 ends games before they begin"),
+        ((MNKVectorEnv,), {"max_episode_steps": 2.0}, TypeError, "max_episode_steps=2.0 is not a whole number"),
+        ((MNKVectorEnv,), {"max_episode_steps": True}, TypeError, "max_episode_steps=True is not a whole number"),
+    ],
+)
+def test_invalid_arguments_are_rejected(makers, settings, error, message):
+    for make in makers:
+        with pytest.raises(error, match=message):
+            make(**settings)
