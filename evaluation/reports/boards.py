@@ -131,7 +131,7 @@ def first_move_map(game: Game, shares: Float64Array) -> Markup:
     if not cells_hold_text(game):  # many moves share the probability, and no colour would be visible
         largest = max(1e-9, float(shares.max()))
         about += f", {format_probability(largest)} the darkest"
-    return heat_map(game, "What it plays", about, shares, format_probability, largest)
+    return heat_map(game, "Move probabilities", about, shares, format_probability, largest)
 
 
 def _edge(game: Game) -> str:

@@ -96,7 +96,7 @@ def _describe_place(rating: Interval, rungs: Sequence[Rung]) -> str:
     if below and above and not level:
         return f"between {below[-1]} and {above[0]}"
     parts = [f"above {below[-1]}"] if below else []
-    parts += [f"not told apart from {join_names(level)}"] if level else []
+    parts += [f"not distinguished from {join_names(level)}"] if level else []
     parts += [f"below {above[0]}"] if above else []
     return ", ".join(parts)
 
@@ -197,7 +197,7 @@ def _worst(data: Data) -> Content:
     game, found = game_in(data), objects_in(data, "worst_positions", 20)
     if not found:
         perfect = optional(data, "regret", number_in) == 0 and data.get("pure") is True
-        words = "It gives nothing away." if perfect else "Left out: it is computed for pure policies on small boards."
+        words = "It loses nothing." if perfect else "Left out: it is computed for pure policies on small boards."
         return {"missing": words}
     figures = [
         position_figure(game, one, "played", number_in(one, "loss", 0, 2 + 1e-9), number_in(one, "likely", 0, 1 + 1e-9))

@@ -142,7 +142,7 @@ def _tiles(
         tiles.append(("exploitability", number(strength.exploitability), "0 is perfect, 1 is lost always"))
         if strength.regret is not None:
             tiles.append(("regret", number(strength.regret), "lost by an average move"))
-    tiles.append(("games", whole_number(rows[-1]["games"] if rows else config.get("games", 0)), "played to learn from"))
+    tiles.append(("games", whole_number(rows[-1]["games"] if rows else config.get("games", 0)), "played in training"))
     if (phase := cost.get("training")) is not None:
         seconds, memory = phase["cpu_user_s"] + phase["cpu_system_s"], mebibytes(phase["peak_rss_bytes"])
         tiles.append(("training", f"{seconds:,.1f} s", f"of CPU, {memory} at most"))
@@ -208,21 +208,21 @@ def _curves(config: Mapping[str, Any], rows: Sequence[Row], measured: Sequence[R
         names = [name for name in ("exploitability", "regret") if all(name in row for row in measured)]
         lines = [column_line(measured, name, name, index) for index, name in enumerate(names)]
         words = (
-            "Exact, of what it would play in earnest: how much one who knows it gains a game (exploitability) and what "
-            "an average move of its own gives away (regret). Both axes are logarithmic, that of values down to 0.001."
+            "Exact, without exploration: the gain of a best response per game (exploitability) and the loss of an "
+            "average move in self-play (regret). Both axes are logarithmic, that of values down to 0.001."
         )
         add(words, lines, "games", "value lost", True)
     results = ("won", "drawn", "lost")
     exact = [row for row in measured if all(name in row for name in EXACT_RESULTS)]
     if _has_range(exact):
         lines = _result_lines(results, EXACT_RESULTS, lambda name: series(exact, name))
-        words = f"Exact results in earnest against {config.get('opponent')}, of the seat that it learned in."
+        words = f"Exact results without exploration against {config.get('opponent')}, in the seat that it learned in."
         add(words, lines, "games", "share of games", False)
     if _has_range(rows) and all(name in row for row in rows for name in COUNTS):
         marks = thin_out(rows, MAX_RATES)
         names_of_results = ("won by o", "drawn", "won by x") if config.get("opponent") == SELF else results
         lines = _result_lines(names_of_results, COUNTS, lambda name: rates(marks, name))
-        words = "What happened while it explored: results of the games between two marks, its random moves included."
+        words = "Results with exploration: of the games between two marks, random moves included."
         add(words, lines, "games", "share of games", False)
     losses = [row for row in rows if "iterations" in row and "loss" in row]
     if len(losses) > 1:
@@ -232,7 +232,7 @@ def _curves(config: Mapping[str, Any], rows: Sequence[Row], measured: Sequence[R
             Line(name.replace("_", " "), steps, [row[name] for row in losses], SERIES[index], STYLES[index])
             for index, name in enumerate(names)
         ]
-        words = "The net's error, as it learns: on what it is taught, and on what it is not shown."
+        words = "The net's loss during training: on training examples, and on held-out ones."
         add(words, lines, "steps of the optimizer", "loss", True)
     return found
 
@@ -283,10 +283,10 @@ def _first_move(game: Game, policy: Policy, solution: Solution | None) -> Conten
     choice = first_choice(game, policy, solution=solution)
     maps = [first_move_map(game, choice.probabilities)]
     if choice.own is not None:
-        about = "what it takes each move to be worth, -1 a loss to +1 a win"
-        maps.append(heat_map(game, "What it expects", about, choice.own, signed))
+        about = "its own value of each move, -1 a loss to +1 a win"
+        maps.append(heat_map(game, "Its own values", about, choice.own, signed))
     if choice.exact is not None:
-        about = "what each move is worth if both then play perfectly"
+        about = "the value of each move if both then play perfectly"
         maps.append(heat_map(game, "Exact values", about, choice.exact, signed))
     return {"maps": maps, "exact": choice.exact is not None, "with_text": cells_hold_text(game)}
 
@@ -352,10 +352,10 @@ def _settings(run: Run) -> Content:
     """Return the settings, the files, and the commands that reproduce the run."""
     again = _reproduce_command(run)
     commands = [
-        *([] if again is None else ["# once more from the start", again]),
-        "# on from its last checkpoint, or to more games by --games N",
+        *([] if again is None else ["# repeat the training", again]),
+        "# continue from the last checkpoint, or to more games by --games N",
         shlex.join(["python", "train.py", "--resume", str(run.path)]),
-        "# how good it is",
+        "# measure the strength",
         run.command("exploitability"),
         run.command("match", "win-or-block"),
     ]

@@ -105,10 +105,8 @@ def _answer(order: Sequence[Setting], names: Sequence[str], first: str) -> Conte
         after = format_interval(others[0].numbers[first], write)
         verdict = f"{name} is best of {len(order)}: {value}; next {after}"
     else:
-        verb = "other is" if len(level) == 1 else "others are"
-        verdict = (
-            f"Undecided: {name} came out first of {len(order)}, {value}, and {len(level)} {verb} not told apart from it"
-        )
+        rest = f"{len(level)} {'other is' if len(level) == 1 else 'others are'} not distinguished from it"
+        verdict = f"Undecided: {name} came out first of {len(order)}, {value}, and {rest}"
     return {
         "verdict": verdict,
         "settings": f"{len(order):,}",
@@ -170,7 +168,7 @@ def _link_runs(runs: Sequence[Data], folder: Path) -> Markup:
 def _cost(order: Sequence[Setting]) -> Content:
     spent = [line for line in order if "cpu_s" in line.numbers]
     if not spent:
-        return {"missing": "It is not known what the runs took."}
+        return {"missing": "The cost of the runs is not known."}
     total = sum(line.numbers["cpu_s"].mean * line.seeds for line in spent)
     peaks = [line.numbers["peak_rss_bytes"].mean for line in spent if "peak_rss_bytes" in line.numbers]
     shown = [

@@ -114,7 +114,7 @@ def _answer(data: Data, players: Sequence[Player], order: Sequence[int]) -> Cont
     else:
         alike = [players[i].name for i in order[1:] if players[i].rating.high >= first.rating.low]
         level = f"{(alike or [second.name])[0]}{f' and {len(alike) - 1} more' if len(alike) > 1 else ''}"
-        verdict = f"Undecided who is best of {len(players)}: {first.name}, {rating}, is not told apart from {level}"
+        verdict = f"Undecided who is best of {len(players)}: {first.name}, {rating}, is not distinguished from {level}"
     anchor, last = optional(data, "anchor", text_in), len(players) - 1
     pairings = objects_in(data, "pairings", MAX_PLAYERS**2)
     forfeits = [forfeits_in(one, *(players[count_in(one, name, last)].name for name in ("a", "b"))) for one in pairings]

@@ -34,11 +34,10 @@ WON, LOST, EVEN = (
     [[20, 5, 20], [5, 0, 5], [20, 5, 20]],
 )
 OUTLINES = {
-    "sprt": "win-or-block against random|How the test went|The games|Where the two differ most",
-    "tournament": "Tournament of 3|Ratings|Everybody against everybody|Neighbours|Where the best two differ most",
-    "ladder": "optimal:epsilon=0.2 on a ladder|The ladder|Against each rung|The first move|Where it loses most|"
-    "What it cost",
-    "sweep": "Sweep steps.toml|Settings|What it cost",
+    "sprt": "win-or-block against random|Course of the test|The games|Largest differences",
+    "tournament": "Tournament of 3|Ratings|Cross table|Neighbours|Largest differences of the best two",
+    "ladder": "optimal:epsilon=0.2 on a ladder|The ladder|Against each rung|The first move|Worst positions|Cost",
+    "sweep": "Sweep steps.toml|Settings|Cost",
 }
 CONTENTS = {"sprt": (2, 2), "tournament": (3, 1), "ladder": (3, 2), "sweep": (1, 0)}
 """numbers of tables and of pictures"""
@@ -134,7 +133,7 @@ def page_of(folder, data):
 def test_a_page_has_its_sections_tables_and_pictures(tmp_path, results, kind):
     page = page_of(tmp_path, results[kind])
     headings = [line.partition(" ")[2].partition(", 3 x 3")[0] for line in page.outline if line[:2] != "ta"]
-    assert headings == [*OUTLINES[kind].split("|"), "The same again", "All settings and versions"]
+    assert headings == [*OUTLINES[kind].split("|"), "Reproduction", "All settings and versions"]
     svgs = re.findall(r"<svg.*?</svg>", (tmp_path / REPORT).read_text(), re.DOTALL)
     assert (page.attributes("class").count("data"), len(svgs)) == CONTENTS[kind]
     texts = {"".join(one.itertext()) for svg in svgs for one in ElementTree.fromstring(svg).iter("text")}
@@ -186,7 +185,7 @@ def test_the_verdict_of_a_tournament_follows_from_its_intervals(tmp_path):
     assert best["rating"]["low"] <= second["rating"]["high"]
     words = page_of(tmp_path, level).text()
     assert f"Undecided who is best of 3: {best['spec']}" in words
-    assert f"is not told apart from {second['spec']}" in words
+    assert f"is not distinguished from {second['spec']}" in words
     assert "is the best of" not in words
 
 
@@ -214,7 +213,7 @@ def test_the_place_on_a_ladder_has_its_neighbours_exploitability_and_speed(tmp_p
         assert f"best: {', '.join(coordinate(cell, SKIP) for cell in one['best'][:4])}" in label
     wide = {**data, "rating": {"mean": 210.0, "low": 190.0, "high": 230.0}}
     words = page_of(tmp_path, wide).text()
-    assert "is rated 210 (190 to 230): above random, not told apart from win-or-block, below optimal" in words
+    assert "is rated 210 (190 to 230): above random, not distinguished from win-or-block, below optimal" in words
 
 
 def test_a_sweep_is_sorted_by_its_first_number_and_links_its_runs(tmp_path, results):
@@ -249,7 +248,7 @@ def test_positions_where_two_differ_have_the_moves_of_both(tmp_path, results):
     assert len(moves) == 10
     for played, label in zip(moves, labels, strict=True):
         assert f"plays {coordinate(int(next(iter(played))), SKIP)} (" in label
-    assert "they play alike" in page_of(tmp_path, {**data, "differences": []}).text()
+    assert "They play alike" in page_of(tmp_path, {**data, "differences": []}).text()
     assert "computed where both are pure" in page_of(tmp_path, {**data, "differences": None}).text()
 
 

@@ -37,21 +37,21 @@ SKIP = Game(skip_chance=0.25)
 OUTLINE = """\
 h1 q-learning, 3 x 3, 3 to win, skip 0.25
 table Exact results, by dynamic programming: nothing is sampled. Bold rows are the mean of both seats.
-h2 How it learned
-summary The exact points as a table
-table Measured while it learned
-h3 Its first move on the way
+h2 Learning curves
+summary The exact measurements as a table
+table Measured during training
+h3 Its first move during training
 h2 The first move
-h2 A game
-h2 Where it loses most
-h3 Playing itself
-h3 Against a player who moves at random, and so leads it anywhere
-h2 What it cost
+h2 A sample game
+h2 Worst positions
+h3 In self-play
+h3 Against random play, which reaches every position
+h2 Cost
 table By phase, as the operating system counts it
 h2 Settings
-summary The same again, and on from here
+summary Commands that repeat and continue the training
 summary All settings, as config.json has them"""
-OVERVIEW_OUTLINE = ["h1 Learners & <more>", "h2 Exact results", "h2 How they learned", "h2 In matches"]
+OVERVIEW_OUTLINE = ["h1 Learners & <more>", "h2 Exact results", "h2 Learning curves", "h2 Matches"]
 
 
 def train_run(folder, *options, games=600):
@@ -92,8 +92,8 @@ def test_strength_and_results_are_those_of_the_exact_functions(run):
     page = read_page(write_report(run, strength))
     words = page.text()
     assert "\n".join(page.outline) == OUTLINE
-    assert f"whoever knows it gets {strength.exploitability:.4f} a game more than perfect play allows" in words
-    assert f"it gives away {strength.regret:.4f} by an average move" in words
+    assert f"a best response gains {strength.exploitability:.4f} a game more than against perfect play" in words
+    assert f"an average move loses {strength.regret:.4f}" in words
     marks = read_choices(run, SKIP)
     assert all(f"{mark.games} games" in words for mark in (marks[0], marks[-1]))
     cells = next(table["cells"] for table in page.tables if table["class"] == "data")
@@ -112,8 +112,8 @@ def test_heat_maps_have_the_numbers_of_the_solver_and_of_the_learner(run):
     page = read_page(write_report(run, None))
     choice = first_choice(SKIP, load_policy(SKIP, str(run)), solution=solve(SKIP))
     assert page.map("Exact values") == pytest.approx(solve(SKIP).action_values(Boards.start(SKIP))[0], abs=0.0051)
-    assert page.map("What it expects") == pytest.approx(choice.own, abs=0.0051)
-    assert page.map("What it plays") == pytest.approx(choice.probabilities, abs=0.0051)
+    assert page.map("Its own values") == pytest.approx(choice.own, abs=0.0051)
+    assert page.map("Move probabilities") == pytest.approx(choice.probabilities, abs=0.0051)
 
 
 def test_worst_positions_have_their_loss_and_best_moves(run):
@@ -133,9 +133,9 @@ def test_worst_positions_have_their_loss_and_best_moves(run):
 def test_the_sample_game_is_reproducible_and_shows_the_loss_of_each_move(run):
     words = text_of(run)
     assert words == text_of(run)
-    game = words[words.index("A game") : words.index("Where it loses most")]
+    game = words[words.index("A sample game") : words.index("Worst positions")]
     assert "It has o and plays random, who has x" in game
-    assert game.count("gives away") == int(re.search(r"after (\d+) moves", game)[1])
+    assert game.count("loses ") == int(re.search(r"after (\d+) moves", game)[1])
 
 
 def test_curves_have_the_measured_numbers(run):
@@ -185,7 +185,7 @@ def test_pages_of_other_boards_name_what_is_left_out(tmp_path, options, game):
     page = read_page(write_report(train_run(tmp_path / "run (1), old", *options, games=60), None))
     words = page.text()
     assert f"q-learning, {game}" in words
-    assert "How good it is has not been computed" in words
+    assert "Its strength has not been computed" in words
     assert "python evaluate.py match 'run:(" in words
     if game.cells > 16:
         assert "up to 16 cells" in words
@@ -239,8 +239,8 @@ def test_an_impure_policy_has_a_page_without_exact_answers(run, monkeypatch):
 
     monkeypatch.setattr(run_page, "load_policy", lambda game, path: Impure())
     page = read_page(write_report(run, None))
-    assert page.map("What it plays") == pytest.approx([0.11] * 9)
-    assert "Left out: what moves lose" in page.text()
+    assert page.map("Move probabilities") == pytest.approx([0.11] * 9)
+    assert "Left out: losses of moves" in page.text()
 
 
 @pytest.mark.parametrize(
@@ -277,8 +277,8 @@ def test_damaged_numbers_raise_an_error(tmp_path, read, name, content, message):
         (METRICS, '{"<i>": "<b>"}\n', "The curves are left out: line 1 of"),
         (METRICS, "", "Nothing was logged"),
         (METRICS, None, "Nothing was logged"),
-        (METRICS, '{"games": 0}\n', "not measured exactly"),
-        (CHOICES, '{"<i>": 1}', "The boards on the way are left out: line 1 of"),
+        (METRICS, '{"games": 0}\n', "no exact measurements during training"),
+        (CHOICES, '{"<i>": 1}', "The boards during training are left out: line 1 of"),
         (COST, '{"phases": {"<i>": {"wall_s": 1}}}', "holds no cost by phase"),
         (COST, None, f"there is no {COST}"),
         (CHECKPOINT, "nonsense", "The boards are left out"),

@@ -1,20 +1,28 @@
-"""The page without a server, in a real browser: its numbers are Python's, and mouse, keyboard and touch play."""
+"""The page without a server: its numbers are Python's, and a browser plays it by mouse, keyboard and touch."""
 
 import base64
 
 import numpy as np
 import pytest
 from documents import ROOT
-from pages import CHROMIUM
+from pages import CHROMIUM, in_browser
 
 from baselines.compression import decomposition
 from baselines.retrograde.solver import solve
 from baselines.tables import random_play_values
 from evaluation.exact.dynamic_programming import exploitation, match_outcome
 from ttt_apps.board import LiveGame
-from ttt_apps.play_page.nets import Net, weights_of
-from ttt_apps.play_page.numbers import GAMES, OPPONENTS, RANKS, classes_of, numbers, opponent_of, positions_of
-from ttt_apps.play_page.page import numbers_in, page_of, write_page
+from ttt_apps.play_page.nets import Net, load_weights
+from ttt_apps.play_page.numbers import (
+    GAMES,
+    MAX_RANK,
+    OPPONENTS,
+    all_positions,
+    canonical_positions,
+    make_opponent,
+    numbers,
+)
+from ttt_apps.play_page.page import build_page, parse_numbers, write_page
 from ttt_envs.agents.policy import sample
 from ttt_envs.agents.symmetrized import check_colour_blind, check_symmetric
 from ttt_envs.core.random import splitmix64, uniform
@@ -24,24 +32,12 @@ from ttt_envs.game.rules import STREAM_OPPONENT, STREAM_SKIP
 PAGE = ROOT / "docs" / "play" / "index.html"
 FLOATS = ("optimal", "table", "net")
 
-in_a_browser = [
-    pytest.mark.needs("playwright", "axe_playwright_python"),
-    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed"),
-]
-
-
-def browsed(test):
-    for mark in in_a_browser:
-        test = mark(test)
-    return test
-
-
 FOLLOW = """link => new Promise(done => {
     if (location.hash === link) return done()
     addEventListener("hashchange", () => done(), {once: true})
     location.hash = link
 })"""
-AS_AT_FIRST = """() => {
+RESET_VIEW = """() => {
     const first = {"#exact": true, "#wait": false, "[name=show][value=thinks]": true}
     for (const [place, on] of Object.entries(first)) {
         const box = document.querySelector(place)
@@ -51,8 +47,7 @@ AS_AT_FIRST = """() => {
 
 
 class Visits:
-    """Visits of the page from its file, all in one tab, for that takes a third of the time; nothing may go wrong in it,
-    and nothing be asked for."""
+    """Visits of the page from its file, in one tab, which saves time; errors and requests are collected."""
 
     def __init__(self, browser):
         self._browser = browser
@@ -69,7 +64,7 @@ class Visits:
         return page
 
     def __call__(self, link="#against=table&skip=0.25&you=o&luck=1", width=1280, scheme="light"):
-        """What stands behind the # is followed, and what is shown is as at first."""
+        """Follow a link within the page, and reset what is shown."""
         if self._tab is None:
             self._tab = self.tab()
             self._tab.goto(PAGE.as_uri())
@@ -78,7 +73,7 @@ class Visits:
             page.set_viewport_size({"width": width, "height": 800})
             page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
             self._look = width, scheme
-        page.evaluate(AS_AT_FIRST)
+        page.evaluate(RESET_VIEW)
         page.evaluate(FOLLOW, link)
         return page
 
@@ -105,19 +100,19 @@ def visit(visits):
 
 
 def board(page):
-    """The board as text, without who is to move."""
+    """The board as text, without the mover."""
     names = page.locator("#board .cell").evaluate_all("all => all.map(cell => cell.className.split(' '))")
     line = "".join("o" if "o" in name else "x" if "x" in name else "." for name in names)
     return "/".join(line[row : row + 3] for row in (0, 3, 6))
 
 
-def luck_of(seed):
-    """Of the game of a luck number, as an environment's first episode has it by its key."""
+def episode_key(seed):
+    """The key of a game's random numbers: that of an environment's first episode."""
     return np.uint64(splitmix64(np.uint64(seed), 0))
 
 
 def wait(page):
-    """Let the opponent move as long as it is its turn."""
+    """Let the opponent move while it is its turn."""
     page.clock.run_for(5000)
 
 
@@ -125,9 +120,9 @@ def wait(page):
 # What is in it
 
 
-def test_the_page_in_the_documents_is_made_of_the_parts_here_and_small():
+def test_the_published_page_is_up_to_date_and_small():
     text = PAGE.read_text("utf-8")
-    same = page_of(numbers_in(text)) == text
+    same = build_page(parse_numbers(text)) == text
     assert same, "docs/play/index.html is not what its parts make now: make play-page"
     assert len(text.encode()) < 500_000
     assert "http" not in text.replace("http://www.w3.org/2000/svg", "").replace("http-equiv", "")
@@ -140,43 +135,34 @@ def test_it_is_written_whole_where_it_is_wanted(tmp_path):
 
 
 @pytest.mark.parametrize("game", GAMES, ids=str)
-def test_classes_are_one_image_of_every_position(game):
-    classes, positions = classes_of(game), positions_of(game)
+def test_positions_tables_and_nets_have_the_properties_that_the_page_needs(game):
+    classes, positions = canonical_positions(game), all_positions(game)
     assert len(positions.mover) == (4520 if game.skip_chance == 0 else 21_727)
     assert len(positions.mover) / 8 <= len(classes.mover) < len(positions.mover) / 7
     assert len(np.unique(keys(classes.cells) * np.uint64(2) + classes.mover.astype(np.uint64))) == len(classes.mover)
-
-
-@pytest.mark.parametrize("game", GAMES, ids=str)
-def test_the_table_has_the_rank_that_the_page_ends_at(game):
-    table = random_play_values(game)
-    np.testing.assert_allclose(decomposition(game, "svd").at(RANKS).table(), table, atol=1e-9)
-    assert decomposition(game, "svd").at(RANKS - 1).relative_error > 1e-6
-
-
-@pytest.mark.parametrize("game", GAMES, ids=str)
-def test_the_net_keeps_its_word(game):
-    net, boards = opponent_of(game, "net"), classes_of(game)
-    boards = boards.take(np.arange(0, len(boards.mover), 20))
-    check_symmetric(net, game, boards)
-    check_colour_blind(Net(game, weights_of(game)), game, boards)
+    whole = decomposition(game, "svd")
+    np.testing.assert_allclose(whole.at(MAX_RANK).table(), random_play_values(game), atol=1e-9)
+    assert whole.at(MAX_RANK - 1).relative_error > 1e-6
+    some = classes.take(np.arange(0, len(classes.mover), 20))
+    check_symmetric(make_opponent(game, "net"), game, some)
+    check_colour_blind(Net(game, load_weights(game)), game, some)
 
 
 @pytest.mark.needs("tensorflow")
 @pytest.mark.slow
-def test_the_net_plays_as_the_learner_did(tmp_path):
+def test_training_again_gives_a_similar_net(tmp_path):
     import subprocess
     import sys
 
     from learners.checkpoint import load_policy
-    from ttt_apps.play_page.nets import command_of
+    from ttt_apps.play_page.nets import training_command
 
     game = GAMES[0]
-    words = ["-m", "ttt_apps.train", *command_of(game), "--out", str(tmp_path / "run"), "--no-report", "--quiet"]
+    words = ["-m", "ttt_apps.train", *training_command(game), "--out", str(tmp_path / "run"), "--no-report", "--quiet"]
     subprocess.run([sys.executable, *words], cwd=ROOT, check=True)
-    learned, boards = load_policy(game, str(tmp_path / "run")), classes_of(game)
+    learned, boards = load_policy(game, str(tmp_path / "run")), canonical_positions(game)
     # the same seed gives the same learner on one machine only, and on another one as good
-    kept = opponent_of(game, "net").action_values(boards)
+    kept = make_opponent(game, "net").action_values(boards)
     assert np.nanmean(np.abs(learned.action_values(boards) - kept)) < 0.2
 
 
@@ -188,8 +174,8 @@ def test_the_net_plays_as_the_learner_did(tmp_path):
         *(pytest.param(number, OPPONENTS, 30, marks=pytest.mark.slow) for number in range(len(GAMES))),
     ],
 )
-def test_results_are_those_of_exact_evaluation(number, names, rank):
-    game, said = GAMES[number], numbers_in(PAGE.read_text("utf-8"))["games"][number]
+def test_strengths_are_those_of_exact_evaluation(number, names, rank):
+    game, said = GAMES[number], parse_numbers(PAGE.read_text("utf-8"))["games"][number]
     assert said["skip"] == game.skip_chance
     assert said["value"] == pytest.approx(solve(game).value, abs=1e-6)
     assert 0.01 < said["strength"]["net"]["exploitability"] < 0.6  # there is something to be found wrong
@@ -199,7 +185,7 @@ def test_results_are_those_of_exact_evaluation(number, names, rank):
 
 
 def check_strength(game, name, rank, said):
-    policy = opponent_of(game, name, rank)
+    policy = make_opponent(game, name, rank)
     assert said["exploitability"] == pytest.approx(exploitation(game, policy).exploitability, abs=1e-6)
     result = match_outcome(game, policy, "optimal")
     assert (said["win"], said["draw"], said["loss"]) == pytest.approx(result, abs=1e-6)
@@ -210,11 +196,11 @@ def check_strength(game, name, rank, said):
 
 
 @pytest.mark.slow
-def test_made_twice_it_is_the_same_to_the_letter_and_the_one_in_the_documents():
-    made = page_of(numbers())
-    assert page_of(numbers()) == made
-    inside, now = numbers_in(PAGE.read_text("utf-8")), numbers_in(made)
-    assert page_of(now | {"games": []}) == page_of(inside | {"games": []})
+def test_the_page_is_reproducible_and_the_published_one():
+    made = build_page(numbers())
+    assert build_page(numbers()) == made
+    inside, now = parse_numbers(PAGE.read_text("utf-8")), parse_numbers(made)
+    assert build_page(now | {"games": []}) == build_page(inside | {"games": []})
     for old, new in zip(inside["games"], now["games"], strict=True):
         assert old.keys() == new.keys()
         for name in old.keys() - {*FLOATS, "svd", "ranks", "strength", "value"}:
@@ -223,7 +209,7 @@ def test_made_twice_it_is_the_same_to_the_letter_and_the_one_in_the_documents():
         for name in FLOATS:
             np.testing.assert_allclose(floats(old[name]), floats(new[name]), atol=1e-6)
         for before, after in zip(old["svd"], new["svd"], strict=True):
-            before, after = (floats(half).reshape(81, RANKS) for half in (before, after))
+            before, after = (floats(half).reshape(81, MAX_RANK) for half in (before, after))
             np.testing.assert_allclose(before @ before.T, after @ after.T, atol=1e-4)
         for name in old["ranks"]:
             np.testing.assert_allclose(old["ranks"][name], new["ranks"][name], atol=1e-5)
@@ -239,7 +225,7 @@ def floats(text):
 
 def check_answers(page, number, name, rank, step=1):
     game = GAMES[number]
-    boards, policy = positions_of(game), opponent_of(game, name, rank)
+    boards, policy = all_positions(game), make_opponent(game, name, rank)
     boards = boards.take(np.arange(0, len(boards.mover), step))
     said = page.evaluate("asked => page.answers(...asked)", [number, name, rank, step])
     shape = (len(boards.mover), 9)
@@ -251,38 +237,30 @@ def check_answers(page, number, name, rank, step=1):
         np.testing.assert_allclose(floats(said["values"]).reshape(shape), values, atol=3e-6, equal_nan=True)
 
 
-@browsed
+@in_browser
 @pytest.mark.parametrize("name", OPPONENTS)
-def test_every_opponent_thinks_of_positions_what_it_thinks_in_python(visit, name):
+@pytest.mark.parametrize("step", [23, pytest.param(1, marks=pytest.mark.slow)])
+def test_opponents_have_the_probabilities_and_values_of_python(visit, name, step):
     page = visit()
-    for number in (0, 2):
-        check_answers(page, number, name, 18, step=23)
+    for number in range(len(GAMES)) if step == 1 else (0, 2):
+        check_answers(page, number, name, 18, step)
 
 
-@browsed
-@pytest.mark.slow
-@pytest.mark.parametrize("name", OPPONENTS)
-def test_every_opponent_thinks_of_all_positions_what_it_thinks_in_python(visit, name):
-    page = visit()
-    for number in range(len(GAMES)):
-        check_answers(page, number, name, 18)
-
-
-@browsed
+@in_browser
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(GAMES)))
-def test_at_every_rank_the_compressed_table_is_the_one_in_python(visit, number):
+def test_the_compressed_table_is_that_of_python_at_every_rank(visit, number):
     page = visit()
-    for rank in range(RANKS + 1):
+    for rank in range(MAX_RANK + 1):
         check_answers(page, number, "svd", rank)
 
 
-@browsed
-def test_chance_is_that_of_an_episode_of_the_environments(visit):
+@in_browser
+def test_random_numbers_are_those_of_an_episode(visit):
     page = visit()
     for seed in (0, 7, 999_999):
         for stream in (STREAM_SKIP, STREAM_OPPONENT):
-            wanted = [uniform(luck_of(seed), stream, ply) for ply in range(9)]
+            wanted = [uniform(episode_key(seed), stream, ply) for ply in range(9)]
             asked = "([seed, stream]) => [0, 1, 2, 3, 4, 5, 6, 7, 8].map(n => exact.uniform(seed, stream, n))"
             assert page.evaluate(asked, [seed, stream]) == wanted
 
@@ -291,8 +269,8 @@ def test_chance_is_that_of_an_episode_of_the_environments(visit):
 # How it is played
 
 
-@browsed
-def test_a_game_to_its_end_by_mouse(visit):
+@in_browser
+def test_a_game_by_mouse(visit):
     page = visit("#against=random&skip=0&you=o&luck=3")
     assert page.locator("#status").inner_text() == "Your turn: you are o."
     for cell in range(9):
@@ -309,8 +287,8 @@ def test_a_game_to_its_end_by_mouse(visit):
     assert page.locator("#seed").input_value() == "4"
 
 
-@browsed
-def test_a_game_to_its_end_by_keyboard(visit):
+@in_browser
+def test_a_game_by_keyboard(visit):
     page = visit("#against=optimal&skip=0.25&you=x&luck=11")
     wait(page)
     assert board(page).count("o") >= 1  # it has begun
@@ -325,10 +303,10 @@ def test_a_game_to_its_end_by_keyboard(visit):
     assert page.locator("#status").inner_text() in ("You win!", "A draw.", "Perfect play wins.")
 
 
-@browsed
-def test_a_skip_is_said_and_leaves_the_turn_where_it_was(visit):
+@in_browser
+def test_a_skip_is_announced_and_keeps_the_turn(visit):
     game = GAMES[3]
-    seed = next(seed for seed in range(100) if uniform(luck_of(seed), STREAM_SKIP, 0) < game.skip_chance)
+    seed = next(seed for seed in range(100) if uniform(episode_key(seed), STREAM_SKIP, 0) < game.skip_chance)
     page = visit(f"#against=table&skip=0.5&you=o&luck={seed}")
     page.locator('#board [data-cell="4"]').click()
     assert page.locator("#skip-said").inner_text() == "x was skipped: you move again."
@@ -338,9 +316,9 @@ def test_a_skip_is_said_and_leaves_the_turn_where_it_was(visit):
     assert board(page) == ".../.o./..."
 
 
-@browsed
+@in_browser
 @pytest.mark.parametrize("number", [0, 3])
-def test_a_game_goes_as_an_episode_of_the_environments_with_that_key(visit, number):
+def test_a_game_has_the_skips_of_an_episode_with_its_key(visit, number):
     game = GAMES[number]
     for seed in (1, 2, 3):
         live = LiveGame(game, np.uint64(seed), 0)
@@ -356,8 +334,8 @@ def test_a_game_goes_as_an_episode_of_the_environments_with_that_key(visit, numb
         assert page.locator("#new.first").count() == 1  # it is over there, too
 
 
-@browsed
-def test_the_reply_is_the_one_that_the_luck_falls_on(visit):
+@in_browser
+def test_the_reply_follows_from_the_key(visit):
     game = GAMES[0]
     for seed in (1, 2, 3):
         page = visit(f"#against=table&skip=0&you=o&luck={seed}")
@@ -365,14 +343,14 @@ def test_the_reply_is_the_one_that_the_luck_falls_on(visit):
         wait(page)
         cells = np.zeros((1, 9), np.int8)
         cells[0, 0] = 1
-        boards = positions_of(game).take(np.array([0]))._replace(cells=cells, mover=np.array([1], np.int8))
-        luck = uniform(luck_of(seed), STREAM_OPPONENT, 1)
-        cells[0, sample(opponent_of(game, "table").probabilities(boards), np.array([luck]))[0]] = 2
+        boards = all_positions(game).take(np.array([0]))._replace(cells=cells, mover=np.array([1], np.int8))
+        luck = uniform(episode_key(seed), STREAM_OPPONENT, 1)
+        cells[0, sample(make_opponent(game, "table").probabilities(boards), np.array([luck]))[0]] = 2
         assert board(page) == to_text(boards.position(0)).split()[0]
 
 
-@browsed
-def test_undo_takes_back_the_last_move_and_chance_says_the_same_again(visit):
+@in_browser
+def test_undo_and_the_same_move_give_the_same_reply(visit):
     page = visit("#against=table&skip=0.25&you=o&luck=5")
     assert page.locator("#undo").is_disabled()
     page.locator('#board [data-cell="4"]').click()
@@ -385,8 +363,8 @@ def test_undo_takes_back_the_last_move_and_chance_says_the_same_again(visit):
     assert board(page) == after
 
 
-@browsed
-def test_seats_are_switched_and_the_opponent_waits_where_it_is_told_to(visit):
+@in_browser
+def test_seats_can_be_switched_and_the_opponent_can_wait(visit):
     page = visit("#against=table&skip=0&you=o&luck=5")
     page.get_by_label("Stop before the opponent moves").check()
     page.get_by_role("button", name="Switch seats").click()
@@ -398,8 +376,8 @@ def test_seats_are_switched_and_the_opponent_waits_where_it_is_told_to(visit):
     assert page.locator("#status").inner_text() == "Your turn: you are x."
 
 
-@browsed
-def test_a_link_brings_back_the_very_game(visit):
+@in_browser
+def test_a_link_restores_the_game(visit):
     page = visit("#against=svd&rank=7&skip=0.1&you=x&luck=12")
     wait(page)
     page.locator("#board .free").first.click()
@@ -417,15 +395,15 @@ def test_a_link_brings_back_the_very_game(visit):
     own.context.close()
 
 
-@browsed
-def test_the_link_is_copied_or_shown_to_be_copied(visit):
+@in_browser
+def test_the_link_is_copied(visit):
     page = visit("#against=table&skip=0.25&you=o&luck=5")
     page.get_by_role("button", name="Copy link").click()
     page.locator("#link-said", has_text="whoever opens it sees this very game").wait_for()
     assert page.locator("#link-text").input_value() == page.evaluate("location.href")
 
 
-@browsed
+@in_browser
 def test_a_link_may_name_a_position(visit):
     page = visit("#against=optimal&skip=0&you=o&position=oo./xx./..._o")
     assert board(page) == "oo./xx./..."
@@ -435,8 +413,8 @@ def test_a_link_may_name_a_position(visit):
     assert page.locator("#status").inner_text() == "You win!"
 
 
-@browsed
-def test_a_link_that_names_no_game_is_said_to_and_does_no_harm(visit):
+@in_browser
+def test_invalid_links_have_a_message_and_change_nothing(visit):
     page = visit("#against=table&skip=0.25&you=o&luck=3")
     for link in (
         "against=nobody",
@@ -462,8 +440,8 @@ def test_a_link_that_names_no_game_is_said_to_and_does_no_harm(visit):
         assert page.locator("#link-said").inner_text() == ""
 
 
-@browsed
-def test_the_rank_slider_changes_what_is_seen_and_keeps_the_game(visit):
+@in_browser
+def test_the_rank_slider_changes_the_values(visit):
     page = visit("#against=table&skip=0.25&you=o&luck=5")
     assert page.locator("#rank-card").is_hidden()
     page.get_by_label("Compressed table").check(force=True)
@@ -472,7 +450,7 @@ def test_the_rank_slider_changes_what_is_seen_and_keeps_the_game(visit):
     for rank in (1, 18, 75):
         slider.fill(str(rank))
         error, shown = page.locator("#rank-said strong").all_inner_texts()[1:]
-        numbers = numbers_in(PAGE.read_text())["games"][2]["ranks"]
+        numbers = parse_numbers(PAGE.read_text())["games"][2]["ranks"]
         assert (error, shown) == (f"{numbers['error'][rank]:.3f}", f"{numbers['exploitability'][rank]:.3f}")
         assert page.locator("tr.now th").inner_text() == f"Compressed table, rank {rank}"
         seen.append(page.locator("#board .value").all_inner_texts())
@@ -485,22 +463,17 @@ def test_the_rank_slider_changes_what_is_seen_and_keeps_the_game(visit):
     assert "rank=74" in page.evaluate("location.hash")
 
 
-@browsed
-def test_the_numbers_on_the_boards_are_those_of_the_opponent_and_of_the_solver(visit):
+@in_browser
+def test_the_boards_have_the_values_of_the_opponent_and_of_the_solver(visit):
     page = visit("#against=table&skip=0.25&you=o&luck=5")
     game = GAMES[2]
-    start = positions_of(game).take(np.array([0]))
-    shown = page.locator("#board .value").all_inner_texts()
-    assert [float(text.replace("\u2212", "-")) for text in shown] == pytest.approx(
-        opponent_of(game, "table").action_values(start)[0], abs=0.005
-    )
-    exactly = page.locator("#truth .value").all_inner_texts()
-    assert [float(text.replace("\u2212", "-")) for text in exactly] == pytest.approx(
-        solve(game).action_values(start)[0], abs=0.005
-    )
+    start = all_positions(game).take(np.array([0]))
+    for place, policy in (("#board", make_opponent(game, "table")), ("#truth", solve(game))):
+        shown = [float(text.replace("\u2212", "-")) for text in page.locator(f"{place} .value").all_inner_texts()]
+        assert shown == pytest.approx(policy.action_values(start)[0], abs=0.005)
     page.get_by_label("How often it plays there").check(force=True)
     shares = [int(text.rstrip("%")) for text in page.locator("#board .value").all_inner_texts()]
-    assert shares == pytest.approx(100 * opponent_of(game, "table").probabilities(start)[0], abs=0.5)
+    assert shares == pytest.approx(100 * make_opponent(game, "table").probabilities(start)[0], abs=0.5)
     page.get_by_label("None", exact=True).check(force=True)
     assert page.locator("#board .value").count() == 0
     page.get_by_label("Show the exact values too").uncheck()
@@ -515,19 +488,19 @@ MIDDLE = "#against=svd&rank=18&skip=0.25&you=o&luck=4&moves=b2"
 END = "#against=random&skip=0&you=o&luck=3&moves=a1a2b1b2c1"
 
 
-@browsed
+@in_browser
 @pytest.mark.parametrize(
     ("link", "width", "scheme"),
     [
         (MIDDLE, 360, "light"),
         (END, 1280, "dark"),
-        pytest.param(MIDDLE, 1280, "dark", marks=pytest.mark.slow),
-        pytest.param(MIDDLE, 1280, "light", marks=pytest.mark.slow),
-        pytest.param(MIDDLE, 360, "dark", marks=pytest.mark.slow),
-        pytest.param(END, 360, "light", marks=pytest.mark.slow),
+        *(
+            pytest.param(MIDDLE, *case, marks=pytest.mark.slow)
+            for case in ((1280, "dark"), (1280, "light"), (360, "dark"))
+        ),
     ],
 )
-def test_everybody_can_read_it(visit, link, width, scheme):
+def test_the_page_is_accessible_at_any_width(visit, link, width, scheme):
     from axe_playwright_python.sync_playwright import Axe
 
     page = visit(link, width, scheme)
@@ -536,8 +509,8 @@ def test_everybody_can_read_it(visit, link, width, scheme):
     assert [fault["id"] for fault in found if fault["impact"] in ("serious", "critical")] == []
 
 
-@browsed
-def test_by_touch_every_target_is_large_enough(visit):
+@in_browser
+def test_touch_targets_are_large_enough(visit):
     page = visit.tab(has_touch=True)
     page.set_viewport_size({"width": 360, "height": 800})
     page.goto(PAGE.as_uri() + "#against=svd&skip=0.25&you=o&luck=5")
@@ -550,8 +523,8 @@ def test_by_touch_every_target_is_large_enough(visit):
     page.context.close()
 
 
-@browsed
-def test_without_scripts_it_says_what_it_is(visit):
+@in_browser
+def test_without_scripts_the_page_explains_itself(visit):
     page = visit.tab(java_script_enabled=False)
     page.goto(PAGE.as_uri())
     assert "This page is a game" in page.locator("main").inner_text()

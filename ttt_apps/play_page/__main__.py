@@ -23,13 +23,13 @@ class PlayPage:
         """Compute the values and write the page."""
         from ttt_apps.play_page.nets import FILE, train_nets
         from ttt_apps.play_page.numbers import GAMES, numbers
-        from ttt_apps.play_page.page import page_of, write_page
+        from ttt_apps.play_page.page import build_page, write_page
 
         if self.train:
             train_nets(GAMES, Path(__file__).with_name("assets") / FILE)
         with progress_bar() as bar:
             task = bar.add_task("exact values", total=1.0)
-            page = page_of(numbers(lambda share: bar.update(task, completed=share)))
+            page = build_page(numbers(lambda share: bar.update(task, completed=share)))
         write_page(self.out, page)
         print_status(f"{self.out}: {len(page.encode()) / 1000:.0f} kB. Open it in any browser.")
 

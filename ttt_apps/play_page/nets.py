@@ -45,8 +45,8 @@ class Net:
 
     def __init__(self, game: Game, weights: dict[str, Float32Array]) -> None:
         self.game = game
-        wide = [weights[name].astype(np.float64) for name in WEIGHTS]
-        self._layers = Dense(wide[0], wide[1], "relu"), Dense(wide[2], wide[3], "linear")
+        arrays = [weights[name].astype(np.float64) for name in WEIGHTS]
+        self._layers = Dense(arrays[0], arrays[1], "relu"), Dense(arrays[2], arrays[3], "linear")
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, 9]: equal shares for the moves of highest value."""
@@ -66,19 +66,19 @@ class Net:
         return "the learned net"
 
 
-def weights_of(game: Game) -> dict[str, Float32Array]:
+def load_weights(game: Game) -> dict[str, Float32Array]:
     """Return the stored weights for a game of the page, by name."""
     with resources.as_file(resources.files(__package__) / "assets" / FILE) as path:
-        kept = load_arrays(path, 1 << 20)
-    return {name: kept[f"{game.slug}.{name}"] for name in WEIGHTS}
+        arrays = load_arrays(path, 1 << 20)
+    return {name: arrays[f"{game.slug}.{name}"] for name in WEIGHTS}
 
 
-def net_of(game: Game) -> SymmetrizedPolicy:
+def make_net(game: Game) -> SymmetrizedPolicy:
     """Return the net for a game as a policy: averaged over the eight symmetries of a board, as in its training."""
-    return SymmetrizedPolicy(Net(game, weights_of(game)), game)
+    return SymmetrizedPolicy(Net(game, load_weights(game)), game)
 
 
-def command_of(game: Game) -> list[str]:
+def training_command(game: Game) -> list[str]:
     """Return the arguments of ``train.py`` that trained the net for a game."""
     return [*TRAINING, "--skip-chance", f"{game.skip_chance:g}"]
 
@@ -89,7 +89,7 @@ def train_nets(games: list[Game], path: Path) -> None:
     with TemporaryDirectory() as folder:
         for game in games:
             run = Path(folder) / game.slug
-            words = [*command_of(game), "--out", str(run), "--exact-every", "0", "--no-report", *quiet_words()]
+            words = [*training_command(game), "--out", str(run), "--exact-every", "0", "--no-report", *quiet_words()]
             subprocess.run([sys.executable, "-m", "ttt_apps.train", *words], check=True)
             learned = load_checkpoint(run)["learner"]
             found |= {f"{game.slug}.{name}": learned[name] for name in WEIGHTS}

@@ -18,43 +18,43 @@ from baselines.retrograde.count import reachable_boards
 from baselines.retrograde.solver import solve
 from baselines.tables import Softmax, Table, random_play_values
 from evaluation.exact.dynamic_programming import exploitation, match_outcome
-from ttt_apps.play_page.nets import HIDDEN, WEIGHTS, command_of, net_of, weights_of
+from ttt_apps.play_page.nets import HIDDEN, WEIGHTS, load_weights, make_net, training_command
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards, from_keys, keys
 from ttt_envs.game.rules import Game
-from ttt_envs.game.symmetry import symmetries
+from ttt_envs.game.symmetry import canonical_keys, symmetries
 
 GAMES = [Game(skip_chance=skip) for skip in (0.0, 0.1, 0.25, 0.5)]
 WEIGHT = 10.0
 """Softmax weight of a table, the default and the paper's."""
-RANKS = 75
+MAX_RANK = 75
 """Rank of the table of 3 x 3 at all skip chances: the compressed table of this rank is the whole one."""
 OPPONENTS = ("random", "table", "svd", "net", "optimal")
 DIGITS = 6
 """Decimal places of results and errors."""
 
 
-def opponent_of(game: Game, name: str, rank: int = RANKS) -> Policy:
+def make_opponent(game: Game, name: str, rank: int = MAX_RANK) -> Policy:
     """Return an opponent of the page as a policy; ``rank`` is that of ``svd``."""
     if name == "net":
-        return net_of(game)
+        return make_net(game)
     return make_policy(f"svd:rank={rank}" if name == "svd" else name, game)
 
 
-def positions_of(game: Game) -> Boards:
+def all_positions(game: Game) -> Boards:
     """Return all positions of a game that are not over, by key, with player_0's turn before player_1's."""
     kinds = reachable_boards(game)
     found = np.sort(np.concatenate([np.flatnonzero(kinds & (1 << mover)) * 2 + mover for mover in (0, 1)]))
     return Boards(from_keys((found // 2).astype(np.uint64), game), (found % 2).astype(np.int8))
 
 
-def classes_of(game: Game) -> Boards:
+def canonical_positions(game: Game) -> Boards:
     """Return the canonical position of every symmetry class: the one with the least key."""
-    positions = positions_of(game)
-    images = np.stack([keys(np.ascontiguousarray(positions.cells[:, image])) for image in symmetries(game)])
-    return positions.take(images.min(axis=0) == keys(positions.cells))
+    positions = all_positions(game)
+    least, _ = canonical_keys(positions.cells, symmetries(game))
+    return positions.take(least[:, 0] == keys(positions.cells))
 
 
 def numbers(progress: Callable[[float], None] | None = None) -> dict[str, Any]:
@@ -63,8 +63,8 @@ def numbers(progress: Callable[[float], None] | None = None) -> dict[str, Any]:
     Args:
         progress: called with the share that is done.
     """
-    found = [_of_game(game, partial(_report_progress, progress, number)) for number, game in enumerate(GAMES)]
-    return {"format": 1, "weight": WEIGHT, "ranks": RANKS, "hidden": HIDDEN, "games": found}
+    found = [_game_numbers(game, partial(_report_progress, progress, number)) for number, game in enumerate(GAMES)]
+    return {"format": 1, "weight": WEIGHT, "ranks": MAX_RANK, "hidden": HIDDEN, "games": found}
 
 
 def _report_progress(progress: Callable[[float], None] | None, before: int, share: float) -> None:
@@ -72,31 +72,30 @@ def _report_progress(progress: Callable[[float], None] | None, before: int, shar
         progress((before + share) / len(GAMES))
 
 
-def _of_game(game: Game, progress: Callable[[float], None]) -> dict[str, Any]:
-    boards = classes_of(game)
+def _game_numbers(game: Game, progress: Callable[[float], None]) -> dict[str, Any]:
+    boards = canonical_positions(game)
     to_first = 1 - 2 * boards.mover
     table = random_play_values(game)
     parts = decomposition(game, "svd")
-    whole = parts.at(RANKS)
+    whole = parts.at(MAX_RANK)
     ranks: dict[str, list[float]] = {name: [] for name in ("error", "kept", "exploitability", "win", "draw", "loss")}
-    for rank in range(RANKS + 1):
+    for rank in range(MAX_RANK + 1):
         one = parts.at(rank)
-        said = _strength(game, Softmax(one, WEIGHT))
         ranks["error"].append(round(one.relative_error, DIGITS))
         ranks["kept"].append(round(one.compression_ratio, DIGITS))
-        for name, number in said.items():
+        for name, number in _strength(game, Softmax(one, WEIGHT)).items():
             ranks[name].append(number)
-        progress((rank + 1) / (RANKS + 2))
+        progress((rank + 1) / (MAX_RANK + 2))
     return {
         "skip": game.skip_chance,
-        "positions": _packed(keys(boards.cells) * np.uint64(2) + boards.mover.astype(np.uint64), "<u2"),
-        "optimal": _packed(to_first * solve(game).values(boards), "<f4"),
-        "table": _packed(Table(game, table).values(boards), "<f4"),
-        "svd": [_packed(factors.arrays[0].reshape(-1, RANKS), "<f4") for factors in whole.factors],
-        "net": _packed(np.concatenate([weights_of(game)[name].ravel() for name in WEIGHTS]), "<f4"),
-        "training": " ".join(("train.py", *command_of(game))),
+        "positions": _encode(keys(boards.cells) * np.uint64(2) + boards.mover.astype(np.uint64), "<u2"),
+        "optimal": _encode(to_first * solve(game).values(boards), "<f4"),
+        "table": _encode(Table(game, table).values(boards), "<f4"),
+        "svd": [_encode(factors.arrays[0].reshape(-1, MAX_RANK), "<f4") for factors in whole.factors],
+        "net": _encode(np.concatenate([load_weights(game)[name].ravel() for name in WEIGHTS]), "<f4"),
+        "training": " ".join(("train.py", *training_command(game))),
         "value": round(solve(game).value, DIGITS),
-        "strength": {name: _strength(game, opponent_of(game, name)) for name in OPPONENTS if name != "svd"},
+        "strength": {name: _strength(game, make_opponent(game, name)) for name in OPPONENTS if name != "svd"},
         "ranks": ranks,
     }
 
@@ -104,9 +103,9 @@ def _of_game(game: Game, progress: Callable[[float], None]) -> dict[str, Any]:
 def _strength(game: Game, policy: Policy) -> dict[str, float]:
     """Return the exploitability, and the result against perfect play, the mean of both seats."""
     result = match_outcome(game, policy, "optimal")
-    said = {"exploitability": exploitation(game, policy).exploitability, **result._asdict()}
-    return {name: round(number, DIGITS) + 0.0 for name, number in said.items()}  # no minus before a 0
+    numbers = {"exploitability": exploitation(game, policy).exploitability, **result._asdict()}
+    return {name: round(number, DIGITS) + 0.0 for name, number in numbers.items()}  # no minus before a 0
 
 
-def _packed(array: Float64Array | np.ndarray[Any, Any], kind: str) -> str:
+def _encode(array: Float64Array | np.ndarray[Any, Any], kind: str) -> str:
     return b64encode(np.ascontiguousarray(array).astype(kind).tobytes()).decode()

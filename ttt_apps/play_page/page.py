@@ -17,7 +17,7 @@ PARTS = {
 """Files for each placeholder of the template."""
 
 
-def page_of(numbers: Mapping[str, Any]) -> str:
+def build_page(numbers: Mapping[str, Any]) -> str:
     """Return the page with the data of :func:`numbers.numbers`; the same data give the same text."""
     text = _read("play_page/assets/page.html")
     for place, names in PARTS.items():
@@ -25,8 +25,8 @@ def page_of(numbers: Mapping[str, Any]) -> str:
     return text.replace("{{NUMBERS}}", json.dumps(numbers, separators=(",", ":")))
 
 
-def numbers_in(page: str) -> Any:
-    """Extract the data that :func:`page_of` was given."""
+def parse_numbers(page: str) -> Any:
+    """Extract the data that :func:`build_page` was given."""
     return json.loads(page.partition('<script type="application/json" id="numbers">')[2].partition("</script>")[0])
 
 
