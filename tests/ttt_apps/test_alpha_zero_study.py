@@ -121,6 +121,8 @@ def test_a_part_is_useful_if_all_boards_show_it():
         "with chance nodes play is below 0.01 for good after less CPU"
     ] is True
     assert [claim.holds for claim in with_skips.claims].count(None) == 5  # without skips they are alike
+    without_skips = ablation.analyse(units_of(ablation, lambda unit: result(unit, (0.0,))))
+    assert {claim.holds for claim in without_skips.claims} == {None}  # with skips they are alike
     rows = {row.what: row for row in with_skips.rows}
     assert rows["3 x 3, skip 0.25: PUCT"].ours.endswith(": later")
     assert rows["3 x 3, skip 0: PUCT"].ours.endswith(": undecided")

@@ -165,10 +165,19 @@ def wins_around(mean, run, runs, width):
     return mean + width * (2 * run / (runs - 1) - 1)
 
 
-@pytest.mark.parametrize(("rates", "holds"), [((0.8, 0.15, 0.05), True), ((0.1, 0.15, 0.75), False)])
-def test_naive_claims_follow_from_the_rates(rates, holds, monkeypatch):
-    report = learners_naive.analyse(results(learners_naive, lambda unit, games: rates, monkeypatch, 3))
-    assert verdicts(report) == [holds] * 5
+GOOD, BAD = (0.8, 0.15, 0.05), (0.1, 0.15, 0.75)
+
+
+@pytest.mark.parametrize(
+    ("table", "net", "holds"),
+    [(GOOD, GOOD, [True] * 5), (BAD, BAD, [False] * 5), (GOOD, BAD, [True, True, False, False, False])],
+)
+def test_naive_claims_follow_from_the_rates(table, net, holds, monkeypatch):
+    def exact(unit, games):
+        return net if "q-net" in unit["name"] else table
+
+    report = learners_naive.analyse(results(learners_naive, exact, monkeypatch, 3))
+    assert verdicts(report) == holds
     assert all(row.agrees for row in report.rows)
 
 

@@ -36,8 +36,8 @@ def test_sampled_rates_agree_with_exact_ones():
     assert found["curve"][-1][1] < found["curve"][0][1]
 
 
-def results(first, second):
-    """Measurements in which every net has these shares of wins in the two seats, and no draws."""
+def results(first, second, draws=0.0):
+    """Measurements in which every net has these shares of wins in the two seats, and draws moving first on 3 x 3."""
     both = []
     for unit in tree_net.units(False):
         if "optimal" in unit:
@@ -56,7 +56,7 @@ def results(first, second):
         result = {
             "pairs": pairs.tolist(),
             "lengths": lengths.tolist(),
-            "exact": rates if entry.size == 3 else None,
+            "exact": [np.add(rates[0], [-draws, draws, 0]).tolist(), rates[1]] if entry.size == 3 else None,
             "loss": 0.1,
             "held_out_loss": 0.2,
             "positions": 100,
@@ -81,6 +81,8 @@ def test_claims_hold_for_rates_as_published():
     assert held[:8] == [True] * 8  # both statements of all four
     assert held[8] is False  # nothing is drawn
     assert held[9:] == [None, None]  # more steps gain nothing, and lose nothing
+    drawn = tree_net.analyse(results(lambda entry: 0.7, lambda entry: 0.6, draws=0.2))
+    assert drawn.claims[8].holds is True
     rows = {row.what: row for row in found.rows}
     assert rows["5 x 5 (3), 40-20 (Song), 100 moves first"].agrees is True
     assert rows["7 x 7 (4), 20 (Li), 1,000 moves first"].agrees is False

@@ -138,6 +138,7 @@ def test_counts_agree_with_similar_rates():
     assert trees.counts_agree((56, 44, 0), (7_000, 3_000, 0)) is False
     assert trees.counts_agree((98, 0, 2), (10_000, 0, 0)) is False
     assert trees.counts_agree((100, 0, 0), (10_000, 0, 0)) is True
+    assert trees.counts_agree((99, 0, 1), (1_000, 0, 0)) is True  # rare, not impossible
     assert trees.counts_agree((100, 0, 0), (999, 0, 0)) is None  # too few to tell
 
 
