@@ -38,11 +38,11 @@ def test_the_page_has_a_result_of_every_client():
 
 def test_rows_show_the_worst_result_of_tests_with_the_same_description():
     cases = [case("a", speed=100.0), case("a", speed=311.0), case("b", tests=5)]
-    assert run.rows_of({"reason": "", "cases": cases}) == [("a", "210", "passed (2)"), ("b", "", "passed (5)")]
+    assert run.result_rows({"reason": "", "cases": cases}) == [("a", "210", "passed (2)"), ("b", "", "passed (5)")]
     cases += [case("a", "not run", "no checkout"), case("b", "failed", "assert 1 == 2"), case("b", "not run", "x")]
-    rows = run.rows_of({"reason": "", "cases": cases})
+    rows = run.result_rows({"reason": "", "cases": cases})
     assert [result for *_, result in rows] == ["**not run**: no checkout", "**failed**: assert 1 == 2"]
-    assert run.rows_of({"reason": "no environment, pip said no", "cases": []}) == [
+    assert run.result_rows({"reason": "no environment, pip said no", "cases": []}) == [
         ("", "", "**not run**: no environment, pip said no")
     ]
 
@@ -58,7 +58,7 @@ REPORT = """<testsuites><testsuite>
 
 def test_pytest_reports_are_parsed(tmp_path):
     (tmp_path / "report.xml").write_text(REPORT)
-    assert list(run.cases(tmp_path / "report.xml")) == [
+    assert list(run.read_report(tmp_path / "report.xml")) == [
         case("all of it", tests=7, speed=12.5),
         case("`test_b`", "failed", "boom"),
         case("`clients.test_c`", "not run", "could not import 'c'"),
@@ -82,10 +82,10 @@ def test_only_the_marked_part_of_the_page_is_rewritten(tmp_path, monkeypatch):
 
 
 def test_clients_are_selected_by_name():
-    assert [client.name for client in run.chosen(("openspiel,Tianshou-0.5",))] == ["OpenSpiel", "Tianshou 0.5"]
-    assert run.chosen(()) == list(run.CLIENTS)
+    assert [client.name for client in run.select_clients(("openspiel,Tianshou-0.5",))] == ["OpenSpiel", "Tianshou 0.5"]
+    assert run.select_clients(()) == list(run.CLIENTS)
     with pytest.raises(ValueError, match=r"^--only nobody is no client: choose from pettingzoo, gymnasium, "):
-        run.chosen(("nobody",))
+        run.select_clients(("nobody",))
 
 
 def test_failing_commands_raise_their_last_line(tmp_path):

@@ -1,7 +1,6 @@
-"""What the tests of clients share: where checkouts lie, how long a block took, and running what others have written.
+"""Fixtures of the tests of clients: checkouts, speed of a block, and runs of external code.
 
-Each test says in the first line of its docstring what it runs, and `python tests/clients/run.py` puts that into
-docs/clients.md.
+The first line of a test's docstring describes it; `python tests/clients/run.py` writes it into docs/clients.md.
 """
 
 import os
@@ -17,7 +16,7 @@ from clients.endings import ending
 
 HERE = Path(__file__).resolve().parent
 SOURCES = "TTT_CLIENTS_SOURCES"
-"""the variable that names the folder in which checkouts lie, by the names of their repositories"""
+"""Variable with the folder that contains the checkouts, by the names of their repositories."""
 
 os.environ["SDL_VIDEODRIVER"] = "dummy"
 os.environ["PYGAME_HIDE_SUPPORT_PROMPT"] = "1"
@@ -31,7 +30,7 @@ def pytest_configure(config):
 
 @pytest.hookimpl(tryfirst=True)  # before those that are slow are chosen or left out
 def pytest_collection_modifyitems(items):
-    """All of them are slow, and what a library warns of is its own affair, not an error of ours."""
+    """Mark all tests of clients as slow; warnings of other libraries are no errors."""
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.slow)
@@ -39,15 +38,15 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture(autouse=True)
-def told(request, record_property):
-    """What is run, for the report; what stands in braces is an argument of the test."""
+def description(request, record_property):
+    """Record the first line of the docstring for the report, with the arguments of the test in its braces."""
     arguments = getattr(request.node, "callspec", None)
     line = request.function.__doc__.strip().splitlines()[0]
     record_property("what", line.format(**(arguments.params if arguments else {})))
 
 
 def cpu_seconds():
-    """Of this process and of those that it has waited for."""
+    """Return the CPU time of this process and of its finished children."""
     return sum(os.times()[:4])
 
 
@@ -105,7 +104,7 @@ def python(tmp_path):
 
 @pytest.fixture
 def example(python):
-    """Run one of examples/ with some arguments, and return what it says of its learner in the end."""
+    """Run one of examples/ with some arguments, and return its final results."""
 
     def run(name, *arguments):
         return ending(python("-W", "ignore", HERE.parents[1] / "examples" / name, *arguments))
@@ -115,7 +114,7 @@ def example(python):
 
 @pytest.fixture
 def their_tests(python, record_property):
-    """Run test files of others, unchanged, with our environments in the place of theirs: see stand_in.py."""
+    """Run test files of other projects, unchanged, with our environments instead of theirs: see stand_in.py."""
 
     def run(cwd, *arguments, path=()):
         command = ("-m", "pytest", "-q", "-p", "stand_in", "-c", os.devnull, *arguments)

@@ -1,4 +1,4 @@
-"""What examples print in the end: exact results against opponents, and the exploitability."""
+"""Final output of examples: exact results against opponents, and the exploitability."""
 
 import re
 from typing import NamedTuple
@@ -8,15 +8,15 @@ EXPLOITABILITY = re.compile(r"^exploitability: (\S+)$", re.M)
 
 
 class Ending(NamedTuple):
-    """Of an example."""
+    """Results of an example."""
 
     results: dict[str, tuple[float, float, float]]
-    """opponent -> percent won, drawn, lost"""
+    """maps an opponent to percent won, drawn, lost"""
     exploitability: float
 
 
 def ending(printed):
-    """What an example has printed, as numbers that can be right."""
+    """Parse and check the output of an example."""
     results = {name: tuple(map(float, shares)) for name, *shares in RESULT.findall(printed)}
     [exploitability] = map(float, EXPLOITABILITY.findall(printed))
     assert 0 <= exploitability <= 1, printed

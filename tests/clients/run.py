@@ -1,4 +1,4 @@
-"""The matrix of clients: other people's libraries, from a wheel of ours, each in an environment that its pins allow.
+"""The client matrix: other libraries with a wheel of this package, each in an environment that its pins allow.
 
 ``make clients``, or ``python tests/clients/run.py``. Builds the wheel, makes the environments in ``.cache/clients``,
 runs the tests of each client there from an empty folder, and writes the table of docs/clients.md.
@@ -46,9 +46,9 @@ class Client:
     """the file of its tests"""
     environment: str
     packages: tuple[str, ...]
-    """whose versions are told"""
+    """packages with their versions on the page"""
     checkouts: tuple[str, ...] = ()
-    """whose tutorials or tests are run, and come with no wheel"""
+    """repositories with tutorials or tests, which no wheel contains"""
 
 
 ENVIRONMENTS: dict[str, tuple[str, ...]] = {
@@ -67,7 +67,7 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
     "tianshou-0.5": ("tianshou==0.5.1", "pygame-ce", "tensorboard"),
     "rllib": ("ray[rllib]",),
 }
-"""what each holds beside the wheel, torch and pytest"""
+"""Packages of each environment, in addition to the wheel, torch and pytest."""
 
 CLIENTS = (
     Client("PettingZoo", "test_pettingzoo.py", "newest", ("pettingzoo", "pygame-ce"), ("PettingZoo",)),
@@ -81,7 +81,7 @@ CLIENTS = (
     Client("OpenSpiel", "test_open_spiel.py", "newest", ("open_spiel",)),
 )
 COMMON = ("ttt_envs", "gymnasium", "pettingzoo", "numpy", "torch")
-"""whose versions are told of every environment"""
+"""Packages with their versions on the page for every environment."""
 
 CHECKOUTS = {
     "PettingZoo": ("https://github.com/Farama-Foundation/PettingZoo", "pettingzoo", "{}"),
@@ -90,7 +90,7 @@ CHECKOUTS = {
     "tianshou": ("https://github.com/thu-ml/tianshou", "tianshou", "v{}"),
     "rl": ("https://github.com/pytorch/rl", "torchrl", "v{}"),
 }
-"""where a checkout comes from, and which tag belongs to which package's version"""
+"""Maps a checkout to its URL, and to the package whose version determines its tag."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Options:
     """Run the libraries that our environments are made for on a wheel of them, and write docs/clients.md."""
 
     only: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME,...")] = ()
-    """these clients; the rows of all others stay as they were"""
+    """these clients; the rows of all others are kept"""
     sources: Path | None = None
     """a folder with checkouts PettingZoo, Gymnasium, cleanrl, tianshou and rl; else they are cloned"""
     fresh: tyro.conf.FlagCreatePairsOff[bool] = False
@@ -117,16 +117,16 @@ class CommandError(Exception):
     """A command has failed; the message is its last line."""
 
 
-def outside() -> dict[str, str]:
-    """The variables of a process that is to find nothing of the checkout."""
+def clean_variables() -> dict[str, str]:
+    """Return environment variables without the paths of the checkout."""
     return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
 
 
-def asked(python: Path, code: str, *words: str) -> str:
-    """What the Python of an environment prints."""
+def python_output(python: Path, code: str, *words: str) -> str:
+    """Return the output of code run by the Python of an environment."""
     with tempfile.TemporaryDirectory() as empty:
         command = [python, "-P", "-c", code, *words]
-        return subprocess.run(command, cwd=empty, env=outside(), capture_output=True, text=True).stdout.strip()
+        return subprocess.run(command, cwd=empty, env=clean_variables(), capture_output=True, text=True).stdout.strip()
 
 
 def call(*command: str | Path, cwd: Path = ROOT, log: Path, **variables: str) -> None:
@@ -136,7 +136,7 @@ def call(*command: str | Path, cwd: Path = ROOT, log: Path, **variables: str) ->
         done = subprocess.run(
             list(map(str, command)),
             cwd=cwd,
-            env={**outside(), **QUIET, **variables},
+            env={**clean_variables(), **QUIET, **variables},
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=subprocess.STDOUT,
@@ -147,7 +147,7 @@ def call(*command: str | Path, cwd: Path = ROOT, log: Path, **variables: str) ->
 
 
 def build_wheel() -> Path:
-    """A wheel of this checkout, by way of its source distribution, so that nothing else of the checkout is in it."""
+    """Build a wheel of this checkout from its source distribution, which excludes other files."""
     folder = CACHE / "wheel"
     shutil.rmtree(folder, ignore_errors=True)
     call(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT, log=CACHE / "logs" / "build.txt")
@@ -156,7 +156,7 @@ def build_wheel() -> Path:
 
 
 def make_environment(name: str, wheel: Path, fresh: bool) -> Path:
-    """The Python of an environment with the newest that its pins allow, and with the wheel."""
+    """Create an environment with the newest versions that its pins allow, and the wheel; return its Python."""
     folder = CACHE / "environments" / name
     python, ready = folder / "bin" / "python", folder / "ready.json"
     [torch] = re.findall(r"^torch==.*$", (ROOT / "constraints.txt").read_text(), re.M)  # others bring gigabytes of CUDA
@@ -169,26 +169,26 @@ def make_environment(name: str, wheel: Path, fresh: bool) -> Path:
         call(python, "-m", "pip", "install", wheel, log=log)
         write_json(ready, wanted)
     call(python, "-m", "pip", "install", "--force-reinstall", "--no-deps", wheel, log=log)
-    place = asked(python, "import ttt_envs; print(ttt_envs.__file__)")
+    place = python_output(python, "import ttt_envs; print(ttt_envs.__file__)")
     if not Path(place).is_relative_to(folder):
         raise CommandError(f"ttt_envs comes from {place or 'nowhere'}, not from the wheel")
     return python
 
 
 def versions_in(python: Path, packages: Sequence[str]) -> dict[str, str]:
-    """Of the packages that an environment has."""
+    """Return the versions of packages that are installed in an environment."""
     code = (
         "import importlib.metadata as m, json, sys\n"
         "has = {d.metadata['Name'].lower().replace('_', '-'): d.version for d in m.distributions()}\n"
         "names = {name: has.get(name.replace('_', '-')) for name in sys.argv[1:]}\n"
         "print(json.dumps({name: version for name, version in names.items() if version}))"
     )
-    found: dict[str, str] = json.loads(asked(python, code, *packages))
+    found: dict[str, str] = json.loads(python_output(python, code, *packages))
     return found
 
 
 def fetch(name: str, python: Path) -> None:
-    """A checkout at the tag of the installed version, or of the newest state, in the cache; none where it fails."""
+    """Clone a checkout at the tag of the installed version, or at the newest state, into the cache, if possible."""
     url, package, tag = CHECKOUTS[name]
     folder = CACHE / "sources" / name
     version = versions_in(python, [package]).get(package, "") if package else ""
@@ -205,14 +205,14 @@ def fetch(name: str, python: Path) -> None:
         return
 
 
-def commit(folder: Path) -> str:
-    """The commit of a checkout, where it can be told."""
+def commit_hash(folder: Path) -> str:
+    """Return the commit of a checkout, or an empty string."""
     done = subprocess.run(["git", "-C", folder, "rev-parse", "--short=9", "HEAD"], capture_output=True, text=True)
     return done.stdout.strip() if (folder / ".git").exists() and not done.returncode else ""
 
 
-def cases(report: Path) -> Iterator[dict[str, Any]]:
-    """What each test of a report came to."""
+def read_report(report: Path) -> Iterator[dict[str, Any]]:
+    """Yield the result of each test in a report."""
     for case in ElementTree.parse(report).getroot().iter("testcase"):
         pairs = [(one.get("name"), one.get("value")) for one in case.iter("property")]
         properties = dict(pairs)
@@ -231,14 +231,14 @@ def cases(report: Path) -> Iterator[dict[str, Any]]:
 
 
 def run_tests(client: Client, python: Path, wheel: Path, sources: Path) -> list[dict[str, Any]]:
-    """What the tests of a client come to, in an empty folder beside which nothing of the checkout lies."""
+    """Run the tests of a client in an empty folder, without access to the checkout; return their results."""
     with tempfile.TemporaryDirectory(prefix="ttt-clients-") as name:
         folder = Path(name)
         for part in ("tests/clients", "examples"):
             shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
         report = folder / "report.xml"
         words = ("-q", "-p", "no:cacheprovider", "-o", "junit_family=xunit1", f"--junitxml={report}")
-        kernels = CACHE / "numba" / client.environment / str(hash_of(wheel))
+        kernels = CACHE / "numba" / client.environment / str(file_hash(wheel))
         try:
             call(
                 *(python, "-P", "-m", "pytest", *words, f"tests/clients/{client.tests}"),
@@ -251,16 +251,16 @@ def run_tests(client: Client, python: Path, wheel: Path, sources: Path) -> list[
         except CommandError:
             if not report.exists():
                 raise
-        return list(cases(report))
+        return list(read_report(report))
 
 
-def hash_of(path: Path) -> str:
-    """Of a file's bytes: numba's cache does not see edits in kernels that a kernel imports."""
+def file_hash(path: Path) -> str:
+    """Return a hash of a file: numba's cache does not see edits in kernels that a kernel imports."""
     return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
 
-def rows_of(record: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """(what was run, steps per second, result) of a client, tests of the same words in one row."""
+def result_rows(record: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Return (description, steps per second, result) of a client, one row for tests of one description."""
     if record["reason"]:
         return [("", "", f"**not run**: {record['reason']}")]
     rows = []
@@ -275,8 +275,8 @@ def rows_of(record: dict[str, Any]) -> list[tuple[str, str, str]]:
     return rows
 
 
-def table(records: dict[str, dict[str, Any]]) -> str:
-    """The part of the page that is written by this command."""
+def results_table(records: dict[str, dict[str, Any]]) -> str:
+    """Return the generated part of the page."""
     lines = [
         f"CPU: {processor()}, one thread a process; Python {platform.python_version()}.",
         "",
@@ -288,7 +288,7 @@ def table(records: dict[str, dict[str, Any]]) -> str:
         own = [f"{name} {record['versions'][name]}" for name in client.packages if name in record["versions"]]
         own += [f"{name} at {text}" for name, text in record.get("checkouts", {}).items() if text]
         head = f"**{client.name}**" + (f" ({', '.join(own)})" if own else "")
-        for what, speed, result in rows_of(record):
+        for what, speed, result in result_rows(record):
             cells = (head, what, speed, result)
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
             head = ""
@@ -300,19 +300,19 @@ def table(records: dict[str, dict[str, Any]]) -> str:
 
 
 def write_page(records: dict[str, dict[str, Any]]) -> None:
-    """Put the table into docs/clients.md, between its two marks."""
+    """Write the table into docs/clients.md, between its two marks."""
     text = PAGE.read_text()
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
-    page = f"{before}{BEGIN}\n\n{table(records)}\n\n{END}{after}"
+    page = f"{before}{BEGIN}\n\n{results_table(records)}\n\n{END}{after}"
     write_atomically(PAGE, lambda file: file.write(page.encode()))
 
 
-def chosen(only: Sequence[str]) -> list[Client]:
-    """The clients of these names, as one writes them.
+def select_clients(only: Sequence[str]) -> list[Client]:
+    """Return the clients of these names.
 
     Raises:
-        ValueError: a name of none.
+        ValueError: an unknown name.
     """
     names = [name for words in only for name in words.split(",") if name]
     known = {client.name.lower().replace(" ", "-"): client for client in CLIENTS}
@@ -323,9 +323,9 @@ def chosen(only: Sequence[str]) -> list[Client]:
 
 
 def main() -> None:
-    """Make environments, run, write; exit code 1 where a client failed or was not run."""
+    """Create environments, run the tests, write the page; exit with 1 if a client failed or was not run."""
     options = cli.parse(Options, sys.argv[1:], "python tests/clients/run.py")
-    clients = chosen(options.only)
+    clients = select_clients(options.only)
     console, bad = Console(stderr=True, highlight=False), False
     sources = (options.sources or CACHE / "sources").resolve()
     with cli.progress_bar("doing") as bar:
@@ -347,12 +347,12 @@ def main() -> None:
                 record["versions"] = versions_in(python, (*COMMON, *client.packages))
                 for name in client.checkouts if options.sources is None else ():
                     fetch(name, python)
-                record["checkouts"] = {name: commit(sources / name) for name in client.checkouts}
+                record["checkouts"] = {name: commit_hash(sources / name) for name in client.checkouts}
                 record["cases"] = run_tests(client, python, wheel, sources)
             except CommandError as problem:
                 record["reason"] = str(problem)
             write_json(CACHE / "results" / f"{client.name}.json", record)
-            for what, speed, result in rows_of(record):
+            for what, speed, result in result_rows(record):
                 bad |= not result.startswith("passed")
                 console.print(f"{client.name}: {what}: {speed and speed + ' steps/s, '}{result}")
             bar.advance(task)
