@@ -99,9 +99,9 @@ def learned_values(game: Game, policy: str | Policy) -> Float64Array:
         ValueError: the board is larger, or the policy has no values.
     """
     check_size(game, moves=True)
-    thinker = make_policy(policy, game)
-    if not isinstance(thinker, Values):
-        raise ValueError(f"{thinker} does not think in values: take a learner with a table or a net, as in run:PATH")
+    source = make_policy(policy, game)
+    if not isinstance(source, Values):
+        raise ValueError(f"{source} does not think in values: take a learner with a table or a net, as in run:PATH")
     kinds = reachable_boards(game)
     halves = 2 if game.skip_chance > 0 else 1
     out = np.zeros((halves, len(kinds), game.cells))
@@ -110,7 +110,7 @@ def learned_values(game: Game, policy: str | Policy) -> Float64Array:
         for start in range(0, len(found), CHUNK):
             some = found[start : start + CHUNK]
             boards = Boards(from_keys(some, game), np.full(len(some), mover, np.int8))
-            out[mover % halves, some] = (1 - 2 * mover) * np.nan_to_num(thinker.action_values(boards))
+            out[mover % halves, some] = (1 - 2 * mover) * np.nan_to_num(source.action_values(boards))
     out.flags.writeable = False
     return out if halves == 2 else out[0]
 
@@ -193,14 +193,9 @@ def _fill(
 ) -> None:
     """Compute positions from afterstates: for each mover the mean, or the best, over the moves.
 
-    Args:
-        kinds: uint8[3**cells], from ``count.reachable_boards``.
-        cells: int8[cells], the empty board, written.
-        parameters: ``Game.parameters``.
-        after: float64[2, 3**cells], from ``solver.sweep``.
-        average: whether to take the mean; else the best.
-        results: whether won boards hold their result.
-        out: float64[1 or 2, 3**cells] of zeros, written.
+    ``kinds`` is from ``count.reachable_boards``, ``after`` from ``solver.sweep``; ``cells`` int8[cells] is the empty
+    board and written; ``average`` takes the mean, else the best; with ``results`` won boards hold their result; ``out``
+    float64[1 or 2, 3**cells] is of zeros.
     """
     size = len(cells)
     for board in range(len(kinds)):
@@ -426,9 +421,9 @@ class NamedSoftmax(Softmax, Named):
     @cached_property
     def evaluation(self) -> Evaluation:  # type: ignore[override]  # created on first access
         """The evaluation function."""
-        return self._made()
+        return self._make_evaluation()
 
-    def _made(self) -> Evaluation:
+    def _make_evaluation(self) -> Evaluation:
         raise NotImplementedError
 
     __str__ = Named.__str__
@@ -462,16 +457,16 @@ class TablePolicy(NamedSoftmax):
     @property
     def symmetric(self) -> bool:
         """Whether the policy is equivariant: the values are, and the weight is too small to reveal rounding."""
-        return self.w <= MAX_STEADY_WEIGHT and (not is_policy(self.source) or is_symmetric(self._thinker))
+        return self.w <= MAX_STEADY_WEIGHT and (not is_policy(self.source) or is_symmetric(self._source_policy))
 
     @property
     def colour_blind(self) -> bool:
         """Whether the policy is colour-blind, by the same conditions."""
-        return self.w <= MAX_STEADY_WEIGHT and (not is_policy(self.source) or is_colour_blind(self._thinker))
+        return self.w <= MAX_STEADY_WEIGHT and (not is_policy(self.source) or is_colour_blind(self._source_policy))
 
     @cached_property
-    def _thinker(self) -> Policy:
+    def _source_policy(self) -> Policy:
         return make_policy(self.source, self.game)
 
-    def _made(self) -> Evaluation:
+    def _make_evaluation(self) -> Evaluation:
         return Table(self.game, values_of(self.game, self.source, self.terminal))

@@ -42,10 +42,10 @@ from ttt_envs.version import __version__
 
 MAX_LINE_LENGTH = 4096
 """Maximum length of a line in bytes."""
-KNOWN = ("timeout_turn", "time_left", "rule")
+SUPPORTED_KEYS = ("timeout_turn", "time_left", "rule")
 """Supported keys of INFO; ``time_left`` replaces ``timeout_match``, as the protocol says."""
-AT_ONCE_S = 0.001
-"""Seconds per move if the manager requests a move as fast as possible."""
+MIN_MOVE_S = 0.001
+"""Minimum seconds per move, if the manager requests a move as fast as possible."""
 
 
 class CommandRefusedError(Exception):  # it is a reply
@@ -58,14 +58,14 @@ class Brain:
     Args:
         spec: spec string of the policy; a search obeys the manager's times, by :class:`baselines.timed.Timed`.
         seed: seed of all chance: the games of a process are those of ``play.py`` with this seed.
-        say: receives a line of the reply.
-        note: receives diagnostics that a manager does not need.
+        reply: receives a line of the reply.
+        log: receives diagnostics that a manager does not need.
     """
 
     def __init__(
-        self, spec: str, seed: int, say: Callable[[str], object], note: Callable[[str], object] = lambda _: None
+        self, spec: str, seed: int, reply: Callable[[str], object], log: Callable[[str], object] = lambda _: None
     ) -> None:
-        self.spec, self._say, self._note = spec, say, note
+        self.spec, self._reply, self._log = spec, reply, log
         self._key = draw_key(np.random.default_rng(seed))
         self._game: Game | None = None
         self._cells = np.zeros(0, np.int8)
@@ -93,10 +93,10 @@ class Brain:
             "PLAY": self._play,
             "TAKEBACK": self._takeback,
             "ABOUT": self._about,
-            "INFO": self._note_info,
+            "INFO": self._store_info,
         }
 
-    def hear(self, line: str) -> bool:
+    def handle_line(self, line: str) -> bool:
         """Reply to a line of the manager; return False for ``END``.
 
         It raises nothing but an interrupt: errors are replies, too.
@@ -111,25 +111,25 @@ class Brain:
             if self._board is not None:
                 if word != "DONE" and (word == "INFO" or word not in self._commands):
                     if word == "INFO":
-                        self._note_info(rest.strip())
+                        self._store_info(rest.strip())
                     elif len(self._board) <= MAX_EDGE * MAX_EDGE:  # more stones than that are invalid anyhow
                         self._board.append(line)
                     return True
                 lines, self._board = self._board, None
                 if word == "DONE":
-                    self._say(self._set_board([one.strip() for one in lines]))
+                    self._reply(self._set_board([one.strip() for one in lines]))
                     return True
-                self._say("ERROR BOARD has no DONE")
+                self._reply("ERROR BOARD has no DONE")
             command = self._commands.get(word)
             if command is None:
-                self._say(f"UNKNOWN command {_to_ascii_line(word)}")
+                self._reply(f"UNKNOWN command {_to_ascii_line(word)}")
             elif (answer := command(rest.strip())) is not None:
-                self._say(answer)
+                self._reply(answer)
         except CommandRefusedError as why:
-            self._say(f"ERROR {_to_ascii_line(str(why))}")
+            self._reply(f"ERROR {_to_ascii_line(str(why))}")
         except Exception as problem:  # any policy may raise anything: the manager may try another position
-            self._note(traceback.format_exc())
-            self._say(f"ERROR {_to_ascii_line(f'{type(problem).__name__}: {problem}')}")
+            self._log(traceback.format_exc())
+            self._reply(f"ERROR {_to_ascii_line(f'{type(problem).__name__}: {problem}')}")
         return True
 
     # -----------------------------------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ class Brain:
         self._cells = np.zeros(self._current.cells, np.int8)
         self._live = LiveGame(self._current, self._key, self._games)
         self._player = None
-        self._have_player()  # time-consuming work is done before OK
+        self._get_player()  # time-consuming work is done before OK
         self._games += 1
         return "OK"
 
@@ -179,12 +179,12 @@ class Brain:
     # Moves
 
     def _begin(self, _: str) -> str:
-        return self._move_on(self._cells)
+        return self._make_move(self._cells)
 
     def _turn(self, text: str) -> str:
         cells = self._cells.copy()
         cells[self._empty_cell(text)] = 2
-        return self._move_on(cells)
+        return self._make_move(cells)
 
     def _begin_board(self, _: str) -> None:
         self._board = []
@@ -201,7 +201,7 @@ class Brain:
             cells[cell] = int(stone[2])
         if self._player is not None:
             self._player.begin(ONLY)  # its state is of another game
-        return self._move_on(cells)
+        return self._make_move(cells)
 
     def _play(self, text: str) -> str:
         cell = self._empty_cell(text)
@@ -217,7 +217,7 @@ class Brain:
             self._player.begin(ONLY)
         return "OK"
 
-    def _move_on(self, cells: Int8Array) -> str:
+    def _make_move(self, cells: Int8Array) -> str:
         """Move on a board of own stones, 1, and the opponent's, 2, which becomes the current board; return the
         reply.
         """
@@ -230,7 +230,7 @@ class Brain:
         mover = int(others > own)
         stones = (3 - cells) % 3 if mover else cells
         boards = Boards.of([Position(stones, mover)])
-        player, left_s = self._have_player(), self._left_s
+        player, left_s = self._get_player(), self._left_s
         time_left = None if left_s is None else np.array([left_s])
         cell = int(player.act(boards, ONLY, self._live.generator(own + others), time_left)[0])
         if cells[cell]:
@@ -258,9 +258,9 @@ class Brain:
     # -----------------------------------------------------------------------------------------------------------------
     # Time limits, and the player
 
-    def _note_info(self, text: str) -> None:
+    def _store_info(self, text: str) -> None:
         key, _, value = text.lower().partition(" ")
-        if key in KNOWN and re.fullmatch(r"-?\d{1,18}", value.strip(), re.ASCII):
+        if key in SUPPORTED_KEYS and re.fullmatch(r"-?\d{1,18}", value.strip(), re.ASCII):
             self._info[key] = int(value)
 
     @property
@@ -273,9 +273,9 @@ class Brain:
     def _turn_s(self) -> float | None:
         """Seconds for a move, None if not limited."""
         turn = self._info.get("timeout_turn", NO_LIMIT)
-        return None if turn >= NO_LIMIT else max(AT_ONCE_S, turn / 1000)
+        return None if turn >= NO_LIMIT else max(MIN_MOVE_S, turn / 1000)
 
-    def _have_player(self) -> Player:
+    def _get_player(self) -> Player:
         """Return the player, a new one if the time limits have changed."""
         times = self._turn_s, self._left_s is not None
         if self._player is None or times != self._times:
@@ -308,9 +308,9 @@ def make_timed_policy(spec: str, game: Game, turn_s: float | None, clocked: bool
         return dataclasses.replace(policy, move=min(times, default=None))
     if (turn_s is None and not clocked) or not isinstance(policy, Expectiminimax | MCTS | Interruptible):
         return policy
-    most = policy.depth if isinstance(policy, Expectiminimax) else None
-    most = policy.simulations if isinstance(policy, MCTS) else most
-    return Timed(game, policy, move=turn_s, max_depth=most, steady=None)
+    max_depth = policy.depth if isinstance(policy, Expectiminimax) else None
+    max_depth = policy.simulations if isinstance(policy, MCTS) else max_depth
+    return Timed(game, policy, move=turn_s, max_depth=max_depth, steady=None)
 
 
 def _to_ascii_line(text: str) -> str:
@@ -326,13 +326,13 @@ def serve(spec: str, seed: int) -> None:
     """Run the engine until ``END`` or the end of input; only replies are written to standard output."""
     with _answer_stream() as out:
 
-        def say(line: str) -> None:
+        def reply(line: str) -> None:
             out.write(f"{line}\n".encode("ascii", "replace"))
             out.flush()
 
-        brain = Brain(spec, seed, say, lambda text: print(text, file=sys.stderr))
+        brain = Brain(spec, seed, reply, lambda text: print(text, file=sys.stderr))
         for line in _read_lines(sys.stdin.buffer):
-            if not brain.hear(line):
+            if not brain.handle_line(line):
                 break
 
 

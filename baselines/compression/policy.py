@@ -45,7 +45,7 @@ class CompressedPolicy(NamedSoftmax):
     def _grouping(self) -> Grouping:
         return grouping_of(self.game, self.name, self.split, of_moves=is_policy(self.source))
 
-    def _made(self) -> Compressed:
+    def _make_evaluation(self) -> Compressed:
         rank = default_rank(self.name, self._grouping) if self.rank is None else self.rank
         most = TRUNCATED
         while most < rank and most < MAX_TRUNCATED_RANK:  # doubling, so that one decomposition serves many ranks

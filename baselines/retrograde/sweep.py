@@ -246,15 +246,8 @@ def _find_swapped_entries(
     The entry is in the row of the leader of B, at the rank beside it of A under the same symmetry, computed as in
     :func:`.ranks.rank_beside`. Most of its parts are the same for many B.
 
-    Args:
-        count: number of cells outside A.
-        halves: all sets of these cells.
-        others: B among these cells, by rank.
-        width: length of a row.
-        ranks: of the board.
-        classes: of the game.
-        beside: of these sets.
-        at: written, by rank of B; 0 if B has a line.
+    ``others`` are the sets B, by rank among the ``count`` cells outside A, and ``halves`` all sets of these cells;
+    ``width`` is the length of a row. ``at`` is written by rank of B; 0 if B has a line.
     """
     low_rank, squeezed, places = ranks.low_rank, ranks.squeezed, classes.places
     low_keys, high_keys, low_left, of_high, image_low_keys, image_high_keys = beside
@@ -324,15 +317,8 @@ def _raise_values(
 ) -> None:
     """Raise values to those of a move, for sets of a size by their ranks after their cells are moved.
 
-    Args:
-        move_values: values of the move, by rank of the moved set.
-        others: the sets, among ``count`` cells.
-        size: of these sets.
-        count: number of cells outside the stones.
-        moved: all sets of these cells, moved.
-        ranks: of the board.
-        at: index of the value of each set.
-        values: changed.
+    ``others`` are sets of ``size`` of the ``count`` cells outside the stones, ``moved`` all such sets after the move,
+    ``at`` the index of each set in ``values``.
     """
     for i in range(len(at)):
         rank = rank_in(join_halves(int64(others[i]), count, moved), size, ranks)

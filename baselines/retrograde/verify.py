@@ -182,18 +182,8 @@ def _find_successors(
 ) -> tuple[int, int]:
     """Make each move in a position and find the entries of the successors.
 
-    The look-ups follow later, many at once.
-
-    Args:
-        mine: the mover's stones.
-        theirs: the other player's stones.
-        moves: number of moves so far.
-        probe: of the next layer.
-        parameters: ``Game.parameters``.
-        scratch: written from index ``moves`` on.
-
-    Returns:
-        ``WON_AT_ONCE`` if a move wins, else ``UNKNOWN``; and the new number of moves.
+    The look-ups follow later, many at once. Entries are written from index ``moves`` on. Returns ``WON_AT_ONCE`` if a
+    move wins, else ``UNKNOWN``; and the new number of moves.
     """
     known = int64(UNKNOWN)
     left = legal_bits(mine, theirs, parameters)

@@ -1,7 +1,6 @@
-"""What every search looks at, so that a change of its code that should not change the search shows where it does.
+"""Node counts and results of deterministic searches, to detect changes of the searches.
 
-Each entry is a deterministic search: the positions that it looked at, and what it found. Write the file anew, after a
-change that is meant to look at other positions, and say in the commit why:
+After an intended change, write the file again and give the reason in the commit:
 
     python tests/baselines/golden.py
 """
@@ -20,14 +19,14 @@ from ttt_envs import Game, make_policy
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "tests" / "data" / "node-counts.json"
 
-SMALLEST = 1 << 16
-"""bytes of a table that fills up"""
+SMALL_TABLE_BYTES = 1 << 16
+"""size of a transposition table that fills up"""
 PRUNING = {
     "none": {"pruning": "none"},
     "alpha-beta": {"pruning": "alpha-beta", "memory": 0},
     "star1": {"pruning": "star1", "memory": 0},
     "star2": {"pruning": "star2", "memory": 0},
-    "star1, small table": {"pruning": "star1", "memory": SMALLEST},
+    "star1, small table": {"pruning": "star1", "memory": SMALL_TABLE_BYTES},
     "star1, table": {"pruning": "star1"},
     "star2, table": {"pruning": "star2"},
     "star1, table, best moves": {"pruning": "star1", "every_move": False},
@@ -36,7 +35,7 @@ PRUNING = {
     "star1, 3 drawn": {"pruning": "star1", "width": 3},
 }
 """by name the settings of a search to a fixed depth"""
-SEARCHED = [
+SEARCH_GAMES = [
     (Game(), 6, 12),
     (Game(skip_chance=0.25), 6, 12),
     (Game(4, 4, 4, 0.1), 4, 8),
@@ -45,9 +44,9 @@ SEARCHED = [
     (Game(6, 4, 4), 4, 4),
     (Game(9, 9, 5, 0.25), 2, 3),
 ]
-"""games, depth, and how many positions of random play beside the empty board"""
-PROVED = [Game(), Game(4, 4, 4), Game(4, 5, 4), Game(5, 5, 4), Game(4, 6, 4), Game(3, 8, 3)]
-GROWN = [
+"""games, depth, and number of positions: the empty board and others of random play"""
+PROOF_GAMES = [Game(), Game(4, 4, 4), Game(4, 5, 4), Game(5, 5, 4), Game(4, 6, 4), Game(3, 8, 3)]
+TREE_GAMES = [
     (Game(), {}),
     (Game(skip_chance=0.25), {}),
     (Game(skip_chance=0.25), {"decisive": False}),
@@ -67,48 +66,48 @@ def boards_of(game, count):
     return found
 
 
-def in_short(values):
-    """A number for many, to 9 places: their sum, each with a weight of its own; what is NaN counts as 0."""
+def summarise(values):
+    """Return a weighted sum of many numbers, to 9 places; NaN counts as 0."""
     flat = np.nan_to_num(np.asarray(values, np.float64)).ravel()
     return round(float(flat @ np.cos(np.arange(flat.size))), 9)
 
 
-def searched():
-    """Searches to a fixed depth: positions looked at from the empty board and from all, and the values."""
+def search_counts():
+    """Searches to a fixed depth: nodes from the empty board and from all positions, and the values."""
     found = {}
-    for game, depth, count in SEARCHED:
+    for game, depth, count in SEARCH_GAMES:
         boards = boards_of(game, count)
         for name, settings in PRUNING.items():
             luck = np.arange(count, dtype=np.uint64) if "width" in settings else None
             search = Search(game, boards, luck=luck, **settings)
             search.run(depth - 1 if game.cells > 16 and settings["pruning"] == "none" else depth)
             nodes = search.nodes.tolist()
-            found[f"{game}, depth {search.depth}, {name}"] = [nodes[0], sum(nodes), in_short(search.move_values)]
+            found[f"{game}, depth {search.depth}, {name}"] = [nodes[0], sum(nodes), summarise(search.move_values)]
     game = Game(skip_chance=0.25)
     analyses = Expectiminimax(game, 2, leaf="optimal").analyse_all(boards_of(game, 6))
-    by_leaves = [sum(analysis.nodes for analysis in analyses), in_short([analysis.value for analysis in analyses])]
+    by_leaves = [sum(analysis.nodes for analysis in analyses), summarise([analysis.value for analysis in analyses])]
     found[f"{game}, depth 2, leaves of perfect play"] = [analyses[0].nodes, *by_leaves]
     return found
 
 
-def proved():
-    """Proofs: positions looked at, and who wins."""
-    proofs = {str(game): prove(game) for game in PROVED}
+def proof_counts():
+    """Proofs: nodes, and the winner."""
+    proofs = {str(game): prove(game) for game in PROOF_GAMES}
     return {name: [int(proof.nodes), str(proof.winner)] for name, proof in proofs.items()}
 
 
-def grown():
+def tree_counts():
     """Monte Carlo trees: moves in the trees, visits and values of the moves at the roots."""
     found = {}
-    for game, settings in GROWN:
+    for game, settings in TREE_GAMES:
         policy = MCTS(game, **settings)
         boards = boards_of(game, 6)
         search = policy.search(boards, np.arange(6, dtype=np.uint64))
         search.run(policy.simulations)
         found[str(policy) + f" on {game}"] = [
             *map(int, (search.counts.sum(), search.visits.sum())),
-            in_short(search.visits),
-            in_short(search.action_values),
+            summarise(search.visits),
+            summarise(search.action_values),
         ]
     game = Game(skip_chance=0.25)
     player = make_policy("mcts:simulations=50", game).player()
@@ -118,11 +117,11 @@ def grown():
     return found
 
 
-KINDS = {searched: "expectiminimax", proved: "proof", grown: "mcts"}
+KINDS = {search_counts: "expectiminimax", proof_counts: "proof", tree_counts: "mcts"}
 
 
-def written():
-    """All of them as text, a line for each search."""
+def to_text():
+    """Return all as JSON, one line for each search."""
     kinds = []
     for kind, name_of_kind in KINDS.items():
         lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(entry)}" for name, entry in kind().items())
@@ -132,5 +131,5 @@ def written():
 
 if __name__ == "__main__":
     sys.path += [str(ROOT), str(ROOT / "tests")]
-    FILE.write_text(written())
+    FILE.write_text(to_text())
     print(f"written: {FILE.relative_to(ROOT)}")

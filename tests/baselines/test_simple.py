@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from ttt_envs import Boards, Game, from_text, make_policy
 
 
-def wins_of(cells, mover, game):
+def winning_cells(cells, mover, game):
     """The empty cells on which a stone of ``mover`` completes a line, by plain reading."""
     wins = []
     for cell in np.flatnonzero(cells == 0):
@@ -22,10 +22,10 @@ def wins_of(cells, mover, game):
 
 
 @given(plain.games(6, skip=True), st.integers(0, 999))
-def test_win_or_block_wins_else_blocks_else_moves_at_random(game, seed):
+def test_win_or_block_equals_plain_reading(game, seed):
     boards = plain.positions_of_random_play(game, 4, seed)
     for cells, mover, p in zip(*boards, make_policy("win-or-block", game).probabilities(boards), strict=True):
-        wins, blocks = wins_of(cells, mover, game), wins_of(cells, 1 - mover, game)
+        wins, blocks = winning_cells(cells, mover, game), winning_cells(cells, 1 - mover, game)
         expected = np.zeros(game.cells)
         expected[wins or blocks or np.flatnonzero(cells == 0)] = 1
         assert_allclose(p, expected / expected.sum(), rtol=1e-15)
@@ -42,13 +42,13 @@ def test_win_or_block_wins_else_blocks_else_moves_at_random(game, seed):
         ("o../.x./... o", [1, 2, 3, 5, 6, 7, 8]),
     ],
 )
-def test_where_win_or_block_moves(text, cells):
+def test_win_or_block_plays_known_moves(text, cells):
     p = make_policy("win-or-block", Game()).probabilities(Boards.of([from_text(text)]))[0]
     assert_array_equal(np.flatnonzero(p), cells)
     assert_allclose(p[cells], 1 / len(cells))
 
 
-def test_random_gives_every_empty_cell_the_same_share():
+def test_random_is_uniform():
     boards = plain.positions_of_random_play(Game(4, 5, 4), 100)
     p = make_policy("random", Game(4, 5, 4)).probabilities(boards)
     for cells, row in zip(boards.cells, p, strict=True):

@@ -15,7 +15,7 @@ def log(tmp_path_factory):
     return path
 
 
-def refused(capsys, *words):
+def error_of(capsys, *words):
     with pytest.raises(SystemExit) as stop:
         evaluate.main(["book", *words])
     assert stop.value.code == 2
@@ -27,7 +27,7 @@ def said(capsys, *words):
     return capsys.readouterr().out
 
 
-def test_a_book_is_made_shown_and_left(log, tmp_path, capsys):
+def test_build_show_and_leaves(log, tmp_path, capsys):
     path = str(tmp_path / "a.book")
     shown = said(capsys, "build", str(log), "--plies", "4", "--minimum", "2", "--player", "optimal", "--out", path)
     book = read_book(path)
@@ -44,7 +44,7 @@ def test_a_book_is_made_shown_and_left(log, tmp_path, capsys):
     assert "optimal leaves" in said(capsys, "leaves", path, str(log), "--player", "optimal")
 
 
-def test_a_book_is_made_by_a_search(tmp_path, capsys):
+def test_build_by_a_search(tmp_path, capsys):
     path = tmp_path / "a.book"
     words = ("--search", "optimal", "--plies", "3", "--skip-chance", "0.25", "--out", str(path))
     assert "35 positions and 169 moves of optimal" in said(capsys, "build", *words)  # 1 + 6 + 28 up to symmetry
@@ -53,24 +53,24 @@ def test_a_book_is_made_by_a_search(tmp_path, capsys):
     assert best["moves"] == ["b2"]
 
 
-def test_what_makes_no_book(log, tmp_path, capsys):
+def test_invalid_calls_are_one_line_errors(log, tmp_path, capsys):
     out = str(tmp_path / "a.book")
-    assert "name either" in refused(capsys, "build")
-    assert "name either" in refused(capsys, "build", str(log), "--search", "optimal")
-    assert "no move was made in 500 games" in refused(capsys, "build", str(log), "--minimum", "500", "--out", out)
-    assert "random has no values" in refused(capsys, "build", "--search", "random", "--out", out)
-    assert "no such file" in refused(capsys, "build", str(tmp_path / "none"), "--out", out).lower()
+    assert "name either" in error_of(capsys, "build")
+    assert "name either" in error_of(capsys, "build", str(log), "--search", "optimal")
+    assert "no move was made in 500 games" in error_of(capsys, "build", str(log), "--minimum", "500", "--out", out)
+    assert "random has no values" in error_of(capsys, "build", "--search", "random", "--out", out)
+    assert "no such file" in error_of(capsys, "build", str(tmp_path / "none"), "--out", out).lower()
     said(capsys, "build", str(log), "--out", out)
-    assert "is there already" in refused(capsys, "build", str(log), "--out", out)
-    assert "they are of optimal, win-or-block" in refused(capsys, "leaves", out, str(log), "--player", "me")
-    assert "is no opening book" in refused(capsys, "show", str(log))
-    assert "the game is over" in refused(capsys, "show", out, "ooo/xx./... x")
+    assert "is there already" in error_of(capsys, "build", str(log), "--out", out)
+    assert "they are of optimal, win-or-block" in error_of(capsys, "leaves", out, str(log), "--player", "me")
+    assert "is no opening book" in error_of(capsys, "show", str(log))
+    assert "the game is over" in error_of(capsys, "show", out, "ooo/xx./... x")
 
 
-def test_the_commands_of_the_group(capsys):
+def test_commands_of_the_group(capsys):
     for words in ([], ["--help"]):
         if words:
             evaluate.main(["book", *words])
         else:
-            assert "a command is missing: choose one of 'build', 'leaves', 'show'" in refused(capsys)
-    assert "did you mean 'build'? See" in refused(capsys, "bild")
+            assert "a command is missing: choose one of 'build', 'leaves', 'show'" in error_of(capsys)
+    assert "did you mean 'build'? See" in error_of(capsys, "bild")

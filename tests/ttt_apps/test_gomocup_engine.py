@@ -31,7 +31,7 @@ def replies(*lines, spec="win-or-block", seed=0):
     said = []
     brain = Brain(spec, seed, said.append)
     for line in lines:
-        if not brain.hear(line):
+        if not brain.handle_line(line):
             break
     return said
 
@@ -194,7 +194,7 @@ def test_any_lines_get_valid_replies(lines, begun):
     for line in [*(["START 5"] if begun else []), *lines]:
         before = len(said)
         cells = brain._cells.copy()
-        going = brain.hear(line)
+        going = brain.handle_line(line)
         assert going == (line.strip().split(" ")[0].upper() != "END")
         new = said[before:]
         assert len(new) <= 1 or new[0] == "ERROR BOARD has no DONE"
@@ -217,13 +217,13 @@ def test_games_equal_those_of_the_environment_with_the_same_seed(seat):
     seed, said = 11, []
     env = SingleEnv(7, 5, opponent="win-or-block", seat=seat)
     brain = Brain("win-or-block", seed, said.append)
-    brain.hear("START 7")
+    brain.handle_line("START 7")
     for episode in range(3):
         if episode:
-            brain.hear("RESTART")
+            brain.handle_line("RESTART")
         env.reset(seed=seed if episode == 0 else None)
         if seat == "second":
-            brain.hear("BEGIN")
+            brain.handle_line("BEGIN")
         done, before = False, np.zeros(49, np.int8)
         while not done:
             if seat == "second" or before.any():
@@ -234,7 +234,7 @@ def test_games_equal_those_of_the_environment_with_the_same_seed(seat):
             before[action] = 1 if seat == "first" else 2
             _, _, done, _, _ = env.step(action)
             if not done:
-                brain.hear(f"TURN {action % 7},{action // 7}")
+                brain.handle_line(f"TURN {action % 7},{action // 7}")
 
 
 @pytest.mark.parametrize(
