@@ -49,7 +49,7 @@ class LiveGame:
 
     Attributes:
         plies: the moves so far.
-        luck: uint64[1], key of the episode, as in environments.
+        episode_key: uint64[1], key of the episode, as in environments.
         outcome: the winner, ``DRAW``, or None while the game goes on.
     """
 
@@ -58,10 +58,10 @@ class LiveGame:
         self.episode = episode
         self.plies: list[MadeMove] = []
         self.outcome: int | None = None
-        self.luck = np.zeros(1, np.uint64)
+        self.episode_key = np.zeros(1, np.uint64)
         self._cells, self._mover = Boards.start(game)
         self._stones = np.zeros(1, np.int64)
-        begin_rows(self._cells, self._mover, self._stones, self.luck, key, np.array([episode]))
+        begin_rows(self._cells, self._mover, self._stones, self.episode_key, key, np.array([episode]))
 
     @property
     def boards(self) -> Boards:
@@ -82,11 +82,11 @@ class LiveGame:
     @property
     def random_seat(self) -> int:
         """Seat drawn from the episode's key for a player who does not choose one."""
-        return int(uniform(self.luck[0], STREAM_SEAT, 0) * 2)
+        return int(uniform(self.episode_key[0], STREAM_SEAT, 0) * 2)
 
     def generator(self, ply: int) -> np.random.Generator:
         """Return an opponent's generator at a ply: the same after an undo."""
-        return np.random.default_rng([int(self.luck[0]), STREAM_OPPONENT, ply])
+        return np.random.default_rng([int(self.episode_key[0]), STREAM_OPPONENT, ply])
 
     def move(self, action: int) -> MadeMove:
         """Put the mover's stone on an empty cell, and draw whether the next turn is skipped.
@@ -97,7 +97,9 @@ class LiveGame:
         ply = MadeMove(self.boards.position(0), action, False)
         outcome = np.zeros(1, np.int8)
         actions = np.array([action])
-        play_rows(self._cells, self._mover, self._stones, self.luck, ONLY, actions, self.game.parameters, outcome)
+        play_rows(
+            self._cells, self._mover, self._stones, self.episode_key, ONLY, actions, self.game.parameters, outcome
+        )
         if outcome[0] == ILLEGAL:
             raise ValueError(f"{coordinate(action, self.game)} holds a stone: choose an empty cell")
         if outcome[0] == NOT_OVER:

@@ -25,7 +25,7 @@ from rich.table import Table
 from tyro.constructors import PrimitiveConstructorSpec
 
 from learners import OtherGame
-from ttt_apps.signals import ended_by_signals
+from ttt_apps.signals import interrupt_on_signals
 from ttt_envs.agents.specs import TRUST
 from ttt_envs.core.array_cache import CACHE_BYTES_VARIABLE
 from ttt_envs.core.jit_settings import NOTICE
@@ -39,7 +39,7 @@ MOST = 10**15
 """Maximum value of a count."""
 MIN_COLUMNS, MAX_COLUMNS = 40, 10_000
 """Limits of the terminal width: wrapping help to fewer columns does not terminate, and a table fills all columns."""
-GLOBAL = "--quiet shows no progress and says only results and what is wrong; --version prints the version."
+GLOBAL = "--quiet prints results and errors only; --version prints the version."
 
 _quiet = False
 Parsed = TypeVar("Parsed")
@@ -228,7 +228,7 @@ def trust_files() -> None:
     os.environ[TRUST] = "1"  # inherited by workers
 
 
-def pairs_of(games: int, most: int = MOST) -> int:
+def num_pairs(games: int, most: int = MOST) -> int:
     """Return half of an even number of games.
 
     Raises:
@@ -343,7 +343,7 @@ class Stopped(KeyboardInterrupt):
 
 
 @contextmanager
-def kept_in(folder: Path | None, done: str = "played") -> Iterator[None]:
+def report_interrupt(folder: Path | None, done: str = "played") -> Iterator[None]:
     """Report on an interrupt where completed work is stored; without a folder report nothing."""
     try:
         yield
@@ -353,7 +353,7 @@ def kept_in(folder: Path | None, done: str = "played") -> Iterator[None]:
         raise Stopped(f"stopped; what was {done} is kept in {folder}: the same command goes on") from None
 
 
-def words_of(arguments: Sequence[str] | None) -> list[str]:
+def command_words(arguments: Sequence[str] | None) -> list[str]:
     """Return the words of a command line, sys.argv by default; remove --quiet and apply it.
 
     Raises:
@@ -370,7 +370,7 @@ def words_of(arguments: Sequence[str] | None) -> list[str]:
     return [word for word in words if word != "--quiet"]
 
 
-def quiet_words() -> list[str]:
+def inherited_options() -> list[str]:
     """Return the options that a started command inherits."""
     return ["--quiet"] if _quiet else []
 
@@ -399,7 +399,7 @@ def run_command(command: Callable[[], Any]) -> None:
     if not {"", os.getcwd()} & set(sys.path):
         sys.path.append(os.getcwd())
     try:
-        with ended_by_signals(), warnings.catch_warnings():
+        with interrupt_on_signals(), warnings.catch_warnings():
             warnings.simplefilter("always", OtherGame)
             shown = warnings.showwarning
             warnings.showwarning = lambda message, category, *rest, **more: (
@@ -409,19 +409,19 @@ def run_command(command: Callable[[], Any]) -> None:
     except BrokenPipeError:  # the reader of our output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (ValueError, TypeError, MemoryError, OSError) as problem:
-        sys.exit(refuse(problem))
+        sys.exit(print_error(problem))
     except KeyboardInterrupt as stop:
-        print(as_called(str(stop)) if isinstance(stop, Stopped) else "stopped", file=sys.stderr)
+        print(installed_names(str(stop)) if isinstance(stop, Stopped) else "stopped", file=sys.stderr)
         sys.exit(130)
 
 
-def refuse(problem: BaseException) -> int:
+def print_error(problem: BaseException) -> int:
     """Print the error, and return its exit code."""
-    print(f"error: {as_called(str(problem))}", file=sys.stderr)
+    print(f"error: {installed_names(str(problem))}", file=sys.stderr)
     return 2
 
 
-def as_called(text: str) -> str:
+def installed_names(text: str) -> str:
     """Replace command names in ``text`` by those of this installation: an installed package has no train.py."""
     if Path(sys.argv[0]).name.startswith("ttt-"):
         return re.sub(r"\b(?:python )?(train|evaluate|play)\.py\b", r"ttt-\1", text)
@@ -436,9 +436,9 @@ def print_output(text: str) -> None:
     """Print prose: wrapped on a terminal, unwrapped in a pipe."""
     console = Console(highlight=False)
     if console.is_terminal:
-        console.print(as_called(text), markup=False)
+        console.print(installed_names(text), markup=False)
     else:
-        print(as_called(text))
+        print(installed_names(text))
 
 
 def print_status(text: str) -> None:
@@ -450,10 +450,10 @@ def print_status(text: str) -> None:
 def warn(text: str) -> None:
     """Print a note on standard error, nothing with --quiet."""
     if not _quiet:
-        print(f"note: {as_called(text)}", file=sys.stderr)
+        print(f"note: {installed_names(text)}", file=sys.stderr)
 
 
-def write_page_of(folder: Path, no_report: bool) -> str:
+def write_folder_report(folder: Path, no_report: bool) -> str:
     """Write the report page of a folder's result, unless ``no_report``; return the text to print about it."""
     if no_report:
         return ""

@@ -17,7 +17,7 @@ from evaluation.matches.match import play_pairs
 from evaluation.reports.overview import Compared, Played, write_overview
 from evaluation.reports.run import write_report
 from evaluation.run_files import REPORT, RunDirectory
-from ttt_apps.cli import print_output, print_table, quiet_words, run_command, words_of
+from ttt_apps.cli import command_words, inherited_options, print_output, print_table, run_command
 from ttt_apps.evaluate.match import score_table
 from ttt_envs.game.rules import Game
 
@@ -31,7 +31,7 @@ OPPONENTS = ("random", "win-or-block", "optimal")
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Train learners on 3 x 3 by self-play, evaluate them exactly, and play a match between two."""
-    run_command(lambda: _demo(words_of(arguments)))
+    run_command(lambda: _demo(command_words(arguments)))
 
 
 def _demo(words: list[str]) -> None:
@@ -46,7 +46,7 @@ def _demo(words: list[str]) -> None:
             continue
         run = RunDirectory(OUT / name)
         # a process each, so that CPU time and peak memory are the run's own
-        command = ["--learner", name, "--opponent", "self", "--out", str(run), "--overwrite", *quiet_words()]
+        command = ["--learner", name, "--opponent", "self", "--out", str(run), "--overwrite", *inherited_options()]
         subprocess.run([sys.executable, "-m", "ttt_apps.train", *command], check=True)
         learned.append(Compared(name, run.path, compute_strength(game, run.policy, OPPONENTS)))
         write_report(run.path, learned[-1].strength, back=f"../{REPORT}")

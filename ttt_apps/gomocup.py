@@ -281,7 +281,7 @@ class Brain:
         if self._player is None or times != self._times:
             if times not in self._policies:
                 self._policies[times] = make_timed_policy(self.spec, self._current, *times)
-            self._player, self._times = make_player(self._policies[times], self._live.luck), times
+            self._player, self._times = make_player(self._policies[times], self._live.episode_key), times
             self._player.begin(ONLY)
         return self._player
 

@@ -14,7 +14,7 @@ import tyro
 from rich.console import Console
 from tyro.constructors import PrimitiveConstructorSpec
 
-from ttt_apps.cli import Count, GameOptions, as_called, check_seed, parse, run_command, trust_files, words_of
+from ttt_apps.cli import Count, GameOptions, check_seed, command_words, installed_names, parse, run_command, trust_files
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.envs.lockstep import SeatChoice
 
@@ -117,7 +117,7 @@ class Play(GameOptions):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command ``ttt-play``."""
-    run_command(lambda: _main(words_of(arguments)))
+    run_command(lambda: _main(command_words(arguments)))
 
 
 def _main(words: list[str]) -> None:
@@ -126,7 +126,7 @@ def _main(words: list[str]) -> None:
 
         serve(words)
         return
-    options = parse(Play, words, as_called("play.py"))
+    options = parse(Play, words, installed_names("play.py"))
     if hasattr(sys.stdin, "reconfigure"):  # input may be undecodable
         sys.stdin.reconfigure(errors="replace")
     options.run(new_console(), sys.stdin)

@@ -75,12 +75,12 @@ def train_run(options: Options, settings: AnyConfig) -> Path:
     directory.path.mkdir(parents=True, exist_ok=True)
     with directory.lock():
         directory.clear()
-        directory.write_config(config_of(options, settings))
+        directory.write_config(new_run_config(options, settings))
         run.train(training)
     return directory.path
 
 
-def config_of(options: Options, settings: AnyConfig) -> dict[str, Any]:
+def new_run_config(options: Options, settings: AnyConfig) -> dict[str, Any]:
     """Return the ``config.json`` of a new run."""
     config = new_config(options.game(), dataclasses.asdict(settings), **options.stored())
     return {**config, "versions": versions(), "revision": revision()}

@@ -40,7 +40,7 @@ ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signa
 
 
 @contextmanager
-def ended_by_signals() -> Iterator[None]:
+def interrupt_on_signals() -> Iterator[None]:
     """Treat other stop signals like Ctrl-C: completed work is stored, and workers end."""
     before: dict[int, Any] = {}
 
@@ -71,7 +71,7 @@ def silent_interrupts() -> Iterator[None]:
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
+def block_signals() -> Iterator[None]:
     """Block stop signals inside the context."""
     if not hasattr(signal, "pthread_sigmask"):
         yield

@@ -35,14 +35,14 @@ from ttt_apps.cli import (
     TrustOptions,
     WorkOptions,
     count_bar,
-    kept_in,
     new_table,
     print_status,
     print_table,
+    report_interrupt,
     warn,
-    write_page_of,
+    write_folder_report,
 )
-from ttt_apps.runs import COMPARED, complete_run, config_of
+from ttt_apps.runs import COMPARED, complete_run, new_run_config
 from ttt_apps.train_options import MEASURED, Options, complete_options, parse_options
 from ttt_apps.train_subprocess import train_in_subprocess
 from ttt_apps.versions import provenance, versions
@@ -89,13 +89,13 @@ class Sweep(ReportOptions, TrustOptions, WorkOptions):
         """
         workers = self.workers()
         rows, seeds = read_sweep(self.sweep, REFUSED)
-        units = units_of(self.sweep, rows, seeds)
+        units = sweep_units(self.sweep, rows, seeds)
         folder = self.out or Path(RUNS, f"sweep-{self.sweep.stem}")
         made_by = provenance("ttt_apps.sweep", "ttt_apps.train")
         far = isinstance(workers, Cluster)
         work = partial(train_unit, None if far else str((folder / RUNS).resolve()), made_by["code"])
         arrived = partial(_write_files, folder)
-        with kept_in(folder, "trained"), count_bar("training runs") as progress:
+        with report_interrupt(folder, "trained"), count_bar("training runs") as progress:
             progress(0, len(units))
             done: dict[int, Any] = {}
             for index, numbers in do_units(
@@ -109,7 +109,7 @@ class Sweep(ReportOptions, TrustOptions, WorkOptions):
         runs = [{**one._asdict(), "run": f"{RUNS}/{unit['name']}"} for one, unit in zip(trained, units, strict=True)]
         lines = aggregate_runs(rows, trained)
         write_sweep(folder, self.sweep.name, made_by, lines, runs)
-        page = write_page_of(folder, self.no_report)
+        page = write_folder_report(folder, self.no_report)
         if self.json:
             print((folder / RESULT).read_text("utf-8"), end="")
             return
@@ -120,7 +120,7 @@ class Sweep(ReportOptions, TrustOptions, WorkOptions):
         )
 
 
-def units_of(path: Path, rows: Sequence[Mapping[str, Any]], seeds: Sequence[int]) -> list[dict[str, Any]]:
+def sweep_units(path: Path, rows: Sequence[Mapping[str, Any]], seeds: Sequence[int]) -> list[dict[str, Any]]:
     """Return the runs of a sweep, with options validated as on the command line.
 
     Raises:
@@ -130,7 +130,7 @@ def units_of(path: Path, rows: Sequence[Mapping[str, Any]], seeds: Sequence[int]
     for number, row in enumerate(rows):
         try:
             options, settings = parse_options(to_command_line(row), "train.py")
-            config = config_of(complete_options(options, settings), settings)
+            config = new_run_config(complete_options(options, settings), settings)
         except (ValueError, TypeError) as problem:
             raise ValueError(f"run {number + 1} of {path}: {problem}") from None
         for key in ("versions", "revision"):
@@ -147,7 +147,7 @@ def train_unit(runs: str | None, code: str, unit: Unit) -> dict[str, Any]:
     Args:
         runs: folder of the sweep's runs; None on a machine without it: then the result includes the run's files.
         code: hash of the code; a run begun by other code is restarted.
-        unit: of :func:`units_of`.
+        unit: of :func:`sweep_units`.
 
     Returns:
         ``numbers``, and ``files`` by name if they are sent.

@@ -20,8 +20,8 @@ from evaluation.exact.strength import choice_in
 from evaluation.matches.games import HUMAN, MAX_LINE_LENGTH, append_games
 from evaluation.matches.match import StatelessPlayer, make_player
 from ttt_apps.board import ONLY, LiveGame, board_text
-from ttt_apps.cli import Stopped, as_called
-from ttt_apps.signals import undisturbed
+from ttt_apps.cli import Stopped, installed_names
+from ttt_apps.signals import block_signals
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
 from ttt_envs.agents.specs import closest_names, parse_spec
 from ttt_envs.core.jit import Float64Array
@@ -137,7 +137,7 @@ class TerminalGame:
         self.live = LiveGame(self.game, self._key, episode)
         of_seat = {"first": 0, "second": 1, "alternate": episode % 2, "random": self.live.random_seat}
         self.seat = of_seat[self.seat_asked] ^ self.swapped
-        self.player = make_player(self.policy, self.live.luck)
+        self.player = make_player(self.policy, self.live.episode_key)
         self.player.begin(ONLY)
         self._settings = {}
 
@@ -146,7 +146,7 @@ class TerminalGame:
         if self.log is not None and self.live.plies:
             players = (HUMAN, self.name) if self.seat == 0 else (self.name, HUMAN)
             played = self.live.played(players, self.seed, self._settings)
-            with undisturbed():
+            with block_signals():
                 append_games(self.log, [played])
                 self.live = LiveGame(self.game, self._key, self.live.episode)  # prevents saving it twice
                 self._saved += 1
@@ -299,7 +299,7 @@ class TerminalGame:
     def explain(self) -> None:
         """Show the opponent's values of your moves, and the exact ones."""
         with self.thinking("asking"):
-            seed = int(self.live.luck[0]) + len(self.live.plies)
+            seed = int(self.live.episode_key[0]) + len(self.live.plies)
             choice = choice_in(self.policy, self.live.boards, solution=self.solution, seed=seed)
         columns = {"it would": choice.probabilities, "it thinks": choice.own, "exactly": choice.exact}
         known = {name: values for name, values in columns.items() if values is not None}
@@ -356,7 +356,7 @@ class TerminalGame:
 
     def say(self, text: str) -> None:
         """Print a sentence: wrapped on a terminal, unwrapped in a pipe."""
-        self.console.print(as_called(text), soft_wrap=not self.console.is_terminal)
+        self.console.print(installed_names(text), soft_wrap=not self.console.is_terminal)
 
     def ask(self, prompt: str) -> str:
         """Read a stripped input line.

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import tyro
 
-from ttt_apps.cli import Count, TrustOptions, as_called, parse, run_command, words_of
+from ttt_apps.cli import Count, TrustOptions, command_words, installed_names, parse, run_command
 from ttt_apps.train_options import last_value, parse_options
 
 
@@ -27,11 +27,11 @@ class Resume(TrustOptions):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command ``ttt-train``."""
-    run_command(lambda: _main(words_of(arguments)))
+    run_command(lambda: _main(command_words(arguments)))
 
 
 def _main(arguments: list[str]) -> None:
-    prog = as_called("train.py")
+    prog = installed_names("train.py")
     if any(argument.partition("=")[0] == "--resume" for argument in arguments):
         old = parse(Resume, arguments, prog)
         from ttt_apps.runs import resume_run

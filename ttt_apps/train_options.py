@@ -117,7 +117,7 @@ def parse_options(arguments: Sequence[str], prog: str) -> tuple[Options, AnyConf
     name = Options.learner if name is None else name
     if name not in LEARNERS:
         raise ValueError(f"there is no learner {name!r}: {closest_names(name, LEARNERS)}")
-    default = defaults_of(name, last_value(arguments, "--opponent"))
+    default = default_options(name, last_value(arguments, "--opponent"))
     flat: Any = tyro.conf.OmitArgPrefixes
     joined: Any = dataclasses.make_dataclass(
         "Train",
@@ -150,7 +150,7 @@ def _settings_of_others(learner: str) -> dict[str, list[str]]:
     return found
 
 
-def defaults_of(learner: str, opponent: str | None = None) -> tuple[Options, AnyConfig]:
+def default_options(learner: str, opponent: str | None = None) -> tuple[Options, AnyConfig]:
     """Return the default options and settings of a learner; in self-play those that suit self-play."""
     config = load_object(LEARNERS[learner])
     if opponent != SELF:
@@ -168,7 +168,7 @@ def default_folder(options: Options, settings: AnyConfig) -> Path:
     """Return the default folder of a run: its name distinguishes game, opponent, seed and other settings."""
     game = options.game()
     parts = [options.learner, game.slug, options.opponent]
-    usual, usual_settings = defaults_of(options.learner, options.opponent)
+    usual, usual_settings = default_options(options.learner, options.opponent)
     for mine, theirs, names in (
         (settings, usual_settings, [field.name for field in dataclasses.fields(settings)]),
         (options, usual, ("seat", "games", "batch")),

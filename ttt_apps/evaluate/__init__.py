@@ -8,7 +8,7 @@ from typing import Any
 import tyro
 from rich.table import Table
 
-from ttt_apps.cli import GLOBAL, as_called, parse, print_output, print_table, run_command, words_of
+from ttt_apps.cli import GLOBAL, command_words, installed_names, parse, print_output, print_table, run_command
 from ttt_envs.agents.specs import closest_names, load_object
 
 Commands = Mapping[str, tuple[str, str]]
@@ -16,50 +16,41 @@ Commands = Mapping[str, tuple[str, str]]
 
 COMMANDS: Commands = {
     "match": ("ttt_apps.evaluate.match:Match", "Play pairs of games between A and B, with seats swapped."),
-    "sprt": ("ttt_apps.evaluate.sprt:Sprt", "Pairs of games until it is known whether A is better than B."),
-    "tournament": (
-        "ttt_apps.evaluate.tournament:PlayTournament",
-        "Everybody against everybody: a cross table and ratings.",
-    ),
-    "book": (
-        "ttt_apps.evaluate.book:COMMANDS",
-        "Opening books: made of games or by a search, shown, and how games leave them.",
-    ),
-    "games": ("ttt_apps.evaluate.games:Games", "Logs of games: checked, counted, as text, or as another file."),
-    "ladder": ("ttt_apps.evaluate.ladder:PlaceOnLadder", "Where a policy stands among opponents of known strength."),
-    "exact": ("ttt_apps.evaluate.exact:Exact", "The exact result of A against B, without a game played."),
+    "sprt": ("ttt_apps.evaluate.sprt:Sprt", "Test sequentially whether A is better than B."),
+    "tournament": ("ttt_apps.evaluate.tournament:PlayTournament", "Play a round robin: cross table and ratings."),
+    "book": ("ttt_apps.evaluate.book:COMMANDS", "Build and show opening books, and show where games leave them."),
+    "games": ("ttt_apps.evaluate.games:Games", "Check, count, print or convert logs of games."),
+    "ladder": ("ttt_apps.evaluate.ladder:PlaceOnLadder", "Rate a policy against opponents of known strength."),
+    "exact": ("ttt_apps.evaluate.exact:Exact", "Compute the exact result of A against B."),
     "exploitability": (
         "ttt_apps.evaluate.exploitability:Exploitability",
-        "How far A is from perfect play: best responses, regret.",
+        "Compute best responses to A, and its regret.",
     ),
-    "solve": ("ttt_apps.evaluate.solve:Solve", "The exact value of a game, and of all moves in a position."),
-    "database": ("ttt_apps.evaluate.database:COMMANDS", "Endgame databases: build, verify, probe, list."),
-    "prove": ("ttt_apps.evaluate.prove:Prove", "Who wins a larger board without skips."),
+    "solve": ("ttt_apps.evaluate.solve:Solve", "Compute the exact values of a game, and of all moves in a position."),
+    "database": ("ttt_apps.evaluate.database:COMMANDS", "Build, verify, probe and list endgame databases."),
+    "prove": ("ttt_apps.evaluate.prove:Prove", "Prove the result of a larger board without skips."),
     "proved-positions": (
         "ttt_apps.evaluate.proved_positions:ProvedPositions",
-        "How often a policy keeps a proved result on larger boards.",
+        "Measure the share of kept proved results.",
     ),
-    "cost": ("ttt_apps.evaluate.cost:Cost", "What runs cost, repeated in fresh processes."),
-    "report": ("ttt_apps.evaluate.report:Report", "The page of a finished run, made anew."),
-    "compression-levels": (
-        "ttt_apps.evaluate.compression_levels:CompressionLevels",
-        "Opponents of graded strength, from a compressed table.",
-    ),
-    "reproduce": ("ttt_apps.evaluate.reproduce:Reproduce", "A published table or figure, computed anew."),
-    "ground-truth": ("ttt_apps.evaluate.ground_truth:GroundTruth", "All exact facts of docs/ground-truth.md."),
-    "warm-up": ("ttt_apps.evaluate.warm_up:WarmUp", "Compile now what environments, policies and learners need."),
-    "policies": ("ttt_apps.evaluate.policies:Policies", "Everything that plays, with its arguments."),
-    "learners": ("ttt_apps.evaluate.policies:Learners", "Everything that learns, with its settings."),
+    "cost": ("ttt_apps.evaluate.cost:Cost", "Measure the cost of runs in new processes."),
+    "report": ("ttt_apps.evaluate.report:Report", "Regenerate the pages of finished runs."),
+    "compression-levels": ("ttt_apps.evaluate.compression_levels:CompressionLevels", "Measure compressed tables."),
+    "reproduce": ("ttt_apps.evaluate.reproduce:Reproduce", "Reproduce a published table or figure."),
+    "ground-truth": ("ttt_apps.evaluate.ground_truth:GroundTruth", "Compute the page docs/ground-truth.md."),
+    "warm-up": ("ttt_apps.evaluate.warm_up:WarmUp", "Compile all machine code now."),
+    "policies": ("ttt_apps.evaluate.policies:Policies", "List policies with their arguments."),
+    "learners": ("ttt_apps.evaluate.policies:Learners", "List learners with their settings."),
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command ``ttt-evaluate``."""
-    run_command(lambda: _main(words_of(arguments)))
+    run_command(lambda: _main(command_words(arguments)))
 
 
 def _main(words: list[str]) -> None:
-    prog = as_called("evaluate.py")
+    prog = installed_names("evaluate.py")
     if any(word.startswith("--tyro-") for word in words):  # shell completion needs all commands at once
         tyro.extras.subcommand_cli_from_dict(
             _kinds(COMMANDS), args=words, prog=prog, config=(tyro.conf.OmitArgPrefixes,)
@@ -102,7 +93,7 @@ def _kinds(commands: Commands) -> dict[str, Any]:
 
 
 def _help(commands: Commands, prog: str, about: str) -> None:
-    print_output(f"usage: {prog} COMMAND [OPTIONS]\n\n{about} {prog} COMMAND --help tells a command's options.\n")
+    print_output(f"usage: {prog} COMMAND [OPTIONS]\n\n{about} {prog} COMMAND --help shows its options.\n")
     table = Table.grid(padding=(0, 2))
     for name, (_, what) in commands.items():
         table.add_row(name, what)

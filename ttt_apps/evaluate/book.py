@@ -19,11 +19,11 @@ from ttt_apps.cli import (
     JsonOptions,
     WorkOptions,
     count_bar,
-    kept_in,
     new_table,
     print_output,
     print_status,
     print_table,
+    report_interrupt,
     warn,
 )
 from ttt_apps.versions import provenance
@@ -34,9 +34,9 @@ if TYPE_CHECKING:  # compiled code is imported where a book is read, not where h
     from evaluation.matches.games import PlayedGame
 
 COMMANDS = {
-    "build": ("ttt_apps.evaluate.book:BuildBook", "Make a book of logged games, or by a search."),
-    "show": ("ttt_apps.evaluate.book:ShowBook", "What a book says of a position."),
-    "leaves": ("ttt_apps.evaluate.book:LeavesBook", "When games leave a book, and what became of them."),
+    "build": ("ttt_apps.evaluate.book:BuildBook", "Build a book from logs of games, or by a search."),
+    "show": ("ttt_apps.evaluate.book:ShowBook", "Print the moves of a book in a position."),
+    "leaves": ("ttt_apps.evaluate.book:LeavesBook", "Print when games leave a book, and their results."),
 }
 
 
@@ -98,7 +98,7 @@ class BuildBook(WorkOptions, GameOptions):
         game, workers = self.game(), self.workers()
         folder = self.out.with_name(f"{self.out.name}.searched")
         made_by = {**provenance("evaluation.matches.books"), "player": policy_identity(self.search)}
-        with kept_in(folder, "searched"), count_bar("searching") as progress:
+        with report_interrupt(folder, "searched"), count_bar("searching") as progress:
             book = book_from_search(
                 game,
                 self.search,

@@ -26,10 +26,10 @@ from ttt_apps.cli import (
 )
 
 COMMANDS = {
-    "build": ("ttt_apps.evaluate.database:Build", "Make a database, or go on with one."),
-    "verify": ("ttt_apps.evaluate.database:Verify", "Derive its entries anew from those after them."),
-    "probe": ("ttt_apps.evaluate.database:Probe", "What it says of a position and its moves."),
-    "list": ("ttt_apps.evaluate.database:List", "What databases there are."),
+    "build": ("ttt_apps.evaluate.database:Build", "Build a database, or resume a build."),
+    "verify": ("ttt_apps.evaluate.database:Verify", "Recompute its entries from later ones."),
+    "probe": ("ttt_apps.evaluate.database:Probe", "Print the values of a position and its moves."),
+    "list": ("ttt_apps.evaluate.database:List", "List databases."),
 }
 DATABASES = Path("databases")
 """Default folder of databases."""

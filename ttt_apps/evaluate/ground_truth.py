@@ -23,7 +23,7 @@ from evaluation.exact.dynamic_programming import Outcome, exploitation, outcome
 from evaluation.exact.estimate import duration
 from evaluation.result_store import Unit, do_units
 from ttt_apps.board import values_text
-from ttt_apps.cli import WorkOptions, kept_in, progress_bar, warn
+from ttt_apps.cli import WorkOptions, progress_bar, report_interrupt, warn
 from ttt_apps.versions import provenance
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game
@@ -99,7 +99,7 @@ class GroundTruth(WorkOptions):
             )
         made_by = provenance("ttt_apps.evaluate.ground_truth")
         found: dict[int, Any] = {}
-        with kept_in(self.out, "found"), progress_bar("board") as bar:
+        with report_interrupt(self.out, "found"), progress_bar("board") as bar:
             task = bar.add_task("computing", total=len(units), board="")
             work = do_units(partial(_measure, self.out), units, self.out, made_by, jobs=self.workers())
             with closing(work) as results:

@@ -19,14 +19,14 @@ from ttt_apps.cli import (
     WorkOptions,
     check_seed,
     count_bar,
-    kept_in,
     new_table,
-    pairs_of,
+    num_pairs,
     parse_size,
     print_output,
     print_status,
     print_table,
-    write_page_of,
+    report_interrupt,
+    write_folder_report,
 )
 from ttt_apps.versions import provenance
 from ttt_envs.agents.specs import closest_names, make_policy
@@ -75,7 +75,7 @@ class PlaceOnLadder(ReportOptions, TrustOptions, WorkOptions):
         from evaluation.matches.ladder import GAMES, MAX_GAMES, RESULT, RatingSettings, rate_policy
 
         if self.games is not None:
-            pairs_of(self.games, MAX_GAMES)
+            num_pairs(self.games, MAX_GAMES)
         check_seed(self.seed)
         workers = self.workers()
         if self.measure:
@@ -88,11 +88,11 @@ class PlaceOnLadder(ReportOptions, TrustOptions, WorkOptions):
         make_policy(self.policy, ladder.game)  # reports a wrong name before a bar is drawn
         settings = RatingSettings(GAMES if self.games is None else self.games, self.seed)
         made_by = provenance("evaluation.matches.ladder")
-        with kept_in(self.out), count_bar("placing") as progress:
+        with report_interrupt(self.out), count_bar("placing") as progress:
             found = rate_policy(
                 self.policy, ladder, made_by, settings, jobs=workers, folder=self.out, progress=progress
             )
-        page = "" if self.out is None else write_page_of(self.out, self.no_report)
+        page = "" if self.out is None else write_folder_report(self.out, self.no_report)
         if self.json:
             print(json.dumps(found))
             return
@@ -137,7 +137,7 @@ class PlaceOnLadder(ReportOptions, TrustOptions, WorkOptions):
             plan = dataclasses.replace(plan, games=self.games)
         folder = self.out or Path("runs", "ladders", self.measure)
         made_by = provenance("evaluation.matches.ladder")
-        with kept_in(folder), count_bar("measuring") as progress:
+        with report_interrupt(folder), count_bar("measuring") as progress:
             found = measure_ladder(self.measure, plan, folder, made_by, jobs=workers, progress=progress)
         print_status(f"written: {folder / self.measure}.json")
         return found

@@ -17,7 +17,7 @@ from ttt_apps.cli import (
     PairOptions,
     check_seed,
     new_table,
-    pairs_of,
+    num_pairs,
     print_table,
     progress_bar,
     warn,
@@ -83,7 +83,7 @@ class Match(JsonOptions, PairOptions):
         from evaluation.matches.timed_match import TimedScore, play_timed_blocks
 
         clock = Clock.of(self.clock) if self.clock else None
-        pairs = pairs_of(self.games)
+        pairs = num_pairs(self.games)
         check_seed(self.seed)
         workers = self.workers()
         make_policy(self.a, game), make_policy(self.b, game)  # reports a wrong name before a bar is drawn

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from ttt_apps.cli import PairOptions, ReportOptions, check_seed, pairs_of, print_status, print_table, write_page_of
+from ttt_apps.cli import (
+    PairOptions,
+    ReportOptions,
+    check_seed,
+    num_pairs,
+    print_status,
+    print_table,
+    write_folder_report,
+)
 from ttt_envs.agents.specs import make_policy
 
 if TYPE_CHECKING:  # compiled code is imported where a game is played, not where help is written
@@ -22,14 +30,14 @@ if TYPE_CHECKING:  # compiled code is imported where a game is played, not where
 class PairsCommand(ReportOptions, PairOptions):
     """Options of stored matches and of their output."""
 
-    def checked(self, games: int, most: int, specs: Sequence[str]) -> tuple[int, Jobs, Game]:
+    def validate(self, games: int, most: int, specs: Sequence[str]) -> tuple[int, Jobs, Game]:
         """Return the validated number of pairs, workers and game.
 
         Raises:
             ValueError: an odd number of games, or one out of range, an invalid seed, number of workers or game, an
                 unknown policy.
         """
-        pairs = pairs_of(games, most)
+        pairs = num_pairs(games, most)
         check_seed(self.seed)
         workers, game = self.workers(), self.game()
         for spec in specs:
@@ -46,10 +54,10 @@ class PairsCommand(ReportOptions, PairOptions):
 
         return Openings.of(self.openings, game) if self.openings else None
 
-    def tell_result(self, table: Table, *written: Path) -> None:
+    def print_result(self, table: Table, *written: Path) -> None:
         """Write the report page, and print the result, the first written file, in the requested format."""
         result = written[0]
-        page = write_page_of(result.parent, self.no_report)
+        page = write_folder_report(result.parent, self.no_report)
         if self.json:
             print(result.read_text("utf-8"), end="")
             return

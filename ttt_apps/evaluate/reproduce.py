@@ -16,7 +16,7 @@ from evaluation.reports.plots import check_pictures
 from evaluation.reports.study import write_report_files
 from evaluation.result_store import UNITS
 from evaluation.study import RESULT, TABLE, Report, Study, run_units, verdict
-from ttt_apps.cli import JsonOptions, WorkOptions, count_bar, kept_in, print_output, print_status, print_table
+from ttt_apps.cli import JsonOptions, WorkOptions, count_bar, print_output, print_status, print_table, report_interrupt
 from ttt_apps.studies import STUDIES
 from ttt_apps.versions import provenance
 from ttt_envs.agents.specs import closest_names, load_object
@@ -63,7 +63,7 @@ class Reproduce(JsonOptions, WorkOptions):
         folder = self.out or Path("runs", "reproduce", f"{self.name}{'-quick' if self.quick else ''}")
         if self.fresh:
             (folder / UNITS).unlink(missing_ok=True)
-        with kept_in(folder, "done"), count_bar(self.name) as progress:
+        with report_interrupt(folder, "done"), count_bar(self.name) as progress:
             made_by, quick, part = study_provenance(study), self.quick, self.part
             results = run_units(study, folder, made_by, quick=quick, part=part, jobs=workers, progress=progress)
         findings = study.analyse(results)

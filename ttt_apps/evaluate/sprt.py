@@ -13,7 +13,7 @@ from baselines.timed import Clock
 from evaluation.matches.elo import SPRT, Decision, Model, elo, likelihood_of_superiority
 from evaluation.matches.match import MatchSettings
 from evaluation.matches.sprt import MAX_GAMES, RESULT, SequentialMatch, run_sprt
-from ttt_apps.cli import Count, kept_in, new_table, progress_bar, warn
+from ttt_apps.cli import Count, new_table, progress_bar, report_interrupt, warn
 from ttt_apps.evaluate.pairs_command import PairsCommand
 from ttt_apps.train_options import folder_name
 from ttt_apps.versions import provenance
@@ -56,14 +56,14 @@ class Sprt(PairsCommand):
             ValueError: an invalid number of games, invalid hypotheses, unknown policies.
             Stopped: an interrupt; completed work is stored.
         """
-        pairs, workers, game = self.checked(self.games, MAX_GAMES, (self.a, self.b))
+        pairs, workers, game = self.validate(self.games, MAX_GAMES, (self.a, self.b))
         test = SPRT(self.elo0, self.elo1, self.alpha, self.beta, self.model)
         clock = Clock.of(self.clock) if self.clock else None
         match = MatchSettings(game, self.a, self.b, self.seed, self.read_openings(game), clock)
         folder = self.out or Path(
             "runs", "sprt", folder_name([game.slug, self.a, self.b, *([self.clock] if self.clock else [])])
         )
-        with kept_in(folder), progress_bar("llr") as bar:
+        with report_interrupt(folder), progress_bar("llr") as bar:
             task = bar.add_task("playing", total=self.games, llr="")
 
             def tell_bar(played: int, decision: Decision) -> None:
@@ -73,7 +73,7 @@ class Sprt(PairsCommand):
             found = run_sprt(match, test, folder, made_by, pairs=pairs, jobs=workers, progress=tell_bar)
         if found.score.forfeits.first:
             warn(found.score.forfeits.describe(self.a, self.b))
-        self.tell_result(_table(self, str(game), found), folder / RESULT)
+        self.print_result(_table(self, str(game), found), folder / RESULT)
 
 
 def describe_decision(decision: Decision) -> str:

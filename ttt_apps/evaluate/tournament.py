@@ -17,7 +17,7 @@ from evaluation.matches.tournament import (
     TournamentSettings,
     run_tournament,
 )
-from ttt_apps.cli import Count, kept_in, new_table, progress_bar, warn
+from ttt_apps.cli import Count, new_table, progress_bar, report_interrupt, warn
 from ttt_apps.evaluate.pairs_command import PairsCommand
 from ttt_apps.versions import provenance
 
@@ -47,11 +47,11 @@ class PlayTournament(PairsCommand):
             ValueError: an invalid number of games, too few or unknown policies.
             Stopped: an interrupt; completed work is stored.
         """
-        pairs, workers, game = self.checked(self.games, MAX_GAMES_PER_PAIRING, self.players)
+        pairs, workers, game = self.validate(self.games, MAX_GAMES_PER_PAIRING, self.players)
         asked = TournamentSettings(game, self.players, pairs, self.seed, self.read_openings(game), self.anchor)
         folder = self.out or Path("runs", "tournament", game.slug)
         pairings = len(self.players) * (len(self.players) - 1) // 2
-        with kept_in(folder), progress_bar() as bar:
+        with report_interrupt(folder), progress_bar() as bar:
             task = bar.add_task("playing", total=self.games * pairings)
             made_by = provenance("evaluation.matches.tournament")
             found = run_tournament(
@@ -61,7 +61,7 @@ class PlayTournament(PairsCommand):
             if score.forfeits.first:
                 warn(score.forfeits.describe(found.players[i], found.players[j]))
         table = _table(found, f"{game}, {self.games:,} games in each pairing")
-        self.tell_result(table, folder / RESULT, folder / COST)
+        self.print_result(table, folder / RESULT, folder / COST)
 
 
 def _table(found: Tournament, title: str) -> Table:

@@ -181,19 +181,19 @@ class ExplorerApi:
         if (request.cell is None) == (request.policy is None):
             raise ValueError("a move is a cell, or that of a policy: say one of them")
         position, stones = played.end(), len(played.moves)
-        luck = LiveGame(game, draw_key(np.random.default_rng(request.seed)), 0).luck[0]
+        key = LiveGame(game, draw_key(np.random.default_rng(request.seed)), 0).episode_key[0]
         cell = request.cell
         if request.policy is not None:
             self._board_compiled.wait()
             policy, lock = self._policy(request.policy, game)
             with lock:
                 cell = int(
-                    act(policy, Boards.of([position]), np.random.default_rng([int(luck), STREAM_OPPONENT, stones]))[0]
+                    act(policy, Boards.of([position]), np.random.default_rng([int(key), STREAM_OPPONENT, stones]))[0]
                 )
         choices = np.flatnonzero(legal(game, position.cells)).tolist()
         if cell is None or cell not in choices:
             raise ValueError(f"cell={cell} is no empty cell: choose one of {_names(choices, game)}")
-        mover = mover_after(position.mover, luck, int(np.count_nonzero(position.cells)), game.parameters)
+        mover = mover_after(position.mover, key, int(np.count_nonzero(position.cells)), game.parameters)
         after = position.cells.copy()
         after[cell] = position.mover + 1
         skipped = winner(game, after) is None and mover == position.mover

@@ -16,7 +16,7 @@ from typing import Annotated
 
 import tyro
 
-from ttt_apps.cli import Count, as_called, parse, print_output
+from ttt_apps.cli import Count, installed_names, parse, print_output
 
 NEEDED = ("fastapi", "uvicorn")
 MISSING = 'the explorer needs fastapi and uvicorn: pip install "ttt_envs[explorer]"'
@@ -103,4 +103,4 @@ def listening(host: str, port: int) -> socket.socket:
 
 def main(words: Sequence[str]) -> None:
     """Serve with the options in ``words``."""
-    parse(Web, words, as_called("play.py --web")).run()
+    parse(Web, words, installed_names("play.py --web")).run()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import tyro
 
-from ttt_apps.cli import parse, print_status, progress_bar, run_command, words_of
+from ttt_apps.cli import command_words, parse, print_status, progress_bar, run_command
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class PlayPage:
 
 def main() -> None:
     """Run the command line."""
-    run_command(lambda: parse(PlayPage, words_of(None), "python -m ttt_apps.play_page").run())
+    run_command(lambda: parse(PlayPage, command_words(None), "python -m ttt_apps.play_page").run())
 
 
 if __name__ == "__main__":

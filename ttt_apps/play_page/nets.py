@@ -17,7 +17,7 @@ import numpy as np
 
 from learners.checkpoint import load_arrays, load_checkpoint, save_arrays
 from learners.dense import Dense, Float32Array, forward
-from ttt_apps.cli import quiet_words
+from ttt_apps.cli import inherited_options
 from ttt_envs.agents.policy import VALUE_TOLERANCE, best_shares
 from ttt_envs.agents.symmetrized import SymmetrizedPolicy
 from ttt_envs.core.jit import Float64Array
@@ -89,7 +89,15 @@ def train_nets(games: list[Game], path: Path) -> None:
     with TemporaryDirectory() as folder:
         for game in games:
             run = Path(folder) / game.slug
-            words = [*training_command(game), "--out", str(run), "--exact-every", "0", "--no-report", *quiet_words()]
+            words = [
+                *training_command(game),
+                "--out",
+                str(run),
+                "--exact-every",
+                "0",
+                "--no-report",
+                *inherited_options(),
+            ]
             subprocess.run([sys.executable, "-m", "ttt_apps.train", *words], check=True)
             learned = load_checkpoint(run)["learner"]
             found |= {f"{game.slug}.{name}": learned[name] for name in WEIGHTS}

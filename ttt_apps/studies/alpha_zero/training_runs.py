@@ -21,7 +21,7 @@ from learners.checkpoint import CONFIG, build_config, new_config, save_checkpoin
 from learners.config import FitLearnerConfig
 from learners.training import ResumableTraining
 from ttt_apps.runs import WARM_UP_GAMES
-from ttt_apps.train_options import defaults_of
+from ttt_apps.train_options import default_options
 from ttt_envs.core.files import write_json
 from ttt_envs.envs.lockstep import SELF
 from ttt_envs.game.rules import Game
@@ -39,7 +39,7 @@ def training_unit(learner: str, game: Game, games: int, seed: int, **changed: An
 
     It contains all settings, so that stored results are never taken for those of other settings.
     """
-    settings = dataclasses.asdict(dataclasses.replace(defaults_of(learner, SELF)[1], **changed))
+    settings = dataclasses.asdict(dataclasses.replace(default_options(learner, SELF)[1], **changed))
     return {"learner": learner, "settings": settings, "game": game.to_dict(), "games": games, "seed": seed}
 
 
