@@ -48,20 +48,19 @@ MEMORY = 1 << 32
 HEAD = """\
 # Ground truth
 
-Everything here is computed, nothing is sampled or quoted, and nothing was typed: this page is what
-`python evaluate.py ground-truth` prints, which keeps what it has found and goes on where it was stopped. (Up to
-16 cells, `--largest 16`, it takes minutes; in all some three quarters of an hour of one core's time, and 10 GB of
-disk meanwhile.)
+All numbers on this page are computed, not sampled or quoted. The page is the output of `python evaluate.py
+ground-truth`, which stores finished results and resumes where it stopped. (Up to 16 cells, `--largest 16`, it takes
+minutes. The whole page takes about 45 minutes on one core, and temporarily 10 GB of disk.)
 
-A value is the expected result of perfect play by both sides, to the player who moves first: 1 a win, 0 a draw, -1 a
-loss. Up to 16 cells, where the skip chance is 0, 1/4 or 1/2, the arithmetic is exact, and values are given as
-fractions too; at 1/10 rounding stays below 1e-12. On larger boards values are exact at 0 and are less than 1e-6 from
-the exact ones elsewhere ([how](strong-solving.md)). A star marks the best first moves. *Win / draw / loss* are those
-of the first player where both play perfectly and choose among equally good moves at random; it is left out where more
-positions can come up than 4 GiB of memory hold. *Boards* are arrangements of stones that can be reached; *positions*
-also say who is to move, and are not over. *Ends after* counts plies where the winner hurries and the loser delays.
-*Hash* is the beginning of the SHA-256 of the values of all positions, as they are stored. Every row can be had again
-by the command above its table, with `--skip-chance` as in the row.
+A value is the expected result of perfect play by both players, for the first player: 1 is a win, 0 a draw, -1 a loss.
+Up to 16 cells, with skip chances 0, 1/4 and 1/2, the arithmetic is exact, and values are given as fractions too; at
+1/10 rounding stays below 1e-12. On larger boards values are exact at 0, and elsewhere less than 1e-6 from the exact
+ones ([how](strong-solving.md)). A star marks the best first moves. *Win / draw / loss* are those of the first player if
+both play perfectly and choose at random among equally good moves. They are omitted if the reachable positions need more
+than 4 GiB of memory. *Boards* are reachable arrangements of stones; *positions* include the mover, and are not over.
+*Ends after* counts plies; winners minimise and losers maximise the distance to the end. *Hash* is the beginning of the
+SHA-256 of the stored values of all positions. The command above a table reproduces each of its rows, with
+`--skip-chance` as in the row.
 """
 
 
@@ -231,10 +230,10 @@ def _section(games: list[Game], facts: list[Mapping[str, Any]]) -> str:
     if facts[0]["policies"] is not None:
         size = f"--size {game.rows}x{game.columns} --win-length {game.win_length}"
         lines += [
-            f"Win / draw / loss of the first player, `python evaluate.py exact FIRST SECOND {size}`, and what a best "
-            f"responder makes of random play, `python evaluate.py exploitability random {size}`:",
+            f"Win / draw / loss of the first player, `python evaluate.py exact FIRST SECOND {size}`, and "
+            f"exploitability of random play, `python evaluate.py exploitability random {size}`:",
             "",
-            *_header("skip, optimal - random, random - optimal, random - random, best responder"),
+            *_header("skip, optimal - random, random - optimal, random - random, exploitability"),
             *(
                 f"| {' | '.join([f'{each.skip_chance:g}', *found['policies']])} |"
                 for each, found in zip(games, facts, strict=True)
