@@ -25,12 +25,12 @@ SIDE_BY_SIDE := -n logical --dist loadgroup
 
 # Tests that are quick where NUMBA_DISABLE_JIT=1 has kernels run as plain Python, and the choice among them: one is slow there,
 # and for another the mover in an info is a number of numpy
-PLAIN_TESTS := $(addprefix tests/,ttt_envs/test_boards.py ttt_envs/test_mnk_v0.py \
-	ttt_envs/test_policy.py ttt_envs/test_single_env.py ttt_envs/test_specs.py ttt_envs/test_step_kernels.py \
+PLAIN_TESTS := $(addprefix tests/,ttt_envs/test_boards.py ttt_envs/test_environments.py \
+	ttt_envs/test_mnk_v0.py ttt_envs/test_policy.py ttt_envs/test_single_env.py ttt_envs/test_specs.py ttt_envs/test_step_kernels.py \
 	baselines/test_simple.py)
 OLDEST_TESTS := $(addprefix tests/,ttt_envs/test_files.py ttt_envs/test_array_cache.py ttt_envs/test_adapters.py \
 	ttt_envs/test_parallel.py ttt_envs/test_render.py learners/test_checkpoint.py)
-PLAIN := not infos_are_of_one_kind and not agree_with_reading_the_board and (not test_solver or (expectimax and [2))
+PLAIN := not infos_have_one_structure and not agree_with_reading_the_board and (not test_solver or (expectimax and [2))
 
 .PHONY: demo test lint unit quick quick-lint quick-unit oldest slow clients docs play-page pictures clean check-venv \
 	check-quick

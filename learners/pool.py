@@ -64,17 +64,19 @@ class Pool:
         oldest = min(first, running) // self.every + 1 - self.size
         self._copies = {number: copy for number, copy in self._copies.items() if number >= oldest}
 
-    def act_in_games(self, boards: Boards, games: Int64Array, luck: UInt64Array, plies: Int64Array) -> Int64Array:
+    def act_in_games(
+        self, boards: Boards, games: Int64Array, episode_keys: UInt64Array, plies: Int64Array
+    ) -> Int64Array:
         """Return a move int64[B] in each of the games with these numbers."""
         u = np.empty(len(games))
-        uniforms(luck, STREAM_POOL, np.zeros(len(games), np.int64), u)
+        uniforms(episode_keys, STREAM_POOL, np.zeros(len(games), np.int64), u)
         there = games // self.every + 1
         chosen = there - 1 - (u * np.minimum(there, self.size)).astype(np.int64)
         actions = np.empty(len(games), np.int64)
         for number in np.unique(chosen):
             rows = np.flatnonzero(chosen == number)
             copy = self._copies[int(number)]
-            actions[rows] = act_in_episodes(copy, boards.take(rows), luck[rows], plies[rows])
+            actions[rows] = act_in_episodes(copy, boards.take(rows), episode_keys[rows], plies[rows])
         return actions
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:

@@ -213,8 +213,8 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         numbers[_MOVER] = numbers[_STONES] = 0
         numbers[_EPISODE] += 1
         if self._permutations is not None:
-            luck = np.uint64(splitmix64(self._key[0], numbers[_EPISODE]))
-            self._symmetry = int(uniform(luck, STREAM_SYMMETRY, 0) * len(self._permutations))
+            episode_key = np.uint64(splitmix64(self._key[0], numbers[_EPISODE]))
+            self._symmetry = int(uniform(episode_key, STREAM_SYMMETRY, 0) * len(self._permutations))
         self._memory[:] = self._start
         self._mover = 0
         self._last = None
@@ -490,8 +490,8 @@ def _turn(memory: Int8Array, numbers: Int64Array, cell: int, shown: int) -> int:
     """
     size = len(memory) // 6
     mover, stones = numbers[_MOVER], numbers[_STONES]
-    luck = splitmix64(numbers.view(np.uint64)[_KEY], numbers[_EPISODE])
-    outcome, after = play(memory[:size], mover, cell, stones, luck, from_kernel_args(numbers[_GAME:]))
+    episode_key = splitmix64(numbers.view(np.uint64)[_KEY], numbers[_EPISODE])
+    outcome, after = play(memory[:size], mover, cell, stones, episode_key, from_kernel_args(numbers[_GAME:]))
     if outcome == ILLEGAL:
         return _REFUSED
     numbers[_MOVER], numbers[_STONES] = after, stones + 1

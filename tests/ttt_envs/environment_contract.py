@@ -126,6 +126,7 @@ def play(game, shown, rng, episodes=3):
     for _ in range(episodes):
         trace.append(shown)
         while shown[-1]["result"] == -1:
+            assert len(trace) < 10_000, "games do not end"
             shown = game.step(int(rng.choice(np.flatnonzero(shown[1]))))
             trace.append(shown)
         shown = game.reset()

@@ -43,7 +43,7 @@ def stones(observation):
 @pytest.mark.parametrize("observation", OBSERVATIONS)
 @pytest.mark.parametrize("batch", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
-def test_a_function_sees_what_an_environment_shows(observation, batch, dtype):
+def test_functions_get_the_observations_of_environments(observation, batch, dtype):
     seen = []
 
     def look(observation, mask):
@@ -63,7 +63,7 @@ def test_a_function_sees_what_an_environment_shows(observation, batch, dtype):
         assert_array_equal(stones(shown), np.stack([own == 1, own == 2], axis=1)[rows])
 
 
-def test_the_three_kinds_of_answers():
+def test_actions_logits_and_probabilities_are_accepted():
     assert str(as_policy(last_legal, GAME)) == "last_legal"
     assert isinstance(as_policy(last_legal, GAME), Policy)
     assert_array_equal(as_policy(last_legal, GAME).probabilities(BOARDS).argmax(axis=1), [5, 4, 5])
@@ -82,7 +82,7 @@ def test_the_three_kinds_of_answers():
     assert_allclose(one, LEGAL / LEGAL.sum(axis=1, keepdims=True))
 
 
-def test_of_values_the_best_legal_one_is_played_and_equal_ones_share():
+def test_best_legal_value_is_played_and_ties_share():
     values = np.array([3.0, 1.0, 2.0, 9.0, 2.0, 2.0])
     p = as_policy(lambda seen, mask: values, GAME, returns="values").probabilities(BOARDS)
     assert_allclose(p, [[0, 0, 1 / 3, 0, 1 / 3, 1 / 3], [0, 0, 0, 1, 0, 0], [0, 0, 0, 1, 0, 0]])
@@ -95,7 +95,7 @@ def free(observation):
     return 1 - stones(observation).sum(axis=-2)
 
 
-def test_masks_are_handed_to_who_wants_them():
+def test_masks_are_passed_to_functions_that_accept_them():
     def alone(observation):
         return free(observation)
 
@@ -122,7 +122,7 @@ def test_masks_are_handed_to_who_wants_them():
     assert_allclose(inside.probabilities(BOARDS), LEGAL / LEGAL.sum(axis=1, keepdims=True))
 
 
-def test_batches_may_all_have_one_size():
+def test_batch_size_can_be_fixed():
     sizes = []
 
     def last(observation, mask):
@@ -145,7 +145,7 @@ def test_batches_may_all_have_one_size():
     returns=st.sampled_from(["values", "logits", "probabilities"]),
 )
 @settings(max_examples=12)
-def test_a_policy_is_what_it_was(spec, game, returns):
+def test_wrapped_policies_play_like_the_originals(spec, game, returns):
     """As it is, and through a function that knows no boards."""
     policy = make_policy(spec, game)
     assert as_policy(policy, game) is policy
@@ -168,7 +168,7 @@ def test_a_policy_is_what_it_was(spec, game, returns):
         assert_allclose(regret(game, wrapped), regret(game, policy), atol=1e-12)
 
 
-def test_it_goes_to_other_processes():
+def test_adapters_are_sent_to_other_processes():
     policy = as_policy(lambda seen, mask: int(np.flatnonzero(mask)[-1]), Game())
     here = play_pairs(Game(), policy, "random", 40, seed=1)
     assert_array_equal(play_pairs(Game(), policy, "random", 40, seed=1, jobs=2).pairs, here.pairs)
@@ -178,7 +178,7 @@ def test_it_goes_to_other_processes():
 
 
 @pytest.mark.needs("torch")
-def test_modules_of_torch_are_asked_in_earnest_and_left_as_they_were():
+def test_torch_modules_run_in_eval_mode_and_are_restored():
     import torch
 
     class Net(torch.nn.Module):
@@ -230,7 +230,7 @@ def test_modules_of_torch_are_asked_in_earnest_and_left_as_they_were():
 
 
 @pytest.mark.needs("tensorflow")
-def test_models_of_keras_are_nets():
+def test_keras_models_are_policies():
     import keras
 
     keras.utils.set_random_seed(0)
@@ -245,7 +245,7 @@ def test_models_of_keras_are_nets():
 
 
 @pytest.mark.needs("jax")
-def test_arrays_of_jax_are_answers():
+def test_jax_functions_are_policies():
     import jax
 
     weights = np.random.default_rng(0).normal(size=(12, 6)).astype(np.float32)
@@ -263,7 +263,7 @@ def test_arrays_of_jax_are_answers():
     assert traced == [(2, 12)]
 
 
-def test_a_model_of_another_library_predicts():
+def test_models_of_other_libraries_are_called_by_predict():
     class Estimator:
         def predict(self, X):  # noqa: N803
             return free(X).argmax(axis=1)
@@ -272,7 +272,7 @@ def test_a_model_of_another_library_predicts():
 
 
 @pytest.mark.needs("torch")
-def test_tensors_are_answers():
+def test_tensors_are_accepted_as_outputs():
     import torch
 
     net = torch.nn.Linear(12, 6)
@@ -317,7 +317,7 @@ def test_tensors_are_answers():
         (lambda *_: np.eye(6)[0], {"returns": "probabilities"}, ValueError, "probabilities of 0 for all legal actions"),
     ],
 )
-def test_what_is_no_answer_is_told(answer, settings, error, message):
+def test_invalid_outputs_are_rejected(answer, settings, error, message):
     with pytest.raises(error, match=message):
         as_policy(answer, GAME, **settings).probabilities(BOARDS)
 
@@ -340,7 +340,7 @@ class MaskedModel:
         return np.where(action_masks, np.arange(action_masks.shape[1]), -1).max(axis=1), None
 
 
-def test_models_are_known_by_predict():
+def test_models_are_recognised_by_predict():
     assert_array_equal(as_policy(Model((12,)), GAME).probabilities(BOARDS).argmax(axis=1), [1, 1, 0])
     assert_array_equal(as_policy(MaskedModel(), GAME).probabilities(BOARDS).argmax(axis=1), [5, 4, 5])
 
@@ -361,7 +361,7 @@ def test_models_are_known_by_predict():
         (Model((18,)), {}, ValueError, r"Model sees observations of shape \(18,\), but observation='flat' of 2 x 3"),
     ],
 )
-def test_arguments_that_make_no_sense_are_refused(function, settings, error, message):
+def test_invalid_arguments_are_rejected(function, settings, error, message):
     with pytest.raises(error, match=message):
         as_policy(function, GAME, **settings)
 
@@ -408,7 +408,7 @@ def test_an_untrained_model_of_stable_baselines_is_an_opponent():
 
 
 @pytest.mark.needs("torch", "sb3_contrib")
-def test_a_masked_model_of_stable_baselines_never_errs():
+def test_masked_sb3_models_play_legal_moves():
     import sb3_contrib
     import torch
 

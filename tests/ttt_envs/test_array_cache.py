@@ -36,7 +36,7 @@ def written(name="array", array=ARRAY, **content):
     return place
 
 
-def test_what_is_kept_is_mapped_and_cannot_be_changed(place):
+def test_cached_arrays_are_mapped_and_read_only(place):
     assert written(size=3).path.parent == place == folder()
     found = CachedArray("array", {"size": 3}, "made").read((3, 4), np.float64)
     assert_array_equal(found, ARRAY, strict=True)
@@ -45,7 +45,7 @@ def test_what_is_kept_is_mapped_and_cannot_be_changed(place):
         found[0, 0] = 1
 
 
-def test_another_content_maker_shape_or_type_is_another_array():
+def test_cache_entries_differ_by_content_code_shape_and_type():
     written(size=3)
     assert CachedArray("array", {"size": 4}, "made").read((3, 4), np.float64) is None
     assert CachedArray("array", {"size": 3}, "made otherwise").read((3, 4), np.float64) is None
@@ -54,7 +54,7 @@ def test_another_content_maker_shape_or_type_is_another_array():
 
 
 @pytest.mark.parametrize("damage", ["a number", "the end", "no array", "no label", "another's", "a link", "objects"])
-def test_what_is_damaged_is_as_if_it_were_not_there(damage, tmp_path):
+def test_damaged_cache_entries_are_ignored(damage, tmp_path):
     place, other = written(size=3), written(size=4, array=ARRAY + 1)
     whole = place.path.read_bytes()
     if damage == "a number":
@@ -82,7 +82,7 @@ def test_what_is_damaged_is_as_if_it_were_not_there(damage, tmp_path):
     assert_array_equal(other.read((3, 4), np.float64), ARRAY + 1)
 
 
-def test_the_array_unread_for_longest_makes_room(place, monkeypatch):
+def test_least_recently_read_array_is_evicted(place, monkeypatch):
     places = [written(size=size, array=np.zeros(10_000)) for size in range(4)]
     (place / "mine.json").touch()
     for age, one in enumerate((2, 0, 3, 1)):  # the last is the oldest
@@ -95,7 +95,7 @@ def test_the_array_unread_for_longest_makes_room(place, monkeypatch):
     assert (place / "mine.json").exists()
 
 
-def test_an_array_that_cannot_be_removed_keeps_its_label_and_the_next_goes(place, monkeypatch):
+def test_arrays_that_cannot_be_removed_keep_their_labels(place, monkeypatch):
     """As on Windows, while somebody has it mapped."""
     places = [written(size=size, array=np.zeros(10_000)) for size in range(3)]
     for age, one in enumerate(places):  # the last is the oldest
@@ -114,7 +114,7 @@ def test_an_array_that_cannot_be_removed_keeps_its_label_and_the_next_goes(place
     assert [(one.path.exists(), one.label.exists()) for one in places] == [(True, True), (False, False), (True, True)]
 
 
-def test_what_does_not_fit_is_not_kept(place, monkeypatch):
+def test_arrays_larger_than_the_cache_are_not_stored(place, monkeypatch):
     small = written(size=1)
     monkeypatch.setenv(CACHE_BYTES_VARIABLE, "5000")
     assert not CachedArray("large", {}, "made").write(np.zeros(1000))
@@ -126,13 +126,13 @@ def test_what_does_not_fit_is_not_kept(place, monkeypatch):
         max_cache_bytes()
 
 
-def test_a_folder_of_which_somebody_made_a_file_keeps_nothing(place):
+def test_cache_is_off_if_its_folder_is_a_file(place):
     place.write_text("")
     assert not CachedArray("array", {}, "made").write(ARRAY)
     assert CachedArray("array", {}, "made").read((3, 4), np.float64) is None
 
 
-def test_the_usual_folder_is_the_user_s_alone(place, tmp_path, monkeypatch):
+def test_default_cache_folder_is_private(place, tmp_path, monkeypatch):
     monkeypatch.delenv(CACHE_VARIABLE)
     monkeypatch.setattr(array_cache.platformdirs, "user_cache_path", lambda name: tmp_path / name)
     (tmp_path / "ttt_envs").mkdir(mode=0o777)
@@ -141,7 +141,7 @@ def test_the_usual_folder_is_the_user_s_alone(place, tmp_path, monkeypatch):
     assert place.path.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_files_of_killed_writers_go_when_they_are_old(place):
+def test_old_temporary_files_are_removed(place):
     written()
     old, new, not_ours = (
         place / f"{name}.tmp" for name in ("a-0123456789abcdef.npyab", "b-0123456789abcdef.npyab", "c")
@@ -154,7 +154,7 @@ def test_files_of_killed_writers_go_when_they_are_old(place):
     assert [path.exists() for path in (old, new, not_ours)] == [False, True, True]
 
 
-def test_the_maker_is_the_source():
+def test_hash_of_sources_depends_on_the_code():
     assert hash_of_sources(array_cache) == hash_of_sources(sys.modules["ttt_envs.core.array_cache"])
     assert hash_of_sources(array_cache) != hash_of_sources(array_cache, np)
 
@@ -166,7 +166,7 @@ def filled(number):
     return place
 
 
-def test_a_folder_counts_among_what_is_kept(place, monkeypatch):
+def test_cached_folders_count_towards_the_limit(place, monkeypatch):
     first = filled(1)
     assert first.parent == place
     assert cache_folder("layers", {"number": 1}, "made", 80_000) == first
@@ -188,7 +188,7 @@ def test_a_folder_counts_among_what_is_kept(place, monkeypatch):
     assert [path.name for path in second.iterdir()] == ["mine.txt"]
 
 
-def test_a_folder_that_does_not_fit_is_none(place, monkeypatch):
+def test_folders_larger_than_the_cache_are_refused(place, monkeypatch):
     monkeypatch.setenv(CACHE_BYTES_VARIABLE, "100000")
     assert cache_folder("layers", {}, "made", 100_000) is None
     assert not place.exists()

@@ -50,12 +50,12 @@ def test_text_is_read_row_by_row_from_the_top():
         (3, "3 is not a position"),
     ],
 )
-def test_text_that_is_no_position_is_refused(text, message):
+def test_invalid_position_texts_are_rejected(text, message):
     with pytest.raises(ValueError, match=message):
         from_text(text)
 
 
-def test_positions_of_another_board_are_refused():
+def test_positions_of_another_board_are_rejected():
     with pytest.raises(ValueError, match="is a board of 2 x 3: this game needs 3 x 2"):
         from_text("x.o/... x", Game(3, 2, 2))
     with pytest.raises(
@@ -95,7 +95,7 @@ def test_all_boards_of_nine_cells_have_keys_of_their_own():
 
 
 @pytest.mark.parametrize("game", [Game(), Game(8, 8, 5), Game(19, 19, 5)])
-def test_no_boards_have_no_keys(game):
+def test_keys_of_an_empty_batch_are_empty(game):
     none = boards.keys(np.empty((0, game.cells), np.int8))
     assert len(none) == 0
     assert boards.from_keys(none, game).shape == (0, game.cells)
@@ -159,7 +159,7 @@ def test_coordinates_are_columns_from_the_left_and_rows_from_the_top():
 
 
 @pytest.mark.parametrize("text", ["", "a", "2", "2,2", "a0", "a02", "a3", "d1", "a1 ", "a1b1", "t1", "a٢", "a" * 99])
-def test_text_that_names_no_cell_is_refused(text):
+def test_invalid_coordinates_are_rejected(text):
     with pytest.raises(ValueError, match="is no cell of a board of 2 x 3: write its column, a to c, and its row") as no:
         boards.cell_at(text, Game(2, 3))
     assert len(str(no.value)) < 160

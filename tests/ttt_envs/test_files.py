@@ -42,7 +42,7 @@ def odd(tmp_path):
     ("name", "kind"),
     [("link", "a link"), ("dangling", "a link"), ("zero", "a link"), ("folder", "a folder"), ("pipe", "a pipe")],
 )
-def test_what_is_no_file_is_neither_read_nor_written_and_nobody_waits(opened, name, kind, odd):
+def test_links_pipes_and_folders_are_rejected_at_once(opened, name, kind, odd):
     with pytest.raises(ValueError, match=f"{name} is {kind}, and neither read nor written"):
         opened(odd / name)
     assert (odd / "target").read_text() == "1"
@@ -50,12 +50,12 @@ def test_what_is_no_file_is_neither_read_nor_written_and_nobody_waits(opened, na
 
 
 @pytest.mark.parametrize("opened", OPENED)
-def test_a_device_is_neither_read_nor_written(opened):
+def test_devices_are_rejected(opened):
     with pytest.raises(ValueError, match="/dev/zero is a device"):
         opened(files.Path("/dev/zero"))
 
 
-def test_a_link_that_comes_between_the_look_and_the_opening_is_refused(odd, monkeypatch):
+def test_link_created_before_opening_is_rejected(odd, monkeypatch):
     file = os.lstat(odd / "target")
     monkeypatch.setattr(files.os, "lstat", lambda path: file)
     for name, kind in (("link", "a link"), ("pipe", "a pipe"), ("zero", "a link")):
@@ -102,7 +102,7 @@ def test_a_file_is_opened_for_writing_with_what_it_holds(tmp_path):
         (b"1" * 10, "it has more than 8 bytes"),
     ],
 )
-def test_what_is_no_json_is_one_sentence(text, problem, tmp_path):
+def test_invalid_json_is_rejected(text, problem, tmp_path):
     most = 8 if "8 bytes" in problem else 10**6
     with pytest.raises(ValueError, match=problem):
         parse_json(text, most)
@@ -128,7 +128,7 @@ def test_a_link_is_replaced_and_what_it_leads_to_is_left_alone(odd):
     assert (odd / "target").read_text() == "1"
 
 
-def test_what_cannot_be_written_names_the_file_asked_for(tmp_path, monkeypatch):
+def test_write_errors_name_the_file(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
 
         def read_only(path, mode):
@@ -142,7 +142,7 @@ def test_what_cannot_be_written_names_the_file_asked_for(tmp_path, monkeypatch):
         write_json(tmp_path / "file" / "wanted.json", [])
 
 
-def test_what_killed_writers_left_is_removed_and_nothing_else(tmp_path):
+def test_only_temporary_files_are_removed(tmp_path):
     keep = ["a.json", "a.jsonabcdefg.tmp", "b.jsonabcdefgh.tmp", "my a.jsonabcdefgh.tmp", "a.jsonabcdefgh.tmp.txt"]
     for name in (*keep, "a.jsonabc_ef9h.tmp", "x.npz01234567.tmp"):
         (tmp_path / name).touch()
@@ -160,7 +160,7 @@ def test_a_killed_writer_leaves_what_is_tidied(fresh, tmp_path):
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o027, 0o077])
-def test_who_may_read_a_file_is_what_the_umask_says(umask, tmp_path):
+def test_permissions_follow_the_umask(umask, tmp_path):
     before = os.umask(umask)
     try:
         write_atomically(tmp_path / "new", lambda file: file.write(b"1"))
@@ -171,7 +171,7 @@ def test_who_may_read_a_file_is_what_the_umask_says(umask, tmp_path):
     assert modes == [0o666 & ~umask] * 2
 
 
-def test_what_is_put_in_place_is_on_the_disk_before(tmp_path, monkeypatch):
+def test_files_are_synced_before_renaming(tmp_path, monkeypatch):
     done, replace = [], os.replace
     monkeypatch.setattr(files.os, "fsync", lambda file: done.append(("fsync", os.fstat(file).st_size)))
 
@@ -184,7 +184,7 @@ def test_what_is_put_in_place_is_on_the_disk_before(tmp_path, monkeypatch):
     assert done == [("fsync", 5), ("replace", 5)]
 
 
-def test_a_folder_is_held_by_one_at_a_time(tmp_path):
+def test_folder_locks_are_exclusive(tmp_path):
     with locked(tmp_path):
         with pytest.raises(ValueError, match=f"another process is writing in {tmp_path}: wait until"), locked(tmp_path):
             pass

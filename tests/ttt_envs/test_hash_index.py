@@ -13,7 +13,7 @@ def keys_of(rng, count, words):
 
 
 @pytest.mark.parametrize("words", [1, 3])
-def test_keys_are_numbered_as_they_are_met(words):
+def test_keys_are_numbered_in_order_of_insertion(words):
     rng, index, numbers = np.random.default_rng(0), KeyIndex(words), {}
     for count in (1, 40, 300, 7):
         index.reserve(index.size + count)
@@ -27,7 +27,7 @@ def test_keys_are_numbered_as_they_are_met(words):
     assert_array_equal(index.keys[: index.size], [np.frombuffer(key, np.uint64) for key in numbers])
 
 
-def test_room_is_as_much_as_was_asked_for():
+def test_capacity_is_the_reserved_one():
     index = KeyIndex(1)
     keys = np.arange(20, dtype=np.uint64)[:, None]
     with pytest.raises(AssertionError):
@@ -39,7 +39,7 @@ def test_room_is_as_much_as_was_asked_for():
         index.rows(keys[:1])
 
 
-def test_what_is_packed_is_its_keys_and_goes_on_when_there_is_room_again():
+def test_packed_index_is_usable_after_reserve():
     index = KeyIndex(2)
     keys = np.random.default_rng(1).integers(0, 1 << 63, (50, 2), dtype=np.uint64)
     index.reserve(500)

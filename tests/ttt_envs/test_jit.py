@@ -91,7 +91,7 @@ def test_damaged_machine_code_is_compiled_again(run, tmp_path):
         assert compiled_by(run) == "[] 11 4"
 
 
-def test_where_nothing_can_be_written_every_process_compiles(run, tmp_path):
+def test_without_a_writable_folder_every_process_compiles(run, tmp_path):
     (tmp_path / "mine.py").write_text(MODULE)
     (tmp_path / "file").touch()
     for _ in range(2):

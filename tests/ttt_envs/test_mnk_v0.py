@@ -82,7 +82,7 @@ def test_it_passes_the_render_test(game, monkeypatch):
     render_test(lambda **settings: make(*game, **settings))
 
 
-def test_it_becomes_a_parallel_environment(game):
+def test_conversion_to_a_parallel_environment(game):
     env = turn_based_aec_to_parallel(make(*game))
     observations, infos = env.reset(seed=0)
     rng = np.random.default_rng(0)
@@ -94,7 +94,7 @@ def test_it_becomes_a_parallel_environment(game):
     assert sum(rewards.values()) == 0
 
 
-def test_what_it_says_of_itself():
+def test_metadata_and_spaces():
     env = make()
     assert mnk_v0.__all__ == ["env", "raw_env"]
     assert env.metadata["name"] == "mnk_v0"
@@ -129,7 +129,7 @@ def guarded(request):
         (lambda env: env.agent_iter(), r"reset\(\) needs to be called before agent_iter"),
     ],
 )
-def test_nothing_is_called_before_reset(guarded, call, message):
+def test_methods_raise_before_reset(guarded, call, message):
     env = guarded(render_mode="ansi")
     with pytest.raises(AssertionError, match=message):
         call(env)
@@ -140,7 +140,7 @@ def test_nothing_is_called_before_reset(guarded, call, message):
 @pytest.mark.parametrize(
     "name", ["rewards", "terminations", "truncations", "infos", "agent_selection", "num_agents", "agents"]
 )
-def test_no_attribute_is_read_before_reset(guarded, name):
+def test_attributes_raise_before_reset(guarded, name):
     env = guarded()
     with pytest.raises(AttributeError, match=f"{name} cannot be accessed before reset"):
         getattr(env, name)
@@ -154,7 +154,7 @@ def test_no_attribute_is_read_before_reset(guarded, name):
 @pytest.mark.parametrize(
     "action", [9, -1, 10**30, -(10**30), 1.5, "a", None, np.int64(9), np.float64(1.0), np.array([1]), [1]], ids=repr
 )
-def test_an_action_out_of_bounds_is_refused(guarded, action):
+def test_actions_out_of_bounds_are_rejected(guarded, action):
     env = guarded()
     env.reset(seed=0)
     # early spaces of Gymnasium, which PettingZoo's wrapper asks, cannot even compare such numbers
@@ -170,7 +170,7 @@ def test_an_action_out_of_bounds_is_refused(guarded, action):
     assert env.agent_selection == "player_1"
 
 
-def test_the_message_of_ours_says_what_an_action_is():
+def test_out_of_bounds_message_names_the_range():
     with pytest.raises(AssertionError, match="9 is no cell of a board of 3 x 3, choose a whole number from 0 to 8"):
         started().step(9)
 
@@ -183,7 +183,7 @@ def test_every_number_of_the_action_space_is_an_action(guarded, action):
     assert_array_equal(np.flatnonzero(env.observe("player_1")["action_mask"] == 0), 1)
 
 
-def test_agents_are_not_asked_for_without_stepping(guarded):
+def test_agent_iter_needs_a_step_or_reset_in_between(guarded):
     env = guarded()
     env.reset()
     agents = iter(env.agent_iter())
@@ -206,7 +206,7 @@ def leave(env):
 
 
 @pytest.mark.parametrize("moves", [(0, 0), (0, 1, 0), (4, 0, 1, 0)])
-def test_an_illegal_move_loses_as_the_wrapper_says(moves):
+def test_illegal_moves_lose_as_in_the_wrapper(moves):
     seen = []
     for env in (mnk_v0.env(), wrapped()):
         env.reset(seed=0)

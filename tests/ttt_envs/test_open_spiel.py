@@ -39,11 +39,11 @@ def all_states(game):
 
 
 @pytest.mark.parametrize("game", GAMES, ids=str)
-def test_games_go_there_and_back(game):
+def test_games_are_converted_both_ways(game):
     assert game_of(load_game(game)) == game
 
 
-def test_a_game_that_is_not_played_here_is_refused():
+def test_unknown_games_are_rejected():
     import pyspiel
 
     with pytest.raises(ValueError, match=r"^chess of OpenSpiel is not played here: choose tic_tac_toe or mnk"):
@@ -52,7 +52,7 @@ def test_a_game_that_is_not_played_here_is_refused():
         load_game(Game(skip_chance=0.25))
 
 
-def test_x_moves_first_there():
+def test_player_0_is_x_in_openspiel():
     state = load_game(Game()).new_initial_state()
     for action in (0, 4, 8):
         state.apply_action(action)
@@ -87,7 +87,7 @@ def test_all_positions_of_tic_tac_toe_agree():
 
 
 @pytest.mark.parametrize("game", GAMES[1:], ids=str)
-def test_positions_of_other_boards_go_there_and_back(game):
+def test_positions_are_converted_both_ways(game):
     states = states_of_random_play(game, 8)
     boards = to_boards(states)
     again = to_states(boards, game)
@@ -107,7 +107,7 @@ def test_positions_of_other_boards_go_there_and_back(game):
         ("ooo/xx./x.. o", "it was over before its last stone"),
     ],
 )
-def test_what_no_game_leads_to_is_refused(text, why):
+def test_unreachable_positions_are_rejected(text, why):
     with pytest.raises(ValueError, match=rf"^'{text}' is no position of OpenSpiel's: {why}$"):
         to_states(Boards.of([from_text(text)]), Game())
 

@@ -80,14 +80,14 @@ def test_commands_of_an_editable_installation_are_hidden_by_any_folder(tmp_path,
     assert done.stderr == f"error: {sentence('folder', tmp_path / package, package)}\n"
 
 
-def test_a_file_hides_too(tmp_path):
+def test_files_hide_packages_too(tmp_path):
     (tmp_path / "evaluation.py").touch()
     done = run(tmp_path, command("ttt_apps.play"))
     assert done.stderr == f"error: {sentence('file', tmp_path / 'evaluation.py', 'evaluation')}\n"
 
 
 @pytest.mark.parametrize("written", [{}, {"simple.py": "x = 1\n"}])
-def test_opponents_say_which_folder_hides_them(tmp_path, written):
+def test_spec_errors_name_the_folder_that_hides_a_package(tmp_path, written):
     folder = tmp_path / "baselines"
     folder.mkdir()
     for name, content in {"__init__.py": "", **written}.items():
@@ -105,7 +105,7 @@ def test_opponents_say_which_folder_hides_them(tmp_path, written):
     assert done.stdout.splitlines() == ["0", sentence("folder", folder, "baselines")]  # what needs none of it works
 
 
-def test_other_folders_hide_nothing(tmp_path):
+def test_other_folders_are_ignored(tmp_path):
     for name in ("runs", "baseline", "tests"):
         (tmp_path / name).mkdir()
     (tmp_path / "baselines").mkdir()  # no package: Python prefers ours, which comes later
@@ -148,7 +148,7 @@ def run_installed(site, code, *words):
 
 
 @pytest.mark.parametrize("package", PACKAGES[1:-1])
-def test_what_has_overwritten_a_package_is_named(installed, package):
+def test_distribution_that_overwrote_a_package_is_named(installed, package):
     told = (
         f"the distribution others-{package} 9.9 has overwritten the package {package} of ttt_envs in "
         f"{installed / package}: install ttt_envs anew in an environment of its own, without the distribution "
@@ -165,7 +165,7 @@ def test_what_has_overwritten_a_package_is_named(installed, package):
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"error: {told}\n")
 
 
-def test_a_package_without_its_first_file_has_lost_it(installed):
+def test_missing_init_file_is_reported(installed):
     (installed / "learners" / "__init__.py").unlink()
     done = run_installed(installed, LOAD, "learners.base:Transition")
     assert done.stdout.startswith(f"the package learners of ttt_envs has lost files in {installed / 'learners'}, as ")
@@ -174,7 +174,7 @@ def test_a_package_without_its_first_file_has_lost_it(installed):
     assert asked.stderr == f"error: {done.stdout}"
 
 
-def test_files_of_others_beside_ours_explain_an_import_that_fails(installed):
+def test_failed_imports_name_distributions_with_files_in_the_package(installed):
     add_distribution(installed, "others", {"evaluation/statistics.py": "x = 1\n", "evaluation/exact/__init__.py": ""})
     told = (
         "the distribution others 9.9 has files in the package evaluation of ttt_envs: install ttt_envs anew in an "

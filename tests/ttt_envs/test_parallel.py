@@ -99,7 +99,7 @@ SQUARES = [n * n for n in range(20)]
 
 
 @pytest.mark.parametrize("jobs", [1, 2, -1])
-def test_all_blocks_are_done_whoever_does_them(jobs):
+def test_results_do_not_depend_on_the_workers(jobs):
     assert sorted(map_blocks(square, [(n,) for n in range(20)], jobs)) == list(enumerate(SQUARES))
     assert list(results_in_order(map_blocks(square, ((n,) for n in range(20)), jobs))) == SQUARES
     assert list(map_blocks(square, [], jobs)) == []
@@ -120,7 +120,7 @@ def test_results_are_put_in_order_as_soon_as_they_can_be():
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_whoever_has_seen_enough_stops_the_work(jobs):
+def test_closing_the_generator_stops_the_work(jobs):
     asked = []
 
     def blocks():
@@ -138,12 +138,12 @@ def test_whoever_has_seen_enough_stops_the_work(jobs):
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_what_the_work_raises_is_raised(jobs):
+def test_exceptions_of_blocks_are_raised(jobs):
     with pytest.raises(ValueError, match=r"^5 is at fault$"):
         list(map_blocks(fail, [(n,) for n in range(20)], jobs))
 
 
-def test_the_blocks_of_a_worker_that_died_are_done_again(tmp_path):
+def test_blocks_of_dead_workers_are_retried(tmp_path):
     assert list(results_in_order(map_blocks(square, [(n, tmp_path) for n in range(20)], 2))) == SQUARES
     assert {path.name for path in tmp_path.iterdir()} == {"3", "11"}
 
@@ -180,7 +180,7 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path):
 
 @pytest.mark.skipif(os.name != "posix", reason="groups of processes")
 @pytest.mark.parametrize("delay_s", [0, 0.05, 0.15, 0.4])
-def test_an_interrupt_while_workers_start_is_one_word(delay_s, tmp_path):
+def test_interrupts_while_workers_start_print_no_traceback(delay_s, tmp_path):
     with two_workers(tmp_path) as process:
         workers = wait_for(lambda: workers_of(process))
         time.sleep(delay_s)
@@ -192,7 +192,7 @@ def test_an_interrupt_while_workers_start_is_one_word(delay_s, tmp_path):
 
 
 @pytest.mark.needs("ray")
-def test_a_cluster_does_the_same(cluster, tmp_path):
+def test_results_on_a_cluster_are_the_same(cluster, tmp_path):
     assert sorted(map_blocks(square, [(n,) for n in range(20)], cluster)) == list(enumerate(SQUARES))
     assert list(results_in_order(map_blocks(square, [(n, str(tmp_path)) for n in range(20)], cluster))) == SQUARES
     assert {path.name for path in tmp_path.iterdir()} == {"3", "11"}
@@ -208,6 +208,6 @@ def test_a_cluster_does_the_same(cluster, tmp_path):
 
 
 @pytest.mark.needs("ray")
-def test_a_cluster_that_is_not_there_is_one_sentence():
+def test_missing_cluster_is_a_one_line_error():
     with pytest.raises(ValueError, match=r"^there is no Ray cluster at '127\.0\.0\.1:1' "):
         list(map_blocks(square, [(1,)], Cluster("127.0.0.1:1")))

@@ -7,7 +7,7 @@ import pytest
 
 
 @pytest.mark.parametrize("kind", ["ttt/MNK-v0", "mnk_v0"])
-def test_games_are_what_they_were(kind):
+def test_playthroughs_have_not_changed(kind):
     kept = json.loads(playthroughs.FILE.read_text())[kind]
     found = json.loads(json.dumps(playthroughs.played()[kind]))
     assert found.keys() == kept.keys()

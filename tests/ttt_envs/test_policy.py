@@ -106,7 +106,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize(("act_at_fault", "error", "message"), FAULTS.values(), ids=FAULTS)
-def test_an_opponent_at_fault_is_told_from_the_caller(act_at_fault, error, message):
+def test_errors_of_opponents_name_the_opponent(act_at_fault, error, message):
     env = SingleEnv(opponent=AtFault(act_at_fault))
     env.reset(seed=0)
     with pytest.raises(error, match=message):

@@ -9,7 +9,7 @@ from ttt_envs import Game, make_policy
 from ttt_envs.game import random_games
 
 
-def test_their_results_have_the_exact_chances():
+def test_result_frequencies_are_exact():
     skips = Game(skip_chance=0.25)
     policy = make_policy("random", skips)
     exact = outcome(skips, policy, policy)
@@ -37,7 +37,7 @@ def test_a_million_have_the_known_frequencies(known):
     "game", [Game(), Game(skip_chance=0.25), Game(4, 4, 4, 0.9), Game(1, 5, 1), Game(2, 8, 3), Game(1, 1, 1)], ids=str
 )
 @pytest.mark.parametrize("games", [1, 63, 1000])
-def test_side_by_side_they_are_the_same_games(game, games):
+def test_games_do_not_depend_on_the_method(game, games):
     by_lanes, by_turns = np.zeros(3, np.int64), np.zeros(3, np.int64)
     key = np.uint64(games)
     moves = random_games.random_games(games, key, game.parameters, by_lanes)

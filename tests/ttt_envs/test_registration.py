@@ -21,7 +21,7 @@ GAMES = {
 }
 
 
-def test_importing_takes_none_of_the_large_libraries(fresh):
+def test_import_loads_no_large_library(fresh):
     printed = fresh(
         "import sys, ttt_envs",
         "print([name for name in ('tensorflow', 'torch', 'pygame', 'matplotlib') if name in sys.modules])",
@@ -29,7 +29,7 @@ def test_importing_takes_none_of_the_large_libraries(fresh):
     assert printed == "[]\n"
 
 
-def test_nothing_large_is_imported_before_it_is_asked_for(fresh):
+def test_large_libraries_are_imported_on_demand(fresh):
     """Neither registering nor writing help needs numba, Gymnasium or SciPy, which take longest to import."""
     printed = fresh(
         "import sys, ttt_envs, ttt_apps.train, ttt_apps.evaluate, ttt_apps.play",
@@ -39,7 +39,7 @@ def test_nothing_large_is_imported_before_it_is_asked_for(fresh):
     assert printed == f"set() True {Game()}\n"
 
 
-def test_every_public_name_is_where_it_is_said_to_be():
+def test_public_names_are_importable():
     assert sorted([*ttt_envs.PLACES, "mnk_v0"]) == ttt_envs.__all__
     assert [name for name in dir(ttt_envs) if not name.startswith("__")] == ttt_envs.__all__
     assert ttt_envs.mnk_v0.__name__ == "ttt_envs.mnk_v0"
@@ -152,7 +152,7 @@ def test_every_id_is_made_in_vectors(name):
 
 
 @pytest.mark.parametrize("module", ["mnk_v0", "envs.single_env"])
-def test_a_modules_docstring_tells_the_rules(module):
+def test_module_docstrings_state_the_rules(module):
     """Agents made of language models read it and nothing else."""
     told = importlib.import_module(f"ttt_envs.{module}").__doc__
     for word in ("Rules:", "Actions:", "Rewards:", "win_length", "skip_chance", "row * columns + column", "+1", "-1"):

@@ -41,7 +41,7 @@ def test_a_board_as_text():
     assert env.render().endswith("player_1 lost by an illegal action\nrefused: 4 (b2) is not empty\n")
 
 
-def test_a_refused_move_is_told_until_the_next_one():
+def test_illegal_move_is_shown_until_the_next_move():
     env = SingleEnv(opponent="self", illegal_action="penalize", render_mode="ansi")
     env.reset(seed=0)
     env.step(4)
@@ -63,7 +63,7 @@ def test_a_refused_move_is_told_until_the_next_one():
     assert "refused" not in env.render()
 
 
-def test_a_refused_move_is_in_the_picture_too():
+def test_illegal_move_is_in_the_picture():
     env = SingleEnv(6, 4, opponent="self", illegal_action="penalize", render_mode="rgb_array")
     env.reset(seed=0)
     env.step(0)
@@ -116,7 +116,7 @@ def test_text_says_which_turns_were_skipped():
 
 
 @pytest.mark.parametrize("mode", ["ansi", "rgb_array"])
-def test_what_the_agent_sees_is_drawn(mode):
+def test_pictures_show_the_agents_view(mode):
     for seed in range(12):
         env = mnk_v0.env(symmetry="random", render_mode=mode)
         env.reset(seed=seed)
@@ -204,7 +204,7 @@ def test_pixels_mark_the_last_move_and_the_line_that_won():
     assert tuple(row[0]) == tuple(row[2]) != tuple(row[1])
 
 
-def test_pixels_say_how_the_game_stands():
+def test_pictures_show_mover_and_outcome():
     cells = from_text("oo./xx./... o").cells
     scenes = [
         Scene(cells, 0),
@@ -301,7 +301,7 @@ def test_a_list_of_pictures_has_every_turn_once(settings):
 
 
 @pytest.mark.parametrize("settings", LISTED, ids=str)
-def test_the_last_of_a_list_is_the_one_picture_and_the_games_are_the_same(settings):
+def test_last_picture_of_a_list_is_the_single_picture(settings):
     env, plain = (SingleEnv(render_mode=mode, **settings) for mode in ("rgb_array_list", "rgb_array"))
     rng = np.random.default_rng(0)
     for episode in range(8):
@@ -319,7 +319,7 @@ def test_the_last_of_a_list_is_the_one_picture_and_the_games_are_the_same(settin
             over = shown[2]
 
 
-def test_a_list_of_pictures_says_whose_turn_it_was_and_what_was_skipped():
+def test_lists_of_pictures_show_movers_and_skips():
     env = SingleEnv(4, 4, skip_chance=0.5, render_mode="rgb_array_list")
     rng = np.random.default_rng(1)
     longest = 0
@@ -342,7 +342,7 @@ def test_a_list_of_pictures_says_whose_turn_it_was_and_what_was_skipped():
     assert longest >= 4
 
 
-def test_gymnasiums_wrapper_for_lists_is_not_needed_and_ours_keeps_its_convention():
+def test_lists_follow_the_convention_of_gymnasiums_wrapper():
     env = gymnasium.make("ttt/TicTacToe-v0", render_mode="rgb_array_list")
     collected = gymnasium.wrappers.RenderCollection(
         gymnasium.make("ttt/TicTacToe-v0", render_mode="rgb_array", opponent="self")
@@ -411,7 +411,7 @@ def test_gymnasiums_recorder_takes_lists(monkeypatch, tmp_path):
     assert [len(film) for film in films] == [3]
 
 
-def test_copies_make_lists_of_their_own():
+def test_copies_have_their_own_lists():
     env = SingleEnv(render_mode="rgb_array_list", opponent="win-or-block")
     env.reset(seed=0)
     env.step(4)
@@ -426,7 +426,7 @@ def test_copies_make_lists_of_their_own():
     assert turns_of(frame, Game()) == 2
 
 
-def test_an_opponent_of_its_own_is_asked_once_a_turn():
+def test_opponents_act_once_per_turn():
     opponent = Counting()
     env = SingleEnv(render_mode="rgb_array_list", opponent=opponent)
     env.reset(seed=0)

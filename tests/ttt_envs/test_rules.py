@@ -43,7 +43,7 @@ T3, SKIP3 = Game(), Game(skip_chance=0.25)
         ({"skip_chance": True}, TypeError, "skip_chance=True is not a number"),
     ],
 )
-def test_a_game_that_makes_no_sense_is_refused(arguments, error, message):
+def test_invalid_games_are_rejected(arguments, error, message):
     with pytest.raises(error, match=message):
         Game(**arguments)
 
@@ -69,7 +69,7 @@ def test_a_game_is_stored_and_read(game):
     assert game.parameters[:4] == (game.rows, game.columns, game.win_length, game.skip_chance)
 
 
-def test_missing_fields_get_their_defaults_and_unknown_ones_are_refused():
+def test_missing_fields_get_defaults_and_unknown_fields_are_rejected():
     assert Game.from_dict({"rows": 4, "columns": 4}) == Game(4, 4, 3)
     with pytest.raises(ValueError, match="unknown field 'colums': did you mean 'columns'"):
         Game.from_dict({"colums": 4})
@@ -115,7 +115,7 @@ SHAPES = [
 
 
 @given(boards_with_a_last_stone(plain.games() | plain.games(5) | st.sampled_from(SHAPES)))
-def test_a_line_is_what_reading_the_board_says(case):
+def test_lines_agree_with_a_plain_reading(case):
     game, cells, cell = case
     lines = [line for line in plain.all_lines(game) if (cells[line] == cells[cell]).all()]
     assert rules.has_line(cells, cell, game.parameters) == bool(lines)
@@ -147,7 +147,7 @@ def test_a_line_does_not_run_on_at_the_edge_of_the_board():
     ("text", "winner"),
     [(".../.o./... x", None), ("ooo/xx./... x", 0), ("x.o/xo./x.o o", 1), ("oxo/xxo/oox x", rules.DRAW)],
 )
-def test_how_a_position_stands(text, winner):
+def test_winners_of_positions(text, winner):
     assert rules.winner(T3, from_text(text).cells) == winner
 
 
@@ -261,12 +261,12 @@ def test_the_outcomes_of_a_move_are_all_of_the_probability(game, data):
         ("o./.x o", 1, ValueError, r"cells must be int8\[9\] for a board of 3 x 3, row by row, but got int8\[4\]"),
     ],
 )
-def test_outcomes_of_what_is_no_move_are_refused(text, action, error, message):
+def test_chance_outcomes_of_illegal_moves_are_rejected(text, action, error, message):
     with pytest.raises(error, match=message):
         chance_outcomes(T3, from_text(text), action)
 
 
-def test_positions_that_are_none_are_refused():
+def test_chance_outcomes_of_invalid_positions_are_rejected():
     empty = np.zeros(9, np.int8)
     with pytest.raises(ValueError, match="mover=2 is no player: use 0"):
         chance_outcomes(T3, Position(empty, 2), 0)
@@ -344,7 +344,7 @@ def test_tic_tac_toe_has_the_known_number_of_games(known):
     assert games((bytes(9), 0)) == known["counts_3x3x3_no_skip"]["games"]
 
 
-def test_tic_tac_toe_can_be_played_in_the_known_number_of_ways(known):
+def test_perft_of_tic_tac_toe(known):
     ways = known["counts_3x3x3_no_skip"]["first_plies_ways"]
     assert {plies: rules.perft(T3, int(plies)) for plies in ways} == ways
     assert rules.perft(T3, 0) == 1
@@ -362,7 +362,7 @@ def test_tic_tac_toe_with_skips_has_the_known_positions(known):
 
 
 @pytest.mark.parametrize("skip_chance", [1e-3, 0.5, 0.999])
-def test_how_often_turns_are_skipped_decides_nothing_but_chances(skip_chance):
+def test_reachable_positions_do_not_depend_on_the_skip_chance(skip_chance):
     game = Game(skip_chance=skip_chance)
     for (cells, mover), moves in list(everything(SKIP3)[0].items())[::40]:
         position = Position(np.frombuffer(cells, np.int8), mover)

@@ -167,7 +167,7 @@ def test_own_stones_come_first_then_the_opponents():
 
 @pytest.mark.parametrize("name", sorted(PRESETS))
 @pytest.mark.needs("torch")
-def test_a_linear_layer_takes_what_an_id_shows(name):
+def test_linear_layers_accept_observations(name):
     """As in scripts of which only the id is changed."""
     import torch
 
@@ -179,7 +179,7 @@ def test_a_linear_layer_takes_what_an_id_shows(name):
 
 
 @pytest.mark.needs("torch")
-def test_a_convolution_takes_channels_first():
+def test_convolutions_accept_channels():
     import torch
 
     layer = torch.nn.Conv2d(2, 5, 2)
@@ -237,7 +237,7 @@ def test_the_reward_is_the_callers_own(seat, opponent, moves, reward, result):
     assert (info["outcome"], info["winner"]) == (Outcome(result).description, result if result < 2 else -1)
 
 
-def test_against_oneself_the_reward_goes_to_who_just_moved():
+def test_self_play_rewards_the_player_who_just_moved():
     env = started(opponent="self")
     movers = []
     for action in (0, 3, 1, 4, 8):
@@ -323,7 +323,7 @@ def test_both_sides_begin_in_a_position():
         ({"skip_chance": 0.1}, {"position": ".../.../... x"}, ValueError, "comes from no game: o moves first"),
     ],
 )
-def test_beginnings_that_make_no_sense_are_refused(settings, options, error, message):
+def test_invalid_reset_options_are_rejected(settings, options, error, message):
     env = started(**settings)
     env.step(4)
     before = pickle.dumps(env.clone_state(include_rng=True))
@@ -383,7 +383,7 @@ def test_an_illegal_action_raises_and_changes_nothing():
     assert env.step(7)[1] == 0
 
 
-def test_the_cells_that_an_error_names_are_those_of_the_view():
+def test_errors_name_cells_of_the_view():
     for seed in range(10):
         env = started(seed, opponent=Scripted(*range(9)), illegal_action="raise", symmetry="random")
         empty = np.flatnonzero(env.step(1)[4]["action_mask"])
@@ -406,7 +406,7 @@ def test_the_cells_that_an_error_names_are_those_of_the_view():
         (np.array([1]), TypeError, r"action array\(\[1\]\) is not a whole number"),
     ],
 )
-def test_what_is_no_action_is_refused(action, error, message, illegal_action):
+def test_invalid_actions_are_rejected(action, error, message, illegal_action):
     env = started(illegal_action=illegal_action)
     before = pickle.dumps(env.clone_state(include_rng=True))
     with pytest.raises(error, match=message):

@@ -100,7 +100,7 @@ def test_a_spec_is_a_name_and_arguments(text, spec):
         ("a:)b(", "its parentheses do not match"),
     ],
 )
-def test_a_malformed_spec_is_refused(text, problem):
+def test_malformed_specs_are_rejected(text, problem):
     with pytest.raises(ValueError, match="is no policy, ") as refused:
         parse_spec(text)
     assert str(refused.value) == f"{text!r} is no policy, {problem}: {GRAMMAR}"
@@ -112,7 +112,7 @@ GRAMMAR = 'write name or name:key=value,..., as in "random" or "run:PATH"'
 
 
 @pytest.mark.parametrize("spec", [None, 3, object(), b"random"])
-def test_what_is_neither_a_policy_nor_a_string_is_refused(spec):
+def test_other_types_are_rejected(spec):
     with pytest.raises(TypeError, match="is neither a policy nor the name of one: write name"):
         make_policy(spec, GAME)
 
@@ -145,19 +145,19 @@ def test_a_policy_is_returned_as_it_is():
     ],
 )
 @pytest.mark.usefixtures("mine")
-def test_a_spec_that_names_nothing_is_told_the_nearest(spec, message):
+def test_unknown_names_get_the_closest_known_one(spec, message):
     with pytest.raises(ValueError, match=message.replace("?", r"\?")):
         make_policy(spec, GAME)
 
 
 @pytest.mark.usefixtures("mine")
-def test_a_module_that_misses_something_itself_says_what():
+def test_failed_imports_inside_modules_are_raised():
     with pytest.raises(ModuleNotFoundError, match="No module named 'a_module_that_nobody_has'"):
         make_policy("mine.broken:Corner", GAME)
 
 
 @pytest.mark.usefixtures("mine")
-def test_a_class_of_ones_own_plays():
+def test_classes_of_users_are_policies():
     policy = make_policy("mine.policies:Corner:2.5,name=(a:b,c)", GAME)
     assert (policy.weight, policy.name) == (2.5, "a:b,c")
     env = SingleEnv(opponent="mine.policies:Corner:weight=100", seat="second")
@@ -227,7 +227,7 @@ def test_the_text_of_a_policy_makes_it_again(changes):
     ],
 )
 @pytest.mark.usefixtures("settings")
-def test_a_value_that_does_not_fit_is_told_what_does(arguments, message):
+def test_invalid_values_are_rejected(arguments, message):
     with pytest.raises(ValueError, match=message):
         make_policy(f"settings:{arguments}", GAME)
 
@@ -277,13 +277,13 @@ def test_a_spec_from_a_file_names_built_in_policies_only(sent, monkeypatch):
     assert str(make_policy(FromFile("optimal:epsilon=0.1"), Game())) == "optimal:epsilon=0.1"
 
 
-def test_every_word_of_a_file_is_from_a_file():
+def test_strings_from_files_are_marked():
     data = from_file({"a": ["b", {"c": "d"}], "e": 5, "f": None, "g": True})
     assert data == {"a": ["b", {"c": "d"}], "e": 5, "f": None, "g": True}
     assert [type(word) for word in (data["a"][0], data["a"][1]["c"])] == [FromFile, FromFile]
 
 
-def test_a_function_that_makes_no_policies_is_one_sentence():
+def test_failing_factories_are_one_line_errors():
     with pytest.raises(
         ValueError, match=r"importlib\.util:find_spec made no policy of 3 x 3, 3 to win: AttributeError"
     ):

@@ -33,7 +33,7 @@ def test_a_row_is_an_odd_number_of_cache_lines_with_room_for_all(count):
 
 
 @pytest.mark.parametrize("game", GAMES, ids=str)
-def test_what_is_written_is_read(game):
+def test_boards_are_written_and_read(game):
     boards = plain.positions_of_random_play(game, 50)
     games = begun(game, 50)
     for row in range(50):
@@ -45,7 +45,7 @@ def test_what_is_written_is_read(game):
 
 
 @pytest.mark.parametrize("game", GAMES, ids=str)
-def test_games_are_those_read_from_the_whole_board(game):
+def test_games_agree_with_a_plain_reading(game):
     games, lines, rng = begun(game, 60), plain.all_lines(game), np.random.default_rng(2)
     others = [plain.Reading(game, lines, int(number)) for number in games.episode_keys]
     out = games.shown()
@@ -65,7 +65,7 @@ def test_games_are_those_read_from_the_whole_board(game):
     assert set(games.outcome.tolist()) >= {0, 1}
 
 
-def test_the_luck_of_an_episode_is_its_number_in_the_stream_of_its_key():
+def test_episode_keys_are_splitmix64_of_key_and_episode():
     games = begun(Game(), 20)
     for episode in range(3):
         assert games.episode_keys.tolist() == [plain.splitmix64(key, episode) for key in games.keys.tolist()]

@@ -58,7 +58,7 @@ def test_a_quarter_turn_is_a_rotation():
 
 
 @given(plain.games(7, skip=True), st.randoms(use_true_random=False), st.integers(0, plain.WORD))
-def test_playing_an_image_is_playing_the_board(game, random, luck):
+def test_moves_commute_with_symmetries(game, random, luck):
     moves = list(range(game.cells))
     random.shuffle(moves)
     for p in symmetries(game):
@@ -75,12 +75,12 @@ def test_playing_an_image_is_playing_the_board(game, random, luck):
                 break
 
 
-def test_unknown_symmetries_are_refused():
+def test_unknown_symmetries_are_rejected():
     with pytest.raises(ValueError, match="symmetries='rotation' is not known: choose 'none', 'rotations', 'all'"):
         symmetries(Game(), "rotation")
 
 
-def test_least_keys_tell_all_arrangements_apart_up_to_symmetry_alone():
+def test_canonical_keys_identify_boards_up_to_symmetry():
     """2,862 ways to fill 9 cells with three things: (3**9 + 2 * 3**3 + 3**5 + 4 * 3**6) / 8, by Burnside's lemma."""
     game = Game()
     boards = from_keys(np.arange(3**9, dtype=np.uint64), game)
@@ -93,7 +93,7 @@ def test_least_keys_tell_all_arrangements_apart_up_to_symmetry_alone():
 
 
 @pytest.mark.parametrize("game", [Game(7, 7, 5), Game(6, 8, 5), Game(19, 19, 5)], ids=str)
-def test_least_keys_of_several_words_are_an_image_s(game):
+def test_canonical_keys_of_several_words(game):
     boards = np.random.default_rng(0).integers(0, 3, (20, game.cells)).astype(np.int8)
     images = symmetries(game)
     least, same = canonical_keys(boards, images)

@@ -93,7 +93,7 @@ def compare(num_envs, mode, steps, seed=0, limit=None, **settings):
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)
 @pytest.mark.parametrize("opponent", ["random", "win-or-block", "self"])
-def test_it_is_gymnasiums_vector_of_single_environments(mode, opponent):
+def test_vector_equals_sync_vector_env(mode, opponent):
     views = list(product(("flat", "planes", "channels", "dict"), ("int8", "float32"), ("none", "random")))
     views = [views[5 * index % 16] for index in range(16)]  # so that every seat meets every observation
     choices = product(SEATS, ("lose", "penalize"), range(2))
@@ -124,7 +124,7 @@ def test_game_i_is_the_single_environment_at_any_batch_size(num_envs, mode):
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)
 @pytest.mark.parametrize("opponent", ["random", "win-or-block", "self"])
-def test_games_of_limited_length_are_truncated_as_gymnasium_does(mode, opponent):
+def test_time_limits_truncate_as_in_gymnasium(mode, opponent):
     for limit, illegal_action in product((1, 3, 4), ("lose", "penalize")):
         ended, truncated = compare(
             4, mode, steps=60, limit=limit, opponent=opponent, illegal_action=illegal_action, size=4, skip_chance=0.25
@@ -163,7 +163,7 @@ def test_random_moves_are_the_same_in_kernels_and_by_act(seat):
         assert_same(in_kernels.step(actions), by_act.step(actions))
 
 
-def test_what_opponents_move_does_not_depend_on_the_other_games():
+def test_replies_do_not_depend_on_batch_size():
     """Also not for an opponent that is not pure: game 2 of five is game 0 of those with seeds from 2."""
     some, one = (MNKVectorEnv(count, opponent=Restless(), skip_chance=0.25, size=4) for count in (5, 1))
     some.reset(seed=0)
@@ -252,7 +252,7 @@ def test_random_in_the_second_seat_wins_at_its_known_rate():
 # What it is told
 
 
-def test_modes_may_be_given_by_their_values():
+def test_autoreset_modes_are_accepted_by_value():
     for mode in MODES:
         assert MNKVectorEnv(2, autoreset_mode=mode.value).metadata["autoreset_mode"] is mode
     env = MNKVectorEnv(2)
@@ -279,7 +279,7 @@ def test_modes_may_be_given_by_their_values():
     ],
 )
 @pytest.mark.parametrize("illegal_action", ["lose", "raise"])
-def test_what_are_no_actions_is_refused(actions, error, message, illegal_action):
+def test_invalid_actions_are_rejected(actions, error, message, illegal_action):
     env = MNKVectorEnv(3, illegal_action=illegal_action)
     env.reset(seed=0)
     before = env.clone_state(include_rng=True)
@@ -290,7 +290,7 @@ def test_what_are_no_actions_is_refused(actions, error, message, illegal_action)
     env.step([0, 1, 2])
 
 
-def test_an_illegal_action_raises_and_no_game_has_changed():
+def test_illegal_actions_raise_and_change_no_game():
     env = MNKVectorEnv(3, illegal_action="raise", opponent=Leftmost())
     env.reset(seed=0)
     env.step([8, 8, 8])
@@ -331,7 +331,7 @@ def test_games_begin_with_reset():
         ([True, False], TypeError, r"must be bool\[2\].* but is list\[2\]"),
     ],
 )
-def test_a_mask_that_names_no_games_is_refused(mask, error, message):
+def test_invalid_reset_masks_are_rejected(mask, error, message):
     env = MNKVectorEnv(2, autoreset_mode=AutoresetMode.DISABLED)
     env.reset(seed=0)
     with pytest.raises(error, match=message):
@@ -354,7 +354,7 @@ def test_seeds_are_one_number_or_one_for_each_game():
 
 @pytest.mark.parametrize("opponent", ["random", "win-or-block", "self"])
 @pytest.mark.parametrize("skip_chance", [0, 0.25])
-def test_games_begin_where_they_are_told(opponent, skip_chance):
+def test_reset_options_apply_to_all_games(opponent, skip_chance):
     """As in Gymnasium's vector, which hands the options on."""
     settings = {"opponent": opponent, "skip_chance": skip_chance}
     seat = {} if opponent == "self" else {"seat": 1}
@@ -400,7 +400,7 @@ def told_alike(ours, theirs, path=""):
     ],
     ids=str,
 )
-def test_single_environments_are_called_as_gymnasium_does(settings):
+def test_calls_of_single_environments_as_in_gymnasium(settings):
     settings = {"size": (3, 4), "skip_chance": 0.25, **settings}
     ours = MNKVectorEnv(3, autoreset_mode=AutoresetMode.SAME_STEP, **settings)
     theirs = SyncVectorEnv([lambda: SingleEnv(**settings)] * 3, autoreset_mode=AutoresetMode.SAME_STEP)
@@ -441,7 +441,7 @@ def test_single_environments_are_called_as_gymnasium_does(settings):
             vector.set_attr("of_mine", [1, 2])
 
 
-def test_calls_that_would_mislead_are_refused():
+def test_calls_that_would_change_copies_are_rejected():
     env = MNKVectorEnv(2)
     for name in ("reset", "step", "restore_state"):
         with pytest.raises(
@@ -453,7 +453,7 @@ def test_calls_that_would_mislead_are_refused():
             env.set_attr(name, None)
 
 
-def test_make_vec_limits_games_and_remembers_it():
+def test_make_vec_passes_the_time_limit():
     made = {
         mode: gymnasium.make_vec("ttt/TicTacToe-v0", 3, vectorization_mode=mode, max_episode_steps=2, opponent="self")
         for mode in ("vector_entry_point", "sync")
@@ -472,7 +472,7 @@ def test_make_vec_limits_games_and_remembers_it():
     assert not gymnasium.make_vec("ttt/TicTacToe-v0", 3, max_episode_steps=-1)._limit
 
 
-def test_a_state_knows_how_many_steps_a_game_has_left():
+def test_states_store_the_steps_of_limited_games():
     env = MNKVectorEnv(2, opponent="self", max_episode_steps=3)
     env.reset(seed=0)
     env.step([0, 0])

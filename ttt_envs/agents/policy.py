@@ -58,8 +58,17 @@ class ActsFast(Protocol):
 class ActsInGames(Protocol):
     """An opponent whose play depends on the game number."""
 
-    def act_in_games(self, boards: Boards, games: Int64Array, luck: UInt64Array, plies: Int64Array) -> Int64Array:
-        """Return int64[B]: a move in each game, given its number, ``luck`` uint64[B] and ``plies`` stones so far."""
+    def act_in_games(
+        self, boards: Boards, games: Int64Array, episode_keys: UInt64Array, plies: Int64Array
+    ) -> Int64Array:
+        """Return int64[B]: a move in each of the ``games``.
+
+        Args:
+            boards: the positions.
+            games: int64[B], the numbers of the games.
+            episode_keys: uint64[B], see :func:`act_in_episodes`.
+            plies: int64[B], stones on the boards.
+        """
         ...
 
 
@@ -290,8 +299,8 @@ class EpisodeStreams:
     So the moves of a game do not depend on other games of the batch. It offers ``random(B)`` once and nothing more.
     """
 
-    def __init__(self, luck: UInt64Array, plies: Int64Array) -> None:
-        self._luck = luck
+    def __init__(self, episode_keys: UInt64Array, plies: Int64Array) -> None:
+        self._episode_keys = episode_keys
         self._plies = plies
 
     def random(self, size: int, /) -> Float64Array:
@@ -299,7 +308,7 @@ class EpisodeStreams:
         if size != len(self._plies):
             raise ValueError(f"act must draw one uniform number per position: {len(self._plies)}, not {size}")
         out = np.empty(size)
-        uniforms(self._luck, STREAM_OPPONENT, self._plies, out)
+        uniforms(self._episode_keys, STREAM_OPPONENT, self._plies, out)
         return out
 
     def __getattr__(self, name: str) -> Any:
@@ -309,13 +318,13 @@ class EpisodeStreams:
         )
 
 
-def act_in_episodes(policy: Policy, boards: Boards, luck: UInt64Array, plies: Int64Array) -> Int64Array:
+def act_in_episodes(policy: Policy, boards: Boards, episode_keys: UInt64Array, plies: Int64Array) -> Int64Array:
     """Like :func:`act`, with random numbers of each row's own episode, so that rows do not depend on each other.
 
     Args:
         policy: the policy that moves.
         boards: positions that are not over.
-        luck: uint64[B], ``splitmix64(key, episode)`` of each episode.
+        episode_keys: uint64[B], ``splitmix64(key, episode)`` of each episode.
         plies: int64[B], stones on the boards.
 
     Raises:
@@ -323,13 +332,13 @@ def act_in_episodes(policy: Policy, boards: Boards, luck: UInt64Array, plies: In
     """
     if policy.pure:
         try:
-            actions = act(policy, boards, EpisodeStreams(luck, plies))
+            actions = act(policy, boards, EpisodeStreams(episode_keys, plies))
         except Forfeit as problem:  # the game is unknown, because positions may have been queried in another order
             raise ValueError(f"{policy} is pure and gave up a game, {problem}: say pure = False") from None
     else:
         actions = np.empty(len(plies), np.int64)
         for b in range(len(plies)):  # a separate generator per row: draws must not depend on the batch
-            rng = np.random.default_rng([int(luck[b]), STREAM_OPPONENT, int(plies[b])])
+            rng = np.random.default_rng([int(episode_keys[b]), STREAM_OPPONENT, int(plies[b])])
             try:
                 actions[b] = act(policy, boards.take(np.array([b])), rng)[0]
             except Forfeit as problem:

@@ -32,12 +32,12 @@ class SymmetrizedPolicy:
     def __init__(self, policy: Policy, game: Game) -> None:
         if not policy.pure or not isinstance(policy, Values):
             raise ValueError(
-                f"{policy} has no values of moves of which there could be a mean over images: choose what thinks in "
-                f"values and draws nothing, or play it as it is"
+                f"{policy} has no values of moves of which there could be a mean over symmetries: choose a policy with "
+                f"values that is pure, or play it as it is"
             )
         self.policy = policy
         self.colour_blind = is_colour_blind(policy)
-        self._judge: Values = policy
+        self._values: Values = policy
         self._permutations = symmetries(game)
         self._inverses = inverse(self._permutations)
 
@@ -49,8 +49,8 @@ class SymmetrizedPolicy:
         """Return float64[B, cells], for the mover, NaN where illegal."""
         total = np.zeros(boards.cells.shape)
         for permutation, back in zip(self._permutations, self._inverses, strict=True):
-            image = Boards(np.ascontiguousarray(boards.cells[:, permutation]), boards.mover)
-            total += self._judge.action_values(image)[:, back]
+            symmetric = Boards(np.ascontiguousarray(boards.cells[:, permutation]), boards.mover)
+            total += self._values.action_values(symmetric)[:, back]
         return np.asarray(total / len(self._permutations))
 
     def values(self, boards: Boards) -> Float64Array:
@@ -58,7 +58,7 @@ class SymmetrizedPolicy:
         return np.asarray(np.nanmax(self.action_values(boards), axis=1))
 
     def __str__(self) -> str:
-        return f"the mean over images of {self.policy}"
+        return f"the mean over symmetries of {self.policy}"
 
 
 def check_symmetric(policy: Policy, game: Game, boards: Boards) -> None:
@@ -74,13 +74,13 @@ def check_symmetric(policy: Policy, game: Game, boards: Boards) -> None:
     """
     p = policy.probabilities(boards)
     for permutation in symmetries(game):
-        image = Boards(np.ascontiguousarray(boards.cells[:, permutation]), boards.mover)
-        apart = np.abs(policy.probabilities(image) - p[:, permutation]).max(axis=1)
+        symmetric = Boards(np.ascontiguousarray(boards.cells[:, permutation]), boards.mover)
+        apart = np.abs(policy.probabilities(symmetric) - p[:, permutation]).max(axis=1)
         if not (apart <= SHARE_TOLERANCE).all():
             row = int(np.argmax(~(apart <= SHARE_TOLERANCE)))
             raise ValueError(
-                f"{policy} is not symmetric: it answers {to_text(boards.position(row), game)!r} and its image "
-                f"{to_text(image.position(row), game)!r} differently, by {apart[row]:.2g}"
+                f"{policy} is not symmetric: it answers {to_text(boards.position(row), game)!r} and the symmetric "
+                f"{to_text(symmetric.position(row), game)!r} differently, by {apart[row]:.2g}"
             )
 
 

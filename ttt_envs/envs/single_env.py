@@ -315,10 +315,12 @@ class _Watched:
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         return self.policy.probabilities(boards, rng)
 
-    def act_in_games(self, boards: Boards, games: Int64Array, luck: UInt64Array, plies: Int64Array) -> Int64Array:
+    def act_in_games(
+        self, boards: Boards, games: Int64Array, episode_keys: UInt64Array, plies: Int64Array
+    ) -> Int64Array:
         self.met.append((boards.cells[0].copy(), int(boards.mover[0])))
         in_games: Any = getattr(self.policy, "act_in_games", None)
         if in_games is None:
-            return act_in_episodes(self.policy, boards, luck, plies)
-        actions: Int64Array = in_games(boards, games, luck, plies)
+            return act_in_episodes(self.policy, boards, episode_keys, plies)
+        actions: Int64Array = in_games(boards, games, episode_keys, plies)
         return actions

@@ -61,21 +61,21 @@ def _side_by_side(games: int, key: np.uint64, parameters: Parameters, results: I
     rows = np.zeros((8, NUM_LANES), np.int64)
     first, second, mover, stones = rows[0], rows[1], rows[2], rows[3]
     number, cell_of, turn, over = rows[4], rows[5], rows[6], rows[7]
-    empty, luck = np.zeros(NUM_LANES, np.uint64), np.zeros(NUM_LANES, np.uint64)
+    empty, episode_keys = np.zeros(NUM_LANES, np.uint64), np.zeros(NUM_LANES, np.uint64)
     all_empty = np.uint64(0)  # the empty cells, four bits each; the last one replaces the chosen one
     for cell in range(size):
         all_empty |= np.uint64(cell) << np.uint64(4 * cell)
     for b in range(NUM_LANES):
         empty[b] = all_empty
         number[b] = b
-        luck[b] = splitmix64(key, b)
+        episode_keys[b] = splitmix64(key, b)
     one, four, fifteen = np.uint64(1), np.uint64(4), np.uint64(15)
     moves, finished = 0, 0
     while finished < games:
         for b in range(NUM_LANES):
             left = size - stones[b]
             cells = empty[b]
-            at = np.uint64(int(uniform(luck[b], STREAM_OPPONENT, stones[b]) * left)) * four
+            at = np.uint64(int(uniform(episode_keys[b], STREAM_OPPONENT, stones[b]) * left)) * four
             last = cells >> (np.uint64(left) - one) * four & fifteen
             cell_of[b] = int64(cells >> at & fifteen)
             empty[b] = cells & ~(fifteen << at) | last << at
@@ -83,7 +83,7 @@ def _side_by_side(games: int, key: np.uint64, parameters: Parameters, results: I
             turn[b] = 1
         if skip_chance_of(parameters) > 0:
             for b in range(NUM_LANES):
-                turn[b] = next_mover(0, uniform(luck[b], STREAM_SKIP, stones[b]), parameters)
+                turn[b] = next_mover(0, uniform(episode_keys[b], STREAM_SKIP, stones[b]), parameters)
         for b in range(NUM_LANES):
             player, of_first, of_second, placed = mover[b], first[b], second[b], stones[b] + 1
             bit = int64(1) << cell_of[b]
@@ -107,10 +107,10 @@ def _side_by_side(games: int, key: np.uint64, parameters: Parameters, results: I
         finished += first_won + second_won + drawn
         for b in range(NUM_LANES):
             ended = int64(over[b] != NOT_OVER)
-            following, kept = number[b] + ended * NUM_LANES, luck[b]
+            following, current = number[b] + ended * NUM_LANES, episode_keys[b]
             fresh = splitmix64(key, following)
             number[b] = following
-            luck[b] = fresh if ended else kept
+            episode_keys[b] = fresh if ended else current
         for b in range(NUM_LANES):
             keep, cells = -int64(over[b] == NOT_OVER), empty[b]
             whose, placed, of_first, of_second = mover[b] & keep, stones[b] & keep, first[b] & keep, second[b] & keep
@@ -127,7 +127,7 @@ def _one_by_one(games: int, key: np.uint64, parameters: Parameters, results: Int
     empty = np.empty(size, np.int64)
     moves = 0
     for game in range(games):
-        luck = splitmix64(key, game)
+        episode_key = splitmix64(key, game)
         cells[:] = 0
         for cell in range(size):
             empty[cell] = cell
@@ -136,10 +136,10 @@ def _one_by_one(games: int, key: np.uint64, parameters: Parameters, results: Int
         stones = 0
         while outcome == NOT_OVER:
             left = size - stones
-            chosen = int(uniform(luck, STREAM_OPPONENT, stones) * left)
+            chosen = int(uniform(episode_key, STREAM_OPPONENT, stones) * left)
             cell = empty[chosen]
             empty[chosen] = empty[left - 1]
-            outcome, mover = play(cells, mover, cell, stones, luck, parameters)
+            outcome, mover = play(cells, mover, cell, stones, episode_key, parameters)
             stones += 1
         moves += stones
         results[outcome] += 1

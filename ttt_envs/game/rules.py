@@ -353,10 +353,10 @@ def next_mover(mover: int, u: float, parameters: Parameters) -> int:
 
 
 @inlined_public
-def mover_after(mover: int, luck: np.uint64, stones: int, parameters: Parameters) -> int:
+def mover_after(mover: int, episode_key: np.uint64, stones: int, parameters: Parameters) -> int:
     """Like :func:`next_mover`, with the episode's skip draw for the ply ``stones``."""
     if skip_chance_of(parameters) > 0:
-        return next_mover(mover, uniform(luck, STREAM_SKIP, stones), parameters)
+        return next_mover(mover, uniform(episode_key, STREAM_SKIP, stones), parameters)
     return 1 - mover  # no random number is needed
 
 
@@ -379,7 +379,7 @@ value_over_skip = inlined(values_over_skip)
 
 @inlined
 def play(
-    cells: Int8Array, mover: int, cell: int, stones: int, luck: np.uint64, parameters: Parameters
+    cells: Int8Array, mover: int, cell: int, stones: int, episode_key: np.uint64, parameters: Parameters
 ) -> tuple[int, int]:
     """Make a move in a game that began with an empty board, then draw the next mover.
 
@@ -392,7 +392,7 @@ def play(
     own = stones + 1 if skip_chance_of(parameters) > 0 else stones // 2 + 1
     outcome = _put(cells, mover, cell, stones, own, parameters)
     if outcome == NOT_OVER:
-        mover = mover_after(mover, luck, stones, parameters)
+        mover = mover_after(mover, episode_key, stones, parameters)
     return outcome, mover
 
 
@@ -495,7 +495,7 @@ def play_rows(
     cells: Int8Array,
     mover: Int8Array,
     stones: Int64Array,
-    luck: UInt64Array,
+    episode_keys: UInt64Array,
     rows: Int64Array,
     actions: Int64Array,
     parameters: Parameters,
@@ -504,14 +504,14 @@ def play_rows(
     """Apply :func:`play` in the games ``rows`` of a batch, in place.
 
     Args:
-        cells: int8[B, rows * columns]; mover: int8[B]; stones: int64[B]; luck: uint64[B].
+        cells: int8[B, rows * columns]; mover: int8[B]; stones: int64[B]; episode_keys: uint64[B].
         rows: int64[R]: indices of the games that move.
         actions: int64[R].
         outcomes: int8[B], written for ``rows``; a game with outcome ``ILLEGAL`` is otherwise unchanged.
     """
     for i in range(len(rows)):
         b = rows[i]
-        outcome, after = play(cells[b], int64(mover[b]), actions[i], stones[b], luck[b], parameters)
+        outcome, after = play(cells[b], int64(mover[b]), actions[i], stones[b], episode_keys[b], parameters)
         outcomes[b] = outcome
         if outcome != ILLEGAL:
             mover[b] = after
@@ -520,23 +520,34 @@ def play_rows(
 
 @inlined
 def begin(
-    b: int, cells: Int8Array, mover: Int8Array, stones: Int64Array, luck: UInt64Array, key: np.uint64, episode: int
+    b: int,
+    cells: Int8Array,
+    mover: Int8Array,
+    stones: Int64Array,
+    episode_keys: UInt64Array,
+    key: np.uint64,
+    episode: int,
 ) -> None:
     """Start an episode in game ``b`` of a batch, from the seed's key and the episode number; see :func:`play_rows`."""
     for cell in range(cells.shape[1]):
         cells[b, cell] = 0
     mover[b] = 0
     stones[b] = 0
-    luck[b] = splitmix64(key, episode)
+    episode_keys[b] = splitmix64(key, episode)
 
 
 @compiled
 def begin_rows(
-    cells: Int8Array, mover: Int8Array, stones: Int64Array, luck: UInt64Array, key: np.uint64, episodes: Int64Array
+    cells: Int8Array,
+    mover: Int8Array,
+    stones: Int64Array,
+    episode_keys: UInt64Array,
+    key: np.uint64,
+    episodes: Int64Array,
 ) -> None:
     """Start episode ``episodes[b]`` in every game b, see :func:`begin`."""
     for b in range(len(cells)):
-        begin(b, cells, mover, stones, luck, key, episodes[b])
+        begin(b, cells, mover, stones, episode_keys, key, episodes[b])
 
 
 # ---------------------------------------------------------------------------------------------------------------------

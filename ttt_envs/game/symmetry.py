@@ -32,13 +32,13 @@ def symmetries(game: Game, which: Symmetries = "all") -> NDArray[np.int64]:
     check_choice("symmetries", which, get_args(Symmetries))
     board = np.arange(game.cells).reshape(game.rows, game.columns)
     if which == "none":
-        images = [board]
+        boards = [board]
     else:
         quarter_turns = range(4) if game.rows == game.columns else (0, 2)
-        images = [np.rot90(board, turns) for turns in quarter_turns]
+        boards = [np.rot90(board, turns) for turns in quarter_turns]
         if which == "all":
-            images += [image[:, ::-1] for image in images]
-    return np.stack([image.ravel() for image in images])
+            boards += [board[:, ::-1] for board in boards]
+    return np.stack([board.ravel() for board in boards])
 
 
 def inverse(permutations: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -60,11 +60,11 @@ def canonical_keys(cells: Int8Array, permutations: Int64Array) -> tuple[UInt64Ar
         uint64[B, words]: the least key, in lexicographic order of its words. bool[B, S]: the permutations that map the
         board to it.
     """
-    of_images = keys(cells[:, permutations].reshape(-1, cells.shape[1]))
-    words = 1 if of_images.ndim == 1 else of_images.shape[1]
-    of_images = of_images.reshape(len(cells), len(permutations), words)
-    same = np.ones(of_images.shape[:2], np.bool_)
+    symmetric_keys = keys(cells[:, permutations].reshape(-1, cells.shape[1]))
+    words = 1 if symmetric_keys.ndim == 1 else symmetric_keys.shape[1]
+    symmetric_keys = symmetric_keys.reshape(len(cells), len(permutations), words)
+    same = np.ones(symmetric_keys.shape[:2], np.bool_)
     for word in range(words):
-        least = np.where(same, of_images[:, :, word], np.iinfo(np.uint64).max).min(axis=1)
-        same &= of_images[:, :, word] == least[:, None]
-    return of_images[np.arange(len(cells)), same.argmax(axis=1)], same
+        least = np.where(same, symmetric_keys[:, :, word], np.iinfo(np.uint64).max).min(axis=1)
+        same &= symmetric_keys[:, :, word] == least[:, None]
+    return symmetric_keys[np.arange(len(cells)), same.argmax(axis=1)], same
