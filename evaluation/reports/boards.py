@@ -45,7 +45,7 @@ def draw_board(
         numbers: by cell, text in place of a stone.
         words: text alternative of the marks.
     """
-    drawn = []
+    spans = []
     for cell, stone in enumerate(cells):
         text, shaded, names = "", dict[str, str](), []
         if stone:
@@ -56,7 +56,7 @@ def draw_board(
             names += [shaded["class"]] if shaded else []
             text = format_probability(float(shares[cell])) if cells_hold_text(game) else ""
         names += ["last"] * (cell == last) + ["best"] * (cell in best)
-        drawn.append((text, {"class": " ".join(names) or None, "style": shaded.get("style")}))
+        spans.append((text, {"class": " ".join(names) or None, "style": shaded.get("style")}))
     rows = cells.reshape(game.rows, game.columns)
     stones = "; ".join(" ".join("empty" if cell == 0 else STONES[cell] for cell in row) for row in rows)
     attributes = {
@@ -65,7 +65,7 @@ def draw_board(
         "aria-label": f"Board, row by row: {stones}. {words}".strip(),
         "style": f"--columns:{game.columns};--edge:{_edge(game) if numbers is None else '1.7rem'}",
     }
-    return macro("board", attributes, drawn)
+    return macro("board", attributes, spans)
 
 
 def draw_choice(
@@ -92,12 +92,12 @@ def draw_choice(
     cells = np.flatnonzero(shares > 0)
     cells = cells[np.argsort(-shares[cells], kind="stable")]
     plays = [f"{coordinate(int(cell), game)} ({format_probability(float(shares[cell]))})" for cell in cells]
-    wanted = [coordinate(cell, game) for cell in best]
-    about = f"; best: {_list_moves(wanted)}" if wanted else ""
+    best_names = [coordinate(cell, game) for cell in best]
+    about = f"; best: {_list_moves(best_names)}" if best_names else ""
     words = f"{mover} is to move, plays {_list_moves(plays)}{about}."
     lines = [
         f"{name} {_list_moves(moves)}"
-        for name, moves in (("plays", plays), ("best:", wanted))
+        for name, moves in (("plays", plays), ("best:", best_names))
         if moves and (len(moves) <= MAX_LISTED or not cells_hold_text(game))  # many moves are seen faster than read
     ]
     board = draw_board(game, position.cells, shares=shares, best=best, words=words)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from evaluation.reports.html import Content, write_page
 from evaluation.reports.ladder import ladder_page
-from evaluation.reports.result_reader import Data
+from evaluation.reports.result_reader import Record
 from evaluation.reports.sprt import sprt_page
 from evaluation.reports.sweep import sweep_page
 from evaluation.reports.tournament import tournament_page
@@ -40,7 +40,7 @@ def write_comparison(folder: Path) -> Path:
     """
     path = folder / RESULT
     data = read_json(path, MAX_BYTES)
-    pages: dict[str, Callable[[Data], Content]] = {
+    pages: dict[str, Callable[[Record], Content]] = {
         "sprt": sprt_page,
         "tournament": tournament_page,
         "ladder": ladder_page,
@@ -51,7 +51,7 @@ def write_comparison(folder: Path) -> Path:
         *names, last = pages
         raise ValueError(f"{path} is no result of a kind that has a page: choose one of {', '.join(names)} or {last}")
     try:
-        content = pages[kind](data)
+        content = pages[kind](Record(data))
     except ValueError as problem:
         raise ValueError(f"{path} holds no whole result: {problem}") from None
     return write_page(folder / REPORT, f"{kind}.html", content)

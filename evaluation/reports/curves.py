@@ -59,8 +59,8 @@ def thin_out(rows: Sequence[Row], most: int = MAX_MARKS) -> list[Row]:
     if len(rows) <= most:
         return list(rows)
     games = np.array([max(1.0, row["games"]) for row in rows])
-    wanted = np.geomspace(games[0], games[-1], most)[1:-1]
-    chosen = np.searchsorted(games, wanted).clip(0, len(rows) - 1)
+    targets = np.geomspace(games[0], games[-1], most)[1:-1]
+    chosen = np.searchsorted(games, targets).clip(0, len(rows) - 1)
     return [rows[index] for index in sorted({0, *map(int, chosen), len(rows) - 1})]
 
 

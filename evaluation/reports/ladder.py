@@ -19,29 +19,14 @@ from evaluation.reports.formats import (
     number,
 )
 from evaluation.reports.html import Content, macro, section
-from evaluation.reports.plots import CostPoint, Reach, draw_intervals, draw_pareto_front, figure_size
-from evaluation.reports.result_reader import (
-    MAX_SEED,
-    Data,
-    chances_in,
-    count_in,
-    game_in,
-    interval_in,
-    number_in,
-    object_in,
-    objects_in,
-    optional,
-    position_figure,
-    reproduction,
-    spec_in,
-    text_in,
-)
+from evaluation.reports.plots import CostPoint, IntervalRow, draw_intervals, draw_pareto_front, figure_size
+from evaluation.reports.result_reader import MAX_SEED, Record, position_figure, reproduction
 from evaluation.statistics import Interval
 
 MAX_RUNGS = 100
 MAX_PHASES = 20
 DECIDING = ("policy", "identity", "game", "settings", "ladder", "made_by", "processor")
-_positive = partial(number_in, low=0)
+_positive = partial(Record.number, low=0)
 _format_rating = partial(format_interval, write=format_elo)
 
 
@@ -57,21 +42,21 @@ class Rung(NamedTuple):
     """whether it is the placed policy"""
 
 
-def ladder_page(data: Data) -> Content:
+def ladder_page(data: Record) -> Content:
     """Return the content of the page.
 
     Raises:
         ValueError: the policy, the game or the rating is missing.
     """
-    name, game, rating = text_in(data, "policy"), game_in(data), interval_in(data, "rating")
+    name, game, rating = data.text("policy"), data.game(), data.interval("rating")
     rungs = [
         Rung(
-            text_in(one, "spec"),
-            interval_in({"rating": {**one, "mean": number_in(one, "rating")}}, "rating"),
-            optional(one, "cpu_s_per_move_here", _positive),
+            one.text("spec"),
+            Record(rating={**one, "mean": one.number("rating")}).interval("rating"),
+            one.optional("cpu_s_per_move_here", _positive),
             one.get("front") is True,
         )
-        for one in objects_in(data, "rungs", MAX_RUNGS)
+        for one in data.records("rungs", MAX_RUNGS)
     ]
     rungs.sort(key=lambda rung: rung.rating.mean)
     return {
@@ -79,7 +64,7 @@ def ladder_page(data: Data) -> Content:
         "answer": section(partial(_answer, data, name, rating, rungs)),
         "ladder": section(partial(_ladder, data, name, rating, rungs)),
         "results": section(partial(_results, data)),
-        "first_move": section(lambda: {"map": first_move_map(game, chances_in(data, "first_move", game))}),
+        "first_move": section(lambda: {"map": first_move_map(game, data.probabilities("first_move", game))}),
         "worst": section(partial(_worst, data)),
         "cost": section(partial(_cost, data)),
         "again": section(partial(_again, data)),
@@ -101,10 +86,10 @@ def _describe_place(rating: Interval, rungs: Sequence[Rung]) -> str:
     return ", ".join(parts)
 
 
-def _answer(data: Data, name: str, rating: Interval, rungs: Sequence[Rung]) -> Content:
-    ladder = object_in(data, "ladder")
+def _answer(data: Record, name: str, rating: Interval, rungs: Sequence[Rung]) -> Content:
+    ladder = data.record("ladder")
     exploitability, regret = (
-        optional(data, key, partial(number_in, low=-1e-6, high=2)) for key in ("exploitability", "regret")
+        data.optional(key, partial(Record.number, low=-1e-6, high=2)) for key in ("exploitability", "regret")
     )
     seconds = _seconds(data)
     parts = [f"{name} is rated {_format_rating(rating)}: {_describe_place(rating, rungs)}"]
@@ -115,7 +100,7 @@ def _answer(data: Data, name: str, rating: Interval, rungs: Sequence[Rung]) -> C
     if regret is not None:
         shown.append(("regret", number(regret), "lost by an average move"))
     if seconds is not None:
-        memory = mebibytes(number_in(object_in(data, "cost"), "own_bytes"))
+        memory = mebibytes(data.record("cost").number("own_bytes"))
         parts.append(f"{duration(seconds)} a move")
         shown.append(("a move takes", duration(seconds), f"of CPU, one at a time; {memory}"))
     if isinstance(data.get("front"), bool):
@@ -124,10 +109,10 @@ def _answer(data: Data, name: str, rating: Interval, rungs: Sequence[Rung]) -> C
     return {
         "verdict": "; ".join(parts),
         "tiles": shown,
-        "name": text_in(ladder, "name"),
-        "anchor": text_in(ladder, "anchor"),
-        "games": "" if exact else f"{count_in(object_in(data, 'settings'), 'games'):,}",
-        "misfit": optional(data, "misfit", partial(number_in, low=0, high=1)),
+        "name": ladder.text("name"),
+        "anchor": ladder.text("anchor"),
+        "games": "" if exact else f"{data.record('settings').count('games'):,}",
+        "misfit": data.optional("misfit", partial(Record.number, low=0, high=1)),
     }
 
 
@@ -139,30 +124,30 @@ def _format_ends(rating: Interval) -> str:
     return format_ends(rating, format_elo)
 
 
-def _seconds(data: Data) -> float | None:
-    cost = optional(data, "cost", object_in)
-    return None if cost is None else number_in(cost, "cpu_s_per_move", 0)
+def _seconds(data: Record) -> float | None:
+    cost = data.optional("cost", Record.record)
+    return None if cost is None else cost.number("cpu_s_per_move", 0)
 
 
-def _ladder(data: Data, name: str, rating: Interval, rungs: Sequence[Rung]) -> Content:
+def _ladder(data: Record, name: str, rating: Interval, rungs: Sequence[Rung]) -> Content:
     """Return all policies by strength, by cost, and in a table."""
     seconds = _seconds(data)
-    everybody = [*rungs, Rung(name, rating, seconds, data.get("front") is True, True)]
-    everybody.sort(key=lambda one: -one.rating.mean)
-    rows = [Reach(one.name, one.rating, one.placed) for one in everybody]
+    policies = [*rungs, Rung(name, rating, seconds, data.get("front") is True, True)]
+    policies.sort(key=lambda one: -one.rating.mean)
+    rows = [IntervalRow(one.name, one.rating, one.placed) for one in policies]
     size = figure_size(len(rows))
     ends = "; ".join(f"{row.name} {_format_rating(row.value)}" for row in rows)
     chart = embed_figure(draw_intervals(rows, "Elo"), "ladder", f"The ladder from above: {ends}.", size)
     points = [
         CostPoint("" if one.placed else str(place), 1e6 * one.seconds, one.rating, one.front, one.placed)
-        for place, one in enumerate(everybody, 1)
+        for place, one in enumerate(policies, 1)
         if one.seconds
     ]
-    on_front = ", ".join(one.name for one in everybody if one.front and one.seconds) or "nobody"
+    on_front = ", ".join(one.name for one in policies if one.front and one.seconds) or "none"
     label = f"Rating by CPU of a move. On the front: {on_front}."
     front = embed_figure(draw_pareto_front(points, "CPU of a move, us", "Elo"), "front", label, size) if seconds else ""
     lines = []
-    for place, one in enumerate(everybody, 1):
+    for place, one in enumerate(policies, 1):
         title = f"{place} {one.name}"
         cells = [format_elo(one.rating.mean), "exact" if _is_exact(one.rating) else _format_ends(one.rating)]
         if points:
@@ -171,18 +156,18 @@ def _ladder(data: Data, name: str, rating: Interval, rungs: Sequence[Rung]) -> C
     return {"chart": chart, "front": front, "priced": bool(points), "rows": lines}
 
 
-def _results(data: Data) -> Content:
-    rungs, rows = objects_in(data, "rungs", MAX_RUNGS), []
-    for one in objects_in(data, "results", MAX_RUNGS):
-        name = text_in(rungs[count_in(one, "rung", len(rungs) - 1)], "spec")
-        shares = [number_in(one, part, 0, 1 + 1e-9) for part in ("win", "draw", "loss")]
+def _results(data: Record) -> Content:
+    rungs, rows = data.records("rungs", MAX_RUNGS), []
+    for one in data.records("results", MAX_RUNGS):
+        name = rungs[one.count("rung", len(rungs) - 1)].text("spec")
+        shares = [one.number(part, 0, 1 + 1e-9) for part in ("win", "draw", "loss")]
         rows.append(
             (
                 name,
                 *map(_three_digits, shares),
-                format_interval(interval_in(one, "score", 0, 1 + 1e-9), _three_digits),
-                _three_digits(number_in(one, "expected", 0, 1)),
-                f"{count_in(one, 'games'):,}" if not one.get("exact") else "exact",
+                format_interval(one.interval("score", 0, 1 + 1e-9), _three_digits),
+                _three_digits(one.number("expected", 0, 1)),
+                f"{one.count('games'):,}" if not one.get("exact") else "exact",
                 macro("bar", shares),
             )
         )
@@ -193,43 +178,43 @@ def _three_digits(value: float) -> str:
     return f"{value:.3f}"
 
 
-def _worst(data: Data) -> Content:
-    game, found = game_in(data), objects_in(data, "worst_positions", 20)
+def _worst(data: Record) -> Content:
+    game, found = data.game(), data.records("worst_positions", 20)
     if not found:
-        perfect = optional(data, "regret", number_in) == 0 and data.get("pure") is True
+        perfect = data.optional("regret", Record.number) == 0 and data.get("pure") is True
         words = "It loses nothing." if perfect else "Left out: it is computed for pure policies on small boards."
         return {"missing": words}
     figures = [
-        position_figure(game, one, "played", number_in(one, "loss", 0, 2 + 1e-9), number_in(one, "likely", 0, 1 + 1e-9))
+        position_figure(game, one, "played", one.number("loss", 0, 2 + 1e-9), one.number("likely", 0, 1 + 1e-9))
         for one in found
     ]
     return {"figures": figures}
 
 
-def _cost(data: Data) -> Content:
-    cost, training = (optional(data, name, object_in) for name in ("cost", "training"))
+def _cost(data: Record) -> Content:
+    cost, training = (data.optional(name, Record.record) for name in ("cost", "training"))
     play, phases, learned, where = [], [], "", ""
     if cost is not None:
         play = [
-            ("a move, CPU", duration(number_in(cost, "cpu_s_per_move", 0))),
-            ("set-up and first move, CPU", f"{number_in(cost, 'setup_cpu_s', 0):,.2f} s"),
-            ("memory of its own", mebibytes(number_in(cost, "own_bytes"))),
-            ("peak memory of the process", mebibytes(number_in(cost, "peak_rss_bytes", 0))),
+            ("a move, CPU", duration(cost.number("cpu_s_per_move", 0))),
+            ("set-up and first move, CPU", f"{cost.number('setup_cpu_s', 0):,.2f} s"),
+            ("memory of its own", mebibytes(cost.number("own_bytes"))),
+            ("peak memory of the process", mebibytes(cost.number("peak_rss_bytes", 0))),
         ]
-        where = f" on {text_in(data, 'processor')}" if isinstance(data.get("processor"), str) else ""
+        where = f" on {data.text('processor')}" if isinstance(data.get("processor"), str) else ""
     if training is not None:
-        costs = object_in(training, "cost")
+        costs = training.record("cost")
         for name in list(costs)[:MAX_PHASES]:
-            one = object_in(costs, name)
-            phases.append(phase_row(name[:80], {column: number_in(one, column, 0) for column in COST_KEYS}))
-        learned = f"{text_in(training, 'learner')}, {count_in(training, 'games'):,} games"
+            one = costs.record(name)
+            phases.append(phase_row(name[:80], {column: one.number(column, 0) for column in COST_KEYS}))
+        learned = f"{training.text('learner')}, {training.count('games'):,} games"
     return {"play": play, "where": where, "phases": phases, "learned": learned}
 
 
-def _again(data: Data) -> Content:
-    ladder, settings = object_in(data, "ladder"), object_in(data, "settings")
-    words = ["evaluate.py", "ladder", spec_in(data, "policy"), "--ladder", spec_in(ladder, "name")]
-    games = count_in(settings, "games")
+def _again(data: Record) -> Content:
+    ladder, settings = data.record("ladder"), data.record("settings")
+    words = ["evaluate.py", "ladder", data.spec("policy"), "--ladder", ladder.spec("name")]
+    games = settings.count("games")
     words += ["--games", str(games)] if games else []
-    words += ["--seed", str(count_in(settings, "seed", MAX_SEED))]
+    words += ["--seed", str(settings.count("seed", MAX_SEED))]
     return reproduction(data, words, DECIDING)

@@ -151,7 +151,7 @@ def draw_curves(lines: Sequence[Line], x_label: str, y_label: str, *, distances:
     return draw
 
 
-class Reach(NamedTuple):
+class IntervalRow(NamedTuple):
     """An estimate with its interval, drawn as a row."""
 
     name: str
@@ -160,7 +160,7 @@ class Reach(NamedTuple):
     """whether it is highlighted"""
 
 
-def draw_intervals(rows: Sequence[Reach], x_label: str, zero: float | None = None) -> Draw:
+def draw_intervals(rows: Sequence[IntervalRow], x_label: str, zero: float | None = None) -> Draw:
     """Return a plot of estimates with their intervals, one below the other, the first one on top.
 
     Args:

@@ -12,17 +12,7 @@ from markupsafe import Markup
 
 from evaluation.reports.formats import format_ends, format_interval, join_names, mebibytes
 from evaluation.reports.html import Content, encode_url, interval_bar, macro, section
-from evaluation.reports.result_reader import (
-    MAX_SEED,
-    Data,
-    count_in,
-    interval_in,
-    object_in,
-    objects_in,
-    reproduction,
-    spec_in,
-    text_in,
-)
+from evaluation.reports.result_reader import MAX_SEED, Record, reproduction
 from evaluation.run_files import REPORT
 from evaluation.statistics import Interval
 from evaluation.sweep import MOST, varied
@@ -48,7 +38,7 @@ class Setting(NamedTuple):
     numbers: Mapping[str, Interval]
 
 
-def sweep_page(data: Data, folder: Path) -> Content:
+def sweep_page(data: Record, folder: Path) -> Content:
     """Return the content of the page.
 
     Args:
@@ -61,11 +51,11 @@ def sweep_page(data: Data, folder: Path) -> Content:
     lines = [
         Setting(
             row,
-            object_in(one, "options"),
-            count_in(one, "seeds"),
-            {name: interval_in(one, name) for name in list(one)[: MAX_MEASURES + 2] if name not in NO_MEASURES},
+            one.record("options"),
+            one.count("seeds"),
+            {name: one.interval(name) for name in list(one)[: MAX_MEASURES + 2] if name not in NO_MEASURES},
         )
-        for row, one in enumerate(objects_in(data, "table", MOST))
+        for row, one in enumerate(data.records("table", MOST))
     ]
     if not lines:
         raise ValueError("table is empty, and must have a setting or more")
@@ -75,7 +65,7 @@ def sweep_page(data: Data, folder: Path) -> Content:
     order = sorted((line for line in lines if first in line.numbers), key=lambda line: sign * line.numbers[first].mean)
     order += [line for line in lines if first not in line.numbers]
     return {
-        "title": f"Sweep {text_in(data, 'source')}",
+        "title": f"Sweep {data.text('source')}",
         "answer": section(partial(_answer, order, names, first)),
         "settings": section(partial(_settings, data, order, names, folder)),
         "cost": section(partial(_cost, order)),
@@ -121,16 +111,16 @@ def _answer(order: Sequence[Setting], names: Sequence[str], first: str) -> Conte
     }
 
 
-def _settings(data: Data, order: Sequence[Setting], names: Sequence[str], folder: Path) -> Content:
+def _settings(data: Record, order: Sequence[Setting], names: Sequence[str], folder: Path) -> Content:
     options = varied([dict(line.options) for line in order])
     ends = {
         name: (min(one.low for one in seen), max(one.high for one in seen))
         for name in names
         for seen in [[line.numbers[name] for line in order if name in line.numbers]]
     }
-    runs: dict[int, list[Data]] = {}
-    for one in objects_in(data, "runs", MOST):
-        runs.setdefault(count_in(one, "row", MOST), []).append(one)
+    runs: dict[int, list[Record]] = {}
+    for one in data.records("runs", MOST):
+        runs.setdefault(one.count("row", MOST), []).append(one)
     rows = []
     for line in order[:MAX_SHOWN]:
         cells: list[object] = [_format_value(line.options.get(name)) for name in options] or ["the only setting"]
@@ -154,11 +144,11 @@ def _measure(name: str, value: Interval, low: float, high: float) -> Markup:
     return macro("measure", write(value.mean), ends, interval_bar(value, low, high))
 
 
-def _link_runs(runs: Sequence[Data], folder: Path) -> Markup:
+def _link_runs(runs: Sequence[Record], folder: Path) -> Markup:
     """List the runs of a setting, linked if they have a page."""
     shown = []
     for one in runs[:MAX_LINKED]:
-        seed, path = str(count_in(one, "seed", MAX_SEED)), PurePosixPath(text_in(one, "run"))
+        seed, path = str(one.count("seed", MAX_SEED)), PurePosixPath(one.text("run"))
         inside = not path.is_absolute() and ".." not in path.parts and "\0" not in str(path)
         there = inside and (folder / path / REPORT).is_file()
         shown.append((seed, encode_url(str(path / REPORT)) if there else ""))
@@ -180,8 +170,8 @@ def _cost(order: Sequence[Setting]) -> Content:
     return {"tiles": shown}
 
 
-def _again(data: Data) -> Content:
-    return reproduction(data, ["train.py", "--sweep", spec_in(data, "source")], ("source", "made_by"))
+def _again(data: Record) -> Content:
+    return reproduction(data, ["train.py", "--sweep", data.spec("source")], ("source", "made_by"))
 
 
 def _display_name(name: str) -> str:

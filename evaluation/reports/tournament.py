@@ -20,24 +20,8 @@ from evaluation.reports.formats import (
     likelihood,
 )
 from evaluation.reports.html import Content, Shaded, interval_bar, macro, section
-from evaluation.reports.plots import Reach, draw_intervals, figure_size
-from evaluation.reports.result_reader import (
-    MAX_SEED,
-    Data,
-    count_in,
-    counts_in,
-    differences,
-    forfeits_in,
-    game_in,
-    interval_in,
-    object_in,
-    objects_in,
-    optional,
-    reproduction,
-    score_in,
-    spec_in,
-    text_in,
-)
+from evaluation.reports.plots import IntervalRow, draw_intervals, figure_size
+from evaluation.reports.result_reader import MAX_SEED, Record, differences, reproduction
 from evaluation.statistics import Interval
 
 MAX_PLAYERS = 200
@@ -59,18 +43,16 @@ class Player(NamedTuple):
     games: int
 
 
-def tournament_page(data: Data) -> Content:
+def tournament_page(data: Record) -> Content:
     """Return the content of the page.
 
     Raises:
         ValueError: the players or the game are missing.
     """
-    game = game_in(data)
+    game = data.game()
     players = [
-        Player(
-            text_in(one, "spec"), interval_in(one, "rating"), interval_in(one, "score", 0, 1), count_in(one, "games")
-        )
-        for one in objects_in(data, "players", MAX_PLAYERS)
+        Player(one.text("spec"), one.interval("rating"), one.interval("score", 0, 1), one.count("games"))
+        for one in data.records("players", MAX_PLAYERS)
     ]
     if len(players) < 2:
         raise ValueError(f"players are {len(players)}, and must be two or more")
@@ -86,21 +68,21 @@ def tournament_page(data: Data) -> Content:
     }
 
 
-def _scores(data: Data, count: int) -> dict[tuple[int, int], Score]:
+def _scores(data: Record, count: int) -> dict[tuple[int, int], Score]:
     """Return the score of each pairing."""
     found: dict[tuple[int, int], Score] = {}
-    for one in objects_in(data, "pairings", MAX_PLAYERS**2):
-        i, j = (int(counts_in(one, name)) for name in ("a", "b"))
+    for one in data.records("pairings", MAX_PLAYERS**2):
+        i, j = (int(one.counts(name)) for name in ("a", "b"))
         if i == j or max(i, j) >= count:
             raise ValueError(f"pairings have {i} against {j}, and must be of two different players of {count}")
-        score = score_in(one)
+        score = one.score()
         found[i, j], found[j, i] = score, score.reversed()
     if len(found) < count * (count - 1):
-        raise ValueError("pairings are not of everybody against everybody")
+        raise ValueError("pairings must include every pair of players")
     return found
 
 
-def _answer(data: Data, players: Sequence[Player], order: Sequence[int]) -> Content:
+def _answer(data: Record, players: Sequence[Player], order: Sequence[int]) -> Content:
     first, second = (players[i] for i in order[:2])
     rating = f"rating {_format_rating(first.rating)}"
     direct = _scores(data, len(players))[order[0], order[1]]
@@ -115,9 +97,9 @@ def _answer(data: Data, players: Sequence[Player], order: Sequence[int]) -> Cont
         alike = [players[i].name for i in order[1:] if players[i].rating.high >= first.rating.low]
         level = f"{(alike or [second.name])[0]}{f' and {len(alike) - 1} more' if len(alike) > 1 else ''}"
         verdict = f"Undecided who is best of {len(players)}: {first.name}, {rating}, is not distinguished from {level}"
-    anchor, last = optional(data, "anchor", text_in), len(players) - 1
-    pairings = objects_in(data, "pairings", MAX_PLAYERS**2)
-    forfeits = [forfeits_in(one, *(players[count_in(one, name, last)].name for name in ("a", "b"))) for one in pairings]
+    anchor, last = data.optional("anchor", Record.text), len(players) - 1
+    pairings = data.records("pairings", MAX_PLAYERS**2)
+    forfeits = [one.forfeits(*(players[one.count(name, last)].name for name in ("a", "b"))) for one in pairings]
     return {
         "verdict": verdict,
         "direct": direct_verdict if score.low <= 0.5 else "",
@@ -129,7 +111,7 @@ def _answer(data: Data, players: Sequence[Player], order: Sequence[int]) -> Cont
 
 def _ratings(players: Sequence[Player], order: Sequence[int]) -> Content:
     ranked = [(f"{place} {players[i].name}", players[i]) for place, i in enumerate(order, 1)]
-    shown = [Reach(name, player.rating) for name, player in ranked[: 2 * MAX_CROSSED]]
+    shown = [IntervalRow(name, player.rating) for name, player in ranked[: 2 * MAX_CROSSED]]
     ends = "; ".join(f"{row.name} {_format_rating(row.value)}" for row in shown)
     chart = embed_figure(draw_intervals(shown, "Elo"), "ratings", f"Ratings: {ends}.", figure_size(len(shown)))
     low, high = min(one.rating.low for one in players), max(one.rating.high for one in players)
@@ -147,7 +129,7 @@ def _ratings(players: Sequence[Player], order: Sequence[int]) -> Content:
     return {"chart": chart, "rows": rows}
 
 
-def _cross(data: Data, players: Sequence[Player], order: Sequence[int]) -> Content:
+def _cross(data: Record, players: Sequence[Player], order: Sequence[int]) -> Content:
     scores, shown = _scores(data, len(players)), order[:MAX_CROSSED]
     rows = []
     for place, i in enumerate(shown, 1):
@@ -163,7 +145,7 @@ def _cross(data: Data, players: Sequence[Player], order: Sequence[int]) -> Conte
     return {"rows": rows, "places": [str(place + 1) for place in range(len(shown))], "count": len(order)}
 
 
-def _neighbours(data: Data, players: Sequence[Player], order: Sequence[int]) -> Content:
+def _neighbours(data: Record, players: Sequence[Player], order: Sequence[int]) -> Content:
     scores = _scores(data, len(players))
     rows = [
         (
@@ -178,20 +160,20 @@ def _neighbours(data: Data, players: Sequence[Player], order: Sequence[int]) -> 
     return {"rows": rows}
 
 
-def _differences(data: Data, players: Sequence[Player]) -> Content:
+def _differences(data: Record, players: Sequence[Player]) -> Content:
     if data.get("differences") is None:
-        return differences(game_in(data), None, "", "")
-    found = object_in(data, "differences")
-    a, b = (players[count_in(found, name, len(players) - 1)].name for name in ("a", "b"))
-    return differences(game_in(data), objects_in(found, "positions", 20), a, b)
+        return differences(data.game(), None, "", "")
+    found = data.record("differences")
+    a, b = (players[found.count(name, len(players) - 1)].name for name in ("a", "b"))
+    return differences(data.game(), found.records("positions", 20), a, b)
 
 
-def _again(data: Data) -> Content:
+def _again(data: Record) -> Content:
     words = ["evaluate.py", "tournament"]
-    words += [spec_in(one, "spec") for one in objects_in(data, "players", MAX_PLAYERS)]
-    words += game_options(game_in(data))
-    words += ["--games", str(count_in(data, "games_per_pairing")), "--seed", str(count_in(data, "seed", MAX_SEED))]
+    words += [one.spec("spec") for one in data.records("players", MAX_PLAYERS)]
+    words += game_options(data.game())
+    words += ["--games", str(data.count("games_per_pairing")), "--seed", str(data.count("seed", MAX_SEED))]
     for name in ("openings", "anchor"):
-        value = optional(data, name, spec_in)
+        value = data.optional(name, Record.spec)
         words += [] if value is None else [f"--{name}", value]
     return reproduction(data, words, DECIDING)

@@ -22,11 +22,11 @@ from ttt_apps.play_page.numbers import (
     make_opponent,
     numbers,
 )
-from ttt_apps.play_page.page import build_page, parse_numbers, write_page
+from ttt_apps.play_page.page import build_page, parse_numbers
 from ttt_envs.agents.policy import sample
 from ttt_envs.agents.symmetrized import check_colour_blind, check_symmetric
 from ttt_envs.core.random import splitmix64, uniform
-from ttt_envs.game.boards import MOVERS, coordinate, keys, to_text
+from ttt_envs.game.boards import MOVERS, Boards, coordinate, from_text, keys
 from ttt_envs.game.rules import STREAM_OPPONENT, STREAM_SKIP
 
 PAGE = ROOT / "docs" / "play" / "index.html"
@@ -55,12 +55,12 @@ class Visits:
         self.faults = []
 
     def tab(self, **settings):
-        """A tab of its own."""
+        """Return a new tab."""
         page = self._browser.new_context(viewport={"width": 1280, "height": 800}, **settings).new_page()
         page.on("console", lambda message: self.faults.append(message.text))
         page.on("pageerror", lambda error: self.faults.append(str(error)))
-        page.on("request", lambda request: self._asked(request.url))
-        page.clock.install()  # time passes when a test says so
+        page.on("request", lambda request: self._check_url(request.url))
+        page.clock.install()  # time passes only in wait()
         return page
 
     def __call__(self, link="#against=table&skip=0.25&you=o&luck=1", width=1280, scheme="light"):
@@ -77,7 +77,7 @@ class Visits:
         page.evaluate(FOLLOW, link)
         return page
 
-    def _asked(self, url):
+    def _check_url(self, url):
         if not url.startswith((PAGE.as_uri(), "data:")):
             self.faults.append(url)
 
@@ -126,12 +126,6 @@ def test_the_published_page_is_up_to_date_and_small():
     assert same, "docs/play/index.html is not what its parts make now: make play-page"
     assert len(text.encode()) < 500_000
     assert "http" not in text.replace("http://www.w3.org/2000/svg", "").replace("http-equiv", "")
-
-
-def test_it_is_written_whole_where_it_is_wanted(tmp_path):
-    write_page(tmp_path / "new" / "page.html", "<p>é")
-    assert (tmp_path / "new" / "page.html").read_bytes() == "<p>é".encode()
-    assert len(list((tmp_path / "new").iterdir())) == 1
 
 
 @pytest.mark.parametrize("game", GAMES, ids=str)
@@ -335,32 +329,21 @@ def test_a_game_has_the_skips_of_an_episode_with_its_key(visit, number):
 
 
 @in_browser
-def test_the_reply_follows_from_the_key(visit):
-    game = GAMES[0]
+def test_the_reply_follows_from_the_key_also_after_undo(visit):
     for seed in (1, 2, 3):
         page = visit(f"#against=table&skip=0&you=o&luck={seed}")
-        page.locator('#board [data-cell="0"]').click()
-        wait(page)
-        cells = np.zeros((1, 9), np.int8)
-        cells[0, 0] = 1
-        boards = all_positions(game).take(np.array([0]))._replace(cells=cells, mover=np.array([1], np.int8))
-        luck = uniform(episode_key(seed), STREAM_OPPONENT, 1)
-        cells[0, sample(make_opponent(game, "table").probabilities(boards), np.array([luck]))[0]] = 2
-        assert board(page) == to_text(boards.position(0)).split()[0]
-
-
-@in_browser
-def test_undo_and_the_same_move_give_the_same_reply(visit):
-    page = visit("#against=table&skip=0.25&you=o&luck=5")
-    assert page.locator("#undo").is_disabled()
-    page.locator('#board [data-cell="4"]').click()
-    wait(page)
-    after = board(page)
-    page.get_by_role("button", name="Undo").click()
-    assert board(page) == ".../.../..."
-    page.locator('#board [data-cell="4"]').click()
-    wait(page)
-    assert board(page) == after
+        assert page.locator("#undo").is_disabled()
+        boards = Boards.of([from_text("o../.../... x")])
+        share = uniform(episode_key(seed), STREAM_OPPONENT, 1)
+        reply = sample(make_opponent(GAMES[0], "table").probabilities(boards), np.array([share]))[0]
+        for _ in range(2):
+            page.locator('#board [data-cell="0"]').click()
+            wait(page)
+            assert board(page).replace("/", "") == "".join(
+                "o" if i == 0 else "x" if i == reply else "." for i in range(9)
+            )
+            page.get_by_role("button", name="Undo").click()
+            assert board(page) == ".../.../..."
 
 
 @in_browser
@@ -377,7 +360,7 @@ def test_seats_can_be_switched_and_the_opponent_can_wait(visit):
 
 
 @in_browser
-def test_a_link_restores_the_game(visit):
+def test_a_copied_link_restores_the_game(visit):
     page = visit("#against=svd&rank=7&skip=0.1&you=x&luck=12")
     wait(page)
     page.locator("#board .free").first.click()
@@ -388,19 +371,13 @@ def test_a_link_restores_the_game(visit):
     assert board(again) == position
     assert again.locator("#moves").inner_text() == moves
     assert again.locator("#rank-now").inner_text() == "7"
+    again.get_by_role("button", name="Copy link").click()
+    again.locator("#link-said", has_text="whoever opens it sees this very game").wait_for()
     own = visit.tab()
-    own.goto(PAGE.as_uri() + link)
+    own.goto(again.locator("#link-text").input_value())
     assert board(own) == position
     assert own.evaluate("location.hash") == link
     own.context.close()
-
-
-@in_browser
-def test_the_link_is_copied(visit):
-    page = visit("#against=table&skip=0.25&you=o&luck=5")
-    page.get_by_role("button", name="Copy link").click()
-    page.locator("#link-said", has_text="whoever opens it sees this very game").wait_for()
-    assert page.locator("#link-text").input_value() == page.evaluate("location.href")
 
 
 @in_browser

@@ -15,7 +15,7 @@ from evaluation.exact.proved_positions import Positions, ProvedPosition, keep_pr
 from evaluation.matches.games import PlayedGame
 from evaluation.matches.match import play_pairs
 from evaluation.matches.move_cost import measure_move_costs
-from evaluation.reports.plots import Reach, draw_intervals
+from evaluation.reports.plots import IntervalRow, draw_intervals
 from evaluation.result_store import Unit
 from evaluation.statistics import Interval, interval_from_pairs, is_above
 from evaluation.study import Claim, Report, Row, interval, signed
@@ -168,13 +168,13 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
         where = f"{game.rows} x {game.columns} ({game.win_length})"
         trained = f"{result['games']:,} games of training in {result['cpu_s']:,.0f} CPU s"
         rows.append(Row(f"{where}: the net alone", "", trained, _format_share(result["alone"])))
-        shares.append(Reach(f"{where} net alone", Interval(*result["alone"]), marked=True))
+        shares.append(IntervalRow(f"{where} net alone", Interval(*result["alone"]), marked=True))
         for one in result["players"]:
             name = f"{NAME}, {one['simulations']} simulations"
             rows.append(
                 Row(f"{where}: {name}", "", f"{_format_ms(one['cpu_s'])} CPU a move", _format_share(one["kept"]))
             )
-            shares.append(Reach(f"{where} {one['simulations']} sim.", Interval(*one["kept"]), marked=True))
+            shares.append(IntervalRow(f"{where} {one['simulations']} sim.", Interval(*one["kept"]), marked=True))
             for other in one["others"]:
                 lost = [seat[2] for seat in other["empty"]]
                 games = sum(map(sum, other["empty"]))
@@ -185,7 +185,7 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
                 )
                 cost = f"{_format_ms(other['cpu_s'])} CPU a move; {games_played}"
                 rows.append(Row(f"{where}: {other['name']}, for {name}", "", cost, _format_share(other["kept"])))
-                shares.append(Reach(f"{where} {_short_name(other['name'])}", Interval(*other["kept"])))
+                shares.append(IntervalRow(f"{where} {_short_name(other['name'])}", Interval(*other["kept"])))
                 claims += [
                     Claim(
                         f"{where}: {name}, never loses the drawn game to {other['name']}",
