@@ -42,7 +42,7 @@ class Usage(NamedTuple):
             spent = os.times()
             return cls(spent.user, spent.system, time.perf_counter(), _own_peak())
         usage = resource.getrusage(resource.RUSAGE_SELF)
-        return cls(usage.ru_utime, usage.ru_stime, time.perf_counter(), _own_peak(_bytes(usage.ru_maxrss)))
+        return cls(usage.ru_utime, usage.ru_stime, time.perf_counter(), _own_peak(_to_bytes(usage.ru_maxrss)))
 
 
 def _own_peak(counted: int | None = None) -> int:
@@ -55,15 +55,15 @@ def _own_peak(counted: int | None = None) -> int:
             return counted
         import psutil
 
-        return _peak_of(psutil.Process())
+        return _peak_memory(psutil.Process())
 
 
-def _bytes(maximum: int) -> int:
+def _to_bytes(maximum: int) -> int:
     """Convert ``ru_maxrss`` to bytes."""
     return maximum * (1 if sys.platform == "darwin" else 1024)
 
 
-def _peak_of(process: psutil.Process) -> int:
+def _peak_memory(process: psutil.Process) -> int:
     """Return a process's peak resident memory in bytes; where the system does not keep it, the current one."""
     memory = process.memory_info()
     return int(getattr(memory, "peak_wset", memory.rss))
@@ -105,22 +105,22 @@ def measure_usage(command: Sequence[str], environment: Mapping[str, str] | None 
         ValueError: the process failed; the message is its last line of output.
     """
     began = time.perf_counter()
-    with tempfile.TemporaryFile() as said:
-        process = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT, env=environment)
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
         if hasattr(os, "wait4"):
             _, status, usage = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
-            user, system, peak = usage.ru_utime, usage.ru_stime, _bytes(usage.ru_maxrss)
+            user, system, peak = usage.ru_utime, usage.ru_stime, _to_bytes(usage.ru_maxrss)
         else:
-            user, system, peak = _polled(process)
+            user, system, peak = _poll_usage(process)
         if process.returncode:
-            said.seek(0)
-            lines = said.read().decode(errors="replace").strip().splitlines() or ["it said nothing"]
+            output.seek(0)
+            lines = output.read().decode(errors="replace").strip().splitlines() or ["it said nothing"]
             raise ValueError(f"{' '.join(command)} failed with exit code {process.returncode}: {lines[-1]}")
     return Usage(user, system, time.perf_counter() - began, peak)
 
 
-def _polled(process: subprocess.Popen[bytes]) -> tuple[float, float, int]:
+def _poll_usage(process: subprocess.Popen[bytes]) -> tuple[float, float, int]:
     """Return user and system seconds and peak memory of a process and its children, as of the last poll."""
     import psutil
 
@@ -130,7 +130,7 @@ def _polled(process: subprocess.Popen[bytes]) -> tuple[float, float, int]:
             parent = psutil.Process(process.pid)
             for one in [parent, *parent.children(recursive=True)]:  # python.exe of a virtual environment has a child
                 times = one.cpu_times()
-                seen[one.pid] = times.user, times.system, max(_peak_of(one), seen.get(one.pid, (0.0, 0.0, 0))[2])
+                seen[one.pid] = times.user, times.system, max(_peak_memory(one), seen.get(one.pid, (0.0, 0.0, 0))[2])
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(POLL_S)
     users, systems, peaks = zip(*seen.values(), strict=True) if seen else ((0.0,), (0.0,), (0,))

@@ -122,7 +122,7 @@ def read_choices(run: Path, game: Game, most: int = MAX_SNAPSHOT_BYTES) -> list[
         return marks
     for count, line in enumerate(content.decode("utf-8", "replace").splitlines(), 1):
         try:
-            mark = _mark(parse_json(line), game)
+            mark = _parse_snapshot(parse_json(line), game)
             if marks and mark.games < marks[-1].games:
                 raise ValueError("it has fewer games than the one before")
         except ValueError as problem:
@@ -131,7 +131,7 @@ def read_choices(run: Path, game: Game, most: int = MAX_SNAPSHOT_BYTES) -> list[
     return marks
 
 
-def _mark(data: object, game: Game) -> Snapshot:
+def _parse_snapshot(data: object, game: Game) -> Snapshot:
     """Validate a parsed line."""
     if not isinstance(data, dict) or data.keys() != {"games", "choices"}:
         raise ValueError("it must have games and choices")
@@ -140,10 +140,10 @@ def _mark(data: object, game: Game) -> Snapshot:
         raise ValueError("games must be a whole number")
     if not isinstance(choices, list) or not 1 <= len(choices) <= MOST:
         raise ValueError(f"choices must be a list of 1 to {MOST}")
-    return Snapshot(games, [_choice(one, game) for one in choices])
+    return Snapshot(games, [_parse_choice(one, game) for one in choices])
 
 
-def _choice(data: object, game: Game) -> Choice:
+def _parse_choice(data: object, game: Game) -> Choice:
     if not isinstance(data, dict) or not {"position", "probabilities"} <= data.keys():
         raise ValueError("a choice must have position and probabilities")
     text = data["position"]
@@ -152,8 +152,8 @@ def _choice(data: object, game: Game) -> Choice:
     position = from_text(text, game)
     check_opening(game, position, "a position")
     values = data.get("values")
-    own = None if values is None else _numbers(data, "values", game, -MAX_ABS_VALUE)
-    shares = _numbers(data, "probabilities", game, 0.0, 1.0)
+    own = None if values is None else _parse_numbers(data, "values", game, -MAX_ABS_VALUE)
+    shares = _parse_numbers(data, "probabilities", game, 0.0, 1.0)
     taken = position.cells != 0
     if own is not None:
         own[taken] = np.nan
@@ -162,7 +162,7 @@ def _choice(data: object, game: Game) -> Choice:
     return Choice(position, shares, own, None)
 
 
-def _numbers(
+def _parse_numbers(
     data: Mapping[str, object], name: str, game: Game, low: float, high: float = MAX_ABS_VALUE
 ) -> Float64Array:
     """Return float64[cells], NaN for null."""

@@ -55,12 +55,13 @@ def read_sweep(path: Path, refused: Sequence[str] = ()) -> SweepFile:
     for part in data:
         if part not in PARTS:
             raise ValueError(f"{path} has {part!r}, which is no part of a sweep: {closest_names(part, PARTS)}")
-    fixed, grid = _options(path, "fixed", data.get("fixed", {})), _options(path, "grid", data.get("grid", {}))
+    fixed = _parse_options(path, "fixed", data.get("fixed", {}))
+    grid = _parse_options(path, "grid", data.get("grid", {}))
     runs = data.get("runs", [{}])
     if not isinstance(runs, list) or not runs:
         raise ValueError(f"{path}: runs must be a list of tables, each headed by [[runs]]")
     lists = {name: values if isinstance(values, list) else [values] for name, values in grid.items()}
-    seeds = _seeds(path, data.get("seeds", 1))
+    seeds = _parse_seeds(path, data.get("seeds", 1))
     count = len(runs) * len(seeds)
     for values in lists.values():
         count *= len(values)
@@ -71,7 +72,7 @@ def read_sweep(path: Path, refused: Sequence[str] = ()) -> SweepFile:
     rows: list[Row] = []
     for run in runs:
         for chosen in itertools.product(*lists.values()):
-            rows.append({**fixed, **dict(zip(lists, chosen, strict=True)), **_options(path, "runs", run)})
+            rows.append({**fixed, **dict(zip(lists, chosen, strict=True)), **_parse_options(path, "runs", run)})
     for name in {name for row in rows for name in row} & set(refused):
         raise ValueError(f"{path} has {name!r}, which is not for a file to say: leave it out")
     if any(row in rows[:index] for index, row in enumerate(rows)):
@@ -79,7 +80,7 @@ def read_sweep(path: Path, refused: Sequence[str] = ()) -> SweepFile:
     return SweepFile(rows, seeds)
 
 
-def _options(path: Path, part: str, options: Any) -> Row:
+def _parse_options(path: Path, part: str, options: Any) -> Row:
     if not isinstance(options, dict):
         raise ValueError(f"{path}: {part} must be options with values, as in {part} = {{games = 2000}}")
     for name, value in options.items():
@@ -89,7 +90,7 @@ def _options(path: Path, part: str, options: Any) -> Row:
     return {name.replace("_", "-"): value for name, value in options.items()}
 
 
-def _seeds(path: Path, seeds: Any) -> list[int]:
+def _parse_seeds(path: Path, seeds: Any) -> list[int]:
     if isinstance(seeds, int) and not isinstance(seeds, bool) and 1 <= seeds <= MOST:
         return list(range(seeds))
     many = seeds if isinstance(seeds, list) and len(seeds) <= MOST else []
@@ -160,10 +161,10 @@ def table_rows(lines: Sequence[Line]) -> Iterator[list[str]]:
     yield [*options, "runs", *(titles.get(name, name.replace("_", " ")) for name in names)]
     for line in lines:
         said = ["" if line.row.get(option) is None else str(line.row[option]) for option in options]
-        yield [*said, str(line.seeds), *(_describe_setting(name, line.numbers.get(name), line.seeds) for name in names)]
+        yield [*said, str(line.seeds), *(_format_number(name, line.numbers.get(name), line.seeds) for name in names)]
 
 
-def _describe_setting(name: str, value: Interval | None, seeds: int) -> str:
+def _format_number(name: str, value: Interval | None, seeds: int) -> str:
     if value is None:
         return ""
     unit, digits = (2.0**20, 0) if name == "peak_rss_bytes" else (1.0, 2 if name == "cpu_s" else 4)
@@ -184,7 +185,7 @@ def write_sweep(
         runs: JSON-ready: every run, with its folder.
     """
 
-    def told(line: Line) -> dict[str, Any]:  # a single run has no interval
+    def numbers_of(line: Line) -> dict[str, Any]:  # a single run has no interval
         return {name: one._asdict() if line.seeds > 1 else {"mean": one.mean} for name, one in line.numbers.items()}
 
     data = {
@@ -192,7 +193,7 @@ def write_sweep(
         "kind": "sweep",
         "source": source,
         "made_by": dict(made_by),
-        "table": [{"options": line.row, "seeds": line.seeds, **told(line)} for line in lines],
+        "table": [{"options": line.row, "seeds": line.seeds, **numbers_of(line)} for line in lines],
         "runs": list(runs),
     }
     write_json(folder / RESULT, data)

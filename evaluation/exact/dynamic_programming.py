@@ -37,7 +37,7 @@ class Outcome(NamedTuple):
         """Expected result, -1 to 1."""
         return self.win - self.loss
 
-    def turned(self) -> Outcome:
+    def reversed(self) -> Outcome:
         """Return the same outcome from the other player's view."""
         return Outcome(self.loss, self.draw, self.win)
 
@@ -105,7 +105,7 @@ def outcome(
         ValueError: a policy that is unknown, is not pure, or does not play by the rules.
         MemoryError: too many reachable positions; raised after the first layers.
     """
-    players = _cache_symmetric(game, _pure(first, game), _pure(second, game))
+    players = _cache_symmetric(game, _make_pure(first, game), _make_pure(second, game))
     check_fits(game, players, chunk, backward=False, memory=memory)
     results = np.zeros((3, 2))
     for layer in forward_layers(TraversalSpec.of(game, players), chunk, results=results):
@@ -125,10 +125,10 @@ def match_outcome(
     progress: Progress | None = None,
 ) -> Outcome:
     """Return the exact result of a against b, the mean over both seats; see :func:`outcome`."""
-    players = (_pure(a, game), _pure(b, game))
+    players = (_make_pure(a, game), _make_pure(b, game))
     as_first = outcome(game, *players, chunk=chunk, memory=memory, progress=_partial_progress(progress, 0, 2))
     as_second = outcome(game, *players[::-1], chunk=chunk, memory=memory, progress=_partial_progress(progress, 1, 2))
-    return as_first.mean(as_second.turned())
+    return as_first.mean(as_second.reversed())
 
 
 def best_response(
@@ -158,8 +158,8 @@ def best_response(
     """
     if seat not in (0, 1):
         raise ValueError(f"seat={seat!r} is no seat: choose 0 (the responder moves first) or 1 (second)")
-    asked = _pure(policy, game)
-    traversal = TraversalSpec.of(game, (None, asked) if seat == 0 else (asked, None))
+    pure = _make_pure(policy, game)
+    traversal = TraversalSpec.of(game, (None, pure) if seat == 0 else (pure, None))
     return _responses(traversal, chunk, memory, progress)[0]
 
 
@@ -167,9 +167,9 @@ def exploitation(
     game: Game, policy: str | Policy, *, chunk: int = CHUNK, memory: int | None = None, progress: Progress | None = None
 ) -> Exploitation:
     """Return the results of best responders to a policy in both seats; see :func:`best_response`."""
-    asked = _pure(policy, game)  # reject an impure policy before the game is solved
+    pure = _make_pure(policy, game)  # reject an impure policy before the game is solved
     value = solve(game).value if game.cells <= MAX_CELLS else None
-    return _exploitation(game, asked, value, chunk, memory, progress)
+    return _exploitation(game, pure, value, chunk, memory, progress)
 
 
 def exploitability(
@@ -186,13 +186,13 @@ def exploitability(
 def _exploitation(
     game: Game, policy: str | Policy, value: float | None, chunk: int, memory: int | None, progress: Progress | None
 ) -> Exploitation:
-    asked = _pure(policy, game)
-    traversal = TraversalSpec.of(game, (None, asked))
+    pure = _make_pure(policy, game)
+    traversal = TraversalSpec.of(game, (None, pure))
     if traversal.by_roles:
         first, second = _responses(traversal._replace(starts=(0, 1)), chunk, memory, progress)
     else:
         first, second = (
-            best_response(game, asked, seat, chunk=chunk, memory=memory, progress=_partial_progress(progress, seat, 2))
+            best_response(game, pure, seat, chunk=chunk, memory=memory, progress=_partial_progress(progress, seat, 2))
             for seat in (0, 1)
         )
     return Exploitation(first, second, value)
@@ -240,8 +240,8 @@ def regret_table(
     game: Game, policy: str | Policy, *, chunk: int = CHUNK, memory: int | None = None, progress: Progress | None = None
 ) -> list[RegretRow]:
     """Return :func:`regret` by the number of stones on the board, up to the longest game."""
-    asked = _pure(policy, game)
-    check_fits(game, (asked, asked), chunk, backward=False, memory=memory)  # before the game is solved in vain
+    pure = _make_pure(policy, game)
+    check_fits(game, (pure, pure), chunk, backward=False, memory=memory)  # before the game is solved in vain
     solution = solve(game)
     lost = np.zeros((game.cells + 1, 2))
 
@@ -249,7 +249,7 @@ def regret_table(
         add_losses(solution.action_values(boards), probabilities, mass, stones, lost)
 
     rows = []
-    for layer in forward_layers(TraversalSpec.of(game, (asked, asked)), chunk, visit=visit):
+    for layer in forward_layers(TraversalSpec.of(game, (pure, pure)), chunk, visit=visit):
         rows.append(RegretRow(layer.stones, layer.total, float(lost[layer.stones].sum())))
         _report_progress(progress, layer, 0, 1)
     _report_end(progress)
@@ -284,7 +284,7 @@ def training_callback(
     """
     if every < 1:
         raise ValueError(f"every={every} is no number of games between two measurements: choose 1 or more")
-    other = None if opponent is None else _pure(opponent, game)
+    other = None if opponent is None else _make_pure(opponent, game)
     due = start // every * every + every
 
     def measure(done: int, learner: Policy) -> dict[str, float]:
@@ -302,14 +302,14 @@ def training_callback(
             elif seat == 0:
                 result = outcome(game, learner, other, chunk=chunk)
             else:
-                result = outcome(game, other, learner, chunk=chunk).turned()
+                result = outcome(game, other, learner, chunk=chunk).reversed()
             found |= {f"exact_{name}": share for name, share in result._asdict().items()}
         return found
 
     return measure
 
 
-def _pure(spec: str | Policy, game: Game) -> Policy:
+def _make_pure(spec: str | Policy, game: Game) -> Policy:
     """Return the policy if it is pure, a function of the board.
 
     Raises:

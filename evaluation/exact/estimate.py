@@ -42,7 +42,7 @@ class Estimate(NamedTuple):
     bytes: float
 
     def __str__(self) -> str:
-        return f"about {_rounded(self.positions)} positions, {duration(self.seconds)} and {gib(self.bytes)}"
+        return f"about {_format_number(self.positions)} positions, {duration(self.seconds)} and {gib(self.bytes)}"
 
 
 def boards_by_stones(game: Game) -> list[int]:
@@ -60,7 +60,7 @@ def estimate(
         game: the game.
         players: the players, None for a best responder.
         chunk: maximum number of positions per query.
-        backward: whether a backward pass follows, for which all layers are kept.
+        backward: whether a backward pass follows, for which all layers are stored.
         traversal: the traversal, if it differs from :meth:`TraversalSpec.of` of these players.
     """
     traversal = TraversalSpec.of(game, players) if traversal is None else traversal
@@ -83,8 +83,8 @@ def estimate(
             break
     words = traversal.words
     peak = max(sizes) * (16 * words + 160)  # keys, masses, hash table, and values of the backward pass
-    kept = sum(sizes) * (8 * words + 2) if backward else peak / 2
-    return Estimate(sum(sizes), max(sizes), each * sum(sizes) * (2 if backward else 1), peak + kept)
+    stored = sum(sizes) * (8 * words + 2) if backward else peak / 2
+    return Estimate(sum(sizes), max(sizes), each * sum(sizes) * (2 if backward else 1), peak + stored)
 
 
 def _extrapolate(sizes: list[float], bound: Sequence[int]) -> list[float]:
@@ -144,10 +144,10 @@ def affordable(game: Game, policy: Policy, seconds: float = 5.0) -> bool:
     boards = sum(boards_by_stones(game))
     if not policy.pure or boards > MAX_BOARDS_WITHOUT_ESTIMATE:
         return False
-    asked = Boards.start(game, BATCH)
-    policy.probabilities(asked.take(np.arange(1)))  # compiles or loads at the first call
+    batch = Boards.start(game, BATCH)
+    policy.probabilities(batch.take(np.arange(1)))  # compiles or loads at the first call
     began = time.perf_counter()
-    policy.probabilities(asked)
+    policy.probabilities(batch)
     each = (time.perf_counter() - began) / BATCH
     positions = boards * (2 if game.skip_chance else 1)
     return 5 * positions * (each + 2e-6) <= seconds  # two best responses, regret, and a result in each seat
@@ -159,16 +159,16 @@ def duration(seconds: float) -> str:
         return "more than a century"
     for size, name in ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
         if seconds >= 2 * size:
-            return f"{_rounded(seconds / size)} {name}"
-    return f"{_rounded(seconds)} seconds"
+            return f"{_format_number(seconds / size)} {name}"
+    return f"{_format_number(seconds)} seconds"
 
 
 def gib(amount: float) -> str:
     """Format a number of bytes in GiB."""
-    return f"{_rounded(amount / 2**30)} GiB"
+    return f"{_format_number(amount / 2**30)} GiB"
 
 
-def _rounded(number: float) -> str:
+def _format_number(number: float) -> str:
     """Format a number with two significant digits."""
     if number >= 1e15:
         return f"{number:.0e}"

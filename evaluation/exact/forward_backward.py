@@ -374,7 +374,7 @@ def _write_moves(
     branch on None.
     """
     found, ends, share, won, drawn = moves
-    size, asked = p.shape[1], len(p) > 0
+    size, is_policy = p.shape[1], len(p) > 0
     last = outcome_of_move(False, mover, stones + 1, parameters) == DRAW
     made = 0
     for b in range(len(rows)):
@@ -389,7 +389,7 @@ def _write_moves(
             for cell in range(size):
                 scratch[0, cell] = _stone_at(keys, row, cell)
             winning_cells(scratch[0], mover, parameters, scratch[1])
-        if asked:
+        if is_policy:
             total = 0.0
             for cell in range(size):
                 chance = p[b, cell]
@@ -402,7 +402,7 @@ def _write_moves(
         begin = made
         for cell in range(size):
             may = legal >> cell & 1 != 0 if scratch is None else is_legal(scratch[0], cell, parameters)
-            chance = p[b, cell] if asked else 1.0
+            chance = p[b, cell] if is_policy else 1.0
             if not may or not chance > 0:
                 continue
             win = winning >> cell & 1 != 0 if scratch is None else scratch[1, cell] != 0
@@ -420,10 +420,10 @@ def _write_moves(
                     for word in range(words):
                         found[made, word] = keys[row, word]
                     found[made, mover * (words // 2) + cell // 64] |= np.uint64(1) << np.uint64(cell % 64)
-                if asked:
+                if is_policy:
                     share[made] = chance
                 made += 1
-        if not asked and won[b] > 0:
+        if not is_policy and won[b] > 0:
             won[b], drawn[b] = 1.0, 0.0  # a best responder takes a win, so nothing else is reached
             made = begin
         ends[b] = made

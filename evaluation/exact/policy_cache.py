@@ -36,7 +36,7 @@ class CachedPolicy:
         most: maximum size of the cache in bytes.
 
     Attributes:
-        asked: number of positions on which the policy was queried.
+        num_queries: number of positions on which the policy was queried.
     """
 
     pure: ClassVar[bool] = True
@@ -46,7 +46,7 @@ class CachedPolicy:
         self.game = game
         self.symmetric = is_symmetric(policy)
         self.colour_blind = is_colour_blind(policy)
-        self.asked = 0
+        self.num_queries = 0
         self._left = most
         which: Symmetries = "all" if self.symmetric else "none"
         self._tables = symmetry_tables(game, which)
@@ -64,7 +64,7 @@ class CachedPolicy:
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return move probabilities float64[B, cells]."""
         if self.game.cells > MAX_CELLS:
-            self.asked += len(boards.mover)
+            self.num_queries += len(boards.mover)
             return self.policy.probabilities(boards)
         codes, leaders = np.empty((2, len(boards.mover)), np.uint64)
         by = np.empty(len(codes), np.int64)
@@ -81,7 +81,7 @@ class CachedPolicy:
             chosen = new[first]
             cells = np.take_along_axis(boards.cells[chosen], self._permutations[by[chosen]], axis=1)
             answers = query_policy(self.policy, Boards(cells, boards.mover[chosen]))
-            self.asked += len(chosen)
+            self.num_queries += len(chosen)
             self._store(distinct, answers)
             _rotate_answers(answers, place.ravel(), by[new], self._inverses, new, out)
         return out

@@ -193,7 +193,7 @@ def make_proved(
         ValueError: a game with skips, or on more than 64 cells.
     """
     Prover(plan.game)
-    kept: list[ProvedPosition] = []
+    accepted: list[ProvedPosition] = []
     seen: set[bytes] = set()
     counts: Counter[str] = Counter()
 
@@ -206,7 +206,7 @@ def make_proved(
     work = map_blocks(_candidates, blocks(), jobs)
     with closing(work):
         for found in (one for block in results_in_order(work) for one in block):
-            if len(kept) == plan.count:
+            if len(accepted) == plan.count:
                 break
             counts["drawn"] += 1
             why = found if isinstance(found, str) else _rejection(found, plan, counts, seen)
@@ -217,10 +217,10 @@ def make_proved(
             seen.add(_class_key(plan.game, found))
             counts[found.result] += 1
             counts["quick"] += 0 < found.plies <= 2
-            kept.append(found)
+            accepted.append(found)
             if progress is not None:
-                progress(len(kept), plan.count)
-    kept.sort(key=lambda one: (one.stones, one.text))
+                progress(len(accepted), plan.count)
+    accepted.sort(key=lambda one: (one.stones, one.text))
     left_out = {why: counts[why] for why in LEFT_OUT}
     data = {
         "format": 1,
@@ -235,7 +235,7 @@ def make_proved(
         "made_by": dict(made_by),
         "drawn": counts["drawn"],
         "left_out": left_out,
-        "positions": [str(one) for one in kept],
+        "positions": [str(one) for one in accepted],
     }
     content = json.dumps({**data, "sha256": hash_data(data)}, indent=1) + "\n"
     folder.mkdir(parents=True, exist_ok=True)
@@ -351,7 +351,7 @@ def prove_again(
     Raises:
         ValueError: a position with other results.
     """
-    chosen = _spaced(positions.proven, sample)
+    chosen = _evenly_spaced(positions.proven, sample)
     blocks = ((positions.game, chosen[start : start + _BLOCK]) for start in range(0, len(chosen), _BLOCK))
     done = 0
     with closing(map_blocks(_first_difference, blocks, jobs)) as work:
@@ -364,7 +364,7 @@ def prove_again(
     return len(chosen)
 
 
-def _spaced(proven: Sequence[ProvedPosition], sample: int | None) -> Sequence[ProvedPosition]:
+def _evenly_spaced(proven: Sequence[ProvedPosition], sample: int | None) -> Sequence[ProvedPosition]:
     if sample is None or sample >= len(proven):
         return proven
     if sample < 1:

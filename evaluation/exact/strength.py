@@ -104,7 +104,7 @@ class Difference(NamedTuple):
 
     def to_dict(self, game: Game) -> dict[str, Any]:
         """Return JSON-ready data; docs/files.md documents the keys."""
-        losses = None if self.a.exact is None else [_loss_of(one) for one in (self.a, self.b)]
+        losses = None if self.a.exact is None else [_expected_loss(one) for one in (self.a, self.b)]
         return {
             "position": to_text(self.a.position, game),
             "difference": self.difference,
@@ -154,14 +154,14 @@ def compute_strength(game: Game, policy: str | Policy, opponents: Sequence[str],
         ValueError: a policy that is unknown, is not pure, or does not play by the rules.
         MemoryError: too many reachable positions.
     """
-    asked = cached(make_policy(policy, game), game)
+    policy = cached(make_policy(policy, game), game)
     return Strength(
-        exploitability(game, asked, chunk=chunk),
-        regret(game, asked, chunk=chunk) if game.cells <= MAX_CELLS else None,
+        exploitability(game, policy, chunk=chunk),
+        regret(game, policy, chunk=chunk) if game.cells <= MAX_CELLS else None,
         {
             opponent: (
-                outcome(game, asked, opponent, chunk=chunk),
-                outcome(game, opponent, asked, chunk=chunk).turned(),
+                outcome(game, policy, opponent, chunk=chunk),
+                outcome(game, opponent, policy, chunk=chunk).reversed(),
             )
             for opponent in opponents
         },
@@ -211,13 +211,13 @@ def worst_positions(
         MemoryError: too many reachable positions.
     """
     solution = solve(game)
-    asked = make_policy(policy, game)
-    for player in (asked, *([] if opponent is None else [make_policy(opponent, game)])):
+    policy = make_policy(policy, game)
+    for player in (policy, *([] if opponent is None else [make_policy(opponent, game)])):
         if not player.pure:
             raise ValueError(f"{player} is not pure: what it loses is not exact. Sample it with evaluate.py match")
     worst = _Worst(count * len(symmetries(game)), game)  # enough that `count` remain even if they are symmetric
 
-    def walk(players: tuple[Policy, Policy], seat: int | None, weight: float) -> None:
+    def traverse(players: tuple[Policy, Policy], seat: int | None, weight: float) -> None:
         def visit(stones: int, boards: Boards, probabilities: Float64Array, mass: Float64Array) -> None:
             if seat is None or boards.mover[0] == seat:  # all boards of a query have the same mover
                 worst.add(boards, probabilities, solution.action_values(boards), weight * mass)
@@ -226,14 +226,14 @@ def worst_positions(
             pass
 
     if opponent is None:
-        walk((asked, asked), None, 1.0)
+        traverse((policy, policy), None, 1.0)
     else:
         other = make_policy(opponent, game)
-        walk((asked, other), 0, 0.5)
-        walk((other, asked), 1, 0.5)
+        traverse((policy, other), 0, 0.5)
+        traverse((other, policy), 1, 0.5)
     return [
         Mistake(
-            choice_in(asked, worst.boards, row, solution=solution), float(worst.loss[row]), float(worst.likely[row])
+            choice_in(policy, worst.boards, row, solution=solution), float(worst.loss[row]), float(worst.likely[row])
         )
         for row in _distinct_rows(game, worst.boards, count)
     ]
@@ -293,7 +293,7 @@ def differences(
     solution = solve(game) if game.cells <= MAX_CELLS else None
     seen: list[tuple[UInt64Array, Int8Array, Float64Array, Float64Array]] = []
 
-    def walk(first: int) -> None:
+    def traverse(first: int) -> None:
         """Traverse the games that ``both[first]`` begins."""
 
         def visit(stones: int, boards: Boards, probabilities: Float64Array, mass: Float64Array) -> None:
@@ -305,8 +305,8 @@ def differences(
         for _ in forward(game, (both[first], both[1 - first]), chunk, visit=visit):
             pass
 
-    walk(0)
-    walk(1)
+    traverse(0)
+    traverse(1)
     codes, mover, distance, mass = (np.concatenate(parts) for parts in zip(*seen, strict=True))
     if not len(codes):
         return []
@@ -337,7 +337,7 @@ def differences_within(game: Game, a: str | Policy, b: str | Policy) -> list[dic
     return [one.to_dict(game) for one in differences(game, *both)]
 
 
-def _loss_of(choice: Choice) -> float:
+def _expected_loss(choice: Choice) -> float:
     """Return the expected loss of value of a choice in a solved game."""
     assert choice.exact is not None
     return max(0.0, float(np.nanmax(choice.exact) - np.nansum(choice.probabilities * choice.exact)))

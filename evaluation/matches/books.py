@@ -79,7 +79,7 @@ def book_from_games(
                     counts["taken"] += 1
                     yield played
 
-    def made() -> Iterator[PlayedMoves]:
+    def chunks() -> Iterator[PlayedMoves]:
         rows: list[tuple[Any, int, int, int]] = []
         for played in games():
             for position, action, _ in played.positions():
@@ -96,7 +96,7 @@ def book_from_games(
             yield _to_made(rows)
             counts["moves"] += len(rows)
 
-    parts = made()
+    parts = chunks()
     first = next(parts, None)
     if first is None:
         if not found:
@@ -177,7 +177,7 @@ def book_from_search(
         ValueError: a policy without values, an invalid number of plies.
     """
     check_plies(plies)
-    _thinker(make_policy(policy, game), policy)
+    _check_values(make_policy(policy, game), policy)
     units: list[dict[str, Any]] = []
     for boards in early_positions(game, plies):
         found = Canonical.of(boards, game).keys
@@ -200,7 +200,7 @@ def book_from_search(
     return make_book(game, parts, plies=plies)
 
 
-def _thinker(policy: Policy, spec: str) -> Values:
+def _check_values(policy: Policy, spec: str) -> Values:
     if not isinstance(policy, Values):
         raise ValueError(
             f"{spec} has no values to make a book of: choose a policy that thinks in values, as "
@@ -216,7 +216,7 @@ def _to_boards(game: Game, found: Any) -> Boards:
 
 def _search_positions(game: Game, policy: str, unit: Unit) -> list[list[float | None]]:
     """Return the action values of some positions, from the mover's view, None where there is none."""
-    values = _thinker(make_policy(policy, game), policy).action_values(_to_boards(game, unit["keys"]))
+    values = _check_values(make_policy(policy, game), policy).action_values(_to_boards(game, unit["keys"]))
     return [[None if np.isnan(value) else float(value) for value in row] for row in values]
 
 

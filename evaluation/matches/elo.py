@@ -233,10 +233,11 @@ def likelihood_ratio(counts: Int64Array, points: Float64Array, score0: float, sc
     """
     seen = counts + _NEVER_SEEN
     shares = seen / seen.sum()
-    return float(seen @ (np.log(_likeliest(shares, points - score1)) - np.log(_likeliest(shares, points - score0))))
+    one, zero = (np.log(_maximum_likelihood(shares, points - score)) for score in (score1, score0))
+    return float(seen @ (one - zero))
 
 
-def _likeliest(shares: Float64Array, values: Float64Array) -> Float64Array:
+def _maximum_likelihood(shares: Float64Array, values: Float64Array) -> Float64Array:
     """Return the maximum likelihood probabilities, given the observed shares, under which ``values`` has mean 0."""
     from scipy.optimize import brentq  # see evaluation/statistics.py
 

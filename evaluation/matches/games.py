@@ -106,7 +106,7 @@ class PlayedGame:
         for number, move in enumerate(self.moves, 1):
             if outcome != NOT_OVER:
                 raise ValueError(f"there is a move {number} and the game is over with move {number - 1}")
-            outcome, position = self._after(position, move, number)
+            outcome, position = self._play_move(position, move, number)
         reached = None if outcome == NOT_OVER else outcome
         if self.forfeit is not None:
             if reached is not None or self.result not in (0, 1):
@@ -116,7 +116,7 @@ class PlayedGame:
                 f"its result is {_parse_result(self.result)}, and its moves end with {_parse_result(reached)}"
             )
 
-    def _after(self, position: Position, move: Move, number: int) -> tuple[int, Position]:
+    def _play_move(self, position: Position, move: Move, number: int) -> tuple[int, Position]:
         """Return the outcome and the next position; in a finished game its mover is the last mover."""
         cell, cells, mover = move.action, position.cells.copy(), position.mover
         outcome = int(place(cells, mover, cell, self._stones_before(number), self.game.parameters))
@@ -142,13 +142,13 @@ class PlayedGame:
         position = self.start()
         for number, move in enumerate(self.moves, 1):
             yield position, move.action, move.skipped
-            _, position = self._after(position, move, number)
+            _, position = self._play_move(position, move, number)
 
     def end(self) -> Position:
         """Return the last position; if the game is over, its mover is the last mover."""
         position = self.start()
         for number, move in enumerate(self.moves, 1):
-            _, position = self._after(position, move, number)
+            _, position = self._play_move(position, move, number)
         return position
 
     def to_dict(self) -> dict[str, Any]:
@@ -256,7 +256,7 @@ def read_games(
                         _check_torn_head(line)
                     tell(f"{path}, line {number} was not written to its end, and is left out")
                     return
-                data = _json(line)
+                data = _parse_line(line)
                 if number == 1:
                     _check_head(data)
                     continue
@@ -272,7 +272,7 @@ def write_games(path: str | Path, games: Iterable[PlayedGame]) -> None:
     Raises:
         ValueError: settings that are not JSON-ready or too long.
     """
-    lines = (_line(played) for played in games)
+    lines = (_encode(played) for played in games)
     write_atomically(Path(path), lambda file: file.writelines([_HEAD_LINE, *lines]))
 
 
@@ -287,7 +287,7 @@ def append_games(path: str | Path, games: Iterable[PlayedGame]) -> None:
         ValueError: not a file of games, settings that are not JSON-ready or too long; nothing is changed.
     """
     path = Path(path)
-    lines = b"".join(map(_line, games))
+    lines = b"".join(map(_encode, games))
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+b") as file:
         lock(file.fileno(), wait=True)
@@ -332,7 +332,7 @@ def _end_of_the_games(file: IO[bytes]) -> tuple[int, bytes]:
     if not head.endswith(b"\n"):
         _check_torn_head(head)
         return 0, b""
-    _check_head(_json(head))
+    _check_head(_parse_line(head))
     size = file.seek(0, os.SEEK_END)
     start = file.seek(max(0, size - MAX_LINE_LENGTH))
     before, end, last = file.read().rpartition(b"\n")
@@ -343,10 +343,10 @@ def _end_of_the_games(file: IO[bytes]) -> tuple[int, bytes]:
     return (size, b"\n") if _is_whole(last) else (start + len(before) + 1, b"")
 
 
-def _line(played: PlayedGame) -> bytes:
+def _encode(played: PlayedGame) -> bytes:
     try:
         line = json.dumps(played.to_dict(), allow_nan=False, separators=(",", ":")).encode() + b"\n"
-        _json(line)
+        _parse_line(line)
     except (ValueError, TypeError, RecursionError) as problem:
         raise ValueError(f"a game could not be read again: {_truncate(problem)}. Keep other settings with it") from None
     return line
@@ -370,13 +370,13 @@ def _check_torn_head(line: bytes) -> None:
 def _is_whole(line: bytes) -> bool:
     """Return whether a line without newline is complete: no prefix of a JSON object is a JSON object."""
     try:
-        _json(line)
+        _parse_line(line)
     except ValueError:
         return False
     return True
 
 
-def _json(line: bytes | str) -> Any:
+def _parse_line(line: bytes | str) -> Any:
     return parse_json(line, MAX_LINE_LENGTH)
 
 
@@ -447,7 +447,7 @@ def from_notation(text: str) -> list[PlayedGame]:
             if line.startswith("["):
                 if moves:
                     raise ValueError("a game begins before the one above has a result")
-                name, value = _tag(line)
+                name, value = _parse_tag(line)
                 if name in tags:
                     raise ValueError(f"{name} is said twice")
                 tags[name] = value
@@ -463,13 +463,13 @@ def from_notation(text: str) -> list[PlayedGame]:
     return games
 
 
-def _tag(line: str) -> tuple[str, Any]:
+def _parse_tag(line: str) -> tuple[str, Any]:
     match = re.fullmatch(r"\[(\w+) (.*)\]", line)
     if match is None:
         raise ValueError(f'{_shorten(line)} is no line of a game: write a name and a value, as in [o "human"]')
     if match[1] not in _TAGS:
         raise ValueError(f"{_shorten(match[1])} is not known: {closest_names(match[1], _TAGS)}")
-    return match[1], _json(match[2])
+    return match[1], _parse_line(match[2])
 
 
 def _game_from_parts(tags: Mapping[str, Any], words: list[str], end: re.Match[str]) -> PlayedGame:

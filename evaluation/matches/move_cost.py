@@ -100,8 +100,8 @@ def _positions(game: Game) -> Boards:
     rng = np.random.default_rng(0)
     parts = []
     for plies in range(max(1, 2 * game.cells // 3)):
-        luck = rng.integers(0, 2**64, OF_EACH_DEPTH, np.uint64)
-        parts.append(draw_openings(game, plies, luck) if plies else Boards.start(game, OF_EACH_DEPTH))
+        episode_keys = rng.integers(0, 2**64, OF_EACH_DEPTH, np.uint64)
+        parts.append(draw_openings(game, plies, episode_keys) if plies else Boards.start(game, OF_EACH_DEPTH))
     boards = Boards(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
     return boards.take(rng.permutation(len(boards.mover)))
 

@@ -63,12 +63,12 @@ class Openings(NamedTuple):
         """
         match = re.fullmatch(r"(random|all):(\d{1,4})", text)
         if match is None:
-            return cls(text, 0, _of_file(text, game))
+            return cls(text, 0, _from_file(text, game))
         plies = int(match[2])
         if not 1 <= plies < game.cells:
             fewer = f"choose 1 to {game.cells - 1} plies" if game.cells > 1 else "leave them out"
             raise ValueError(f"openings={text!r} are none of a game on {game.cells} cells: {fewer}")
-        return cls(text, 0, _all(plies, game, text)) if match[1] == "all" else cls(text, plies, None)
+        return cls(text, 0, _all_positions(plies, game, text)) if match[1] == "all" else cls(text, plies, None)
 
     def of_pairs(self, numbers: range) -> int | Boards:
         """Return the opening of the pairs with these numbers: a number of plies, or a position for each."""
@@ -77,7 +77,7 @@ class Openings(NamedTuple):
         return self.boards.take(np.arange(numbers.start, numbers.stop) % len(self.boards.mover))
 
 
-def draw_openings(game: Game, plies: int, luck: UInt64Array) -> Boards:
+def draw_openings(game: Game, plies: int, episode_keys: UInt64Array) -> Boards:
     """Return a position after ``plies`` random plies for each of the keys, uint64[B].
 
     Every ply is uniformly random among those that do not end the game, and followed by the game's skips; where none is
@@ -86,8 +86,8 @@ def draw_openings(game: Game, plies: int, luck: UInt64Array) -> Boards:
     Raises:
         ValueError: none can be found.
     """
-    boards = Boards.start(game, len(luck))
-    if _draw(boards.cells, boards.mover, luck, plies, game.parameters) >= 0:
+    boards = Boards.start(game, len(episode_keys))
+    if _draw(boards.cells, boards.mover, episode_keys, plies, game.parameters) >= 0:
         raise ValueError(
             f"{TRIES} times {plies} random plies of {game} led to where every move ends the game: "
             f"choose openings of fewer plies"
@@ -96,7 +96,7 @@ def draw_openings(game: Game, plies: int, luck: UInt64Array) -> Boards:
 
 
 @compiled_allocating
-def _draw(cells: Int8Array, mover: Int8Array, luck: UInt64Array, plies: int, parameters: Parameters) -> int:
+def _draw(cells: Int8Array, mover: Int8Array, episode_keys: UInt64Array, plies: int, parameters: Parameters) -> int:
     """Draw openings on empty boards for :func:`draw_openings`; return the first row without one, or -1."""
     closed = np.empty(cells.shape[1], np.int8)  # cells that are taken, or where a stone ends the game
     for b in range(len(cells)):
@@ -104,7 +104,7 @@ def _draw(cells: Int8Array, mover: Int8Array, luck: UInt64Array, plies: int, par
         ply = int64(0)
         for attempt in range(TRIES):
             board[:] = 0
-            own = splitmix64(luck[b], attempt)
+            own = splitmix64(episode_keys[b], attempt)
             player = int64(0)
             ply = int64(0)
             while ply < plies:
@@ -125,7 +125,7 @@ def _draw(cells: Int8Array, mover: Int8Array, luck: UInt64Array, plies: int, par
     return -1
 
 
-def _all(plies: int, game: Game, text: str) -> Boards:
+def _all_positions(plies: int, game: Game, text: str) -> Boards:
     """Return every position after ``plies`` plies without skips in which the game goes on, by their keys."""
     most = max(comb(game.cells, n) * comb(n, n // 2) for n in range(plies + 1))
     if most * game.cells > MAX_SIZE:
@@ -140,12 +140,12 @@ def _all(plies: int, game: Game, text: str) -> Boards:
         for cell in range(game.cells):
             cells, mover = boards.take(boards.legal(game)[:, cell])
             rows = np.arange(len(mover))
-            outcome, stones, luck = (
+            outcome, stones, episode_keys = (
                 np.zeros(len(rows), np.int8),
                 np.full(len(rows), ply),
                 np.zeros(len(rows), np.uint64),
             )
-            play_rows(cells, mover, stones, luck, rows, np.full(len(rows), cell), rules, outcome)
+            play_rows(cells, mover, stones, episode_keys, rows, np.full(len(rows), cell), rules, outcome)
             parts.append(cells[outcome == NOT_OVER])
         cells = np.concatenate(parts)
         if not len(cells):
@@ -155,13 +155,13 @@ def _all(plies: int, game: Game, text: str) -> Boards:
     return boards
 
 
-def _of_file(text: str, game: Game) -> Boards:
+def _from_file(text: str, game: Game) -> Boards:
     """Return the distinct positions of a file."""
     path = Path(text)
     if not path.exists():
         raise ValueError(f"openings={text!r} are not known, and there is no such file: {EXAMPLES}")
     with open_to_read(path, MAX_SIZE) as file:
-        read = _of_games if file.read(1) == b"{" else _of_lines
+        read = _from_games if file.read(1) == b"{" else _from_lines
     found: dict[str, Position] = {}
     for number, position in read(path, game):
         name = to_text(position, game)
@@ -177,7 +177,7 @@ def _of_file(text: str, game: Game) -> Boards:
     return Boards.of(found.values())
 
 
-def _of_lines(path: Path, game: Game) -> Iterator[tuple[int, Position]]:
+def _from_lines(path: Path, game: Game) -> Iterator[tuple[int, Position]]:
     """Yield line numbers, and the positions in them."""
     for number, line in enumerate(read_bounded(path, MAX_SIZE).decode(errors="replace").splitlines(), 1):
         words = line.strip()
@@ -191,7 +191,7 @@ def _of_lines(path: Path, game: Game) -> Iterator[tuple[int, Position]]:
             raise ValueError(f"{path}, line {number}: {problem}") from None
 
 
-def _of_games(path: Path, game: Game) -> Iterator[tuple[int, Position]]:
+def _from_games(path: Path, game: Game) -> Iterator[tuple[int, Position]]:
     """Yield line numbers, and the positions of the games in them."""
     for number, played in enumerate(read_games(path, limit=MAX_SIZE), 2):  # the first line is the header
         if replace(played.game, skip_chance=game.skip_chance) != game:

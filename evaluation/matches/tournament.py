@@ -82,7 +82,7 @@ def bradley_terry(
         raise ValueError(f"anchor={anchor} would move ratings that are known: choose one of anchor and known")
     _check_connected(first, second, fixed)
     counts = seen[first, second]  # float64[pairings, 5]
-    pins = _pins(fixed, 2 * counts.sum())
+    pins = _fixed_wins(fixed, 2 * counts.sum())
     weights = counts + PRIOR
 
     def rate(scores: Float64Array, near: Float64Array | None = None) -> Float64Array:
@@ -114,7 +114,7 @@ def _strengths(wins: Float64Array, near: Float64Array | None) -> Float64Array:
     return np.asarray(ilsr_pairwise_dense(wins, initial_params=near, max_iter=10_000), np.float64)
 
 
-def _pins(fixed: Float64Array, games: float) -> Float64Array:
+def _fixed_wins(fixed: Float64Array, games: float) -> Float64Array:
     """Return float64[N, N]: virtual wins, many enough to hold the differences of known ratings."""
     held = np.isfinite(fixed)
     ratings = np.where(held, fixed, 0) / _PER_NAT
@@ -250,7 +250,7 @@ class TournamentSettings:
 
 
 def run_tournament(
-    asked: TournamentSettings,
+    settings: TournamentSettings,
     folder: Path,
     made_by: Mapping[str, Any],
     *,
@@ -264,7 +264,7 @@ def run_tournament(
     depend on the workers, and ``cost.json``: the CPU time of each pairing.
 
     Args:
-        asked: the tournament.
+        settings: the tournament.
         folder: folder of the blocks.
         made_by: JSON-ready: versions and code; blocks with another value are discarded.
         jobs: the workers.
@@ -273,30 +273,30 @@ def run_tournament(
     Raises:
         ValueError: an unknown policy, another process that works in the folder.
     """
-    players = tuple(asked.players)
+    players = tuple(settings.players)
     for spec in players:
-        make_policy(spec, asked.game)  # a wrong name is reported before anything is written
+        make_policy(spec, settings.game)  # a wrong name is reported before anything is written
     identities = {spec: policy_identity(spec) for spec in players}
     units: list[dict[str, Any]] = []
     owners: list[_BlockOwner] = []
     for i, j in combinations(range(len(players)), 2):
         # sorted, so that stored games are found in any order of the names
         a, b = sorted((players[i], players[j]))
-        blocks = make_units(asked.match(a, b), asked.pairs, identities)
+        blocks = make_units(settings.match(a, b), settings.pairs, identities)
         units += blocks
         owners += [_BlockOwner((i, j), a != players[i])] * len(blocks)
-    played = play_units(units, asked.openings, folder, made_by, jobs=jobs, others=(RESULT, COST))
+    played = play_units(units, settings.openings, folder, made_by, jobs=jobs, others=(RESULT, COST))
     scores, seconds = _sum_by_pairing(owners, played, progress)
     counts = np.zeros((len(players), len(players), 5), np.int64)
     for (i, j), score in scores.items():
         counts[i, j] = score.pentanomial
-    anchor = None if asked.anchor is None else players.index(asked.anchor)
-    ratings = bradley_terry(counts, anchor=anchor, seed=asked.seed)
+    anchor = None if settings.anchor is None else players.index(settings.anchor)
+    ratings = bradley_terry(counts, anchor=anchor, seed=settings.seed)
     best, second, *_ = sorted(range(len(players)), key=lambda i: -ratings[i].mean)
-    positions = differences_within(asked.game, players[best], players[second])
+    positions = differences_within(settings.game, players[best], players[second])
     differences = None if positions is None else {"a": best, "b": second, "positions": positions}
-    settings = {**asked.to_dict(), "made_by": dict(made_by)}
-    found = Tournament(players, identities, scores, ratings, settings, differences)
+    described = {**settings.to_dict(), "made_by": dict(made_by)}
+    found = Tournament(players, identities, scores, ratings, described, differences)
     write_json(folder / RESULT, found.to_dict())
     costs = [{"a": i, "b": j, "cpu_s": cpu_s} for (i, j), cpu_s in seconds.items()]
     write_json(folder / COST, {"format": 1, "players": list(players), "pairings": costs})

@@ -88,7 +88,7 @@ def test_matches_have_known_results(known, match):
     a, b = match.replace(" rank ", ":rank=").split(" vs ")
     facts = known["matches_3x3x3_softmax_w10_equation"][match]
     assert_allclose(outcome(Game(), a, b), facts["a_as_player_0"], rtol=0, atol=1e-9)
-    assert_allclose(outcome(Game(), b, a).turned(), facts["a_as_player_1"], rtol=0, atol=1e-9)
+    assert_allclose(outcome(Game(), b, a).reversed(), facts["a_as_player_1"], rtol=0, atol=1e-9)
 
 
 def test_published_matches_have_known_results(known):

@@ -184,7 +184,7 @@ def test_matches_have_known_results(known, match):
     a, b = match.replace(" (uniform over optimal moves)", "").split(" vs ")
     facts = known["matches_3x3x3_softmax_w10_equation"][match]
     assert_allclose(outcome(Game(), a, b), facts["a_as_player_0"], rtol=0, atol=1e-9)
-    assert_allclose(outcome(Game(), b, a).turned(), facts["a_as_player_1"], rtol=0, atol=1e-9)
+    assert_allclose(outcome(Game(), b, a).reversed(), facts["a_as_player_1"], rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("other", ["table", "random"])

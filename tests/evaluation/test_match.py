@@ -101,6 +101,7 @@ def test_games_depend_on_the_seed_and_not_on_blocks_or_workers():
     match = settings(openings="random:2", seed=3)
     pairs = PAIRS_PER_SEED_BLOCK + 60
     once, games = same_games_for([(PAIRS_PER_SEED_BLOCK, 1), (700, 2), (77, 1)], pairs, match)
+    assert [played.episode for played in games] == list(range(2 * pairs))
     score = play_pairs(GAME, "win-or-block", "random", pairs, seed=3, openings="random:2")
     assert_array_equal(score.pairs, once.pairs)
     openings = []

@@ -102,7 +102,7 @@ def test_beside_the_callback_of_stable_baselines_over_games_side_by_side(tmp_pat
     class Again(BaseCallback):
         def _on_step(self):
             policy = as_policy(self.model, GAME)
-            again.append(outcome(GAME, "random", policy).turned()._asdict())
+            again.append(outcome(GAME, "random", policy).reversed()._asdict())
             return True
 
     again = []

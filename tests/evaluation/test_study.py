@@ -48,6 +48,9 @@ def test_units_are_measured_once_and_returned_in_order(tmp_path):
     assert run_units(STUDY, tmp_path, {}) == SQUARES
     assert len(CALLS) == 5
     assert run_units(STUDY, tmp_path, {}, quick=True) == SQUARES[:2]
+    head, _, *later = (tmp_path / UNITS).read_text().splitlines(keepends=True)
+    (tmp_path / UNITS).write_text("".join([head, *later]))
+    assert run_units(STUDY, tmp_path, {}) == SQUARES  # although the first unit is measured last
 
 
 @pytest.mark.parametrize("after", [1, 3])

@@ -195,16 +195,16 @@ def test_cached_answers_are_those_of_the_policy(policy, said, most):
     for rows in (np.arange(0, 300), np.arange(200, 500), np.arange(500)):
         found = caching.probabilities(boards.take(rows))
         assert_allclose(found, expected[rows], rtol=0, atol=1e-12)
-    assert caching.asked == len(asked.asked)
+    assert caching.num_queries == len(asked.asked)
     if most == 1 << 28:
         assert len(set(asked.asked)) == len(asked.asked) < 300
         caching.probabilities(boards)
-        assert caching.asked == len(asked.asked)
+        assert caching.num_queries == len(asked.asked)
         if said == (False, False):
             assert_array_equal(found, expected)
     elif most == 0:
         caching.probabilities(boards)
-        assert len(asked.asked) > caching.asked / 2 > len(set(asked.asked))
+        assert len(asked.asked) > caching.num_queries / 2 > len(set(asked.asked))
     else:
         once = len(set(asked.asked))
         before = len(asked.asked)
@@ -218,7 +218,7 @@ def test_large_boards_are_not_cached():
     caching = cached(make_policy("win-or-block", game), game)
     for _ in range(2):
         assert_array_equal(caching.probabilities(boards), caching.policy.probabilities(boards))
-    assert caching.asked == 40
+    assert caching.num_queries == 40
     assert cached(caching, game) is caching
 
 

@@ -40,7 +40,7 @@ class Exact(ExactOptions):
         with share_bar("moving first") as progress:
             first = outcome(game, a, b, chunk=self.chunk, memory=memory, progress=progress)
         with share_bar("moving second") as progress:
-            second = outcome(game, b, a, chunk=self.chunk, memory=memory, progress=progress).turned()
+            second = outcome(game, b, a, chunk=self.chunk, memory=memory, progress=progress).reversed()
         mean = first.mean(second)
         rows = {"first": first, "second": second, "mean": mean}
         if self.json:

@@ -49,7 +49,7 @@ def at_ranks(game: Game, method: Method, terminal: Terminal, ranks: Sequence[int
 def match(game: Game, a: Evaluation, b: Evaluation, batches: int, seed: int = 0) -> dict[str, Any]:
     """Play two tables: ``exact`` float[2, 3], of a moving first and second, and ``sampled`` int[batches, 2, 3]."""
     one, other = Softmax(a, WEIGHT), Softmax(b, WEIGHT)
-    exact = [outcome(game, one, other), outcome(game, other, one).turned()]
+    exact = [outcome(game, one, other), outcome(game, other, one).reversed()]
     # the games of a pair draw independent moves, and without skips they share nothing
     sampled = [
         play_pairs(game, one, other, GAMES, seed=batches * seed + batch).table.tolist() for batch in range(batches)

@@ -88,7 +88,7 @@ def measure(unit: Unit) -> list[dict[str, Any]]:
         exact = outcome(game, *players)
         sampled = play_pairs(game, *players, TEST_GAMES, seed=seed).table[0].tolist()
         if second:
-            exact, sampled = exact.turned(), sampled[::-1]
+            exact, sampled = exact.reversed(), sampled[::-1]
         measured.append({"games": mark, "exact": list(exact), "sampled": sampled})
     return measured
 

@@ -126,7 +126,7 @@ def measure(unit: Unit) -> Any:
         net = config.load(entry.game, Path(folder))
     exact = None
     if entry.game.cells <= MAX_EXACT_CELLS:
-        exact = [list(outcome(entry.game, net, entry.tree)), list(outcome(entry.game, entry.tree, net).turned())]
+        exact = [list(outcome(entry.game, net, entry.tree)), list(outcome(entry.game, entry.tree, net).reversed())]
     return {
         **trees.play_match(entry.game, net, entry.tree, unit["pairs"], seed),
         "exact": exact,

@@ -141,7 +141,7 @@ def measure(unit: Unit) -> Any:
     """Return counts of a match, or of every game as published, or exact results."""
     game = trees.square(*unit["board"])
     if unit["what"] == "exact":
-        return [[list(outcome(game, b, a).turned()), list(outcome(game, a, b))] for a, b in EXACT_PAIRINGS]
+        return [[list(outcome(game, b, a).reversed()), list(outcome(game, a, b))] for a, b in EXACT_PAIRINGS]
     if unit["what"] == "published":
         return _measure_published(unit)
     return trees.play_match(game, unit["tree"], "random", unit["games"], unit["seed"])

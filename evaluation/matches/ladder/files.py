@@ -60,7 +60,7 @@ def read_ladder(name: str | Path) -> Ladder:
     """
     path = Path(name) if str(name).endswith(".json") else HERE / f"{name}.json"
     if path.parent == HERE and str(name) not in PLANS:
-        raise ValueError(f"there is no ladder {str(name)!r}: choose {_names()}, or a .json file")
+        raise ValueError(f"there is no ladder {str(name)!r}: choose {_ladder_names()}, or a .json file")
     if path.parent == HERE and not path.exists():
         raise ValueError(
             f"{path} is missing: install ttt_envs anew, or measure it with evaluate.py ladder --measure {name}"
@@ -99,11 +99,11 @@ def ladder_name(game: Game) -> str:
         if plan.game == game:
             return name
     raise ValueError(
-        f"there is no ladder of {game}: choose one of another game with --ladder {_names()}, or sample it here with "
-        f"evaluate.py match"
+        f"there is no ladder of {game}: choose one of another game with --ladder {_ladder_names()}, or sample it here "
+        f"with evaluate.py match"
     )
 
 
-def _names() -> str:
+def _ladder_names() -> str:
     *most, last = PLANS
     return f"{', '.join(most)} or {last}"

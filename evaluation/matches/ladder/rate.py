@@ -100,11 +100,11 @@ def rate_policy(
     check_games(settings.games, least=2)
     games, seed = settings.games, settings.seed
     game, name = ladder.game, str(policy)
-    asked = make_policy(policy, game)
-    exact = is_exact(ladder, asked)
+    player = make_policy(policy, game)
+    exact = is_exact(ladder, player)
     identity = policy_identity(policy) if isinstance(policy, str) else ""
     results = _play_rungs(
-        policy if isinstance(policy, str) else asked,
+        policy if isinstance(policy, str) else player,
         ladder,
         {**made_by, "identity": identity, "ladder": ladder.data["sha256"]},
         games=0 if exact else games,
@@ -123,13 +123,13 @@ def rate_policy(
         "kind": "ladder",
         "policy": name,
         "identity": identity,
-        "pure": bool(asked.pure),
+        "pure": bool(player.pure),
         "game": game.to_dict(),
         **_rating_and_costs(ladder, results, _fit_rating(ladder, results, exact=exact), own, of_rungs),
         "exact": exact,
-        **(exact_strength(game, asked) if exact else {"exploitability": None, "regret": None}),
-        "worst_positions": _worst_positions(game, asked) if exact else [],
-        "first_move": _first_move(game, asked, seed),
+        **(exact_strength(game, player) if exact else {"exploitability": None, "regret": None}),
+        "worst_positions": _worst_positions(game, player) if exact else [],
+        "first_move": _first_move(game, player, seed),
         "training": None if run is None else _training(run),
         "ladder": {
             key: ladder.data[key]
