@@ -1,7 +1,9 @@
-"""One list of promises for every learner that has a name; a new one is tested the moment it is registered."""
+"""The contract of every registered learner. Settings are in test_settings.py; tests/ttt_apps/test_kills.py compares
+every file of killed and resumed runs."""
 
 import io
 import json
+import sys
 from functools import cache
 
 import numpy as np
@@ -27,21 +29,23 @@ FORMS = {
         {"values": "afterstate", "rewards": "report", "epsilon_decay": 0.01},
         {"values": "afterstate", "bootstrap": "ply", "target": "chosen", "symmetries": "all"},
     ),
-}
-"""name -> the settings to test it with, where the defaults alone are too few or too slow"""
-LESSONS = {"q-net": 4_000}
-"""name -> games after which it plays clearly better than at random, where LESSON are too many or too few"""
-LESSON = 10_000
-
-TABLES = ("naive-mc", "q-learning")
-"""with kernels of their own, compiled by numba"""
-
+    "q-net": (
+        {},
+        {"hidden": 8, "buffer_size": 64, "batch_size": 16, "gradient_steps": 2, "target_update_interval": 3,
+         "optimizer": "sgd", "bootstrap": "ply", "symmetries": "rotations"},
+    ),
+}  # fmt: skip
+"""name -> the settings to test"""
+GAMES_TO_LEARN = {"q-net": 4_000}
+"""name -> number of games after which it plays clearly better than at random, 10,000 for others"""
 
 CASES = [
     tiny.case(name, (name, settings), id=",".join([name, *(f"{key}={value}" for key, value in settings.items())]))
     for name in tiny.OURS
     for settings in FORMS.get(name, ({},))
 ]
+LEARNING = [case for case in CASES if "buffer_size" not in case.values[0][1]]
+"""cases that learn within these games"""
 OWN_LOOPS = [tiny.case(name) for name in sorted(LEARNERS) if name not in tiny.OURS]
 
 
@@ -78,7 +82,7 @@ def learned(make):
 
 
 class Between:
-    """Stands between a learner and the loop that teaches it, and may change what it is taught."""
+    """Passes everything between a learner and its training loop."""
 
     pure = True
 
@@ -99,7 +103,7 @@ class Between:
 
 
 class Recorder(Between):
-    """Keeps what happens."""
+    """Stores transitions and metrics."""
 
     def __init__(self, learner):
         super().__init__(learner)
@@ -112,7 +116,7 @@ class Recorder(Between):
 
 
 class Backwards(Between):
-    """Teaches the opponent's reward as the learner's own: the mistake of a well-known self-play wrapper."""
+    """Gives the opponent's reward to the learner, the mistake of a well-known self-play wrapper."""
 
     def observe(self, transition):
         return self.learner.observe(transition._replace(reward=-transition.reward))
@@ -141,7 +145,7 @@ def assert_same(a, b):
         assert_array_equal(mine[name], others[name], err_msg=name)
 
 
-def assert_it_learned(learner, untrained):
+def assert_learned(learner, untrained):
     """Against random play it gained half of what perfect play wins over both seats; random itself gets 0."""
     value, before, perfect = (
         match_outcome(learner.game, one, "random").value for one in (learner, untrained, "optimal")
@@ -149,7 +153,7 @@ def assert_it_learned(learner, untrained):
     assert value > max(0.0, before) + perfect / 2
 
 
-def test_it_has_what_a_learner_has(make, game):
+def test_attributes(make, game):
     learner = make(game)
     assert isinstance(learner, Policy)
     assert learner.game == game
@@ -160,7 +164,7 @@ def test_it_has_what_a_learner_has(make, game):
 
 
 @pytest.mark.parametrize("game", [Game(), Game(skip_chance=0.25), Game(2, 4, 3, 0.1), Game(7, 7, 5)], ids=str)
-def test_only_legal_moves_and_all_of_the_probability(learned, game):
+def test_probabilities_are_of_legal_moves_and_sum_to_one(learned, game):
     learner = learned(game)
     boards = plain.positions_of_random_play(game, 64)
     frozen = Boards(*(array.copy() for array in boards))
@@ -177,7 +181,7 @@ def test_only_legal_moves_and_all_of_the_probability(learned, game):
         assert_array_equal(array, was)
 
 
-def test_what_it_plays_depends_on_the_board_alone(learned, game):
+def test_probabilities_depend_on_the_position_alone(learned, game):
     learner = learned(game)
     boards = plain.positions_of_random_play(game, 64)
     p = learner.probabilities(boards)
@@ -187,14 +191,14 @@ def test_what_it_plays_depends_on_the_board_alone(learned, game):
     assert_allclose(learner.probabilities(boards, np.random.default_rng(2)), p, atol=1e-12)
 
 
-def test_it_sees_the_board_as_its_mover_sees_it(learned, game):
+def test_probabilities_do_not_depend_on_colours(learned, game):
     learner = learned(game)
     boards = plain.positions_of_random_play(game, 64)
     turned = Boards(((3 - boards.cells) % 3).astype(np.int8), (1 - boards.mover).astype(np.int8))
     assert_array_equal(learner.probabilities(turned), learner.probabilities(boards))
 
 
-def test_its_values_are_the_mover_s_and_of_legal_moves_only(learned, game):
+def test_values_are_of_legal_moves_and_the_best_is_played(learned, game):
     learner = learned(game)
     boards = plain.positions_of_random_play(game, 64)
     if hasattr(learner, "values"):
@@ -225,7 +229,7 @@ def test_same_seed_same_learner(make, game):
     ],
     indirect=["make"],
 )
-def test_lockstep_with_one_game_and_a_seat_in_pettingzoo_teach_the_same(make, game, opponent):
+def test_lockstep_and_pettingzoo_train_the_same_learner(make, game, opponent):
     lockstep, seated = make(game), make(game)
     played = train(lockstep, opponent, 24, batch=1, seed=7)
     env = mnk_v0.env(skip_chance=game.skip_chance)
@@ -234,7 +238,7 @@ def test_lockstep_with_one_game_and_a_seat_in_pettingzoo_teach_the_same(make, ga
     assert_same(lockstep, seated)
 
 
-def test_restored_in_the_middle_of_games_it_goes_on_exactly(make, game):
+def test_restored_in_the_middle_of_games_it_continues_exactly(make, game):
     recorder = Recorder(make(game))
     train(recorder, "self", 96, batch=24, seed=3)
     half = len(recorder.seen) // 2
@@ -258,7 +262,7 @@ def test_restored_in_the_middle_of_games_it_goes_on_exactly(make, game):
     assert_array_equal(first.probabilities(boards), second.probabilities(boards))
 
 
-def test_its_arrays_are_plain(learned, game):
+def test_arrays_have_plain_dtypes(learned, game):
     arrays = learned(game).to_arrays()
     assert arrays
     for name, array in arrays.items():
@@ -302,7 +306,7 @@ def test_damaged_arrays_are_refused(make, damage):
         else:
             broken[name] = array.astype(np.complex64) if array.dtype.kind != "U" else np.zeros(array.shape)
         assert_refused(learner, broken)
-    learner.from_arrays(arrays)  # what was refused has left nothing behind
+    learner.from_arrays(arrays)  # refused arrays changed nothing
     again = stored(learner)
     plain.assert_same_arrays(arrays, again)
 
@@ -322,7 +326,7 @@ def test_evaluation_changes_nothing(make, game):
     assert_same(learner, other)
 
 
-def test_what_it_logs_are_plain_finite_numbers(make, game):
+def test_metrics_are_finite_floats(make, game):
     recorder = Recorder(make(game))
     train(recorder, "self", 16, batch=8)
     assert recorder.logged
@@ -335,34 +339,36 @@ def opponent_of(learner):
     return "self" if learner.bootstrap == "ply" else "random"
 
 
-def test_it_learns(make, game):
+@pytest.mark.parametrize("make", LEARNING, indirect=True)
+def test_training_beats_random_play(make, game):
     learner = make(game)
-    train(learner, opponent_of(learner), LESSONS.get(make.name, LESSON), batch=32)
-    assert_it_learned(learner, make(game))
+    train(learner, opponent_of(learner), GAMES_TO_LEARN.get(make.name, 10_000), batch=32)
+    assert_learned(learner, make(game))
 
 
-def test_taught_the_opponent_s_reward_it_does_not_pass_for_one_that_learned(make):
+@pytest.mark.parametrize("make", LEARNING, indirect=True)
+def test_training_on_the_opponents_reward_is_noticed(make):
     game = Game(skip_chance=0.25)
     learner = make(game)
-    train(Backwards(learner), opponent_of(learner), LESSONS.get(make.name, LESSON), batch=32)
+    train(Backwards(learner), opponent_of(learner), GAMES_TO_LEARN.get(make.name, 10_000), batch=32)
     with pytest.raises(AssertionError):
-        assert_it_learned(learner, make(game))
-    assert match_outcome(game, learner, "random").value < -0.2  # it was not luck: it learned to lose
+        assert_learned(learner, make(game))
+    assert match_outcome(game, learner, "random").value < -0.2  # it learned to lose
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Learners with a loop of their own: what they play is held to tests/test_conformance.py
+# Learners with their own loops; tests/test_conformance.py tests their policies
 
 
-def what_was_learned(run):
+def load_learned(run):
     return load_arrays(run / MODEL) if (run / MODEL).exists() else load_checkpoint(run)["learner"]
 
 
 @pytest.mark.parametrize("name", OWN_LOOPS)
 def test_same_seed_same_run(name, tiny_run, tmp_path):
-    first = what_was_learned(tiny_run(name))
-    plain.assert_same_arrays(first, what_was_learned(tiny.train_run(name, tmp_path / "again")))
-    other = what_was_learned(tiny.train_run(name, tmp_path / "other", "--seed=1"))
+    first = load_learned(tiny_run(name))
+    plain.assert_same_arrays(first, load_learned(tiny.train_run(name, tmp_path / "again")))
+    other = load_learned(tiny.train_run(name, tmp_path / "other", "--seed=1"))
     assert first.keys() == other.keys()
     assert any((array != other[name]).any() for name, array in first.items())
     for array in first.values():
@@ -370,9 +376,28 @@ def test_same_seed_same_run(name, tiny_run, tmp_path):
 
 
 @pytest.mark.parametrize("name", OWN_LOOPS)
-def test_what_a_run_logs_are_games_in_order_and_finite_numbers(name, tiny_run):
+def test_logged_games_ascend_and_numbers_are_finite(name, tiny_run):
     rows = [json.loads(line) for line in (tiny_run(name) / "metrics.jsonl").read_text().splitlines()]
     games = [row["games"] for row in rows]
     assert games == sorted(games)
     assert rows[-1]["games"] == rows[-1]["wins"] + rows[-1]["draws"] + rows[-1]["losses"] > 0
     assert all(np.isfinite(value) for row in rows for value in row.values() if value is not None)
+
+
+@pytest.mark.parametrize("name", [name for name, needed in tiny.PACKAGES.items() if "tensorflow" in needed])
+def test_missing_tensorflow_is_reported(name, monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(sys.modules, "tensorflow", None)
+    with pytest.raises(SystemExit):
+        tiny.train_run(name, tmp_path / "run")
+    assert f"{name} needs TensorFlow" in " ".join(capsys.readouterr().err.split())
+
+
+def test_importing_and_configuring_imports_no_large_library(fresh):
+    lines = (
+        "import sys",
+        "from learners import LEARNERS",
+        "from ttt_envs.agents.specs import load_object",
+        "for path in LEARNERS.values(): load_object(path)()",
+        "print(sorted({'tensorflow', 'torch', 'stable_baselines3', 'sb3_contrib'} & set(sys.modules)))",
+    )
+    assert fresh(*lines).strip() == "[]"

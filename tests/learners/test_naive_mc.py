@@ -82,7 +82,7 @@ def test_nothing_is_learned_before_the_end_of_the_game():
     assert learner.table.counts.sum() == 2
 
 
-def test_games_side_by_side_and_both_players_are_kept_apart():
+def test_parallel_games_and_players_have_separate_buffers():
     one, side_by_side = build(), build()
     for _ in range(3):
         teach(one, *WON)
@@ -98,7 +98,7 @@ def test_games_side_by_side_and_both_players_are_kept_apart():
     assert not side_by_side.to_arrays()["lengths"].any()
 
 
-def test_moves_of_a_game_that_was_left_are_forgotten():
+def test_moves_of_an_abandoned_game_are_dropped():
     learner = build()
     for _ in range(10):  # more often than a game has moves
         teach(learner, WON[0])
@@ -107,19 +107,7 @@ def test_moves_of_a_game_that_was_left_are_forgotten():
     assert value(learner, "... o", 1) == 1
 
 
-@pytest.mark.parametrize(("which", "images"), [("none", 1), ("rotations", 4), ("all", 8)])
-def test_a_game_teaches_every_image_once(which, images):
-    learner = build(Game(), symmetries=which)
-    teach(learner, ("ox./.../... o", 8, None, 1))
-    assert learner.table.size == images
-    assert learner.table.counts.sum() == images
-    assert_array_equal(np.sort(learner.table.values[:images].max(axis=1)), np.ones(images))
-    teach(learner, (".../.../... o", 4, None, -1))  # its own image
-    assert learner.table.counts.sum() == images + 1
-    assert value(learner, ".../.../... o", 4) == 0
-
-
-def test_symmetries_all_teach_what_all_images_of_the_games_would():
+def test_symmetries_learn_as_from_all_mirrored_games():
     games, images = build(symmetries="all"), build()
     mirrored = [("... o", 1, ".ox o", 0), (".ox o", 0, None, 1), (".o. x", 2, None, -1)]
     for moves in (WON, LOST):
@@ -129,27 +117,6 @@ def test_symmetries_all_teach_what_all_images_of_the_games_would():
     for text in ("... o", ".o. x", "xo. o", ".ox o", "o.. x", ".xo x"):
         boards = Boards.of([from_text(text)])
         assert_array_equal(games.action_values(boards), images.action_values(boards))
-
-
-def test_epsilon_shrinks_with_every_random_move_as_in_the_report():
-    learner = build(epsilon_decay=0.5)
-    learner.explore(Boards.start(LINE), np.random.default_rng(0))
-    assert learner.epsilon[0] == 0.5
-    learner.epsilon[0] = 0.0
-    learner.explore(Boards.start(LINE, 100), np.random.default_rng(0))
-    assert learner.epsilon[0] == 0.0
-
-
-def test_the_moves_that_wait_are_stored():
-    learner, again = build(), build()
-    teach(learner, *WON)
-    teach(learner, WON[0], slots=(3,))
-    again.from_arrays(learner.to_arrays())
-    for one in (learner, again):
-        teach(one, ("xo. o", 2, None, 0), slots=(3,))
-        assert value(one, "... o", 1) == 0.75  # 1, and 0.5 for the draw
-    for name, array in learner.to_arrays().items():
-        assert_array_equal(array, again.to_arrays()[name])
 
 
 @pytest.mark.parametrize(
@@ -162,10 +129,9 @@ def test_the_moves_that_wait_are_stored():
         (lambda arrays: arrays["waiting"].fill(9), "in positions of its table: these arrays are damaged"),
         (lambda arrays: arrays["waiting"].fill(-1), "in positions of its table: these arrays are damaged"),
         (lambda arrays: arrays.pop("keys"), "these arrays are damaged"),
-        (lambda arrays: arrays.pop("epsilon"), r"naive-mc needs epsilon as float64\[1\]"),
     ],
 )
-def test_arrays_that_no_such_learner_gave_are_refused(change, message):
+def test_damaged_buffers_are_refused(change, message):
     learner = build()
     teach(learner, *WON)
     teach(learner, WON[0], slots=(3,))
@@ -175,16 +141,10 @@ def test_arrays_that_no_such_learner_gave_are_refused(change, message):
         build().from_arrays(arrays)
 
 
-def test_a_table_at_its_limit_says_so():
-    learner = build(Game(5, 5, 4), memory=0.001)
-    with pytest.raises(MemoryError, match=r"may take 1 MiB: give more with --memory"):
-        train(learner, "random", 2000, batch=64)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("settings", [{"epsilon_decay": 1e-6}, {"epsilon_decay": 1e-5, "symmetries": "all"}], ids=str)
-def test_exploring_slowly_it_comes_to_play_perfectly(settings, seed):
+def test_slowly_decaying_exploration_reaches_perfect_play(settings, seed):
     game = Game()
     learner = build(game, **settings)
     train(learner, "self", 1_000_000, batch=256, seed=seed)
@@ -192,7 +152,7 @@ def test_exploring_slowly_it_comes_to_play_perfectly(settings, seed):
 
 
 @pytest.mark.slow
-def test_at_the_program_s_schedule_it_stops_exploring_too_soon():
+def test_the_reports_schedule_stops_exploring_too_soon():
     game = Game()
     learner = build(game)
     train(learner, "self", 1_000_000, batch=256)

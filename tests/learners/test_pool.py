@@ -17,7 +17,7 @@ def build():
     return QLearningConfig().build(GAME, make_initial_rng(0))
 
 
-def test_a_game_meets_one_copy_whatever_is_played_beside_it():
+def test_a_game_meets_one_snapshot():
     pool = Pool(build, every=10, size=3)
     training = Training(build(), pool, 200, batch=8, seed=1)
     seen = {}
@@ -76,7 +76,7 @@ def met(pool, game, draws=600):
 @pytest.mark.parametrize(
     ("games", "copies"), [(1, [0]), (5, [0]), (6, [0, 1]), (11, [0, 1, 2]), (16, [1, 2, 3]), (20, [1, 2, 3])]
 )
-def test_a_game_meets_one_of_the_newest_copies_that_there_were_when_it_began(games, copies):
+def test_a_game_meets_one_of_the_newest_snapshots_at_its_start(games, copies):
     pool = pool_of(games)
     expected = np.bincount(copies, minlength=9) / len(copies)
     assert_allclose(met(pool, games - 1), expected, atol=5 * np.sqrt(0.25 / 600))
@@ -84,7 +84,7 @@ def test_a_game_meets_one_of_the_newest_copies_that_there_were_when_it_began(gam
     assert_allclose(pool.probabilities(Boards.start(GAME)), expected[None])
 
 
-def test_copies_stay_while_a_game_that_may_meet_them_runs():
+def test_snapshots_stay_while_a_game_may_need_them():
     pool = pool_of(10)
     before = met(pool, 9)
     pool.begin(10, 40, 9, Constant(2))
@@ -93,7 +93,7 @@ def test_copies_stay_while_a_game_that_may_meet_them_runs():
     assert sorted(pool._copies) == [6, 7, 8]
 
 
-def test_what_is_stored_is_all_of_it():
+def test_a_restored_pool_continues_exactly():
     pool, other = pool_of(17), Pool(Constant, every=5, size=3)
     other.from_arrays(pool.to_arrays())
     plain.assert_same_arrays(pool.to_arrays(), other.to_arrays())
@@ -110,12 +110,12 @@ def test_what_is_stored_is_all_of_it():
         ("pool:age=3", "pool has no argument 'age'"),
     ],
 )
-def test_nonsense_is_one_sentence(spec, said):
+def test_invalid_specs_are_refused(spec, said):
     with pytest.raises(ValueError, match=said):
         parse_pool(spec, build)
 
 
-def test_what_is_asked_for_is_made():
+def test_specs_set_the_numbers():
     assert str(parse_pool("pool", build)) == "pool:every=5000,size=8"
     assert str(parse_pool("pool:30", build)) == "pool:every=30,size=8"
     assert str(parse_pool("pool:size=2,every=4", build)) == "pool:every=4,size=2"

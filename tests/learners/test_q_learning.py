@@ -8,10 +8,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from evaluation.exact.dynamic_programming import exploitability
 from learners.base import Transition
+from learners.naive_mc import NaiveMCConfig
 from learners.q_learning import QLearningConfig
 from learners.tabular import PositionTable
 from learners.training import train
-from ttt_envs import Boards, Game, act, from_text
+from ttt_envs import Boards, Game, from_text
 
 
 def build(game=None, **settings):
@@ -62,7 +63,7 @@ def test_the_target_is_the_signed_value_of_the_best_next_move(discount, expected
     assert value(learner, B, 1) == pytest.approx(expected)
 
 
-def test_the_best_next_move_is_one_that_may_be_negative():
+def test_the_best_next_value_may_be_negative():
     learner = build(step_size=1.0, step_size_power=0.0)
     full = "oxo/xxo/o.x o"
     learner.observe(transition(full, 7, full, reward=-1, discount=0))
@@ -70,25 +71,13 @@ def test_the_best_next_move_is_one_that_may_be_negative():
     assert value(learner, "oxo/xxo/..x o", 6) == -1
 
 
-def test_the_chosen_target_is_the_value_of_the_move_played():
-    learner = build(step_size=1.0, step_size_power=0.0, target="chosen")
+@pytest.mark.parametrize("values", ["action", "afterstate"])
+def test_the_chosen_target_is_the_value_of_the_move_played(values):
+    learner = build(step_size=1.0, step_size_power=0.0, target="chosen", values=values)
     learner.observe(transition(A, 2, A, reward=1, discount=0))
     learner.observe(transition(A, 5, A, reward=-1, discount=0))
     learner.observe(transition(B, 1, A, next_action=5))
     assert value(learner, B, 1) == -1
-
-
-def test_the_report_s_rewards_are_one_half_and_zero():
-    for reward, expected in ((1, 1.0), (0, 0.5), (-1, 0.0)):
-        learner = build(step_size=1.0, step_size_power=0.0, rewards="report")
-        learner.observe(transition(A, 2, A, reward=reward, discount=0))
-        assert value(learner, A, 2) == expected
-
-
-def test_both_seats_share_one_table():
-    learner = build(step_size=1.0, step_size_power=0.0)
-    learner.observe(transition(A, 2, A, reward=1, discount=0))
-    assert value(learner, "xx./oo./... x", 2) == 1
 
 
 LINE = Game(1, 3, 2)
@@ -161,17 +150,7 @@ def test_a_game_by_hand_from_own_turn_to_own_turn(values, rewards, won, lost, dr
     assert build(LINE, rewards=rewards).values(Boards.start(LINE))[0] == drawn
 
 
-def test_without_discounting_the_report_s_rewards_teach_the_same_play():
-    game = Game(skip_chance=0.25)
-    learners = [build(game, rewards=kind, step_size=0.5, step_size_power=0.0) for kind in ("unit", "report")]
-    for learner in learners:
-        train(learner, "random", 300, batch=16)
-    unit, report = (learner.to_arrays() for learner in learners)
-    assert_array_equal(unit["keys"], report["keys"])
-    assert_array_equal((unit["values"] + 1) / 2, report["values"])
-
-
-def test_afterstates_share_what_was_learned_between_moves_that_lead_to_the_same():
+def test_moves_to_the_same_afterstate_share_a_value():
     learner = build(values="afterstate", step_size=0.5, step_size_power=0.0)
     teach(learner, ("o../.../... o", 1, None, 1))
     assert value(learner, ".o./.../... o", 0) == 0.5
@@ -181,16 +160,9 @@ def test_afterstates_share_what_was_learned_between_moves_that_lead_to_the_same(
     assert learner.table.size == 1
 
 
-def test_the_chosen_target_of_afterstates_is_the_value_of_the_move_played():
-    learner = build(step_size=1.0, step_size_power=0.0, target="chosen", values="afterstate")
-    teach(learner, (A, 2, None, 1), (A, 5, None, -1))
-    learner.observe(transition(B, 1, A, next_action=5))
-    assert value(learner, B, 1) == -1
-
-
 @pytest.mark.parametrize("values", ["action", "afterstate"])
 @pytest.mark.parametrize(("which", "images"), [("none", 1), ("rotations", 4), ("all", 8)])
-def test_an_update_reaches_every_image_once(which, images, values):
+def test_an_update_reaches_each_symmetric_entry_once(which, images, values):
     learner = build(symmetries=which, values=values, step_size=0.5, step_size_power=0.0)
     learner.observe(transition("ox./.../... o", 8, A, reward=1, discount=0))
     assert learner.table.size == images
@@ -200,7 +172,7 @@ def test_an_update_reaches_every_image_once(which, images, values):
     assert value(learner, ".../.../... o", 4) == 0.5
 
 
-def test_it_explores_as_often_as_epsilon_says_and_epsilon_shrinks():
+def test_exploration_has_probability_epsilon_which_decays():
     learner = build(epsilon=0.5, epsilon_decay=0.0)
     learner.observe(transition(".../.../... o", 4, A, reward=1, discount=0))
     actions = learner.explore(Boards.start(Game(), 90_000), np.random.default_rng(1))
@@ -211,16 +183,11 @@ def test_it_explores_as_often_as_epsilon_says_and_epsilon_shrinks():
     assert shrinking.epsilon[0] == 0.5
 
 
-def test_in_earnest_it_never_explores_and_ties_share():
+def test_greedy_play_never_explores_and_ties_share():
     learner = build(epsilon=1.0, step_size=1.0, step_size_power=0.0)
-    learner.observe(transition(C, 2, A, reward=1, discount=0))
-    learner.observe(transition(C, 6, A, reward=1, discount=0))
-    boards = Boards.of([from_text(C)])
-    assert_array_equal(learner.probabilities(boards)[0], [0, 0, 0.5, 0, 0, 0, 0.5, 0, 0])
-    before = learner.to_arrays()
-    act(learner, boards, np.random.default_rng(0))
-    for name, array in learner.to_arrays().items():
-        assert_array_equal(array, before[name])
+    for action in (2, 6):
+        learner.observe(transition(C, action, A, reward=1, discount=0))
+    assert_array_equal(learner.probabilities(Boards.of([from_text(C)]))[0], [0, 0, 0.5, 0, 0, 0, 0.5, 0, 0])
 
 
 @pytest.mark.parametrize(
@@ -245,16 +212,6 @@ def test_arrays_of_another_learner_are_refused(change, message):
         build().from_arrays(arrays)
 
 
-def test_arrays_of_another_board_or_form_are_refused():
-    for other, message in (
-        (build(Game(4, 4)), "is none of a board of 4 x 4"),
-        (build(values="afterstate"), "needs values"),
-    ):
-        train(other, "random", 5)
-        with pytest.raises(ValueError, match=message):
-            build().from_arrays(other.to_arrays())
-
-
 @pytest.mark.parametrize("game", [Game(), Game(7, 7, 5)], ids=str)
 @given(data=st.data())
 def test_the_table_is_a_dictionary(game, data):
@@ -270,7 +227,7 @@ def test_the_table_is_a_dictionary(game, data):
     assert table.size == len(reference)
 
 
-def test_the_table_keeps_its_numbers_while_it_grows():
+def test_values_stay_when_the_table_grows():
     table = PositionTable(Game(), 1 << 26)
     cells = np.random.default_rng(0).integers(0, 3, (5000, 9)).astype(np.int8)
     for start in range(0, 5000, 500):
@@ -280,9 +237,13 @@ def test_the_table_keeps_its_numbers_while_it_grows():
     assert_array_equal(table.values[rows, 0], rows)
 
 
-@pytest.mark.parametrize("values", ["action", "afterstate"])
-def test_a_table_at_its_limit_says_so(values):
-    learner = build(Game(5, 5, 4), memory=0.0005, values=values)
+@pytest.mark.parametrize(
+    "config",
+    [QLearningConfig(memory=0.0005), QLearningConfig(memory=0.0005, values="afterstate"), NaiveMCConfig(memory=0.001)],
+    ids=str,
+)
+def test_a_full_table_is_reported(config):
+    learner = config.build(Game(5, 5, 4), np.random.default_rng(0))
     with pytest.raises(MemoryError, match=r"may take 1 MiB: give more with --memory"):
         train(learner, "random", 4000, batch=64)
 
@@ -291,7 +252,7 @@ def test_a_table_at_its_limit_says_so(values):
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("values", ["action", "afterstate"])
 @pytest.mark.parametrize(("skip_chance", "bound"), [(0.0, 0.0), (0.25, 0.01)])
-def test_ply_by_ply_it_comes_to_play_perfectly(skip_chance, bound, values, seed):
+def test_learning_ply_by_ply_reaches_perfect_play(skip_chance, bound, values, seed):
     game = Game(skip_chance=skip_chance)
     learner = build(game, bootstrap="ply", symmetries="all", values=values)
     train(learner, "self", 1_000_000, batch=256, seed=seed)

@@ -1,16 +1,14 @@
-"""The update by hand, all of the state, and that it learns."""
-
-import sys
+"""The update by hand, exploration, symmetries, and damaged arrays; the rest is in test_learner_conformance.py."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evaluation.exact.dynamic_programming import exploitability, match_outcome
+from evaluation.exact.dynamic_programming import exploitability
 from learners.base import Transition
 from learners.q_net import QNetConfig
-from learners.training import make_exploration_rng, train, train_in
-from ttt_envs import Boards, Game, act, from_text, mnk_v0
+from learners.training import make_exploration_rng, train
+from ttt_envs import Boards, Game, from_text
 from ttt_envs.game.symmetry import inverse, symmetries
 
 pytestmark = pytest.mark.needs("tensorflow")
@@ -39,17 +37,6 @@ def transition(*rows):
 
 A, B, C = "oo./xx./... o", "o../xx./..o o", "o../.x./... x"
 ONE_OF_EACH = transition((B, 1, 0, 1, A), (C, 8, 0, -1, A), (A, 2, 1, 0, A), ("oxo/xxo/.ox x", 6, 0, 0, A))
-
-
-def assert_same(a, b, but=()):
-    mine, others = a.to_arrays(), b.to_arrays()
-    assert mine.keys() == others.keys()
-    for name in mine.keys() - set(but):
-        assert_array_equal(mine[name], others[name])
-
-
-def differ(a, b):
-    return (a.to_arrays()["hidden_kernel"] != b.to_arrays()["hidden_kernel"]).any()
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -90,7 +77,7 @@ def plain_gradient(weights, target_weights, seen, gamma):
 
 @pytest.mark.parametrize("target_update_interval", [0, 2])
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
-def test_the_update_is_the_one_by_hand(optimizer, target_update_interval):
+def test_updates_equal_those_by_hand(optimizer, target_update_interval):
     rate, decay, gamma = 0.05, 0.5, 0.9
     learner = build(
         seed=1,  # with gradients well away from 0: Adam makes a whole step of the rounding of a smaller one
@@ -136,30 +123,27 @@ def test_the_gradient_by_hand_is_the_gradient():
             assert gradient[name][index] == pytest.approx((losses[0] - losses[1]) / 2e-6, abs=1e-7)
 
 
-def test_the_best_next_move_is_a_legal_one():
+def test_targets_of_a_constant_net():
+    """The best legal next move counts with its sign; the report's rewards are 1, 0.5 and 0."""
     full = "oxo/xxo/..x o"
-    learner = build(optimizer="sgd")
-    arrays = learner.to_arrays()
-    for name in WEIGHTS:
-        arrays[name][...] = 0
-    arrays["output_bias"][:] = [9, 9, 9, 9, 9, 9, -0.5, -0.25, 9]
-    learner.from_arrays(arrays)
-    assert learner.observe(transition((C, 8, 0, 1, full)))["loss"] == pytest.approx((9 + 0.25) ** 2)
-    learner.from_arrays(arrays)
-    assert learner.observe(transition((C, 8, 0, -1, full)))["loss"] == pytest.approx((9 - 0.25) ** 2)
-
-
-def test_the_report_s_rewards_are_one_half_and_zero():
-    for reward, expected in ((1, 1.0), (0, 0.5), (-1, 0.0)):
-        learner = build(rewards="report", learning_rate=0.01)
-        for _ in range(300):
-            learner.observe(transition((A, 2, reward, 0, A)))
-        assert learner.action_values(Boards.of([from_text(A)]))[0, 2] == pytest.approx(expected, abs=0.02)
+    values = [9, 9, 9, 9, 9, 9, -0.5, -0.25, 9]
+    for settings, row, target in (
+        ({}, (C, 8, 0, 1, full), -0.25),
+        ({}, (C, 8, 0, -1, full), 0.25),
+        *(({"rewards": "report"}, (C, 8, reward, 0, C), (reward + 1) / 2) for reward in (1, 0, -1)),
+    ):
+        learner = build(optimizer="sgd", **settings)
+        arrays = learner.to_arrays()
+        for name in WEIGHTS:
+            arrays[name][...] = 0
+        arrays["output_bias"][:] = values
+        learner.from_arrays(arrays)
+        assert learner.observe(transition(row))["loss"] == pytest.approx((9 - target) ** 2)
 
 
 @pytest.mark.parametrize(("which", "count"), [("rotations", 4), ("all", 8)])
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
-def test_an_update_is_one_for_all_images(which, count, optimizer):
+def test_an_update_covers_all_symmetries(which, count, optimizer):
     game = Game(skip_chance=0.25)
     learner, plain = build(game, symmetries=which, optimizer=optimizer), build(game, optimizer=optimizer)
     permutations = symmetries(game, which)
@@ -187,7 +171,7 @@ def test_an_update_is_one_for_all_images(which, count, optimizer):
         assert_allclose(learner.to_arrays()[name], plain.to_arrays()[name], atol=1e-4)
 
 
-def test_what_is_remembered_is_learned_from():
+def test_updates_draw_from_the_latest_decisions():
     learner = build(buffer_size=3, batch_size=200, learning_rate=0.01)
     for row in ((A, 5, -1, 0, A), (A, 2, 1, 0, A), (B, 1, 0, 1, A), (C, 8, 0, -1, A)):
         learner.observe(transition(row))
@@ -206,7 +190,7 @@ def test_what_is_remembered_is_learned_from():
 # Playing
 
 
-def test_it_explores_as_often_as_epsilon_says_and_epsilon_shrinks():
+def test_exploration_has_probability_epsilon_which_decays():
     learner = build(epsilon=0.5, epsilon_decay=0.0)
     boards = Boards.of([from_text(C)] * 40_000)
     best = np.nanargmax(learner.action_values(boards)[0])
@@ -219,7 +203,7 @@ def test_it_explores_as_often_as_epsilon_says_and_epsilon_shrinks():
     assert shrinking.epsilon[0] == 0.5
 
 
-def test_in_earnest_it_never_explores_and_ties_share():
+def test_greedy_play_never_explores_and_ties_share():
     learner = build(epsilon=1.0)
     arrays = learner.to_arrays()
     arrays["hidden_kernel"][...] = 0
@@ -233,7 +217,7 @@ def test_in_earnest_it_never_explores_and_ties_share():
 
 @pytest.mark.parametrize("which", ["rotations", "all"])
 @pytest.mark.parametrize("game", [Game(), Game(3, 4, 3)], ids=str)
-def test_images_of_a_position_are_played_alike(game, which):
+def test_symmetric_positions_have_symmetric_values(game, which):
     learner = build(game, symmetries=which)
     train(learner, "random", 20, batch=4)
     cells = np.random.default_rng(0).integers(0, 3, (50, game.cells)).astype(np.int8)
@@ -253,7 +237,7 @@ def test_images_of_a_position_are_played_alike(game, which):
 
 @pytest.mark.parametrize("game", [Game(), Game(4, 6, 4, 0.1)], ids=str)
 @pytest.mark.parametrize("hidden", [20, 128])
-def test_the_values_of_a_position_do_not_depend_on_what_is_asked_with_it(game, hidden):
+def test_values_do_not_depend_on_the_batch(game, hidden):
     learner = build(game, hidden=hidden)
     cells = np.random.default_rng(0).integers(0, 3, (700, game.cells)).astype(np.int8)
     cells[:, 0] = 0
@@ -265,57 +249,11 @@ def test_the_values_of_a_position_do_not_depend_on_what_is_asked_with_it(game, h
     assert_array_equal(learner.action_values(boards.take(order)), values[order])
 
 
-def test_playing_and_measuring_change_nothing():
-    learner, alone = build(**REPLAY), build(**REPLAY)
-    for one in (learner, alone):
-        train(one, "random", 30, batch=4)
-    boards = Boards.of([from_text(C), from_text(A)])
-    act(learner, boards, np.random.default_rng(0))
-    learner.values(boards)
-    exploitability(learner.game, learner)
-    assert_same(learner, alone)
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Learning
 
 
-@pytest.mark.parametrize(
-    ("opponent", "settings"),
-    [("random", {}), ("self", {"bootstrap": "ply", **REPLAY}), ("self", {"symmetries": "all", "optimizer": "sgd"})],
-)
-def test_lockstep_with_one_game_and_a_seat_in_pettingzoo_teach_the_same(opponent, settings):
-    game = Game(skip_chance=0.25)
-    lockstep, seated = build(game, **settings), build(game, **settings)
-    played = train(lockstep, opponent, 15, batch=1, seed=7)
-    assert played == train_in(mnk_v0.env(skip_chance=0.25), seated, opponent, 15, seed=7)
-    assert lockstep.updates > 15
-    assert_same(lockstep, seated)
-
-
-def test_same_seed_same_learner_and_another_seed_another():
-    def learned(seed):
-        learner = build(seed=seed, **REPLAY)
-        train(learner, "random", 60, batch=16, seed=seed)
-        return learner
-
-    assert_same(learned(5), learned(5))
-    assert differ(learned(5), learned(6))
-
-
-@pytest.mark.parametrize("settings", [{}, {"optimizer": "sgd"}, REPLAY], ids=["adam", "sgd", "replay"])
-def test_to_save_load_and_continue_is_never_to_have_stopped(settings):
-    learner = build(**settings)
-    train(learner, "random", 40, batch=8)
-    again = build(seed=1, **settings)
-    assert differ(learner, again)
-    again.from_arrays(learner.to_arrays())
-    for one in (learner, again):
-        train(one, "random", 40, batch=8, seed=1)
-    assert_same(learner, again)
-
-
-def test_nothing_is_traced_twice():
+def test_each_function_is_traced_once():
     learner = build(symmetries="rotations", **REPLAY)
     for batch in (1, 3, 16):
         train(learner, "random", 20, batch=batch)
@@ -325,31 +263,10 @@ def test_nothing_is_traced_twice():
     assert [function.experimental_get_tracing_count() for function in learner.net.functions] == [1, 1]
 
 
-@pytest.mark.parametrize("skip_chance", [0.0, 0.25])
-def test_it_learns_to_beat_random_play(skip_chance):
-    game = Game(skip_chance=skip_chance)
-    learner = build(game, hidden=64, symmetries="all", learning_rate=0.003, epsilon_decay=1e-3)
-    untrained = match_outcome(game, learner, "random").value
-    train(learner, "random", 6_000, batch=64)
-    assert untrained < 0.4
-    assert match_outcome(game, learner, "random").value > untrained + 0.3
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-def test_self_play_reaches_perfect_play(seed):
-    learner = QNetConfig(
-        hidden=128,
-        bootstrap="ply",
-        symmetries="all",
-        learning_rate=0.003,
-        learning_rate_decay=0.001,
-        epsilon=0.5,
-        epsilon_decay=0,
-        buffer_size=50_000,
-        batch_size=128,
-        gradient_steps=4,
-    ).build(Game(), make_exploration_rng(seed))
+def test_self_play_with_its_defaults_reaches_perfect_play(seed):
+    learner = QNetConfig(**QNetConfig.self_play).build(Game(), make_exploration_rng(seed))
     train(learner, "self", 80_000, batch=256, seed=seed)
     assert exploitability(learner.game, learner) == 0
 
@@ -358,45 +275,15 @@ def test_self_play_reaches_perfect_play(seed):
 # What is refused
 
 
-def test_a_learning_rate_that_leads_nowhere_is_told():
+def test_divergence_is_reported():
     learner = build(optimizer="sgd", learning_rate=1e30)
     with pytest.raises(ValueError, match=r"no numbers any more after \d+ updates: choose a learning_rate below 1e\+30"):
         train(learner, "random", 50)
 
 
-def test_importing_and_configuring_it_imports_no_tensorflow(fresh):
-    lines = ("import learners.q_net, sys", "learners.q_net.QNetConfig()", "print('tensorflow' in sys.modules)")
-    assert fresh(*lines).strip() == "False"
-
-
-def test_without_tensorflow_it_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "tensorflow", None)
-    with pytest.raises(ValueError, match=r"needs TensorFlow .*: pip install tensorflow"):
-        build()
-
-
-def test_arrays_of_other_boards_and_settings_are_refused():
-    learner = build(**REPLAY)
-    train(learner, "random", 5)
-    arrays = learner.to_arrays()
-    for other, message in (
-        (build(Game(4, 4), **REPLAY), r"q-net needs hidden_kernel as float32\[32, 8\], but there is float32\[18, 8\]"),
-        (build(**{**REPLAY, "hidden": 16}), r"needs hidden_kernel as float32\[18, 16\]"),
-    ):
-        before = other.to_arrays()
-        with pytest.raises(ValueError, match=message):
-            other.from_arrays(arrays)
-        for name, array in other.to_arrays().items():
-            assert_array_equal(array, before[name])
-    with pytest.raises(ValueError, match=r"needs hidden_kernel_mean as .* but there is nothing"):
-        build(**REPLAY).from_arrays(build(optimizer="sgd", **REPLAY).to_arrays())
-    with pytest.raises(ValueError, match=r"needs replay_met as .* but there is nothing"):
-        build(buffer_size=64).from_arrays(build().to_arrays())
-
-
 @pytest.fixture(scope="module")
 def arrays_with_replay():
-    """Of a learner that has learned; made once, for its update is traced anew for each learner."""
+    """Arrays of a trained learner; made once, because the update is traced for each learner."""
     learner = build(**REPLAY)
     train(learner, "random", 5)
     return learner.to_arrays()

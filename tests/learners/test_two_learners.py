@@ -26,7 +26,7 @@ def learners(game, pair):
 
 @pytest.mark.parametrize("game", GAMES, ids=str)
 @pytest.mark.parametrize("pair", PAIRS, ids=("max", "chosen"))
-def test_lockstep_teaches_what_two_seats_of_an_environment_teach(game, pair):
+def test_lockstep_and_two_pettingzoo_seats_train_the_same_learners(game, pair):
     together = learners(game, pair)
     Training(TwoLearners(*together), "self", 40, seed=3).run()
 
@@ -53,7 +53,7 @@ def test_lockstep_teaches_what_two_seats_of_an_environment_teach(game, pair):
 
 
 @pytest.mark.parametrize("game", GAMES, ids=str)
-def test_each_learns_from_its_own_moves_only(game):
+def test_each_learns_from_its_own_moves(game):
     first, second = learners(game, PAIRS[0])
     Training(TwoLearners(first, second), "self", 60, batch=7).run()
     learned = first.table.cells(np.arange(first.table.size)), second.table.cells(np.arange(second.table.size))
@@ -61,7 +61,7 @@ def test_each_learns_from_its_own_moves_only(game):
     assert not (learned[1] == 0).all(axis=1).any()
 
 
-def test_it_plays_as_whoever_is_to_move():
+def test_it_plays_as_the_movers_learner_and_stores_both():
     game = GAMES[1]
     pair = learners(game, PAIRS[0])
     duel = TwoLearners(*pair)
@@ -70,17 +70,12 @@ def test_it_plays_as_whoever_is_to_move():
     boards.cells[2:, 5] = 1
     expected = np.where(boards.mover[:, None] == 0, pair[0].probabilities(boards), pair[1].probabilities(boards))
     assert (duel.probabilities(boards) == expected).all()
+    other = TwoLearners(*learners(game, PAIRS[0]))
+    other.from_arrays(duel.to_arrays())
+    plain.assert_same_arrays(duel.to_arrays(), other.to_arrays())
 
 
-def test_its_state_is_both_learners():
-    game = GAMES[0]
-    one, other = TwoLearners(*learners(game, PAIRS[0])), TwoLearners(*learners(game, PAIRS[0]))
-    Training(one, "self", 100, batch=8).run()
-    other.from_arrays(one.to_arrays())
-    plain.assert_same_arrays(one.to_arrays(), other.to_arrays())
-
-
-def test_learners_that_do_not_fit_are_refused():
+def test_incompatible_learners_are_refused():
     rng = np.random.default_rng(0)
     ply = build_config("q-learning", {"bootstrap": "ply"}).build(GAMES[0], rng)
     fine = build_config("naive-mc", {}).build(GAMES[0], rng)

@@ -11,7 +11,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from evaluation.exact.dynamic_programming import match_outcome
 from learners import imitation
-from learners.base import to_bytes
 from learners.checkpoint import MODEL, TAUGHT, load_arrays, save_arrays
 from learners.dense import Dense, forward
 from learners.imitation import Teacher, training_examples
@@ -20,7 +19,6 @@ from learners.value_net import PRESETS, ValueNet, ValueNetConfig, planes
 from ttt_apps import train
 from ttt_envs import Boards, Game, make_policy
 from ttt_envs.agents.policy import Values
-from ttt_envs.game.boards import from_text
 from ttt_envs.game.rules import winner
 
 pytestmark = pytest.mark.xdist_group("large")
@@ -62,7 +60,7 @@ def joined(lessons):
 # The teacher's games
 
 
-def test_the_targets_are_the_backed_up_utilities_of_the_teacher(tmp_path):
+def test_targets_are_the_teachers_values(tmp_path):
     seen, value, results = joined(games_of(tmp_path, ValueNetConfig(**FAST)))
     assert len(results) == 6
     assert set(results) <= {-1.0, 0.0, 1.0}
@@ -72,19 +70,19 @@ def test_the_targets_are_the_backed_up_utilities_of_the_teacher(tmp_path):
         assert search.analyse(position).value == pytest.approx(expected)
 
 
-def test_games_are_the_teacher_s_own(tmp_path):
-    """Taught by perfect play without skips every game is a draw, and every position is worth nothing to its mover."""
+def test_games_of_a_perfect_teacher_are_draws(tmp_path):
+    """Without skips, perfect play draws every game, and every position has value 0."""
     _, value, results = joined(games_of(tmp_path, ValueNetConfig(teacher="optimal", jobs=1), game=Game()))
     assert not value.any()
     assert not results.any()
 
 
-def test_random_moves_lead_elsewhere(tmp_path):
+def test_random_moves_lead_to_other_values(tmp_path):
     _, value, _ = joined(games_of(tmp_path, ValueNetConfig(teacher="optimal", epsilon=0.5, jobs=1), game=Game()))
     assert set(value) == {-1.0, 0.0, 1.0}
 
 
-def test_a_game_depends_on_its_number_alone(tmp_path):
+def test_a_game_depends_on_its_number_and_the_seed(tmp_path):
     config = ValueNetConfig(teacher="expectiminimax:depth=2,width=2", jobs=1)
     few = joined(games_of(tmp_path / "few", config, games=5))
     many = joined(games_of(tmp_path / "many", config, games=14))
@@ -96,7 +94,7 @@ def test_a_game_depends_on_its_number_alone(tmp_path):
     assert len(other[0]) != len(few[0]) or (other[0] != few[0]).any()
 
 
-def test_workers_play_the_same_games(tmp_path, monkeypatch):
+def test_games_do_not_depend_on_processes(tmp_path, monkeypatch):
     config = ValueNetConfig(teacher="expectiminimax:depth=2,width=2", jobs=1)
     alone = joined(games_of(tmp_path / "alone", config, games=20))
     monkeypatch.setattr(imitation, "MIN_SECONDS_FOR_WORKERS", 0.0)
@@ -105,9 +103,9 @@ def test_workers_play_the_same_games(tmp_path, monkeypatch):
         assert_array_equal(one, other)
 
 
-def test_short_work_starts_nobody(tmp_path, monkeypatch):
+def test_short_work_starts_no_processes(tmp_path, monkeypatch):
     def never(*work):
-        raise AssertionError("somebody was to work")
+        raise AssertionError("processes were started")
 
     monkeypatch.setattr(imitation, "map_blocks", never)
     config = ValueNetConfig(teacher="expectiminimax:depth=2,width=2", jobs=2)
@@ -116,7 +114,7 @@ def test_short_work_starts_nobody(tmp_path, monkeypatch):
         games_of(tmp_path, dataclasses.replace(config, jobs=10**30), games=8)
 
 
-def test_games_that_are_kept_are_not_played_again(tmp_path, monkeypatch):
+def test_stored_games_are_not_played_again(tmp_path, monkeypatch):
     config = ValueNetConfig(**FAST)
     before = joined(games_of(tmp_path, config, games=12))
     (tmp_path / TAUGHT / "000001.npz").unlink()
@@ -129,28 +127,29 @@ def test_games_that_are_kept_are_not_played_again(tmp_path, monkeypatch):
     assert len(played) == 4
 
 
-@pytest.mark.parametrize("damage", ["cells", "value", "large", "missing", "shape"])
-def test_damaged_games_are_told(tmp_path, damage):
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda arrays: arrays["seen"].__setitem__((0, 0), 3),
+        lambda arrays: arrays["value"].__setitem__(0, np.nan),
+        lambda arrays: arrays["value"].__setitem__(0, -1e308),
+        lambda arrays: arrays.pop("value"),
+        lambda arrays: arrays.update(value=arrays["value"][1:]),
+    ],
+    ids=["cells", "nan", "large", "missing", "shape"],
+)
+def test_damaged_games_are_refused(tmp_path, damage):
     config = ValueNetConfig(**FAST)
     games_of(tmp_path, config, games=2)
     [path] = (tmp_path / TAUGHT).iterdir()
     arrays = load_arrays(path)
-    if damage == "cells":
-        arrays["seen"][0, 0] = 3
-    elif damage == "value":
-        arrays["value"][0] = np.nan
-    elif damage == "large":
-        arrays["value"][0] = -1e308
-    elif damage == "missing":
-        del arrays["value"]
-    else:
-        arrays["value"] = arrays["value"][1:]
+    damage(arrays)
     save_arrays(path, arrays)
     with pytest.raises(ValueError, match=r"is damaged: delete it, and its games are played anew"):
         games_of(tmp_path, config, games=2)
 
 
-def test_a_teacher_must_judge_moves(tmp_path):
+def test_a_teacher_needs_action_values(tmp_path):
     with pytest.raises(ValueError, match="teacher=random does not judge moves: choose a search"):
         ValueNetConfig(teacher="random").fit(task(tmp_path))
 
@@ -159,7 +158,7 @@ def test_a_teacher_must_judge_moves(tmp_path):
 # Learning
 
 
-def taught(run, game=SKIP, seed=0, games=25, **settings):
+def trained(run, game=SKIP, seed=0, games=25, **settings):
     config = ValueNetConfig(**{**FAST, **settings})
     lines = []
     config.fit(task(run, game, games, seed, lambda games, measured: lines.append(measured)))
@@ -168,37 +167,31 @@ def taught(run, game=SKIP, seed=0, games=25, **settings):
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_preset_beats_random(tf, tmp_path, preset):
-    """As the report taught them: 25 games of the tree, Adam at 0.01."""
-    net, lines = taught(tmp_path, preset=preset, teacher="expectiminimax:depth=3,width=15")
+    """As in the report: 25 games of the search, Adam at 0.01."""
+    net, lines = trained(tmp_path, preset=preset, teacher="expectiminimax:depth=3,width=15")
     result = match_outcome(SKIP, net, "random")
     assert result.win > result.loss + 0.1
     assert lines[-1]["loss"] < lines[0]["loss"] / 5
 
 
-def test_the_presets_are_the_report_s():
-    shapes = {name: ValueNetConfig(preset=name).shapes(Game()) for name in PRESETS}
-    widths = {name: [shape[1] for key, shape in of.items() if key.endswith("weights")] for name, of in shapes.items()}
-    assert widths == {"40-20": [40, 20, 1], "20": [20, 1], "30-10": [30, 10, 1], "10-20": [10, 20, 1]}
-    assert all(of["0.weights"][0] == 27 for of in shapes.values())
-    assert [layers[1] for layers in PRESETS.values()] == [
-        ("linear", "sigmoid"),
-        ("sigmoid",),
-        ("tanh", "tanh"),
-        ("sigmoid", "sigmoid"),
-    ]
+def test_presets_are_those_of_the_report():
+    weights = {
+        name: [shape for key, shape in ValueNetConfig(preset=name).shapes(Game()).items() if key.endswith("weights")]
+        for name in PRESETS
+    }
+    assert weights == {
+        "40-20": [(27, 40), (40, 20), (20, 1)],
+        "20": [(27, 20), (20, 1)],
+        "30-10": [(27, 30), (30, 10), (10, 1)],
+        "10-20": [(27, 10), (10, 20), (20, 1)],
+    }
+    activations = [("linear", "sigmoid"), ("sigmoid",), ("tanh", "tanh"), ("sigmoid", "sigmoid")]
+    assert [layers[1] for layers in PRESETS.values()] == activations
 
 
-def test_the_same_seed_teaches_the_same_net(tf, tmp_path):
-    for name, seed in (("one", 0), ("again", 0), ("other", 1)):
-        taught(tmp_path / name, seed=seed, games=4, iterations=20, batch_size=8)
-    one, again, other = (load_arrays(tmp_path / name / MODEL) for name in ("one", "again", "other"))
-    assert all((one[name] == again[name]).all() for name in one)
-    assert (one["0.weights"] != other["0.weights"]).any()
-
-
-def test_it_learns_perfect_values_where_the_teacher_has_them(tf, tmp_path):
-    """Taught all it needs, a net with enough units plays as its teacher: nothing in between is lost or turned round."""
-    net, lines = taught(
+def test_training_on_perfect_values_plays_nearly_perfectly(tf, tmp_path):
+    """A large net with enough games plays as its teacher."""
+    net, lines = trained(
         tmp_path,
         teacher="optimal",
         epsilon=0.8,
@@ -215,26 +208,26 @@ def test_it_learns_perfect_values_where_the_teacher_has_them(tf, tmp_path):
     assert lines[-1]["held_out_loss"] < 0.2
 
 
-def test_the_learning_curve_has_both_errors(tf, tmp_path):
-    _, lines = taught(tmp_path, games=4, iterations=25)
+def test_the_log_has_both_errors(tf, tmp_path):
+    _, lines = trained(tmp_path, games=4, iterations=25)
     assert [line["iterations"] for line in lines] == [0, 10, 20, 25]
     assert all({"loss", "held_out_loss", "positions", "wins"} <= line.keys() for line in lines)
-    _, lines = taught(tmp_path, games=4, iterations=3, held_out=0.0)
+    _, lines = trained(tmp_path, games=4, iterations=3, held_out=0.0)
     assert "held_out_loss" not in lines[-1]
 
 
-def test_learning_that_diverges_is_told(tf, tmp_path):
+def test_divergence_is_reported(tf, tmp_path):
     with pytest.raises(
         ValueError, match=r"value-net has diverged after \d+ steps: choose a learning_rate below 1e\+30"
     ):
-        taught(tmp_path, games=2, iterations=20, learning_rate=1e30, activations=("relu", "relu"))
+        trained(tmp_path, games=2, iterations=20, learning_rate=1e30, activations=("relu", "relu"))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Playing
 
 
-def net_of(game, function_of_planes=None, bound=0.75, seed=0):
+def net_of(game, bound=0.75, seed=0):
     """A net with random weights."""
     rng = np.random.default_rng(seed)
     layers = [
@@ -245,10 +238,11 @@ def net_of(game, function_of_planes=None, bound=0.75, seed=0):
 
 
 @pytest.mark.parametrize("game", [Game(), SKIP, Game(3, 5, 3, 0.1), Game(7, 7, 5, 0.5)], ids=str)
-def test_a_move_is_worth_what_both_turns_after_it_are(game):
-    net = net_of(game)
+def test_action_values_are_the_mean_over_skips(game):
+    net = net_of(game, bound=0.1)
     assert isinstance(net, Values)
     boards = plain.positions_of_random_play(game, 40)
+    assert abs(net.values(boards)).max() == 0.1
     found = net.action_values(boards)
     for row in range(40):
         cells, mover = boards.position(row)
@@ -268,14 +262,7 @@ def test_a_move_is_worth_what_both_turns_after_it_are(game):
     assert_array_equal(net.probabilities(boards) > 0, found == np.nanmax(found, axis=1, keepdims=True))
 
 
-def test_a_win_at_once_is_played_whatever_the_net_says():
-    game = Game()
-    always = ValueNet(game, [Dense(np.zeros((27, 1)), np.array([-1e9]), "linear")], 4.0, 0.75)  # the other is lost
-    position = from_text("oo./xx./... o")
-    assert_array_equal(always.probabilities(Boards.of([position]))[0], np.eye(9)[2])
-
-
-def test_images_share_their_values():
+def test_symmetric_positions_share_values():
     game = SKIP
     plain_net = net_of(game)
     mean = ValueNet(game, plain_net._layers, 4.0, 0.75, "all")
@@ -285,7 +272,7 @@ def test_images_share_their_values():
     assert (abs(plain_net.values(boards) - plain_net.values(turned)) > 1e-6).any()
 
 
-def test_the_net_is_what_keras_computes(tf):
+def test_forward_equals_keras(tf):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(5, 6))
     for hidden, activations in [*PRESETS.values(), ((4,), ("relu",))]:
@@ -307,7 +294,7 @@ def test_planes_are_own_other_and_empty():
     assert planes(np.array([[0, 1, 2]], np.int8)).tolist() == [[0, 1, 0, 0, 0, 1, 1, 0, 0]]
 
 
-def test_scores_are_parts_of_a_win():
+def test_teachers_have_their_scales():
     search = Teacher.of("expectiminimax:depth=3", Game())
     assert (search.scale, search.bound) == (4.0, 0.75)
     exact = Teacher.of("optimal", Game())
@@ -319,7 +306,7 @@ def test_scores_are_parts_of_a_win():
 # Settings, files and the command line
 
 
-def test_a_run_is_taught_played_and_gone_on_with(tf, tmp_path, capsys):
+def test_a_run_is_trained_played_and_extended(tf, tmp_path, capsys):
     run = tmp_path / "run"
     arguments = ["--learner", "value-net", "--skip-chance", "0.25", "--teacher", FAST["teacher"], "--jobs", "1"]
     train.main([*arguments, "--games", "6", "--iterations", "50", "--preset", "20", "--out", str(run)])
@@ -342,10 +329,9 @@ def test_a_run_is_taught_played_and_gone_on_with(tf, tmp_path, capsys):
     assert (fresh / MODEL).read_bytes() == (run / MODEL).read_bytes()
 
 
-def test_an_opponent_is_refused(tmp_path, capsys):
-    with pytest.raises(SystemExit):
-        train.main(["--learner", "value-net", "--opponent", "random", "--out", str(tmp_path / "run")])
-    assert "value-net has no opponent random" in " ".join(capsys.readouterr().err.split())
+def test_opponents_are_refused():
+    with pytest.raises(ValueError, match="value-net has no opponent random"):
+        ValueNetConfig().check_opponent("random", Game())
 
 
 def test_weights_of_another_net_are_refused(tmp_path):
@@ -359,10 +345,3 @@ def test_weights_of_another_net_are_refused(tmp_path):
         save_arrays(tmp_path / MODEL, {**arrays, name: np.full_like(arrays[name], value)})
         with pytest.raises(ValueError, match="is damaged"):
             config.load(Game(), tmp_path)
-
-
-def test_what_made_the_games_is_kept_with_them(tmp_path):
-    games_of(tmp_path, ValueNetConfig(**FAST), games=2)
-    [path] = (tmp_path / TAUGHT).iterdir()
-    made_by = {"game": SKIP.to_dict(), "teacher": FAST["teacher"], "epsilon": 0.0, "seed": 0}
-    assert_array_equal(load_arrays(path)["made_by"], to_bytes(made_by))
