@@ -233,6 +233,34 @@ def _take_decisions(
     return count
 
 
+def num_rows(arrays: Arrays, name: str) -> int:
+    """Return the length of an array, 0 if it is missing or has no dimensions."""
+    return len(arrays[name]) if name in arrays and arrays[name].ndim else 0
+
+
+Limit = float | list[int]
+
+
+def get_array(
+    arrays: Arrays, name: str, shape: tuple[int, ...], kind: str, owner: str, limits: tuple[Limit, Limit] | None = None
+) -> np.ndarray[Any, Any]:
+    """Return the array ``name`` if it has this shape and dtype, and its numbers are within the limits.
+
+    Raises:
+        ValueError: it is missing or has another shape or dtype, or numbers out of range; ``owner`` is in the message.
+    """
+    array = arrays.get(name)
+    if array is None or array.shape != shape or array.dtype != np.dtype(kind):
+        found = "nothing" if array is None else f"{array.dtype}{list(array.shape)}"
+        raise ValueError(
+            f"{owner} needs {name} as {np.dtype(kind)}{list(shape)}, but there is {found}: "
+            f"these are another game's or learner's, or damaged"
+        )
+    if limits is not None and not ((array >= limits[0]) & (array <= limits[1])).all():
+        raise ValueError(f"{owner} cannot hold the numbers in {name}, which are out of range: they are damaged")
+    return array
+
+
 def to_bytes(data: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
     """Encode JSON-ready data as uint8[N], to store it among arrays: a generator's state, for example."""
     return np.frombuffer(json.dumps(data).encode(), np.uint8)

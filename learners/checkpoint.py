@@ -162,21 +162,16 @@ def _array(part: IO[bytes], size: int) -> np.ndarray[Any, Any]:
     """Return an array of numbers from its ``size`` bytes; raise any exception if it is malformed."""
     major, _ = np.lib.format.read_magic(part)
     read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
-    shape, by_columns, dtype = read(part)
+    shape, _, dtype = read(part)
     if dtype.kind not in "biuf":
         raise ValueError(f"it holds {dtype}, and not only numbers")
     if math.prod(shape) * dtype.itemsize != size - part.tell():
         raise ValueError("the size of an array is not what its header says")
-    array: np.ndarray[Any, Any] = np.empty(shape[::-1] if by_columns else shape, dtype)
-    left = array.reshape(-1).view(np.uint8).data
-    while left:
-        count = part.readinto(left)  # type: ignore[attr-defined]
-        if not count:
-            raise ValueError("it is cut off")
-        left = left[count:]
+    part.seek(0)
+    array: np.ndarray[Any, Any] = np.lib.format.read_array(part, allow_pickle=False)
     if part.read(1):  # reading to the end checks the CRC
         raise ValueError("an array has more bytes than its header says")
-    return array.T if by_columns else array
+    return array
 
 
 def load_weights(

@@ -6,7 +6,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Required, TypedDict, Unpack, get_type_hints
 
 import numpy as np
 
@@ -60,6 +60,21 @@ class LearnerConfig:
                 raise ValueError(f"{field.name}={value!r} does not work for {self.name}: choose {admissible}")
 
 
+class TrainingOptions(TypedDict, total=False):
+    """Options of a training."""
+
+    batch: Required[int]
+    """number of games in parallel"""
+    seed: Required[int]
+    """seed of all random numbers"""
+    opponent: str
+    """a spec string, a pool, or ``"self"``, the default"""
+    seat: SeatChoice
+    """the learner's, as in :class:`~learners.training.Training`"""
+    cluster: str
+    """address of a cluster that plays the games, "" for none"""
+
+
 class TransitionLearnerConfig(LearnerConfig, ABC):
     """Settings of a learner trained by our loops; a run of it can be stopped at any time and resumed."""
 
@@ -67,30 +82,23 @@ class TransitionLearnerConfig(LearnerConfig, ABC):
     def build(self, game: Game, rng: np.random.Generator) -> Learner:
         """Return an untrained learner."""
 
-    def training(
-        self,
-        game: Game,
-        games: int,
-        *,
-        batch: int,
-        seed: int,
-        opponent: str = SELF,
-        seat: SeatChoice = "alternate",
-        cluster: str = "",
-    ) -> ResumableTraining:
+    def training(self, game: Game, games: int, **options: Unpack[TrainingOptions]) -> ResumableTraining:
         """See :meth:`LoopLearnerConfig.training`; the games are always played locally.
 
         Raises:
             ValueError: numbers out of range, an unknown opponent, one that the learner cannot learn from.
         """
+        seed = options["seed"]
 
         def build() -> Learner:
             return self.build(game, make_initial_rng(seed))
 
+        opponent = options.get("opponent", SELF)
         other: str | Policy = opponent
         if opponent != SELF:
             other = parse_pool(opponent, build) or make_policy(opponent, game)
-        return Training(build(), other, games, batch=batch, seed=seed, seat=seat)
+        seat = options.get("seat", "alternate")
+        return Training(build(), other, games, batch=options["batch"], seed=seed, seat=seat)
 
 
 class LoopLearnerConfig(LearnerConfig, ABC):
@@ -104,28 +112,8 @@ class LoopLearnerConfig(LearnerConfig, ABC):
         """Return an untrained learner."""
 
     @abstractmethod
-    def training(
-        self,
-        game: Game,
-        games: int,
-        *,
-        batch: int,
-        seed: int,
-        opponent: str = SELF,
-        seat: SeatChoice = "alternate",
-        cluster: str = "",
-    ) -> ResumableTraining:
-        """Return the training of a new, untrained learner.
-
-        Args:
-            game: the game.
-            games: total number of games.
-            batch: number of games in parallel.
-            seed: seed of all random numbers.
-            opponent: a spec string, a pool, or ``"self"``.
-            seat: the learner's, as in :class:`~learners.training.Training`.
-            cluster: address of a cluster that plays the games, "" for none.
-        """
+    def training(self, game: Game, games: int, **options: Unpack[TrainingOptions]) -> ResumableTraining:
+        """Return the training of a new, untrained learner for a total number of games."""
 
     @abstractmethod
     def check_opponent(self, opponent: str, game: Game) -> None:

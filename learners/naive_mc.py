@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from learners.base import Arrays, Transition
+from learners.base import Arrays, Transition, get_array, num_rows
 from learners.config import TransitionLearnerConfig
 from learners.limits import Fraction
 from learners.tabular import (
@@ -17,9 +17,7 @@ from learners.tabular import (
     PositionTable,
     StepSizes,
     TabularLearner,
-    checked,
     final_rewards,
-    num_rows,
     tabulate_step_sizes,
     update_entries,
 )
@@ -98,15 +96,11 @@ class NaiveMC(TabularLearner):
         return {**super().to_arrays(), "waiting": self._waiting.copy(), "lengths": self._lengths.copy()}
 
     def from_arrays(self, arrays: Arrays) -> None:
-        """Restore the state from the arrays of :meth:`to_arrays`.
-
-        Raises:
-            ValueError: arrays of another learner or game, or damaged ones.
-        """
+        """See :meth:`~learners.base.Checkpointable.from_arrays`."""
         size = self.game.cells
         slots = arrays["lengths"].shape[-1] if num_rows(arrays, "lengths") else 0
-        lengths = checked(arrays, "lengths", (2, slots), "i8", self.name)
-        waiting = checked(arrays, "waiting", (2, slots, size), "i8", self.name)
+        lengths = get_array(arrays, "lengths", (2, slots), "i8", self.name)
+        waiting = get_array(arrays, "waiting", (2, slots, size), "i8", self.name)
         entries = num_rows(arrays, "keys") * size
         kept = waiting[np.arange(size) < lengths[..., None]]
         if ((lengths < 0) | (lengths > size)).any() or ((kept < 0) | (kept >= entries)).any():
@@ -140,18 +134,9 @@ def _buffer_moves(
 ) -> int:
     """Buffer each move after its player's earlier ones; output, in order, the moves of players whose game is over.
 
-    Args:
-        seen: int8[B, cells], own stones first.
-        movers: int8[B].
-        slots: int64[B].
-        entries: int64[B], the moves.
-        over: bool[B].
-        rewards: float64[B].
-        buffer: the waiting moves of each player and game, and their numbers.
-        out: the moves of finished games and their final rewards.
 
-    Returns:
-        The number of moves output.
+    ``buffer`` holds the waiting moves of each player and game, and their numbers; ``out`` takes the moves of finished
+    games and their final rewards. Returns their number.
     """
     (waiting, lengths), (finished, results) = buffer, out
     count = 0

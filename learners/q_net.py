@@ -9,12 +9,20 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from learners.base import Arrays, Bootstrap, Transition
+from learners.base import Arrays, Bootstrap, Transition, get_array
 from learners.config import TransitionLearnerConfig, check_rewards
 from learners.dense import Float32Array
 from learners.limits import Fraction, NonNegative, NonNegativeInt, Positive, PositiveInt, Range
-from learners.silence import avoid_triton_crash, silence_native_output
-from learners.tabular import checked, final_rewards
+from learners.tabular import final_rewards
+from learners.tensorflow_tools import (
+    DEVICE,
+    adam_rate,
+    adam_step,
+    assign_variables,
+    check_variables,
+    import_tensorflow,
+    to_numpy,
+)
 from ttt_envs.agents.policy import best_shares, sample
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, compiled
 from ttt_envs.game.boards import Boards
@@ -24,11 +32,6 @@ from ttt_envs.game.symmetry import Symmetries, inverse, symmetries
 BLOCK = 256
 """Fixed inference batch size, so that results do not depend on the batch: rounding in a matrix product depends on
 shape."""
-DEVICE = "/CPU:0"
-"""Fastest device for a net of this size."""
-MAX_FLOAT32 = float(np.finfo(np.float32).max)
-BETA_1, BETA_2, ADAM_EPSILON = 0.9, 0.999, 1e-8
-"""Constants of Adam, as in its paper and TensorFlow's AdamOptimizer."""
 
 
 @dataclass(frozen=True)
@@ -128,12 +131,12 @@ class QNet:
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells]: equal shares for the moves of highest value."""
         seen = boards.own_first()
-        return _greedy(boards.legal(self.game), self._in_earnest(seen))
+        return _greedy(boards.legal(self.game), self._mean_values(seen))
 
     def action_values(self, boards: Boards) -> Float64Array:
         """Return action values float64[B, cells] from the mover's view, NaN where illegal."""
         seen = boards.own_first()
-        return np.where(boards.legal(self.game), self._in_earnest(seen), np.nan)
+        return np.where(boards.legal(self.game), self._mean_values(seen), np.nan)
 
     def values(self, boards: Boards) -> Float64Array:
         """Return values float64[B] from the mover's view."""
@@ -150,7 +153,7 @@ class QNet:
     def observe(self, transition: Transition) -> dict[str, float]:
         """Update the net once from all the decisions, or ``gradient_steps`` times from the replay buffer."""
         reward = final_rewards(transition.reward, transition.discount == 0, self.config.rewards)
-        batch = packed(
+        batch = pack_transitions(
             transition.boards.own_first(),
             transition.action,
             reward,
@@ -168,24 +171,20 @@ class QNet:
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """Return the weights, the optimizer's state, the replay buffer, epsilon, and the number of updates."""
-        arrays = {**self.net.to_arrays(), "epsilon": self.epsilon.copy(), "updates": np.array([self.updates])}
+        arrays = {**to_numpy(self.net.variables()), "epsilon": self.epsilon.copy(), "updates": np.array([self.updates])}
         return arrays if self.replay is None else {**arrays, **self.replay.to_arrays()}
 
     def from_arrays(self, arrays: Arrays) -> None:
-        """Restore the state from the arrays of :meth:`to_arrays`.
-
-        Raises:
-            ValueError: arrays of another learner, game or settings, or damaged ones.
-        """
-        check("epsilon", arrays, "f8", (1,), 0, 1)
-        check("updates", arrays, "i8", (1,), 0, 2**62)
-        self.net.check(arrays)
+        """See :meth:`~learners.base.Checkpointable.from_arrays`."""
+        owner, variables = self.config.name, self.net.variables()
+        epsilon = get_array(arrays, "epsilon", (1,), "f8", owner, (0, 1))
+        updates = get_array(arrays, "updates", (1,), "i8", owner, (0, 2**62))
+        check_variables(variables, arrays, owner)
         if self.replay is not None:
-            self.replay.check(arrays)
-            self.replay.from_arrays(arrays)
-        self.net.from_arrays(arrays)
-        self.epsilon = arrays["epsilon"].copy()
-        self.updates = int(arrays["updates"][0])
+            self.replay.from_arrays(arrays, owner)
+        assign_variables(variables, arrays)
+        self.epsilon = epsilon.copy()
+        self.updates = int(updates[0])
 
     def __str__(self) -> str:
         return self.config.name
@@ -213,17 +212,17 @@ class QNet:
             )
         return values
 
-    def _in_earnest(self, seen: Int8Array) -> Float64Array:
+    def _mean_values(self, seen: Int8Array) -> Float64Array:
         """Return values float64[B, cells] averaged over the training symmetries.
 
         A sum of few float32 numbers in float64 is exact, so symmetric moves have equal values.
         """
         total = np.zeros(seen.shape)
         for permutation, back in zip(self._permutations, self._inverses, strict=True):
-            total += self._in_blocks(seen[:, permutation])[:, back]
+            total += self._block_values(seen[:, permutation])[:, back]
         return total / len(self._permutations)
 
-    def _in_blocks(self, seen: Int8Array) -> Float64Array:
+    def _block_values(self, seen: Int8Array) -> Float64Array:
         """Apply :meth:`_batched_values` in blocks of fixed size, so that a position's values do not depend on its
         batch.
         """
@@ -235,7 +234,7 @@ class QNet:
         return out[: len(seen)]
 
 
-def packed(
+def pack_transitions(
     seen: Int8Array, action: Int64Array, reward: Float64Array, discount: Float64Array, after: Int8Array
 ) -> Float32Array:
     """Pack decisions for training into one array, because every argument of a compiled function costs time.
@@ -261,55 +260,46 @@ class ReplayBuffer:
 
     def __init__(self, game: Game, size: int, rng: np.random.Generator) -> None:
         self._cells = game.cells
-        self._memory = np.zeros((size, 2 * game.cells + 3), np.float32)
-        self._met = 0
+        self._transitions = np.zeros((size, 2 * game.cells + 3), np.float32)
+        self._added = 0
         self._bits = np.random.SFC64(rng.integers(2**32, size=4))
         self._rng = np.random.Generator(self._bits)
 
     @property
-    def kept(self) -> int:
+    def size(self) -> int:
         """Number of decisions in the buffer."""
-        return min(self._met, len(self._memory))
+        return min(self._added, len(self._transitions))
 
     def add(self, batch: Float32Array) -> None:
-        """Add decisions from :func:`packed`, replacing the oldest."""
-        self._memory[(self._met + np.arange(len(batch))) % len(self._memory)] = batch
-        self._met += len(batch)
+        """Add decisions from :func:`pack_transitions`, replacing the oldest."""
+        self._transitions[(self._added + np.arange(len(batch))) % len(self._transitions)] = batch
+        self._added += len(batch)
 
     def draw(self, count: int) -> Float32Array:
         """Draw ``count`` decisions."""
-        return self._memory[(self._rng.random(count) * self.kept).astype(np.int64)]
+        return self._transitions[(self._rng.random(count) * self.size).astype(np.int64)]
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """Return the buffer, the number of decisions added, and the generator's state."""
         state: Any = self._bits.state
         return {
-            "replay": self._memory[: self.kept].copy(),
-            "replay_met": np.array([self._met]),
+            "replay": self._transitions[: self.size].copy(),
+            "replay_met": np.array([self._added]),
             "replay_draws": state["state"]["state"].copy(),
         }
 
-    def check(self, arrays: Arrays) -> None:
-        """Raise ValueError unless ``arrays`` have the expected shapes, dtypes and ranges."""
-        check("replay_met", arrays, "i8", (1,), 0, 2**62)
-        check("replay_draws", arrays, "u8", (4,), 0, 2**64 - 1)
+    def from_arrays(self, arrays: Arrays, owner: str) -> None:
+        """See :meth:`~learners.base.Checkpointable.from_arrays`."""
+        added = get_array(arrays, "replay_met", (1,), "i8", owner, (0, 2**62))
+        draws = get_array(arrays, "replay_draws", (4,), "u8", owner)
         cells = self._cells
-        kept = min(int(arrays["replay_met"][0]), len(self._memory))
-        check(
-            "replay",
-            arrays,
-            "f4",
-            (kept, 2 * cells + 3),
-            least=[0] * 2 * cells + [0, -1, -1],
-            most=[2] * 2 * cells + [cells - 1, 1, 1],
-        )
-
-    def from_arrays(self, arrays: Arrays) -> None:
-        """Restore the state from the arrays of :meth:`to_arrays`, after :meth:`check`."""
-        self._met = int(arrays["replay_met"][0])
-        self._memory[: self.kept] = arrays["replay"]
+        limits = [0] * 2 * cells + [0, -1, -1], [2] * 2 * cells + [cells - 1, 1, 1]
+        size = min(int(added[0]), len(self._transitions))
+        replay = get_array(arrays, "replay", (size, 2 * cells + 3), "f4", owner, limits)
+        self._added = int(added[0])
+        self._transitions[:size] = replay
         state: Any = self._bits.state
-        state["state"]["state"] = arrays["replay_draws"].copy()
+        state["state"]["state"] = draws.copy()
         self._bits.state = state
 
 
@@ -427,84 +417,12 @@ class TFQNetwork:
             return
         adam_step(self._tf, weight, self._means[name], self._squares[name], gradient, rate)
 
-    def _variables(self) -> dict[str, Any]:
+    def variables(self) -> dict[str, Any]:
         """Return all mutable variables by the names of their arrays."""
         kinds = {"": self._weights, "_mean": self._means, "_square": self._squares}
         if self._config.target_update_interval:
             kinds["_target"] = self._target
         return {name + kind: variable for kind, group in kinds.items() for name, variable in group.items()}
-
-    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """Return the weights and the optimizer's state."""
-        return {name: variable.numpy().copy() for name, variable in self._variables().items()}
-
-    def check(self, arrays: Arrays) -> None:
-        """Raise ValueError unless ``arrays`` have the expected shapes, dtypes and ranges."""
-        for name, variable in self._variables().items():
-            least = 0.0 if name.endswith("_square") else -MAX_FLOAT32
-            check(name, arrays, "f4", tuple(variable.shape), least, MAX_FLOAT32)
-
-    def from_arrays(self, arrays: Arrays) -> None:
-        """Restore the state from the arrays of :meth:`to_arrays`."""
-        for name, variable in self._variables().items():
-            variable.assign(arrays[name])
-
-
-def check(
-    name: str,
-    arrays: Arrays,
-    kind: str,
-    shape: tuple[int, ...],
-    least: float | list[int],
-    most: float | list[int],
-) -> None:
-    """Raise ValueError unless the array ``name`` exists, has this dtype and shape, and numbers within these limits."""
-    array = checked(arrays, name, shape, kind, "q-net")
-    if not ((array >= least) & (array <= most)).all():
-        raise ValueError(f"q-net cannot hold the numbers in {name}, which are out of range: they are damaged")
-
-
-def adam_rate(rate: float, step: int) -> float:
-    """Return Adam's learning rate for step ``step``, from 1, corrected for moments that start at 0."""
-    return rate * math.sqrt(1 - BETA_2**step) / (1 - BETA_1**step)
-
-
-def adam_step(tf: Any, weight: Any, mean: Any, square: Any, gradient: Any, rate: Any) -> None:
-    """Apply an Adam step to a weight and its moments, all variables, with a rate from :func:`adam_rate`."""
-    tf.raw_ops.ResourceApplyAdam(
-        var=weight.handle,
-        m=mean.handle,
-        v=square.handle,
-        beta1_power=0.0,  # the rate includes the bias correction
-        beta2_power=0.0,
-        lr=rate,
-        beta1=BETA_1,
-        beta2=BETA_2,
-        epsilon=ADAM_EPSILON,
-        grad=gradient,
-    )
-
-
-def import_tensorflow(wanted_by: str) -> Any:
-    """Import TensorFlow, with one thread unless configured otherwise: more threads change the order of sums.
-
-    Raises:
-        ValueError: it is not installed.
-    """
-    avoid_triton_crash()
-    try:
-        with silence_native_output():
-            import tensorflow as tf
-    except ImportError as problem:
-        raise ValueError(f"{wanted_by} needs TensorFlow ({problem}): pip install tensorflow") from None
-    threads = tf.config.threading
-    try:
-        if threads.get_intra_op_parallelism_threads() == threads.get_inter_op_parallelism_threads() == 0:
-            threads.set_intra_op_parallelism_threads(1)
-            threads.set_inter_op_parallelism_threads(1)
-    except RuntimeError:  # TensorFlow is already initialized
-        pass
-    return tf
 
 
 def _glorot(shape: tuple[int, ...], rng: np.random.Generator) -> Float32Array:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from learners.base import Arrays, Bootstrap
+from learners.base import Arrays, Bootstrap, get_array, num_rows
 from learners.limits import Range
 from ttt_envs.core.hash_index import KeyIndex
 from ttt_envs.core.jit import (
@@ -142,12 +142,12 @@ class PositionTable:
         owner = f"the table of a learner of {self.game}"
         size = num_rows(arrays, "keys")
         width = self.values.shape[1]
-        board = checked(arrays, "board", (2,), "i8", owner)
+        board = get_array(arrays, "board", (2,), "i8", owner)
         if board.tolist() != [self.game.rows, self.game.columns]:
             raise ValueError(f"{owner} is none of a board of {board[0]} x {board[1]}: these arrays are another game's")
-        met = checked(arrays, "keys", (size, num_words(self.game)), "u8", owner)
-        values = checked(arrays, "values", (size, width), "f8", owner)
-        counts = checked(arrays, "counts", (size, width), "i8", owner)
+        met = get_array(arrays, "keys", (size, num_words(self.game)), "u8", owner)
+        values = get_array(arrays, "values", (size, width), "f8", owner)
+        counts = get_array(arrays, "counts", (size, width), "i8", owner)
         index = KeyIndex(num_words(self.game))
         index.reserve(size)
         index.rows(np.ascontiguousarray(met))
@@ -157,27 +157,6 @@ class PositionTable:
             )
         self._index = index
         self._reserve(size, values, counts)
-
-
-def num_rows(arrays: Arrays, name: str) -> int:
-    """Return the length of an array, 0 if it is missing or has no dimensions."""
-    return len(arrays[name]) if name in arrays and arrays[name].ndim else 0
-
-
-def checked(arrays: Arrays, name: str, shape: tuple[int, ...], kind: str, owner: str) -> np.ndarray[Any, Any]:
-    """Return the array ``name`` if it has this shape and dtype.
-
-    Raises:
-        ValueError: it is missing or has another shape or dtype.
-    """
-    array = arrays.get(name)
-    if array is None or array.shape != shape or array.dtype != np.dtype(kind):
-        found = "nothing" if array is None else f"{array.dtype}{list(array.shape)}"
-        raise ValueError(
-            f"{owner} needs {name} as {np.dtype(kind)}{list(shape)}, but there is {found}: "
-            f"these are another game's or learner's, or damaged"
-        )
-    return array
 
 
 class TabularLearner:
@@ -246,12 +225,8 @@ class TabularLearner:
         return {**self.table.to_arrays(), "epsilon": self.epsilon.copy()}
 
     def from_arrays(self, arrays: Arrays) -> None:
-        """Restore the state from the arrays of :meth:`to_arrays`.
-
-        Raises:
-            ValueError: arrays of another learner or game, or damaged ones.
-        """
-        epsilon = checked(arrays, "epsilon", (1,), "f8", self.name)
+        """See :meth:`~learners.base.Checkpointable.from_arrays`."""
+        epsilon = get_array(arrays, "epsilon", (1,), "f8", self.name)
         if not 0 <= epsilon[0] <= 1:
             raise ValueError(f"{self.name} needs epsilon in 0 to 1, but there is {epsilon[0]}: it is damaged")
         self.table.from_arrays(arrays)

@@ -75,11 +75,7 @@ class TwoLearners:
         }
 
     def from_arrays(self, arrays: Arrays) -> None:
-        """Restore the state from the arrays of :meth:`to_arrays`.
-
-        Raises:
-            ValueError: arrays of other learners.
-        """
+        """See :meth:`~learners.base.Checkpointable.from_arrays`."""
         for player, learner in enumerate(self.players):
             start = f"{player}."
             learner.from_arrays({name[2:]: array for name, array in arrays.items() if name.startswith(start)})

@@ -24,7 +24,7 @@ from learners.dense import Activation, Dense, Float32Array, forward, planes
 from learners.imitation import Teacher, training_examples
 from learners.limits import Fraction, Layers, NonNegativeInt, NumProcesses, Positive, PositiveInt, Range
 from learners.one_ply import one_ply_ahead
-from learners.q_net import DEVICE, import_tensorflow
+from learners.tensorflow_tools import DEVICE, import_tensorflow
 from learners.training import Progress, Task, check_counts
 from ttt_envs.agents.policy import best_shares
 from ttt_envs.agents.specs import make_policy

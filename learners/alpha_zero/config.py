@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Unpack
 
 import numpy as np
 
 from learners.alpha_zero.learner import AlphaZero
 from learners.alpha_zero.settings import AlphaZeroSettings
 from learners.alpha_zero.training import SelfPlay
+from learners.config import TrainingOptions
 from learners.training import make_initial_rng
-from ttt_envs.envs.lockstep import SELF, SeatChoice
+from ttt_envs.envs.lockstep import SELF
 from ttt_envs.game.rules import Game
 
 
@@ -22,23 +24,15 @@ class AlphaZeroConfig(AlphaZeroSettings):
         """Return a learner with random weights drawn from ``rng``; playing needs no TensorFlow."""
         return AlphaZero(self, game, rng)
 
-    def training(
-        self,
-        game: Game,
-        games: int,
-        *,
-        batch: int,
-        seed: int,
-        opponent: str = SELF,
-        seat: SeatChoice = "alternate",
-        cluster: str = "",
-    ) -> SelfPlay:
+    def training(self, game: Game, games: int, **options: Unpack[TrainingOptions]) -> SelfPlay:
         """See :meth:`LoopLearnerConfig.training`; the learner plays both seats and ignores ``opponent`` and ``seat``.
 
         Raises:
             ValueError: numbers out of range, no TensorFlow.
         """
-        return SelfPlay(self.build(game, make_initial_rng(seed)), games, batch=batch, seed=seed, cluster=cluster)
+        seed = options["seed"]
+        learner = self.build(game, make_initial_rng(seed))
+        return SelfPlay(learner, games, batch=options["batch"], seed=seed, cluster=options.get("cluster", ""))
 
     def check_opponent(self, opponent: str, game: Game) -> None:
         """See :meth:`LoopLearnerConfig.check_opponent`."""

@@ -30,22 +30,14 @@ class SymmetryTables(NamedTuple):
 class _Workspace(NamedTuple):
     """Workspace of the kernels."""
 
-    room: Float32Array
-    """See :meth:`~learners.dense.Packed.room`."""
-    seen: Int8Array
-    """int8[cells]"""
-    image: Int8Array
-    """int8[cells]"""
-    means: Float64Array
-    """float64[cells]"""
-    leaves: Int8Array
-    """int8[2, cells]"""
-    movers: Int8Array
-    """int8[2]"""
-    logits: Float32Array
-    """float32[2, cells]"""
-    values: Float64Array
-    """float64[2]"""
+    room: Float32Array  # see Packed.room
+    seen: Int8Array  # int8[cells]
+    image: Int8Array  # int8[cells]
+    means: Float64Array  # float64[cells]
+    leaves: Int8Array  # int8[2, cells]
+    movers: Int8Array  # int8[2]
+    logits: Float32Array  # float32[2, cells]
+    values: Float64Array  # float64[2]
 
     @classmethod
     def of(cls, net: Packed, cells: int) -> _Workspace:

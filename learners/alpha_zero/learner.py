@@ -10,17 +10,15 @@ import numpy as np
 from baselines.mcts import SearchBatch, SelectionParams, forced_moves_of_rows
 from learners.alpha_zero.inference import NetEvaluator, SymmetryTables
 from learners.alpha_zero.settings import AlphaZeroSettings
-from learners.base import Arrays
+from learners.base import Arrays, get_array
 from learners.dense import Float32Array, Packed
 from learners.one_ply import one_ply_ahead
-from learners.tabular import checked
+from learners.tensorflow_tools import MAX_FLOAT32
 from ttt_envs.agents.policy import best_shares
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game, winning_lines
 from ttt_envs.game.symmetry import inverse, symmetries
-
-MAX_FLOAT32 = float(np.finfo(np.float32).max)
 
 
 def lines_of(game: Game, config: AlphaZeroSettings) -> Int64Array:
@@ -119,13 +117,9 @@ class AlphaZero:
         return {name: array.copy() for name, array in self.weights.items()}
 
     def from_arrays(self, arrays: Arrays) -> None:
-        """Restore the state from the arrays of :meth:`to_arrays`.
-
-        Raises:
-            ValueError: arrays of another learner, game or settings, or damaged ones.
-        """
+        """See :meth:`~learners.base.Checkpointable.from_arrays`."""
         shapes = shapes_of(self.game, self.config)
-        weights = {name: checked(arrays, name, shape, "f4", self.config.name) for name, shape in shapes.items()}
+        weights = {name: get_array(arrays, name, shape, "f4", self.config.name) for name, shape in shapes.items()}
         if name := overflowing(weights):
             raise ValueError(f"{self.config.name} cannot hold the numbers in {name}, which are damaged")
         self.weights = {name: np.array(array) for name, array in weights.items()}

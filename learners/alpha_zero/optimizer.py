@@ -6,13 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from learners.alpha_zero.learner import MAX_FLOAT32, lines_of
+from learners.alpha_zero.learner import lines_of
 from learners.alpha_zero.self_play import TrainingExamples
 from learners.alpha_zero.settings import AlphaZeroSettings
-from learners.base import Arrays
+from learners.base import Arrays, get_array
 from learners.dense import Float32Array, states_of
-from learners.q_net import DEVICE, adam_rate, adam_step, import_tensorflow
-from learners.tabular import checked
+from learners.tensorflow_tools import (
+    DEVICE,
+    adam_rate,
+    adam_step,
+    assign_variables,
+    check_variables,
+    import_tensorflow,
+    to_numpy,
+)
 from ttt_envs.game.rules import Game
 
 
@@ -118,35 +125,20 @@ class Updater:
 
     def weights(self) -> dict[str, Float32Array]:
         """Return the net's weights by name."""
-        return {name: weight.numpy().copy() for name, weight in self._weights.items()}
+        return to_numpy(self._weights)
+
+    def _variables(self) -> dict[str, Any]:
+        """Return all variables by the names of their arrays."""
+        groups = {"weight": self._weights, "mean": self._means, "square": self._squares}
+        return {f"{kind}.{name}": variable for kind, group in groups.items() for name, variable in group.items()}
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """Return the weights, Adam's moments, and the number of updates."""
-        moments = {"weight": self._weights, "mean": self._means, "square": self._squares}
-        arrays = {
-            f"{kind}.{name}": array.numpy().copy() for kind, held in moments.items() for name, array in held.items()
-        }
-        return arrays | {"updates": np.array([self.updates])}
+        return {**to_numpy(self._variables()), "updates": np.array([self.updates])}
 
     def from_arrays(self, arrays: Arrays) -> None:
-        """Restore the state from the arrays of :meth:`to_arrays`.
-
-        Raises:
-            ValueError: arrays of another learner, game or settings, or damaged ones.
-        """
-        name = self._config.name
-        updates = int(checked(arrays, "updates", (1,), "i8", name)[0])
-        if updates < 0:
-            raise ValueError(f"{name} cannot have had {updates} updates: these numbers are damaged")
-        limits = (
-            ("weight", self._weights, -MAX_FLOAT32),
-            ("mean", self._means, -MAX_FLOAT32),
-            ("square", self._squares, 0.0),
-        )
-        for kind, held, least in limits:
-            for part, variable in held.items():
-                array = checked(arrays, f"{kind}.{part}", tuple(variable.shape), "f4", name)
-                if not ((array >= least) & (array <= MAX_FLOAT32)).all():
-                    raise ValueError(f"{name} cannot hold the numbers in {kind}.{part}, which are damaged")
-                variable.assign(array)
-        self.updates = updates
+        """See :meth:`~learners.base.Checkpointable.from_arrays`."""
+        updates = get_array(arrays, "updates", (1,), "i8", self._config.name, (0, 2**62))
+        check_variables(self._variables(), arrays, self._config.name)
+        assign_variables(self._variables(), arrays)
+        self.updates = int(updates[0])

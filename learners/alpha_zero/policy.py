@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -102,23 +102,22 @@ class AlphaZeroSearch(Named):
             rows = slice(start, start + step)
             yield rows, self.search(Boards(boards.cells[rows], boards.mover[rows]))
 
+    def _collect(
+        self, out: Float64Array, boards: Boards, result: Callable[[GumbelSearch], Float64Array]
+    ) -> Float64Array:
+        """Write the results of the searches to ``out``."""
+        for rows, search in self._searches(boards):
+            out[rows] = result(search)
+        return out
+
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells]: 1 for the move that the search selects."""
-        out = np.empty(boards.cells.shape)
-        for rows, search in self._searches(boards):
-            out[rows] = search.probabilities()
-        return out
+        return self._collect(np.empty(boards.cells.shape), boards, lambda search: search.probabilities())
 
     def values(self, boards: Boards) -> Float64Array:
         """Return float64[B] from the mover's view: the values of the selected moves."""
-        out = np.empty(len(boards.mover))
-        for rows, search in self._searches(boards):
-            out[rows] = search.values
-        return out
+        return self._collect(np.empty(len(boards.mover)), boards, lambda search: search.values)
 
     def action_values(self, boards: Boards) -> Float64Array:
         """Return action values float64[B, cells] from the mover's view, NaN where illegal or not visited."""
-        out = np.empty(boards.cells.shape)
-        for rows, search in self._searches(boards):
-            out[rows] = search.action_values
-        return out
+        return self._collect(np.empty(boards.cells.shape), boards, lambda search: search.action_values)

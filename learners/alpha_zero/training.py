@@ -10,8 +10,7 @@ import numpy as np
 from learners.alpha_zero.learner import AlphaZero, overflowing
 from learners.alpha_zero.optimizer import Updater
 from learners.alpha_zero.self_play import TrainingExamples, play_block
-from learners.base import Arrays
-from learners.tabular import checked
+from learners.base import Arrays, get_array
 from learners.training import Progress, ResumableTraining, check_counts
 from ttt_envs.core.parallel import Cluster, Jobs, connect, map_blocks, results_in_order
 from ttt_envs.game.symmetry import symmetries
@@ -100,12 +99,12 @@ class SelfPlay(ResumableTraining):
     def from_arrays(self, arrays: Arrays) -> None:
         """See :meth:`ResumableTraining.from_arrays`; restore the learner's arrays first."""
         name = self.learner.config.name
-        games, marked, *done = checked(arrays, "counts", (6,), "i8", name).tolist()
+        games, marked, *done = get_array(arrays, "counts", (6,), "i8", name).tolist()
         if min(marked, *done) < 0 or not marked <= done[0] == sum(done[1:]) <= games:
             raise ValueError(f"the counts of a training of {name} are damaged: train anew")
         if games > self.games:
             raise ValueError(f"games={self.games} is fewer than the {games} that were to be played")
-        losses = checked(arrays, "losses", (2,), "f8", name)
+        losses = get_array(arrays, "losses", (2,), "f8", name)
         if not np.isfinite(losses).all():
             raise ValueError(f"the losses of a training of {name} are damaged: train anew")
         parts: dict[str, dict[str, np.ndarray[Any, Any]]] = {"net": {}, "memory": {}}
@@ -152,16 +151,12 @@ class _ReplayBuffer:
         return {"seen": seen, "policy": policy, "value": value}
 
     def from_arrays(self, arrays: Arrays, owner: str) -> None:
-        """Restore the state from the arrays of :meth:`to_arrays`.
-
-        Raises:
-            ValueError: arrays of another learner, game or settings, or damaged ones.
-        """
+        """See :meth:`~learners.base.Checkpointable.from_arrays`."""
         count = len(arrays["value"]) if "value" in arrays and arrays["value"].ndim == 1 else 0
         cells = self.lessons.seen.shape[1]
-        seen = checked(arrays, "seen", (count, cells), "i1", owner)
-        policy = checked(arrays, "policy", (count, cells), "f4", owner)
-        value = checked(arrays, "value", (count,), "f4", owner)
+        seen = get_array(arrays, "seen", (count, cells), "i1", owner)
+        policy = get_array(arrays, "policy", (count, cells), "f4", owner)
+        value = get_array(arrays, "value", (count,), "f4", owner)
         fits = count <= self._size and ((seen >= 0) & (seen <= 2)).all()
         if not (fits and ((policy >= 0) & (policy <= 1)).all() and (np.abs(value) <= 1).all()):
             raise ValueError(f"what {owner} remembers is damaged: train anew")

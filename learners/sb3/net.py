@@ -9,6 +9,7 @@ import numpy as np
 
 from learners.base import Arrays
 from learners.dense import Activation, Dense, forward
+from ttt_envs.agents.policy import best_shares
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game
@@ -28,9 +29,10 @@ def choose(scores: Float64Array, legal: BoolArray, stochastic: bool) -> Float64A
         legal: bool[B, cells], the legal actions.
         stochastic: whether scores are logits of a distribution; else the moves of highest score share equally.
     """
+    if not stochastic:
+        return best_shares(np.where(legal, scores, np.nan))
     scores = np.where(legal, scores, -np.inf)
-    best = scores.max(axis=1, keepdims=True)
-    shares = np.exp(scores - best) if stochastic else (scores == best).astype(np.float64)
+    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 

@@ -14,7 +14,7 @@ from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch, inference, tra
 from learners.alpha_zero.optimizer import Updater
 from learners.alpha_zero.policy import SymmetrizedEvaluator
 from learners.alpha_zero.self_play import TrainingExamples, _Ply, _td_lambda_targets, play_block, play_games
-from learners.q_net import ADAM_EPSILON, BETA_1, BETA_2
+from learners.tensorflow_tools import ADAM_EPSILON, BETA_1, BETA_2
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.agents.policy import Evaluator, FusedEvaluator
 from ttt_envs.agents.symmetrized import check_symmetric
@@ -506,11 +506,11 @@ def changed(name, change):
         (changed("losses", lambda array: array.fill(np.nan)), "the losses of a training of alpha-zero are damaged"),
         (lambda arrays: arrays.pop("losses"), "needs losses"),
         (lambda arrays: arrays.pop("net.updates"), "needs updates"),
-        (changed("net.updates", lambda array: array.fill(-2)), "cannot have had -2 updates"),
+        (changed("net.updates", lambda array: array.fill(-2)), "numbers in updates, which are out of range"),
         (lambda arrays: arrays.pop("net.mean.0.weights"), "needs mean.0.weights"),
-        (changed("net.mean.1.bias", lambda array: array.fill(np.inf)), "numbers in mean.1.bias, which are damaged"),
-        (changed("net.square.1.bias", lambda array: array.fill(-1)), "numbers in square.1.bias, which are damaged"),
-        (changed("net.weight.0.bias", lambda array: array.fill(np.nan)), "numbers in weight.0.bias, which are damaged"),
+        (changed("net.mean.1.bias", lambda array: array.fill(np.inf)), "numbers in mean.1.bias, which are out"),
+        (changed("net.square.1.bias", lambda array: array.fill(-1)), "numbers in square.1.bias, which are out"),
+        (changed("net.weight.0.bias", lambda array: array.fill(np.nan)), "numbers in weight.0.bias, which are out"),
         (lambda arrays: arrays.pop("memory.value"), "needs seen"),
         (lambda arrays: arrays.pop("memory.seen"), "needs seen"),
         (changed("memory.seen", lambda array: array.fill(3)), "what alpha-zero remembers is damaged: train anew"),

@@ -4,7 +4,7 @@ import pytest
 
 pytestmark = pytest.mark.needs("tensorflow", "stable_baselines3", "triton")
 
-TENSORFLOW = "from learners.q_net import import_tensorflow; tf = import_tensorflow('q-net')"
+TENSORFLOW = "from learners.tensorflow_tools import import_tensorflow; tf = import_tensorflow('q-net')"
 SB3 = "from learners.sb3.libraries import check_packages; check_packages('sb3-dqn')"
 CALLBACK = "import evaluation.sb3"
 LEARN = """
