@@ -34,6 +34,12 @@ def model_of(name, games=None, seed=0):
     return kind("MlpPolicy", env() if games is None else games, seed=seed, device="cpu", policy_kwargs=nets, **settings)
 
 
+def callback(game, *arguments, **settings):
+    from evaluation.sb3 import ExactEvalCallback  # which imports Stable-Baselines3
+
+    return ExactEvalCallback(game, *arguments, **{"verbose": 0, **settings})
+
+
 def weights(model):
     return np.concatenate([one.detach().numpy().ravel() for one in model.policy.parameters()])
 
@@ -62,15 +68,13 @@ def logged_by(model):
 
 
 @pytest.mark.parametrize("name", ["dqn", "ppo", "maskable-ppo"])
-def test_what_is_logged_is_what_is_so_and_nothing_is_changed_by_it(name, tmp_path):
+def test_logged_values_are_exact_and_training_is_unchanged(name, tmp_path):
     from stable_baselines3.common.callbacks import CallbackList, CheckpointCallback
-
-    from evaluation.sb3 import ExactEvalCallback
 
     alone = model_of(name).learn(96)
     model = model_of(name)
     logged = logged_by(model)
-    measuring = ExactEvalCallback(GAME, "win-or-block", eval_freq=32, log_path=tmp_path, verbose=0)
+    measuring = callback(GAME, "win-or-block", eval_freq=32, log_path=tmp_path)
     model.learn(96, CallbackList([CheckpointCallback(32, str(tmp_path)), measuring]))
     assert_array_equal(weights(model), weights(alone))
     written = lines(tmp_path)
@@ -92,12 +96,10 @@ def test_what_is_logged_is_what_is_so_and_nothing_is_changed_by_it(name, tmp_pat
     assert len({line["exploitability"] for line in written}) > 1 or len({line["regret"] for line in written}) > 1
 
 
-def test_beside_the_callback_of_stable_baselines_over_games_side_by_side(tmp_path, capsys):
+def test_evaluation_beside_eval_callback_over_parallel_games(tmp_path, capsys):
     from stable_baselines3.common.callbacks import BaseCallback, CallbackList, EvalCallback
     from stable_baselines3.common.env_util import make_vec_env
     from stable_baselines3.common.monitor import Monitor
-
-    from evaluation.sb3 import ExactEvalCallback
 
     class Again(BaseCallback):
         def _on_step(self):
@@ -108,8 +110,8 @@ def test_beside_the_callback_of_stable_baselines_over_games_side_by_side(tmp_pat
     again = []
     model = model_of("ppo", make_vec_env(env, 4, seed=0))
     theirs = EvalCallback(make_vec_env(lambda: Monitor(env()), 1), eval_freq=16, log_path=str(tmp_path), warn=False)
-    settings = {"eval_freq": 16, "log_path": tmp_path, "seat": 1}
-    ours = ExactEvalCallback(GAME, "random", callback_after_eval=Again(), **settings)
+    settings = {"eval_freq": 16, "log_path": tmp_path, "seat": 1, "verbose": 1}
+    ours = callback(GAME, "random", callback_after_eval=Again(), **settings)
     model.learn(256, CallbackList([theirs, ours]))
     with np.load(tmp_path / "evaluations.npz") as file:
         assert file["timesteps"].tolist() == [line["timesteps"] for line in lines(tmp_path)] == [64, 128, 192, 256]
@@ -120,25 +122,21 @@ def test_beside_the_callback_of_stable_baselines_over_games_side_by_side(tmp_pat
     assert "Eval num_timesteps=256" in said
 
 
-def test_games_of_ours_side_by_side(tmp_path):
-    from evaluation.sb3 import ExactEvalCallback
+def test_evaluation_over_our_parallel_games(tmp_path):
     from learners.sb3.games import games_of
     from learners.training import Progress, Task
 
     settings = {"opponent": "self", "seat": "first", "games": 1, "batch": 8, "seed": 0, "every": 1}
     task = Task(game=GAME, run=tmp_path, callbacks=(), log=print, progress=print, **settings)
-    model = model_of("maskable-ppo", games_of(task, "none", "raise", Progress()))
-    measuring = ExactEvalCallback(GAME, eval_freq=4, verbose=0)
-    model.learn(64, measuring)
+    measuring = callback(GAME, eval_freq=4)
+    model_of("maskable-ppo", games_of(task, "none", "raise", Progress())).learn(64, measuring)
     assert [line["timesteps"] for line in measuring.evaluations] == list(range(32, 257, 32))
     assert measuring.evaluations[0].keys() == {"timesteps", "exploitability", "regret"}
 
 
-def test_the_best_is_kept_and_a_training_goes_on_after_a_load(tmp_path):
+def test_the_best_model_is_saved_and_a_loaded_training_continues(tmp_path):
     from sb3_contrib import MaskablePPO
     from stable_baselines3.common.callbacks import BaseCallback, StopTrainingOnRewardThreshold
-
-    from evaluation.sb3 import ExactEvalCallback
 
     class Count(BaseCallback):
         def _on_step(self):
@@ -146,7 +144,7 @@ def test_the_best_is_kept_and_a_training_goes_on_after_a_load(tmp_path):
 
     def measuring(**settings):
         folders = {"log_path": tmp_path, "best_model_save_path": tmp_path / "best"}
-        return ExactEvalCallback(GAME, eval_freq=16, verbose=0, **folders, **settings)
+        return callback(GAME, eval_freq=16, **folders, **settings)
 
     best, every = Count(), Count()
     first = measuring(callback_on_new_best=best, callback_after_eval=every)
@@ -176,12 +174,10 @@ def test_the_best_is_kept_and_a_training_goes_on_after_a_load(tmp_path):
     assert [line["timesteps"] for line in lines(tmp_path)] == [16]  # what begins, begins the file anew
 
 
-def test_what_cannot_be_written_leaves_the_file_as_it_was(tmp_path, monkeypatch):
+def test_a_failed_write_keeps_the_file(tmp_path, monkeypatch):
     import os
 
-    from evaluation.sb3 import ExactEvalCallback
-
-    model_of("ppo").learn(64, ExactEvalCallback(GAME, eval_freq=32, log_path=tmp_path, verbose=0))
+    model_of("ppo").learn(64, callback(GAME, eval_freq=32, log_path=tmp_path))
     before = (tmp_path / "exact.jsonl").read_bytes()
 
     def full(*_):
@@ -189,20 +185,18 @@ def test_what_cannot_be_written_leaves_the_file_as_it_was(tmp_path, monkeypatch)
 
     monkeypatch.setattr(os, "replace", full)
     with pytest.raises(OSError, match="No space left"):
-        model_of("ppo").learn(32, ExactEvalCallback(GAME, eval_freq=32, log_path=tmp_path, verbose=0))
+        model_of("ppo").learn(32, callback(GAME, eval_freq=32, log_path=tmp_path))
     assert (tmp_path / "exact.jsonl").read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["exact.jsonl"]
 
 
-def test_observations_are_normalised_as_while_it_learns():
+def test_observations_are_normalised_as_in_training():
     from stable_baselines3.common.env_util import make_vec_env
     from stable_baselines3.common.vec_env import VecNormalize
 
-    from evaluation.sb3 import ExactEvalCallback
-
     games = VecNormalize(make_vec_env(env, 2, seed=0))
     model = model_of("ppo", games)
-    measuring = ExactEvalCallback(GAME, eval_freq=32, verbose=0, deterministic=False)
+    measuring = callback(GAME, eval_freq=32, deterministic=False)
     model.learn(64, measuring)
     assert [line["timesteps"] for line in measuring.evaluations] == [64]
 
@@ -221,11 +215,9 @@ def test_observations_are_normalised_as_while_it_learns():
 
 
 @pytest.mark.parametrize("observation", ["planes", "channels"])
-def test_what_a_model_sees_is_what_its_space_says(observation):
-    from evaluation.sb3 import ExactEvalCallback
-
+def test_the_observation_follows_from_the_models_space(observation):
     model = model_of("dqn", env(observation=observation))
-    measuring = ExactEvalCallback(GAME, eval_freq=32, verbose=0)
+    measuring = callback(GAME, eval_freq=32)
     model.learn(32, measuring)
     policy = as_policy(model, GAME, observation, dtype="int8")
     assert measuring.evaluations[0]["exploitability"] == pytest.approx(exploitability(GAME, policy), abs=1e-12)
@@ -233,9 +225,7 @@ def test_what_a_model_sees_is_what_its_space_says(observation):
         as_policy(model, GAME, "flat")
 
 
-def test_what_makes_no_sense_is_refused(tmp_path):
-    from evaluation.sb3 import ExactEvalCallback
-
+def test_invalid_settings_and_files_are_refused(tmp_path):
     for settings, message in (
         ({"eval_freq": -1}, "eval_freq=-1 is no number of calls"),
         ({"seat": 2}, "seat=2 is no seat: choose 0"),
@@ -243,29 +233,18 @@ def test_what_makes_no_sense_is_refused(tmp_path):
         ({"opponent": "mcts"}, "is not pure"),
     ):
         with pytest.raises(ValueError, match=message):
-            ExactEvalCallback(GAME, **settings)
+            callback(GAME, **settings)
     with pytest.raises(ValueError, match=r"DQN sees observations of shape \(12,\), but observation='flat' of 3 x 3"):
-        model_of("dqn").learn(8, ExactEvalCallback(Game(), eval_freq=1))
+        model_of("dqn").learn(8, callback(Game(), eval_freq=1))
     with pytest.raises(ValueError, match="returns='probabilities' does not work for DQN: it has values and no distrib"):
-        model_of("dqn").learn(8, ExactEvalCallback(GAME, eval_freq=1, deterministic=False))
+        model_of("dqn").learn(8, callback(GAME, eval_freq=1, deterministic=False))
     for damage in (b"no lines", b'{"timesteps": 1}\n', b"[]\n", b'{"timesteps": 16, "exploitability": 0.5}\n{"times'):
         (tmp_path / "exact.jsonl").write_bytes(damage)
         with pytest.raises(ValueError, match=r"exact\.jsonl holds no evaluations of this callback: choose another"):
-            model_of("dqn").learn(8, ExactEvalCallback(GAME, eval_freq=1, log_path=tmp_path))
-    silent = ExactEvalCallback(GAME, eval_freq=0)
+            model_of("dqn").learn(8, callback(GAME, eval_freq=1, log_path=tmp_path))
+    silent = callback(GAME, eval_freq=0)
     model_of("dqn").learn(8, silent)
     assert silent.evaluations == []
-
-
-def test_nothing_else_imports_it(fresh):
-    lines = (
-        "import sys, pkgutil, importlib",
-        "for package in ('ttt_envs', 'baselines', 'learners', 'evaluation', 'ttt_apps'):",
-        "    for module in pkgutil.walk_packages(importlib.import_module(package).__path__, package + '.'):",
-        "        if not module.name.endswith(('.__main__', 'evaluation.sb3')): importlib.import_module(module.name)",
-        "print(sorted({'evaluation.sb3', 'torch', 'stable_baselines3', 'sb3_contrib'} & set(sys.modules)))",
-    )
-    assert fresh(*lines).strip().splitlines()[-1] == "[]"
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -273,7 +252,7 @@ def test_nothing_else_imports_it(fresh):
 
 
 @pytest.mark.parametrize("name", ["dqn", "ppo", "maskable-ppo"])
-def test_a_net_has_the_numbers_of_its_zip(name, tmp_path):
+def test_networks_and_their_zips_evaluate_the_same(name, tmp_path):
     import torch
 
     model = model_of(name).learn(128)

@@ -233,17 +233,6 @@ def test_evaluations_do_not_depend_on_symmetry_or_colours():
             check_symmetric(alone, game, boards)
 
 
-def test_evaluations_do_not_depend_on_the_batch():
-    game = Game(4, 4, 3)
-    net = build(game, hidden=(16, 16))
-    boards = plain.positions_of_random_play(game, 200)
-    logits, values = net.judge(boards)
-    for rows in ([0], [199], list(range(7, 90))):
-        part = net.judge(boards.take(np.array(rows)))
-        assert_array_equal(part[0], logits[rows])
-        assert_array_equal(part[1], values[rows])
-
-
 def lines_by_hand(game, seen):
     """Columns for every line: 1 to k - 1 own stones alone in it, as many of the opponent's, or both."""
     columns = []
@@ -284,8 +273,12 @@ def test_the_net_equals_its_definition(game, lines, inputs):
         "2.weights": (5, outputs), "2.bias": (outputs,),
     }  # fmt: skip
     boards = plain.positions_of_random_play(game, 50)
-    for one, other in zip(net.judge(boards), forward(game, net.weights, boards.own_first()), strict=True):
+    found = net.judge(boards)
+    for one, other in zip(found, forward(game, net.weights, boards.own_first()), strict=True):
         assert_allclose(one, other, atol=1e-5)
+    for rows in ([0], [49], list(range(7, 30))):  # whatever is evaluated with it
+        for part, whole in zip(net.judge(boards.take(np.array(rows))), found, strict=True):
+            assert_array_equal(part, whole[rows])
 
 
 def test_decisive_play_completes_and_blocks_lines():

@@ -119,28 +119,6 @@ def test_symmetries_learn_as_from_all_mirrored_games():
         assert_array_equal(games.action_values(boards), images.action_values(boards))
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda arrays: arrays.pop("lengths"), r"naive-mc needs lengths as int64\[2, 0\], but there is nothing"),
-        (lambda arrays: arrays.pop("waiting"), r"naive-mc needs waiting as int64\[2, 4, 3\], but there is nothing"),
-        (lambda arrays: arrays["lengths"].fill(4), "up to 3 waiting moves for each player of a game"),
-        (lambda arrays: arrays["lengths"].fill(-1), "up to 3 waiting moves for each player of a game"),
-        (lambda arrays: arrays["waiting"].fill(9), "in positions of its table: these arrays are damaged"),
-        (lambda arrays: arrays["waiting"].fill(-1), "in positions of its table: these arrays are damaged"),
-        (lambda arrays: arrays.pop("keys"), "these arrays are damaged"),
-    ],
-)
-def test_damaged_buffers_are_refused(change, message):
-    learner = build()
-    teach(learner, *WON)
-    teach(learner, WON[0], slots=(3,))
-    arrays = learner.to_arrays()
-    change(arrays)
-    with pytest.raises(ValueError, match=message):
-        build().from_arrays(arrays)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("settings", [{"epsilon_decay": 1e-6}, {"epsilon_decay": 1e-5, "symmetries": "all"}], ids=str)

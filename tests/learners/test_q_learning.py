@@ -190,28 +190,6 @@ def test_greedy_play_never_explores_and_ties_share():
     assert_array_equal(learner.probabilities(Boards.of([from_text(C)]))[0], [0, 0, 0.5, 0, 0, 0, 0.5, 0, 0])
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda arrays: arrays.pop("epsilon"), r"q-learning needs epsilon as float64\[1\], but there is nothing"),
-        (lambda arrays: arrays.update(epsilon=np.array([1.5])), "needs epsilon in 0 to 1, but there is 1.5"),
-        (lambda arrays: arrays.pop("values"), "needs values as float64"),
-        (lambda arrays: arrays.update(keys=arrays["keys"].astype(np.int64)), "needs keys as uint64"),
-        (lambda arrays: arrays["keys"].fill(3), "each position once, finite values and no negative counts"),
-        (lambda arrays: arrays["values"].fill(np.nan), "each position once, finite values and no negative counts"),
-        (lambda arrays: arrays["counts"].fill(-1), "each position once, finite values and no negative counts"),
-        (lambda arrays: arrays.update(board=np.array([1, 9])), "is none of a board of 1 x 9: these arrays are another"),
-    ],
-)
-def test_arrays_of_another_learner_are_refused(change, message):
-    learner = build()
-    train(learner, "random", 5)
-    arrays = learner.to_arrays()
-    change(arrays)
-    with pytest.raises(ValueError, match=message):
-        build().from_arrays(arrays)
-
-
 @pytest.mark.parametrize("game", [Game(), Game(7, 7, 5)], ids=str)
 @given(data=st.data())
 def test_the_table_is_a_dictionary(game, data):

@@ -1,4 +1,4 @@
-"""The update by hand, exploration, symmetries, and damaged arrays; the rest is in test_learner_conformance.py."""
+"""The update by hand, exploration, symmetries; the rest is in test_learner_conformance.py."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,6 @@ from ttt_envs.game.symmetry import inverse, symmetries
 pytestmark = pytest.mark.needs("tensorflow")
 
 WEIGHTS = ("hidden_kernel", "hidden_bias", "output_kernel", "output_bias")
-REPLAY = {"buffer_size": 64, "batch_size": 16, "gradient_steps": 2, "target_update_interval": 3}
 
 
 def build(game=None, seed=0, **settings):
@@ -254,7 +253,7 @@ def test_values_do_not_depend_on_the_batch(game, hidden):
 
 
 def test_each_function_is_traced_once():
-    learner = build(symmetries="rotations", **REPLAY)
+    learner = build(symmetries="rotations", buffer_size=64, batch_size=16, target_update_interval=3)
     for batch in (1, 3, 16):
         train(learner, "random", 20, batch=batch)
     exploitability(learner.game, learner)
@@ -279,42 +278,3 @@ def test_divergence_is_reported():
     learner = build(optimizer="sgd", learning_rate=1e30)
     with pytest.raises(ValueError, match=r"no numbers any more after \d+ updates: choose a learning_rate below 1e\+30"):
         train(learner, "random", 50)
-
-
-@pytest.fixture(scope="module")
-def arrays_with_replay():
-    """Arrays of a trained learner; made once, because the update is traced for each learner."""
-    learner = build(**REPLAY)
-    train(learner, "random", 5)
-    return learner.to_arrays()
-
-
-def changed(name, change):
-    def apply(arrays):
-        arrays[name] = arrays[name].copy()
-        change(arrays[name])
-
-    return apply
-
-
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (lambda arrays: arrays.clear(), "needs epsilon"),
-        (lambda arrays: arrays.pop("output_bias"), "needs output_bias"),
-        (lambda arrays: arrays.update(hidden_bias=arrays["hidden_bias"].astype(float)), "there is float64"),
-        (changed("hidden_kernel", lambda array: array.fill(np.nan)), "numbers in hidden_kernel, which"),
-        (changed("output_bias_square", lambda array: array.fill(-1)), "numbers in output_bias_square, which"),
-        (changed("epsilon", lambda array: array.fill(2)), "numbers in epsilon, which"),
-        (changed("updates", lambda array: array.fill(-1)), "numbers in updates, which"),
-        (changed("replay", lambda array: array.fill(9)), "numbers in replay, which"),
-        (changed("replay_met", lambda array: array.fill(-1)), "numbers in replay_met, which"),
-        (changed("replay_met", lambda array: array.fill(2**60)), r"needs replay as float32\[64, 21\]"),
-        (lambda arrays: arrays.update(replay_draws=np.zeros(3, np.uint64)), "needs replay_draws"),
-    ],
-)
-def test_damaged_arrays_are_refused(damage, message, arrays_with_replay):
-    arrays = dict(arrays_with_replay)
-    damage(arrays)
-    with pytest.raises(ValueError, match=message):
-        build(**REPLAY).from_arrays(arrays)
