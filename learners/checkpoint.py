@@ -33,7 +33,7 @@ MODEL = "model.npz"
 """Weights of a net saved by a learner with its own loop, array by array."""
 TAUGHT = "teacher"
 """Folder of the teacher's games."""
-ROOM = 1 << 20
+MAX_OVERHEAD = 1 << 20
 """Maximum overhead of a file of arrays in bytes."""
 MAX_CONFIG_BYTES = 1 << 22
 """Maximum size of a config.json in bytes."""
@@ -98,8 +98,8 @@ def save_checkpoint(run: Path, **parts: Mapping[str, np.ndarray[Any, Any]]) -> N
     try:
         save_arrays(run / CHECKPOINT, arrays)
     except OSError as problem:
-        kept = "the checkpoint before it is still there" if (run / CHECKPOINT).exists() else "there is none before it"
-        raise OSError(f"{run / CHECKPOINT} cannot be written ({problem.strerror or problem}): {kept}") from None
+        state = "the checkpoint before it is still there" if (run / CHECKPOINT).exists() else "there is none before it"
+        raise OSError(f"{run / CHECKPOINT} cannot be written ({problem.strerror or problem}): {state}") from None
 
 
 def load_checkpoint(run: Path) -> dict[str, dict[str, np.ndarray[Any, Any]]]:
@@ -128,10 +128,10 @@ def load_arrays(path: Path, limit: int = 1 << 34) -> dict[str, np.ndarray[Any, A
         ValueError: a file that is damaged, too large, or holds anything but arrays of numbers.
     """
     try:
-        with open_to_read(path, limit + ROOM) as file, warnings.catch_warnings():
+        with open_to_read(path, limit + MAX_OVERHEAD) as file, warnings.catch_warnings():
             warnings.simplefilter("error")  # numpy warns of old headers, which are never written here
-            arrays, said = _unpacked(file, limit)
-        if said and said != _hash(arrays):
+            arrays, stored_hash = _unpack(file, limit)
+        if stored_hash and stored_hash != _hash(arrays):
             raise ValueError("its arrays are not those that were written")
     except Exception as problem:  # a malformed zip or array header can raise many exceptions
         why = str(problem).partition("\n")[0] or type(problem).__name__
@@ -139,7 +139,7 @@ def load_arrays(path: Path, limit: int = 1 << 34) -> dict[str, np.ndarray[Any, A
     return arrays
 
 
-def _unpacked(file: IO[bytes], limit: int) -> tuple[dict[str, np.ndarray[Any, Any]], bytes]:
+def _unpack(file: IO[bytes], limit: int) -> tuple[dict[str, np.ndarray[Any, Any]], bytes]:
     """Return the arrays in a zip and its comment; raise any exception if it is malformed."""
     arrays: dict[str, np.ndarray[Any, Any]] = {}
     with zipfile.ZipFile(file) as archive:
@@ -154,11 +154,11 @@ def _unpacked(file: IO[bytes], limit: int) -> tuple[dict[str, np.ndarray[Any, An
             if name == entry.filename or name in arrays or entry.comment or entry.compress_type != zipfile.ZIP_STORED:
                 raise ValueError(f"{shorten(entry.filename)} in it is no array as it is written here")
             with archive.open(entry) as part:
-                arrays[name] = _array(part, entry.file_size)
+                arrays[name] = _read_array(part, entry.file_size)
         return arrays, archive.comment
 
 
-def _array(part: IO[bytes], size: int) -> np.ndarray[Any, Any]:
+def _read_array(part: IO[bytes], size: int) -> np.ndarray[Any, Any]:
     """Return an array of numbers from its ``size`` bytes; raise any exception if it is malformed."""
     major, _ = np.lib.format.read_magic(part)
     read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
@@ -175,14 +175,14 @@ def _array(part: IO[bytes], size: int) -> np.ndarray[Any, Any]:
 
 
 def load_weights(
-    path: Path, wanted: Mapping[str, tuple[int, ...]], whose: str, game: Game
+    path: Path, shapes: Mapping[str, tuple[int, ...]], owner: str, game: Game
 ) -> dict[str, np.ndarray[Any, Any]]:
     """Read the weights of a net: float32 arrays of exactly these names and shapes, all numbers finite.
 
     Args:
         path: the file.
-        wanted: name -> shape.
-        whose: expected owner, for messages.
+        shapes: name -> shape.
+        owner: expected owner, for messages.
         game: the game, which gives the board.
 
     Raises:
@@ -190,17 +190,17 @@ def load_weights(
     """
     if not os.path.lexists(path):
         raise ValueError(f"there is no {path}: the run was stopped before it had written what it learned")
-    numbers = sum(math.prod(shape) for shape in wanted.values())
-    arrays = load_arrays(path, limit=4 * numbers + 1024 * len(wanted))
-    if arrays.keys() != wanted.keys():
-        wrong = sorted(arrays.keys() ^ wanted.keys())[0]
-        problem = f"it lacks {wrong}" if wrong in wanted else f"it has {wrong[:80]!r}"
-        raise ValueError(f"{path} is not of {whose}: {problem}")
-    for name, shape in wanted.items():
+    numbers = sum(math.prod(shape) for shape in shapes.values())
+    arrays = load_arrays(path, limit=4 * numbers + 1024 * len(shapes))
+    if arrays.keys() != shapes.keys():
+        wrong = sorted(arrays.keys() ^ shapes.keys())[0]
+        problem = f"it lacks {wrong}" if wrong in shapes else f"it has {wrong[:80]!r}"
+        raise ValueError(f"{path} is not of {owner}: {problem}")
+    for name, shape in shapes.items():
         array = arrays[name]
         if array.dtype != np.float32 or array.shape != shape:
             raise ValueError(
-                f"{path} is not of {whose} on a board of {game.rows} x {game.columns}: {name} is "
+                f"{path} is not of {owner} on a board of {game.rows} x {game.columns}: {name} is "
                 f"{array.dtype}{list(array.shape)}, not float32{list(shape)}"
             )
         if not np.isfinite(array).all():
@@ -268,10 +268,10 @@ def read_training(run: Path) -> dict[str, Any]:
             if name in NEEDED:
                 raise ValueError(f"{run / CONFIG} cannot be read as the settings of a run: it does not say its {name}")
         elif type(config[name]) not in (kinds if str not in kinds else {*kinds, FromFile}):
-            wanted = " or ".join(KINDS[kind] for kind in kinds)
+            admissible = " or ".join(KINDS[kind] for kind in kinds)
             raise ValueError(
                 f"{run / CONFIG} cannot be read as the settings of a run: {name} is {shorten(config[name])}, and must "
-                f"be {wanted}"
+                f"be {admissible}"
             )
     return config
 

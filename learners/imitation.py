@@ -103,9 +103,9 @@ def _play(game: Game, teacher: Teacher, epsilon: float, rng: np.random.Generator
 
 def play_training_games(game: Game, teacher: str, epsilon: float, seed: int, numbers: range) -> TrainingExamples:
     """Return the examples of the teacher's games with these numbers; each depends on its number and the seed alone."""
-    judge = Teacher.of(teacher, game)
+    scorer = Teacher.of(teacher, game)
     games = [
-        _play(game, judge, epsilon, np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2, number))))
+        _play(game, scorer, epsilon, np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2, number))))
         for number in numbers
     ]
     return TrainingExamples(*(np.concatenate(parts) for parts in zip(*games, strict=True)))
@@ -124,7 +124,7 @@ def training_examples(task: Task, teacher: str, epsilon: float, jobs: int, done:
     Raises:
         ValueError: a teacher that does not score moves, games on disk that are damaged.
     """
-    made_by = {
+    provenance = {
         "game": task.game.to_dict(),
         "teacher": teacher,
         "epsilon": epsilon,
@@ -132,43 +132,43 @@ def training_examples(task: Task, teacher: str, epsilon: float, jobs: int, done:
     }
     numbers = [range(start, min(start + BLOCK, task.games)) for start in range(0, task.games, BLOCK)]
     paths = [task.run / TAUGHT / f"{block:06d}.npz" for block in range(len(numbers))]
-    lessons: dict[int, TrainingExamples] = {}
+    examples: dict[int, TrainingExamples] = {}
 
-    def add(block: int, lesson: TrainingExamples) -> None:
-        lessons[block] = lesson
-        done.count(lesson.results)
+    def add(block: int, block_examples: TrainingExamples) -> None:
+        examples[block] = block_examples
+        done.count(block_examples.results)
         task.progress(done)
 
     missing = []
     for block, path in enumerate(paths):
-        lesson = _load_examples(path, task.game, made_by, len(numbers[block]))
-        if lesson is None:
+        block_examples = _load_examples(path, task.game, provenance, len(numbers[block]))
+        if block_examples is None:
             missing.append(block)
         else:
-            add(block, lesson)
+            add(block, block_examples)
     if (task.run / TAUGHT).is_symlink():
         raise ValueError(f"{task.run / TAUGHT} is a link, and nothing is written through it: put a folder there")
     play = partial(play_training_games, task.game, teacher, epsilon, task.seed)
 
-    def keep(block: int, lesson: TrainingExamples) -> None:
-        save_arrays(paths[block], {**lesson._asdict(), "made_by": to_bytes(made_by)})
-        add(block, lesson)
+    def save(block: int, block_examples: TrainingExamples) -> None:
+        save_arrays(paths[block], {**block_examples._asdict(), "made_by": to_bytes(provenance)})
+        add(block, block_examples)
 
     workers: Jobs = Cluster(task.cluster) if task.cluster else jobs
     check_jobs(workers)
     seconds: list[float] = []
     while missing and (len(seconds) < 2 or seconds[-1] * len(missing) < MIN_SECONDS_FOR_WORKERS or workers == 1):
         begun = time.perf_counter()  # the first block compiles, the second measures the duration
-        keep(missing[0], play(numbers[missing[0]]))
+        save(missing[0], play(numbers[missing[0]]))
         seconds.append(time.perf_counter() - begun)
         del missing[0]
-    taught = map_blocks(play, ((numbers[block],) for block in missing), workers) if missing else ()
-    for number, lesson in taught:
-        keep(missing[number], lesson)
-    return [lessons[block] for block in range(len(numbers))]
+    played = map_blocks(play, ((numbers[block],) for block in missing), workers) if missing else ()
+    for number, block_examples in played:
+        save(missing[number], block_examples)
+    return [examples[block] for block in range(len(numbers))]
 
 
-def _load_examples(path: Path, game: Game, made_by: Mapping[str, Any], games: int) -> TrainingExamples | None:
+def _load_examples(path: Path, game: Game, provenance: Mapping[str, Any], games: int) -> TrainingExamples | None:
     """Load the games in a file; None if there is no file, or if it holds other games.
 
     Raises:
@@ -179,18 +179,18 @@ def _load_examples(path: Path, game: Game, made_by: Mapping[str, Any], games: in
     longest = game.cells * games
     arrays = load_arrays(path, limit=longest * (game.cells + 8) + 8 * games + (1 << 16))
     try:
-        if from_bytes(arrays["made_by"]) != made_by or arrays["results"].shape != (games,):
+        if from_bytes(arrays["made_by"]) != provenance or arrays["results"].shape != (games,):
             return None
-        lesson = TrainingExamples(arrays["seen"], arrays["value"], arrays["results"])
-        count = len(lesson.value)
+        block_examples = TrainingExamples(arrays["seen"], arrays["value"], arrays["results"])
+        count = len(block_examples.value)
         fits = (
-            lesson.seen.shape == (count, game.cells)
-            and [array.dtype.str for array in lesson] == ["|i1", "<f8", "<f8"]
-            and ((lesson.seen >= 0) & (lesson.seen <= 2)).all()
-            and (np.abs(lesson.value) <= np.finfo(np.float32).max).all()  # the net's dtype; excludes NaN
+            block_examples.seen.shape == (count, game.cells)
+            and [array.dtype.str for array in block_examples] == ["|i1", "<f8", "<f8"]
+            and ((block_examples.seen >= 0) & (block_examples.seen <= 2)).all()
+            and (np.abs(block_examples.value) <= np.finfo(np.float32).max).all()  # the net's dtype; excludes NaN
         )
     except (KeyError, TypeError, ValueError, IndexError):
         fits = False
     if not fits:
         raise ValueError(f"{path} is damaged: delete it, and its games are played anew")
-    return lesson
+    return block_examples

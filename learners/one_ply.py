@@ -29,12 +29,12 @@ def one_ply_ahead(game: Game, boards: Boards, values: Callable[[Boards], Float64
     each = np.arange(len(rows))
     # the skip drawn here is ignored: both turns are valued
     play_rows(after, mover.copy(), stones, np.zeros(len(rows), np.uint64), each, cell, game.parameters, outcome)
-    going_on = outcome == NOT_OVER
-    worth = np.where(outcome == DRAW, 0.0, 1.0)
-    left = Boards(after[going_on], mover[going_on])
-    worth[going_on] = -(1 - skip) * values(Boards(left.cells, 1 - left.mover))
+    continues = outcome == NOT_OVER
+    action_values = np.where(outcome == DRAW, 0.0, 1.0)
+    left = Boards(after[continues], mover[continues])
+    action_values[continues] = -(1 - skip) * values(Boards(left.cells, 1 - left.mover))
     if skip > 0:
-        worth[going_on] += skip * values(left)
+        action_values[continues] += skip * values(left)
     out = np.full(boards.cells.shape, np.nan)
-    out[rows, cell] = worth
+    out[rows, cell] = action_values
     return out

@@ -45,24 +45,24 @@ class Pool:
         self.every = every
         self.size = size
         self._build = build
-        self._copies: dict[int, Learner] = {}
-        self._made = 0
+        self._snapshots: dict[int, Learner] = {}
+        self._num_taken = 0
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return the mean policy of the newest snapshots, float64[B, cells]; within a game one snapshot plays."""
-        newest = [self._copies[number] for number in range(max(0, self._made - self.size), self._made)]
-        mean: Float64Array = np.mean([copy.probabilities(boards) for copy in newest], axis=0)
+        newest = [self._snapshots[number] for number in range(max(0, self._num_taken - self.size), self._num_taken)]
+        mean: Float64Array = np.mean([snapshot.probabilities(boards) for snapshot in newest], axis=0)
         return mean
 
     def begin(self, first: int, last: int, running: int, learner: Learner) -> None:
         """Take due snapshots before games ``first`` to ``last``, and drop those older than game ``running`` needs."""
-        for number in range(self._made, last // self.every + 1):
-            copy = self._build()
-            copy.from_arrays({name: array.copy() for name, array in learner.to_arrays().items()})
-            self._copies[number] = copy
-            self._made = number + 1
+        for number in range(self._num_taken, last // self.every + 1):
+            snapshot = self._build()
+            snapshot.from_arrays({name: array.copy() for name, array in learner.to_arrays().items()})
+            self._snapshots[number] = snapshot
+            self._num_taken = number + 1
         oldest = min(first, running) // self.every + 1 - self.size
-        self._copies = {number: copy for number, copy in self._copies.items() if number >= oldest}
+        self._snapshots = {number: snapshot for number, snapshot in self._snapshots.items() if number >= oldest}
 
     def act_in_games(
         self, boards: Boards, games: Int64Array, episode_keys: UInt64Array, plies: Int64Array
@@ -70,34 +70,34 @@ class Pool:
         """Return a move int64[B] in each of the games with these numbers."""
         u = np.empty(len(games))
         uniforms(episode_keys, STREAM_POOL, np.zeros(len(games), np.int64), u)
-        there = games // self.every + 1
-        chosen = there - 1 - (u * np.minimum(there, self.size)).astype(np.int64)
+        available = games // self.every + 1
+        chosen = available - 1 - (u * np.minimum(available, self.size)).astype(np.int64)
         actions = np.empty(len(games), np.int64)
         for number in np.unique(chosen):
             rows = np.flatnonzero(chosen == number)
-            copy = self._copies[int(number)]
-            actions[rows] = act_in_episodes(copy, boards.take(rows), episode_keys[rows], plies[rows])
+            snapshot = self._snapshots[int(number)]
+            actions[rows] = act_in_episodes(snapshot, boards.take(rows), episode_keys[rows], plies[rows])
         return actions
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """Return all snapshots."""
-        arrays: dict[str, np.ndarray[Any, Any]] = {"made": np.array([self._made])}
-        for number, copy in self._copies.items():
-            arrays |= {f"{number}.{name}": array for name, array in copy.to_arrays().items()}
+        arrays: dict[str, np.ndarray[Any, Any]] = {"made": np.array([self._num_taken])}
+        for number, snapshot in self._snapshots.items():
+            arrays |= {f"{number}.{name}": array for name, array in snapshot.to_arrays().items()}
         return arrays
 
     def from_arrays(self, arrays: Arrays) -> None:
         """Restore the state from the arrays of :meth:`to_arrays`."""
-        self._made = int(arrays["made"][0])
+        self._num_taken = int(arrays["made"][0])
         by_number: dict[int, dict[str, np.ndarray[Any, Any]]] = {}
         for name, array in arrays.items():
             number, dot, rest = name.partition(".")
             if dot:
                 by_number.setdefault(int(number), {})[rest] = array
-        self._copies = {}
-        for copy_number, of_copy in by_number.items():
-            copy = self._copies[copy_number] = self._build()
-            copy.from_arrays(of_copy)
+        self._snapshots = {}
+        for key, of_snapshot in by_number.items():
+            self._snapshots[key] = self._build()
+            self._snapshots[key].from_arrays(of_snapshot)
 
     def __str__(self) -> str:
         return f"{NAME}:every={self.every},size={self.size}"
@@ -111,9 +111,9 @@ def parse_pool(spec: str, build: Callable[[], Learner]) -> Pool | None:
     """
     if spec.partition(":")[0] != NAME:
         return None
-    asked = parse_spec(spec)
+    parsed = parse_spec(spec)
     numbers = {}
-    for key, value in {**({"every": asked.unkeyed} if asked.unkeyed else {}), **dict(asked.keyed)}.items():
+    for key, value in {**({"every": parsed.unkeyed} if parsed.unkeyed else {}), **dict(parsed.keyed)}.items():
         if key not in ("every", "size"):
             raise ValueError(f"pool has no argument {key!r}: write pool:every=5000,size=8")
         if not value.isdecimal() or len(value) > DIGITS:

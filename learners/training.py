@@ -166,8 +166,8 @@ class ResumableTraining(ABC):
             The progress.
         """
         following = marks_of(self.games + 1 if every is None else every)
-        going_on = True
-        while going_on and self.running:
+        continues = True
+        while continues and self.running:
             self.step()
             done = self.done
             if progress is not None:
@@ -180,7 +180,7 @@ class ResumableTraining(ABC):
                 if log is not None:
                     log(done.games, measured)
             if after_step is not None:
-                going_on = after_step(self)
+                continues = after_step(self)
         return self.done
 
 
@@ -224,23 +224,23 @@ class Training(ResumableTraining):
         count = min(batch, max(1, games))
         self.learner = learner
         self.opponent = opponent
-        self._follower = opponent if isinstance(opponent, AdaptiveOpponent) else None
+        self._adaptive = opponent if isinstance(opponent, AdaptiveOpponent) else None
         self.games = games
         self.done = Progress()
         self.marked = 0
         self._board = Lockstep(learner.game, count, opponent, seat, "raise", "none")
-        self._turns = PendingTransitions(learner, count, make_exploration_rng(seed))
+        self._pending = PendingTransitions(learner, count, make_exploration_rng(seed))
         self._board.seed(np.arange(count), np.full(count, training_key(seed)))
         self._started = 0
         self._live = np.zeros(count, np.bool_)
         self._actions = np.zeros(count, np.int64)
-        self._shown = StepOutput.empty(count, learner.game.cells)
+        self._output = StepOutput.empty(count, learner.game.cells)
         self._begin(np.arange(count))
 
     @property
     def logged(self) -> dict[str, float]:
         """Metrics of the learner's last update."""
-        return self._turns.logged
+        return self._pending.logged
 
     @property
     def running(self) -> bool:
@@ -252,12 +252,12 @@ class Training(ResumableTraining):
         board = self._board
         rows = np.flatnonzero(self._live & (board.outcome == NOT_OVER))
         if len(rows):
-            self._actions[rows] = self._turns.take(rows, board.boards(rows))
-        board.step(self._actions, False, self._shown)
+            self._actions[rows] = self._pending.take(rows, board.boards(rows))
+        board.step(self._actions, False, self._output)
         ended = np.flatnonzero(self._live & board.over)
         if len(ended):
-            rewards = self._shown.rewards[ended]
-            self._turns.end(ended, board.seat[ended].astype(np.int8), rewards)
+            rewards = self._output.rewards[ended]
+            self._pending.end(ended, board.seat[ended].astype(np.int8), rewards)
             self.done.count(np.where(self._both & (board.seat[ended] == 1), -rewards, rewards))
             self._live[ended] = False
             self._begin(ended)
@@ -268,9 +268,9 @@ class Training(ResumableTraining):
         if not len(slots):
             return
         numbers = self._started + np.arange(len(slots))
-        if self._follower is not None:
+        if self._adaptive is not None:
             running = int(self._board.episode[self._live].min(initial=numbers[0]))
-            self._follower.begin(int(numbers[0]), int(numbers[-1]), running, self.learner)
+            self._adaptive.begin(int(numbers[0]), int(numbers[-1]), running, self.learner)
         self._board.episode[slots] = numbers - 1
         self._started += len(slots)
         self._live[slots] = True
@@ -285,9 +285,9 @@ class Training(ResumableTraining):
             "counts": np.array(counts, np.int64),
             "live": self._live,
             **{f"board.{name}": array for name, array in state.items()},
-            **{f"turns.{name}": array for name, array in self._turns.to_arrays().items()},
+            **{f"turns.{name}": array for name, array in self._pending.to_arrays().items()},
         }
-        stored = {} if self._follower is None else self._follower.to_arrays()
+        stored = {} if self._adaptive is None else self._adaptive.to_arrays()
         return arrays | {f"opponent.{name}": array for name, array in stored.items()}
 
     def from_arrays(self, arrays: Arrays) -> None:
@@ -323,9 +323,9 @@ class Training(ResumableTraining):
             self.done = Progress(*done)
             self._live[...] = arrays["live"]
             self._board.restore({"game": self.learner.game, **_with_prefix("board.", arrays)}, None)
-            self._turns.from_arrays(_with_prefix("turns.", arrays))
-            if self._follower is not None:
-                self._follower.from_arrays(_with_prefix("opponent.", arrays))
+            self._pending.from_arrays(_with_prefix("turns.", arrays))
+            if self._adaptive is not None:
+                self._adaptive.from_arrays(_with_prefix("opponent.", arrays))
         except (KeyError, TypeError, ValueError, IndexError) as problem:
             raise ValueError(f"the state of the training is damaged: {problem}") from None
         self._begin(np.flatnonzero(~self._live))
@@ -373,12 +373,12 @@ def train_in(
     other = None if both else make_policy(opponent, learner.game)
     rng = make_exploration_rng(seed)
     key = training_key(seed)
-    chairs = {players: Seat(learner, rng, players) for players in (((0, 1),) if both else ((0,), (1,)))}
+    seats = {players: Seat(learner, rng, players) for players in (((0, 1),) if both else ((0,), (1,)))}
     done = Progress()
     for number in range(games):
-        luck = np.uint64(splitmix64(key, number))
-        players = (0, 1) if both else (_seat_in(seat, number, luck),)
-        chair = chairs[players]
+        episode_key = np.uint64(splitmix64(key, number))
+        players = (0, 1) if both else (_seat_in(seat, number, episode_key),)
+        learner_seat = seats[players]
         env.reset(seed=seed if number == 0 else None)
         rewards = [0.0, 0.0]
         for agent in env.agent_iter():
@@ -388,13 +388,13 @@ def train_in(
                 rewards[player] = float(reward)
                 env.step(None)
             elif player in players:
-                env.step(chair.turn(observation, player))
+                env.step(learner_seat.turn(observation, player))
             else:
                 assert other is not None
                 boards = seen_from(observation, player)
                 stones = np.array([np.count_nonzero(boards.cells)])
-                env.step(int(act_in_episodes(other, boards, np.array([luck]), stones)[0]))
-        chair.end((rewards[0], rewards[1]))
+                env.step(int(act_in_episodes(other, boards, np.array([episode_key]), stones)[0]))
+        learner_seat.end((rewards[0], rewards[1]))
         done.count(np.array([rewards[players[0]]]))
     return done
 
@@ -409,10 +409,10 @@ def training_key(seed: int) -> np.uint64:
     return draw_key(np.random.default_rng(seed))
 
 
-def _seat_in(seat: SeatChoice, number: int, luck: np.uint64) -> int:
+def _seat_in(seat: SeatChoice, number: int, episode_key: np.uint64) -> int:
     """Return the learner's seat in game ``number``, as :class:`Lockstep` chooses it."""
     if seat == "random":
-        return int(uniform(luck, STREAM_SEAT, 0) * 2)
+        return int(uniform(episode_key, STREAM_SEAT, 0) * 2)
     return {"first": 0, "second": 1, "alternate": number % 2}[seat]
 
 

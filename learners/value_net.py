@@ -149,9 +149,9 @@ class ValueNetConfig(FitLearnerConfig):
         teacher = Teacher.of(self.teacher, task.game)
         import_tensorflow(self.name)  # report a missing TensorFlow before games are played
         done = Progress()
-        taught = training_examples(task, self.teacher, self.epsilon, self.jobs, done)
-        seen = np.concatenate([lesson.seen for lesson in taught])
-        value = np.concatenate([lesson.value for lesson in taught])
+        examples = training_examples(task, self.teacher, self.epsilon, self.jobs, done)
+        seen = np.concatenate([part.seen for part in examples])
+        value = np.concatenate([part.value for part in examples])
         started = time.perf_counter()
 
         def log(iterations: int, losses: dict[str, float]) -> None:
@@ -197,9 +197,9 @@ class ValueNetConfig(FitLearnerConfig):
         order = rng.permutation(len(seen))
         held = order[: round(self.held_out * len(seen))]
         learned = order[len(held) :]
-        images = symmetries(game, self.symmetries)
-        shown = np.concatenate([planes(seen[learned][:, image]) for image in images])
-        wanted = np.tile(value[learned], len(images)).astype(np.float32)[:, None]
+        permutations = symmetries(game, self.symmetries)
+        inputs = np.concatenate([planes(seen[learned][:, permutation]) for permutation in permutations])
+        targets = np.tile(value[learned], len(permutations)).astype(np.float32)[:, None]
         shapes = [shape for name, shape in self.shapes(game).items() if name not in ("scale", "bound")]
 
         def dense(units: int, activation: Activation) -> Any:  # the weights are set below
@@ -214,7 +214,7 @@ class ValueNetConfig(FitLearnerConfig):
             net.set_weights(_initial(shapes, rng))
             adam = tf.keras.optimizers.Adam(self.learning_rate, epsilon=1e-8)
             adam.build(net.trainable_variables)
-            x, y = tf.constant(shown), tf.constant(wanted)
+            x, y = tf.constant(inputs), tf.constant(targets)
             x_held, y_held = tf.constant(planes(seen[held])), tf.constant(value[held].astype(np.float32)[:, None])
 
             def error(x: Any, y: Any) -> Any:
@@ -234,11 +234,11 @@ class ValueNetConfig(FitLearnerConfig):
 
             signature = [tf.TensorSpec((None, None), tf.int64)]
             compiled_steps = tf.function(steps, input_signature=signature, autograph=False)
-            best, kept = math.inf, net.get_weights()
+            lowest, best_weights = math.inf, net.get_weights()
             whole, rest = divmod(self.iterations, self.log_iterations)
             iterations = 0
             for count in (0, *[self.log_iterations] * whole, *[rest] * (rest > 0)):
-                rows = rng.integers(len(shown), size=(count, self.batch_size))
+                rows = rng.integers(len(inputs), size=(count, self.batch_size))
                 loss, held_loss = (float(number) for number in compiled_steps(tf.constant(rows)))
                 iterations += count
                 if not math.isfinite(loss):
@@ -247,10 +247,10 @@ class ValueNetConfig(FitLearnerConfig):
                         f"{self.learning_rate:g}"
                     )
                 log(iterations, {"loss": loss} | ({"held_out_loss": held_loss} if len(held) else {}))
-                if self.keep == "last" or held_loss < best:
-                    best, kept = held_loss, net.get_weights()
+                if self.keep == "last" or held_loss < lowest:
+                    lowest, best_weights = held_loss, net.get_weights()
         names = [name for name in self.shapes(game) if name not in ("scale", "bound")]
-        return dict(zip(names, kept, strict=True))
+        return dict(zip(names, best_weights, strict=True))
 
 
 def _initial(shapes: list[tuple[int, ...]], rng: np.random.Generator) -> list[Float32Array]:
@@ -285,7 +285,7 @@ class ValueNet:
         self.game = game
         self._layers = layers
         self._scale, self._bound = scale, bound
-        self._images = symmetries(game, which)
+        self._permutations = symmetries(game, which)
 
     def values(self, boards: Boards) -> Float64Array:
         """Return the net's values float64[B] from the mover's view, as fractions of a win."""
@@ -293,8 +293,8 @@ class ValueNet:
         out = np.empty(len(seen))
         for start in range(0, len(seen), CHUNK):
             part = seen[start : start + CHUNK]
-            said = sum(forward(planes(part[:, image]), self._layers)[:, 0] for image in self._images)
-            out[start : start + CHUNK] = said / (len(self._images) * self._scale)
+            total = sum(forward(planes(part[:, permutation]), self._layers)[:, 0] for permutation in self._permutations)
+            out[start : start + CHUNK] = total / (len(self._permutations) * self._scale)
         return np.clip(out, -self._bound, self._bound)
 
     def action_values(self, boards: Boards) -> Float64Array:

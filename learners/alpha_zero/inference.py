@@ -80,21 +80,21 @@ class NetEvaluator:
 
     Args:
         net: the net; it must not change.
-        images: the symmetries to average over.
+        group: the symmetries to average over.
 
     Attributes:
-        memory: cache of the evaluations made by searches.
+        cache: cache of the evaluations made by searches.
     """
 
-    def __init__(self, net: Packed, images: SymmetryTables) -> None:
-        self._net, self._images = net, images
-        self.memory = EvaluationCache.of(images.permutations.shape[1])
+    def __init__(self, net: Packed, group: SymmetryTables) -> None:
+        self._net, self._group = net, group
+        self.cache = EvaluationCache.of(group.permutations.shape[1])
 
     def means(self, boards: Boards) -> tuple[Float64Array, Float64Array]:
         """Return logits float64[B, cells] and values float64[B] from the mover's view."""
         seen = boards.own_first()
         logits, values = np.empty(seen.shape), np.empty(len(seen))
-        _evaluate_rows(seen, self._net, self._images, _Workspace.of(self._net, seen.shape[1]), logits, values)
+        _evaluate_rows(seen, self._net, self._group, _Workspace.of(self._net, seen.shape[1]), logits, values)
         return logits, values
 
     def judge(self, boards: Boards) -> tuple[Float32Array, Float64Array]:
@@ -105,7 +105,7 @@ class NetEvaluator:
     def run_simulations(self, wanted: Int64Array, rule: SelectionParams, forest: SearchBatch) -> None:
         """See :class:`~ttt_envs.agents.policy.FusedEvaluator`."""
         simulations, count = wanted.shape
-        fixed = self._net, self._images, _Workspace.of(self._net, forest.cells.shape[1]), self.memory
+        fixed = self._net, self._group, _Workspace.of(self._net, forest.cells.shape[1]), self.cache
         trees = max(1, CHUNK_SIZE // max(1, simulations))
         for first in range(0, count, trees):
             last = min(count, first + trees)
@@ -114,57 +114,62 @@ class NetEvaluator:
 
 
 @inlined
-def _evaluate(seen: Int8Array, net: Packed, images: SymmetryTables, desk: _Workspace) -> float:
-    """Return the value of a board, own stones first, and leave its logits in ``desk.means``."""
-    cells, count = len(seen), len(images.permutations)
+def _evaluate(seen: Int8Array, net: Packed, group: SymmetryTables, work: _Workspace) -> float:
+    """Return the value of a board, own stones first, and leave its logits in ``work.means``."""
+    cells, count = len(seen), len(group.permutations)
     value = 0.0
     for cell in range(cells):
-        desk.means[cell] = 0.0
+        work.means[cell] = 0.0
     for image in range(count):
         for cell in range(cells):
-            desk.image[cell] = seen[images.permutations[image, cell]]
-        prior_logits = desk.room[outputs_of(desk.image, net, desk.room)]
+            work.image[cell] = seen[group.permutations[image, cell]]
+        prior_logits = work.room[outputs_of(work.image, net, work.room)]
         for cell in range(cells):
-            desk.means[cell] += prior_logits[images.inverses[image, cell]]
+            work.means[cell] += prior_logits[group.inverses[image, cell]]
         value += math.tanh(np.float64(prior_logits[cells]))
     for cell in range(cells):
-        desk.means[cell] /= count
+        work.means[cell] /= count
     return value / count
 
 
 @compiled_nogil
 def _evaluate_rows(
-    seen: Int8Array, net: Packed, images: SymmetryTables, desk: _Workspace, logits: Float64Array, values: Float64Array
+    seen: Int8Array,
+    net: Packed,
+    group: SymmetryTables,
+    work: _Workspace,
+    logits: Float64Array,
+    values: Float64Array,
 ) -> None:
     """Evaluate boards int8[B, cells] into ``logits`` float64[B, cells] and ``values`` float64[B]."""
     for b in range(len(seen)):
-        values[b] = _evaluate(seen[b], net, images, desk)
+        values[b] = _evaluate(seen[b], net, group, work)
         for cell in range(seen.shape[1]):
-            logits[b, cell] = desk.means[cell]
+            logits[b, cell] = work.means[cell]
 
 
 @inlined
-def _cached_evaluate(leaf: int, net: Packed, images: SymmetryTables, desk: _Workspace, memory: EvaluationCache) -> None:
+def _cached_evaluate(leaf: int, net: Packed, group: SymmetryTables, work: _Workspace, cache: EvaluationCache) -> None:
     """Write the logits and the value of a leaf into the workspace, from the cache if possible."""
-    seen, logits = desk.seen, desk.logits[leaf]
-    own_first_row(desk.leaves[leaf], int64(desk.movers[leaf]), seen)
-    remembers = len(memory.known) > 0
+    seen, logits = work.seen, work.logits[leaf]
+    own_first_row(work.leaves[leaf], int64(work.movers[leaf]), seen)
+    has_cache = len(cache.known) > 0
     key = int64(0)
-    if remembers:
+    if has_cache:
         key = int64(base_3(seen))
-        if memory.known[key] == 1:
-            desk.values[leaf] = memory.values[key]
+        if cache.known[key] == 1:
+            work.values[leaf] = cache.values[key]
             for cell in range(len(seen)):
-                logits[cell] = memory.logits[key, cell]
+                logits[cell] = cache.logits[key, cell]
             return
-    desk.values[leaf] = _evaluate(seen, net, images, desk)
+    work.values[leaf] = _evaluate(seen, net, group, work)
     for cell in range(len(seen)):
-        logits[cell] = desk.means[cell]
-    if remembers:
-        memory.known[key] = 1
-        memory.values[key] = desk.values[leaf]
+        logits[cell] = work.means[cell]
+    if has_cache:
+        cache.known[key] = 1
+        cache.values[key] = work.values[leaf]
         for cell in range(len(seen)):
-            memory.logits[key, cell] = logits[cell]
+            cache.logits[key, cell] = logits[cell]
 
 
 @compiled_at_once  # keeps the GIL: concurrent calls would share the cache
@@ -175,14 +180,14 @@ def _run_simulations(
     rule: SelectionParams,
     forest: SearchBatch,
     net: Packed,
-    images: SymmetryTables,
-    desk: _Workspace,
-    memory: EvaluationCache,
+    group: SymmetryTables,
+    work: _Workspace,
+    cache: EvaluationCache,
 ) -> None:
     """Run simulations ``wanted`` int64[S, B] of trees ``first`` to ``last`` - 1, each in turn for cache locality."""
     for b in range(first, last):
         for simulation in range(len(wanted)):
-            asked = simulate(b, wanted[simulation, b], rule, forest, desk.leaves, desk.movers, int64(0))
+            asked = simulate(b, wanted[simulation, b], rule, forest, work.leaves, work.movers, int64(0))
             for leaf in range(asked):
-                _cached_evaluate(leaf, net, images, desk, memory)
-            backup(b, forest, desk.movers, desk.logits, desk.values, int64(0))
+                _cached_evaluate(leaf, net, group, work, cache)
+            backup(b, forest, work.movers, work.logits, work.values, int64(0))

@@ -52,11 +52,11 @@ class Updater:
         signature = [*boards, policy, value, tf.TensorSpec((None,), tf.float32)]
         self._compiled = tf.function(self._update, input_signature=signature, autograph=False).get_concrete_function()
 
-    def update(self, lessons: TrainingExamples) -> tuple[float, float]:
+    def update(self, examples: TrainingExamples) -> tuple[float, float]:
         """Make one gradient step from each of K batches of N positions.
 
         Args:
-            lessons: int8[K, N, cells], float32[K, N, cells] and float32[K, N]; ``results`` is ignored.
+            examples: int8[K, N, cells], float32[K, N, cells] and float32[K, N]; ``results`` is ignored.
 
         Returns:
             The mean cross entropy of the policy and the mean squared error of the value, each before its step.
@@ -64,13 +64,13 @@ class Updater:
         Raises:
             ValueError: training diverged (non-finite loss).
         """
-        config, tf, count = self._config, self._tf, len(lessons.seen)
+        config, tf, count = self._config, self._tf, len(examples.seen)
         rates = [
             adam_rate(config.learning_rate / (1 + config.learning_rate_decay * number), number + 1)
             for number in range(self.updates, self.updates + count)
         ]
         self.updates += count
-        seen, policy, value, _ = lessons
+        seen, policy, value, _ = examples
         states = states_of(seen.reshape(-1, seen.shape[2]), self._lines).reshape(*seen.shape[:2], len(self._lines))
         batches = (tf.constant(array) for array in (seen, states, policy, value))
         policy_loss, value_loss = self._compiled(*batches, tf.constant(rates, tf.float32))

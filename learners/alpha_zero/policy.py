@@ -60,14 +60,14 @@ class AlphaZeroSearch(Named):
 
     def __post_init__(self) -> None:
         check_gumbel(self.simulations, self.max_num_considered_actions, self.maxvisit_init, self._value_scale)
-        self._judge  # noqa: B018  # reports a wrong path at once
+        self._evaluator  # noqa: B018  # reports a wrong path at once
 
     @property
     def _value_scale(self) -> float:
         return value_scale_of(self.game, self.value_scale)
 
     @cached_property
-    def _judge(self) -> Evaluator:
+    def _evaluator(self) -> Evaluator:
         policy = load_policy(self.game, self.path)
         if isinstance(policy.learner, AlphaZero) and self.symmetrize:
             return SymmetrizedEvaluator(policy.learner)
@@ -88,7 +88,7 @@ class AlphaZeroSearch(Named):
         return GumbelSearch(
             self.game,
             boards,
-            self._judge,
+            self._evaluator,
             simulations=self.simulations,
             max_num_considered_actions=self.max_num_considered_actions,
             maxvisit_init=self.maxvisit_init,

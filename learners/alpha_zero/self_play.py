@@ -52,7 +52,7 @@ class _Ply(NamedTuple):
     """int64[G]: indices of the games"""
     boards: Boards
     policy: Float32Array
-    worth: Float64Array
+    value: Float64Array
     """float64[G]: values of the positions from the search, from their movers' view"""
     random: BoolArray
     """bool[G]: True where the move played was random, not the search's"""
@@ -69,14 +69,14 @@ def play_block(config: AlphaZeroSettings, game: Game, weights: Arrays, seed: int
 
 
 def play_games(
-    config: AlphaZeroSettings, game: Game, judge: Evaluator, key: np.uint64, numbers: range
+    config: AlphaZeroSettings, game: Game, evaluator: Evaluator, key: np.uint64, numbers: range
 ) -> TrainingExamples:
     """Play games in parallel and search every position, including those before random moves.
 
     Args:
         config: the settings.
         game: the game.
-        judge: the net that guides the searches.
+        evaluator: the net that guides the searches.
         key: derived from a seed; a game's random numbers come from this key and its number.
         numbers: the numbers of the games.
 
@@ -85,18 +85,20 @@ def play_games(
     """
     count = len(numbers)
     (cells, mover), stones = Boards.start(game, count), np.zeros(count, np.int64)
-    luck, outcome = np.zeros(count, np.uint64), np.full(count, NOT_OVER, np.int8)
-    begin_rows(cells, mover, stones, luck, key, np.arange(numbers.start, numbers.stop))
-    opening = (_draw_uniforms(luck, OPENING, stones) * (config.opening_of(game) + 1)).astype(np.int64)
+    keys, outcome = np.zeros(count, np.uint64), np.full(count, NOT_OVER, np.int8)
+    begin_rows(cells, mover, stones, keys, key, np.arange(numbers.start, numbers.stop))
+    opening = (_draw_uniforms(keys, OPENING, stones) * (config.opening_of(game) + 1)).astype(np.int64)
     plies: list[_Ply] = []
     while len(rows := np.flatnonzero(outcome == NOT_OVER)):
-        boards, placed, mine = Boards(cells[rows], mover[rows]), stones[rows], luck[rows]
-        policy, worth, found = _search(config, game, boards, judge, mine, placed)
-        strays = (placed < opening[rows]) | (_draw_uniforms(mine, STREAM_EXPLORE, placed) < config.epsilon)
-        drawn = sample(_normalise(boards.legal(game)), _draw_uniforms(mine, STREAM_RANDOM_ACTION, placed))
-        moves = np.where(strays, drawn, found)
-        plies.append(_Ply(rows, boards, policy.astype(np.float32), worth, moves != found))
-        play_rows(cells, mover, stones, luck, rows, moves, game.parameters, outcome)
+        boards, num_stones, episode_keys = Boards(cells[rows], mover[rows]), stones[rows], keys[rows]
+        policy, values, selected = _search(config, game, boards, evaluator, episode_keys, num_stones)
+        u = _draw_uniforms(episode_keys, STREAM_EXPLORE, num_stones)
+        explores = (num_stones < opening[rows]) | (u < config.epsilon)
+        u = _draw_uniforms(episode_keys, STREAM_RANDOM_ACTION, num_stones)
+        random_moves = sample(_normalise(boards.legal(game)), u)
+        moves = np.where(explores, random_moves, selected)
+        plies.append(_Ply(rows, boards, policy.astype(np.float32), values, moves != selected))
+        play_rows(cells, mover, stones, keys, rows, moves, game.parameters, outcome)
     results = np.where(outcome == DRAW, 0.0, 1.0 - 2.0 * outcome)
     by_game = np.argsort(np.concatenate([ply.rows for ply in plies]), kind="stable")
     return TrainingExamples(
@@ -108,18 +110,18 @@ def play_games(
 
 
 def _search(
-    config: AlphaZeroSettings, game: Game, boards: Boards, judge: Evaluator, luck: UInt64Array, stones: Int64Array
+    config: AlphaZeroSettings, game: Game, boards: Boards, evaluator: Evaluator, keys: UInt64Array, stones: Int64Array
 ) -> tuple[Float64Array, Float64Array, Int64Array]:
     """Return the improved policy float64[G, cells], the values float64[G], and the selected moves of a search."""
-    met = game if config.chance_nodes else dataclasses.replace(game, skip_chance=0.0)
+    search_game = game if config.chance_nodes else dataclasses.replace(game, skip_chance=0.0)
     shape = boards.cells.shape
     if config.search == "gumbel":
         each = (stones[:, None] * game.cells + np.arange(game.cells)).ravel()
-        u = _draw_uniforms(np.repeat(luck, game.cells), NOISE, each).reshape(shape)
+        u = _draw_uniforms(np.repeat(keys, game.cells), NOISE, each).reshape(shape)
         gumbel = GumbelSearch(
-            met,
+            search_game,
             boards,
-            judge,
+            evaluator,
             simulations=config.simulations,
             max_num_considered_actions=config.max_num_considered_actions,
             noise=-np.log(-np.log(u + 2.0**-54)),
@@ -127,20 +129,20 @@ def _search(
             value_scale=config.value_scale_of(game),
         )
         return gumbel.improved, gumbel.worth, np.argmax(gumbel.scores, axis=1)
-    puct = MCTSSearch(met, boards, np.zeros(len(luck), np.uint64), c=config.c, leaf=judge)
+    puct = MCTSSearch(search_game, boards, np.zeros(len(keys), np.uint64), c=config.c, leaf=evaluator)
     gammas = np.zeros(shape)
-    for row, (legal, *key) in enumerate(zip(boards.legal(game), luck.tolist(), stones.tolist(), strict=True)):
+    for row, (legal, *key) in enumerate(zip(boards.legal(game), keys.tolist(), stones.tolist(), strict=True)):
         gammas[row, legal] = np.random.default_rng(key).standard_gamma(CONCENTRATION / legal.sum(), legal.sum())
     puct.add_root_noise(_normalise(gammas), DIRICHLET)
     puct.run(config.simulations)
     policy = puct.probabilities(temperature=1.0)
-    return policy, puct.root_values, sample(policy, _draw_uniforms(luck, NOISE, stones))
+    return policy, puct.root_values, sample(policy, _draw_uniforms(keys, NOISE, stones))
 
 
-def _draw_uniforms(luck: UInt64Array, stream: int, n: Int64Array) -> Float64Array:
+def _draw_uniforms(keys: UInt64Array, stream: int, n: Int64Array) -> Float64Array:
     """Return float64[G] in [0, 1): random number ``n`` int64[G] of a stream of each game."""
-    out = np.empty(len(luck))
-    uniforms(luck, stream, n, out)
+    out = np.empty(len(keys))
+    uniforms(keys, stream, n, out)
     return out
 
 
@@ -159,7 +161,7 @@ def _td_lambda_targets(plies: list[_Ply], results: Float64Array, td_lambda: floa
     values = []
     for ply in reversed(plies):
         sign = 1.0 - 2.0 * ply.boards.mover
-        value = ply.worth + np.where(ply.random, 0.0, td_lambda) * (sign * after[ply.rows] - ply.worth)
+        value = ply.value + np.where(ply.random, 0.0, td_lambda) * (sign * after[ply.rows] - ply.value)
         after[ply.rows] = sign * value
         values.append(value.astype(np.float32))
     return values[::-1]

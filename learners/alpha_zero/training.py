@@ -48,7 +48,7 @@ class SelfPlay(ResumableTraining):
             self._workers = Cluster(cluster)
             connect(self._workers)  # once, not in every step
         self._updater = Updater(learner.config, learner.game, learner.weights)
-        self._memory = _ReplayBuffer(learner.game.cells, learner.config.buffer_size_of(learner.game))
+        self._replay = _ReplayBuffer(learner.game.cells, learner.config.buffer_size_of(learner.game))
         self._permutations = symmetries(learner.game, learner.config.symmetries)
         self._losses = (0.0, 0.0)
 
@@ -56,7 +56,7 @@ class SelfPlay(ResumableTraining):
     def logged(self) -> dict[str, float]:
         """Losses of the last step, the number of updates, and the size of the replay buffer."""
         policy_loss, value_loss = self._losses
-        updates, kept = self._updater.updates, len(self._memory.lessons.value)
+        updates, kept = self._updater.updates, len(self._replay.examples.value)
         return {"policy_loss": policy_loss, "value_loss": value_loss, "updates": updates, "positions": kept}
 
     @property
@@ -67,23 +67,23 @@ class SelfPlay(ResumableTraining):
     def step(self) -> None:
         """Play a batch of games and make its updates."""
         learner, config = self.learner, self.learner.config
-        begun = self.done.games
-        count = min(self._batch, self.games - begun)
+        first = self.done.games
+        count = min(self._batch, self.games - first)
         play = partial(play_block, config, learner.game, learner.to_arrays(), self._seed)
-        together = count if self._workers == 1 else BLOCK
-        stop = begun + count
-        blocks = ((range(first, min(first + together, stop)),) for first in range(begun, stop, together))
-        lessons = TrainingExamples.of(
+        size = count if self._workers == 1 else BLOCK
+        stop = first + count
+        blocks = ((range(start, min(start + size, stop)),) for start in range(first, stop, size))
+        examples = TrainingExamples.of(
             list(results_in_order(map_blocks(play, blocks, self._workers if count > BLOCK else 1)))
         )
-        self._memory.add(lessons)
-        rng = np.random.default_rng(np.random.SeedSequence(self._seed, spawn_key=(3, begun)))
-        drawn = self._memory.draw(config.gradient_steps, config.batch_size, self._permutations, rng)
-        self._losses = self._updater.update(drawn)
+        self._replay.add(examples)
+        rng = np.random.default_rng(np.random.SeedSequence(self._seed, spawn_key=(3, first)))
+        batches = self._replay.draw(config.gradient_steps, config.batch_size, self._permutations, rng)
+        self._losses = self._updater.update(batches)
         learner.weights = self._updater.weights()
         if overflowing(learner.weights):
             raise self._updater.diverged()  # diverged in the last update, after which no loss is computed
-        self.done.count(lessons.results)
+        self.done.count(examples.results)
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """See :meth:`ResumableTraining.to_arrays`."""
@@ -93,7 +93,7 @@ class SelfPlay(ResumableTraining):
             "counts": np.array(counts, np.int64),
             "losses": np.array(self._losses),
             **{f"net.{name}": array for name, array in self._updater.to_arrays().items()},
-            **{f"memory.{name}": array for name, array in self._memory.to_arrays().items()},
+            **{f"memory.{name}": array for name, array in self._replay.to_arrays().items()},
         }
 
     def from_arrays(self, arrays: Arrays) -> None:
@@ -112,7 +112,7 @@ class SelfPlay(ResumableTraining):
             part, _, rest = key.partition(".")
             if part in parts:
                 parts[part][rest] = array
-        self._memory.from_arrays(parts["memory"], name)
+        self._replay.from_arrays(parts["memory"], name)
         self._updater.from_arrays(parts["net"])
         self.done, self.marked, self._losses = Progress(*done), marked, (float(losses[0]), float(losses[1]))
 
@@ -123,19 +123,19 @@ class _ReplayBuffer:
     def __init__(self, cells: int, size: int) -> None:
         self._size = size
         nothing = np.zeros((0, cells), np.int8), np.zeros((0, cells), np.float32), np.zeros(0, np.float32)
-        self.lessons = TrainingExamples(*nothing, np.zeros(0))
+        self.examples = TrainingExamples(*nothing, np.zeros(0))
 
-    def add(self, lessons: TrainingExamples) -> None:
+    def add(self, examples: TrainingExamples) -> None:
         """Add positions and drop the oldest."""
-        seen, policy, value, results = TrainingExamples.of([self.lessons, lessons])
+        seen, policy, value, results = TrainingExamples.of([self.examples, examples])
         latest = slice(-self._size, None)
-        self.lessons = TrainingExamples(seen[latest], policy[latest], value[latest], results[:0])
+        self.examples = TrainingExamples(seen[latest], policy[latest], value[latest], results[:0])
 
     def draw(
         self, updates: int, count: int, permutations: np.ndarray[Any, Any], rng: np.random.Generator
     ) -> TrainingExamples:
         """Draw batches [updates, count], each position under a random symmetry."""
-        seen, policy, value, _ = self.lessons
+        seen, policy, value, _ = self.examples
         rows = rng.integers(0, len(value), (updates, count))
         images = permutations[rng.integers(0, len(permutations), (updates, count))]
         return TrainingExamples(
@@ -147,17 +147,17 @@ class _ReplayBuffer:
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """Return the buffer's contents."""
-        seen, policy, value, _ = self.lessons
+        seen, policy, value, _ = self.examples
         return {"seen": seen, "policy": policy, "value": value}
 
     def from_arrays(self, arrays: Arrays, owner: str) -> None:
         """See :meth:`~learners.base.Checkpointable.from_arrays`."""
         count = len(arrays["value"]) if "value" in arrays and arrays["value"].ndim == 1 else 0
-        cells = self.lessons.seen.shape[1]
+        cells = self.examples.seen.shape[1]
         seen = get_array(arrays, "seen", (count, cells), "i1", owner)
         policy = get_array(arrays, "policy", (count, cells), "f4", owner)
         value = get_array(arrays, "value", (count,), "f4", owner)
         fits = count <= self._size and ((seen >= 0) & (seen <= 2)).all()
         if not (fits and ((policy >= 0) & (policy <= 1)).all() and (np.abs(value) <= 1).all()):
-            raise ValueError(f"what {owner} remembers is damaged: train anew")
-        self.lessons = TrainingExamples(seen, policy, value, np.zeros(0))
+            raise ValueError(f"the replay buffer of {owner} is damaged: train anew")
+        self.examples = TrainingExamples(seen, policy, value, np.zeros(0))

@@ -85,8 +85,8 @@ def _load_model(path: str, algorithm: Algorithm, game: Game) -> Any:
             with open(path, "rb") as file:
                 model = kind.load(file, device="cpu", seed=None, **room)
         except Exception as problem:  # a pickle can raise any exception
-            said = str(problem).partition("\n")[0] or type(problem).__name__
-            raise ValueError(f"{path} cannot be read as a zip of {name}, is it of another algorithm? {said}") from None
+            why = str(problem).partition("\n")[0] or type(problem).__name__
+            raise ValueError(f"{path} cannot be read as a zip of {name}, is it of another algorithm? {why}") from None
     if not isinstance(model.policy, kind.policy_aliases["MlpPolicy"]):
         raise ValueError(
             f"{path} holds a {type(model.policy).__name__}, which is not of {name}: name its algorithm, "

@@ -194,16 +194,16 @@ def test_searches_cache_evaluations_until_weights_change():
     for rows in (slice(0, 100), slice(0, 200), slice(100, 300)):
         search = MCTSSearch(SKIPS, boards.take(np.arange(300)[rows]), np.zeros(300, np.uint64)[rows], leaf=net)
         search.add_root_noise(np.zeros((len(search.counts), 9)), 0.0)  # no more than the roots
-    memory = net._own.memory
-    assert memory.known.sum() == len(np.unique(boards.own_first(), axis=0))
-    assert set(np.flatnonzero(memory.known)) == set(keys(boards.own_first()).tolist())
-    for mine, theirs in zip((memory.logits, memory.values), net.judge(boards), strict=True):
+    cache = net._own.cache
+    assert cache.known.sum() == len(np.unique(boards.own_first(), axis=0))
+    assert set(np.flatnonzero(cache.known)) == set(keys(boards.own_first()).tolist())
+    for mine, theirs in zip((cache.logits, cache.values), net.judge(boards), strict=True):
         assert_array_equal(mine[keys(boards.own_first()).astype(int)], theirs)
     with pytest.raises(ValueError, match="read-only"):
         net.weights["0.bias"][0] = 1
     net.from_arrays(net.to_arrays())
-    assert not net._own.memory.known.any()
-    assert len(build(Game(3, 4, 3))._own.memory.known) == 0
+    assert not net._own.cache.known.any()
+    assert len(build(Game(3, 4, 3))._own.cache.known) == 0
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -380,15 +380,15 @@ def test_updates_in_one_call_equal_single_updates():
 @LEARNING
 def test_the_replay_buffer_draws_the_latest_positions_under_all_symmetries():
     done = taught(SKIPS, 40)
-    memory = done._memory
-    assert len(memory.lessons.value) == 100  # of many more
+    memory = done._replay
+    assert len(memory.examples.value) == 100  # of many more
     permutations = symmetries(SKIPS)
     drawn = memory.draw(200, 5, permutations, np.random.default_rng(0))
     assert drawn.seen.shape == drawn.policy.shape == (200, 5, 9)
     kept = {}
-    for row, (seen, policy) in enumerate(zip(memory.lessons.seen, memory.lessons.policy, strict=True)):
+    for row, (seen, policy) in enumerate(zip(memory.examples.seen, memory.examples.policy, strict=True)):
         for number, permutation in enumerate(permutations):
-            image = seen[permutation].tobytes(), policy[permutation].tobytes(), memory.lessons.value[row].tobytes()
+            image = seen[permutation].tobytes(), policy[permutation].tobytes(), memory.examples.value[row].tobytes()
             kept.setdefault(image, set()).add((row, number))
     met = set()
     for seen, policy, value in zip(
@@ -398,7 +398,7 @@ def test_the_replay_buffer_draws_the_latest_positions_under_all_symmetries():
     assert {row for row, _ in met} == set(range(100))
     assert {number for _, number in met} == set(range(8))
     plainly = memory.draw(20, 5, symmetries(SKIPS, "none"), np.random.default_rng(0))
-    assert {row.tobytes() for row in plainly.seen.reshape(-1, 9)} <= {row.tobytes() for row in memory.lessons.seen}
+    assert {row.tobytes() for row in plainly.seen.reshape(-1, 9)} <= {row.tobytes() for row in memory.examples.seen}
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -506,14 +506,14 @@ def changed(name, change):
         (changed("net.weight.0.bias", lambda array: array.fill(np.nan)), "numbers in weight.0.bias, which are out"),
         (lambda arrays: arrays.pop("memory.value"), "needs seen"),
         (lambda arrays: arrays.pop("memory.seen"), "needs seen"),
-        (changed("memory.seen", lambda array: array.fill(3)), "what alpha-zero remembers is damaged: train anew"),
-        (changed("memory.policy", lambda array: array.fill(2)), "what alpha-zero remembers is damaged"),
-        (changed("memory.value", lambda array: array.fill(np.nan)), "what alpha-zero remembers is damaged"),
+        (changed("memory.seen", lambda array: array.fill(3)), "the replay buffer of alpha-zero is damaged: train anew"),
+        (changed("memory.policy", lambda array: array.fill(2)), "the replay buffer of alpha-zero is damaged"),
+        (changed("memory.value", lambda array: array.fill(np.nan)), "the replay buffer of alpha-zero is damaged"),
         (
             lambda arrays: arrays.update(
                 {f"memory.{n}": np.repeat(arrays[f"memory.{n}"], 9, axis=0) for n in REMEMBERED}
             ),
-            "what alpha-zero remembers is damaged",
+            "the replay buffer of alpha-zero is damaged",
         ),
     ],
 )

@@ -32,8 +32,8 @@ def test_a_game_meets_one_snapshot():
     training.run()
     assert training.done.games == 200
     assert max(len(lucks) for lucks in seen.values()) == 1
-    assert pool._made == 20
-    assert len(pool._copies) <= 5
+    assert pool._num_taken == 20
+    assert len(pool._snapshots) <= 5
     assert str(pool) == "pool:every=10,size=3"
 
 
@@ -61,7 +61,7 @@ def pool_of(games, every=5, size=3):
     """After so many games, with copies that play their own number."""
     pool = Pool(Constant, every=every, size=size)
     for first in range(games):
-        pool.begin(first, first, first, Constant(pool._made))
+        pool.begin(first, first, first, Constant(pool._num_taken))
     return pool
 
 
@@ -90,7 +90,7 @@ def test_snapshots_stay_while_a_game_may_need_them():
     pool.begin(10, 40, 9, Constant(2))
     assert (met(pool, 9) == before).all()
     pool.begin(41, 41, 41, Constant(9))
-    assert sorted(pool._copies) == [6, 7, 8]
+    assert sorted(pool._snapshots) == [6, 7, 8]
 
 
 def test_a_restored_pool_continues_exactly():
