@@ -32,6 +32,7 @@ from ttt_envs.core.jit_settings import NOTICE
 from ttt_envs.version import __version__
 
 if TYPE_CHECKING:  # compiled code is imported where a game is played, not where help is written
+    from evaluation.matches.openings import Openings
     from ttt_envs.core.parallel import Jobs
     from ttt_envs.game.rules import Game
 
@@ -221,6 +222,16 @@ class PairOptions(WorkOptions, GameOptions):
     openings: Annotated[str, tyro.conf.arg(metavar="random:N|all:N|FILE")] = ""
     """start positions of both games of a pair: after N random plies, each position after N plies in turn, or those of a
     file"""
+
+    def read_openings(self, game: Game) -> Openings | None:
+        """Return the start positions of pairs, None for the empty board.
+
+        Raises:
+            OSError, ValueError: invalid openings.
+        """
+        from evaluation.matches.openings import Openings
+
+        return Openings.of(self.openings, game) if self.openings else None
 
 
 def trust_files() -> None:

@@ -11,15 +11,9 @@ import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
-from evaluation.policy_snapshots import (
-    MAX_SNAPSHOT_BYTES,
-    next_due,
-    read_choices,
-    snapshot_line,
-    take_snapshot,
-)
+from evaluation.policy_snapshots import MAX_SNAPSHOT_BYTES, next_due, read_choices, snapshot_line, take_snapshot
 from evaluation.run_files import RunDirectory, read_metrics
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.files import open_to_write
@@ -29,7 +23,35 @@ RATES = ("wins", "draws", "losses")
 """Counts since the start; TensorBoard shows their rates since the last mark."""
 
 
-class Metrics:
+class _LineWriter:
+    """A file of lines, appended to after its first ``size`` bytes."""
+
+    def __init__(self, path: Path, size: int) -> None:
+        self._lines: IO[bytes] = open_to_write(path)
+        self._lines.truncate(max(0, min(size, self._lines.seek(0, os.SEEK_END))))
+        self._lines.seek(0, os.SEEK_END)
+
+    def _append(self, line: bytes) -> None:
+        self._lines.write(line)
+        self._lines.flush()
+
+    def size(self) -> int:
+        """Return the size of the file in bytes, after flushing it to disk."""
+        os.fsync(self._lines.fileno())
+        return self._lines.tell()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._lines.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Metrics(_LineWriter):
     """Writes one line for each mark.
 
     Args:
@@ -44,7 +66,7 @@ class Metrics:
     def __init__(self, run: RunDirectory, size: int = 0, games: int = 0) -> None:
         self._began, self._games = time.perf_counter(), games
         self._events: _Events | None = None
-        self._lines = _open_to_append(run.metrics, size)
+        super().__init__(run.metrics, size)
         try:
             before = read_metrics(run.path)
             for row in before:
@@ -62,8 +84,7 @@ class Metrics:
         """Append a line."""
         rate = (games - self._games) / max(1e-9, time.perf_counter() - self._began)
         row = {"games": games, "games_per_s": rate, **measured}
-        self._lines.write(json.dumps(row).encode() + b"\n")
-        self._lines.flush()
+        self._append(json.dumps(row).encode() + b"\n")
         self._show(row)
 
     def _show(self, row: Mapping[str, float]) -> None:
@@ -75,24 +96,14 @@ class Metrics:
             self._events.write(int(row.get("iterations", row["games"])), scalars)
         self._last = row
 
-    def size(self) -> int:
-        """Return the size of ``metrics.jsonl`` in bytes, after flushing it to disk."""
-        return _on_disk(self._lines)
-
     def close(self) -> None:
         """Close the files."""
-        self._lines.close()
+        super().close()
         if self._events is not None:
             self._events.close()
 
-    def __enter__(self) -> Metrics:
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-class SnapshotWriter:
+class SnapshotWriter(_LineWriter):
     """Writes snapshots of a learner's policy at exact marks, few in a long run: see :mod:`evaluation.policy_snapshots`.
 
     Args:
@@ -107,7 +118,7 @@ class SnapshotWriter:
 
     def __init__(self, run: RunDirectory, game: Game, games: int, size: int = 0) -> None:
         self._game, self._games = game, games
-        self._lines = _open_to_append(run.choices, size)
+        super().__init__(run.choices, size)
         try:
             before = read_choices(run.path, game)
         except BaseException:
@@ -122,36 +133,7 @@ class SnapshotWriter:
         self._due = next_due(self._games, games)
         line = snapshot_line(self._game, take_snapshot(self._game, games, learner))
         if self._lines.tell() + len(line) <= MAX_SNAPSHOT_BYTES:
-            self._lines.write(line)
-            self._lines.flush()
-
-    def size(self) -> int:
-        """Return the size of ``choices.jsonl`` in bytes, after flushing it to disk."""
-        return _on_disk(self._lines)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._lines.close()
-
-    def __enter__(self) -> SnapshotWriter:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-def _open_to_append(path: Path, size: int) -> IO[bytes]:
-    """Open a file of lines for appending after its first ``size`` bytes."""
-    lines = open_to_write(path)
-    lines.truncate(max(0, min(size, lines.seek(0, os.SEEK_END))))
-    lines.seek(0, os.SEEK_END)
-    return lines
-
-
-def _on_disk(lines: IO[bytes]) -> int:
-    """Return the size of a file of lines in bytes, after flushing it to disk."""
-    os.fsync(lines.fileno())
-    return lines.tell()
+            self._append(line)
 
 
 class _Events:

@@ -78,7 +78,6 @@ class Match(JsonOptions, PairOptions):
         from baselines.timed import Clock
         from evaluation.matches.games import append_games, new_games
         from evaluation.matches.match import MatchSettings, play_blocks
-        from evaluation.matches.openings import Openings
         from evaluation.matches.score import Score
         from evaluation.matches.timed_match import TimedScore, play_timed_blocks
 
@@ -87,7 +86,7 @@ class Match(JsonOptions, PairOptions):
         check_seed(self.seed)
         workers = self.workers()
         make_policy(self.a, game), make_policy(self.b, game)  # reports a wrong name before a bar is drawn
-        openings = Openings.of(self.openings, game) if self.openings else None
+        openings = self.read_openings(game)
         match = MatchSettings(game, self.a, self.b, self.seed, openings, clock)
         if openings is not None and openings.boards is not None and pairs < len(openings.boards.mover):
             warn(

@@ -21,7 +21,6 @@ from ttt_apps.cli import (
 from ttt_envs.agents.specs import make_policy
 
 if TYPE_CHECKING:  # compiled code is imported where a game is played, not where help is written
-    from evaluation.matches.openings import Openings
     from ttt_envs.core.parallel import Jobs
     from ttt_envs.game.rules import Game
 
@@ -43,16 +42,6 @@ class PairsCommand(ReportOptions, PairOptions):
         for spec in specs:
             make_policy(spec, game)  # reports a wrong name before a bar is drawn
         return pairs, workers, game
-
-    def read_openings(self, game: Game) -> Openings | None:
-        """Return the start positions of pairs, None for the empty board.
-
-        Raises:
-            OSError, ValueError: invalid openings.
-        """
-        from evaluation.matches.openings import Openings
-
-        return Openings.of(self.openings, game) if self.openings else None
 
     def print_result(self, table: Table, *written: Path) -> None:
         """Write the report page, and print the result, the first written file, in the requested format."""
