@@ -2,6 +2,7 @@
 
 import functools
 import threading
+from types import SimpleNamespace
 
 import gymnasium
 import numpy as np
@@ -263,14 +264,6 @@ def test_jax_functions_are_policies():
     assert traced == [(2, 12)]
 
 
-def test_models_of_other_libraries_are_called_by_predict():
-    class Estimator:
-        def predict(self, X):  # noqa: N803
-            return free(X).argmax(axis=1)
-
-    assert_array_equal(as_policy(Estimator(), GAME).probabilities(BOARDS).argmax(axis=1), LEGAL.argmax(axis=1))
-
-
 @pytest.mark.needs("torch")
 def test_tensors_are_accepted_as_outputs():
     import torch
@@ -341,6 +334,8 @@ class MaskedModel:
 
 
 def test_models_are_recognised_by_predict():
+    estimator = SimpleNamespace(predict=lambda observations: free(observations).argmax(axis=1))  # as in scikit-learn
+    assert_array_equal(as_policy(estimator, GAME).probabilities(BOARDS).argmax(axis=1), LEGAL.argmax(axis=1))
     assert_array_equal(as_policy(Model((12,)), GAME).probabilities(BOARDS).argmax(axis=1), [1, 1, 0])
     assert_array_equal(as_policy(MaskedModel(), GAME).probabilities(BOARDS).argmax(axis=1), [5, 4, 5])
 

@@ -63,15 +63,6 @@ def test_illegal_move_is_shown_until_the_next_move():
     assert "refused" not in env.render()
 
 
-def test_illegal_move_is_in_the_picture():
-    env = SingleEnv(6, 4, opponent="self", illegal_action="penalize", render_mode="rgb_array")
-    env.reset(seed=0)
-    env.step(0)
-    before = env.render()
-    env.step(0)
-    assert (env.render()[-16:] != before[-16:]).any()
-
-
 def test_large_boards_as_text_have_straight_columns():
     env = SingleEnv(15, 5, opponent="self", render_mode="ansi")
     env.reset(seed=0)
@@ -210,34 +201,13 @@ def test_pictures_show_mover_and_outcome():
         Scene(cells, 0),
         Scene(cells, 1),
         Scene(cells, 0, None, (0,)),
+        Scene(cells, 0, None, (), 4),
         *(Scene(cells, 0, outcome.description) for outcome in Outcome if outcome >= 0),
     ]
     strips = [render.picture(Game(), scene)[3 * 64 :] for scene in scenes]
     assert len({strip.tobytes() for strip in strips}) == len(strips)
     small = render.picture(Game(1, 1, 1), Scene(np.zeros(1, np.int8), 0, Outcome.TRUNCATED.description))
     assert small.shape == (80, 64, 3)  # what does not fit is cut off
-
-
-def test_stones_change_what_the_environments_show():
-    for env in (mnk_v0.env(render_mode="rgb_array"), SingleEnv(render_mode="rgb_array")):
-        env.reset(seed=0)
-        before = env.render()
-        assert before.dtype == np.uint8
-        assert before.shape[2] == 3
-        env.step(4)
-        assert (env.render() != before).any()
-    env = MNKVectorEnv(3, render_mode="rgb_array", opponent="self")
-    env.reset(seed=0)
-    env.step([0, 1, 2])
-    pictures = env.render()
-    assert isinstance(pictures, tuple)
-    assert len({picture.tobytes() for picture in pictures}) == 3
-    env = MNKVectorEnv(2, render_mode="ansi", opponent="self")
-    env.reset(seed=0)
-    env.step([0, 8])
-    first, second = env.render()
-    assert first.splitlines()[1:4] == ["1[o] .  .", "2 .  .  .", "3 .  .  ."]
-    assert second.splitlines()[1:4] == ["1 .  .  .", "2 .  .  .", "3 .  . [o]"]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -380,23 +350,6 @@ def filmed(monkeypatch):
     return films
 
 
-def test_films_have_every_turn(monkeypatch, tmp_path):
-    films = filmed(monkeypatch)
-    from gymnasium.utils.save_video import save_video
-
-    env = gymnasium.make("ttt/TicTacToe-v0", render_mode="rgb_array_list")
-    env.reset(seed=0, options={"position": "xo./o.o/.x. x", "seat": 1})
-    save_video([], str(tmp_path / "none"), episode_index=2, fps=2)
-    _, _, terminated, truncated, _ = env.step(4)
-    while not (terminated or truncated):
-        _, _, terminated, truncated, _ = env.step(env.unwrapped.legal_actions()[0])
-    save_video(env.render(), str(tmp_path / "films"), fps=env.metadata["render_fps"])
-    (film,) = films
-    stones = [turns_of(frame, Game()) for frame in film]
-    assert stones == list(range(5, 5 + len(film)))
-    assert len(film) > 3
-
-
 def test_gymnasiums_recorder_takes_lists(monkeypatch, tmp_path):
     films = filmed(monkeypatch)
     env = gymnasium.make("ttt/TicTacToe-v0", render_mode="rgb_array_list")
@@ -507,9 +460,3 @@ def test_rendering_without_a_mode_warns():
         env.reset(seed=0)
         with pytest.warns(UserWarning, match=r"render\(\) was called without a render mode"):
             assert env.render() is None
-
-
-def test_text_of_a_position_that_is_given():
-    position = from_text("x.o/.../..o x")
-    text = render.text(Game(), Scene(position.cells, position.mover))
-    assert text.splitlines()[:5] == ["  a  b  c", "1 x  .  o", "2 .  .  .", "3 .  .  o", "x to move"]

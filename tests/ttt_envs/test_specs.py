@@ -142,10 +142,17 @@ def test_a_policy_is_returned_as_it_is():
             "there is no module 'mine.polices' to import for 'mine.polices:Corner': is it installed?",
         ),
         ("nobodys.policies:Corner", "there is no module 'nobodys' to import"),
+        ("settings:depth=1.5", "settings: depth='1.5' is not a whole number"),
+        ("settings:step-size=x", "settings: step-size='x' is not a number"),
+        ("settings:fast=yes", "settings: fast='yes' is not true or false"),
+        ("settings:mode=tow", "settings: mode='tow' is not known, did you mean 'two'"),
+        ("settings:limit=few", "settings: limit='few' is not a whole number"),
+        ("settings:other=few", "settings: other='few' is not a whole number"),
+        ("settings:deep=3", "settings has no argument 'deep': did you mean 'depth'"),
     ],
 )
-@pytest.mark.usefixtures("mine")
-def test_unknown_names_get_the_closest_known_one(spec, message):
+@pytest.mark.usefixtures("mine", "settings")
+def test_unknown_names_and_invalid_values_are_rejected(spec, message):
     with pytest.raises(ValueError, match=message.replace("?", r"\?")):
         make_policy(spec, GAME)
 
@@ -212,24 +219,6 @@ def test_the_text_of_a_policy_makes_it_again(changes):
     policy = Settings(GAME, **changes)
     assert make_policy(str(policy), GAME) == policy
     assert dataclasses.asdict(make_policy(str(policy), GAME)) == dataclasses.asdict(policy)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("depth=1.5", "settings: depth='1.5' is not a whole number"),
-        ("step-size=x", "settings: step-size='x' is not a number"),
-        ("fast=yes", "settings: fast='yes' is not true or false"),
-        ("mode=tow", "settings: mode='tow' is not known, did you mean 'two'"),
-        ("limit=few", "settings: limit='few' is not a whole number"),
-        ("other=few", "settings: other='few' is not a whole number"),
-        ("deep=3", "settings has no argument 'deep': did you mean 'depth'"),
-    ],
-)
-@pytest.mark.usefixtures("settings")
-def test_invalid_values_are_rejected(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        make_policy(f"settings:{arguments}", GAME)
 
 
 @pytest.mark.usefixtures("settings")
