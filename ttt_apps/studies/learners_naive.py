@@ -51,14 +51,14 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
         claims.append(
             curve.claim(words, is_above(shares.values(), VERY_HIGH), f"{found}; taken as: above {VERY_HIGH} everywhere")
         )
-    early = [mark for mark, games in enumerate(net.marks) if 0 < games < 10_000]
-    more = {mark: net.share(mark, (1, -1, 0), (-1.0, 1.0)) for mark in early}
+    more = {
+        games: net.share(mark, (1, -1, 0), (-1.0, 1.0)) for mark, games in enumerate(net.marks) if 0 < games < 10_000
+    }
     claims.append(
         net.claim(
             "Under 10,000 training games the wins of the Tensorflow algorithm are significantly more than the draws",
             is_above(more.values()),
-            "wins less draws after "
-            + "; ".join(f"{net.marks[mark]:,} games {signed(value)}" for mark, value in more.items()),
+            "wins less draws after " + "; ".join(f"{games:,} games {signed(value)}" for games, value in more.items()),
         )
     )
     last = {curve.name: curve.value(len(curve.marks) - 1) for curve in (program, net)}
@@ -79,13 +79,9 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
         panels[-1].set_xlabel("games of training")
         legend(figure, panels[-1], 3)
 
-    return Report(
-        [row for curve in curves.values() for row in curve.rows()],
-        claims,
-        {"learners-naive": draw},
-        ours="1,000 test games a run",
-        data={name: curve.to_dict() for name, curve in curves.items()},
-    )
+    rows = [row for curve in curves.values() for row in curve.rows()]
+    data = {name: curve.to_dict() for name, curve in curves.items()}
+    return Report(rows, claims, {"learners-naive": draw}, ours="1,000 test games a run", data=data)
 
 
 STUDY = Study(

@@ -10,20 +10,8 @@ import numpy as np
 from evaluation.reports.plots import legend
 from evaluation.result_store import Unit
 from evaluation.study import Claim, Report, Row, Study, rates
-from ttt_apps.studies.compressed import (
-    BATCHES,
-    CONVENTIONS,
-    GAMES,
-    SOURCE,
-    TERMINALS,
-    at_ranks,
-    draw_rates,
-    full_table,
-    match,
-    mean,
-    published_rates,
-    rates_agree,
-)
+from ttt_apps.studies import compressed
+from ttt_apps.studies.compressed import BATCHES, CONVENTIONS, GAMES, SOURCE, TERMINALS, at_ranks, mean
 from ttt_envs.game.rules import Game
 
 KNEE = 18
@@ -47,14 +35,14 @@ def units(quick: bool) -> list[Unit]:
 def measure(unit: Unit) -> list[dict[str, Any]]:
     """Play the whole table against every rank."""
     game = Game()
-    full = full_table(game, unit["terminal"])
+    full = compressed.full_table(game, unit["terminal"])
     return [
         {
             "rank": one.rank,
             "ratio": one.compression_ratio,
             "numbers": one.stored_numbers,
             "error": one.relative_error,
-            **match(game, full, one, unit["batches"], one.rank),
+            **compressed.match(game, full, one, unit["batches"], one.rank),
         }
         for one in at_ranks(game, "svd", unit["terminal"], unit["ranks"])
     ]
@@ -70,9 +58,9 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
         Row(
             f"{terminal}, rank {rank}, ratio {point['ratio']:.3f}",
             "",
-            rates(published_rates(point)),
+            rates(compressed.published_rates(point)),
             f"{rates(mean(point))}, error {point['error']:.4f}",
-            rates_agree([point]),
+            compressed.rates_agree([point]),
         )
         for terminal, curve in curves.items()
         for rank, point in curve.items()
@@ -80,7 +68,7 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     ]
     claims = [claim for terminal, curve in curves.items() for claim in _claims(terminal, curve)]
     numbers = curves["equation"][KNEE]["numbers"]
-    entries = full_table(Game(), "equation").entries
+    entries = compressed.full_table(Game(), "equation").entries
     num_nonzero = int((np.abs(entries) > ZERO_TOLERANCE).sum())
     claims.append(
         Claim(
@@ -160,7 +148,7 @@ def _claims(terminal: str, curve: dict[int, dict[str, Any]]) -> list[Claim]:
 
 def _draw(axes: Any, terminal: str, points: list[dict[str, Any]]) -> None:
     ratios = [point["ratio"] for point in points]
-    draw_rates(axes, ratios, points, ("whole table", "SVD"), marker=".")
+    compressed.draw_rates(axes, ratios, points, ("whole table", "SVD"), marker=".")
     axes.plot(ratios, [point["error"] for point in points], "--", color="black", label="relative error")
     axes.set_title(f"{terminal}: lines exact, dots {GAMES} games a seat", fontsize="medium")
     axes.set(xlabel="compression ratio: share of the numbers kept", ylim=(-0.02, 1.02))

@@ -11,21 +11,8 @@ from baselines.compression import Method
 from evaluation.reports.plots import legend
 from evaluation.result_store import Unit
 from evaluation.study import Claim, Report, Row, Study, rates
-from ttt_apps.studies.compressed import (
-    BATCHES,
-    CONVENTIONS,
-    GAMES,
-    PAIRS,
-    RATIOS,
-    SOURCE,
-    TERMINALS,
-    at_ranks,
-    draw_rates,
-    match,
-    mean,
-    published_rates,
-    rates_agree,
-)
+from ttt_apps.studies import compressed
+from ttt_apps.studies.compressed import BATCHES, CONVENTIONS, GAMES, SOURCE, TERMINALS, at_ranks, mean
 from ttt_envs.game.rules import Game
 
 METHODS: tuple[Method, ...] = ("hosvd", "hosvd2")
@@ -39,7 +26,7 @@ def units(quick: bool) -> list[Unit]:
         {"terminal": terminal, "method": method, "pair": list(pair), "batches": 1 if quick else BATCHES}
         for terminal in TERMINALS
         for method in METHODS
-        for pair in PAIRS
+        for pair in compressed.PAIRS
     ]
 
 
@@ -51,7 +38,7 @@ def measure(unit: Unit) -> dict[str, Any]:
     return {
         "ratios": [svd.compression_ratio, hosvd.compression_ratio],
         "errors": [svd.relative_error, hosvd.relative_error],
-        **match(game, hosvd, svd, unit["batches"], svd_rank),
+        **compressed.match(game, hosvd, svd, unit["batches"], svd_rank),
     }
 
 
@@ -67,9 +54,9 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
             Row(
                 f"{unit['terminal']}, {unit['method']} {rank} ({ratio:.3f}) - svd {svd_rank} ({svd_ratio:.3f})",
                 "",
-                rates(published_rates(result)),
+                rates(compressed.published_rates(result)),
                 rates(mean(result)),
-                rates_agree([result]),
+                compressed.rates_agree([result]),
             )
         )
     claims = [claim for terminal in TERMINALS for claim in _claims(terminal, curves[terminal, "hosvd"])]
@@ -89,7 +76,7 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
         panels = figure.subplots(2, 2, sharex=True, sharey=True)
         for axes, ((terminal, method), points) in zip(panels.flat, curves.items(), strict=True):
             ratios = [point["ratios"][0] for point in points]
-            draw_rates(axes, ratios, points, ("HOSVD", "SVD"), marker="o")
+            compressed.draw_rates(axes, ratios, points, ("HOSVD", "SVD"), marker="o")
             older = " (older version's)" if method == "hosvd2" else ""
             axes.set_title(f"{terminal}, {method}{older}", fontsize="medium")
             axes.set_ylim(-0.02, 1.02)
@@ -104,7 +91,7 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
 
 
 def _claims(terminal: str, points: list[dict[str, Any]]) -> list[Claim]:
-    at = dict(zip(RATIOS, points, strict=True))
+    at = dict(zip(compressed.RATIOS, points, strict=True))
     near_one, at_zero = mean(at[1.0]), mean(at[0.0])
     between = {ratio: point for ratio, point in at.items() if 0 < ratio < 0.3}
     listed, better = [], []
