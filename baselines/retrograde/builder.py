@@ -58,7 +58,7 @@ def build(
     done: dict[int, Values] = {}
     if found is not None:
         done = found.read_all()
-        if len(done) == len(layers.all()) and found.begins_at(layers.stones):
+        if len(done) == len(layers.build_order()) and found.begins_at(layers.stones):
             if progress is not None:
                 progress(1.0)
             return LayeredTable(layers, done.__getitem__)
@@ -84,15 +84,15 @@ def is_finished(game: Game, folder: Path) -> bool:
 
 def _sweep(layers: Layers, folder: Folder | None, done: dict[int, Values], progress: Progress | None) -> None:
     """Compute all missing layers into ``done``."""
-    total, finished = sum(map(layers.size, layers.all())), 0
-    for stones in layers.all():
+    total, finished = sum(map(layers.size, layers.build_order())), 0
+    for stones in layers.build_order():
         if stones not in done:
             layer = np.empty(layers.size(stones), layers.dtype)
             so_far = finished
-            for own in layers.owns(stones):
+            for own in layers.own_counts(stones):
                 _compute_part(layers, stones, own, done, layers.part(stones, own, layer))
                 so_far += math.prod(layers.shape(stones, own))
-                if progress is not None and own != layers.owns(stones)[-1]:
+                if progress is not None and own != layers.own_counts(stones)[-1]:
                     progress(so_far / total)
             layer.flags.writeable = False
             if folder is not None:

@@ -79,12 +79,12 @@ class Folder:
 
     def missing(self) -> list[int]:
         """Return the layers that the manifest lacks."""
-        return [n for n in self.layers.all() if self.layers.size(n) > 0 and layer_name(n) not in self.hashes]
+        return [n for n in self.layers.build_order() if self.layers.size(n) > 0 and layer_name(n) not in self.hashes]
 
     def digest(self) -> str:
         """Return a SHA-256 over the game and the hashes of the layers."""
         lines = [f"{name} {value}" for name, value in self.header.items()]
-        lines += [f"{layer_name(n)} {self.hashes.get(layer_name(n), '')}" for n in self.layers.all()]
+        lines += [f"{layer_name(n)} {self.hashes.get(layer_name(n), '')}" for n in self.layers.build_order()]
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
     def file(self, stones: int) -> Path:
@@ -93,7 +93,7 @@ class Folder:
 
     def facts(self) -> dict[str, Any]:
         """Return the contents by the manifest, JSON-ready."""
-        there = [n for n in self.layers.all() if n not in self.missing()]
+        there = [n for n in self.layers.build_order() if n not in self.missing()]
         entries = sum(map(self.layers.size, there))
         return {
             "game": self.layers.game.to_dict(),
@@ -128,7 +128,7 @@ class Folder:
     def read_all(self) -> dict[int, Values]:
         """Return all layers that are present and intact."""
         self.hashes = self._read_manifest()
-        found = {stones: self.read(stones) for stones in self.layers.all()}
+        found = {stones: self.read(stones) for stones in self.layers.build_order()}
         return {stones: array for stones, array in found.items() if array is not None}
 
     def read(self, stones: int) -> Values | None:
@@ -168,7 +168,7 @@ class Folder:
 
     def check_free_space(self, needed: int) -> None:
         """Raise ValueError if the disk has less than ``needed`` bytes free."""
-        delete_temporary_files(self.path, [MANIFEST, *map(layer_name, self.layers.all())])
+        delete_temporary_files(self.path, [MANIFEST, *map(layer_name, self.layers.build_order())])
         free = shutil.disk_usage(self.path).free
         if needed > free:
             raise ValueError(

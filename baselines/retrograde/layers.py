@@ -129,16 +129,16 @@ class Layers:
         self.starts: Int64Array = np.zeros((game.cells + 1, game.cells + 2), np.int64)
         """int64[stones, own stones]: start of a part in its layer; the last is the length of the layer"""
         for n in range(game.cells + 1):
-            for own in self.owns(n):
+            for own in self.own_counts(n):
                 classes, self.widths[n, own] = self.shape(n, own)
                 self.starts[n, own + 1 :] += classes * self.widths[n, own]
 
-    def owns(self, stones: int) -> range:
+    def own_counts(self, stones: int) -> range:
         """Return the possible numbers of the mover's stones: all with skips; without, half of them, rounded down."""
         return range(stones + 1) if self.game.skip_chance > 0 else range(stones // 2, stones // 2 + 1)
 
-    def all(self) -> range:
-        """Return the layers, in build order."""
+    def build_order(self) -> range:
+        """Return the numbers of stones of the layers, in build order."""
         return range(self.game.cells, self.stones - 1, -1)
 
     def shape(self, stones: int, own: int) -> tuple[int, int]:
@@ -173,7 +173,7 @@ class Layers:
         shared = sum(array.nbytes for array in (*self.ranks[1:], *self.classes))
         # afterstates, one part at a time
         made = max(
-            (math.prod(self.shape(n + 1, own + 1)) for n in range(self.stones, cells) for own in self.owns(n)),
+            (math.prod(self.shape(n + 1, own + 1)) for n in range(self.stones, cells) for own in self.own_counts(n)),
             default=0,
         )
         made = max(made, 1)

@@ -53,7 +53,7 @@ def open_table(game: Game | None, folder: Path) -> LayeredTable:
     if found.missing():
         raise ValueError(
             f"{folder} has no finished table of {layers.game}: its layers of {_numbers(found.missing())} stones are "
-            f"missing. Build it there, which goes on with what is kept"
+            f"missing. Build it there again: finished layers are kept"
         )
     read: dict[int, Values] = {}
 
@@ -62,7 +62,7 @@ def open_table(game: Game | None, folder: Path) -> LayeredTable:
             array = found.read(stones)
             if array is None:
                 raise ValueError(
-                    f"{folder / layer_name(stones)} is damaged: build the table again, which makes only this anew"
+                    f"{folder / layer_name(stones)} is damaged: build the table again, which rebuilds only this file"
                 )
             read[stones] = array
         return read[stones]

@@ -132,7 +132,7 @@ def test_last_layers_of_5x5_are_verified(tmp_path, skip_chance):
     """Its largest part has 3.3e9 entries, which 32 bits still number."""
     game = Game(5, 5, 4, skip_chance)
     layers = build(game, tmp_path, stones=22).layers
-    for stones in layers.all():
+    for stones in layers.build_order():
         found = check_entries(tmp_path, stones, range(layers.size(stones)))
         assert (found.entries, found.wrong) == (layers.size(stones), None)
     largest = max(np.prod(layers.shape(stones, own)) for stones in range(26) for own in range(stones + 1))
@@ -148,7 +148,7 @@ def test_all_entries_are_verified(folder_of, skip_chance):
     game = Game(2, 5, 3, skip_chance)
     folder = folder_of(game, 4)
     layers = open_folder(folder).layers
-    for stones in layers.all():
+    for stones in layers.build_order():
         found = check_entries(folder, stones, range(layers.size(stones)))
         assert found.entries == layers.size(stones)
         assert found.wrong is None

@@ -97,13 +97,13 @@ class Verify(JsonOptions, WorkOptions):
         if self.sample is not None and self.sample < 1:
             raise ValueError(f"--sample {self.sample} looks at nothing: choose 1 or more entries")
         found = open_folder(self.folder)
-        layers = [stones for stones in found.layers.all() if found.layers.size(stones)]
+        layers = [stones for stones in found.layers.build_order() if found.layers.size(stones)]
         with share_bar("hashes") as progress:
             for index, stones in enumerate(layers):
                 if stones in found.missing():
                     raise ValueError(f"{found.file(stones)} is missing: build the database to its end")
                 if found.read(stones) is None:
-                    raise ValueError(f"{found.file(stones)} is damaged: build again, which makes it alone anew")
+                    raise ValueError(f"{found.file(stones)} is damaged: build again, which rebuilds only this file")
                 progress((index + 1) / len(layers))
         entries, largest = 0, 0.0
         blocks = list(_blocks(self, {stones: found.layers.size(stones) for stones in layers}))
