@@ -187,9 +187,8 @@ class ExplorerApi:
             self._board_compiled.wait()
             policy, lock = self._policy(request.policy, game)
             with lock:
-                cell = int(
-                    act(policy, Boards.of([position]), np.random.default_rng([int(key), STREAM_OPPONENT, stones]))[0]
-                )
+                rng = np.random.default_rng([int(key), STREAM_OPPONENT, stones])
+                cell = int(act(policy, Boards.of([position]), rng)[0])
         choices = np.flatnonzero(legal(game, position.cells)).tolist()
         if cell is None or cell not in choices:
             raise ValueError(f"cell={cell} is no empty cell: choose one of {_names(choices, game)}")
@@ -327,12 +326,13 @@ class ExplorerApi:
     def _exact_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
         check_table(game, "the exact value")
         values = self._solution(game).action_values(boards)[0]
-        return _map(game, values, [f"Best play is worth {_text(float(np.nanmax(values)), DIGITS)} to the mover."])
+        best = _text(float(np.nanmax(values)), DIGITS)
+        return _map(game, values, [f"The value of best play is {best} for the mover."])
 
     def _random_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
         check_table(game, "the table of random play")
         table = self._tables.get((game, "random"), lambda: Table(game, values_of(game, "random")))
-        return _map(game, Softmax(table).action_values(boards)[0], ["What would follow if both played at random."])
+        return _map(game, Softmax(table).action_values(boards)[0], ["The values if both play at random."])
 
     def _compressed_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
         check_table(game, "a compressed table")
@@ -357,11 +357,11 @@ class ExplorerApi:
         policy, lock = self._policy(policy_name(request.run), game)
         with lock:
             if not isinstance(policy, Values):
-                return self._shares(game, policy, boards, "It does not think in values: this is how it would play.")
+                return self._shares(game, policy, boards, "It has no values: these are its move probabilities.")
             values = policy.action_values(boards)[0]
         learned = Game.from_dict(read_config(self.root.run(request.run))["game"])
         other = [] if learned == game else [f"It learned {learned}, which is another game."]
-        return _values_json(game, values, ["What it has learned that the moves are worth.", *other])
+        return _values_json(game, values, ["Its learned values of the moves.", *other])
 
     def _search_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
         depth = min(request.depth, max_depth(game))
@@ -383,7 +383,7 @@ class ExplorerApi:
         found = MCTS(game, simulations=request.simulations).analyse(boards.position(0))
         visits = np.where(boards.legal(game)[0], found.visits, np.nan)
         line = " ".join(f"{coordinate(cell, game)}" for _, cell in found.variation[:6])
-        notes = [f"It takes the game to be worth {_text(found.value, DIGITS)}.", f"Most visited line: {line}."]
+        notes = [f"Its value of the position is {_text(found.value, DIGITS)}.", f"Most visited line: {line}."]
         shown = _map(game, visits, notes, "visits")
         return {
             **shown,
@@ -396,11 +396,11 @@ class ExplorerApi:
             raise ValueError("no policy is chosen: choose one")
         policy, lock = self._policy(request.policy, game)
         with lock:
-            return self._shares(game, policy, boards, "How likely each move is.")
+            return self._shares(game, policy, boards, "Its move probabilities.")
 
     def _shares(self, game: Game, policy: Policy, boards: Boards, note: str) -> dict[str, Any]:
         shares = choice_in(policy, boards, solution=None).probabilities
-        notes = [note] if policy.pure else [note, "It draws at random while it thinks: this is one of its answers."]
+        notes = [note] if policy.pure else [note, "It is randomised: this is one sample of its probabilities."]
         return _probabilities_json(game, boards.position(0), shares, notes)
 
     # -----------------------------------------------------------------------------------------------------------------
@@ -418,22 +418,22 @@ class ExplorerApi:
             rows = read_metrics(run)
         game, why = Game.from_dict(config["game"]), ""
         try:
-            kept = [mark.games for mark in self._snapshots(run, game)]
+            games = [mark.games for mark in self._snapshots(run, game)]
         except (ValueError, OSError) as problem:  # the curve is shown nevertheless
-            kept, why = [], self.describe_error(problem)
+            games, why = [], self.describe_error(problem)
         step = -(-len(rows) // schemas.MAX_MARKS) or 1
         marks = [{name: row[name] for name in SHOWN if name in row} for row in rows]
         exact: dict[float, list[dict[str, float]]] = {}  # learners with loops of their own have several
         for mark in marks:
             if "exploitability" in mark:
                 exact.setdefault(mark["games"], []).append(mark)
-        turn = {games: iter(found) for games, found in exact.items()}
+        turn = {count: iter(found) for count, found in exact.items()}
         return {
             "game": game.to_dict(),
             "learner": str(config["learner"]),
             "opponent": str(config.get("opponent", "")),
             "marks": marks[::step],
-            "boards": [next(turn.get(games, iter(())), {"games": games}) for games in kept],
+            "boards": [next(turn.get(count, iter(())), {"games": count}) for count in games],
             "no_boards": why,
         }
 
@@ -442,10 +442,11 @@ class ExplorerApi:
         run = self.root.run(request.name)
         game = Game.from_dict(read_config(run)["game"])
         with _name_errors(run):
-            kept = self._snapshots(run, game)
-        if request.number >= len(kept):
-            raise ValueError(f"number={request.number} is no mark: the run has boards at {len(kept)}, counted from 0")
-        mark = kept[request.number]
+            snapshots = self._snapshots(run, game)
+        if request.number >= len(snapshots):
+            count = len(snapshots)
+            raise ValueError(f"number={request.number} is no mark: the run has boards at {count}, counted from 0")
+        mark = snapshots[request.number]
         return {"games": mark.games, "boards": [_snapshot_json(game, one) for one in mark.choices]}
 
     def _snapshots(self, run: Path, game: Game) -> list[Snapshot]:
