@@ -1,4 +1,4 @@
-"""The contract of every registered learner. Settings are in test_settings.py; tests/ttt_apps/test_kills.py compares
+"""The contract of every registered learner. Settings are in test_settings.py; tests/ttt_apps/test_runs.py compares
 every file of killed and resumed runs."""
 
 import io
