@@ -67,7 +67,7 @@ class Teacher(NamedTuple):
         if isinstance(policy, Values):
             values = policy
             return cls(lambda boards, rng: values.action_values(boards), 1.0, 1 - 2.0**-10)
-        raise ValueError(f"teacher={spec} does not judge moves: choose a search, as expectiminimax:depth=3, or optimal")
+        raise ValueError(f"teacher={spec} has no action values: choose a search, as expectiminimax:depth=3, or optimal")
 
 
 class TrainingExamples(NamedTuple):
@@ -192,5 +192,5 @@ def _load_examples(path: Path, game: Game, provenance: Mapping[str, Any], games:
     except (KeyError, TypeError, ValueError, IndexError):
         fits = False
     if not fits:
-        raise ValueError(f"{path} is damaged: delete it, and its games are played anew")
+        raise ValueError(f"{path} is damaged: delete it, and its games are played again")
     return block_examples

@@ -102,8 +102,8 @@ class NaiveMC(TabularLearner):
         lengths = get_array(arrays, "lengths", (2, slots), "i8", self.name)
         waiting = get_array(arrays, "waiting", (2, slots, size), "i8", self.name)
         entries = num_rows(arrays, "keys") * size
-        kept = waiting[np.arange(size) < lengths[..., None]]
-        if ((lengths < 0) | (lengths > size)).any() or ((kept < 0) | (kept >= entries)).any():
+        waiting_moves = waiting[np.arange(size) < lengths[..., None]]
+        if ((lengths < 0) | (lengths > size)).any() or ((waiting_moves < 0) | (waiting_moves >= entries)).any():
             raise ValueError(
                 f"{self.name} needs up to {size} waiting moves for each player of a game, in positions of its table: "
                 f"these arrays are damaged"

@@ -19,19 +19,19 @@ def silence_native_output() -> Iterator[None]:
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # for later output
     sys.stderr.flush()
-    kept = os.dup(2)
-    with tempfile.TemporaryFile() as said:
-        os.dup2(said.fileno(), 2)
+    stderr_copy = os.dup(2)
+    with tempfile.TemporaryFile() as captured:
+        os.dup2(captured.fileno(), 2)
         try:
             yield
         except BaseException:
-            said.seek(0)
-            os.write(kept, said.read())
+            captured.seek(0)
+            os.write(stderr_copy, captured.read())
             raise
         finally:
             sys.stderr.flush()
-            os.dup2(kept, 2)
-            os.close(kept)
+            os.dup2(stderr_copy, 2)
+            os.close(stderr_copy)
 
 
 def avoid_triton_crash() -> None:

@@ -81,7 +81,7 @@ class TwoLearners:
             learner.from_arrays({name[2:]: array for name, array in arrays.items() if name.startswith(start)})
 
     def _parts(self, boards: Boards) -> Iterator[tuple[int, Learner, Int64Array]]:
-        """Yield each player who is to move somewhere, its learner, and the rows of its positions."""
+        """Yield the players to move, their learners, and the rows of their positions."""
         for player, learner in enumerate(self.players):
             rows = np.flatnonzero(boards.mover == player)
             if len(rows):

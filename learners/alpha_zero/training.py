@@ -56,8 +56,8 @@ class SelfPlay(ResumableTraining):
     def logged(self) -> dict[str, float]:
         """Losses of the last step, the number of updates, and the size of the replay buffer."""
         policy_loss, value_loss = self._losses
-        updates, kept = self._updater.updates, len(self._replay.examples.value)
-        return {"policy_loss": policy_loss, "value_loss": value_loss, "updates": updates, "positions": kept}
+        updates, size = self._updater.updates, len(self._replay.examples.value)
+        return {"policy_loss": policy_loss, "value_loss": value_loss, "updates": updates, "positions": size}
 
     @property
     def running(self) -> bool:
@@ -101,12 +101,12 @@ class SelfPlay(ResumableTraining):
         name = self.learner.config.name
         games, marked, *done = get_array(arrays, "counts", (6,), "i8", name).tolist()
         if min(marked, *done) < 0 or not marked <= done[0] == sum(done[1:]) <= games:
-            raise ValueError(f"the counts of a training of {name} are damaged: train anew")
+            raise ValueError(f"the counts of a training of {name} are damaged: train again")
         if games > self.games:
             raise ValueError(f"games={self.games} is fewer than the {games} that were to be played")
         losses = get_array(arrays, "losses", (2,), "f8", name)
         if not np.isfinite(losses).all():
-            raise ValueError(f"the losses of a training of {name} are damaged: train anew")
+            raise ValueError(f"the losses of a training of {name} are damaged: train again")
         parts: dict[str, dict[str, np.ndarray[Any, Any]]] = {"net": {}, "memory": {}}
         for key, array in arrays.items():
             part, _, rest = key.partition(".")
@@ -159,5 +159,5 @@ class _ReplayBuffer:
         value = get_array(arrays, "value", (count,), "f4", owner)
         fits = count <= self._size and ((seen >= 0) & (seen <= 2)).all()
         if not (fits and ((policy >= 0) & (policy <= 1)).all() and (np.abs(value) <= 1).all()):
-            raise ValueError(f"the replay buffer of {owner} is damaged: train anew")
+            raise ValueError(f"the replay buffer of {owner} is damaged: train again")
         self.examples = TrainingExamples(seen, policy, value, np.zeros(0))

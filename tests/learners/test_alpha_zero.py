@@ -506,7 +506,10 @@ def changed(name, change):
         (changed("net.weight.0.bias", lambda array: array.fill(np.nan)), "numbers in weight.0.bias, which are out"),
         (lambda arrays: arrays.pop("memory.value"), "needs seen"),
         (lambda arrays: arrays.pop("memory.seen"), "needs seen"),
-        (changed("memory.seen", lambda array: array.fill(3)), "the replay buffer of alpha-zero is damaged: train anew"),
+        (
+            changed("memory.seen", lambda array: array.fill(3)),
+            "replay buffer of alpha-zero is damaged: train again",
+        ),
         (changed("memory.policy", lambda array: array.fill(2)), "the replay buffer of alpha-zero is damaged"),
         (changed("memory.value", lambda array: array.fill(np.nan)), "the replay buffer of alpha-zero is damaged"),
         (

@@ -145,12 +145,12 @@ def test_damaged_games_are_refused(tmp_path, damage):
     arrays = load_arrays(path)
     damage(arrays)
     save_arrays(path, arrays)
-    with pytest.raises(ValueError, match=r"is damaged: delete it, and its games are played anew"):
+    with pytest.raises(ValueError, match=r"is damaged: delete it, and its games are played again"):
         games_of(tmp_path, config, games=2)
 
 
 def test_a_teacher_needs_action_values(tmp_path):
-    with pytest.raises(ValueError, match="teacher=random does not judge moves: choose a search"):
+    with pytest.raises(ValueError, match="teacher=random has no action values: choose a search"):
         ValueNetConfig(teacher="random").fit(task(tmp_path))
 
 
