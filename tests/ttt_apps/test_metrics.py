@@ -1,4 +1,4 @@
-"""What is measured while a learner trains: lines of JSON, and the same for TensorBoard."""
+"""Measurements during training: lines of JSON, and the same for TensorBoard."""
 
 import json
 import os
@@ -19,7 +19,7 @@ def rows(run):
     return [json.loads(line) for line in (run / METRICS).read_text().splitlines()]
 
 
-def test_lines_are_what_was_measured_in_order(tmp_path):
+def test_lines_are_the_measurements_in_order(tmp_path):
     with Metrics(RunDirectory(tmp_path)) as metrics:
         for games in (10, 20):
             metrics.write(games, measured(games, loss=0.5))
@@ -27,7 +27,7 @@ def test_lines_are_what_was_measured_in_order(tmp_path):
     assert all(row["games_per_s"] > 0 for row in rows(tmp_path))
 
 
-def test_what_was_measured_after_a_checkpoint_is_cut_off(tmp_path):
+def test_lines_after_the_checkpoint_are_cut_off(tmp_path):
     with Metrics(RunDirectory(tmp_path)) as metrics:
         metrics.write(10, measured(10))
         size = metrics.size()
@@ -37,7 +37,7 @@ def test_what_was_measured_after_a_checkpoint_is_cut_off(tmp_path):
     assert [row["games"] for row in rows(tmp_path)] == [10, 30]
 
 
-def test_the_size_that_a_checkpoint_keeps_is_on_the_disk(tmp_path, monkeypatch):
+def test_size_is_taken_after_flushing_to_disk(tmp_path, monkeypatch):
     on_disk = []
     with Metrics(RunDirectory(tmp_path)) as metrics:
         metrics.write(10, measured(10))
@@ -46,13 +46,13 @@ def test_the_size_that_a_checkpoint_keeps_is_on_the_disk(tmp_path, monkeypatch):
         assert [metrics.size()] == on_disk == [(tmp_path / METRICS).stat().st_size]
 
 
-def test_lines_without_what_every_line_has_are_damage(tmp_path):
+def test_incomplete_lines_are_damage(tmp_path):
     (tmp_path / METRICS).write_text('{"games": 1}\n')
     with pytest.raises(ValueError, match=r"metrics\.jsonl is damaged: each line must have .*wins"):
         Metrics(RunDirectory(tmp_path), 100)
 
 
-def test_tensorboard_reads_what_was_measured(tmp_path):
+def test_tensorboard_has_the_measurements(tmp_path):
     loader = pytest.importorskip("tensorboard.backend.event_processing.event_file_loader")
     run = tiny.train_run("q-learning", tmp_path)
     train.main(["--resume", str(run), "--games", "300"])
