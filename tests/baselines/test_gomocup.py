@@ -283,6 +283,10 @@ def test_tolerated_answers(engine, here):
     assert moves_of(engine(here), FIRST, SECOND) == [0, 1]
 
 
+def test_unread_answers_are_discarded_before_the_next_request(engine):
+    assert moves_of(engine("def answer(line): return first_free() + '\\n6,6'", pause=0.2), FIRST, SECOND) == [0, 1]
+
+
 FAULTS = {
     "exits": ("def answer(line): sys.exit(3)", "ended before it answered TURN 3,5: it is at fault"),
     "fails": (
