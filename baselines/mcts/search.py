@@ -5,55 +5,21 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
-from baselines.mcts.puct import SearchBatch, SelectionParams, backup_all, simulate_all
-from baselines.mcts.tree import (
-    CELL,
-    FIRST,
-    KNOWN,
-    LIKELIEST,
-    LIMIT,
-    MAKER,
-    NEXT,
-    OPEN,
-    SUM,
-    VISITS,
-    SavedSubtree,
-    Tree,
-    Workspace,
-    copy_tree,
-    node_of,
-    read_roots,
-)
-from baselines.mcts.uct import BACK, DOWN, WHOLE, simulate
-from baselines.retrograde.layers import Probe
+from baselines.mcts.select import PUCT, SelectionParams
+from baselines.mcts.simulate import backup_all, backup_uct_all, run_uct, simulate_all, simulate_uct
+from baselines.mcts.tree import SavedSubtree, SearchBatch, Tree, Workspace, copy_tree, find_node, read_roots
 from baselines.retrograde.tablebase import Tablebase, empty_probe
 from ttt_envs.agents.policy import Evaluator, FusedEvaluator, Values
-from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array
+from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, UInt64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game
 
 CHUNK_SIZE = 1_024
 """Maximum number of simulations per call of an evaluator with its own simulation kernel."""
-_NOTHING_SAID = np.zeros((0, 0), np.float32), np.zeros(0)
-
-
-class _Part(NamedTuple):
-    """Some of the trees: slices of the arrays of :func:`simulate`."""
-
-    rows: slice
-    cells: Int8Array
-    stones: Int64Array
-    counts: Int64Array
-    trees: Tree
-    paths: Int64Array
-    depths: Int64Array
-    leaves: Int8Array
-    movers: Int8Array
-    probe: Probe
+_NO_LOGITS, _NO_VALUES = np.zeros((0, 0), np.float32), np.zeros(0)
 
 
 class MCTSSearch:
@@ -72,7 +38,7 @@ class MCTSSearch:
         keys: uint64[B], keys of the simulations' random numbers.
         c: exploration weight.
         leaf: a policy that evaluates the leaves of all trees in one call; None for random play to the end. A policy
-            with priors (:class:`~ttt_envs.agents.policy.Evaluator`) guides the search: see :mod:`baselines.mcts.puct`.
+            with priors (:class:`~ttt_envs.agents.policy.Evaluator`) guides the search: see :mod:`baselines.mcts`.
         decisive: see the module.
         kept: for each position a tree to continue, if the position is in it; see :meth:`keep`.
         endgame: a database, whose positions count as solved.
@@ -100,36 +66,54 @@ class MCTSSearch:
         self.game = game
         self.simulations = 0
         self._boards, self._keys, self._leaf = boards, keys, leaf
-        self._settings = (game.parameters, float(c), decisive)
-        self._either = 2 if game.skip_chance > 0 else 1
         self._guide = leaf if isinstance(leaf, Evaluator) else None
-        self._scales = (0.0, 0.0)
-        """scales of the Gumbel rule: see :class:`~baselines.mcts.gumbel.GumbelSearch`"""
+        count = len(boards.mover)
+        self._params = SelectionParams(int(PUCT), float(c), np.zeros((count, 0)), 0.0, 0.0)
+        self._decisive = decisive
+        self._turns_per_move = 2 if game.skip_chance > 0 else 1
         self._cells = boards.cells.copy()
         self._stones = np.count_nonzero(boards.cells, axis=1)
-        count = len(boards.mover)
         self.counts = np.ones(count, np.int64)
-        guided = 0 if self._guide is None else game.cells
-        found = [(b, tree) for b, tree in enumerate(kept or ()) if tree is not None]
-        self._trees = Tree.empty(
-            count, max([1 + room, *(tree.trees.moves.shape[1] for _, tree in found)]), self._either, guided
-        )
-        for b, tree in found:
-            self._graft(b, tree)
-        self._trees.moves[:, 0, MAKER] = 1 - boards.mover
-        paths, depths = np.zeros((count, game.cells + 1), np.int64), np.zeros(count, np.int64)
+        found = [(b, saved) for b, saved in enumerate(kept or ()) if saved is not None]
+        most = max([1 + room, *(saved.tree.edges.shape[1] for _, saved in found)])
+        self._trees = Tree.empty(count, most, self._turns_per_move, 0 if self._guide is None else game.cells)
+        for b, saved in found:
+            self._reuse_subtree(b, saved)
+        self._trees.edges["player"][:, 0] = 1 - boards.mover
+        self._paths, self._depths = np.zeros((count, game.cells + 1), np.int64), np.zeros(count, np.int64)
+        leaves = count * (1 if self._guide is None else 2)  # guided, both turns after a move are evaluated
+        self._leaves = Boards(np.zeros((leaves, game.cells), np.int8), np.zeros(leaves, np.int8))
+        self._scratch = Workspace.of(game.cells)
         # consecutive rows that reach the database at the same number of stones
         layers = np.zeros(count, np.int64) if endgame is None else endgame.probe_layers(boards)
         edges = [0, *(np.flatnonzero(np.diff(layers)) + 1).tolist(), count]
-        self._stretches = [
+        self._groups = [
             (slice(start, stop), empty_probe() if endgame is None else endgame.probe(int(layers[start])))
             for start, stop in itertools.pairwise(edges)
             if start < stop
         ]
-        most = count if self._guide is None else 2 * count  # both turns after a move are evaluated
-        self._scratch = Workspace.of(game.cells)
-        self._parted: tuple[Tree | None, list[_Part]] = (None, [])
-        self._between = (paths, depths, np.zeros((most, game.cells), np.int8), np.zeros(most, np.int8))
+        self._batches: list[tuple[slice, SearchBatch]] = []
+        self._make_batches()
+
+    def _make_batches(self) -> None:
+        """Slice the arrays for the trees that reach the database at the same number of stones."""
+        self._batches = [
+            (
+                rows,
+                SearchBatch(
+                    self._cells[rows],
+                    self._stones[rows],
+                    self.counts[rows],
+                    self._trees.of(rows),
+                    self.game.parameters,
+                    self._paths[rows],
+                    self._depths[rows],
+                    probe,
+                    self._scratch,
+                ),
+            )
+            for rows, probe in self._groups
+        ]
 
     def run(self, simulations: int) -> None:
         """Add simulations to every tree.
@@ -140,46 +124,26 @@ class MCTSSearch:
         check_settings(simulations=simulations)
         self._make_room(simulations)
         if self._guide is not None:
-            self._judge_roots()
-            noise = np.zeros((len(self.counts), 0))
+            self._evaluate_roots()
             for done in range(0, simulations, CHUNK_SIZE):
-                considered_visit = np.zeros((min(CHUNK_SIZE, simulations - done), len(self.counts)), np.int64)
-                self._everywhere(considered_visit, noise)
-            self.simulations += simulations
-            return
-        for part in self._parts():
-            self._run(part, simulations)
+                self._run_guided(np.zeros((min(CHUNK_SIZE, simulations - done), len(self.counts)), np.int64))
+        else:
+            for rows, batch in self._batches:
+                self._run_uct(batch, self._keys[rows], self.simulations, self.simulations + simulations)
         self.simulations += simulations
 
-    def _parts(self) -> list[_Part]:
-        """Return slices of the trees that reach the database at the same number of stones."""
-        if self._parted[0] is not self._trees:
-            paths, depths, leaves, movers = self._between
-            made = [
-                _Part(
-                    rows, self._cells[rows], self._stones[rows], self.counts[rows], self._trees.of(rows),
-                    paths[rows], depths[rows], leaves, movers, probe,
-                )
-                for rows, probe in self._stretches
-            ]  # fmt: skip
-            self._parted = self._trees, made
-        return self._parted[1]
-
-    def _run(self, part: _Part, simulations: int) -> None:
-        """Add simulations to some of the trees."""
-        rows, cells, stones, counts, trees, paths, depths, leaves, movers, probe = part
-        boards, between = (self._keys[rows], cells, stones, counts), (paths, depths, leaves, movers)
-        fixed = (*boards, trees, *self._settings, *between, probe, self._scratch)
-        unjudged = np.zeros(0)
+    def _run_uct(self, batch: SearchBatch, keys: UInt64Array, first: int, last: int) -> None:
+        """Run the simulations ``first`` to ``last`` - 1 in some of the trees."""
         if self._leaf is None:
-            simulate(WHOLE, simulations, self.simulations, *fixed, unjudged)
+            run_uct(batch, self._params.c, self._decisive, keys, first, last)
             return
-        for done in range(self.simulations, self.simulations + simulations):
-            asked = int(simulate(DOWN, 1, done, *fixed, unjudged))
-            values = unjudged
-            if asked:
-                values = np.asarray(self._leaf.values(Boards(leaves[:asked], movers[:asked])), np.float64)
-            simulate(BACK, 1, done, *fixed, values)
+        leaves, movers = self._leaves
+        for simulation in range(first, last):
+            count = int(simulate_uct(batch, self._params.c, self._decisive, keys, simulation, leaves, movers))
+            values = _NO_VALUES
+            if count:
+                values = np.asarray(self._leaf.values(Boards(leaves[:count], movers[:count])), np.float64)
+            backup_uct_all(batch, self._decisive, movers, values)
 
     def add_root_noise(self, shares: Float64Array, weight: float) -> None:
         """Mix noise into the root priors.
@@ -188,92 +152,98 @@ class MCTSSearch:
             shares: float64[B, cells], the noise, rows that sum to 1.
             weight: 0 to below 1.
         """
-        self._judge_roots()
+        self._evaluate_roots()
         priors = self._trees.priors[:, 0]
         priors[...] = np.where(priors > 0, (1 - weight) * priors + weight * shares, 0)
-        self._trees.turns[:, 0, LIKELIEST] = np.argmax(priors, axis=1)
+        self._trees.nodes["next_prior"][:, 0] = np.argmax(priors, axis=1)
 
-    def _judge_roots(self) -> None:
+    def _evaluate_roots(self) -> None:
         """Evaluate the roots that have not been evaluated."""
-        self._everywhere(np.full((1, len(self.counts)), -1), np.zeros((len(self.counts), 0)))
+        self._run_guided(np.full((1, len(self.counts)), -1))
 
-    def _everywhere(self, considered_visit: Int64Array, root_logits: Float64Array) -> None:
-        """Run guided simulations in all trees, ``considered_visit`` int64[S, B]: see :mod:`baselines.mcts.puct`."""
+    def _run_guided(self, considered_visit: Int64Array) -> None:
+        """Run guided simulations in all trees, see :func:`simulate`: ``considered_visit`` int64[S, B]."""
         assert self._guide is not None
-        parameters, c, _ = self._settings
-        for rows, cells, stones, counts, trees, paths, depths, leaves, movers, probe in self._parts():
-            rule = SelectionParams(root_logits[rows], c, *self._scales)
-            forest = SearchBatch(cells, stones, counts, trees, parameters, paths, depths, probe, self._scratch)
-            mine = np.ascontiguousarray(considered_visit[:, rows])
+        leaves, movers = self._leaves
+        for rows, batch in self._batches:
+            params = self._params._replace(root_logits=self._params.root_logits[rows])
+            visits = np.ascontiguousarray(considered_visit[:, rows])
             if isinstance(self._guide, FusedEvaluator):
-                self._guide.run_simulations(mine, rule, forest)
+                self._guide.run_simulations(visits, params, batch)
                 continue
-            for now in mine:
-                asked = int(simulate_all(now, rule, forest, leaves, movers))
-                prior_logits, values = (
-                    self._guide.judge(Boards(leaves[:asked], movers[:asked])) if asked else _NOTHING_SAID
-                )
+            for visit in visits:
+                count = int(simulate_all(visit, params, batch, leaves, movers))
+                prior_logits, values = _NO_LOGITS, _NO_VALUES
+                if count:
+                    prior_logits, values = self._guide.judge(Boards(leaves[:count], movers[:count]))
                 # fixed array types, so that the kernel is compiled once
-                prior_logits, values = (
-                    np.ascontiguousarray(prior_logits, np.float32),
-                    np.ascontiguousarray(values, np.float64),
-                )
-                backup_all(forest, movers, prior_logits, values)
+                prior_logits = np.ascontiguousarray(prior_logits, np.float32)
+                backup_all(batch, movers, prior_logits, np.ascontiguousarray(values, np.float64))
 
     def _make_room(self, simulations: int) -> None:
-        """Ensure capacity: every simulation adds at most one move; a search in small steps grows by half at a time."""
-        room = self._trees.moves.shape[1]
+        """Ensure capacity: every simulation adds at most one edge; a search in small steps grows by half at a time."""
+        room = self._trees.edges.shape[1]
         needed = int(self.counts.max(initial=1)) + simulations
         if needed > room:
             needed = max(needed, room + room // 2 if self.simulations else 0)
             self._trees = self._trees.resized(needed)
+            self._make_batches()
+
+    def _edges_of(self, row: int, node: int) -> list[int]:
+        """Return the edges of a node of tree ``row``, the last one first."""
+        found, next_sibling = [], self._trees.edges["next_sibling"][row]
+        edge = int(self._trees.nodes["first_child"][row, node])
+        while edge > 0:
+            found.append(edge)
+            edge = int(next_sibling[edge])
+        return found
 
     def keep(self, row: int, cell: int) -> SavedSubtree | None:
         """Return the subtree of a move in position ``row``, copied; None if the move was never tried."""
         trees = self._trees
-        move = int(trees.turns[row, 0, FIRST])
-        while move > 0 and trees.moves[row, move, CELL] != cell:
-            move = int(trees.moves[row, move, NEXT])
-        if move == 0:
+        edge = next((edge for edge in self._edges_of(row, 0) if trees.edges["cell"][row, edge] == cell), None)
+        if edge is None:
             return None
-        new = Tree.empty(1, int(self.counts[row]), self._either, trees.priors.shape[2])
-        count = copy_tree(move, -1, trees, row, new, 0, self._either)
+        new = Tree.empty(1, int(self.counts[row]), self._turns_per_move, trees.priors.shape[2])
+        count = copy_tree(edge, -1, trees, row, new, 0, self._turns_per_move)
         cells = self._boards.cells[row].copy()
         cells[cell] = self._boards.mover[row] + 1
         return SavedSubtree(cells, new.resized(count))
 
-    def _graft(self, row: int, kept: SavedSubtree) -> None:
-        """Copy the subtree of position ``row`` from a kept tree, if it contains the position."""
-        trees, mover = kept.trees, int(self._boards.mover[row])
-        node = int(node_of(kept.cells, self._cells[row], mover, trees.moves[0], trees.turns[0], self._either))
+    def _reuse_subtree(self, row: int, saved: SavedSubtree) -> None:
+        """Copy the subtree of position ``row`` from a saved tree, if it contains the position."""
+        tree, mover = saved.tree, int(self._boards.mover[row])
+        node = int(find_node(saved.cells, self._cells[row], mover, tree, self._turns_per_move))
         # a position solved by a database has no subtree
-        if node >= 0 and not (trees.turns[0, node, FIRST] == 0 and trees.turns[0, node, LIMIT] > 0):
-            move, turn = divmod(node, self._either)
-            self.counts[row] = copy_tree(move, turn, trees, 0, self._trees, row, self._either)
-            if turn == 1:  # row 0 is a move of the player not to move
-                self._trees.sums[row, 0] *= -1
+        if node >= 0 and not (tree.nodes["first_child"][0, node] == 0 and tree.nodes["num_legal"][0, node] > 0):
+            edge, turn = divmod(node, self._turns_per_move)
+            self.counts[row] = copy_tree(edge, turn, tree, 0, self._trees, row, self._turns_per_move)
+            if turn == 1:  # edge 0 is a move of the player not to move
+                for value in ("value_sum", "solved_value"):
+                    self._trees.nodes[value][row, 0] *= -1
                 self._trees.raw_values[row, :1] *= -1
 
     @property
     def visits(self) -> Int64Array:
         """int64[B, rows * columns]: number of visits of each move, including those of a kept tree."""
-        return self._of_moves[0]
+        return self.root_moves[0]
 
     @property
     def action_values(self) -> Float64Array:
         """float64[B, rows * columns]: mean result of each move for the mover, NaN for untried moves."""
-        return self._of_moves[1]
+        return self.root_moves[1]
 
     @property
     def solved(self) -> BoolArray:
         """bool[B, rows * columns]: whether the value of a move is solved."""
-        return self._of_moves[2]
+        return self.root_moves[2]
 
     @property
-    def _of_moves(self) -> tuple[Int64Array, Float64Array, BoolArray]:
+    def root_moves(self) -> tuple[Int64Array, Float64Array, BoolArray]:
+        """``visits``, ``action_values`` and ``solved`` together."""
         shape = self._cells.shape
         found = np.zeros(shape, np.int64), np.full(shape, np.nan), np.zeros(shape, np.bool_)
-        read_roots(self._trees, self._either, *found)
+        read_roots(self._trees, self._turns_per_move, *found)
         return found
 
     def probabilities(self, temperature: float = 0.0) -> Float64Array:
@@ -282,7 +252,7 @@ class MCTSSearch:
         With a temperature, shares are ``visits ** (1 / temperature)``, normalised. Moves proved to be worse than
         another have share 0, and so have all others beside a proved win, however many visits they had before.
         """
-        visits, values, solved = self._of_moves
+        visits, values, solved = self.root_moves
         tried = visits > 0
         worth_at_least = np.where(solved, values, np.where(tried, -1.0, -np.inf)).max(axis=1, keepdims=True)
         uncertain = (tried & ~solved).any(axis=1, keepdims=True)
@@ -300,25 +270,20 @@ class MCTSSearch:
     @property
     def root_values(self) -> Float64Array:
         """float64[B], for the mover: mean result of all simulations, or the solved value; needs a simulation."""
-        known = (self._trees.turns[:, 0, LIMIT] > 0) & (self._trees.turns[:, 0, OPEN] == 0)
-        mean = self._trees.sums[:, 0, SUM] / self._trees.turns[:, 0, VISITS]
-        return -np.where(known, self._trees.sums[:, 0, KNOWN], mean)
+        root = self._trees.nodes[:, 0]
+        solved = (root["num_legal"] > 0) & (root["num_unsolved"] == 0)
+        return -np.where(solved, root["solved_value"], root["value_sum"] / root["visits"])
 
     def variation(self, row: int) -> tuple[tuple[int, int], ...]:
         """Return the principal variation from position ``row``: the most visited moves (mover, cell) and turns."""
-        moves, turns = self._trees.moves[row], self._trees.turns[row]
+        visits = self._trees.nodes["visits"][row].reshape(-1, self._turns_per_move)
         found = []
         node = 0
-        while turns[node, FIRST] > 0:
-            tried = []
-            move = int(turns[node, FIRST])
-            while move > 0:
-                tried.append(move)
-                move = int(moves[move, NEXT])
-            after = turns[:, VISITS].reshape(-1, self._either)[tried]
-            best = int(np.argmax(after.sum(axis=1)))
-            found.append((int(moves[tried[best], MAKER]), int(moves[tried[best], CELL])))
-            node = tried[best] * self._either + int(np.argmax(after[best]))
+        while edges := self._edges_of(row, node):
+            best = edges[int(np.argmax(visits[edges].sum(axis=1)))]
+            record = self._trees.edges[row, best]
+            found.append((int(record["player"]), int(record["cell"])))
+            node = best * self._turns_per_move + int(np.argmax(visits[best]))
         return tuple(found)
 
 

@@ -1,94 +1,139 @@
-"""Search trees in arrays, many side by side: storage, reading and subtree copies."""
+"""Search trees in arrays, many side by side: storage, reading and subtree copies.
+
+An *edge* is a move, a *node* is a position with its mover. Two nodes follow an edge where turns may be skipped, else
+one. An array holds the fields of an edge, or of a node, side by side; kernels read each field as an array of its own
+(:func:`tree_view`).
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from baselines.retrograde.layers import Probe
 from ttt_envs.core.jit import (
     BoolArray,
     Float64Array,
     Int8Array,
     Int64Array,
+    Parameters,
     compiled_at_once,
     compiled_at_once_allocating,
     inlined,
     int64,
 )
+from ttt_envs.game.rules import skip_chance_of
 
 Int32Array = NDArray[np.int32]
 Float32Array = NDArray[np.float32]
+Records = NDArray[Any]
+"""a structured array"""
 
-MAKER, CELL, NEXT, SETTLED = range(4)
-"""columns of `Tree.moves`: player who made the move; cell; next sibling, 0 for none; whether its value is solved"""
-MEAN, WIDTH = range(2)
-"""columns of `Tree.rates`, for a move: its value for its player; 1 / sqrt(visits), which only UCT needs"""
-FIRST, VISITS, TRIED, LIMIT, URGENT, OPEN, LIKELIEST = range(7)
-"""columns of `Tree.turns`, for a position with its mover: first child, the move tried last, 0 for none; visits; number
-of moves tried; number of moves to try, 0 if not expanded; number of forced moves, tried first; number of unsolved
-moves; and in guided searches the likeliest unvisited cell, -1 for none"""
-SUM, KNOWN = range(2)
-"""columns of `Tree.sums`, for such a position: the sum of its results, and its solved value, if any; both for the
-player who made the move that led there"""
+
+class Edges(NamedTuple):
+    """The edges of one tree, an array for each field."""
+
+    player: Int32Array
+    cell: Int32Array
+    next_sibling: Int32Array
+    """the edge tried before, from the same node; 0 for none"""
+    is_solved: Int32Array
+    """whether ``q`` is solved"""
+    q: Float64Array
+    """value for the player"""
+    inv_sqrt_visits: Float64Array
+    """1 / sqrt(visits), which only UCT needs"""
+
+
+class Nodes(NamedTuple):
+    """The nodes of one tree, an array for each field."""
+
+    first_child: Int32Array
+    """the edge tried last; 0 for none"""
+    visits: Int32Array
+    num_children: Int32Array
+    """number of edges"""
+    num_legal: Int32Array
+    """number of moves to try; 0 if not expanded"""
+    num_forced: Int32Array
+    """number of forced moves, which are tried first"""
+    num_unsolved: Int32Array
+    """number of moves that are not solved"""
+    next_prior: Int32Array
+    """in guided searches the likeliest cell without an edge; -1 for none"""
+    value_sum: Float64Array
+    """sum of results, for the player of the edge above"""
+    solved_value: Float64Array
+    """solved value, if any, for the player of the edge above"""
+
+
+EDGE = np.dtype({"names": Edges._fields, "formats": ["i4"] * 4 + ["f8"] * 2}, align=True)
+NODE = np.dtype({"names": Nodes._fields, "formats": ["i4"] * 7 + ["f8"] * 2}, align=True)
 
 
 class Tree(NamedTuple):
-    """B trees with capacity for N moves each; T turns may follow a move, 1 without skips, else 2.
+    """B trees with capacity for N edges each; T nodes follow an edge, 1 without skips, else 2.
 
-    Row 0 is the move that led to the root, and its turn 0 is the root. After move m, row ``m * T`` is the turn of the
-    other player and row ``m * T + 1`` another turn of the same player. Rows are in order of creation: every simulation
-    appends one.
+    Edge 0 led to the root, which is node 0. Node ``edge * T`` is the turn of the other player, and ``edge * T + 1``
+    another turn of the same player. Edges are in order of creation: a simulation appends one at most.
     """
 
-    moves: Int32Array
-    """int32[B, N, 4]"""
-    rates: Float64Array
-    """float64[B, N, 2]"""
-    turns: Int32Array
-    """int32[B, N * T, 7]"""
-    sums: Float64Array
-    """float64[B, N * T, 2]"""
+    edges: Records
+    """`EDGE`[B, N]"""
+    nodes: Records
+    """`NODE`[B, N * T]"""
     priors: Float32Array
     """float32[B, N * T, cells], in guided searches: priors of the moves, 0 for moves never to be made; else no cells"""
     raw_values: Float64Array
-    """float64[B, N * T], in guided searches: raw value of a position, for the player who made the move that led there;
-    else no nodes"""
+    """float64[B, N * T], in guided searches: raw value of a position, for the player of the edge above; else empty"""
 
     @classmethod
-    def empty(cls, count: int, room: int, turns: int, cells: int = 0) -> Tree:
+    def empty(cls, count: int, room: int, turns_per_move: int, cells: int = 0) -> Tree:
         """Allocate empty trees; ``cells`` of the board for guided searches."""
+        nodes = room * turns_per_move
         return cls(
-            np.zeros((count, room, 4), np.int32),
-            np.zeros((count, room, 2)),
-            np.zeros((count, room * turns, 7), np.int32),
-            np.zeros((count, room * turns, 2)),
-            np.zeros((count, room * turns, cells), np.float32),
-            np.zeros((count, room * turns if cells else 0)),
+            np.zeros((count, room), EDGE),
+            np.zeros((count, nodes), NODE),
+            np.zeros((count, nodes, cells), np.float32),
+            np.zeros((count, nodes if cells else 0)),
         )
+
+    @property
+    def turns_per_move(self) -> int:
+        """Number of nodes after an edge."""
+        return int(self.nodes.shape[1] // self.edges.shape[1])
 
     def of(self, rows: slice) -> Tree:
         """Return views of some of the trees."""
-        moves, rates, turns, sums, priors, raw_values = self
-        return Tree(moves[rows], rates[rows], turns[rows], sums[rows], priors[rows], raw_values[rows])
+        edges, nodes, priors, raw_values = self
+        return Tree(edges[rows], nodes[rows], priors[rows], raw_values[rows])
 
     def resized(self, room: int) -> Tree:
-        """Return a copy with capacity for ``room`` moves, more or fewer."""
-        count, before, _ = self.moves.shape
-        turns = self.turns.shape[1] // before
-        new = Tree.empty(count, room, turns, self.priors.shape[2])
-        used = min(room, before)
-        nodes = used * turns
-        new.moves[:, :used], new.rates[:, :used] = self.moves[:, :used], self.rates[:, :used]
-        new.turns[:, :nodes], new.sums[:, :nodes] = self.turns[:, :nodes], self.sums[:, :nodes]
-        new.priors[:, :nodes], new.raw_values[:, :nodes] = self.priors[:, :nodes], self.raw_values[:, :nodes]
+        """Return a copy with capacity for ``room`` edges, more or fewer."""
+        count, before = self.edges.shape
+        new = Tree.empty(count, room, self.turns_per_move, self.priors.shape[2])
+        edges = min(room, before)
+        nodes = edges * self.turns_per_move
+        new.edges[:, :edges] = self.edges[:, :edges]
+        new.nodes[:, :nodes], new.priors[:, :nodes] = self.nodes[:, :nodes], self.priors[:, :nodes]
+        new.raw_values[:, :nodes] = self.raw_values[:, :nodes]
         return new
 
     @staticmethod
-    def bytes_of(room: int, turns: int, cells: int = 0) -> int:
+    def bytes_of(room: int, turns_per_move: int, cells: int = 0) -> int:
         """Return the size of one tree in bytes."""
-        return room * (32 + (44 + (4 * cells + 8 if cells else 0)) * turns)
+        return room * (EDGE.itemsize + (NODE.itemsize + (4 * cells + 8 if cells else 0)) * turns_per_move)
+
+
+class SavedSubtree(NamedTuple):
+    """A move that was made, and its subtree."""
+
+    cells: Int8Array
+    """int8[rows * columns], the board after it"""
+    tree: Tree
+    """one tree, whose edge 0 is the move"""
 
 
 class Workspace(NamedTuple):
@@ -97,7 +142,7 @@ class Workspace(NamedTuple):
     forced_mask: Int8Array
     closed: Int8Array
     visits: Int64Array
-    made: Int64Array
+    edges: Int64Array
     q: Float64Array
     p: Float64Array
 
@@ -107,43 +152,114 @@ class Workspace(NamedTuple):
         return cls(*np.zeros((2, cells), np.int8), *np.zeros((2, cells), np.int64), *np.zeros((2, cells)))
 
 
-class SavedSubtree(NamedTuple):
-    """A move that was made, and its subtree."""
+class SearchBatch(NamedTuple):
+    """B trees, with the state of their current simulation."""
 
     cells: Int8Array
-    """int8[rows * columns], the board after it"""
+    """int8[B, rows * columns], the positions"""
+    stones: Int64Array
+    """int64[B], their numbers of stones"""
+    counts: Int64Array
+    """int64[B], edges in use; every simulation needs room for one more"""
     trees: Tree
-    """one tree, whose row 0 is the move with all turns after it"""
+    parameters: Parameters
+    paths: Int64Array
+    """int64[B, cells + 1]: the nodes that a simulation visits"""
+    depths: Int64Array
+    """int64[B]: index of the last of them; -1 for no simulation"""
+    probe: Probe
+    """positions with this number of stones are solved, see :class:`baselines.retrograde.layers.Probe`"""
+    scratch: Workspace
+
+
+class TreeView(NamedTuple):
+    """One tree of a batch, with the state of its current simulation."""
+
+    edges: Edges
+    nodes: Nodes
+    priors: Float32Array
+    """float32[nodes, cells], see `Tree`"""
+    raw_values: Float64Array
+    """float64[nodes], see `Tree`"""
+    board: Int8Array
+    """int8[cells], the root, with the stones that the simulation has put"""
+    path: Int64Array
+    """int64[cells + 1], the nodes visited"""
+    turns_per_move: int
 
 
 @inlined
-def is_solved(node: int, turns: Int32Array) -> bool:
-    """Return whether the value of a position is solved."""
-    known: bool = turns[node, LIMIT] > 0 and turns[node, OPEN] == 0
-    return known
+def edge_fields(edges: Records) -> Edges:
+    """Return the fields of the edges of one tree."""
+    return Edges(
+        edges["player"],
+        edges["cell"],
+        edges["next_sibling"],
+        edges["is_solved"],
+        edges["q"],
+        edges["inv_sqrt_visits"],
+    )
 
 
 @inlined
-def visits_of(move: int, turns: Int32Array, turns_per_move: int, guided: bool) -> int:
-    """Return the simulations through a move; in guided searches, the first one visits both turns after it."""
-    visits = int64(turns[move * turns_per_move, VISITS])
+def node_fields(nodes: Records) -> Nodes:
+    """Return the fields of the nodes of one tree."""
+    return Nodes(
+        nodes["first_child"],
+        nodes["visits"],
+        nodes["num_children"],
+        nodes["num_legal"],
+        nodes["num_forced"],
+        nodes["num_unsolved"],
+        nodes["next_prior"],
+        nodes["value_sum"],
+        nodes["solved_value"],
+    )
+
+
+@inlined
+def tree_view(b: int, batch: SearchBatch) -> TreeView:
+    """Return tree ``b`` of a batch."""
+    trees = batch.trees
+    return TreeView(
+        edge_fields(trees.edges[b]),
+        node_fields(trees.nodes[b]),
+        trees.priors[b],
+        trees.raw_values[b],
+        batch.cells[b],
+        batch.paths[b],
+        2 if skip_chance_of(batch.parameters) > 0 else 1,
+    )
+
+
+@inlined
+def is_solved(node: int, nodes: Nodes) -> bool:
+    """Return whether the value of a node is solved."""
+    solved: bool = nodes.num_legal[node] > 0 and nodes.num_unsolved[node] == 0
+    return solved
+
+
+@inlined
+def edge_visits(edge: int, nodes: Nodes, turns_per_move: int, guided: bool) -> int:
+    """Return the simulations through an edge; in guided searches, the first one visits both nodes after it."""
+    visits = int64(nodes.visits[edge * turns_per_move])
     if turns_per_move == 2:
-        visits += int64(turns[move * turns_per_move + 1, VISITS]) - int64(guided)
+        visits += int64(nodes.visits[edge * turns_per_move + 1]) - int64(guided)
     return visits
 
 
 @compiled_at_once
-def read_roots(trees: Tree, turns_per_move: int, visits: Int64Array, means: Float64Array, solved: BoolArray) -> None:
-    """Read all root moves: visits int64[B, cells], means float64[B, cells], solved or not bool[B, cells]."""
-    moves, rates, turns = trees.moves, trees.rates, trees.turns
-    for b in range(len(moves)):
-        move = int64(turns[b, 0, FIRST])
-        while move > 0:
-            cell = moves[b, move, CELL]
-            visits[b, cell] = visits_of(move, turns[b], turns_per_move, len(trees.raw_values[b]) > 0)
-            means[b, cell] = rates[b, move, MEAN]
-            solved[b, cell] = moves[b, move, SETTLED] == 1
-            move = int64(moves[b, move, NEXT])
+def read_roots(trees: Tree, turns_per_move: int, visits: Int64Array, q: Float64Array, solved: BoolArray) -> None:
+    """Read all root moves: visits int64[B, cells], values float64[B, cells], solved or not bool[B, cells]."""
+    for b in range(len(visits)):
+        edges, nodes = edge_fields(trees.edges[b]), node_fields(trees.nodes[b])
+        edge = int64(nodes.first_child[0])
+        while edge > 0:
+            cell = edges.cell[edge]
+            visits[b, cell] = edge_visits(edge, nodes, turns_per_move, len(trees.raw_values[b]) > 0)
+            q[b, cell] = edges.q[edge]
+            solved[b, cell] = edges.is_solved[edge] == 1
+            edge = int64(edges.next_sibling[edge])
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -151,40 +267,44 @@ def read_roots(trees: Tree, turns_per_move: int, visits: Int64Array, means: Floa
 
 
 @compiled_at_once
-def node_of(
-    before: Int8Array, now: Int8Array, mover: int, moves: Int32Array, turns: Int32Array, turns_per_move: int
-) -> int:
-    """Return the node of a kept tree, as in `SavedSubtree`, for the position (now, mover); -1 if it is not in the tree.
+def find_node(before: Int8Array, now: Int8Array, mover: int, trees: Tree, turns_per_move: int) -> int:
+    """Return the node of a saved subtree for the position (now, mover); -1 if it is not in the tree.
 
     If the other player has made several moves in a row because of skips, their order is unknown: the most visited one
     is taken.
+
+    Args:
+        before: int8[cells], the board of the `SavedSubtree`.
+        now: int8[cells].
+        mover: player to move.
+        trees: the tree of the `SavedSubtree`.
+        turns_per_move: 1 without skips, else 2.
     """
-    maker = int64(moves[0, MAKER])
+    edges, nodes = edge_fields(trees.edges[0]), node_fields(trees.nodes[0])
+    player = int64(edges.player[0])
     left = 0
     for cell in range(len(now)):
         if before[cell] != now[cell]:
-            if before[cell] != 0 or now[cell] != 2 - maker:
+            if before[cell] != 0 or now[cell] != 2 - player:
                 return -1
             left += 1
     if left == 0:
-        own = int64(mover == maker)
+        own = int64(mover == player)
         return own if own < turns_per_move else -1
-    if mover != maker:
+    if mover != player:
         return -1
     node = 0
     while left > 0:
         most = 0
         best = 0
-        move = int64(turns[node, FIRST])
-        while move > 0:
-            cell = moves[move, CELL]
-            visits = 0
-            for turn in range(turns_per_move):
-                visits += int64(turns[move * turns_per_move + turn, VISITS])
+        edge = int64(nodes.first_child[node])
+        while edge > 0:
+            cell = edges.cell[edge]
+            visits = edge_visits(edge, nodes, turns_per_move, False)
             if before[cell] != now[cell] and visits > most:
                 most = visits
-                best = move
-            move = int64(moves[move, NEXT])
+                best = edge
+            edge = int64(edges.next_sibling[edge])
         left -= 1
         own = int64(left > 0)
         if best == 0 or own >= turns_per_move:
@@ -194,21 +314,19 @@ def node_of(
 
 
 @compiled_at_once_allocating
-def copy_tree(move: int, turn: int, old: Tree, row: int, new: Tree, to: int, turns_per_move: int) -> int:
-    """Copy a move of tree ``row`` and its subtree into the empty tree ``to``; return the number of moves copied.
+def copy_tree(edge: int, turn: int, old: Tree, row: int, new: Tree, to: int, turns_per_move: int) -> int:
+    """Copy an edge of tree ``row`` and its subtree into the empty tree ``to``; return the number of edges copied.
 
-    ``turn`` selects the turn after the move that becomes turn 0, without the other one; -1 copies both.
+    ``turn`` selects the node after the edge that becomes the root, without the other one; -1 copies both.
     """
-    moves, rates, turns, sums = old.moves[row], old.rates[row], old.turns[row], old.sums[row]
-    new_moves, new_rates, new_turns, new_sums = new.moves[to], new.rates[to], new.turns[to], new.sums[to]
+    edges, nodes, new_edges, new_nodes = old.edges[row], old.nodes[row], new.edges[to], new.nodes[to]
+    first_child, new_first_child = nodes["first_child"], new_nodes["first_child"]
+    next_sibling, new_next_sibling = edges["next_sibling"], new_edges["next_sibling"]
     guided = len(old.raw_values[row]) > 0
-    origin = np.empty(len(new_moves), np.int64)
-    origin[0] = move
-    for column in range(moves.shape[1]):  # assignments of rows would take seconds to compile
-        new_moves[0, column] = moves[move, column]
-    new_moves[0, NEXT] = 0
-    for column in range(rates.shape[1]):
-        new_rates[0, column] = rates[move, column]
+    origin = np.empty(len(new_edges), np.int64)
+    origin[0] = edge
+    new_edges[0] = edges[edge]
+    new_next_sibling[0] = 0
     count = 1
     copied = 0
     while copied < count:
@@ -216,25 +334,19 @@ def copy_tree(move: int, turn: int, old: Tree, row: int, new: Tree, to: int, tur
         for i in range(1 if one else turns_per_move):
             node = origin[copied] * turns_per_move + (turn if one else i)
             new_node = copied * turns_per_move + i
-            for column in range(turns.shape[1]):
-                new_turns[new_node, column] = turns[node, column]
-            for column in range(sums.shape[1]):
-                new_sums[new_node, column] = sums[node, column]
+            new_nodes[new_node] = nodes[node]
             if guided:
-                for cell in range(old.priors.shape[2]):
+                for cell in range(old.priors.shape[2]):  # an assignment of rows would take seconds to compile
                     new.priors[to, new_node, cell] = old.priors[row, node, cell]
                 new.raw_values[to, new_node] = old.raw_values[row, node]
-            child = int64(turns[node, FIRST])
+            child = int64(first_child[node])
             if child > 0:
-                new_turns[new_node, FIRST] = count
+                new_first_child[new_node] = count
             while child > 0:
                 origin[count] = child
-                for column in range(rates.shape[1]):
-                    new_rates[count, column] = rates[child, column]
-                for column in range(moves.shape[1]):
-                    new_moves[count, column] = moves[child, column]
-                child = int64(moves[child, NEXT])
-                new_moves[count, NEXT] = count + 1 if child > 0 else 0
+                new_edges[count] = edges[child]
+                child = int64(next_sibling[child])
+                new_next_sibling[count] = count + 1 if child > 0 else 0
                 count += 1
         copied += 1
     return count

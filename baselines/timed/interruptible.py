@@ -284,7 +284,7 @@ class Sampling:
             return False
         if self.depth == 0:
             return True
-        visits, values, solved = (of_moves[0] for of_moves in self._search._of_moves)
+        visits, values, solved = (of_moves[0] for of_moves in self._search.root_moves)
         if solved[self._legal].all() or (solved & (values == 1)).any():
             return False
         if self._policy.temperature > 0 or not math.isfinite(seconds):

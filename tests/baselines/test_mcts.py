@@ -12,7 +12,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines import mcts
-from baselines.mcts import MCTS, MCTSPlayer, MCTSSearch, Tree, tree
+from baselines.mcts import MCTS, MCTSPlayer, MCTSSearch, Tree
 from baselines.retrograde.solver import solve
 from evaluation.matches.match import MatchSettings, play_blocks, play_pairs
 from ttt_envs import Boards, Game, from_text, make_policy
@@ -37,26 +37,26 @@ def contents(search, row=0):
 
     A history is ((cell, who moves next), ...) from the root, as `PlainSearch` has it.
     """
-    return contents_of(*(array[row] for array in search._trees[:4]), 2 if search.game.skip_chance else 1)
+    return contents_below(search._trees.edges[row], search._trees.nodes[row], search._trees.turns_per_move)
 
 
-def contents_of(moves, rates, turns, sums, either, node=0, mover=None):
+def contents_below(edges, nodes, turns_per_move, node=0, mover=None):
     found = {}
-    maker = int(moves[node // either, tree.MAKER])
-    mover = 1 - maker if mover is None else mover
+    player = int(edges["player"][node // turns_per_move])
+    mover = 1 - player if mover is None else mover
     children = []
-    move = turns[node, tree.FIRST]
-    while move:
-        children.append(int(move))
-        move = moves[move, tree.NEXT]
-    tried = tuple(int(moves[move, tree.CELL]) for move in reversed(children))
-    found[()] = int(turns[node, tree.VISITS]), float(sums[node, tree.SUM]) * (1 - 2 * maker), tried
-    for move in children:
-        assert moves[move, tree.MAKER] == mover
-        for own in range(either):
-            following = mover if own else 1 - mover
-            below = contents_of(moves, rates, turns, sums, either, move * either + own, following)
-            start = (int(moves[move, tree.CELL]), following)
+    edge = nodes["first_child"][node]
+    while edge:
+        children.append(int(edge))
+        edge = edges["next_sibling"][edge]
+    tried = tuple(int(edges["cell"][edge]) for edge in reversed(children))
+    found[()] = int(nodes["visits"][node]), float(nodes["value_sum"][node]) * (1 - 2 * player), tried
+    for edge in children:
+        assert edges["player"][edge] == mover
+        for own in range(turns_per_move):
+            next_mover = mover if own else 1 - mover
+            below = contents_below(edges, nodes, turns_per_move, edge * turns_per_move + own, next_mover)
+            start = (int(edges["cell"][edge]), next_mover)
             found |= {(start, *history): entry for history, entry in below.items()}
     return found
 
@@ -250,7 +250,7 @@ def test_what_is_known_is_exact(skip):
     exact = solve(game).action_values(boards)
     assert search.solved.sum() > 100
     assert_allclose(search.action_values[search.solved], exact[search.solved], atol=1e-12)
-    solved = (search._trees.turns[:, 0, tree.OPEN] == 0).nonzero()[0]
+    solved = (search._trees.nodes["num_unsolved"][:, 0] == 0).nonzero()[0]
     assert len(solved) > 50
     assert_allclose(search.values[solved], np.nanmax(exact, axis=1)[solved], atol=1e-12)
     chosen = search.probabilities()[solved] > 0
@@ -358,8 +358,8 @@ def test_a_search_in_parts_is_the_same_search(game, leaf):
     for part, array in zip(parts._trees, whole._trees, strict=True):
         used = min(part.shape[1], array.shape[1])
         assert_array_equal(part[:, :used], array[:, :used])
-        assert not part[:, used:].any()
-        assert not array[:, used:].any()
+        assert_array_equal(part[:, used:], np.zeros_like(part[:, used:]))
+        assert_array_equal(array[:, used:], np.zeros_like(array[:, used:]))
 
 
 @pytest.mark.parametrize("leaf", [None, "optimal"])
@@ -390,7 +390,7 @@ def test_a_simulation_adds_one_move_at_most():
     for game in (Game(19, 19, 5, 0.25), Game(4, 4, 4), Game(skip_chance=0.25)):
         search = searched(game, Boards.start(game, 3), 700)
         assert (search.counts <= 701).all()
-        assert search._trees.moves.shape[1] == 701
+        assert search._trees.edges.shape[1] == 701
         assert sum(array.nbytes for array in search._trees) == 3 * Tree.bytes_of(701, 2 if game.skip_chance else 1)
     assert (search.counts < 701).all()  # where results are known nothing is added
 
@@ -484,7 +484,7 @@ def test_a_kept_tree_may_know_the_result(skip):
             now = after(game, before, [(int(cell), following)])
             if winner(game, now.cells[0]) is None:
                 again = MCTSSearch(game, now, keys_for(1), kept=[kept])
-                assert again._trees.turns[0, 0, tree.OPEN] == 0
+                assert again._trees.nodes["num_unsolved"][0, 0] == 0
                 assert_allclose(again.values, solve(game).values(now), atol=1e-12)
                 known += 1
     assert known > 20
@@ -504,7 +504,7 @@ def test_a_player_keeps_the_tree_of_each_game_to_itself():
     cells[np.arange(3), first] = 1
     for slot, board in zip(slots, cells, strict=True):
         assert_array_equal(player.kept[slot].cells, board)
-        assert player.kept[slot].trees.moves.shape[:2] <= (1, 61)
+        assert player.kept[slot].tree.edges.shape <= (1, 61)
     now = Boards(cells[[0, 2]], np.zeros(2, np.int8))  # two skips
     brought = [
         MCTSSearch(game, now, keys_for(2), kept=[player.kept[3], player.kept[1]]).visits.sum(axis=1)[row]
@@ -512,7 +512,7 @@ def test_a_player_keeps_the_tree_of_each_game_to_itself():
     ]
     player.act(now, slots[[0, 2]], rng)
     for row, slot in enumerate((3, 1)):
-        assert player.kept[slot].trees.moves.shape[1] <= 1 + brought[row] + 60
+        assert player.kept[slot].tree.edges.shape[1] <= 1 + brought[row] + 60
     player.begin(np.array([7]))
     assert set(player.kept) == {1, 3}
     forgetful = MCTS(game, simulations=60, reuse=False).player()
@@ -568,15 +568,12 @@ def test_the_temperature_spreads_the_moves():
 def test_a_move_known_to_lose_is_not_played_however_often_it_was_tried():
     game = Game(skip_chance=0.25)
     search = searched(game, Boards.start(game), 200)
-    rows = search._trees
-    move = int(rows.turns[0, 0, tree.FIRST])
-    most = int(np.argmax(search.visits[0]))
-    while rows.moves[0, move, tree.CELL] != most:
-        move = int(rows.moves[0, move, tree.NEXT])
-    rows.moves[0, move, tree.SETTLED], rows.rates[0, move, tree.MEAN] = 1, -1
+    most, edges = int(np.argmax(search.visits[0])), search._trees.edges[0]
+    (edge,) = (edge for edge in search._edges_of(0, 0) if edges["cell"][edge] == most)
+    edges["is_solved"][edge], edges["q"][edge] = 1, -1
     assert search.probabilities()[0, most] == 0
     assert search.probabilities(1)[0, most] == 0
-    rows.rates[0, move, tree.MEAN] = -0.5  # worse than what? nobody knows
+    edges["q"][edge] = -0.5  # worse than what? nobody knows
     assert search.probabilities()[0, most] == 1
 
 

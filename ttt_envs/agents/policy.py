@@ -148,7 +148,7 @@ class FusedEvaluator(Evaluator, Protocol):
         The resulting trees are bit-identical to those of a search that calls :meth:`judge` on the reached positions.
 
         Args:
-            wanted: int64[S, B], for each simulation the argument of :func:`baselines.mcts.puct.simulate`.
+            wanted: int64[S, B], for each simulation the argument of :func:`baselines.mcts.simulate`.
             rule: parameters of action selection, a :class:`baselines.mcts.SelectionParams`.
             forest: the trees, a :class:`baselines.mcts.SearchBatch`, written.
         """
