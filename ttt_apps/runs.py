@@ -27,7 +27,7 @@ from ttt_apps.train_options import Options, complete_options, default_folder
 from ttt_apps.versions import revision, versions
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.jit_settings import compile_at_once
+from ttt_envs.core.jit_settings import compile_at_once, pause_garbage_collection
 from ttt_envs.game.rules import Game
 
 WARM_UP_GAMES = 4
@@ -427,6 +427,7 @@ class Run:
 
         return [measure_exactly]
 
+    @pause_garbage_collection()
     def _warm_up(self) -> None:
         """Compile a learner's code before its training is timed, with a few games that are discarded."""
         if self.options.games >= MIN_COMPILED_GAMES:
