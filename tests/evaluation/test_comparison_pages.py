@@ -155,8 +155,10 @@ def test_forfeited_games_are_reported(tmp_path, results):
 @pytest.mark.parametrize(("pairs", "better"), [(WON, "a"), (LOST, "b"), (EVEN, None)])
 def test_the_verdict_of_a_sequential_test_follows_from_its_interval(tmp_path, pairs, better):
     data = sprt(pairs)
+    data["test"] |= {"alpha": 0.01, "beta": 0.2}
     words = page_of(tmp_path, data).text()
     elo = data["elo"]
+    assert {"a": "at most 1.0% of tests", "b": "at most 20.0% of tests", None: "has not ended"}[better] in words
     assert {"a": elo["low"] > 0, "b": elo["high"] < 0, None: elo["low"] <= 0 <= elo["high"]}[better]
     sentences = {
         "a": f"win-or-block is better than random: Elo {elo['mean']:+.0f} ({elo['low']:+.0f} to {elo['high']:+.0f})",
@@ -211,7 +213,8 @@ def test_the_place_on_a_ladder_has_its_neighbours_exploitability_and_speed(tmp_p
     labels = [label for label in page.attributes("aria-label") if "best: " in label]
     for one, label in zip(data["worst_positions"], labels, strict=True):
         assert f"best: {', '.join(coordinate(cell, SKIP) for cell in one['best'][:4])}" in label
-    wide = {**data, "rating": {"mean": 210.0, "low": 190.0, "high": 230.0}}
+    wide = copy.deepcopy({**data, "rating": {"mean": 210.0, "low": 190.0, "high": 230.0}})
+    next(rung for rung in wide["rungs"] if rung["spec"] == "win-or-block")["low"] = 180.0
     words = page_of(tmp_path, wide).text()
     assert "is rated 210 (190 to 230): above random, not distinguished from win-or-block, below optimal" in words
 
