@@ -268,7 +268,7 @@ def _expected_values(skip: float, same: Values, row: int, everywhere: Values, at
     if skip > 0:
         skipped = same[row]
         for i in range(len(out)):
-            out[i] = value_over_skip(float(skipped[i]), -float(everywhere[at[i]]), skip)
+            out[i] = value_over_skip(np.float64(skipped[i]), -np.float64(everywhere[at[i]]), skip)
     else:
         for i in range(len(out)):
             value = int64(everywhere[at[i]])

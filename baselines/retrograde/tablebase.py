@@ -309,7 +309,7 @@ def afterstate_value(own: int, other: int, probe: Probe, parameters: Parameters)
     _, turned = find_entry(other, own, probe)
     if skip > 0:
         _, same = find_entry(own, other, probe)
-        return value_over_skip(float(probe.results[same]), -float(probe.results[turned]), skip)
+        return value_over_skip(np.float64(probe.results[same]), -np.float64(probe.results[turned]), skip)
     value = float(probe.plies[turned])
     return (1.0 if value > 0 else 0.0) - (1.0 if value < 0 else 0.0) - value
 

@@ -210,7 +210,7 @@ def _look_up(moves: int, probe: Probe, parameters: Parameters, scratch: _Scratch
     if skip > 0:
         for j in range(moves):
             same, turned = probe.results[scratch.same_at[j]], probe.results[scratch.turned_at[j]]
-            scratch.values[j] = value_over_skip(float(same), -float(turned), skip)
+            scratch.values[j] = value_over_skip(np.float64(same), -np.float64(turned), skip)
     else:
         for j in range(moves):
             value = float(probe.plies[scratch.turned_at[j]])
