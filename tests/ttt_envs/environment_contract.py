@@ -127,7 +127,9 @@ def play(game, shown, rng, episodes=3):
         trace.append(shown)
         while shown[-1]["result"] == -1:
             assert len(trace) < 10_000, "games do not end"
+            taken = np.any(shown[0], axis=0)
             shown = game.step(int(rng.choice(np.flatnonzero(shown[1]))))
+            assert np.any(shown[0], axis=0)[taken].all(), "stones have moved"
             trace.append(shown)
         shown = game.reset()
     return trace
