@@ -1,6 +1,5 @@
 """Searches that a judge guides, by PUCT and by the Gumbel rule: against the same on dictionaries, and exact values."""
 
-import inspect
 import math
 import zlib
 from functools import cache
@@ -739,11 +738,6 @@ def test_it_cannot_go_on():
     search = GumbelSearch(Game(), Boards.start(Game()), Nothing())
     with pytest.raises(ValueError, match="has all its simulations from the start: make another of more"):
         search.run(1)
-
-
-def test_the_options_are_named():
-    kinds = [parameter.kind.name for parameter in inspect.signature(GumbelSearch).parameters.values()]
-    assert kinds == [*["POSITIONAL_OR_KEYWORD"] * 3, *["KEYWORD_ONLY"] * 5]
 
 
 PROGRAM = (

@@ -1,6 +1,5 @@
 """Monte Carlo tree search: against itself on dictionaries, against exact values, and what must not matter."""
 
-import inspect
 import math
 from collections import defaultdict
 from functools import cache
@@ -649,11 +648,6 @@ def test_it_must_be_given_chance():
         MCTS(Game(), c=2.0).probabilities(Boards.start(Game()))
     with pytest.raises(ValueError, match="simulations=0 tries no move"):
         MCTSSearch(Game(), Boards.start(Game()), keys_for(1)).run(0)
-
-
-def test_the_options_are_named():
-    kinds = [parameter.kind.name for parameter in inspect.signature(MCTSSearch).parameters.values()]
-    assert kinds == [*["POSITIONAL_OR_KEYWORD"] * 3, *["KEYWORD_ONLY"] * 6]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
