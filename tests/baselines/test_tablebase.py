@@ -15,8 +15,9 @@ from baselines.retrograde.folder import open_folder
 from baselines.retrograde.solver import solve
 from baselines.retrograde.verify import check_entries, describe_check
 from evaluation.code_fingerprint import policy_identity
-from ttt_envs import Boards, Game, from_text, make_policy
+from ttt_envs import Boards, Game, chance_outcomes, from_text, make_policy
 from ttt_envs.game.boards import to_text
+from ttt_envs.game.rules import DRAW
 
 SKIPS = [0.0, 0.1, 0.25]
 SMALL = Game(2, 3, 3, 0.25)
@@ -275,6 +276,37 @@ def test_mcts_solves_positions_in_the_database(folder_of, skip_chance):
     assert_allclose(search.action_values[settled], expected[settled], rtol=0, atol=1e-6)
     best = (search.probabilities() > 0).argmax(axis=1)
     assert_allclose(expected[np.arange(40), best], np.nanmax(expected, axis=1), rtol=0, atol=1e-6)
+
+
+def test_rollouts_of_mcts_end_in_the_database(folder_of):
+    """The mean of single rollouts is the expected value of a random move, and then of the values in the database."""
+    game = Game(skip_chance=0.25)
+    root = from_text("o.x/.o./x.. x")
+    count, legal = 3000, np.flatnonzero(root.cells == 0)
+    boards = Boards(np.repeat(root.cells[None], count, 0), np.full(count, root.mover, np.int8))
+    search = MCTS(game, endgame=str(folder_of(game, 6)), decisive=False).search(
+        boards, np.arange(count, dtype=np.uint64)
+    )
+    search.run(len(legal))
+    solution = solve(game)
+
+    def value(outcome, after):
+        """Return the value for the root's mover of an outcome of the root's move, or of the rollout's one move."""
+        if outcome.winner is not None:
+            return 0.0 if outcome.winner == DRAW else 1.0 if outcome.winner == root.mover else -1.0
+        position = outcome.position
+        if after:
+            result = solution.values(Boards.of([position]))[0]
+            return result if position.mover == root.mover else -result
+        cells = np.flatnonzero(position.cells == 0)
+        return np.mean([expected(position, cell, True) for cell in cells])
+
+    def expected(position, cell, after=False):
+        outcomes = chance_outcomes(game, position, int(cell))
+        return sum(outcome.probability * value(outcome, after) for outcome in outcomes)
+
+    found = search.action_values[:, legal].mean(axis=0)
+    assert_allclose(found, [expected(root, cell) for cell in legal], atol=0.05)
 
 
 @pytest.mark.parametrize("leaf", ["random", "optimal"])

@@ -16,6 +16,7 @@ from evaluation.matches.elo import (
     likelihood_of_superiority,
     likelihood_ratio,
     net_score,
+    pair_moments,
     pair_probabilities,
     pairs_needed,
     probability_within,
@@ -88,6 +89,17 @@ def test_elo_by_hand():
     assert found.low == pytest.approx(-found.high)
     assert elo(from_pentanomial([0, 0, 0, 0, 9])).mean == math.inf
     assert elo(from_pentanomial([0, 0, 0, 0, 9])).low > 0
+
+
+def test_pair_moments_are_those_of_a_sample():
+    counts = [1, 2, 3, 4, 5]
+    points = np.repeat(np.arange(5) / 4, counts)
+    assert pair_moments(from_pentanomial(counts)) == pytest.approx((points.mean(), points.var(ddof=1)))
+
+
+def test_bounds_of_the_sequential_test_are_those_of_wald():
+    decision = SPRT(0, 10, alpha=0.01, beta=0.1).decide(from_pentanomial([1, 2, 3, 4, 5]))
+    assert (decision.low, decision.high) == pytest.approx((math.log(0.1 / 0.99), math.log(0.9 / 0.01)))
 
 
 def test_likelihood_of_superiority():

@@ -134,6 +134,11 @@ def test_invalid_headers_are_refused(header, problem, tmp_path):
         load_arrays(tmp_path / "a.npz")
 
 
+def test_arrays_larger_than_the_limit_are_refused(path):
+    with pytest.raises(ValueError, match="at most 100 are read"):
+        load_arrays(path, limit=100)
+
+
 def test_overlapping_entries_are_refused(path):
     """One megabyte that a hundred entries of a zip show would be a hundred."""
     content = path.read_bytes()

@@ -119,6 +119,13 @@ def test_symmetries_learn_as_from_all_mirrored_games():
         assert_array_equal(games.action_values(boards), images.action_values(boards))
 
 
+def test_the_loser_of_self_play_learns_that_it_lost():
+    learner = build()
+    train(learner, "self", 300)
+    assert value(learner, "... o", 1) == 1
+    assert value(learner, ".o. x", 0) == value(learner, ".o. x", 2) == 0  # the reward of a loss
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("settings", [{"epsilon_decay": 1e-6}, {"epsilon_decay": 1e-5, "symmetries": "all"}], ids=str)

@@ -80,6 +80,15 @@ def test_the_chosen_target_is_the_value_of_the_move_played(values):
     assert value(learner, B, 1) == -1
 
 
+def test_the_chosen_move_may_be_the_first_cell():
+    learner = build(step_size=1.0, step_size_power=0.0, target="chosen")
+    after = ".xx/.oo/... o"
+    for action, reward in ((3, 1), (0, -1)):
+        learner.observe(transition(after, action, after, reward=reward, discount=0))
+    learner.observe(transition(".xx/..o/... o", 4, after, next_action=0))
+    assert value(learner, ".xx/..o/... o", 4) == -1
+
+
 LINE = Game(1, 3, 2)
 """Three cells in a row, of which two neighbours win."""
 

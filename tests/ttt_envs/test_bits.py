@@ -2,6 +2,7 @@
 
 import numpy as np
 import plain
+import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
@@ -47,6 +48,17 @@ def test_cells_that_win_on_any_board(game, data):
         rules.winning_cells(cells, mover, game.parameters, out)
         assert set(np.flatnonzero(out)) == wins
     assert (cells == before).all()
+
+
+@pytest.mark.parametrize("game", [Game(8, 9, 5), Game(9, 8, 8)], ids=str)
+def test_every_line_is_won_by_its_last_stone_on_a_large_board(game):
+    out = np.empty(game.cells, np.int8)
+    for line in plain.all_lines(game):
+        for last in line:
+            cells = np.zeros(game.cells, np.int8)
+            cells[[cell for cell in line if cell != last]] = 2
+            rules.winning_cells(cells, 1, game.parameters, out)
+            assert out[last] == 1
 
 
 @given(st.integers(1, 2**63 - 1))

@@ -354,6 +354,12 @@ def test_an_illegal_action_loses():
     assert env.step(4)[1] == -1  # to player_1, who just moved
 
 
+def test_an_illegal_action_loses_on_a_board_too_large_for_bits():
+    env = started(size=8, win_length=5, opponent="random")
+    cell = int(np.flatnonzero(env.step(0)[0])[0] % 64)
+    assert env.step(cell)[1:4] == (-1, True, False)
+
+
 def test_an_illegal_action_costs_and_changes_nothing():
     env = started(opponent=Scripted(*range(9)), illegal_action="penalize")
     before, _, _, _, info_before = env.step(8)

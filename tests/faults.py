@@ -1,0 +1,523 @@
+"""Measures the strength of the tests: each fault is put into a copy of the project, and its tests must fail.
+
+    python tests/faults.py                      # all faults, some 30 minutes
+    python tests/faults.py --only mcts --list   # those whose file has this name
+
+A fault is a small mistake that somebody could make: a wrong sign, bound or seat. A line per fault says whether the
+tests caught it, and by which. The exit code is the number of missed faults. The project itself is not changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+TIMEOUT_S = 900
+
+
+class Fault(NamedTuple):
+    """A replacement of text in a file, and the tests that must notice it."""
+
+    file: str
+    right: str
+    wrong: str
+    tests: str
+
+
+FAULTS = (
+    Fault(
+        "ttt_envs/game/rules.py",
+        "if before + after + 1 < win_length:",
+        "if before + after + 1 <= win_length:",
+        "ttt_envs/test_rules.py",
+    ),
+    Fault(
+        "ttt_envs/game/rules.py",
+        "if high - low > win_length * step:",
+        "if high - low > (win_length + 1) * step:",
+        "ttt_envs/test_rules.py",
+    ),
+    Fault(
+        "ttt_envs/game/rules.py",
+        "return mover if u < skip_chance_of(parameters) else 1 - mover",
+        "return mover if u <= 1 - skip_chance_of(parameters) else 1 - mover",
+        "ttt_envs/test_rules.py",
+    ),
+    Fault(
+        "ttt_envs/game/rules.py",
+        "own = stones + 1 if skip_chance_of(parameters) > 0 else stones // 2 + 1",
+        "own = stones // 2 + 1",
+        "ttt_envs/test_rules.py ttt_envs/test_mnk_v0.py ttt_envs/test_single_env.py",
+    ),
+    Fault(
+        "ttt_envs/game/rules.py",
+        "return mover if line else (DRAW if stones == rows * columns else NOT_OVER)",
+        "return DRAW if stones == rows * columns else (mover if line else NOT_OVER)",
+        "ttt_envs/test_rules.py",
+    ),
+    Fault(
+        "ttt_envs/core/random.py",
+        "np.uint64(0xBF58476D1CE4E5B9)",
+        "np.uint64(0xBF58476D1CE4E5B7)",
+        "ttt_envs/test_rules.py",
+    ),
+    Fault(
+        "ttt_envs/game/rules.py",
+        "_winning_in_line(cells, mover, last, columns - 1, min(rows - row, columns), parameters, out)",
+        "_winning_in_line(cells, mover, last, columns - 1, min(rows - row, columns) - 1, parameters, out)",
+        "ttt_envs/test_rules.py ttt_envs/test_bits.py",
+    ),
+    Fault(
+        "ttt_envs/game/rules.py",
+        "if not 0 <= skip < 1:",
+        "if not 0 <= skip <= 1:",
+        "ttt_envs/test_rules.py",
+    ),
+    Fault(
+        "ttt_envs/game/bits.py",
+        "    two = min(1 + one, win_length - 1 - one)\n    rows = ",
+        "    two = min(1 + one, win_length - one)\n    rows = ",
+        "ttt_envs/test_bits.py ttt_envs/test_rules.py",
+    ),
+    Fault(
+        "ttt_envs/game/symmetry.py",
+        "return np.argsort(permutations, axis=1)",
+        "return permutations",
+        "ttt_envs/test_symmetry.py",
+    ),
+    Fault(
+        "ttt_envs/envs/step_kernels.py",
+        "rewards[b] = loses - 1.0",
+        "rewards[b] = -1.0",
+        "ttt_envs/test_step_kernels.py ttt_envs/test_single_env.py",
+    ),
+    Fault(
+        "ttt_envs/envs/step_kernels.py",
+        "truncated = TRUNCATED if num_illegal[b] >= size else NOT_OVER\n            result",
+        "truncated = TRUNCATED if num_illegal[b] > size else NOT_OVER\n            result",
+        "ttt_envs/test_environments.py ttt_envs/test_vector_env.py ttt_envs/test_single_env.py",
+    ),
+    Fault(
+        "ttt_envs/envs/step_kernels.py",
+        "seat[b] = episode[b] % 2 if begins[b] else seat[b]",
+        "seat[b] = (episode[b] + 1) % 2 if begins[b] else seat[b]",
+        "ttt_envs/test_environments.py ttt_envs/test_vector_env.py ttt_envs/test_single_env.py",
+    ),
+    Fault(
+        "ttt_envs/envs/step_kernels.py",
+        "free[b] = legal_bits(of_first & ~-ended, of_second & ~-ended, parameters)",
+        "free[b] = legal_bits(of_first, of_second, parameters)",
+        "ttt_envs/test_environments.py ttt_envs/test_vector_env.py ttt_envs/test_single_env.py",
+    ),
+    Fault(
+        "ttt_envs/envs/step_kernels.py",
+        "uniform(episode_key[b], STREAM_SYMMETRY, 0)",
+        "uniform(episode_key[b], STREAM_SEAT, 0)",
+        "ttt_envs/test_environments.py ttt_envs/test_playthroughs.py",
+    ),
+    Fault(
+        "ttt_envs/envs/step_kernels.py",
+        "float(ended * (first_won - second_won) * (1 - 2 * seat[b]))",
+        "float(ended * (first_won - second_won))",
+        "ttt_envs/test_environments.py ttt_envs/test_vector_env.py ttt_envs/test_single_env.py",
+    ),
+    Fault(
+        "baselines/retrograde/solver.py",
+        "by_first[i] = discount * value_over_skip(best, worst, skip)",
+        "by_first[i] = value_over_skip(best, worst, skip)",
+        "baselines/test_solver.py baselines/test_tables.py",
+    ),
+    Fault(
+        "baselines/retrograde/solver.py",
+        "worst = min(worst, by_second[i + 2 * step])",
+        "worst = min(worst, by_second[i + step])",
+        "baselines/test_solver.py",
+    ),
+    Fault(
+        "baselines/retrograde/sweep.py",
+        "-np.float64(everywhere[at[i]])",
+        "np.float64(everywhere[at[i]])",
+        "baselines/test_layers.py",
+    ),
+    Fault(
+        "baselines/retrograde/sweep.py",
+        "out[i] = int64(value > 0) - int64(value < 0) - value",
+        "out[i] = -value",
+        "baselines/test_layers.py",
+    ),
+    Fault(
+        "baselines/retrograde/tablebase.py",
+        "return value if skipped else -value",
+        "return value",
+        "baselines/test_tablebase.py baselines/test_mcts.py",
+    ),
+    Fault(
+        "baselines/retrograde/tablebase.py",
+        "score = depth - plies + 1.0 if plies <= depth else 1.0 - plies / BYTES",
+        "score = depth - plies + 1.0",
+        "baselines/test_tablebase.py",
+    ),
+    Fault(
+        "baselines/opening_book.py",
+        "_below_best(starts, results) / temperature",
+        "_below_best(starts, results) * temperature",
+        "baselines/test_opening_book.py",
+    ),
+    Fault(
+        "evaluation/exact/forward_backward.py",
+        "after_mass[child[k], mover] += skip * part",
+        "after_mass[child[k], mover] += part",
+        "evaluation/test_exact.py",
+    ),
+    Fault(
+        "evaluation/exact/forward_backward.py",
+        "out[0], out[2] = -won[b], won[b]",
+        "out[0], out[2] = -won[b], 0.0",
+        "evaluation/test_exact.py",
+    ),
+    Fault(
+        "evaluation/exact/forward_backward.py",
+        "if value >= best - VALUE_TOLERANCE:\n                    ties += 1",
+        "if value >= best - 0.5:\n                    ties += 1",
+        "evaluation/test_exact.py",
+    ),
+    Fault(
+        "evaluation/matches/elo.py",
+        "return mean, float((points - mean) ** 2 @ counts) / max(1, total - 1)",
+        "return mean, float((points - mean) ** 2 @ counts) / max(1, total)",
+        "evaluation/test_elo.py evaluation/test_sprt.py",
+    ),
+    Fault(
+        "evaluation/matches/elo.py",
+        "low, high = math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)",
+        "low, high = math.log(self.alpha / (1 - self.beta)), math.log((1 - self.beta) / self.alpha)",
+        "evaluation/test_elo.py evaluation/test_sprt.py",
+    ),
+    Fault(
+        "evaluation/matches/elo.py",
+        "    one = win * draw + lose * draw\n",
+        "    one = win * draw\n",
+        "evaluation/test_elo.py",
+    ),
+    Fault(
+        "evaluation/statistics.py",
+        "stdtrit(len(values) - 1,",
+        "stdtrit(len(values),",
+        "evaluation/test_statistics.py",
+    ),
+    Fault(
+        "evaluation/statistics.py",
+        "if (np.abs(dealt) >= abs(seen)).mean() >= level:",
+        "if (dealt >= abs(seen)).mean() >= level:",
+        "evaluation/test_statistics.py",
+    ),
+    Fault(
+        "evaluation/matches/match.py",
+        "count = min(PAIRS_PER_SEED_BLOCK, pairs - start)",
+        "count = PAIRS_PER_SEED_BLOCK",
+        "evaluation/test_match.py",
+    ),
+    Fault(
+        "evaluation/matches/score.py",
+        "return Forfeits(self.b, self.a, self.first)",
+        "return Forfeits(self.a, self.b, self.first)",
+        "baselines/test_gomocup.py",
+    ),
+    Fault(
+        "evaluation/result_store.py",
+        "            if line == _line(name, result):",
+        "            if True:",
+        "evaluation/test_study.py evaluation/test_sprt.py",
+    ),
+    Fault(
+        "evaluation/result_store.py",
+        "missing = [index for index, name in enumerate(names) if name not in kept]",
+        "missing = [index for index, name in enumerate(names)]",
+        "evaluation/test_study.py evaluation/test_sprt.py",
+    ),
+    Fault(
+        "evaluation/exact/symmetry_classes.py",
+        "by = symmetry if code < best else by",
+        "by = symmetry if code > best else by",
+        "evaluation/test_symmetry_classes.py",
+    ),
+    Fault(
+        "baselines/expectiminimax/star1.py",
+        "return (chance.alpha - rest * turn.high) / probability, (chance.beta - rest * turn.low) / probability",
+        "return (chance.alpha - rest * turn.low) / probability, (chance.beta - rest * turn.low) / probability",
+        "baselines/test_expectiminimax.py",
+    ),
+    Fault(
+        "baselines/expectiminimax/search.py",
+        "return value_over_skip(value_of_own, value_of_other, skip)",
+        "return value_over_skip(value_of_other, value_of_own, skip)",
+        "baselines/test_expectiminimax.py",
+    ),
+    Fault(
+        "baselines/expectiminimax/star1.py",
+        "low, high = -high, -low",
+        "low, high = low, high",
+        "baselines/test_expectiminimax.py",
+    ),
+    Fault(
+        "baselines/mcts/expand.py",
+        "                    num_legal = num_forced\n",
+        "                    num_legal = size - stones\n",
+        "baselines/test_mcts.py",
+    ),
+    Fault(
+        "baselines/mcts/backup.py",
+        "value = sign * nodes.solved_value[node]",
+        "value = nodes.solved_value[node]",
+        "baselines/test_mcts.py",
+    ),
+    Fault(
+        "baselines/mcts/backup.py",
+        "return other + skip * (own - other)",
+        "return other",
+        "baselines/test_mcts.py",
+    ),
+    Fault(
+        "baselines/mcts/simulate.py",
+        "return (1.0 - 2.0 * mover) * result_for_last_player",
+        "return result_for_last_player",
+        "baselines/test_mcts.py baselines/test_tablebase.py",
+    ),
+    Fault(
+        "baselines/mcts/select.py",
+        "return 1.0 if node % turns_per_move == 1 else -1.0",
+        "return 1.0",
+        "baselines/test_mcts.py baselines/test_gumbel.py",
+    ),
+    Fault(
+        "baselines/mcts/select.py",
+        "mixed_value = (mixed_value + total * mean / likely) / (1 + total)",
+        "mixed_value = (mixed_value + total * mean) / (1 + total)",
+        "baselines/test_gumbel.py",
+    ),
+    Fault(
+        "baselines/mcts/gumbel.py",
+        "left = max(2, left // 2)",
+        "left = max(1, left // 2)",
+        "baselines/test_gumbel.py",
+    ),
+    Fault(
+        "baselines/mcts/select.py",
+        "width = c * math.sqrt(1.0 + total)",
+        "width = c * math.sqrt(total)",
+        "baselines/test_gumbel.py baselines/test_mcts.py",
+    ),
+    Fault(
+        "baselines/timed/time_management.py",
+        "return planned, min(extra * planned, MAX_CLOCK_SHARE_EXTENDED * usable)",
+        "return planned, extra * planned",
+        "baselines/test_timed.py",
+    ),
+    Fault(
+        "baselines/timed/time_management.py",
+        "            if spent + search.next_s > limit:\n                return\n",
+        "",
+        "baselines/test_timed.py",
+    ),
+    Fault(
+        "baselines/opening_book.py",
+        "return np.asarray((results[:, 0] + results[:, 1] / 2)",
+        "return np.asarray((results[:, 0] + results[:, 1])",
+        "baselines/test_opening_book.py",
+    ),
+    Fault(
+        "learners/q_learning.py",
+        "target += discounts[b] * ahead",
+        "target += abs(discounts[b]) * ahead",
+        "learners/test_q_learning.py",
+    ),
+    Fault(
+        "learners/q_learning.py",
+        "if next_actions[b] >= 0:",
+        "if next_actions[b] > 0:",
+        "learners/test_q_learning.py",
+    ),
+    Fault(
+        "learners/naive_mc.py",
+        "if num_own < length:",
+        "if num_own <= length:",
+        "learners/test_naive_mc.py",
+    ),
+    Fault(
+        "learners/base.py",
+        "for player, signed in ((last, rewards), (1 - last, -rewards))",
+        "for player, signed in ((last, rewards), (1 - last, rewards))",
+        "learners/test_naive_mc.py learners/test_learner_conformance.py",
+    ),
+    Fault(
+        "learners/one_ply.py",
+        "= -(1 - skip) * values(Boards(left.cells, 1 - left.mover))",
+        "= -values(Boards(left.cells, 1 - left.mover))",
+        "learners/test_value_net.py",
+    ),
+    Fault(
+        "learners/q_net.py",
+        "total += self._block_values(seen[:, permutation])[:, back]",
+        "total += self._block_values(seen[:, permutation])",
+        "learners/test_q_net.py learners/test_learner_conformance.py",
+    ),
+    Fault(
+        "learners/q_net.py",
+        "[(self._added + np.arange(len(batch))) % len(self._transitions)]",
+        "[np.arange(len(batch)) % len(self._transitions)]",
+        "learners/test_q_net.py",
+    ),
+    Fault(
+        "learners/q_net.py",
+        "self.updates % self.config.target_update_interval == 0",
+        "self.updates % self.config.target_update_interval == 1",
+        "learners/test_q_net.py",
+    ),
+    Fault(
+        "learners/value_net.py",
+        "return np.clip(out, -self._bound, self._bound)",
+        "return out",
+        "learners/test_value_net.py",
+    ),
+    Fault(
+        "learners/alpha_zero/optimizer.py",
+        "tf.square(tf.tanh(out[:, -1]) - value)",
+        "tf.square(out[:, -1] - value)",
+        "learners/test_alpha_zero.py",
+    ),
+    Fault(
+        "learners/alpha_zero/training.py",
+        "np.take_along_axis(policy[rows], images, axis=2)",
+        "policy[rows]",
+        "learners/test_alpha_zero.py",
+    ),
+    Fault(
+        "learners/checkpoint.py",
+        "if stored_hash and stored_hash != _hash(arrays):",
+        "if False:",
+        "learners/test_checkpoint.py",
+    ),
+    Fault(
+        "learners/checkpoint.py",
+        "if stored > limit:",
+        "if stored > 1e18:",
+        "learners/test_checkpoint.py",
+    ),
+    Fault(
+        "learners/checkpoint.py",
+        '        if not np.isfinite(array).all():\n            raise ValueError(f"{path} is damaged',
+        '        if False:\n            raise ValueError(f"{path} is damaged',
+        "learners/test_checkpoint.py learners/test_value_net.py learners/test_alpha_zero.py",
+    ),
+    Fault(
+        "ttt_envs/core/files.py",
+        "                os.fsync(file.fileno())\n            _replace(unfinished, path)",
+        "            path.write_bytes(unfinished.read_bytes())",
+        "ttt_envs/test_files.py",
+    ),
+    Fault(
+        "ttt_envs/agents/specs.py",
+        "difflib.get_close_matches(name, known, 1, 0.5)",
+        "sorted(known)[:1]",
+        "ttt_envs/test_specs.py",
+    ),
+    Fault(
+        "ttt_apps/explorer/security.py",
+        "if len(hosts) != 1 or not self._is_ours(hosts[0]):",
+        "if not self._is_ours(hosts[0]):",
+        "ttt_apps/test_explorer.py",
+    ),
+    Fault(
+        "ttt_apps/explorer/security.py",
+        "        if len(body) > MAX_BODY:\n            raise too_long\n",
+        "",
+        "ttt_apps/test_explorer.py",
+    ),
+    Fault(
+        "ttt_apps/explorer/security.py",
+        "if self.token is None or request.url.path",
+        "if request.url.path",
+        "ttt_apps/test_explorer.py",
+    ),
+    Fault(
+        "ttt_apps/explorer/security.py",
+        "if not self.access.is_authorized(request):",
+        "if False:",
+        "ttt_apps/test_explorer.py",
+    ),
+)
+
+
+def copy_project(folder: Path) -> None:
+    """Copy the files that git tracks, as they are now."""
+    names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in filter(None, names.split("\0")):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+
+
+def is_caught(fault: Fault, folder: Path) -> tuple[bool, str]:
+    """Return whether the tests of a fault fail with it, and the first one that does.
+
+    Raises:
+        ValueError: the text to replace is not in the file exactly once.
+    """
+    file = folder / fault.file
+    text = file.read_text("utf-8")
+    if text.count(fault.right) != 1:
+        raise ValueError(f"{fault.file} has {text.count(fault.right)} times, not once: {fault.right}")
+    tests = [f"tests/{name}" for name in fault.tests.split()]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not slow", "--tb=no", *tests]
+    file.write_text(text.replace(fault.right, fault.wrong), "utf-8")
+    try:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(folder)},
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return True, f"no end within {TIMEOUT_S} s"
+    finally:
+        file.write_text(text, "utf-8")
+    if done.returncode not in (0, 1, 2):
+        raise RuntimeError(done.stdout + done.stderr)
+    lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return done.returncode != 0, lines[0] if lines else ""
+
+
+def main() -> int:
+    """Return the number of faults that no test caught."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--only", default="", metavar="TEXT", help="faults in files with this text in their names")
+    parser.add_argument("--list", action="store_true", help="list the faults and run no test")
+    options = parser.parse_args()
+    faults = [fault for fault in FAULTS if options.only in fault.file]
+    if options.list:
+        for fault in faults:
+            print(f"{fault.file}\n  - {fault.right.strip()}\n  + {fault.wrong.strip()}")
+        return 0
+    missed = 0
+    with tempfile.TemporaryDirectory() as name:
+        copy_project(Path(name))
+        for number, fault in enumerate(faults, 1):
+            caught, by = is_caught(fault, Path(name))
+            missed += not caught
+            print(f"{number}/{len(faults)} {'caught' if caught else 'MISSED'} {fault.file}: {by}", flush=True)
+    print(f"{len(faults) - missed} of {len(faults)} faults caught")
+    return missed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
