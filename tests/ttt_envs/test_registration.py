@@ -65,9 +65,9 @@ from pathlib import Path
 os.environ.pop("NUMBA_CACHE_DIR", None)
 os.environ["TMPDIR"] = sys.argv[1]
 from ttt_envs import Game, from_text
-from ttt_envs.core import jit
+from ttt_envs.core import jit_settings
 from ttt_envs.game import rules
-jit._is_writable = lambda folder: False
+jit_settings._is_writable = lambda folder: False
 print(rules.winner(Game(), from_text("ooo/xx./... o").cells))
 folder = Path(sys.argv[1]) / f"ttt_envs-{os.getuid()}"
 print(oct(folder.stat().st_mode)[-3:], any(folder.rglob("*.nbi")))

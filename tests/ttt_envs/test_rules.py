@@ -418,27 +418,27 @@ def test_random_moves_fall_on_each_empty_cell_alike():
 
 needs_the_compiler = pytest.mark.skipif(bool(int(os.environ.get("NUMBA_DISABLE_JIT", "0"))), reason="runs compiled")
 PLAIN_PYTHON = (
-    "reading_the_board or every_line or edge_of_the_board or stands or winning_length or illegal_move or splitmix64 "
-    "or uniform_numbers or moves_again or alternate or rows_of_a_batch or all_of_the_probability or cell_alike"
+    test_lines_agree_with_a_plain_reading,
+    test_every_line_is_one_and_one_stone_less_is_none,
+    test_a_line_does_not_run_on_at_the_edge_of_the_board,
+    test_winners_of_positions,
+    test_more_than_the_winning_length_wins_too,
+    test_an_illegal_move_changes_nothing,
+    test_splitmix64_gives_its_published_numbers,
+    test_uniform_numbers_are_those_of_the_stream_and_the_ply,
+    test_the_mover_moves_again_when_the_number_is_below_the_skip_chance,
+    test_without_skips_the_turns_alternate,
+    test_rows_of_a_batch_are_games_of_their_own,
+    test_the_outcomes_of_a_move_are_all_of_the_probability,
+    test_random_moves_fall_on_each_empty_cell_alike,
 )
 
 
 @needs_the_compiler
 def test_the_rules_are_the_same_without_the_compiler():
+    tests = [f"{__file__}::{test.__name__}" for test in PLAIN_PYTHON]
     done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            __file__,
-            "-m",
-            "not slow",
-            "-k",
-            PLAIN_PYTHON,
-        ],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests],
         env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
         capture_output=True,
         text=True,
