@@ -42,14 +42,14 @@ while not done:
     done = terminated or truncated
 """
 PANELS = """
-from ttt_apps.explorer.api import Answers
+from ttt_apps.explorer.api import ExplorerApi
 from ttt_apps.explorer.schemas import Root
-Answers(Root(None)).warm()
+ExplorerApi(Root(None)).warm()
 """
 BOARD = """
-from ttt_apps.explorer.api import Answers
+from ttt_apps.explorer.api import ExplorerApi
 from ttt_apps.explorer.schemas import LineRequest, Root
-answers = Answers(Root(None))
+answers = ExplorerApi(Root(None))
 answers.about()
 answers.replay(LineRequest.model_validate({"game": {"rows": 3, "columns": 3, "win_length": 3, "skip_chance": 0.0}}))
 """

@@ -53,11 +53,10 @@ class LearnerConfig:
         hints = get_type_hints(type(self), include_extras=True)
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if isinstance(value, list):  # JSON has no tuples
-                value = tuple(value)
-                object.__setattr__(self, field.name, value)
-            if admissible := describe_mismatch(value, hints[field.name]):
+            as_stored = tuple(value) if isinstance(value, list) else value  # JSON has no tuples
+            if admissible := describe_mismatch(as_stored, hints[field.name]):
                 raise ValueError(f"{field.name}={value!r} does not work for {self.name}: choose {admissible}")
+            object.__setattr__(self, field.name, as_stored)
 
 
 class TrainingOptions(TypedDict, total=False):
