@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
+from players import Impure, Scripted
 
 from ttt_envs import Game, act
 from ttt_envs.agents.policy import sample
@@ -37,31 +38,10 @@ def test_a_move_without_probability_is_never_drawn(weights, u):
         assert p[0, sample(p, np.array([number]))[0]] > 0
 
 
-class Leftmost:
-    """A policy that is not registered and has no `act`."""
-
-    pure = True
-
-    def probabilities(self, boards, rng=None):
-        p = np.zeros(boards.cells.shape)
-        p[np.arange(len(p)), (boards.cells == 0).argmax(axis=1)] = 1
-        return p
-
-
-class Restless(Leftmost):
-    """Looks at a random part of the board: its probabilities need a generator."""
-
-    pure = False
-
-    def probabilities(self, boards, rng=None):
-        p = (boards.cells == 0) * rng.random(boards.cells.shape)
-        return p / p.sum(axis=1, keepdims=True)
-
-
 def test_a_draw_takes_one_uniform_number_per_position():
     boards = plain.positions_of_random_play(GAME, 50)
     rng = np.random.default_rng(1)
-    actions = act(Leftmost(), boards, rng)
+    actions = act(Scripted(), boards, rng)
     assert actions.dtype == np.int64
     assert_array_equal(actions, (boards.cells == 0).argmax(axis=1))
     assert rng.bit_generator.state == state_after(1, 50)
@@ -69,13 +49,13 @@ def test_a_draw_takes_one_uniform_number_per_position():
 
 def test_a_policy_that_is_not_pure_gets_the_generator():
     boards = plain.positions_of_random_play(GAME, 50)
-    actions = act(Restless(), boards, np.random.default_rng(1))
+    actions = act(Impure(), boards, np.random.default_rng(1))
     assert (boards.cells[np.arange(50), actions] == 0).all()
-    assert_array_equal(actions, act(Restless(), boards, np.random.default_rng(1)))
-    assert (actions != act(Restless(), boards, np.random.default_rng(2))).any()
+    assert_array_equal(actions, act(Impure(), boards, np.random.default_rng(1)))
+    assert (actions != act(Impure(), boards, np.random.default_rng(2))).any()
 
 
-class AtFault(Leftmost):
+class AtFault(Scripted):
     """An opponent whose `act` is given."""
 
     def __init__(self, act):

@@ -1,6 +1,5 @@
 """Pictures of a board: text and pixels need no display and no pygame."""
 
-import builtins
 import copy
 import pickle
 import sys
@@ -9,6 +8,7 @@ import types
 import gymnasium
 import numpy as np
 import pytest
+from players import Impure
 
 from ttt_envs import Game, from_text, mnk_v0
 from ttt_envs.envs import render
@@ -214,23 +214,6 @@ def test_pictures_show_mover_and_outcome():
 # A list of pictures: the opponent's turns have their own
 
 
-class Counting:
-    """An opponent that notes what it is shown, and is not pure."""
-
-    pure = False
-
-    def __repr__(self):
-        return "Counting"
-
-    def __init__(self):
-        self.boards = []
-
-    def probabilities(self, boards, rng=None):
-        self.boards.append(boards.cells[0].copy())
-        weights = (boards.cells == 0) * rng.random(boards.cells.shape)
-        return weights / weights.sum(axis=1, keepdims=True)
-
-
 def turns_of(picture, game):
     """How many cells of a picture hold stones."""
     drawn = (picture == render._RING).all(axis=2) | (picture == render._CROSS).all(axis=2)
@@ -242,7 +225,7 @@ LISTED = [
     {"opponent": "self"},
     {"seat": "second", "skip_chance": 0.4},
     {"opponent": "win-or-block", "skip_chance": 0.4, "symmetry": "random", "seat": "alternate"},
-    {"size": (3, 4), "opponent": Counting(), "skip_chance": 0.25},
+    {"size": (3, 4), "opponent": Impure(), "skip_chance": 0.25},
 ]
 
 
@@ -380,7 +363,7 @@ def test_copies_have_their_own_lists():
 
 
 def test_opponents_act_once_per_turn():
-    opponent = Counting()
+    opponent = Impure()
     env = SingleEnv(render_mode="rgb_array_list", opponent=opponent)
     env.reset(seed=0)
     env.step(4)
@@ -405,16 +388,7 @@ def test_pictures_need_no_pygame(fresh):
 
 
 def test_a_window_without_pygame_says_how_to_get_it(monkeypatch):
-    for name in [name for name in sys.modules if name.split(".")[0] == "pygame"]:
-        monkeypatch.delitem(sys.modules, name)
-    original = builtins.__import__
-
-    def without_pygame(name, *rest, **keywords):
-        if name.split(".")[0] == "pygame":
-            raise ImportError(name)
-        return original(name, *rest, **keywords)
-
-    monkeypatch.setattr(builtins, "__import__", without_pygame)
+    monkeypatch.setitem(sys.modules, "pygame", None)  # importing it fails
     with pytest.raises(gymnasium.error.DependencyNotInstalled, match=r"pip install pygame-ce"):
         SingleEnv(render_mode="human").reset()
 
@@ -424,35 +398,25 @@ def pixels_of(env):
     return pygame.surfarray.array3d(env._renderer._screen._window.get_surface()).transpose(1, 0, 2)
 
 
-def test_a_window_shows_the_picture(monkeypatch):
+def test_two_windows_show_their_pictures(monkeypatch):
     pytest.importorskip("pygame")
     monkeypatch.setattr(render, "FPS", 1000)
-    for env in (mnk_v0.env(size=(3, 4), render_mode="human"), SingleEnv((3, 4), render_mode="human", opponent="self")):
+    games = {Game(3, 4): mnk_v0.env(size=(3, 4), render_mode="human")}
+    games[Game(5, 5)] = SingleEnv(5, render_mode="human", opponent="self")
+    for env in games.values():
         env.reset(seed=0)
-        env.step(5)
+    for game, env in games.items():
+        env.step(7)
         assert env.render() is None
-        cells = np.zeros(12, np.int8)
-        cells[5] = 1
-        np.testing.assert_array_equal(pixels_of(env), render.picture(Game(3, 4), Scene(cells, 1, None, (5,))))
-        env.close()
-        env.close()
-
-
-def test_two_windows_at_once(monkeypatch):
-    pytest.importorskip("pygame")
-    monkeypatch.setattr(render, "FPS", 1000)
-    small, large = mnk_v0.env(render_mode="human"), SingleEnv(5, render_mode="human", opponent="self")
-    small.reset(seed=0)
-    large.reset(seed=0)
-    small.step(0)
-    large.step(7)
-    assert pixels_of(small).shape != pixels_of(large).shape
-    small.close()
-    large.step(8)
-    cells = np.zeros(25, np.int8)
-    cells[7:9] = 1, 2
-    np.testing.assert_array_equal(pixels_of(large), render.picture(Game(5, 5), Scene(cells, 0, None, (8,))))
-    large.close()
+        cells = np.zeros(game.cells, np.int8)
+        cells[7] = 1
+        np.testing.assert_array_equal(pixels_of(env), render.picture(game, Scene(cells, 1, None, (7,))))
+    games[Game(3, 4)].close()
+    games[Game(3, 4)].close()
+    env.step(8)
+    cells[8] = 2
+    np.testing.assert_array_equal(pixels_of(env), render.picture(game, Scene(cells, 0, None, (8,))))
+    env.close()
 
 
 def test_rendering_without_a_mode_warns():

@@ -1,0 +1,35 @@
+"""Policies for tests of what plays against any policy."""
+
+import numpy as np
+
+
+class Scripted:
+    """Takes the first empty cell of a list, by default of all cells."""
+
+    pure = True
+
+    def __init__(self, *cells):
+        self.cells = cells
+
+    def probabilities(self, boards, rng=None):
+        p = np.zeros(boards.cells.shape)
+        for row, cells in enumerate(boards.cells):
+            p[row, next(cell for cell in self.cells or range(len(cells)) if cells[cell] == 0)] = 1
+        return p
+
+
+class Impure:
+    """Draws its weights with the generator, and records the boards of its turns."""
+
+    pure = False
+
+    def __init__(self):
+        self.boards = []
+
+    def __repr__(self):
+        return "Impure"
+
+    def probabilities(self, boards, rng=None):
+        self.boards.append(boards.cells.copy())
+        p = (boards.cells == 0) * rng.random(boards.cells.shape) ** rng.integers(1, 4)
+        return p / p.sum(axis=1, keepdims=True)
