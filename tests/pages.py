@@ -107,6 +107,14 @@ def read_page(path):
     return page
 
 
+def accessibility_faults(page):
+    """What axe finds of a serious or critical kind in a page of a browser."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page).response["violations"]
+    return [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")]
+
+
 PROBE = """<!doctype html><title>probe</title><script>
 function measured(frame) {
   const page = frame.contentDocument.documentElement

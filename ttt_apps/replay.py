@@ -9,7 +9,7 @@ from rich.text import Text
 
 from evaluation.matches.games import PlayedGame, read_games, to_notation
 from ttt_apps.board import board_text
-from ttt_envs.game.boards import MOVERS, coordinate, parse_move_list
+from ttt_envs.game.boards import MOVERS, coordinate, winning_line_cells
 
 
 def replay(console: Console, path: Path, number: int | None = None) -> None:
@@ -40,6 +40,8 @@ def _show_moves(console: Console, played: PlayedGame) -> None:
     plies = list(played.positions())
     boards = [position.cells for position, _, _ in plies[1:]] + [end]
     for number, ((before, action, skipped), cells) in enumerate(zip(plies, boards, strict=True), 1):
-        line = parse_move_list(game, cells, played.result if number == len(plies) and played.forfeit is None else None)
+        line = winning_line_cells(
+            game, cells, played.result if number == len(plies) and played.forfeit is None else None
+        )
         console.print(f"{number}. {MOVERS[before.mover]} {coordinate(action, game)}{' (skip)' if skipped else ''}")
         console.print(board_text(game, cells, console.width, [action], line) + Text("\n"), soft_wrap=True)

@@ -27,7 +27,7 @@ from ttt_envs.agents.specs import closest_names, parse_spec
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.random import draw_key
 from ttt_envs.envs.lockstep import SeatChoice
-from ttt_envs.game.boards import MOVERS, Boards, cell_at, coordinate, parse_move_list
+from ttt_envs.game.boards import MOVERS, Boards, cell_at, coordinate, winning_line_cells
 from ttt_envs.game.rules import DRAW, Game
 
 MAX_HINT_NODES = 2_000_000
@@ -251,7 +251,7 @@ class TerminalGame:
 
     def show(self) -> None:
         """Show the board again."""
-        line = parse_move_list(self.game, self.live.cells, self.live.outcome)
+        line = winning_line_cells(self.game, self.live.cells, self.live.outcome)
         text = board_text(self.game, self.live.cells, self.console.width, self.live.last_cells(), line)
         self.console.print(Text("\n") + text + Text("\n"), soft_wrap=True)
         if (needed := max(map(len, text.plain.splitlines()))) > self.console.width:

@@ -205,7 +205,6 @@ def test_both_models_agree_on_independent_games():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"elo0": 5, "elo1": 5}, "elo0=5 is not below elo1=5"),
         ({"alpha": 0}, "alpha=0 is no chance of an error: choose above 0, below 0.5"),
         ({"beta": 0.5}, "beta=0.5 is no chance of an error"),
         ({"model": "binomial"}, "model='binomial' is not known"),

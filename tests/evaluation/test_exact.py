@@ -204,10 +204,8 @@ def test_perfect_play_cannot_be_exploited(shape, skip_chance):
     game = replace(shape, skip_chance=skip_chance)
     value = solve(game).value
     assert outcome(game, "optimal", "optimal").value == pytest.approx(value, abs=1e-12)
-    assert best_response(game, "optimal", 0).value == pytest.approx(value, abs=1e-12)
-    assert best_response(game, "optimal", 1).value == pytest.approx(-value, abs=1e-12)
     found = exploitation(game, "optimal")
-    assert abs(found.first.value + found.second.value) < 1e-12
+    assert (found.first.value, found.second.value) == pytest.approx((value, -value), abs=1e-12)
     assert found.game_value == value
     assert_allclose(found.gains, 0, atol=1e-12)
     assert exploitability(game, "optimal") == pytest.approx(0, abs=1e-12)
@@ -349,6 +347,11 @@ class Faulty(FirstEmpty):
         return p
 
 
+class Short(Faulty):
+    def probabilities(self, boards, rng=None):
+        return np.ones((len(boards.mover), 1))
+
+
 @call
 @pytest.mark.parametrize(
     ("policy", "options", "message"),
@@ -356,6 +359,7 @@ class Faulty(FirstEmpty):
         (Coin(), {}, r"coin is not pure.*evaluate\.py match"),
         ("randm", {}, "no policy 'randm': did you mean 'random'"),
         ("random", {"chunk": 0}, "chunk=0"),
+        (Short(None), {}, "faulty:1"),
     ],
 )
 def test_errors_of_all_functions(call, policy, options, message):
@@ -367,32 +371,20 @@ def test_errors_of_all_functions(call, policy, options, message):
 @pytest.mark.parametrize(
     "fault",
     [
-        (0.5, 0, 0.5),
-        (0, 0, 1),
-        (0.5, 0.4, 0),
-        (0.7, 0.7, 0),
-        (0, 0, 0),
-        (1 + 1e-5, 0, 0),
-        (1.5, -0.5, 0),
-        (np.nan, 1, 0),
+        (0.5, 0, 0.5), (0, 0, 1), (0.5, 0.4, 0), (0.7, 0.7, 0),
+        (0, 0, 0), (1 + 1e-5, 0, 0), (1.5, -0.5, 0), (np.nan, 1, 0),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_invalid_distribution_is_rejected(call, fault):
     with pytest.raises(ValueError, match="faulty:1"):
         call(Faulty(fault))
 
 
-def test_other_errors():
-    class Short(Faulty):
-        def probabilities(self, boards, rng=None):
-            return np.ones((len(boards.mover), 1))
-
-    with pytest.raises(ValueError, match="faulty:1"):
-        outcome(T3, Short(None), "random")
-    for seat in (2, -1, "first", None):
-        with pytest.raises(ValueError, match=f"seat={seat!r}"):
-            best_response(T3, "random", seat)
+@pytest.mark.parametrize("seat", [2, -1, "first", None])
+def test_invalid_seat_is_rejected(seat):
+    with pytest.raises(ValueError, match=f"seat={seat!r}"):
+        best_response(T3, "random", seat)
 
 
 def test_float32_rounding_of_probabilities_is_accepted():

@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import plain
 import pytest
+from exactly import FirstEmpty
 from numpy.testing import assert_array_equal
 
 from evaluation.matches import match
@@ -134,13 +135,6 @@ def test_both_games_of_a_pair_have_the_same_skips():
     assert 0 < score.pairs[0, 2] < 2000  # and skips did decide games
 
 
-class FirstEmpty:
-    pure = True
-
-    def probabilities(self, boards, rng=None):
-        return np.eye(boards.cells.shape[1])[np.argmax(boards.cells == 0, axis=1)]
-
-
 class Cheat(FirstEmpty):
     def act(self, boards, rng):
         rng.random(len(boards.mover))
@@ -152,7 +146,6 @@ class Cheat(FirstEmpty):
     [
         ({}, 0, None, "pairs=0 leaves nothing to play"),
         ({}, 3, 0, "block=0 leaves nothing to play: choose 1 or more pairs"),
-        ({"b": "randm"}, 1, None, "no policy 'randm': did you mean 'random'"),
         ({"a": Cheat()}, 3, None, "moved to a cell that is not empty: it is at fault"),
     ],
 )

@@ -126,12 +126,7 @@ def test_invalid_files_are_rejected_by_file_and_line(content, message, tmp_path)
 @pytest.mark.parametrize(
     ("text", "game", "message"),
     [
-        (
-            "random",
-            GAME,
-            "openings='random' are not known, and there is no such file: write random:2 for two random plies",
-        ),
-        ("random:x", GAME, "openings='random:x' are not known"),
+        ("random:x", GAME, "openings='random:x' are not known, and there is no such file: write random:2 for two"),
         ("random:0", GAME, "openings='random:0' are none of a game on 9 cells: choose 1 to 8 plies"),
         ("all:9", GAME, "openings='all:9' are none of a game on 9 cells: choose 1 to 8 plies"),
         ("all:1", Game(1, 1, 1), "openings='all:1' are none of a game on 1 cells: leave them out"),

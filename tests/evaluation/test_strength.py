@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from exactly import FirstEmpty
 
 from baselines.retrograde.solver import solve
 from evaluation.exact.dynamic_programming import exploitability, match_outcome, outcome, regret, regret_table
@@ -23,16 +24,7 @@ SKIP = Game(3, 3, 3, 0.25)
 SMALL = Game(2, 3, 3, 0.25)
 
 
-class Corner:
-    """Moves to the first empty cell."""
-
-    pure = True
-
-    def probabilities(self, boards, rng=None):
-        return np.eye(boards.cells.shape[1])[(boards.cells == 0).argmax(axis=1)]
-
-
-class Moody(Corner):
+class Moody(FirstEmpty):
     pure = False
 
     def probabilities(self, boards, rng=None):
@@ -82,7 +74,7 @@ def test_perfect_play_is_perfect_and_has_no_worst_positions():
 @pytest.mark.parametrize("against", [None, "random"])
 @pytest.mark.parametrize("game", [SMALL, Game(3, 3, 3)])
 def test_worst_positions_are_those_of_plain_python(game, against):
-    policy = Corner()
+    policy = FirstEmpty()
     other = policy if against is None else make_policy(against, game)
     met = {}
     for seat, players in enumerate(((policy, other), (other, policy))):
@@ -103,14 +95,14 @@ def test_worst_positions_are_those_of_plain_python(game, against):
 
 
 def test_losses_of_all_positions_sum_to_the_regret_table():
-    found = worst_positions(SMALL, Corner(), count=10_000)
+    found = worst_positions(SMALL, FirstEmpty(), count=10_000)
     images = symmetries(SMALL)
     seen = {(min(map(bytes, one.choice.position.cells[images])), one.choice.position.mover) for one in found}
     assert len(seen) == len(found)  # no two are symmetric
-    total = sum(row.loss for row in regret_table(SMALL, Corner()))
+    total = sum(row.loss for row in regret_table(SMALL, FirstEmpty()))
     alike = sum(
-        loss_in(SMALL, Corner(), text) * mass
-        for text, mass in reach_probabilities(SMALL, (Corner(), Corner())).items()
+        loss_in(SMALL, FirstEmpty(), text) * mass
+        for text, mass in reach_probabilities(SMALL, (FirstEmpty(), FirstEmpty())).items()
         if text not in {to_text(one.choice.position, SMALL) for one in found}
     )
     assert sum(one.cost for one in found) + alike == pytest.approx(total)
@@ -135,7 +127,7 @@ def test_errors():
 
 @pytest.mark.parametrize("game", [SMALL, Game(2, 3, 2)])
 def test_differences_are_those_of_plain_python(game):
-    both = Corner(), make_policy("random", game)
+    both = FirstEmpty(), make_policy("random", game)
     found = differences(game, *both, count=1000)
     weights = {}
     for players in (both, both[::-1]):
@@ -174,7 +166,7 @@ def test_choice_has_probabilities_own_values_and_exact_values():
     choice = first_choice(SKIP, optimal, solution=solution)
     np.testing.assert_array_equal(choice.own, choice.exact)
     assert list(choice.best) == sorted(choice.played)
-    plain = first_choice(SKIP, Corner(), solution=None)
+    plain = first_choice(SKIP, FirstEmpty(), solution=None)
     assert (plain.own, plain.exact, len(plain.best)) == (None, None, 0)
     assert choice_in(Moody(), Boards.start(SKIP, 2), 1, solution=None).probabilities.sum() == 1
 

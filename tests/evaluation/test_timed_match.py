@@ -170,25 +170,18 @@ def busy_machine():
 
 
 @pytest.mark.parametrize(
-    ("spec", "game"),
+    ("spec", "game", "increment", "pairs"),
     [
-        ("timed", Game(3, 3, 3, 0.25)),
-        ("timed:mcts,ponder=true", Game(5, 5, 4)),
-        pytest.param("timed:ponder=true,allocation=fixed", Game(5, 5, 4, 0.25), marks=pytest.mark.slow),
+        ("timed", Game(3, 3, 3, 0.25), 0.05, 1),
+        ("timed:mcts,ponder=true", Game(5, 5, 4), 0.05, 1),
+        pytest.param("timed:ponder=true,allocation=fixed", Game(5, 5, 4, 0.25), 0.05, 1, marks=pytest.mark.slow),
+        pytest.param("timed:ponder=true", Game(7, 7, 5), 0.02, 100, marks=pytest.mark.slow),
     ],
     ids=str,
 )
-def test_nobody_loses_on_time(spec, game, busy_machine):
+def test_nobody_loses_on_time(spec, game, increment, pairs, busy_machine):
     openings = Openings.of("random:1", game)
-    timed = play_timed_pairs(MatchSettings(game, spec, "timed", 3, openings, Clock(2, 0.05)), 1)
+    timed = play_timed_pairs(MatchSettings(game, spec, "timed", 3, openings, Clock(2, increment)), pairs)
+    assert timed.score.games == 2 * pairs
     assert [times.lost for times in timed.times] == [0, 0]
     assert min(times.least_left for times in timed.times) > 0
-
-
-@pytest.mark.slow
-def test_nobody_loses_on_time_in_a_long_match(busy_machine):
-    game = Game(7, 7, 5)
-    match = MatchSettings(game, "timed:ponder=true", "timed", 0, Openings.of("random:3", game), Clock(2, 0.02))
-    timed = play_timed_pairs(match, 100)
-    assert timed.score.games == 200
-    assert [times.lost for times in timed.times] == [0, 0]

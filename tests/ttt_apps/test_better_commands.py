@@ -14,7 +14,6 @@ from commands import json_of, text_of
 
 from evaluation.matches.sprt import RESULT
 from evaluation.result_store import UNITS
-from ttt_apps import evaluate
 
 ROOT = Path(__file__).parents[2]
 SPRT = ["sprt", "random", "random", "--elo1", "5", "--games", "25600"]
@@ -46,17 +45,6 @@ def test_tournament(tmp_path, capsys):
     cost = json.loads((tmp_path / "cost.json").read_text())
     assert cost["players"] == ["random", "win-or-block"]
     assert cost["pairings"][0]["cpu_s"] > 0
-
-
-def test_interrupt_message_names_the_folder(tmp_path, capsys, monkeypatch):
-    def stopped(*settings, **more):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("ttt_apps.evaluate.sprt.run_sprt", stopped)
-    with pytest.raises(SystemExit) as end:
-        evaluate.main([*SPRT, "--out", str(tmp_path / "x")])
-    assert end.value.code == 130
-    assert f"what was played is kept in {tmp_path / 'x'}: the same command goes on" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)])

@@ -2,6 +2,7 @@
 
 import json
 
+import commands
 import pytest
 
 from baselines.opening_book import read_book
@@ -16,10 +17,7 @@ def log(tmp_path_factory):
 
 
 def error_of(capsys, *words):
-    with pytest.raises(SystemExit) as stop:
-        evaluate.main(["book", *words])
-    assert stop.value.code == 2
-    return " ".join(capsys.readouterr().err.split())
+    return commands.error_of(capsys, evaluate.main, "book", *words)
 
 
 def said(capsys, *words):

@@ -1,8 +1,10 @@
 """Shared parts of the commands: options, help, output, signals."""
 
+import contextlib
 import dataclasses
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -39,11 +41,6 @@ def test_parse_count(text, number):
 def test_invalid_count(text):
     with pytest.raises(ValueError, match="is not a whole number: write for example 10000, 10_000 or 1e4"):
         cli.parse_count(text)
-
-
-def test_count_too_large():
-    with pytest.raises(ValueError, match="more than anybody can wait for"):
-        cli.parse_count("1e20")
 
 
 @pytest.mark.parametrize(("text", "size"), [("3", (3, 3)), ("5x6", (5, 6)), (" 12X4 ", (12, 4))])
@@ -137,13 +134,13 @@ def test_every_listed_command_exists():
                 assert callable(command.run)
 
 
-@pytest.mark.parametrize("words", [["--help"], ["-h"]])
-def test_help_lists_all_commands(words, capsys):
-    evaluate.main(words)
+@pytest.mark.parametrize("words", [["--help"], ["-h"], ["--tyro-print-completion", "bash"]])
+def test_help_and_completion_have_all_commands(words, capsys):
+    with contextlib.suppress(SystemExit):
+        evaluate.main(words)
     shown = capsys.readouterr().out
-    for name in COMMANDS:
-        assert f"\n{name} " in shown
-    assert "--quiet" in shown
+    for name in (*COMMANDS, *(["--quiet"] if len(words) == 1 else [])):
+        assert re.search(rf"(^|\W){name}\W", shown), name
 
 
 @pytest.mark.parametrize(
@@ -209,14 +206,6 @@ def test_interrupt_during_imports_prints_nothing(command, module, interruptible)
     ]
     done = subprocess.run([sys.executable, "-c", "\n".join(lines)], cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
-
-
-def test_completion_has_all_commands(capsys):
-    with pytest.raises(SystemExit):
-        evaluate.main(["--tyro-print-completion", "bash"])
-    shown = capsys.readouterr().out
-    for name in COMMANDS:
-        assert name in shown
 
 
 def test_run_that_plays_another_game_warns(tmp_path, capsys):

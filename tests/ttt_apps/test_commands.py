@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from unittest import mock
 
@@ -44,11 +42,6 @@ def test_training_writes_a_run(run):
     cost = json.loads((run / "cost.json").read_text())
     assert list(cost["phases"]) == ["set-up", "compiling", "training", "evaluation"]
     assert not list(run.glob("*.tmp"))
-
-
-def test_run_that_exists_is_not_replaced(run, capsys):
-    message = error_of(capsys, train.main, "--out", run, "--games", "10")
-    assert f"go on with it by train.py --resume {run}, choose another --out, or --overwrite" in message
 
 
 def test_run_of_another_board_is_refused(run):
@@ -99,16 +92,6 @@ def test_file_is_written_whole_or_not_at_all(tmp_path):
         write_atomically(path, lambda file: file.no_such_method())
     assert load_arrays(path)["good"].tolist() == [0, 1, 2]
     assert list(tmp_path.iterdir()) == [path]
-
-
-@pytest.mark.parametrize("script", ["train.py", "evaluate.py"])
-def test_scripts_start_in_a_fresh_process(script):
-    answer = subprocess.run([sys.executable, ROOT / script, "--help"], capture_output=True, text=True, cwd=ROOT)
-    assert answer.returncode == 0
-    assert "usage" in answer.stdout
-    nonsense = subprocess.run([sys.executable, ROOT / script, "--nonsense"], capture_output=True, text=True, cwd=ROOT)
-    assert nonsense.returncode == 2
-    assert "Traceback" not in nonsense.stderr
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,8 @@ EVALUATE = [
     ("compression-levels svd --ranks 82", "0 to 81"),
     ("reproduce learners-nave", "did you mean 'learners-naive'?"),
     ("reproduce learners-cost --jobs 0", "1 or more processes"),
+    ("reproduce alpha-zero --part curve", "choose curves, ablation, proved"),
+    ("reproduce svd-fig4 --part curve", "it has none"),
     ("sprt random random --games 7", "--games 7 makes no pairs: "),
     ("sprt random random --games 1e9", "is more than is kept: choose up to 10,000,000"),
     ("sprt random random --elo0 20", "elo0=20 is not below elo1=20"),

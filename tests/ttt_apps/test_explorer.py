@@ -315,11 +315,7 @@ BAD = [
     ("mark", {"name": "link", "number": 0}, "there is no run"),
     ("mark", {"name": "first", "number": 2}, "boards at 2, counted from 0"),
     ("logged", {"name": "games.jsonl", "number": 3}, "fewer games"),
-    (
-        "play",
-        {"game": LARGE, "seed": 1, "policy": "expectiminimax:depth=9"},
-        "depth=9 takes too long on 15 x 15",
-    ),
+    ("play", {"game": LARGE, "seed": 1, "policy": "expectiminimax:depth=9"}, "depth=9 takes too long on 15 x 15"),
     ("values", {"game": SKIPS, "position": START}, "'panels' cannot be taken"),
     ("values", {"game": SKIPS, "position": START, "panels": []}, "'panels'"),
     ("values", {"game": SKIPS, "position": START, "panels": EXACT * 9}, "'panels'"),

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 from explorers import serve
-from pages import CHROMIUM, in_browser
+from pages import CHROMIUM, accessibility_faults, in_browser
 
 from baselines.compression import decomposition
 from baselines.retrograde.solver import solve
@@ -281,8 +281,6 @@ def test_an_invalid_link_has_an_error_message(browser, address):
 )
 def test_the_page_is_accessible_at_any_width(browser, address, scheme, width):
     """axe finds nothing serious, the page needs no scrolling aside, and targets are large enough."""
-    from axe_playwright_python.sync_playwright import Axe
-
     context = browser.new_context(
         viewport={"width": width, "height": 800}, color_scheme=scheme, reduced_motion="reduce", bypass_csp=True
     )
@@ -291,8 +289,7 @@ def test_the_page_is_accessible_at_any_width(browser, address, scheme, width):
     page.locator("#setup").evaluate("one => one.open = true")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     if width in (360, 1280):
-        found = Axe().run(page).response["violations"]
-        assert [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")] == []
+        assert accessibility_faults(page) == []
     small = page.evaluate(
         """() => [...document.querySelectorAll("#board .cell, button, select, input, summary")]
             .filter((one) => one.checkVisibility() && one.getBoundingClientRect().height < 43.5)

@@ -1,10 +1,10 @@
 """Measurements during training: lines of JSON, and the same for TensorBoard."""
 
-import json
 import os
 
 import pytest
 import tiny
+from commands import rows_of
 
 from evaluation.run_files import EVENTS, METRICS, RunDirectory
 from ttt_apps import train
@@ -15,16 +15,13 @@ def measured(games, **more):
     return {**dict.fromkeys(RATES, 0), "wins": games, **more}
 
 
-def rows(run):
-    return [json.loads(line) for line in (run / METRICS).read_text().splitlines()]
-
-
 def test_lines_are_the_measurements_in_order(tmp_path):
     with Metrics(RunDirectory(tmp_path)) as metrics:
         for games in (10, 20):
             metrics.write(games, measured(games, loss=0.5))
-    assert [(row["games"], row["wins"], row["loss"]) for row in rows(tmp_path)] == [(10, 10, 0.5), (20, 20, 0.5)]
-    assert all(row["games_per_s"] > 0 for row in rows(tmp_path))
+    written = rows_of(tmp_path / METRICS)
+    assert [(row["games"], row["wins"], row["loss"]) for row in written] == [(10, 10, 0.5), (20, 20, 0.5)]
+    assert all(row["games_per_s"] > 0 for row in written)
 
 
 def test_lines_after_the_checkpoint_are_cut_off(tmp_path):
@@ -34,7 +31,7 @@ def test_lines_after_the_checkpoint_are_cut_off(tmp_path):
         metrics.write(20, measured(20))
     with Metrics(RunDirectory(tmp_path), size, 10) as metrics:
         metrics.write(30, measured(30))
-    assert [row["games"] for row in rows(tmp_path)] == [10, 30]
+    assert [row["games"] for row in rows_of(tmp_path / METRICS)] == [10, 30]
 
 
 def test_size_is_taken_after_flushing_to_disk(tmp_path, monkeypatch):
@@ -58,8 +55,8 @@ def test_tensorboard_has_the_measurements(tmp_path):
     train.main(["--resume", str(run), "--games", "300"])
     events = list(loader.LegacyEventFileLoader(str(run / EVENTS)).Load())
     shown = {event.step: {value.tag: value.simple_value for value in event.summary.value} for event in events[1:]}
-    assert list(shown) == [row["games"] for row in rows(run)]
-    before, last = rows(run)[-2:]
+    assert list(shown) == [row["games"] for row in rows_of(run / METRICS)]
+    before, last = rows_of(run / METRICS)[-2:]
     rate = (last["wins"] - before["wins"]) / (last["games"] - before["games"])
     assert shown[last["games"]]["rate/wins"] == pytest.approx(rate)
     assert {"td_error", "epsilon", "games_per_s"} <= shown[last["games"]].keys()

@@ -19,15 +19,13 @@ import pytest
 from baselines.retrograde.solver import solve
 from evaluation.matches.games import HUMAN, PlayedGame, read_games, write_games
 from ttt_apps import play
-from ttt_apps.board import LiveGame, board_text
-from ttt_apps.cli import Stopped
+from ttt_apps.board import board_text
 from ttt_apps.play import new_console
 from ttt_apps.replay import replay
 from ttt_apps.terminal_game import TerminalGame, search
 from ttt_envs import Boards, Game, from_text, make_policy
-from ttt_envs.core.random import draw_key
 from ttt_envs.envs.single_env import SingleEnv
-from ttt_envs.game.boards import cell_at, coordinate, parse_move_list
+from ttt_envs.game.boards import cell_at, coordinate, winning_line_cells
 from ttt_envs.game.rules import DRAW
 
 ROOT = Path(__file__).parents[2]
@@ -149,6 +147,10 @@ def test_games_equal_those_of_the_environment(seat, opponent, tmp_path):
         score[1 - int(reward)] += 1
     assert len(played) == count
     assert session.score == score
+    assert "Another game?" not in session.shown
+    won, drawn, lost = score
+    end = f"you have won {won}, drawn {drawn} and lost {lost}. {count} saved in {log}."
+    assert " ".join(session.shown.split()).endswith(end)
 
 
 @pytest.mark.parametrize("opponent", ["win-or-block", "expectiminimax:depth=2,width=2", "mcts:simulations=30"])
@@ -170,21 +172,6 @@ def test_undo_keeps_skips_and_replies(opponent, tmp_path):
         undone = [one.settings.get("undone", 0) for one in read_games(wavering_log)]
         assert sum(undone) > 0
         assert [one.moves for one in read_games(wavering_log)] == [one.moves for one in read_games(straight)]
-
-
-def test_undo_takes_back_replies():
-    for seed in range(20):
-        live = LiveGame(SKIPPING, draw_key(np.random.default_rng(seed)), 0)
-        for action in (4, 0, 8, 2):
-            live.move(action)
-        before = [ply for ply in live.plies if ply.position.mover == 0][-1]
-        taken = live.take_back(0)
-        assert taken[0] is before
-        assert all(ply.position.mover == 1 for ply in taken[1:])
-        assert live.cells.tolist() == before.position.cells.tolist()
-        again = [live.move(ply.action) for ply in taken]
-        assert [ply.skipped for ply in again] == [ply.skipped for ply in taken]
-    assert "nothing can be taken back" in play_session(["undo"]).shown
 
 
 def test_hint_is_an_optimal_move():
@@ -336,32 +323,6 @@ def test_log_has_the_played_games(tmp_path):
     assert (swapped.result, swapped.episode, swapped.players) == (None, 2, ("win-or-block", HUMAN))
 
 
-def test_number_of_games(tmp_path):
-    log = tmp_path / "log.jsonl"
-    session = play_session(Person(first_free), games=3, log=log)
-    assert sum(session.score) == 3
-    assert session.shown.count("Game ") == 3
-    assert "Another game?" not in session.shown
-    won, drawn, lost = session.score
-    assert session.shown.rstrip().endswith(f"you have won {won}, drawn {drawn} and lost {lost}. 3 saved in {log}.")
-    by_hand = [one.players.index(HUMAN) == one.result for one in read_games(log)]
-    assert sum(by_hand) == won
-
-
-def test_interrupt_saves_the_game(tmp_path):
-    log = tmp_path / "log.jsonl"
-
-    def lines(session):
-        yield "b2"
-        raise KeyboardInterrupt
-
-    with pytest.raises(Stopped, match=r"Goodbye: you have won 0, drawn 0 and lost 0\. 1 saved in"):
-        play_session(Person(lines), log=log)
-    (left,) = read_games(log)
-    assert left.result is None
-    assert left.moves[0].action == 4
-
-
 def test_illegal_move_of_the_opponent(monkeypatch):
     class Stubborn:
         pure = True
@@ -400,8 +361,8 @@ def test_largest_board_in_narrow_terminals(width, edge):
 
 def test_winning_lines_are_all_marked():
     cells = from_text("ooox/oxx./o..x/.... o").cells
-    assert parse_move_list(Game(4, 4, 3), cells, 0) == [0, 1, 2, 4, 8]
-    assert parse_move_list(Game(4, 4, 3), cells, None) == parse_move_list(Game(4, 4, 3), cells, DRAW) == []
+    assert winning_line_cells(Game(4, 4, 3), cells, 0) == [0, 1, 2, 4, 8]
+    assert winning_line_cells(Game(4, 4, 3), cells, None) == winning_line_cells(Game(4, 4, 3), cells, DRAW) == []
 
 
 def test_colours_are_blue_and_vermilion_and_text_is_complete():

@@ -41,23 +41,6 @@ def test_without_a_name_all_studies_are_listed(capsys):
     assert all(name in shown for name in STUDIES)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["reproduce", "learners-nave"], "did you mean 'learners-naive'?"),
-        (["reproduce", "learners-cost", "--jobs", "0"], "1 or more processes"),
-        (["reproduce", "alpha-zero", "--part", "curve"], "choose curves, ablation, proved"),
-        (["reproduce", "svd-fig4", "--part", "curve"], "it has none"),
-        (["compression-levels", "svd", "--ranks", "82"], "0 to 81"),
-    ],
-)
-def test_invalid_options_are_rejected(arguments, message, capsys):
-    with pytest.raises(SystemExit) as end:
-        evaluate.main(arguments)
-    assert end.value.code == 2
-    assert message in " ".join(capsys.readouterr().err.split())
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", STUDIES)
 def test_quick_form(name, tmp_path, capsys):

@@ -21,7 +21,6 @@ from evaluation.run_files import EVENTS, REPORT, RunDirectory
 from learners.checkpoint import load_checkpoint, save_checkpoint
 from learners.training import make_exploration_rng, make_initial_rng
 from ttt_apps import evaluate, train
-from ttt_envs import Game
 from ttt_envs.core.files import write_json
 
 ROOT = Path(__file__).parents[2]
@@ -221,18 +220,7 @@ def test_run_that_cannot_be_resumed(tmp_path, capsys):
     train.main(options("q-learning", run, games=300))
     assert "--games 200 is fewer than the 300" in error_of(capsys, train.main, "--resume", run, "--games", "200")
     again = error_of(capsys, train.main, *options("q-learning", run))
-    assert f"go on with it by train.py --resume {run}" in again
-    config = json.loads((run / "config.json").read_text())
-    for change, message in (
-        ({"batch": 8}, "or it is another training's"),
-        ({"opponent": "pool"}, "lacks 'opponent."),
-        ({"game": Game(4, 4, 3).to_dict()}, "another game's"),
-        ({"opponent": "randon"}, "did you mean 'random'?"),
-        ({"batch": "many"}, "cannot be read as the settings of a run"),
-    ):
-        (run / "config.json").write_text(json.dumps({**config, **change}))
-        assert message in error_of(capsys, train.main, "--resume", run, "--games", "400")
-    (run / "config.json").write_text(json.dumps(config))
+    assert f"go on with it by train.py --resume {run}, choose another --out, or --overwrite" in again
     whole = (run / "checkpoint.npz").read_bytes()
     (run / "checkpoint.npz").write_bytes(whole[: len(whole) // 2])
     assert "cannot be read as a checkpoint" in error_of(capsys, train.main, "--resume", run)

@@ -194,9 +194,13 @@ def test_games_of_a_teacher_are_not_written_through_a_link(tmp_path):
         ({"game": {"rows": []}}, "config.json"),
         ({"game": 5}, "game is 5, and must be an object"),
         ({"seat": "third"}, "seat"),
+        ({"batch": 2}, "or it is another training's"),
+        ({"opponent": "pool"}, "lacks 'opponent."),
+        ({"opponent": "randon"}, "did you mean 'random'?"),
+        ({"game": Game(4, 4, 3).to_dict()}, "another game's"),
     ],
 )
-def test_invalid_config_is_one_sentence(made, change, said, tmp_path, capsys):
+def test_config_that_is_invalid_or_of_another_run_is_one_sentence(made, change, said, tmp_path, capsys):
     run = change_config(made(tmp_path / "run"), **change)
     assert said in error_of(capsys, train.main, "--resume", run, "--games=80")
 

@@ -46,7 +46,16 @@ from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, Values, act
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.random import draw_key
-from ttt_envs.game.boards import MOVERS, Boards, cell_at, check_opening, coordinate, from_text, parse_move_list, to_text
+from ttt_envs.game.boards import (
+    MOVERS,
+    Boards,
+    cell_at,
+    check_opening,
+    coordinate,
+    from_text,
+    to_text,
+    winning_line_cells,
+)
 from ttt_envs.game.rules import DRAW, STREAM_OPPONENT, Game, Position, legal, mover_after, winner
 from ttt_envs.version import __version__
 
@@ -245,7 +254,7 @@ class ExplorerApi:
                     "position": to_text(position, game),
                     "mover": MOVERS[position.mover],
                     "last": _last_stones(plies[:number]),
-                    "line": parse_move_list(game, position.cells, result),
+                    "line": winning_line_cells(game, position.cells, result),
                     "result": _result_name(result),
                     "value": None if values is None else values[number],
                 }

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.core.jit import Int8Array
-from ttt_envs.game.boards import COLUMNS, MOVERS, STONES, coordinate, parse_move_list
+from ttt_envs.game.boards import COLUMNS, MOVERS, STONES, coordinate, winning_line_cells
 from ttt_envs.game.rules import MAX_CELLS_SCANNED, Game, legal, winner
 
 FPS = 2
@@ -79,7 +79,7 @@ def text(game: Game, scene: Scene) -> str:
     legal actions are listed with their cells.
     """
     label = len(str(game.rows))
-    line = set(parse_move_list(game, scene.cells, winner(game, scene.cells)))
+    line = set(winning_line_cells(game, scene.cells, winner(game, scene.cells)))
     lines = [" " * label + "".join(f" {column} " for column in COLUMNS[: game.columns]).rstrip()]
     for row in range(game.rows):
         words = ""
@@ -112,7 +112,7 @@ def picture(game: Game, scene: Scene) -> Picture:
     edge = max(16, min(64, _LARGEST_PICTURE // longest))
     marks = np.zeros(game.cells, np.int8)
     marks[list(scene.last)] = 1
-    marks[parse_move_list(game, scene.cells, winner(game, scene.cells))] = 2
+    marks[winning_line_cells(game, scene.cells, winner(game, scene.cells))] = 2
     tiles = np.array([[_tile(edge, stone, ground) for stone in range(3)] for ground in _GROUNDS])
     board = tiles[marks, scene.cells].reshape(game.rows, game.columns, edge, edge, 3).transpose(0, 2, 1, 3, 4)
     margin = edge if longest >= 10 else 0

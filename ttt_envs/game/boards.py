@@ -252,7 +252,7 @@ def cell_at(text: str, game: Game) -> int:
     )
 
 
-def parse_move_list(game: Game, cells: Int8Array, winner: int | None) -> list[int]:
+def winning_line_cells(game: Game, cells: Int8Array, winner: int | None) -> list[int]:
     """Return the cells of the winner's lines; none without a winner."""
     if winner in (None, DRAW):
         return []
