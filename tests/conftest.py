@@ -5,13 +5,12 @@ import importlib.util
 import json
 import os
 import signal
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from processes import python_path, run_python
 
 ROOT = Path(__file__).resolve().parents[1]
 FIRST = (
@@ -179,14 +178,6 @@ def fresh():
     """Run lines of Python in a process of its own and return what they print."""
 
     def run(*lines):
-        done = subprocess.run(
-            [sys.executable, "-c", "\n".join(lines)],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])},
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        return run_python("-c", "\n".join(lines), PYTHONPATH=python_path(ROOT)).stdout
 
     return run

@@ -1,19 +1,15 @@
+"""Quick forms of benchmarks."""
+
 import json
-import subprocess
-import sys
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).parents[1]
+from processes import ROOT, run_python
 
 
 def bench(*arguments):
     """A benchmark as a command; it keeps itself on one core, and so has a process of its own."""
-    return subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, cwd=ROOT / "benchmarks", check=False
-    )
+    return run_python(*arguments, cwd=ROOT / "benchmarks", code=None)
 
 
 @pytest.mark.slow

@@ -1,13 +1,7 @@
 """A worker of pytest-xdist that dies ends a run of the tests as failed; nobody waits for it."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-
-ROOT = Path(__file__).resolve().parents[1]
+from processes import ROOT, python_path, run_python
 
 # A group that a worker has finished before it dies is what a new worker waits at, where one is started
 PASS = "import time, pytest\n@pytest.mark.parametrize('n', range(3))\ndef test_passes(n): time.sleep(0.05)\n"
@@ -25,13 +19,8 @@ def run_tests(folder, plugin="", **files):
         (folder / f"{name}.py").write_text(text)
     plugins = ("-p", "conftest", "-p", "plugin", "-p", "no:faulthandler", "-p", "no:cacheprovider")
     settings = ("-c", ROOT / "setup.cfg", "--rootdir", folder)
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *plugins, *settings, "-n", "2", "--dist", "loadgroup", folder],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests"), str(folder)])},
-        capture_output=True,
-        text=True,
-    )
+    words = ("-m", "pytest", *plugins, *settings, "-n", "2", "--dist", "loadgroup", folder)
+    done = run_python(*words, cwd=folder, code=None, PYTHONPATH=python_path(ROOT, ROOT / "tests", folder))
     return done.stdout, done.returncode
 
 

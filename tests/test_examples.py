@@ -3,20 +3,16 @@
 Those of Tianshou, TorchRL and RLlib are run by the matrix of clients, in environments of their own: tests/clients.
 """
 
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from clients import run as clients
 from clients.endings import ending
+from processes import ROOT, run_python
 
 from evaluation.exact.dynamic_programming import exploitability, outcome
 from ttt_envs import Game
 
-ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES, PAGE = ROOT / "examples", ROOT / "docs" / "examples.md"
 QUICK = {"own_agent", "pettingzoo_drop_in", "text_observations", "open_spiel_bot", "tour"}
 HERE = {"sb3_dqn", "sb3_ppo", "sb3_maskable_ppo", "cleanrl_style_dqn", "cleanrl_style_ppo"}
@@ -26,15 +22,8 @@ OURS = rf"^(?:{ROOT}/(?:ttt_envs|baselines|learners|evaluation|ttt_apps|examples
 
 def run(path, folder, *arguments):
     """Run a script and return its output; warnings about our code are failures."""
-    done = subprocess.run(
-        [sys.executable, "-W", "default", path, *map(str, arguments)],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "MPLBACKEND": "agg"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr[-6000:]
+    variables = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "MPLBACKEND": "agg"}
+    done = run_python("-W", "default", path, *arguments, cwd=folder, **variables)
     warned = re.findall(OURS, done.stderr, re.M)
     assert not warned, warned
     assert list(folder.iterdir()) == []  # nothing is left behind

@@ -3,8 +3,6 @@
 import os
 import re
 import shutil
-import subprocess
-import sys
 import tarfile
 import zipfile
 from email.parser import Parser
@@ -12,19 +10,12 @@ from pathlib import Path
 
 import pytest
 from documents import ROOT, blocks
+from processes import run_program, run_python
 
 pytestmark = pytest.mark.needs("build")
 LEFT_OUT = (".git", ".venv*", ".cache", "runs", "build", "dist", "site", "*.egg-info", "__pycache__", ".*_cache")
 OTHERS = ("baselines", "evaluation", "learners")
 """packages of ours that other distributions on the index have too"""
-
-
-def run(*command, cwd, **variables):
-    done = subprocess.run(
-        list(map(str, command)), cwd=cwd, env={**os.environ, **variables}, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def checklist_block(word):
@@ -44,7 +35,7 @@ def checkout(tmp_path_factory):
 @pytest.fixture(scope="module")
 def distributions(checkout):
     """(source distribution, wheel), the wheel built from the source distribution."""
-    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", checkout.parent / "dist", ".", cwd=checkout)
+    run_python("-m", "build", "--no-isolation", "--outdir", checkout.parent / "dist", ".", cwd=checkout)
     [source], [wheel] = (list((checkout.parent / "dist").glob(f"*.{kind}")) for kind in ("tar.gz", "whl"))
     return source, wheel
 
@@ -52,7 +43,7 @@ def distributions(checkout):
 def test_the_source_distribution_contains_the_checkout(distributions):
     if not (ROOT / ".git").exists():
         pytest.skip("not a checkout, so nobody knows its files")
-    files = run("git", "ls-files", cwd=ROOT).splitlines()
+    files = run_program("git", "ls-files").stdout.splitlines()
     with tarfile.open(distributions[0]) as archive:
         held = {name.partition("/")[2] for name in archive.getnames()}
     assert {file for file in files if (ROOT / file).exists()} - held == set()
@@ -78,7 +69,7 @@ def test_the_address_completes_all_links(checkout, tmp_path):
     if not re.search("^#.*= ADDRESS", (ROOT / "setup.cfg").read_text(), re.M):
         pytest.skip("no line waits: setuptools leaves comments out of a source distribution, or the address is known")
     tree = shutil.copytree(checkout, tmp_path / "tree")
-    run("bash", "-ec", checklist_block("ADDRESS=https"), cwd=tree)
+    run_program("bash", "-ec", checklist_block("ADDRESS=https"), cwd=tree)
     address, pages = "https://github.com/OWNER/ttt_envs", "https://OWNER.github.io/ttt_envs/"
     for name in ("setup.cfg", "CITATION.cff", "mkdocs.yml"):
         before, after = ((folder / name).read_text().splitlines() for folder in (checkout, tree))
@@ -88,7 +79,7 @@ def test_the_address_completes_all_links(checkout, tmp_path):
     assert f"\nsite_url: {pages}\n" in (tree / "mkdocs.yml").read_text()
     code = "import setuptools.build_meta as backend; backend.prepare_metadata_for_build_wheel('metadata')"
     (tree / "metadata").mkdir()
-    run(sys.executable, "-c", code, cwd=tree)
+    run_python("-c", code, cwd=tree)
     [file] = (tree / "metadata").glob("*.dist-info/METADATA")
     metadata = Parser().parsestr(file.read_text())
     assert metadata.get_all("Project-URL") == [
@@ -111,7 +102,7 @@ def test_the_release_command_sets_version_and_date(checkout, tmp_path):
         shutil.copy(checkout / name, tmp_path / name)
     commands = checklist_block("VERSION=")
     version = re.search(r"^VERSION=(.*)$", commands, re.M)[1]
-    run("bash", "-ec", commands, cwd=tmp_path)
+    run_program("bash", "-ec", commands, cwd=tmp_path)
     assert (tmp_path / "ttt_envs" / "version.py").read_text().endswith(f'\n__version__ = "{version}"\n')
     cited = (tmp_path / "CITATION.cff").read_text()
     [date] = re.findall(r"^date-released: (\d{4}-\d\d-\d\d)$", cited, re.M)
@@ -152,7 +143,7 @@ def wheel_of_others(folder, package):
 def environment(tmp_path):
     """The folder of a new environment."""
     folder = tmp_path / "environment"
-    run(sys.executable, "-m", "venv", "--without-pip", folder, cwd=tmp_path)
+    run_python("-m", "venv", "--without-pip", folder, cwd=tmp_path)
     return folder
 
 
@@ -165,8 +156,8 @@ def path_file(environment):
 def pip(environment, *words):
     """Run pip, which must not see what is installed elsewhere."""
     path_file(environment).unlink(missing_ok=True)
-    command = (sys.executable, "-m", "pip", "--python", environment / "bin" / "python", "--quiet")
-    run(*command, "--disable-pip-version-check", *words, cwd=environment, PYTHONPATH="")
+    command = ("-m", "pip", "--python", environment / "bin" / "python", "--quiet")
+    run_python(*command, "--disable-pip-version-check", *words, cwd=environment, PYTHONPATH="")
 
 
 def install(environment, wheel, *options):
@@ -180,9 +171,8 @@ def call(environment, *command):
     path_file(environment).write_text(f"{Path(numpy.__file__).parents[1]}\n")
     clean = {name: os.environ[name] for name in ("NUMBA_CACHE_DIR", "TTT_ENVS_CACHE") if name in os.environ}
     clean |= {"PATH": f"{environment / 'bin'}:/usr/bin:/bin", "HOME": str(environment), "LANG": "C.UTF-8"}
-    done = subprocess.run(
-        [environment / "bin" / command[0], *command[1:]], cwd=environment, env=clean, capture_output=True, text=True
-    )
+    program = environment / "bin" / command[0]
+    done = run_program(program, *command[1:], cwd=environment, code=None, env=clean)
     return done.returncode, done.stdout, done.stderr
 
 

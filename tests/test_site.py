@@ -3,12 +3,12 @@
 import importlib.util
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from documents import ROOT
+from processes import run_program
 
 spec = importlib.util.spec_from_file_location("make_pages", ROOT / "docs" / "make_pages.py")
 make_pages = importlib.util.module_from_spec(spec)
@@ -90,8 +90,7 @@ def test_the_site_builds_without_warnings_and_fetches_nothing(tmp_path):
         (tmp_path / name).symlink_to(ROOT / name)
     make_pages.make(tmp_path / "build" / "pages")
     zensical = shutil.which("zensical", path=Path(sys.executable).parent)
-    done = subprocess.run([zensical, "build", "--strict"], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = run_program(zensical, "build", "--strict", cwd=tmp_path)
     assert "griffe:" not in done.stdout + done.stderr  # what a docstring says and its function does not
     assert "exploitability" in (tmp_path / "site" / "search.json").read_text()
     for page in make_pages.navigation():

@@ -2,18 +2,14 @@
 
 import os
 import re
-import subprocess
-import sys
 import textwrap
-from pathlib import Path
 
 import pytest
+from processes import ROOT, python_path, run_python
 
 from ttt_envs import Game
 from ttt_envs.agents.specs import Spec, make_policy, parse_spec
 from ttt_envs.core import files
-
-ROOT = Path(__file__).resolve().parents[1]
 
 # Python imports sitecustomize when it starts, in worker processes too. What is hidden there is hidden from us alone:
 # other libraries have code of their own for each system.
@@ -84,16 +80,12 @@ def poorer(tmp_path):
     """Environment variables of a process without POSIX features that warns of implicit encodings."""
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(POORER, encoding="utf-8")
-    paths = [str(tmp_path / "site"), str(ROOT), os.environ.get("PYTHONPATH", "")]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONWARNDEFAULTENCODING": "1"}
+    return {"PYTHONPATH": python_path(tmp_path / "site", ROOT), "PYTHONWARNDEFAULTENCODING": "1"}
 
 
 def run(environment, folder, module, *words):
     """Run a command and return its output."""
-    command = [sys.executable, "-m", f"ttt_apps.{module}", *words]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, encoding="utf-8")
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return run_python("-m", f"ttt_apps.{module}", *words, cwd=folder, **environment).stdout
 
 
 def test_commands_give_the_same_results_without_posix(poorer, tmp_path):
@@ -101,7 +93,7 @@ def test_commands_give_the_same_results_without_posix(poorer, tmp_path):
     train = ["--learner", "naive-mc", *board, "--games", "40", "--out", "run", "--quiet"]
     match = ["match", "run:run", "random", *board, "--games", "400", "--jobs", "2", "--log", "games.jsonl", "--json"]
     found = []
-    for name, environment in (("here", {**os.environ, "PYTHONPATH": str(ROOT)}), ("there", poorer)):
+    for name, environment in (("here", {"PYTHONPATH": str(ROOT)}), ("there", poorer)):
         folder = tmp_path / name
         folder.mkdir()
         printed = run(environment, folder, "train", *train), run(environment, folder, "evaluate", *match)
@@ -144,10 +136,7 @@ def test_locks_programs_and_costs_without_posix(poorer, tmp_path):
         with Interrupt(), interrupt_on_signals(), block_signals():
             print("done")
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(lines)], cwd=tmp_path, env=poorer, capture_output=True, encoding="utf-8"
-    )
-    assert done.returncode == 0, done.stderr
+    done = run_python("-c", textwrap.dedent(lines), cwd=tmp_path, **poorer)
     in_use = "another process is writing in folder: wait until it has ended, or choose another folder"
     assert done.stdout.splitlines() == [in_use, "", "here", "True True True", "done"]
 

@@ -21,7 +21,15 @@ from ttt_envs.envs.vector_env import MNKVectorEnv
 GAME = Game(2, 3, 2)
 BOARDS = Boards.of([from_text("o../x.. o"), from_text("o../..x x"), from_text(".../... o")])
 LEGAL = BOARDS.cells == 0
+UNIFORM = LEGAL / LEGAL.sum(axis=1, keepdims=True)
+PLANES = np.stack([BOARDS.own_first() == 1, BOARDS.own_first() == 2], axis=1).reshape(3, 12)
 OBSERVATIONS = ["flat", "planes", "channels", "dict"]
+
+
+def normalize(weights):
+    """Probabilities in proportion to the weights of legal actions."""
+    shares = np.where(LEGAL, weights, 0)
+    return shares / shares.sum(axis=1, keepdims=True)
 
 
 def last_legal(observation, mask):
@@ -68,19 +76,14 @@ def test_actions_logits_and_probabilities_are_accepted():
     assert str(as_policy(last_legal, GAME)) == "last_legal"
     assert isinstance(as_policy(last_legal, GAME), Policy)
     assert_array_equal(as_policy(last_legal, GAME).probabilities(BOARDS).argmax(axis=1), [5, 4, 5])
-    weights = np.where(LEGAL, np.exp(np.arange(6.0)), 0)
-    assert_allclose(
-        as_policy(rising, GAME, returns="logits").probabilities(BOARDS), weights / weights.sum(axis=1, keepdims=True)
-    )
-    shares = np.where(LEGAL, np.arange(6.0), 0)
-    assert_allclose(
-        as_policy(rising, GAME, returns="probabilities").probabilities(BOARDS),
-        shares / shares.sum(axis=1, keepdims=True),
-    )
-    in_batches = as_policy(lambda _, mask: np.tile(np.arange(6.0), (len(mask), 1)), GAME, returns="logits", batch=True)
-    assert_allclose(in_batches.probabilities(BOARDS), as_policy(rising, GAME, returns="logits").probabilities(BOARDS))
+    for returns, weights in (("logits", np.exp(np.arange(6.0))), ("probabilities", np.arange(6.0))):
+        in_batches = as_policy(
+            lambda _, mask: np.tile(np.arange(6.0), (len(mask), 1)), GAME, returns=returns, batch=True
+        )
+        for policy in (as_policy(rising, GAME, returns=returns), in_batches):
+            assert_allclose(policy.probabilities(BOARDS), normalize(weights))
     one = as_policy(lambda _, mask: np.where(mask, 1e9, -np.inf), GAME, returns="logits").probabilities(BOARDS)
-    assert_allclose(one, LEGAL / LEGAL.sum(axis=1, keepdims=True))
+    assert_allclose(one, UNIFORM)
 
 
 def test_best_legal_value_is_played_and_ties_share():
@@ -118,9 +121,9 @@ def test_masks_are_passed_to_functions_that_accept_them():
     for function in functions:
         for batch in (False, True):
             p = as_policy(function, GAME, "planes", "probabilities", batch=batch).probabilities(BOARDS)
-            assert_allclose(p, LEGAL / LEGAL.sum(axis=1, keepdims=True))
+            assert_allclose(p, UNIFORM)
     inside = as_policy(lambda seen: seen["action_mask"], GAME, "dict", "probabilities")
-    assert_allclose(inside.probabilities(BOARDS), LEGAL / LEGAL.sum(axis=1, keepdims=True))
+    assert_allclose(inside.probabilities(BOARDS), UNIFORM)
 
 
 def test_batch_size_can_be_fixed():
@@ -199,9 +202,8 @@ def test_torch_modules_run_in_eval_mode_and_are_restored():
     torch.manual_seed(0)
     net = Net()
     net.body[0].eval()  # somebody has frozen it
-    planes = np.stack([BOARDS.own_first() == 1, BOARDS.own_first() == 2], axis=1).reshape(3, 12)
     with torch.no_grad():
-        values = net.body[2](net.body[0](torch.as_tensor(planes, dtype=torch.float32))).double().numpy()
+        values = net.body[2](net.body[0](torch.as_tensor(PLANES, dtype=torch.float32))).double().numpy()
     best = np.where(LEGAL, values, -np.inf).argmax(axis=1)
     policy = as_policy(net, GAME, returns="values")
     assert str(policy) == "Net"
@@ -215,9 +217,8 @@ def test_torch_modules_run_in_eval_mode_and_are_restored():
     assert [part.training for part in net.body] == [False, True, True]
     assert net.training
     assert torch.is_grad_enabled()
-    shares = np.where(LEGAL, np.exp(values), 0)
     precise = as_policy(net.double(), GAME, returns="logits").probabilities(BOARDS)  # and of another type
-    assert_allclose(precise, shares / shares.sum(axis=1, keepdims=True), rtol=1e-5)
+    assert_allclose(precise, normalize(np.exp(values)), rtol=1e-5)
     assert net.seen[-1][0].dtype == torch.float64
     with pytest.raises(ValueError, match=r"Net returned actions of shape \(3, 6\), not \(3,\)"):
         as_policy(net, GAME).probabilities(BOARDS)
@@ -227,7 +228,7 @@ def test_torch_modules_run_in_eval_mode_and_are_restored():
             return seen["action_mask"].to(torch.bfloat16)
 
     p = as_policy(Inside(), GAME, "dict", "probabilities").probabilities(BOARDS)
-    assert_allclose(p, LEGAL / LEGAL.sum(axis=1, keepdims=True))
+    assert_allclose(p, UNIFORM)
 
 
 @pytest.mark.needs("tensorflow")
@@ -236,11 +237,9 @@ def test_keras_models_are_policies():
 
     keras.utils.set_random_seed(0)
     model = keras.Sequential([keras.Input((12,)), keras.layers.Dropout(0.5), keras.layers.Dense(6)])
-    planes = np.stack([BOARDS.own_first() == 1, BOARDS.own_first() == 2], axis=1).reshape(3, 12)
     weights, bias = model.get_weights()
-    shares = np.where(LEGAL, np.exp(planes @ weights + bias), 0)
     p = as_policy(model, GAME, returns="logits").probabilities(BOARDS)
-    assert_allclose(p, shares / shares.sum(axis=1, keepdims=True), rtol=1e-5)
+    assert_allclose(p, normalize(np.exp(PLANES @ weights + bias)), rtol=1e-5)
     with pytest.raises(ValueError, match="batch=False does not work for"):
         as_policy(model, GAME, batch=False)
 
@@ -258,8 +257,7 @@ def test_jax_functions_are_policies():
         return observation @ weights
 
     policy = as_policy(net, GAME, returns="values", batch=2)
-    planes = np.stack([BOARDS.own_first() == 1, BOARDS.own_first() == 2], axis=1).reshape(3, 12)
-    best = np.where(LEGAL, planes @ weights, -np.inf).argmax(axis=1)
+    best = np.where(LEGAL, PLANES @ weights, -np.inf).argmax(axis=1)
     assert_array_equal(policy.probabilities(BOARDS).argmax(axis=1), best)
     assert traced == [(2, 12)]
 
@@ -282,7 +280,6 @@ def test_tensors_are_accepted_as_outputs():
         (lambda *_: 6, {}, ValueError, "chose the illegal action 6"),
         (lambda *_: -1, {}, ValueError, "chose the illegal action -1"),
         (lambda *_: 1.0, {}, TypeError, "returned actions of type float64: an action is a whole number"),
-        (lambda *_: None, {}, TypeError, "returned actions of type object"),
         (lambda *_: {"logits": 0}, {"returns": "logits"}, ValueError, r"returned logits of shape \(\), not \(6,\)"),
         (lambda *_: ["a"] * 6, {"returns": "logits"}, TypeError, "returned logits of type <U1: they must be numbers"),
         (
@@ -295,17 +292,13 @@ def test_tensors_are_accepted_as_outputs():
         (lambda *_: np.full(6, -np.inf), {"returns": "values"}, ValueError, "values of -inf for all legal actions"),
         (lambda *_: np.zeros(6, int), {}, ValueError, r"returned actions of shape \(6,\), not \(\): as_policy\("),
         (lambda *_: 4, {"batch": True}, ValueError, r"returned actions of shape \(\), not \(3,\)"),
-        (lambda *_: np.zeros(5), {"returns": "logits"}, ValueError, r"logits of shape \(5,\), not \(6,\)"),
         (
             lambda _, mask: np.zeros(mask.sum()),
             {"returns": "logits"},
             ValueError,
             r"returned logits of different shapes, \[\(4,\), \(6,\)\]",
         ),
-        (lambda *_: np.full(6, np.nan), {"returns": "logits"}, ValueError, "logits that are NaN or infinite for legal"),
         (lambda *_: np.full(6, np.inf), {"returns": "logits"}, ValueError, "logits that are NaN or infinite"),
-        (lambda *_: np.full(6, -np.inf), {"returns": "logits"}, ValueError, "logits of -inf for all legal actions"),
-        (lambda *_: np.full(6, np.nan), {"returns": "probabilities"}, ValueError, "that are NaN or infinite"),
         (lambda *_: -np.ones(6), {"returns": "probabilities"}, ValueError, "probabilities below 0 for legal actions"),
         (lambda *_: np.eye(6)[0], {"returns": "probabilities"}, ValueError, "probabilities of 0 for all legal actions"),
     ],

@@ -1,11 +1,11 @@
 """Which kernels are compiled and when, where machine code is cached, and what is announced."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from processes import run_python
 
 from ttt_envs.core import jit_settings
 
@@ -51,10 +51,7 @@ def run(tmp_path):
             "PYTHONDONTWRITEBYTECODE": "1",  # edits within a second are edits
             **environment,
         }
-        done = subprocess.run(
-            [sys.executable, "-c", "\n".join(lines)], cwd=tmp_path, env=found, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr
+        done = run_python("-c", "\n".join(lines), cwd=tmp_path, env=found)
         return done.stdout, done.stderr
 
     return run

@@ -1,14 +1,10 @@
 """Folders and distributions of others that have the names of our packages: one sentence says so."""
 
-import os
 import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from processes import ROOT, python_path, run_python
 
-ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("ttt_envs", "baselines", "learners", "evaluation", "ttt_apps")
 # How Python finds us: in a folder of its path, or, as an editable installation, after everything that stands there.
 # What is installed already, in whatever way, is left out: only the current folder and one place have packages of ours.
@@ -35,15 +31,8 @@ sys.meta_path.append(Last)
 
 def python(options, place, lines, folder):
     """Run lines of Python in a process of its own in a folder, with a place before all that are known."""
-    known = [place, os.environ.get("PYTHONPATH", "")]  # where packages may be that we need
     code = "\n".join([BEGIN.format(place=place, packages=PACKAGES), *lines])
-    return subprocess.run(
-        [sys.executable, *options, "-c", code],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, known))},
-        capture_output=True,
-        text=True,
-    )
+    return run_python(*options, "-c", code, cwd=folder, code=None, PYTHONPATH=python_path(place))
 
 
 def run(folder, *lines, last=False):

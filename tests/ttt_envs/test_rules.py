@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections import Counter
 from fractions import Fraction
 from functools import cache
@@ -14,6 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
+from processes import run_python
 
 from ttt_envs import Game, Position, chance_outcomes, from_text
 from ttt_envs.core.random import splitmix64, uniform
@@ -413,12 +412,6 @@ PLAIN_PYTHON = (
 @needs_the_compiler
 def test_the_rules_are_the_same_without_the_compiler():
     tests = [f"{__file__}::{test.__name__}" for test in PLAIN_PYTHON]
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests],
-        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = run_python("-m", "pytest", "-q", "-p", "no:cacheprovider", *tests, NUMBA_DISABLE_JIT="1")
     assert "passed" in done.stdout
     assert "skipped" not in done.stdout

@@ -1,0 +1,35 @@
+"""Programs in processes of their own, for tests."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def run_program(*command, cwd=ROOT, code=0, env=os.environ, **variables):
+    """Run a program to its end, with more environment variables; return the process, with its output as text.
+
+    ``code`` is the exit code that it must have, or None.
+    """
+    done = subprocess.run(
+        list(map(str, command)),
+        cwd=cwd,
+        env={**env, **variables},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+    )
+    assert code is None or done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+def run_python(*arguments, **settings):
+    """Run Python with these arguments, as ``run_program``."""
+    return run_program(sys.executable, *arguments, **settings)
+
+
+def python_path(*folders):
+    """The variable for folders before those that Python searches here."""
+    return os.pathsep.join(filter(None, [*map(str, filter(None, folders)), os.environ.get("PYTHONPATH")]))
