@@ -173,6 +173,12 @@ def cluster():
     machines.shutdown()
 
 
+@pytest.fixture(params=[2, pytest.param("cluster", marks=[pytest.mark.slow, pytest.mark.needs("ray")])])
+def more_workers(request):
+    """Two processes, and a cluster; by default only the test of ttt_envs/core/parallel.py works on a cluster."""
+    return request.getfixturevalue("cluster") if request.param == "cluster" else request.param
+
+
 @pytest.fixture(scope="session")
 def fresh():
     """Run lines of Python in a process of its own and return what they print."""

@@ -114,8 +114,8 @@ def test_games_depend_on_the_seed_and_not_on_blocks_or_workers():
 
 
 @pytest.mark.parametrize("b", ["random", "expectiminimax:depth=2,width=3"])
-def test_games_of_a_stateful_player_do_not_depend_on_workers(b):
-    same_games_for([(None, 1), (None, 2)], 30, settings("mcts:simulations=20", b, "random:2"))
+def test_games_of_a_stateful_player_do_not_depend_on_workers(b, more_workers):
+    same_games_for([(None, 1), (None, more_workers)], 30, settings("mcts:simulations=20", b, "random:2"))
 
 
 def test_blocks_are_small_enough_to_share_and_to_stop_early():
@@ -283,12 +283,6 @@ def test_logged_games_are_those_of_the_score():
         assert played.opening is None
     assert_array_equal(counted, score.table)
     assert_array_equal(play_pairs(GAME, "win-or-block", "random", 400, seed=2).pairs, score.pairs)
-
-
-@pytest.mark.slow  # by default the test of ttt_envs/core/parallel.py works on the cluster
-@pytest.mark.needs("ray")
-def test_a_cluster_plays_the_same_match(cluster):
-    same_games_for([(None, 1), (None, cluster)], 20, settings("mcts:simulations=20", "win-or-block", "random:2"))
 
 
 class Counting(FirstEmpty):

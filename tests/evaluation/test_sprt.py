@@ -67,15 +67,8 @@ def test_maximum_number_of_games_may_leave_the_test_undecided(tmp_path):
     assert json.loads((tmp_path / RESULT).read_text())["accepted"] is None
 
 
-def test_result_does_not_depend_on_workers(done, tmp_path):
-    run(tmp_path, jobs=2)
-    assert (tmp_path / RESULT).read_bytes() == done[1]
-
-
-@pytest.mark.slow  # by default the test of ttt_envs/core/parallel.py works on the cluster
-@pytest.mark.needs("ray")
-def test_result_does_not_depend_on_a_cluster(done, tmp_path, cluster):
-    run(tmp_path, jobs=cluster)
+def test_result_does_not_depend_on_workers(done, tmp_path, more_workers):
+    run(tmp_path, jobs=more_workers)
     assert (tmp_path / RESULT).read_bytes() == done[1]
 
 

@@ -174,15 +174,8 @@ def test_result_file_adds_up(done):
     assert total == pytest.approx(1.5)
 
 
-def test_result_does_not_depend_on_workers(done, tmp_path):
-    run(tmp_path, jobs=2)
-    assert (tmp_path / RESULT).read_bytes() == done[1]
-
-
-@pytest.mark.slow  # by default the test of ttt_envs/core/parallel.py works on the cluster
-@pytest.mark.needs("ray")
-def test_result_does_not_depend_on_a_cluster(done, tmp_path, cluster):
-    run(tmp_path, jobs=cluster)
+def test_result_does_not_depend_on_workers(done, tmp_path, more_workers):
+    run(tmp_path, jobs=more_workers)
     assert (tmp_path / RESULT).read_bytes() == done[1]
 
 

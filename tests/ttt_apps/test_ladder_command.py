@@ -1,7 +1,6 @@
 """``evaluate.py ladder``: output and files; its errors are in test_errors."""
 
 import json
-from pathlib import Path
 
 import pytest
 from commands import error_of, json_of, text_of
@@ -14,14 +13,13 @@ from ttt_envs import Game
 
 
 @pytest.fixture(autouse=True)
-def quickly(request, monkeypatch):
-    """No processes for costs, but where the test is of them; the code is the same, whatever is edited meanwhile."""
+def quickly(monkeypatch):
+    """No processes measure costs; the code is the same, whatever is edited meanwhile."""
     monkeypatch.setattr(command, "provenance", lambda *modules: {"code": "as it is"})
-    if request.node.get_closest_marker("slow") is None:
-        for module in (build, rate):
-            monkeypatch.setattr(
-                module, "measure_move_costs", lambda game, *specs: [MoveCost(1e-6, 0.1, 1 << 27, 1 << 20)] * len(specs)
-            )
+    for module in (build, rate):
+        monkeypatch.setattr(
+            module, "measure_move_costs", lambda game, *specs: [MoveCost(1e-6, 0.1, 1 << 27, 1 << 20)] * len(specs)
+        )
 
 
 @pytest.fixture(scope="module")
@@ -80,19 +78,3 @@ def test_ladder_is_measured_and_used(tmp_path, capsys, monkeypatch):
 def test_run_of_a_game_without_a_ladder(tiny_run, capsys):
     message = error_of(capsys, evaluate.main, "ladder", f"run:{tiny_run('q-learning')}")
     assert "there is no ladder of 2 x 3, 2 to win, skip 0.25" in message
-
-
-@pytest.mark.slow
-def test_cost_of_moves_is_measured_in_processes(capsys, tmp_path, monkeypatch):
-    """The processes find classes in the current folder, as commands do."""
-    monkeypatch.chdir(tmp_path)
-    Path("mine.py").write_text(
-        "from baselines.simple import Random\n\n\nclass Slow(Random):\n"
-        "    def act(self, boards, rng):\n        sum(range(100_000))\n        return super().act(boards, rng)\n"
-    )
-    data = json_of(capsys, "ladder", "mine:Slow")
-    assert data["cost"]["cpu_s_per_move"] > 10 * data["rungs"][0]["cpu_s_per_move_here"] > 0
-    assert data["cost"]["peak_rss_bytes"] > data["cost"]["own_bytes"]
-    assert data["front"] is False
-    assert data["rating"]["mean"] == pytest.approx(0, abs=0.01)
-    assert len(data["identity"]) == 64

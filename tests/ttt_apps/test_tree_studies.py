@@ -12,9 +12,12 @@ from ttt_envs.agents.policy import act
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.game.boards import Boards
 
-BOARDS = pytest.mark.parametrize("board", trees.BOARDS, ids=lambda board: f"{board.size}x{board.size}")
-QUICKEST = [board for board in trees.BOARDS if board.win_length == 5]
-"""whose games are short: by default the tree is held to what was published of these"""
+
+def board_name(value):
+    return f"{value.size}x{value.size}" if isinstance(value, trees.ReportBoard) else str(value)
+
+
+BOARDS = pytest.mark.parametrize("board", trees.BOARDS, ids=board_name)
 
 
 @BOARDS
@@ -22,23 +25,20 @@ def test_published_matches_have_a_hundred_games(board):
     assert sum(board.random) == sum(board.tree) == trees.GAMES
 
 
-def tree_beats_random(board, games, seed):
-    """Whether the tree, moving second, may win as often as the lower limit of the published games says."""
+@pytest.mark.parametrize(
+    ("board", "games", "seed"),
+    [
+        *((board, 40, 20) for board in trees.BOARDS if board.win_length == 5),  # whose games are short
+        *(pytest.param(board, 1_000, 21, marks=pytest.mark.slow) for board in trees.BOARDS),
+    ],
+    ids=board_name,
+)
+def test_the_tree_beats_random_as_published(board, games, seed):
+    """The tree, moving second, may win as often as the lower limit of the published games says."""
     score = play_pairs(board.game, "random", board.spec(), games, seed=seed)
     _, _, won = score.table[0]
     limit = wilson(board.tree[0] / trees.GAMES, trees.GAMES).low
-    return wilson(won / games, games).high >= limit
-
-
-@pytest.mark.parametrize("board", QUICKEST, ids=lambda board: f"{board.size}x{board.size}")
-def test_the_tree_beats_random_as_published(board):
-    assert tree_beats_random(board, 40, seed=20)
-
-
-@pytest.mark.slow
-@BOARDS
-def test_the_tree_beats_random_in_many_games(board):
-    assert tree_beats_random(board, 1_000, seed=21)
+    assert wilson(won / games, games).high >= limit
 
 
 # ---------------------------------------------------------------------------------------------------------------------
