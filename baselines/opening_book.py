@@ -219,7 +219,7 @@ def read_book(path: str | Path, game: Game | None = None) -> Book:
             header = parse_json(file.read(_HEAD).rstrip(b" \n"), _HEAD)
             own = Game.from_dict(header["game"])
             if {name: header[name] for name in _game_fields(own)} != _game_fields(own):
-                raise ValueError("it says something else")
+                raise ValueError("the fields of its game differ")
             arrays: list[Any] = []
             at = _HEAD
             for _ in range(4):

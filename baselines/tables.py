@@ -101,7 +101,7 @@ def learned_values(game: Game, policy: str | Policy) -> Float64Array:
     check_size(game, moves=True)
     source = make_policy(policy, game)
     if not isinstance(source, Values):
-        raise ValueError(f"{source} does not think in values: take a learner with a table or a net, as in run:PATH")
+        raise ValueError(f"{source} has no values: choose a learner with a table or a net, as in run:PATH")
     kinds = reachable_boards(game)
     halves = 2 if game.skip_chance > 0 else 1
     out = np.zeros((halves, len(kinds), game.cells))
@@ -138,7 +138,8 @@ def check_source(game: Game, source: str, terminal: Terminal) -> None:
         raise ValueError(f"terminal={terminal!r} is not known: choose 'equation' or 'as_published'")
     if is_policy(source) and terminal != "equation":
         raise ValueError(
-            f"terminal={terminal} says what won boards hold, and the table of source={source} holds moves: leave it out"
+            f"terminal={terminal} sets the entries of won boards, and the table of source={source} holds moves: "
+            f"leave it out"
         )
 
 

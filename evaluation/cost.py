@@ -115,7 +115,7 @@ def measure_usage(command: Sequence[str], environment: Mapping[str, str] | None 
             user, system, peak = _poll_usage(process)
         if process.returncode:
             output.seek(0)
-            lines = output.read().decode(errors="replace").strip().splitlines() or ["it said nothing"]
+            lines = output.read().decode(errors="replace").strip().splitlines() or ["it printed nothing"]
             raise ValueError(f"{' '.join(command)} failed with exit code {process.returncode}: {lines[-1]}")
     return Usage(user, system, time.perf_counter() - began, peak)
 

@@ -148,7 +148,7 @@ def _parse_choice(data: object, game: Game) -> Choice:
         raise ValueError("a choice must have position and probabilities")
     text = data["position"]
     if not isinstance(text, str) or len(text) > MAX_POSITION_LENGTH:
-        raise ValueError("position must be a board and who is to move")
+        raise ValueError("position must be a board and the player to move")
     position = from_text(text, game)
     check_opening(game, position, "a position")
     values = data.get("values")

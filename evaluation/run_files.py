@@ -178,7 +178,7 @@ class RunDirectory:
         if not state.is_trained():
             games, done = state.config["games"], state.progress
             far = "it has no checkpoint yet" if done is None else f"{done.games:,} of its {games:,} games are played"
-            raise ValueError(f"{self} is not finished, {far}: go on with train.py --resume {self}")
+            raise ValueError(f"{self} is not finished, {far}: continue with train.py --resume {self}")
         return state
 
     def _read_sizes(self, checkpoint: Mapping[str, Arrays] | None) -> dict[str, int]:

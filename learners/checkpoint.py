@@ -152,7 +152,7 @@ def _unpack(file: IO[bytes], limit: int) -> tuple[dict[str, np.ndarray[Any, Any]
         for entry in entries:
             name = entry.filename.removesuffix(".npy")
             if name == entry.filename or name in arrays or entry.comment or entry.compress_type != zipfile.ZIP_STORED:
-                raise ValueError(f"{shorten(entry.filename)} in it is no array as it is written here")
+                raise ValueError(f"{shorten(entry.filename)} in it is no array in the format of checkpoints")
             with archive.open(entry) as part:
                 arrays[name] = _read_array(part, entry.file_size)
         return arrays, archive.comment
@@ -166,7 +166,7 @@ def _read_array(part: IO[bytes], size: int) -> np.ndarray[Any, Any]:
     if dtype.kind not in "biuf":
         raise ValueError(f"it holds {dtype}, and not only numbers")
     if math.prod(shape) * dtype.itemsize != size - part.tell():
-        raise ValueError("the size of an array is not what its header says")
+        raise ValueError("the size of an array differs from its header")
     part.seek(0)
     array: np.ndarray[Any, Any] = np.lib.format.read_array(part, allow_pickle=False)
     if part.read(1):  # reading to the end checks the CRC
@@ -189,7 +189,7 @@ def load_weights(
         ValueError: no file, a damaged one, or one of another net.
     """
     if not os.path.lexists(path):
-        raise ValueError(f"there is no {path}: the run was stopped before it had written what it learned")
+        raise ValueError(f"there is no {path}: the run was stopped before it wrote its weights")
     numbers = sum(math.prod(shape) for shape in shapes.values())
     arrays = load_arrays(path, limit=4 * numbers + 1024 * len(shapes))
     if arrays.keys() != shapes.keys():

@@ -145,7 +145,7 @@ class ValueNetConfig(FitLearnerConfig):
         """
         check_counts(task.games, 1)
         if task.games == 0:
-            raise ValueError("games=0 teaches nothing: choose 1 or more of the teacher's games")
+            raise ValueError("games=0 gives no training data: choose 1 or more of the teacher's games")
         teacher = Teacher.of(self.teacher, task.game)
         import_tensorflow(self.name)  # report a missing TensorFlow before games are played
         done = Progress()
@@ -179,7 +179,7 @@ class ValueNetConfig(FitLearnerConfig):
         """
         arrays = load_weights(run / MODEL, self.shapes(game), f"{self.name} with hidden={self.layers()[0]}", game)
         if not (arrays["scale"] > 0 and 0 < arrays["bound"] <= 1):
-            raise ValueError(f"{run / MODEL} is damaged: it does not say what its values are parts of")
+            raise ValueError(f"{run / MODEL} is damaged: the scale of its values is missing")
         return self.net(game, arrays)
 
     def _fit_examples(

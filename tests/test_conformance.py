@@ -318,7 +318,7 @@ def test_policies_without_action_values_cannot_be_symmetrized(tiny_run):
     with pytest.raises(ValueError, match="symmetrize='all' is not true or false"):
         make_policy(f"run:{tiny_run('naive-mc')},symmetrize=all", tiny.GAME)
     for spec in ("random", "mcts:simulations=4"):
-        with pytest.raises(ValueError, match="has no values of moves of which there could be a mean"):
+        with pytest.raises(ValueError, match="has no values of moves to average"):
             SymmetrizedPolicy(make_policy(spec, Game()), Game())
 
 

@@ -200,5 +200,5 @@ def parse_position(text: str | None, game: Game) -> Position:
     """
     position = Boards.start(game).position(0) if text is None else from_text(text, game)
     if winner(game, position.cells) is not None:
-        raise ValueError(f"the game is over in {text!r}: give a position in which somebody is to move")
+        raise ValueError(f"the game is over in {text!r}: give a position of an unfinished game")
     return position

@@ -81,7 +81,7 @@ def parse_count(text: str) -> int:
             raise ValueError(f"{text} is not a whole number: write for example 10000, 10_000 or 1e4")
         number = int(whole + part.ljust(places, "0")[:places])
     if abs(number) > MOST:
-        raise ValueError(f"{text} is more than anybody can wait for: choose up to {MOST:.0e}")
+        raise ValueError(f"{text} is too large: choose up to {MOST:.0e}")
     return number
 
 
@@ -207,7 +207,7 @@ class WorkOptions:
         if self.cluster:
             return Cluster(self.cluster)
         if self.jobs < 1 and self.jobs != -1:
-            raise ValueError(f"--jobs {self.jobs} leaves nobody to work: choose 1 or more processes, -1 for all cores")
+            raise ValueError(f"--jobs {self.jobs} gives no worker: choose 1 or more processes, -1 for all cores")
         if self.jobs > MAX_JOBS:
             raise ValueError(f"--jobs {self.jobs} is more than a machine can have: choose {MAX_JOBS} or fewer")
         return self.jobs
@@ -218,7 +218,7 @@ class PairOptions(WorkOptions, GameOptions):
     """Options of matches in pairs of games."""
 
     seed: Count = 0
-    """seed of all chance"""
+    """seed of all random numbers"""
     openings: Annotated[str, tyro.conf.arg(metavar="random:N|all:N|FILE")] = ""
     """start positions of both games of a pair: after N random plies, each position after N plies in turn, or those of a
     file"""
@@ -251,7 +251,7 @@ def num_pairs(games: int, most: int = MOST) -> int:
             f"choose an even number such as {max(2, games + 1)}"
         )
     if games > most:
-        raise ValueError(f"--games {games} is more than is kept: choose up to {most:,}")
+        raise ValueError(f"--games {games} is too many: choose up to {most:,}")
     return games // 2
 
 
@@ -354,14 +354,14 @@ class Stopped(KeyboardInterrupt):
 
 
 @contextmanager
-def report_interrupt(folder: Path | None, done: str = "played") -> Iterator[None]:
+def report_interrupt(folder: Path | None) -> Iterator[None]:
     """Report on an interrupt where completed work is stored; without a folder report nothing."""
     try:
         yield
     except KeyboardInterrupt:
         if folder is None:
             raise
-        raise Stopped(f"stopped; what was {done} is kept in {folder}: the same command goes on") from None
+        raise Stopped(f"stopped; finished work is stored in {folder}: the same command continues") from None
 
 
 def command_words(arguments: Sequence[str] | None) -> list[str]:

@@ -50,10 +50,10 @@ def _demo(words: list[str]) -> None:
         subprocess.run([sys.executable, "-m", "ttt_apps.train", *command], check=True)
         learned.append(Compared(name, run.path, compute_strength(game, run.policy, OPPONENTS)))
         write_report(run.path, learned[-1].strength, back=f"../{REPORT}")
-    Console().rule("what they learned, exactly: nothing here is sampled")
+    Console().rule("exact results of the learners: nothing here is sampled")
     print_table(_table(learned))
     a, b = learned[:2]
-    Console().rule(f"the same question asked by {GAMES:,} games")
+    Console().rule(f"the same comparison by {GAMES:,} sample games")
     names = RunDirectory(a.run).policy, RunDirectory(b.run).policy
     score = play_pairs(game, *names, GAMES // 2, seed=1)
     print_table(score_table(game, a.name, b.name, score))

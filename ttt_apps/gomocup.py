@@ -57,7 +57,7 @@ class Brain:
 
     Args:
         spec: spec string of the policy; a search obeys the manager's times, by :class:`baselines.timed.Timed`.
-        seed: seed of all chance: the games of a process are those of ``play.py`` with this seed.
+        seed: seed of all random numbers: the games of a process are those of ``play.py`` with this seed.
         reply: receives a line of the reply.
         log: receives diagnostics that a manager does not need.
     """

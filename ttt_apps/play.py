@@ -48,7 +48,7 @@ class Play(GameOptions):
     games: Count | None = None
     """number of games; default: ask after each"""
     seed: Count | None = None
-    """seed of all chance: the same seed and moves give the same game; default: a new one each time"""
+    """seed of all random numbers: the same seed and moves give the same game; default: a new one each time"""
     log: Path | None = None
     """file to which games are appended when they end"""
     replay: Path | None = None
@@ -89,10 +89,10 @@ class Play(GameOptions):
         name = self.opponent or (PERFECT if game.cells <= MAX_CELLS else SEARCHING)
         policy = make_policy(name, game)
         if self.log is not None:
-            append_games(self.log, [])  # reports problems with the file before anybody plays
+            append_games(self.log, [])  # reports problems with the file before the first game
         if self.opponent is None:
             why = "plays perfectly" if name == PERFECT else "searches: the board is too large to be solved"
-            console.print(f"Nobody is named by --opponent, so it is {name}, which {why}.")
+            console.print(f"Without --opponent you play against {name}, which {why}.")
         TerminalGame(game, policy, name, console, lines, self.seat, seed, self.games, self.log).run()
 
     def _serve(self, spec: str) -> None:
@@ -107,7 +107,7 @@ class Play(GameOptions):
         for field in dataclasses.fields(self):
             if field.name not in others and getattr(self, field.name) != getattr(default, field.name):
                 option = f"--{field.name.replace('_', '-')}"
-                raise ValueError(f"{option} does nothing with --gomocup: the manager says what is played, leave it out")
+                raise ValueError(f"{option} has no effect with --gomocup: the manager chooses the game, leave it out")
         if self.trust:
             trust_files()
         seed = int(np.random.default_rng().integers(SEEDS)) if self.seed is None else self.seed

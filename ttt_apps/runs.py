@@ -65,7 +65,7 @@ def train_run(options: Options, settings: AnyConfig) -> Path:
     options = complete_options(options, settings)
     if directory.exists() and not options.overwrite:
         raise ValueError(
-            f"{directory} holds a run already: go on with it by train.py --resume {directory}, choose another --out, "
+            f"{directory} holds a run already: continue it with train.py --resume {directory}, choose another --out, "
             f"or --overwrite to replace it"
         )
     run = Run(directory, options, settings, game, meter)
@@ -156,12 +156,12 @@ def _resume(directory: RunDirectory, games: int | None, cluster: str) -> None:
             raise ValueError(f"--games {games} is fewer than the {options.games} of the run: choose that or more")
         if games > options.games and not resumable:
             raise ValueError(
-                f"{directory} cannot go on to {games} games, because {config['learner']} trains in a loop of its own "
-                f"and keeps no state of it: train anew, with --games {games} --out {directory} --overwrite"
+                f"{directory} cannot continue to {games} games, because {config['learner']} has a training loop "
+                f"of its own and stores no state of it: train again, with --games {games} --out {directory} --overwrite"
             )
         options = dataclasses.replace(options, games=games)
     if state.is_trained(options.games) and not state.missing:
-        more = f". It goes on to more with train.py --resume {directory} --games {max(1, 2 * options.games)}"
+        more = f". Continue to more games with train.py --resume {directory} --games {max(1, 2 * options.games)}"
         print_output(
             f"{directory} is finished, all {options.games:,} games are played: nothing was done"
             f"{more if resumable else ''}"
@@ -254,7 +254,7 @@ class Run:
             return self.new_training(options)
         by_transitions = isinstance(settings, TransitionLearnerConfig)
         if {"learner", "training", "metrics"} - parts.keys() or (by_transitions and "live" not in parts["training"]):
-            raise ValueError(f"{self.directory.checkpoint} is no checkpoint of a training that can go on: train anew")
+            raise ValueError(f"{self.directory.checkpoint} holds no training that can continue: train again")
         # a run of fewer games than its batch has used a smaller batch, and keeps it
         batch = max(1, min(self.batch, parts["training"]["live"].size)) if by_transitions else self.batch
         training = self.new_training(dataclasses.replace(options, batch=batch))
@@ -309,7 +309,7 @@ class Run:
                 after_step=after_step,
             )
             if training.running:
-                raise Stopped(f"stopped after {done.games:,} games: go on with train.py --resume {directory}")
+                raise Stopped(f"stopped after {done.games:,} games: continue with train.py --resume {directory}")
             save()
         return done
 
@@ -337,7 +337,7 @@ class Run:
             except KeyboardInterrupt:
                 self._write_cost("training")
                 again = "it starts again, with the first game,"
-                how = "the games so far are kept: go on" if self.settings.resumes else again
+                how = "the games so far are stored: continue" if self.settings.resumes else again
                 raise Stopped(f"stopped; {how} with train.py --resume {directory}") from None
             self._write_cost("training")
             # the training is over: all that it has written is on the disk
@@ -357,7 +357,7 @@ class Run:
         if lost:
             raise ValueError(
                 f"{self.directory} lacks {', '.join(lost)}, or a part of it, which only its training writes: train "
-                f"anew, with --out {self.directory} --overwrite"
+                f"again, with --out {self.directory} --overwrite"
             )
         with Metrics(self.directory, state.sizes.get("size", 0)), self._snapshots(state.sizes):
             self.meter.end("set-up")  # TensorBoard's file is written with the lines of metrics.jsonl

@@ -95,7 +95,7 @@ class Sweep(ReportOptions, TrustOptions, WorkOptions):
         far = isinstance(workers, Cluster)
         work = partial(train_unit, None if far else str((folder / RUNS).resolve()), made_by["code"])
         arrived = partial(_write_files, folder)
-        with report_interrupt(folder, "trained"), count_bar("training runs") as progress:
+        with report_interrupt(folder), count_bar("training runs") as progress:
             progress(0, len(units))
             done: dict[int, Any] = {}
             for index, numbers in do_units(

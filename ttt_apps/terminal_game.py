@@ -56,7 +56,7 @@ class TerminalGame:
         console: the output.
         lines: the input.
         seat: the person's.
-        seed: seed of all chance.
+        seed: seed of all random numbers.
         games: number of games; None asks after each.
         log: file of saved games.
     """
@@ -97,7 +97,7 @@ class TerminalGame:
             Stopped: a signal asked to stop.
         """
         stopped = False
-        self.say(f"{self.game}, against {self.name}, seed {self.seed}. help tells what can be typed.")
+        self.say(f"{self.game}, against {self.name}, seed {self.seed}. Type help for the commands.")
         try:
             while True:
                 try:
@@ -280,14 +280,16 @@ class TerminalGame:
                 values = self.solution.action_values(self.live.boards)[0]
             best = self._best(values)
             others = f" {_join(best[1:])} {'is' if len(best) == 2 else 'are'} as good." if len(best) > 1 else ""
-            self.say(f"{best[0]} is best, worth {_format_value(np.nanmax(values))} to you with perfect play.{others}")
+            self.say(f"{best[0]} is best, with the value {_format_value(np.nanmax(values))} for you.{others}")
             return
         with self.thinking("searching"):
             values, depth = search(self.game, self.live.boards)
         best = self._best(values)
         alike = len(best) == np.count_nonzero(self.live.cells == 0)
-        others = f" It likes {'all others' if alike else _join(best[1:])} as well." if len(best) > 1 else ""
-        self.say(f"{best[0]}, says a search (expectiminimax) that looks {depth} plies ahead.{others}")
+        others = "All others are" if alike else f"{_join(best[1:])} {'is' if len(best) == 2 else 'are'}"
+        self.say(
+            f"{best[0]} is best by a search (expectiminimax) {depth} plies ahead.{f' {others} as good.' if len(best) > 1 else ''}"
+        )
 
     def _best(self, values: Float64Array) -> list[str]:
         """Return the names of the moves with the highest value, the one nearest to the middle of the board first."""
@@ -301,22 +303,22 @@ class TerminalGame:
         with self.thinking("asking"):
             seed = int(self.live.episode_key[0]) + len(self.live.plies)
             choice = choice_in(self.policy, self.live.boards, solution=self.solution, seed=seed)
-        columns = {"it would": choice.probabilities, "it thinks": choice.own, "exactly": choice.exact}
+        columns = {"plays it": choice.probabilities, "its value": choice.own, "exact": choice.exact}
         known = {name: values for name, values in columns.items() if values is not None}
         free = np.flatnonzero(self.live.boards.legal(self.game)[0])
         ranks = [choice.own, choice.probabilities, choice.exact]  # the last available one is the primary key
         order = free[np.lexsort([-np.nan_to_num(values[free], nan=-2.0) for values in ranks if values is not None])]
-        about = [f"Your moves, as {self.called} sees them: how likely it would play them"]
-        about += ["what it thinks they are worth to you"] * ("it thinks" in known)
-        about += ["what they are worth exactly, the best with a star"] * ("exactly" in known)
-        self.say(f"{_join(about)}{'; from -1, lost, to 1, won' if len(known) > 1 else ''}.")
+        about = [f"Your moves: how often {self.called} would play each"]
+        about += ["its estimate of their value for you"] * ("its value" in known)
+        about += ["their exact value, the best with a star"] * ("exact" in known)
+        self.say(f"{_join(about)}{'; -1 is lost, 1 is won' if len(known) > 1 else ''}.")
         if len(known) == 1:  # by the probabilities alone, moves of probability 0 are not ordered
             order = order[choice.probabilities[order] > 0]
         lines = [f"{'move':<4}" + "".join(f"{name:>10}" for name in known)]
         for cell in order[:MAX_LISTED_MOVES]:
             words = [f"{choice.probabilities[cell]:.3f}"]
             for name, values in list(known.items())[1:]:
-                star = "*" if name == "exactly" and values[cell] >= np.nanmax(values) - VALUE_TOLERANCE else " "
+                star = "*" if name == "exact" and values[cell] >= np.nanmax(values) - VALUE_TOLERANCE else " "
                 words.append(_format_value(values[cell]) + star)
             lines.append(f"{coordinate(int(cell), self.game):<4}" + "".join(f"{word:>10}" for word in words))
         if len(order) > MAX_LISTED_MOVES:
@@ -325,7 +327,7 @@ class TerminalGame:
             lines.append(f"none of the other {len(free) - len(order)}")
         self.console.print("\n".join(line.rstrip() for line in lines), soft_wrap=True)
         if not self.policy.pure:
-            self.say("It draws at random while it thinks: another time it may think otherwise.")
+            self.say("It uses random numbers: other calls may give other numbers.")
 
     def new(self) -> None:
         """Leave this game unfinished and begin another."""

@@ -50,7 +50,7 @@ class Grouping:
                 "names more than once",
                 sorted({letters[axis] for axis in named if axis in wanted and named.count(axis) > 1}),
             ),
-            ("names what is no cell here,", sorted({str(axis) for axis in named if axis not in wanted})),
+            ("names unknown cells,", sorted({str(axis) for axis in named if axis not in wanted})),
         )
         for fault, found in faults:
             if found:

@@ -141,7 +141,7 @@ class Expectiminimax(Named):
         """
         for cells in boards.cells:
             if winner(self.game, cells) is not None:
-                raise ValueError("the game is over in a position: only positions in which somebody moves are analysed")
+                raise ValueError("the game is over in a position: analyse only positions of unfinished games")
         luck = self._luck(boards, rng)
         values, nodes = self._search(boards, luck, self.depth, every_move=True)
         return [

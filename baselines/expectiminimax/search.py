@@ -400,7 +400,7 @@ class Search:
         if memory < 0:
             raise ValueError(f"memory={memory} is negative: choose the bytes of the table, or 0 for no table")
         if width is not None and luck is None:
-            raise ValueError(f"width={width} draws moves and needs luck: give a number of 64 bits for each position")
+            raise ValueError(f"width={width} draws moves at random: give a 64-bit key for each position")
         count = len(boards.mover)
         self.depth = 0
         self.move_values = np.full(boards.cells.shape, np.nan)

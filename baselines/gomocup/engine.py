@@ -237,12 +237,12 @@ class Engine:
             program.discard_unread()
             program.send(lines)
             while (answer := program.line(until, self._now)).partition(" ")[0].upper() in _CHATTER:
-                last = f", and said {quoted(answer)}"
+                last = f", and wrote {quoted(answer)}"
         except EngineTimeoutError:
             problem = f"did not answer {request} within {limit_s:g} s{last}: it is at fault, or needs more of {more}"
             raise self._fault(problem, EngineTimeLossError) from None
         except EngineExitedError as end:
-            last = f", and said {quoted(str(end))}" if str(end) else last
+            last = f", and wrote {quoted(str(end))}" if str(end) else last
             raise self._fault(f"ended before it answered {request}{last}: it is at fault") from None
         except BaseException:  # such as an interrupt: the state of the engine is unknown
             self._kill()

@@ -87,10 +87,10 @@ class MCTS(Named):
         try:
             policy = make_policy(self.rollout, self.game)
         except (ValueError, TypeError) as problem:
-            raise ValueError(f"rollout={self.rollout} judges no leaves, {problem}") from None
+            raise ValueError(f"rollout={self.rollout} cannot evaluate leaves, {problem}") from None
         if not isinstance(policy, Values):
             raise ValueError(
-                f"rollout={self.rollout} judges no leaves, it has no values: choose random or a policy that thinks in "
+                f"rollout={self.rollout} cannot evaluate leaves, it has no values: choose random or a policy with "
                 f"values, as in rollout=(run:PATH)"
             )
         return policy

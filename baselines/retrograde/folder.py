@@ -188,7 +188,8 @@ class Folder:
             yield
         except OSError as problem:
             raise ValueError(
-                f"{path} cannot be written: {problem.strerror}. What is finished is kept: make room and build again"
+                f"{path} cannot be written: {problem.strerror}. Free some space and build again: finished "
+                f"files are reused"
             ) from None
 
     def write_layer(self, stones: int, values: Values) -> None:

@@ -111,8 +111,8 @@ class Layers:
         if game.cells > MAX_CELLS_LAST_LAYERS or (game.cells > MAX_CELLS and stones <= 0):
             raise ValueError(
                 f"a board of {game.rows} x {game.columns} is too large to solve by layers: choose one of up to "
-                f"{MAX_CELLS} cells, or of up to {MAX_CELLS_LAST_LAYERS} its last layers, by stones above 0; who wins "
-                f"without skips evaluate.py prove may tell"
+                f"{MAX_CELLS} cells, or the last layers of one of up to {MAX_CELLS_LAST_LAYERS}, by stones above 0; "
+                f"without skips, evaluate.py prove may find the winner"
             )
         if not 0 <= stones <= game.cells:
             raise ValueError(f"stones={stones} are not on a board of {game.cells} cells: choose 0 to {game.cells}")

@@ -211,8 +211,8 @@ def check_size(game: Game) -> None:
         size = f"{needed:,}" if needed < 10**15 else f"{needed:.1e}"
         raise ValueError(
             f"a board of {game.rows} x {game.columns} is too large to solve: its table of 2 x 3**{game.cells} values "
-            f"would take {size} bytes, and boards up to {MAX_CELLS_LAYERED} cells are solved. Who wins a larger one "
-            f"without skips, evaluate.py prove may tell"
+            f"would take {size} bytes, and boards up to {MAX_CELLS_LAYERED} cells are solved. Without skips, "
+            f"evaluate.py prove may find the winner on a larger board"
         )
 
 

@@ -53,7 +53,7 @@ def open_table(game: Game | None, folder: Path) -> LayeredTable:
     if found.missing():
         raise ValueError(
             f"{folder} has no finished table of {layers.game}: its layers of {_numbers(found.missing())} stones are "
-            f"missing. Build it there again: finished layers are kept"
+            f"missing. Build it there again: finished layers are reused"
         )
     read: dict[int, Values] = {}
 

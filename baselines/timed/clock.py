@@ -116,5 +116,5 @@ def read_moves_left(path: str | Path, game: Game) -> Float64Array:
     if (of.rows, of.columns) != (game.rows, game.columns) or moves.shape != (game.cells + 1,):
         raise ValueError(f"moves-left={path} is of {of}, and {game} is played: choose an estimate of the same board")
     if not ((moves >= 1) & (moves <= game.cells)).all():
-        raise ValueError(f"moves-left={path} has numbers of moves below 1 or above {game.cells}: estimate them anew")
+        raise ValueError(f"moves-left={path} has numbers of moves below 1 or above {game.cells}: estimate them again")
     return moves

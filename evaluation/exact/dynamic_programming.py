@@ -318,7 +318,7 @@ def _make_pure(spec: str | Policy, game: Game) -> Policy:
     policy = make_policy(spec, game)
     if not policy.pure:
         raise ValueError(
-            f"{policy} is not pure: what it plays depends on more than the board, so it has no exact result. "
+            f"{policy} is not pure: its moves depend on more than the board, so it has no exact result. "
             f"Sample it with evaluate.py match"
         )
     return policy

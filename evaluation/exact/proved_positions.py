@@ -58,7 +58,7 @@ class Plan:
         seen: maximum number of positions decided within 2 plies: a threat of a line that must be blocked.
         wins: maximum number of won positions.
         nodes: maximum number of positions visited by a proof.
-        seed: seed of all chance.
+        seed: seed of all random numbers.
     """
 
     game: Game
@@ -146,14 +146,14 @@ def read_proved(name: str | Path) -> Positions:
         if not isinstance(data, dict) or data.get("kind") != "proven positions" or data.get("format") != 1:
             raise ValueError("it does not say that it is that, of format 1")
         if data.get("sha256") != hash_data(data):
-            raise ValueError("its content is not what was written")
+            raise ValueError("its content does not match its checksum")
         game = Game.from_dict(data["game"])
         proven = [_read(line, game) for line in data["positions"]]
         if not proven:
             raise ValueError("it has none")
     except (ValueError, TypeError, KeyError) as problem:
         why = f"it has no {problem}" if isinstance(problem, KeyError) else problem
-        raise ValueError(f"{path} holds no proven positions, {why}: install ttt_envs anew, or make it anew") from None
+        raise ValueError(f"{path} holds no proven positions, {why}: reinstall ttt_envs, or make it again") from None
     return Positions(game, proven, data)
 
 
@@ -357,7 +357,7 @@ def prove_again(
     with closing(map_blocks(_first_difference, blocks, jobs)) as work:
         for _, wrong in work:
             if wrong:
-                raise ValueError(f"the results of moves are not as they are kept in {wrong}: install ttt_envs anew")
+                raise ValueError(f"the results of moves differ from those stored in {wrong}: reinstall ttt_envs")
             done = min(done + _BLOCK, len(chosen))
             if progress is not None:
                 progress(done, len(chosen))
@@ -403,7 +403,7 @@ def keep_probabilities(game: Game, policy: str, positions: Positions, *, seed: i
         game: of the positions.
         policy: a spec string.
         positions: the positions.
-        seed: seed of all chance.
+        seed: seed of all random numbers.
         jobs: the workers.
 
     Raises:

@@ -214,7 +214,7 @@ def worst_positions(
     policy = make_policy(policy, game)
     for player in (policy, *([] if opponent is None else [make_policy(opponent, game)])):
         if not player.pure:
-            raise ValueError(f"{player} is not pure: what it loses is not exact. Sample it with evaluate.py match")
+            raise ValueError(f"{player} is not pure: its loss of value is not exact. Sample it with evaluate.py match")
     worst = _Worst(count * len(symmetries(game)), game)  # enough that `count` remain even if they are symmetric
 
     def traverse(players: tuple[Policy, Policy], seat: int | None, weight: float) -> None:

@@ -203,7 +203,7 @@ def book_from_search(
 def _check_values(policy: Policy, spec: str) -> Values:
     if not isinstance(policy, Values):
         raise ValueError(
-            f"{spec} has no values to make a book of: choose a policy that thinks in values, as "
+            f"{spec} has no values, which a book needs: choose a policy with values, as "
             f"mcts:simulations=10000, optimal or run:PATH"
         )
     return policy

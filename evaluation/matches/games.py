@@ -69,7 +69,7 @@ class PlayedGame:
     """the winner, 0 or 1, ``DRAW``, or None for an unfinished game"""
     _: KW_ONLY
     seed: int | None = None
-    """seed of all chance, if known"""
+    """seed of all random numbers, if known"""
     episode: int | None = None
     """index of the game under that seed"""
     opening: str | None = None
@@ -101,7 +101,7 @@ class PlayedGame:
             raise ValueError(f"result={_shorten(self.result)} is not known: use 0, 1, {DRAW} for a draw, or None")
         position = self.start()
         if winner(self.game, position.cells) is not None:
-            raise ValueError(f"the game is over in the opening {self.opening!r}: choose one where somebody is to move")
+            raise ValueError(f"the game is over in the opening {self.opening!r}: choose one of an unfinished game")
         outcome = NOT_OVER
         for number, move in enumerate(self.moves, 1):
             if outcome != NOT_OVER:
@@ -357,7 +357,7 @@ _HEAD_LINE = json.dumps(_HEAD).encode() + b"\n"
 
 def _check_head(head: object) -> None:
     if not isinstance(head, dict) or head.get("content") != _HEAD["content"]:
-        raise ValueError("it is no file of games: the first line of one says " + _HEAD_LINE.decode().strip())
+        raise ValueError("it is no file of games, which begins with the line " + _HEAD_LINE.decode().strip())
     if head != _HEAD:
         raise ValueError(f"format={_shorten(head.get('format'))} is not known here: this version reads {FORMAT}")
 
@@ -449,7 +449,7 @@ def from_notation(text: str) -> list[PlayedGame]:
                     raise ValueError("a game begins before the one above has a result")
                 name, value = _parse_tag(line)
                 if name in tags:
-                    raise ValueError(f"{name} is said twice")
+                    raise ValueError(f"{name} is given twice")
                 tags[name] = value
             elif end := _ENDS.fullmatch(line):
                 games.append(_game_from_parts(tags, moves, end))
@@ -476,7 +476,7 @@ def _game_from_parts(tags: Mapping[str, Any], words: list[str], end: re.Match[st
     """Build a game from its parts, through the file format."""
     for name in MOVERS:
         if name not in tags:
-            raise ValueError(f'nobody plays {name}: write [{name} "human"], or the name of a policy')
+            raise ValueError(f'{name} has no player: write [{name} "human"], or the name of a policy')
     moves: list[str] = []
     for word in words:
         if word != SKIPPED:

@@ -50,7 +50,7 @@ class MatchSettings:
     Attributes:
         game: the game.
         a, b: spec strings or policies.
-        seed: seed of all chance; the same seed plays the same games with any number of workers.
+        seed: seed of all random numbers; the same seed plays the same games with any number of workers.
         openings: start positions of the pairs; None for the empty board.
         clock: of both players in each game of a timed match; None in an untimed one.
     """

@@ -202,7 +202,7 @@ class TournamentSettings:
         game: the game.
         players: spec strings, at least two.
         pairs: number of pairs in each pairing.
-        seed: seed of all chance; all pairings use the same random numbers.
+        seed: seed of all random numbers; all pairings use the same random numbers.
         openings: start positions of the pairs; None for the empty board.
         anchor: player with rating 0; None where the mean of all is 0.
 

@@ -53,5 +53,5 @@ def write_comparison(folder: Path) -> Path:
     try:
         content = pages[kind](Record(data))
     except ValueError as problem:
-        raise ValueError(f"{path} holds no whole result: {problem}") from None
+        raise ValueError(f"{path} holds no complete result: {problem}") from None
     return write_page(folder / REPORT, f"{kind}.html", content)

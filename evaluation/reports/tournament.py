@@ -96,7 +96,7 @@ def _answer(data: Record, players: Sequence[Player], order: Sequence[int]) -> Co
     else:
         alike = [players[i].name for i in order[1:] if players[i].rating.high >= first.rating.low]
         level = f"{(alike or [second.name])[0]}{f' and {len(alike) - 1} more' if len(alike) > 1 else ''}"
-        verdict = f"Undecided who is best of {len(players)}: {first.name}, {rating}, is not distinguished from {level}"
+        verdict = f"Undecided among {len(players)}: {first.name}, {rating}, is not distinguished from {level}"
     anchor, last = data.optional("anchor", Record.text), len(players) - 1
     pairings = data.records("pairings", MAX_PLAYERS**2)
     forfeits = [one.forfeits(*(players[one.count(name, last)].name for name in ("a", "b"))) for one in pairings]

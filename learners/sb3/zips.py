@@ -59,7 +59,7 @@ class ZipPolicy(Named):
         if not (self.trust or trusted()):
             raise ValueError(
                 f"{self.path} is not read: a zip of Stable-Baselines3 holds pickles, which can run any code when they "
-                f"are loaded. If you trust whoever made it, set {TRUST}=1 or write "
+                f"are loaded. If you trust its source, set {TRUST}=1 or write "
                 f"sb3:{self.path},algorithm={self.algorithm},trust=true"
             )
         object.__setattr__(self, "model", as_policy(_load_model(self.path, self.algorithm, self.game), self.game))

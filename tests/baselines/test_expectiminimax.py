@@ -585,7 +585,7 @@ def test_searches_that_make_no_sense_are_refused():
         Search(Game(), start, pruning="beta")
     with pytest.raises(ValueError, match="memory=-1 is negative: choose the bytes of the table, or 0 for no table"):
         Search(Game(), start, memory=-1)
-    with pytest.raises(ValueError, match="width=2 draws moves and needs luck"):
+    with pytest.raises(ValueError, match="width=2 draws moves at random: give a 64-bit key"):
         Search(Game(), start, width=2)
     with pytest.raises(ValueError, match="depth=0 is no number of plies"):
         Search(Game(), start).run(0)

@@ -291,7 +291,7 @@ FAULTS = {
     "exits": ("def answer(line): sys.exit(3)", "ended before it answered TURN 3,5: it is at fault"),
     "fails": (
         "def answer(line): raise RuntimeError('no net')",
-        "ended before it answered TURN 3,5, and said 'RuntimeError: no net': it is at fault",
+        "ended before it answered TURN 3,5, and wrote 'RuntimeError: no net': it is at fault",
     ),
     "exits at the start": ("sys.exit()", "ended before it answered START 7: it is at fault"),
     "refuses the board": (
@@ -390,7 +390,7 @@ def test_pause_precedes_the_next_command(engine, told):
             return ""
     """
     assert moves_of(engine(here, pause=0.4), FIRST, SECOND, FIRST) == [0, 1, 0]
-    with pytest.raises(ValueError, match=r"ended before it answered TURN 3,5, and said 'did not listen'"):
+    with pytest.raises(ValueError, match=r"ended before it answered TURN 3,5, and wrote 'did not listen'"):
         moves_of(engine(here), FIRST, SECOND)
 
 

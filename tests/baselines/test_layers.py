@@ -391,7 +391,7 @@ def test_full_disk_is_a_one_line_error_and_keeps_finished_layers(tmp_path, monke
         real(path, write)
 
     monkeypatch.setattr(folders, "write_atomically", write_whole)
-    with pytest.raises(ValueError, match=r"No space left on device\. What is finished is kept"):
+    with pytest.raises(ValueError, match=r"No space left on device\. Free some space"):
         build(SMALL, tmp_path)
     before = inodes(tmp_path)
     assert set(before) == set(written)

@@ -631,7 +631,10 @@ def test_a_policy_may_judge_leaves_without_a_name():
             "mcts:temperature=-2",
             "temperature=-2 is no temperature: choose 0 .the most visited move. or more, such as 1",
         ),
-        ("mcts:rollout=randm", "rollout=randm judges no leaves, there is no policy 'randm': did you mean 'random'"),
+        (
+            "mcts:rollout=randm",
+            "rollout=randm cannot evaluate leaves, there is no policy 'randm': did you mean",
+        ),
         ("mcts:rollout=win-or-block", r"it has no values: choose random or a policy .* as in rollout=\(run:PATH\)"),
         ("mcts:sims=3", "mcts has no argument 'sims': did you mean 'simulations'"),
     ],

@@ -229,7 +229,7 @@ def test_invalid_specs_are_refused(spec, game, message):
     [
         (
             lambda: make_policy("table:source=win-or-block", Game()).probabilities(Boards.start(Game())),
-            "win-or-block does not think in values: take a learner",
+            "win-or-block has no values: choose a learner",
         ),
         (
             lambda: random_play_values(Game(), "published"),

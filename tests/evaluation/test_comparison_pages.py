@@ -186,7 +186,7 @@ def test_the_verdict_of_a_tournament_follows_from_its_intervals(tmp_path):
     best, second, _ = sorted(level["players"], key=lambda one: -one["rating"]["mean"])
     assert best["rating"]["low"] <= second["rating"]["high"]
     words = page_of(tmp_path, level).text()
-    assert f"Undecided who is best of 3: {best['spec']}" in words
+    assert f"Undecided among 3: {best['spec']}" in words
     assert f"is not distinguished from {second['spec']}" in words
     assert "is the best of" not in words
 
@@ -282,7 +282,7 @@ def test_commands_end_with_a_page(tmp_path, capsys):
         ('{"kind": "games", "format": 1}', "is no result of a kind"),
         ('{"kind": ["sprt"], "format": 1}', "is no result of a kind"),
         ('{"kind": "sprt", "format": 2}', "is no result of a kind"),
-        ('{"kind": "sprt", "format": 1}', "holds no whole result: a is None, and must be a text"),
+        ('{"kind": "sprt", "format": 1}', "holds no complete result: a is None, and must be a text"),
         ('{"kind": "sweep", "format": 1, "table": []}', "table is empty"),
         ('{"kind": "tournament", "format": 1, "players": []}', "game is None"),
         ("nonsense", "is not JSON"),

@@ -145,8 +145,8 @@ def test_text_of_a_long_game_is_wrapped():
         ("[seed 7]", "[sead 7]", "line 7: 'sead' is not known: did you mean 'seed'"),
         ("[seed 7]", "[seed seven]", "line 7: it is not JSON: Expecting value at character 1"),
         ("[seed 7]", "[seed 7", "line 7: '.seed 7' is no line of a game: write a name and a value"),
-        ("[seed 7]", "[o 7]", "line 7: o is said twice"),
-        ('[o "human"]\n', "", 'line 11: nobody plays o: write .o "human"., or the name of a policy'),
+        ("[seed 7]", "[o 7]", "line 7: o is given twice"),
+        ('[o "human"]\n', "", 'line 11: o has no player: write .o "human"., or the name of a policy'),
         ("[rows 3]", "[rows 2]", "line 12: 'a3' is no cell of a board of 2 x 3"),
         ("x wins", "[rows 3]", "line 12: a game begins before the one above has a result"),
     ],
@@ -217,7 +217,7 @@ def test_hostile_files_are_rejected_by_file_and_line(old, new, message, tmp_path
     ("content", "message"),
     [
         ('{"format": 2, "content": "games"}\n' + GAME, "format=2 is not known here: this version reads 1"),
-        ('{"format": 1}\n' + GAME, "it is no file of games: the first line of one says"),
+        ('{"format": 1}\n' + GAME, "it is no file of games, which begins with the line"),
         ("notes of mine\n" + GAME, "it is not JSON"),
         ("notes of mine", "it is no file of games"),  # no torn header
     ],

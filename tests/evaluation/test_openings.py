@@ -108,7 +108,7 @@ def test_file_of_games_gives_last_positions_or_first_ones_of_finished_games(tmp_
     [
         ("x.o/.../..o x\nx.o/.../..", "line 2: 'x.o/.../..' is not a position: write rows from the top"),
         ("\n.../.../... x", "line 2: '.../.../... x' comes from no game without skips, with 0 o and 0 x o is to move"),
-        ("ooo/xx./... x", "line 1: 'ooo/xx./... x' is over: choose a position in which the game goes on"),
+        ("ooo/xx./... x", "line 1: 'ooo/xx./... x' is over: choose a position of an unfinished game"),
         ("..../..../.... o", "line 1: .* is a board of 3 x 4: this game needs 3 x 3"),
         ("." * 1000, "line 1: 1,000 letters are no position"),
         ("\xff\x00", "line 1: .* is not a position"),

@@ -118,7 +118,7 @@ def test_sampled_moves_depend_on_the_seed_and_not_on_workers(small):
         ({"kind": "rungs"}, "it does not say that it is that"),
         ({"positions": []}, "it has none"),
         ({"positions": [".../.../... o wwwwwwww. 3"]}, "holds no proven positions"),
-        ({"seed": 9}, "its content is not what was written"),
+        ({"seed": 9}, "its content does not match its checksum"),
     ],
 )
 def test_damaged_files_are_rejected(small, tmp_path, damage, message):

@@ -59,7 +59,7 @@ def test_signal_stops_workers(number, tmp_path):
     process.send_signal(number)
     said = " ".join(process.communicate()[1].split())
     assert process.returncode == 130
-    assert f"what was played is kept in {tmp_path / 'x'}: the same command goes on" in said
+    assert f"finished work is stored in {tmp_path / 'x'}: the same command continues" in said
     assert psutil.wait_procs(workers, 60)[1] == []
 
 

@@ -292,7 +292,7 @@ def test_cost_as_a_table(run, capsys):
 def test_no_cache_stores_no_table(capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("TTT_ENVS_CACHE", str(tmp_path))
     monkeypatch.setenv("TTT_ENVS_CACHE_BYTES", "1000000000")  # is put back when the test ends
-    assert "worth 1 to the first player" in text_of(capsys, "solve", "--size", "3x4", "--no-cache")
+    assert "value 1 for the first player" in text_of(capsys, "solve", "--size", "3x4", "--no-cache")
     assert not list(tmp_path.iterdir())
 
 

@@ -83,7 +83,7 @@ def test_probe_with_skips_prints_expected_results(capsys, tmp_path):
     data = json.loads(database(capsys, "probe", tmp_path, ".../.../... o", "--json").out)
     assert data["value"] == pytest.approx(max(map(max, data["moves"])))
     assert data["distance"] is None
-    assert "to the mover, whose moves are worth" in database(capsys, "probe", tmp_path, ".../.../... o").out
+    assert "for the mover; its moves have the values" in database(capsys, "probe", tmp_path, ".../.../... o").out
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

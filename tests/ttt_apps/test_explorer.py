@@ -479,7 +479,7 @@ def test_more_requests_than_may_wait_are_rejected():
     busy = make_explorer(quick=WorkerPool(1, -1))
     with contextlib.closing(busy), contextlib.closing(Client(busy)) as client:
         message = error(client.post("/api/about", json={}), 429)
-    assert message == "too much is asked at once: ask again in a moment"
+    assert message == "too many requests at once: try again in a moment"
 
 
 def test_slow_requests_do_not_delay_quick_ones(monkeypatch):

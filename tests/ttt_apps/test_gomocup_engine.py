@@ -359,9 +359,9 @@ def test_end_of_input_ends_the_engine():
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--size=15"], "--size does nothing with --gomocup: the manager says what is played, leave it out"),
-        (["--opponent=mcts"], "--opponent does nothing with --gomocup"),
-        (["--games=3"], "--games does nothing with --gomocup"),
+        (["--size=15"], "--size has no effect with --gomocup: the manager chooses the game, leave it out"),
+        (["--opponent=mcts"], "--opponent has no effect with --gomocup"),
+        (["--games=3"], "--games has no effect with --gomocup"),
         (["--seed=-1"], "--seed -1 is no seed: choose 0 or more"),
     ],
 )

@@ -31,7 +31,7 @@ from ttt_envs.game.rules import DRAW
 ROOT = Path(__file__).parents[2]
 SKIPPING = Game(skip_chance=0.25)
 GOLDEN = """\
-3 x 3, 3 to win, skip 0.25, against win-or-block, seed 0. help tells what can be typed.
+3 x 3, 3 to win, skip 0.25, against win-or-block, seed 0. Type help for the commands.
 
 Game 1: you are o and move first.
 
@@ -186,7 +186,7 @@ def test_hint_is_an_optimal_move():
                 yield move
 
         shown = play_session(Person(ask), seed=seed, games=2, seat="alternate").shown
-        hints = re.findall(r"^(\w\d+) is best, worth (\S+) to you", shown, re.M)
+        hints = re.findall(r"^(\w\d+) is best, with the value (\S+) for you", shown, re.M)
         for (move, value), board in zip(hints, boards, strict=True):
             assert solve(SKIPPING).optimal_actions(board)[0, cell_at(move, SKIPPING)]
             assert value == f"{solve(SKIPPING).values(board)[0] + 0.0:+.3f}"
@@ -223,18 +223,18 @@ def test_explain_shows_exact_values_and_those_of_the_opponent():
 
 def test_explain_without_values():
     text = play_session(["explain"], Game(5, 5, 4), "win-or-block").shown.split("explain\n")[1]
-    assert "it would\n" in text
-    assert "exactly" not in text
+    assert "plays it\n" in text
+    assert "exact" not in text
     assert "and 13 more" in text
     skipping = Game(5, 5, 4, 0.99)  # the opponent gets no turn
     text = play_session(["a1", "a2", "a3", "explain"], skipping, "win-or-block", seed=1).shown.split("explain\n")[1]
-    assert text.splitlines()[0] == "Your moves, as win-or-block sees them: how likely it would play them."
+    assert text.splitlines()[0] == "Your moves: how often win-or-block would play each."
     assert text.splitlines()[2:4] == ["a4       1.000", "none of the other 21"]
 
 
 def test_hint_does_not_list_all_moves():
     text = play_session(["hint"], Game(1, 19, 8), "random").shown.split("hint\n")[1]
-    assert "It likes all others as well." in text
+    assert "All others are as good." in text
 
 
 SCRIPT = ["b2", "undo", "hint", "explain", "board", "help", "new", "a1", "swap", "c3", "undo", "c3", "quit"]
@@ -306,7 +306,7 @@ def test_invalid_input_gets_one_sentence(nonsense, message):
 
 def test_commands_may_be_abbreviated():
     shown = play_session(["b2", "u", "b", "hi", "?", "e", "exit"], seed=0, opponent="win-or-block").shown
-    for words in ("Taken back: b2", "is best", "Stop playing.", "Your moves, as win-or-block", "Goodbye"):
+    for words in ("Taken back: b2", "is best", "Stop playing.", "Your moves: how often win-or-block", "Goodbye"):
         assert words in shown
 
 

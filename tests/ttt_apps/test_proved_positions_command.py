@@ -29,4 +29,4 @@ def test_description_of_the_positions(capsys):
 
 def test_positions_are_proved_again(capsys):
     text = text_of(capsys, "proved-positions", "--prove-again", "--sample", "3", "--size", "5x6")
-    assert text == "5 x 6, 4 to win: 3 positions proved again, every move as it is kept"
+    assert text == "5 x 6, 4 to win: 3 positions proved again, with the stored results"

@@ -193,7 +193,7 @@ def test_signal_stops_with_a_checkpoint(number, tmp_path):
     process.send_signal(number)
     message = process.communicate()[1]
     assert process.returncode == 130
-    assert f"go on with train.py --resume {tmp_path / 'stopped'}" in " ".join(message.split())
+    assert f"continue with train.py --resume {tmp_path / 'stopped'}" in " ".join(message.split())
     counts = load_checkpoint(tmp_path / "stopped")["training"]["counts"]
     assert counts[0] == 10**9
     assert counts[3] > 0
@@ -220,7 +220,7 @@ def test_run_that_cannot_be_resumed(tmp_path, capsys):
     train.main(options("q-learning", run, games=300))
     assert "--games 200 is fewer than the 300" in error_of(capsys, train.main, "--resume", run, "--games", "200")
     again = error_of(capsys, train.main, *options("q-learning", run))
-    assert f"go on with it by train.py --resume {run}, choose another --out, or --overwrite" in again
+    assert f"continue it with train.py --resume {run}, choose another --out, or --overwrite" in again
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ def test_derived_files_are_regenerated(finished, tmp_path, capsys):
 @pytest.mark.parametrize("name", ["metrics.jsonl", "choices.jsonl", "cost.json"])
 def test_missing_files_of_training_are_reported(finished, name, tmp_path, capsys):
     run = without(finished, tmp_path / "gone", name)
-    lost = f"{run} lacks {name}, or a part of it, which only its training writes: train anew, with --out {run}"
+    lost = f"{run} lacks {name}, or a part of it, which only its training writes: train again, with --out {run}"
     assert lost in error_of(capsys, train.main, "--resume", run)
     if name != "cost.json":
         (run / name).write_bytes((finished / name).read_bytes()[:-1])
@@ -334,7 +334,7 @@ def test_unfinished_run_gets_no_report(finished, tmp_path, capsys):
     config = json.loads((run / "config.json").read_text())
     write_json(run / "config.json", {**config, "games": 100})
     message = error_of(capsys, evaluate.main, "report", good, run)
-    assert f"{run} is not finished, 60 of its 100 games are played: go on with train.py --resume {run}" in message
+    assert f"{run} is not finished, 60 of its 100 games are played: continue with train.py --resume {run}" in message
     assert not (good / REPORT).exists()
     (run / "checkpoint.npz").unlink()
     assert "it has no checkpoint yet" in error_of(capsys, evaluate.main, "report", run)
@@ -344,8 +344,8 @@ def test_unfinished_run_gets_no_report(finished, tmp_path, capsys):
 def test_learner_without_stored_state_cannot_be_extended(tmp_path, capsys):
     run = tiny.train_run("sb3-dqn", tmp_path / "run")
     message = error_of(capsys, train.main, "--resume", run, "--games=90")
-    assert "cannot go on to 90 games, because sb3-dqn trains in a loop of its own and keeps no state" in message
+    assert "cannot continue to 90 games, because sb3-dqn has a training loop of its own and stores no state" in message
     train.main(["--resume", str(run)])
     message = capsys.readouterr().out
     assert "is finished, all 60 games are played: nothing was done" in message
-    assert "It goes on to more" not in message
+    assert "Continue to more" not in message

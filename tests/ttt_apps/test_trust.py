@@ -298,5 +298,5 @@ def test_learner_with_its_own_loop_takes_signals(number, tmp_path, capsys, monke
     finally:
         signal.signal(signal.SIGINT, interrupted)
     assert end.value.code == 130
-    assert f"go on with train.py --resume {tmp_path / 'run'}" in " ".join(capsys.readouterr().err.split())
+    assert f"continue with train.py --resume {tmp_path / 'run'}" in " ".join(capsys.readouterr().err.split())
     assert signal.getsignal(signal.SIGTERM) == before

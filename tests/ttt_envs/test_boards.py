@@ -40,10 +40,10 @@ def test_text_is_read_row_by_row_from_the_top():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "'' is not a position: write rows from the top, then who is to move"),
+        ("", "'' is not a position: write rows from the top, then the player to move"),
         ("x.o/.../..o", "is not a position"),
         ("x.o/.../..o x x", "is not a position"),
-        ("x.o/.../..o y", "says that 'y' is to move: write o"),
+        ("x.o/.../..o y", "has the mover 'y': write o"),
         ("x.o/.#./..o x", "has the cell '#': write . for empty, o for player_0, x for player_1"),
         ("x.o/../..o x", "has rows of different or no length"),
         ("/ x", "has rows of different or no length"),

@@ -140,7 +140,7 @@ def run_installed(site, code, *words):
 def test_distribution_that_overwrote_a_package_is_named(installed, package):
     told = (
         f"the distribution others-{package} 9.9 has overwritten the package {package} of ttt_envs in "
-        f"{installed / package}: install ttt_envs anew in an environment of its own, without the distribution "
+        f"{installed / package}: reinstall ttt_envs in an environment of its own, without the distribution "
         f"others-{package} 9.9"
     )
     module = {"baselines": "baselines.simple:Random", "learners": "learners.base:Transition"}
@@ -158,7 +158,7 @@ def test_missing_init_file_is_reported(installed):
     (installed / "learners" / "__init__.py").unlink()
     done = run_installed(installed, LOAD, "learners.base:Transition")
     assert done.stdout.startswith(f"the package learners of ttt_envs has lost files in {installed / 'learners'}, as ")
-    assert done.stdout.endswith("install ttt_envs anew in an environment of its own\n")
+    assert done.stdout.endswith("reinstall ttt_envs in an environment of its own\n")
     asked = run_installed(installed, command("ttt_apps.evaluate", "--version"))
     assert asked.stderr == f"error: {done.stdout}"
 
@@ -166,7 +166,7 @@ def test_missing_init_file_is_reported(installed):
 def test_failed_imports_name_distributions_with_files_in_the_package(installed):
     add_distribution(installed, "others", {"evaluation/statistics.py": "x = 1\n", "evaluation/exact/__init__.py": ""})
     told = (
-        "the distribution others 9.9 has files in the package evaluation of ttt_envs: install ttt_envs anew in an "
+        "the distribution others 9.9 has files in the package evaluation of ttt_envs: reinstall ttt_envs in an "
         "environment of its own, without the distribution others 9.9"
     )
     assert run_installed(installed, LOAD, "evaluation.statistics:Interval").stdout == f"{told}\n"
@@ -184,5 +184,5 @@ def test_a_distribution_found_first_is_named(installed, tmp_path):
     )
     assert done.stdout == (
         f"the distribution others 9.9 hides the package evaluation of ttt_envs in {other / 'evaluation'}: "
-        "install ttt_envs anew in an environment of its own, without the distribution others 9.9\n"
+        "reinstall ttt_envs in an environment of its own, without the distribution others 9.9\n"
     )

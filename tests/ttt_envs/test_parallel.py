@@ -155,7 +155,7 @@ def test_workers_that_die_again_and_again_are_an_error():
 
 @pytest.mark.parametrize("jobs", [0, -2])
 def test_a_number_of_jobs_that_cannot_work_is_refused(jobs):
-    with pytest.raises(ValueError, match=f"^jobs={jobs} leaves nobody to work: choose"):
+    with pytest.raises(ValueError, match=f"^jobs={jobs} gives no worker: choose"):
         check_jobs(jobs)
 
 

@@ -31,7 +31,7 @@ COMMANDS: Commands = {
     "prove": ("ttt_apps.evaluate.prove:Prove", "Prove the result of a larger board without skips."),
     "proved-positions": (
         "ttt_apps.evaluate.proved_positions:ProvedPositions",
-        "Measure the share of kept proved results.",
+        "Measure how often a policy keeps a proved result.",
     ),
     "cost": ("ttt_apps.evaluate.cost:Cost", "Measure the cost of runs in new processes."),
     "report": ("ttt_apps.evaluate.report:Report", "Regenerate the pages of finished runs."),
@@ -56,7 +56,7 @@ def _main(words: list[str]) -> None:
             _kinds(COMMANDS), args=words, prog=prog, config=(tyro.conf.OmitArgPrefixes,)
         )
         return
-    _choose(words, COMMANDS, prog, "Measure what plays.")
+    _choose(words, COMMANDS, prog, "Measure policies and learners.")
 
 
 def _choose(words: list[str], commands: Commands, prog: str, about: str) -> None:

@@ -98,7 +98,7 @@ class BuildBook(WorkOptions, GameOptions):
         game, workers = self.game(), self.workers()
         folder = self.out.with_name(f"{self.out.name}.searched")
         made_by = {**provenance("evaluation.matches.books"), "player": policy_identity(self.search)}
-        with report_interrupt(folder, "searched"), count_bar("searching") as progress:
+        with report_interrupt(folder), count_bar("searching") as progress:
             book = book_from_search(
                 game,
                 self.search,

@@ -75,7 +75,7 @@ def _medians(usages: Iterable[Usage]) -> dict[str, dict[str, float]]:
 
 
 def _table(measured: dict[str, dict[str, Any]]) -> Table:
-    title = "medians: seconds of CPU and of the clock, peak of resident memory; above set-up is what the games took"
+    title = "medians: CPU and wall seconds, peak resident memory; the games' own cost is the part above set-up"
     table = new_table("run", "games", "user, s", "system, s", "wall, s", "RSS, MiB", title=title)
     for run, data in measured.items():
         total, alone = ({name: data[kind][name]["median"] for name in COST_KEYS} for kind in ("run", "set_up"))

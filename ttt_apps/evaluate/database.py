@@ -114,8 +114,8 @@ class Verify(JsonOptions, WorkOptions):
                     stones, entry = part.wrong
                     position = describe_check(found, stones, entry)
                     raise ValueError(
-                        f"{found.file(stones)} is wrong in entry {entry:,}, of the position {position!r}: what follows "
-                        f"it says otherwise. Remove the file and build again"
+                        f"{found.file(stones)} is wrong in entry {entry:,}, of the position {position!r}: it "
+                        f"contradicts the next layer. Remove the file and build again"
                     )
                 entries, largest = entries + part.entries, max(largest, part.largest)
                 bar.update(task, completed=entries)
@@ -187,15 +187,15 @@ class Probe(JsonOptions):
             print(json.dumps(data))
             return
         if distance is None:
-            print_output(f"{self.position!r} is worth {value:.7g} to the mover, whose moves are worth")
+            print_output(f"{self.position!r} has the value {value:.7g} for the mover; its moves have the values")
             print(values_text(game, at, moves))
             return
         word = {1.0: "won", 0.0: "drawn", -1.0: "lost"}[value]
         print_output(
-            f"{self.position!r} is {word} for the mover, and over after {distance} more plies; his moves are worth"
+            f"{self.position!r} is {word} for the mover, and over after {distance} more plies; the values of its moves"
         )
         print(values_text(game, at, moves, 0))
-        print_output("and end the game after so many plies")
+        print_output("and the game ends after this number of plies")
         assert distances is not None
         print(values_text(game, at, np.where(distances < 0, np.nan, distances), 0).replace("+", " ").replace("*", " "))
 

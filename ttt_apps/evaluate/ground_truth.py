@@ -98,7 +98,7 @@ class GroundTruth(WorkOptions):
             )
         made_by = provenance("ttt_apps.evaluate.ground_truth")
         found: dict[int, Any] = {}
-        with report_interrupt(self.out, "found"), progress_bar("board") as bar:
+        with report_interrupt(self.out), progress_bar("board") as bar:
             task = bar.add_task("computing", total=len(units), board="")
             work = do_units(partial(_measure, self.out), units, self.out, made_by, jobs=self.workers())
             with closing(work) as results:

@@ -57,7 +57,7 @@ class PlaceOnLadder(ReportOptions, TrustOptions, WorkOptions):
     """number of games against each rung where results are not exact, an even number: 500, with --measure as the ladder
     has it"""
     seed: Count = 0
-    """seed of all chance"""
+    """seed of all random numbers"""
     out: Path | None = None
     """folder for result.json and report.html, which also stores the games played"""
     measure: Annotated[str, tyro.conf.arg(metavar="NAME")] = ""
@@ -212,7 +212,7 @@ def _sentences(found: Mapping[str, Any], shown: str, interval: str) -> Iterator[
     cost = found["cost"]
     if cost is not None:
         yield (
-            f"a move takes {_microseconds(cost['cpu_s_per_move'])} us of CPU, asked for one at a time; set up in "
+            f"a move takes {_microseconds(cost['cpu_s_per_move'])} us of CPU, for one position at a time; set up in "
             f"{cost['setup_cpu_s']:.2f} s, with {cost['own_bytes'] / 2**20:,.0f} MiB of its own"
         )
     training = found["training"]

@@ -98,7 +98,7 @@ def _kind(kind: Any) -> str:
 def _table(found: Mapping[str, Mapping[str, Any]]) -> Table:
     table = Table(padding=(0, 1), show_lines=True)
     table.add_column("name", no_wrap=True)
-    table.add_column("what it is, and its arguments with their defaults")
+    table.add_column("description, and arguments with their defaults")
     for name, one in found.items():
         own: Mapping[str, Any] = one.get("self_play", {})
         arguments = []

@@ -77,7 +77,7 @@ class ProvedPositions(JsonOptions, TrustOptions, WorkOptions):
                 with count_bar(f"proving {name}") as progress:
                     found[name] = prove_again(positions, self.sample, jobs=workers, progress=progress)
                 if not self.json:
-                    print_output(f"{positions.game}: {found[name]:,} positions proved again, every move as it is kept")
+                    print_output(f"{positions.game}: {found[name]:,} positions proved again, with the stored results")
             elif self.policy:
                 shares = keep_probabilities(positions.game, self.policy, positions, seed=self.seed, jobs=workers)
                 found[name] = summarize(positions, shares)

@@ -63,7 +63,7 @@ class Reproduce(JsonOptions, WorkOptions):
         folder = self.out or Path("runs", "reproduce", f"{self.name}{'-quick' if self.quick else ''}")
         if self.fresh:
             (folder / UNITS).unlink(missing_ok=True)
-        with report_interrupt(folder, "done"), count_bar(self.name) as progress:
+        with report_interrupt(folder), count_bar(self.name) as progress:
             made_by, quick, part = study_provenance(study), self.quick, self.part
             results = run_units(study, folder, made_by, quick=quick, part=part, jobs=workers, progress=progress)
         findings = study.analyse(results)

@@ -56,14 +56,16 @@ class Solve(ExactOptions):
             print(json.dumps(data))
             return
         digits = 12 if game.cells <= MAX_CELLS else 7  # the accuracy of layered values
-        print_output(f"{game}: worth {solution.value:.{digits}g} to the first player, with perfect play by both")
+        print_output(f"{game}: value {solution.value:.{digits}g} for the first player, with perfect play by both")
         if self.position is None:
-            print_output("\nits first moves, to the first player")
+            print_output("\nvalues of its first moves, for the first player")
         else:
-            print_output(f"\nin {self.position!r} worth {value:.{digits}g} to the mover, whose moves are worth")
+            print_output(f"\n{self.position!r}: value {value:.{digits}g} for the mover; its moves have the values")
         print(values_text(game, at, moves, best=optimal))
         if distance is not None:
-            print_output(f"\nends after {distance} more moves where the winner hurries and the loser delays")
+            print_output(
+                f"\nends after {distance} more moves: the winner minimises this number, the loser maximises it"
+            )
         with Console(stderr=True).status("counting"):
             counts = solution.counts
         print_output(

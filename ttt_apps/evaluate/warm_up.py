@@ -47,7 +47,7 @@ class WarmUp(JsonOptions):
             print(json.dumps({"seconds": seconds, "folder": where, "bytes": size}))
             return
         where = (
-            "no folder is writable: every process compiles anew"
+            "no folder is writable: every process compiles again"
             if folder is None
             else f"{size / 1e6:.0f} MB in {folder}"
         )

@@ -153,7 +153,7 @@ def _make_routes(api: ExplorerApi, work: WorkerPool, quick: WorkerPool) -> ASGIA
 
     for kind in (ValueError, TypeError, OSError, MemoryError):
         handle(kind, 400)
-    handle(ServerBusyError, 429, "too much is asked at once: ask again in a moment")
+    handle(ServerBusyError, 429, "too many requests at once: try again in a moment")
     handle(HTTPException, 404, "there is nothing here: the page is at /")
     handle(Exception, 400, "this cannot be answered: ask for something else")
 

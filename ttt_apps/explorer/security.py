@@ -76,7 +76,7 @@ class AccessPolicy:
         origins = {origin.lower() for origin in request.headers.getlist("origin")}
         sites = set(request.headers.getlist("sec-fetch-site")) if request.method == "POST" else set()
         if origins - {f"http://{hosts[0]}".lower()} or sites - {"same-origin", "none"}:
-            raise RequestRejectedError(403, "the request comes from a page of somebody else: open the explorer's own")
+            raise RequestRejectedError(403, "the request comes from another site's page: open the explorer's own")
         if request.method not in METHODS:
             raise RequestRejectedError(405, "only GET and POST are answered")
 

@@ -89,7 +89,7 @@ class CallableAgent:
         if got != fits:
             raise ValueError(
                 f"{self.name} returned {self.returns} of shape {got}, not {fits}: "
-                f"as_policy(..., returns=..., batch=...) says what it returns"
+                f"set as_policy(..., returns=..., batch=...) accordingly"
             )
 
     def _array(self, answer: Any) -> np.ndarray[Any, Any]:
@@ -192,7 +192,7 @@ def as_policy(
     if space is not None and _shape_of(space) != _shape_of(views.observation_space):
         raise ValueError(
             f"{name} sees observations of shape {_shape_of(space)}, but observation={views.kind!r} of {game} has "
-            f"{_shape_of(views.observation_space)}: choose what it was trained with"
+            f"{_shape_of(views.observation_space)}: choose the observation of its training"
         )
     asked, returns, batched = _inspect_callable(function, name, returns)
     if batched and batch is not None and not batch:
@@ -251,7 +251,7 @@ def _takes_mask(function: Any, name: str, *, star: bool) -> bool:
     needed = [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     if not (placed or starred) or needed != placed[: len(needed)] or len(needed) > 2:
         raise TypeError(
-            f"{name}{inspect.signature(function)} cannot be asked: hand in a function of (observation, mask) or of "
+            f"{name}{inspect.signature(function)} cannot be called: give a function of (observation, mask) or of "
             f"(observation)"
         )
     if len(placed) > 1:
@@ -350,7 +350,7 @@ def _sb3_policy(model: Any, name: str) -> Any:
     if not hasattr(policy, "get_distribution"):
         return None
     if hasattr(policy, "lstm_actor"):
-        raise ValueError(f"{name} has a memory: what it plays depends on more than the board, and is no policy")
+        raise ValueError(f"{name} has a memory: its moves depend on more than the board, so it is no policy")
     return policy
 
 

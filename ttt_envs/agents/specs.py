@@ -291,19 +291,18 @@ def _check_from_file(spec: Spec) -> None:
         return
     if ":" in spec.name:
         raise ValueError(
-            f"{_shorten(spec.name)!r} was read from a file, which may name built-in policies only, for any other can "
-            f"run code: if you trust whoever wrote it, say --trust or set {TRUST}=1"
+            f"{_shorten(spec.name)!r} was read from a file, and files may name built-in policies only, because others "
+            f"can run code: if you trust its author, use --trust or set {TRUST}=1"
         )
     if spec.name in PROGRAMS:
         raise ValueError(
-            f"{spec.name} was read from a file, and runs a program, which a file may not name: if you trust whoever "
-            f"wrote it, say --trust or set {TRUST}=1"
+            f"{spec.name} was read from a file, and runs a program, which a file may not name: if you trust its "
+            f"author, use --trust or set {TRUST}=1"
         )
     if spec.keyed.get("trust", "false").lower() != "false":
         raise ValueError(
-            f"trust={_shorten(spec.keyed['trust'])} of {spec.name} was read from a file, which cannot say that it is "
-            f"to be "
-            f"trusted: if you trust whoever wrote it, say --trust or set {TRUST}=1"
+            f"trust={_shorten(spec.keyed['trust'])} of {spec.name} was read from a file, which cannot declare "
+            f"itself trusted: if you trust its author, use --trust or set {TRUST}=1"
         )
 
 
@@ -316,7 +315,7 @@ def _unknown(spec: str, name: str) -> str:
     if spec[1:3] in (":/", ":\\"):  # a drive letter
         name = spec
     if {"/", "\\"} & set(name) or Path(name).is_dir():
-        return f"there is no policy {name!r}: what the run in a folder has learned is written 'run:{spec}'"
+        return f"there is no policy {name!r}: the learner of a run is written 'run:{spec}'"
     if name in OTHER_NAMES:
         meant = " or ".join(map(repr, OTHER_NAMES[name]))
         return f"there is no policy {name!r}: did you mean {meant}?"

@@ -32,8 +32,8 @@ class SymmetrizedPolicy:
     def __init__(self, policy: Policy, game: Game) -> None:
         if not policy.pure or not isinstance(policy, Values):
             raise ValueError(
-                f"{policy} has no values of moves of which there could be a mean over symmetries: choose a policy with "
-                f"values that is pure, or play it as it is"
+                f"{policy} has no values of moves to average over symmetries: choose a pure policy with "
+                f"values, or leave symmetrize out"
             )
         self.policy = policy
         self.colour_blind = is_colour_blind(policy)

@@ -259,9 +259,7 @@ def _describe_value(value: Any) -> str:
     if callable(value):  # a function of numpy or math, or a class
         module, name = getattr(value, "__module__", ""), getattr(value, "__qualname__", repr(value))
         return f"{module}.{name} {getattr(value, '_fields', '')}"
-    raise TypeError(
-        f"a kernel reads {value!r:.100}: import what it needs by name, or teach _describe_value how it changes"
-    )
+    raise TypeError(f"a kernel reads {value!r:.100}: import its parts by name, or extend _describe_value to this type")
 
 
 class _Files(CompileResultCacheImpl):

@@ -51,7 +51,7 @@ def overwritten_by(package: str) -> str | None:
     except FileNotFoundError:
         return (
             f"the package {package} of ttt_envs has lost files in {folder}, as uninstalling another distribution with "
-            f"a package {package} does: install ttt_envs anew in an environment of its own"
+            f"a package {package} does: reinstall ttt_envs in an environment of its own"
         )
     others = other_distributions(package) or "another distribution"
     return f"{others} has overwritten the package {package} of ttt_envs in {folder}: {_own_environment(others)}"
@@ -68,7 +68,7 @@ def mixed_with(package: str) -> str | None:
 
 
 def _own_environment(others: str) -> str:
-    return f"install ttt_envs anew in an environment of its own, without {others}"
+    return f"reinstall ttt_envs in an environment of its own, without {others}"
 
 
 def other_distributions(package: str) -> str:

@@ -57,7 +57,7 @@ Jobs = int | Cluster
 def check_jobs(jobs: Jobs) -> None:
     """Raise ValueError for an invalid number of processes."""
     if isinstance(jobs, int) and jobs < 1 and jobs != -1:
-        raise ValueError(f"jobs={jobs} leaves nobody to work: choose 1 or more processes, or -1 for one per core")
+        raise ValueError(f"jobs={jobs} gives no worker: choose 1 or more processes, or -1 for one per core")
     if isinstance(jobs, int) and jobs > MAX_JOBS:
         raise ValueError(f"jobs={jobs} is more than a machine can have: choose {MAX_JOBS} or fewer processes")
 
@@ -115,7 +115,7 @@ def _stays_here(problem: BaseException) -> ValueError:
     """Return the error for work that cannot be pickled."""
     why = str(problem.__cause__).strip('"\n ').rpartition("\n")[2] or "it cannot be pickled"
     return ValueError(
-        f"the work cannot be handed to other processes ({why}): choose jobs=1, or spec strings for what plays"
+        f"the work cannot be handed to other processes ({why}): choose jobs=1, or spec strings for the players"
     )
 
 

@@ -91,8 +91,8 @@ def check_restored(cloned: Game, game: Game, has_luck: bool, seed: object) -> No
         raise ValueError(f"a state of the game {cloned} cannot be restored in the game {game}: make that game first")
     if not has_luck and seed is None:
         raise ValueError(
-            "this state was cloned without its generator: restore_state(state, seed=...) says how chance goes on, "
-            "or clone_state(include_rng=True) keeps the generator"
+            "this state was cloned without its generator: use restore_state(state, seed=...), or "
+            "clone_state(include_rng=True), which copies the generator"
         )
 
 

@@ -163,13 +163,13 @@ def from_text(text: str, game: Game | None = None) -> Position:
     Raises:
         ValueError: the text is not a position, or not one of ``game``.
     """
-    example = 'write rows from the top, then who is to move, as in "x.o/.../..o x"'
+    example = 'write rows from the top, then the player to move, as in "x.o/.../..o x"'
     parts = text.split(" ") if isinstance(text, str) else []
     if len(parts) != 2:
         raise ValueError(f"{text!r} is not a position: {example}")
     board, mover = parts
     if mover not in ("o", "x"):
-        raise ValueError(f"{text!r} says that {mover!r} is to move: write o (player_0) or x (player_1) at the end")
+        raise ValueError(f"{text!r} has the mover {mover!r}: write o (player_0) or x (player_1) at the end")
     rows = board.split("/")
     for row in rows:
         for stone in row:
@@ -187,11 +187,11 @@ def from_text(text: str, game: Game | None = None) -> Position:
 def check_opening(game: Game, position: Position, name: str) -> None:
     """Raise ValueError, naming ``name``, if a position is over, or unreachable by its numbers of stones."""
     if winner(game, position.cells) is not None:
-        raise ValueError(f"{name} is over: choose a position in which the game goes on")
+        raise ValueError(f"{name} is over: choose a position of an unfinished game")
     o, x = (int(np.count_nonzero(position.cells == stone)) for stone in (1, 2))
     if game.skip_chance == 0:
         if o - x not in (0, 1) or position.mover != o - x:
-            turn = f"{MOVERS[o - x]} is" if o - x in (0, 1) else "nobody could be"
+            turn = f"{MOVERS[o - x]} is" if o - x in (0, 1) else "no player could be"
             raise ValueError(
                 f"{name} comes from no game without skips, with {o} o and {x} x {turn} to move: "
                 f"choose another, or a skip_chance above 0"

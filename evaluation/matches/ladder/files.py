@@ -63,14 +63,14 @@ def read_ladder(name: str | Path) -> Ladder:
         raise ValueError(f"there is no ladder {str(name)!r}: choose {_ladder_names()}, or a .json file")
     if path.parent == HERE and not path.exists():
         raise ValueError(
-            f"{path} is missing: install ttt_envs anew, or measure it with evaluate.py ladder --measure {name}"
+            f"{path} is missing: reinstall ttt_envs, or measure it with evaluate.py ladder --measure {name}"
         )
     data = read_json(path, MAX_FILE_BYTES)
     try:
         if not isinstance(data, dict) or data.get("kind") != "rungs" or data.get("format") != 1:
             raise ValueError("it does not say that it is one, of format 1")
         if data.get("sha256") != hash_data(data):
-            raise ValueError("its content is not what was written")
+            raise ValueError("its content does not match its checksum")
         rungs = [{**rung, "spec": FromFile(rung["spec"])} for rung in data["rungs"]]
         for rung in rungs:
             if not all(math.isfinite(rung[key]) for key in ("rating", "low", "high")):
@@ -85,7 +85,7 @@ def read_ladder(name: str | Path) -> Ladder:
     except (ValueError, TypeError, KeyError) as problem:
         why = f"it has no {problem}" if isinstance(problem, KeyError) else problem
         raise ValueError(
-            f"{path} holds no whole ladder, {why}: install ttt_envs anew, or measure with evaluate.py ladder --measure"
+            f"{path} holds no complete ladder, {why}: reinstall ttt_envs, or measure with evaluate.py ladder --measure"
         ) from None
 
 

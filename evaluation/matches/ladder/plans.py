@@ -20,7 +20,7 @@ class Plan:
         rungs: spec strings, ``random`` first.
         games: of each pairing, an even number; 0 where all results are exact.
         graded: the rungs whose exploitability and regret are computed.
-        seed: seed of all chance.
+        seed: seed of all random numbers.
     """
 
     game: Game

@@ -59,7 +59,7 @@ class RatingSettings:
     games: int = GAMES
     """against each rung, an even number; ignored if results are exact"""
     seed: int = 0
-    """seed of all chance"""
+    """seed of all random numbers"""
     costs: bool = True
     """whether to measure the cost of moves"""
 
