@@ -287,9 +287,8 @@ class TerminalGame:
         best = self._best(values)
         alike = len(best) == np.count_nonzero(self.live.cells == 0)
         others = "All others are" if alike else f"{_join(best[1:])} {'is' if len(best) == 2 else 'are'}"
-        self.say(
-            f"{best[0]} is best by a search (expectiminimax) {depth} plies ahead.{f' {others} as good.' if len(best) > 1 else ''}"
-        )
+        equal = f" {others} as good." if len(best) > 1 else ""
+        self.say(f"{best[0]} is best by a search (expectiminimax) {depth} plies ahead.{equal}")
 
     def _best(self, values: Float64Array) -> list[str]:
         """Return the names of the moves with the highest value, the one nearest to the middle of the board first."""

@@ -116,8 +116,8 @@ def test_compressed_entries_are_refused(method, tmp_path):
 @pytest.mark.parametrize(
     ("header", "problem"),
     [
-        ("{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }", "the size of an array is not"),
-        ("{'descr': '<f8', 'fortran_order': False, 'shape': (-1,), }", "the size of an array is not"),
+        ("{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }", "the size of an array differs"),
+        ("{'descr': '<f8', 'fortran_order': False, 'shape': (-1,), }", "the size of an array differs"),
         ("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", "it holds object, and not only numbers"),
         ("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,), }", "and not only numbers"),
         ("{'descr': '<f8', 'fortran_order': False, 'shape': (1L,), }", "cannot be read as a checkpoint"),

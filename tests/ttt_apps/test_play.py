@@ -199,7 +199,7 @@ def test_hint_on_a_large_board_is_of_a_search():
     typed = ["b2", "b3", "b4", "hint"]
     shown = play_session(typed, game, seed=1).shown
     assert shown.count("plays") == 3
-    assert re.search(r"^b[15], says a search \(expectiminimax\) that looks \d+ plies ahead", shown, re.M)
+    assert re.search(r"^b[15] is best by a search \(expectiminimax\) \d+ plies ahead", shown, re.M)
     values, depth = search(game, Boards.of([from_text("xxx../...../.oo../...../..... x", game)]))
     assert int(np.nanargmax(values)) == 3
     assert depth >= 3
@@ -403,7 +403,7 @@ def test_replay_lists_and_shows_games(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("size", "named"), [("3", "it is optimal, which plays perfectly"), ("6", "it is mcts:simulations=2000, which")]
+    ("size", "named"), [("3", "against optimal, which plays perfectly"), ("6", "against mcts:simulations=2000, which")]
 )
 def test_default_opponent_is_named(size, named, capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO("quit\n"))
