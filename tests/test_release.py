@@ -201,8 +201,8 @@ def test_both_orders_of_installation(distributions, environment, tmp_path, packa
     code, out, err = call(environment, *learners)
     assert (code, out) == (2, "")
     assert re.fullmatch(
-        rf"error: the distribution {package} 9\.9 has overwritten the package {package} of ttt_envs in \S+: install "
-        rf"ttt_envs anew in an environment of its own, without the distribution {package} 9\.9\n",
+        rf"error: the distribution {package} 9\.9 has overwritten the package {package} of ttt_envs in \S+: reinstall "
+        rf"ttt_envs in an environment of its own, without the distribution {package} 9\.9\n",
         err,
     )
     code, out, err = call(environment, "python", "-c", "import ttt_envs; print(ttt_envs.__version__)")

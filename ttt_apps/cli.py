@@ -166,7 +166,7 @@ class ExactOptions(JsonOptions, GameOptions):
     no_cache: tyro.conf.FlagCreatePairsOff[bool] = False
     """solve again, and store no table of a solved game on disk"""
     memory: Annotated[float | None, tyro.conf.arg(metavar="GIB")] = None
-    """maximum memory in GiB; default: the available memory. Work with a higher estimate is not begun"""
+    """maximum memory in GiB; default: the available memory. Work with a higher estimate is not started"""
 
     def game(self) -> Game:
         """Return the validated game, and disable the cache of solved games from here on if ``no_cache`` is set."""

@@ -215,7 +215,7 @@ class Run:
 
     @classmethod
     def open(cls, directory: RunDirectory, config: Mapping[str, Any], meter: Meter | None = None) -> Run:
-        """Return an existing run; its meter goes on from its ``cost.json`` by default."""
+        """Return an existing run; its meter continues from its ``cost.json`` by default."""
         options, game = _read_options(directory, config), Game.from_dict(config["game"])
         settings = build_config(config["learner"], config["settings"])
         return cls(directory, options, settings, game, meter or Meter(directory.read_cost()))

@@ -39,8 +39,8 @@ class Program:
     """A running program and its standard streams.
 
     It has its own process group, so that Ctrl-C at the terminal does not reach it. When it is closed, when this object
-    is no longer referenced, and when Python exits, it is asked to end and after a moment killed, with all processes it
-    has started. Processes that have left the group are recognised by an environment variable.
+    is no longer referenced, and when Python exits, it gets the request to end, and is killed after a moment, with all
+    processes it has started. Processes that have left the group are recognised by an environment variable.
 
     Args:
         command: the program and its arguments.

@@ -349,7 +349,7 @@ def sample_game(game: Game, first: Policy, second: Policy, seed: int, *, solutio
     Args:
         game: the game.
         first, second: the players.
-        seed: of the players' draws and of chance.
+        seed: of the players' draws and the skips.
         solution: of the game, if it is solved: then the losses of moves are known.
     """
     moves, skips = (np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(2))

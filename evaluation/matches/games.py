@@ -313,7 +313,7 @@ def _write(descriptor: int, content: bytes) -> None:
 
 
 def new_games(path: str | Path) -> None:
-    """Start a new file of games, so that problems with it are reported before anybody plays.
+    """Start a new file of games, so that problems with it are reported before the first game.
 
     Raises:
         OSError: it cannot be written.

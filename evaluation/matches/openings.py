@@ -53,8 +53,7 @@ class Openings(NamedTuple):
 
         Args:
             text: ``random:N``, N uniformly random plies that end no game, with the game's skips; ``all:N``, every
-                position after N plies without skips in which the game goes on, by their keys; or the name of a file,
-                either of positions, one per line, or of games: of each its last position, or its first if it is over.
+                unfinished position after N plies without skips, by their keys; or the name of a file, either of positions, one per line, or of games: of each its last position, or its first if it is over.
                 Duplicates in a file are dropped.
             game: the game.
 
@@ -126,7 +125,7 @@ def _draw(cells: Int8Array, mover: Int8Array, episode_keys: UInt64Array, plies: 
 
 
 def _all_positions(plies: int, game: Game, text: str) -> Boards:
-    """Return every position after ``plies`` plies without skips in which the game goes on, by their keys."""
+    """Return every position after ``plies`` plies without skips in which the game is not over, by their keys."""
     most = max(comb(game.cells, n) * comb(n, n // 2) for n in range(plies + 1))
     if most * game.cells > MAX_SIZE:
         raise ValueError(

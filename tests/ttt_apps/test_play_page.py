@@ -38,7 +38,7 @@ FOLLOW = """link => new Promise(done => {
     location.hash = link
 })"""
 RESET_VIEW = """() => {
-    const first = {"#exact": true, "#wait": false, "[name=show][value=thinks]": true}
+    const first = {"#exact": true, "#wait": false, "[name=show][value=values]": true}
     for (const [place, on] of Object.entries(first)) {
         const box = document.querySelector(place)
         if (box.checked !== on) box.click()
@@ -214,7 +214,7 @@ def floats(text):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What it thinks is what Python thinks
+# The page's numbers are Python's
 
 
 def check_answers(page, number, name, rank, step=1):
@@ -372,7 +372,7 @@ def test_a_copied_link_restores_the_game(visit):
     assert again.locator("#moves").inner_text() == moves
     assert again.locator("#rank-now").inner_text() == "7"
     again.get_by_role("button", name="Copy link").click()
-    again.locator("#link-said", has_text="whoever opens it sees this very game").wait_for()
+    again.locator("#link-said", has_text="the link opens this game").wait_for()
     own = visit.tab()
     own.goto(again.locator("#link-text").input_value())
     assert board(own) == position
@@ -385,7 +385,7 @@ def test_a_link_may_name_a_position(visit):
     page = visit("#against=optimal&skip=0&you=o&position=oo./xx./..._o")
     assert board(page) == "oo./xx./..."
     assert page.locator("#truth .best").evaluate_all("all => all.map(cell => cell.dataset.cell)") == ["2"]
-    assert "o wins for sure" in page.locator("#worth").inner_text()
+    assert "o wins for sure" in page.locator("#value").inner_text()
     page.locator('#board [data-cell="2"]').click()
     assert page.locator("#status").inner_text() == "You win!"
 

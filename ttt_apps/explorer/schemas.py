@@ -1,6 +1,6 @@
 """Request schemas of the explorer with their limits: board sizes, policies with settings, files under one root.
 
-Anybody who reaches the page may send any request. So a request names no file or class except a run or a log found under
+Any client may send any request. So a request names no file or class except a run or a log found under
 the root, and every number has a bound.
 """
 

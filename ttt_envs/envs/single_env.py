@@ -156,7 +156,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         self._before = np.zeros(self.game.cells, np.int8) if position is None else position.cells
         self._refused = None
         if self.render_mode is not None:
-            self._draw(anew=True)
+            self._draw(new_game=True)
         return self._observation()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -250,7 +250,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         self._before = self._games.position(0).cells
         self._refused = None
         if self.render_mode is not None:
-            self._draw(anew=True)
+            self._draw(new_game=True)
         self._seeded = True
         self._games.observe(self._out)
         return self._observation()
@@ -277,16 +277,16 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         seat = int(games.mover[0] if games.opponent is None else games.seat[0])
         return scene_of(before, cells, mover, end, seat, refused)
 
-    def _draw(self, anew: bool = False) -> None:
+    def _draw(self, new_game: bool = False) -> None:
         """Update the window, or add to the list of pictures, without a call of :meth:`render`.
 
         Args:
-            anew: whether a game begins.
+            new_game: whether a game begins.
         """
         if self.render_mode == "human":
             self.render()
         elif self.render_mode == "rgb_array_list":
-            if anew:
+            if new_game:
                 self._scenes.clear()
             if self._watched is not None:  # the opponent has seen the board after each turn but the last
                 self._scenes += [self._scene_of(cells, mover) for cells, mover in self._watched.met]

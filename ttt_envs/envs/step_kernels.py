@@ -58,7 +58,7 @@ REPLY_NONE, REPLY_RANDOM, REPLY_POLICY = range(3)  # replies: none (self-play), 
 
 
 class Settings(NamedTuple):
-    """What is the same for all games and steps of a batch."""
+    """Settings shared by all games and steps of a batch."""
 
     num_games: int
     seats: int

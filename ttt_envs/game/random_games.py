@@ -1,4 +1,4 @@
-"""Complete random games, millions per second, for statistics of the rules and of chance."""
+"""Complete random games, millions per second, for statistics of the rules and the skips."""
 
 from __future__ import annotations
 

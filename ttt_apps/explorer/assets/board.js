@@ -1,5 +1,5 @@
 // A board that is looked at and played on. A plain script with one global, ttt, so that a page that is opened from a
-// file can use it as well as one that is served. It knows nothing of rules or values: it draws what it is told.
+// file can use it as well as one that is served. It contains no rules and no values.
 //
 //   const board = ttt.createBoard(element, {rows: 3, columns: 3, label: "Your board", onPlay: (cell) => {}})
 //   board.show({cells: [0, 1, 2, ...], mover: 0, legal: [...], values: [...], chosen: [4], last: [1], line: []})
@@ -67,7 +67,7 @@ const ttt = (() => {
   const all = (cells) => new Set(cells === null || cells === undefined ? [] : [].concat(cells))
 
   /**
-   * Put a board into an element, in place of what is there.
+   * Put a board into an element, replacing its content.
    *
    * element: where it stands; its width decides how large the board becomes.
    * rows, columns: its edges.

@@ -1,5 +1,5 @@
-// The explorer's page. All that is known of a game is in `state`, which is also what stands behind the # of the address;
-// whatever is a number comes from the server, to which the game and the position are sent whole.
+// The explorer's page. `state` holds everything about a game; the part of the address after the # holds the same;
+// all numbers come from the server, which receives the whole game and position.
 "use strict"
 
 const find = (id) => document.getElementById(id)
@@ -12,7 +12,7 @@ const PANELS = {
   compressed: {title: "A compressed table", chip: "a compressed table"},
   search: {title: "A search", chip: "a search"},
   mcts: {title: "Monte Carlo tree search", chip: "tree search"},
-  run: {title: "What a run has learned", chip: "a run"},
+  run: {title: "A run's learner", chip: "a run"},
   policy: {title: "A policy's choice", chip: "a policy"},
 }
 const METHODS = {svd: "SVD", hosvd: "HOSVD", hosvd2: "two-sided HOSVD", hooi: "HOOI", tt: "tensor train"}
@@ -27,7 +27,7 @@ let state = null
 let line = null // the server's answer: every position of the game, and its moves
 let board = null
 const panels = {}
-let turn = 0 // counts what was asked about the game, so that late answers are known
+let turn = 0 // counts requests about the game, to recognise late answers
 let running = false
 let timer = null
 
@@ -143,7 +143,7 @@ function show(answer, at = null) {
   look()
 }
 
-/** Draw what the state is, ask what the moves are worth, and let a policy move whose turn it is. */
+/** Draw the state, request the values of the moves, and let a policy move if it is its turn. */
 function look() {
   const here = position()
   const parsed = ttt.fromText(here.position)
@@ -214,14 +214,14 @@ function begin(changes = {}) {
   load()
 }
 
-/** Ask for the game that the state says. */
+/** Request the game of the state. */
 function load() {
   showSetup()
   asked("replay", lineOf(state), (answer) => show(answer, state.at))
 }
 
 function goTo(at) {
-  turn++ // what was asked of the end is late now
+  turn++ // answers to earlier requests are late now
   state.at = Math.max(0, Math.min(at, state.moves.length))
   look()
 }
@@ -238,7 +238,7 @@ function undo() {
   look()
 }
 
-/** Of what the server has said that each move lost, the first of the most. */
+/** The first of the moves that lost most, by the server's answer. */
 function worstOf(plies) {
   let worst = null
   plies.forEach((ply, number) => {
@@ -455,7 +455,7 @@ function makePanels() {
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
-// What is chosen
+// Choices
 
 function makeSeats() {
   for (const seat of SEATS) {
@@ -593,8 +593,8 @@ async function openRun(name) {
     const last = marks.at(-1)
     const said = marks.length
       ? `Exact exploitability over games: ${marks[0].exploitability.toPrecision(3)} at the first mark, ${last.exploitability.toPrecision(3)} after ${last.games.toLocaleString("en")} games.`
-      : "It measured no exact exploitability while it learned."
-    const without = found.no_boards ? ` The boards are left out: ${found.no_boards}.` : " It kept no boards on the way."
+      : "Exact exploitability was not measured during training."
+    const without = found.no_boards ? ` The boards are left out: ${found.no_boards}.` : " It stored no boards during training."
     find("curve-about").textContent = `${found.learner}, against ${found.opponent || "itself"}. ${said}${found.boards.length || !marks.length ? "" : without}`
     find("mark").hidden = !found.boards.length
     find("mark-at").max = Math.max(0, found.boards.length - 1)
@@ -701,7 +701,7 @@ function listen() {
   const set = () => {
     const parsed = ttt.fromText(find("position").value.trim())
     if (parsed === null) {
-      complain(new Error('this is no position: write rows from the top, then who is to move, as in "x.o/.../..o x"'))
+      complain(new Error('this is no position: write rows from the top, then the player to move, as in "x.o/.../..o x"'))
       return
     }
     begin({rows: parsed.rows, columns: parsed.columns, win: Math.min(state.win, Math.max(parsed.rows, parsed.columns)), opening: find("position").value.trim(), o: YOU, x: YOU})

@@ -1,4 +1,4 @@
-// The game in the browser: rules, chance, and what the opponents think, from the numbers that Python put into the page.
+// The game in the browser: rules, chance, and the opponents' values, from the numbers that Python put into the page.
 // Nothing is drawn here. A position is {cells: nine of 0 (empty), 1 (o), 2 (x), mover: 0 (o) or 1 (x)}.
 "use strict"
 
@@ -30,7 +30,7 @@ const exact = (() => {
   const lineOf = (cells) =>
     LINES.filter(([a, b, c]) => cells[a] !== 0 && cells[a] === cells[b] && cells[b] === cells[c]).flat()
 
-  /** Who has won, DRAW, or null while the game goes on. */
+  /** The winner, DRAW, or null during the game. */
   function outcomeOf(cells) {
     const line = lineOf(cells)
     if (line.length > 0) return cells[line[0]] - 1
@@ -57,11 +57,11 @@ const exact = (() => {
 
   /** Number n of a stream of the game of a seed, in [0, 1). */
   function uniform(seed, stream, n) {
-    const luck = splitmix64(BigInt(seed), 0)
-    return Number(splitmix64(luck, BigInt(stream) * 2n ** 32n + BigInt(n)) >> 11n) / 2 ** 53
+    const episodeKey = splitmix64(BigInt(seed), 0)
+    return Number(splitmix64(episodeKey, BigInt(stream) * 2n ** 32n + BigInt(n)) >> 11n) / 2 ** 53
   }
 
-  /** A move, and who moves next by the luck of the seed: {position, outcome, skipped}. */
+  /** A move, and the next mover by the random numbers of the seed: {position, outcome, skipped}. */
   function play(game, position, cell, seed) {
     const cells = put(position, cell)
     const outcome = outcomeOf(cells)
@@ -70,7 +70,7 @@ const exact = (() => {
     return {position: {cells, mover: skipped ? position.mover : 1 - position.mover}, outcome, skipped}
   }
 
-  /** The cell on which the luck of the seed falls. */
+  /** The cell drawn by the random numbers of the seed. */
   function draw(probabilities, position, seed) {
     let rest = uniform(seed, OPPONENT, position.cells.filter((stone) => stone !== 0).length)
     let chosen = -1
@@ -223,9 +223,9 @@ const exact = (() => {
   }
 
   /**
-   * What an opponent thinks of a position: {values, probabilities}, nine each.
+   * An opponent's numbers for a position: {values, probabilities}, nine each.
    *
-   * values: what each move is worth to the mover, NaN where there is none; null of random, who thinks nothing.
+   * values: the value of each move for the mover, NaN where there is none; null for random, which has no values.
    * name: random, table, svd (of a rank), net or optimal.
    */
   function ask(game, name, rank, position) {
@@ -244,8 +244,8 @@ const exact = (() => {
     return {values, probabilities: name === "optimal" ? greedy(values, TIE.optimal) : softmax(values, game.weight)}
   }
 
-  /** What a position is worth to player o when both play perfectly from there; its result where the game is over. */
-  function worth(game, {cells, mover}) {
+  /** The value of a position for player o with perfect play by both; its result where the game is over. */
+  function value(game, {cells, mover}) {
     const outcome = outcomeOf(cells)
     return outcome === null ? game.tables.optimal[2 * keyOf(cells) + mover] : resultOf(outcome)
   }
@@ -258,5 +258,5 @@ const exact = (() => {
     return Object.fromEntries(Object.entries(at).map(([key, numbers]) => [key, numbers[rank]]))
   }
 
-  return {DRAW, start, cellsOf, keyOf, lineOf, outcomeOf, uniform, play, draw, read, occurs, compressed, ask, worth, strength}
+  return {DRAW, start, cellsOf, keyOf, lineOf, outcomeOf, uniform, play, draw, read, occurs, compressed, ask, value, strength}
 })()

@@ -3,25 +3,25 @@
 
 const page = (() => {
   const OPPONENTS = {
-    random: {name: "Random", said: "Random", about: "Knows nothing: every free cell is as likely as any other."},
+    random: {name: "Random", said: "Random", about: "Chooses every free cell with the same probability."},
     table: {
       name: "Table",
       said: "the table",
-      about: "Knows how random games end from every board, on average, and prefers the moves with high numbers.",
+      about: "Stores the mean result of random games from every board, and prefers moves with high numbers.",
     },
     net: {
       name: "Learned net",
       said: "the net",
-      about: "A small neural net that has played 10,000 games against itself, and now plays what it thinks is best.",
+      about: "A small neural net, trained by 10,000 games against itself. It plays the move that it values most.",
     },
-    svd: {name: "Compressed table", said: "the compressed table", about: "The table, squeezed. Pull the slider to say how much of it is kept."},
-    optimal: {name: "Perfect play", said: "perfect play", about: "Knows exactly what every move is worth, whatever chance may bring. Nobody does better."},
+    svd: {name: "Compressed table", said: "the compressed table", about: "The table, compressed. The slider sets how much of it is stored."},
+    optimal: {name: "Perfect play", said: "perfect play", about: "Uses the exact value of every move. No player does better."},
   }
-  const SHOWS = {thinks: "What it thinks", likely: "How often it plays there", nothing: "None"}
+  const SHOWS = {values: "Its values", likely: "How often it plays there", nothing: "None"}
   const PAUSE = 700 // milliseconds before the opponent moves
   const SKIP_PAUSE = 1500 // and where that is again, so that it is seen that somebody was skipped
   const FIRST_RANK = 18
-  const MOST_LUCK = 999999
+  const MAX_SEED = 999999
   const PARTS = ["against", "rank", "skip", "you", "luck", "position", "moves"] // of a link
 
   const known = exact.read(JSON.parse(document.getElementById("numbers").textContent))
@@ -30,7 +30,7 @@ const page = (() => {
   const stone = (player) => "ox"[player]
   const plain = (value, digits = 2) => value.toFixed(digits)
 
-  const state = {against: "table", rank: FIRST_RANK, skip: 2, you: 0, seed: 1, first: exact.start(), moves: [], show: "thinks"}
+  const state = {against: "table", rank: FIRST_RANK, skip: 2, you: 0, seed: 1, first: exact.start(), moves: [], show: "values"}
   let plies = [] // of the game so far: {before, cell, skipped, lost}
   let now = state.first
   let timer = 0
@@ -75,7 +75,7 @@ const page = (() => {
     show()
   }
 
-  /** The opponent's move, by the luck of the game. */
+  /** The opponent's move, by the seed of the game. */
   function reply() {
     if (outcome() !== null || yours()) return
     move(exact.draw(ask(now).probabilities, now, state.seed))
@@ -111,7 +111,7 @@ const page = (() => {
     if (parts.rank !== undefined) found.rank = number(parts.rank, known.ranks)
     if (parts.skip !== undefined) found.skip = known.skips.map(String).indexOf(parts.skip)
     if (parts.you !== undefined) found.you = ["o", "x"].indexOf(parts.you)
-    if (parts.luck !== undefined) found.seed = number(parts.luck, MOST_LUCK)
+    if (parts.luck !== undefined) found.seed = number(parts.luck, MAX_SEED)
     if (parts.position !== undefined) {
       const read = ttt.fromText(parts.position.replace(/_|%20/, " "))
       found.first = read && read.rows === 3 && read.columns === 3 ? {cells: read.cells, mover: read.mover} : null
@@ -182,17 +182,17 @@ const page = (() => {
     const shared = {cells: now.cells, mover, last, line}
     const asked = result === null ? ask(now) : null
     const right = result === null ? ask(now, "optimal").values : null
-    const values = {thinks: asked?.values, likely: asked?.probabilities, nothing: null}[state.show] ?? null
+    const values = {values: asked?.values, likely: asked?.probabilities, nothing: null}[state.show] ?? null
     board.show({
       ...shared,
       legal: yours() ? null : [],
       values,
       format: state.show === "likely" ? percent : signed,
-      word: state.show === "likely" ? "chance" : "it thinks",
+      word: state.show === "likely" ? "probability" : "its value",
     })
     const whose = yours() ? "your moves" : `${stone(now.mover)}’s moves`
     const captions = {
-      thinks: asked?.values === null ? "Random thinks nothing of any move: it has no numbers." : `What ${opponent()} thinks each of ${whose} is worth: −1 is lost, +1 is won.`,
+      values: asked?.values === null ? "Random has no values." : `${first(opponent())}’s values of ${whose}: −1 is lost, +1 is won.`,
       likely: yours() ? `How often ${opponent()} would play there in your place.` : `How often ${opponent()} plays there.`,
       nothing: "",
     }
@@ -200,16 +200,16 @@ const page = (() => {
     const best = right === null ? [] : [...right.keys()].filter((cell) => right[cell] >= bestOf(right) - 1e-6)
     truth.show({...shared, values: right, chosen: best})
     const who = yours() ? "you" : stone(now.mover)
-    at("truth-about").textContent = `To ${who}, who move${yours() ? "" : "s"} now, if both play perfectly from there. The best are framed.`
+    at("truth-about").textContent = `For ${who}, to move now, with perfect play by both afterwards. The best are framed.`
     at("moves-card").hidden = result !== null
-    at("wrong-head").textContent = result === null ? "Where it is wrong" : "What was given away"
+    at("wrong-head").textContent = result === null ? "Its mistakes" : "Value lost"
     at("new").classList.toggle("first", result !== null)
-    showWorth()
+    showValue()
     showWrong(asked, right)
   }
 
-  function showWorth() {
-    const value = exact.worth(game(), now)
+  function showValue() {
+    const value = exact.value(game(), now)
     at("needle").style.left = `${50 - 48 * value}%`
     const result = outcome()
     const side = Math.abs(value) < 0.005 ? "Even" : `${stone(value > 0 ? 0 : 1)} is ahead`
@@ -220,7 +220,7 @@ const page = (() => {
         : sure
           ? `${stone(value > 0 ? 0 : 1)} wins for sure with perfect play.`
           : `${side}: *${signed(Math.abs(value), 3)}* on average, if both play perfectly from here.`
-    at("worth").replaceChildren(...rich(said))
+    at("value").replaceChildren(...rich(said))
   }
 
   function showWrong(asked, right) {
@@ -229,21 +229,21 @@ const page = (() => {
     if (asked !== null) {
       const best = bestOf(right)
       const lost = right.reduce((total, value, cell) => total + (Number.isNaN(value) ? 0 : asked.probabilities[cell] * (best - value)), 0)
-      if (asked.values !== null) told.push(`It thinks that the best move here is worth *${signed(bestOf(asked.values))}*. Exactly that is *${signed(best)}*.`)
+      if (asked.values !== null) told.push(`Its value of the best move is *${signed(bestOf(asked.values))}*. The exact value is *${signed(best)}*.`)
       if (lost < 0.0005) told.push(yours() ? "In your place it would make no mistake." : "It makes no mistake here.")
       else {
         const most = Math.max(...asked.probabilities)
         const favourite = asked.probabilities.indexOf(most)
         const wrong = best - right[favourite]
         const only = asked.probabilities.filter((share) => share > most - 1e-6).length === 1
-        told.push(`${yours() ? "In your place it would give away" : "It gives away"} *${plain(lost)}* on average${only && wrong > 0.0005 ? `: its favourite, ${square(favourite)}, loses ${plain(wrong)}` : ""}.`)
+        told.push(`${yours() ? "In your place it would lose" : "It loses"} *${plain(lost)}* of value on average${only && wrong > 0.0005 ? `: its favourite, ${square(favourite)}, loses ${plain(wrong)}` : ""}.`)
       }
     }
     const [its, own] = [sum(false), sum(true)]
     const named = asked === null ? first(opponent()) : "So far it"
     if (asked === null && its + own < 0.0005) {
-      told.push(outcome() === exact.DRAW ? "Nobody made a mistake." : "Nobody made a mistake: chance has decided.")
-    } else if (plies.length > 0) told.push(`${named} has given away *${plain(its)}*, and you *${plain(own)}*.`)
+      told.push(outcome() === exact.DRAW ? "There was no mistake." : "There was no mistake: chance has decided.")
+    } else if (plies.length > 0) told.push(`${named} has lost *${plain(its)}* of value by mistakes, and you *${plain(own)}*.`)
     at("wrong").replaceChildren(...rich(told.join(" ")))
   }
 
@@ -280,7 +280,7 @@ const page = (() => {
     })
     at("table").tBodies[0].replaceChildren(...rows)
     const chance = game().skip === 0 ? "Without skips" : `With a skip chance of ${percent(game().skip)}`
-    at("strengths-about").textContent = `${chance}, perfect play from the empty board is worth ${signed(game().value, 3)} to o, who moves first.`
+    at("strengths-about").textContent = `${chance}, perfect play from the empty board has the value ${signed(game().value, 3)} for o, the first player.`
     at("trained").replaceChildren("The net was trained by ", make("code", {}, game().training), ".")
   }
 
@@ -299,7 +299,7 @@ const page = (() => {
     at("rank").value = rank
     at("rank-now").textContent = rank
     at("rank-said").replaceChildren(
-      ...rich(`It keeps *${percent(kept[rank])}* of the numbers, with an error of *${plain(error[rank], 3)}*. It is exploitable by *${plain(exploitability[rank], 3)}*.`),
+      ...rich(`It stores *${percent(kept[rank])}* of the numbers, with an error of *${plain(error[rank], 3)}*. It is exploitable by *${plain(exploitability[rank], 3)}*.`),
     )
     const [left, top, width, height] = [26, 8, 326, 130]
     const x = (index) => left + (width * index) / known.ranks
@@ -370,11 +370,11 @@ const page = (() => {
     field.value = location.href
     try {
       await navigator.clipboard.writeText(field.value)
-      at("link-said").textContent = "Copied: whoever opens it sees this very game."
+      at("link-said").textContent = "Copied: the link opens this game."
     } catch {
       field.hidden = false
       field.select()
-      at("link-said").textContent = "Copy this link: whoever opens it sees this very game."
+      at("link-said").textContent = "Copy this link: it opens this game."
     }
   }
 
@@ -397,12 +397,12 @@ const page = (() => {
   })
   at("rank").addEventListener("change", remember) // browsers let the address be changed only so often
   at("seed").addEventListener("change", () => {
-    const seed = Math.min(MOST_LUCK, Math.max(0, Math.floor(Number(at("seed").value)) || 0))
+    const seed = Math.min(MAX_SEED, Math.max(0, Math.floor(Number(at("seed").value)) || 0))
     restart({seed})
   })
   at("choices").addEventListener("submit", (event) => event.preventDefault())
   at("undo").addEventListener("click", undo)
-  at("new").addEventListener("click", () => restart({seed: (state.seed + 1) % (MOST_LUCK + 1)}))
+  at("new").addEventListener("click", () => restart({seed: (state.seed + 1) % (MAX_SEED + 1)}))
   at("swap").addEventListener("click", () => restart({you: 1 - state.you}))
   at("link").addEventListener("click", copyLink)
   at("go").addEventListener("click", () => {
@@ -430,7 +430,7 @@ const page = (() => {
   arrive()
 
   /**
-   * For tests: what an opponent thinks of all positions of a game that are not over, by key, o's turn before x's.
+   * For tests: an opponent's numbers for all unfinished positions of a game, by key, o's turn before x's.
    *
    * step: asked about one of so many positions, from the first.
    * Returns {values, probabilities}, float32 of nine for each position in base64; no values of random.
