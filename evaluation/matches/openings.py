@@ -53,8 +53,9 @@ class Openings(NamedTuple):
 
         Args:
             text: ``random:N``, N uniformly random plies that end no game, with the game's skips; ``all:N``, every
-                unfinished position after N plies without skips, by their keys; or the name of a file, either of positions, one per line, or of games: of each its last position, or its first if it is over.
-                Duplicates in a file are dropped.
+                unfinished position after N plies without skips, by their keys; or the name of a file, either of
+                positions, one per line, or of games: of each its last position, or its first if it is over. Duplicates
+                in a file are dropped.
             game: the game.
 
         Raises:
