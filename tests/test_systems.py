@@ -169,5 +169,5 @@ def test_spec_values_may_be_windows_paths(path):
         "book", None, {"path": path, "then": f"run:{path}"}
     )
     assert parse_spec(f"mine:Class:{path}") == Spec("mine:Class", path, {})
-    with pytest.raises(ValueError, match=re.escape(f"no policy {path!r}: what the run in a folder has learned is")):
+    with pytest.raises(ValueError, match=re.escape(f"no policy {path!r}: the learner of a run is")):
         make_policy(path, Game())
