@@ -1,6 +1,6 @@
-"""Whole games as they are played and shown, so that a change of the environments that should change no game shows.
+"""Recorded games of the environments, which detect unintended changes of games and observations.
 
-Write the file anew after a change that is meant to play other games, or to show them otherwise; the commit says why:
+After an intended change, write the file again and give the reason in the commit:
 
     python tests/ttt_envs/playthroughs.py
 """

@@ -67,17 +67,17 @@ def _quiet():
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning:pettingzoo")
-def test_it_passes_the_api_test(game, capsys):
+def test_pettingzoo_api_test_passes(game, capsys):
     api_test(make(*game), num_cycles=300)
     assert "Passed" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("symmetry", ["none", "random"])
-def test_it_passes_the_seed_test(game, symmetry):
+def test_pettingzoo_seed_test_passes(game, symmetry):
     seed_test(lambda: make(*game, symmetry=symmetry), num_cycles=300)
 
 
-def test_it_passes_the_render_test(game, monkeypatch):
+def test_pettingzoo_render_test_passes(game, monkeypatch):
     monkeypatch.setattr("ttt_envs.envs.render.FPS", 1000)
     render_test(lambda **settings: make(*game, **settings))
 
@@ -247,7 +247,7 @@ def test_after_the_end_only_none_is_an_action(guarded):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What a game shows
+# Observations and ends of games
 
 
 def ending_of(env, actions, other):

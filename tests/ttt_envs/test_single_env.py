@@ -1,4 +1,4 @@
-"""The Gymnasium environment: the checkers of Gymnasium and SB3, and what rewards, masks, seats and copies mean."""
+"""The Gymnasium environment: checkers of Gymnasium and SB3, observations, rewards, seats and illegal actions."""
 
 import pickle
 from itertools import product
@@ -52,7 +52,7 @@ VIEWS = list(product(("int8", "float32"), ("flat", "planes", "channels", "dict")
     [(*view, settings_of(*GAMES[(n + n // 4) % 4])) for n, view in enumerate(VIEWS)],  # every game twice
     ids=str,
 )
-def test_it_passes_gymnasiums_checker(dtype, observation, game, monkeypatch):
+def test_gymnasium_checker_passes(dtype, observation, game, monkeypatch):
     monkeypatch.setattr("ttt_envs.envs.render.FPS", 1000)
     pytest.importorskip("pygame")  # the checker makes one environment for each render mode
     env = gymnasium.make("ttt/MNK-v0", **game, observation=observation, dtype=dtype)
@@ -71,7 +71,7 @@ LIKE_AN_IMAGE = pytest.mark.filterwarnings("ignore::UserWarning:stable_baselines
     ["flat", *(pytest.param(view, marks=LIKE_AN_IMAGE) for view in ("planes", "channels", "dict"))],
 )
 @pytest.mark.needs("stable_baselines3")
-def test_it_passes_the_checker_of_stable_baselines(game, observation):
+def test_stable_baselines_checker_passes(game, observation):
     from stable_baselines3.common.env_checker import check_env
 
     check_env(SingleEnv(**game, observation=observation))
@@ -138,7 +138,7 @@ def test_learners_of_stable_baselines_train_on_it(settings, learner):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What is seen
+# Observations
 
 
 def test_own_stones_come_first_then_the_opponents():
@@ -256,7 +256,7 @@ def test_the_opponent_is_a_spec_or_a_policy():
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Where a game begins
+# Positions at the start
 
 
 @pytest.mark.parametrize("opponent", [Scripted(), "random"], ids=["scripted", "random"])
