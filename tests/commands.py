@@ -26,6 +26,7 @@ def error_of(capsys, command, *words):
     shown = capsys.readouterr()
     assert end.value.code == 2, shown
     assert "Traceback" not in shown.err
+    assert not set("│╭╯") & set(shown.err)
     return " ".join((shown.err + shown.out).split())
 
 

@@ -76,26 +76,6 @@ def test_parse(words, options):
     assert cli.parse(Some, words, "some.py") == options
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--gamse", "5"], "there is no option --gamse: did you mean --games? See some.py --help"),
-        (["--zzz"], "there is no option --zzz. See some.py --help"),
-        (["--hidden=5"], "--hidden is an option of q-net, sb3-dqn, and this is not. See some.py --help"),
-        (["--where", "here"], "there is no option --where. See some.py --help"),
-        (["--games", "many"], "Error parsing --games: many is not a whole number: write for example 10000"),
-        (["--steady"], "--steady"),
-    ],
-)
-def test_invalid_command_line_is_one_sentence(words, message, capsys):
-    with pytest.raises(ValueError, match=r"See some\.py --help") as refused:
-        cli.parse(Some, words, "some.py", elsewhere=lambda: {"--hidden": ["q-net", "sb3-dqn"]})
-    assert message in str(refused.value)
-    assert "\n" not in str(refused.value)
-    assert not set("│╭╯") & set(str(refused.value))
-    assert capsys.readouterr() == ("", "")
-
-
 @pytest.mark.parametrize("command", [train.main, evaluate.main])
 def test_version(command, capsys):
     with pytest.raises(SystemExit) as end:

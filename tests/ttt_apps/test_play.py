@@ -306,7 +306,13 @@ def test_invalid_input_gets_one_sentence(nonsense, message):
 
 def test_commands_may_be_abbreviated():
     shown = play_session(["b2", "u", "b", "hi", "?", "e", "exit"], seed=0, opponent="win-or-block").shown
-    for words in ("Taken back: b2", "is best", "Stop playing.", "Your moves: how often win-or-block", "Goodbye"):
+    for words in (
+        "Taken back: b2 and c3.",
+        "is best",
+        "Stop playing.",
+        "Your moves: how often win-or-block",
+        "Goodbye",
+    ):
         assert words in shown
 
 
