@@ -297,7 +297,7 @@ class RunPolicy:
         self.path = path
         self.learner = learner
         self.symmetrize = symmetrize
-        for name in ("values", "action_values", "judge", "run_simulations"):  # methods of the optional protocols
+        for name in ("values", "action_values", "evaluate", "run_simulations"):  # methods of the optional protocols
             if hasattr(learner, name):
                 setattr(self, name, getattr(learner, name))
 

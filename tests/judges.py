@@ -15,7 +15,7 @@ class Perfect:
         self.values, self.action_values = self.optimal.values, self.optimal.action_values
         self.probabilities = self.optimal.probabilities
 
-    def judge(self, boards):
+    def evaluate(self, boards):
         shares = self.probabilities(boards)
         logits = np.log(shares, out=np.full(shares.shape, -np.inf), where=shares > 0)
         return logits.astype(np.float32), self.values(boards)

@@ -82,7 +82,7 @@ def last_ply(
     Returns:
         (value, number of positions visited).
     """
-    lines, through, worth, scored, counted = windows
+    lines, through, scores, scored, counted = windows
     cells, masks, tally = board
     last = tally.shape[3] - 1
     mine, theirs = tally[depth, SCORED, mover, last], tally[depth, SCORED, 1 - mover, last]
@@ -104,7 +104,7 @@ def last_ply(
         choices = 0
         if tally[depth, SCORED, 1 - mover, theirs] < through.shape[1]:
             choices = lines.shape[1]
-            while masks[mover, window] != 0 or worth[SCORED, masks[1 - mover, window]] != theirs:
+            while masks[mover, window] != 0 or scores[SCORED, masks[1 - mover, window]] != theirs:
                 window += 1
     i = 0
     looked = 1
@@ -120,7 +120,7 @@ def last_ply(
 @inlined
 def horizon_with(cell: int, mover: int, depth: int, windows: LineArrays, board: Board) -> float:
     """Return the horizon score for the mover after a stone of the mover on ``cell``."""
-    _, through, worth, _, _ = windows
+    _, through, scores, _, _ = windows
     _, masks, tally = board
     last = tally.shape[3] - 1
     other = 1 - mover
@@ -130,16 +130,16 @@ def horizon_with(cell: int, mover: int, depth: int, windows: LineArrays, board: 
         window = through[cell, i, 0]
         own, against = masks[mover, window], masks[other, window]
         if against == 0:
-            mine = max(mine, int64(worth[SCORED, own | through[cell, i, 1]]))
+            mine = max(mine, int64(scores[SCORED, own | through[cell, i, 1]]))
         elif own == 0:
-            still_open -= int64(worth[SCORED, against] == theirs)
+            still_open -= int64(scores[SCORED, against] == theirs)
     while still_open == 0:  # the stone closes all best windows of the other player
         theirs -= 1
         still_open = tally[depth, SCORED, other, theirs] if theirs > 0 else 1
         for i in range(1, int64(through[cell, 0, THE_SCORED])):
             window = through[cell, i, 0]
             if masks[mover, window] == 0 and theirs > 0:
-                still_open -= int64(worth[SCORED, masks[other, window]] == theirs)
+                still_open -= int64(scores[SCORED, masks[other, window]] == theirs)
     return horizon(mine, theirs)
 
 
@@ -148,13 +148,13 @@ def last_stone(
     cell: int, mover: int, depth: int, empty: int, windows: LineArrays, board: Board, parameters: Parameters
 ) -> float:
     """Return the score for the mover of a stone on ``cell`` at the last ply."""
-    _, through, worth, _, _ = windows
+    _, through, scores, _, _ = windows
     cells, masks, tally = board
     last = tally.shape[3] - 1
     if most_stones(mover, depth, board) == last - 2:  # some window lacks one stone
         for i in range(1, int64(through[cell, 0, ALL_OF_THEM])):
             window = through[cell, i, 0]
-            if masks[1 - mover, window] == 0 and worth[COUNTED, masks[mover, window]] == last - 2:
+            if masks[1 - mover, window] == 0 and scores[COUNTED, masks[mover, window]] == last - 2:
                 return 1.0
     if _draws(empty, cells, mover, parameters):
         return 0.0

@@ -29,7 +29,7 @@ BATCH = 1 << 14
 def _expand(
     cells: Int8Array,
     mover: Int8Array,
-    luck: UInt64Array,
+    random_keys: UInt64Array,
     width: int,
     depth: int,
     parameters: Parameters,
@@ -42,7 +42,7 @@ def _expand(
     """Make all moves of every position, or ``width`` random ones.
 
     Args:
-        cells: int8[B, cells]; mover: int8[B]; luck: uint64[B], the positions and their random keys.
+        cells: int8[B, cells]; mover: int8[B]; random_keys: uint64[B], the positions and their random keys.
         width: number of moves to draw, 0 for all.
         depth: the score of a win: plies left, or 1.
         parameters: ``Game.parameters``.
@@ -59,7 +59,7 @@ def _expand(
     made = 0
     for b in range(len(cells)):
         player = int64(mover[b])
-        count = write_moves(width, luck[b], cells[b], 0, moves, parameters)
+        count = write_moves(width, random_keys[b], cells[b], 0, moves, parameters)
         stones = 0
         for cell in range(size):
             stones += int64(cells[b, cell] != 0)
@@ -69,7 +69,7 @@ def _expand(
                 after[made, at] = cells[b, at]
             outcome = place(after[made], player, cell, stones, parameters)
             if outcome == NOT_OVER:
-                node = key_after(luck[b], cell)
+                node = key_after(random_keys[b], cell)
                 turns[made, 0], turns[made, 1] = key_of_turn(node, 1 - player), key_of_turn(node, player)
                 maker[made] = player
                 child[b, cell] = made
@@ -91,7 +91,9 @@ class SearchByLeaves:
         self.nodes = 0
         """number of positions created"""
 
-    def move_values(self, boards: Boards, luck: UInt64Array, depth: int, width: int | None = None) -> Float64Array:
+    def move_values(
+        self, boards: Boards, random_keys: UInt64Array, depth: int, width: int | None = None
+    ) -> Float64Array:
         """Return float64[B, rows * columns], for the mover, NaN where illegal or not drawn; ``width`` is the root's."""
         values = np.full(boards.cells.shape, np.nan)
         child = np.full(boards.cells.shape, -1)
@@ -102,7 +104,7 @@ class SearchByLeaves:
         made = _expand(
             np.ascontiguousarray(boards.cells),
             boards.mover,
-            luck,
+            random_keys,
             width or 0,
             1 if self._by_result else depth,
             self._game.parameters,
@@ -119,13 +121,13 @@ class SearchByLeaves:
             if skip > 0:  # all leaves in one batch
                 both = Boards(np.concatenate([after, after]), np.concatenate([1 - maker, maker]))
                 other, own = np.split(self._values(both, turns.T.ravel(), depth - 1), 2)
-                worth = values_over_skip(own, -other, skip)
+                child_values = values_over_skip(own, -other, skip)
             else:
-                worth = -self._values(Boards(after, 1 - maker), turns[:, 0].copy(), depth - 1)
-            values[child >= 0] = worth[child[child >= 0]]
+                child_values = -self._values(Boards(after, 1 - maker), turns[:, 0].copy(), depth - 1)
+            values[child >= 0] = child_values[child[child >= 0]]
         return values
 
-    def _values(self, boards: Boards, luck: UInt64Array, depth: int) -> Float64Array:
+    def _values(self, boards: Boards, random_keys: UInt64Array, depth: int) -> Float64Array:
         """Return float64[B], for the mover."""
         if self._width is None:  # equal positions have equal values: evaluate them once
             wanted = np.column_stack([keys(boards.cells), boards.mover.astype(np.uint64)])
@@ -133,24 +135,26 @@ class SearchByLeaves:
             index.reserve(len(wanted))
             rows = index.rows(wanted)
             _, first = np.unique(rows, return_index=True)
-            boards, luck = boards.take(first), luck[first]
+            boards, random_keys = boards.take(first), random_keys[first]
         else:
-            rows = np.arange(len(luck))
-        values = np.empty(len(luck))
+            rows = np.arange(len(random_keys))
+        values = np.empty(len(random_keys))
         if self._endgame is not None:
             known = np.count_nonzero(boards.cells, axis=1) == self._stones
             values[known] = self._endgame.scores(boards.take(known), depth)
-            values[~known] = self._searched(boards.take(~known), luck[~known], depth)
+            values[~known] = self._searched(boards.take(~known), random_keys[~known], depth)
             return values[rows]
-        return self._searched(boards, luck, depth)[rows]
+        return self._searched(boards, random_keys, depth)[rows]
 
-    def _searched(self, boards: Boards, luck: UInt64Array, depth: int) -> Float64Array:
+    def _searched(self, boards: Boards, random_keys: UInt64Array, depth: int) -> Float64Array:
         """Return float64[B], for the mover, of distinct positions."""
         if depth == 0:
-            return self._leaf.values(boards) if len(luck) else np.empty(0)
-        values = np.empty(len(luck))
-        for start in range(0, len(luck), max(1, BATCH // self._game.cells)):
+            return self._leaf.values(boards) if len(random_keys) else np.empty(0)
+        values = np.empty(len(random_keys))
+        for start in range(0, len(random_keys), max(1, BATCH // self._game.cells)):
             part = slice(start, start + max(1, BATCH // self._game.cells))
-            moves = self.move_values(Boards(boards.cells[part], boards.mover[part]), luck[part], depth, self._width)
+            moves = self.move_values(
+                Boards(boards.cells[part], boards.mover[part]), random_keys[part], depth, self._width
+            )
             values[part] = np.nanmax(moves, axis=1)
         return values

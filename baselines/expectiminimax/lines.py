@@ -38,7 +38,7 @@ class LineArrays(NamedTuple):
     through: UInt32Array
     """uint32[cells, 1 + T, 2]: from row 1 on, for each window through a cell its number, and the cell's bit in it; in
     row 0 the ends of the scored windows and of all (``THE_SCORED``, ``ALL_OF_THEM``)"""
-    worth: UInt8Array
+    scores: UInt8Array
     """uint8[2, 2**win_length]: by the bits of a player's stones in a window, their number (``COUNTED``), and their
     score by the heuristic (``SCORED``)"""
     scored: int
@@ -73,16 +73,16 @@ def line_arrays(game: Game, heuristic: Heuristic) -> LineArrays:
         through[cell, 0] = 1 + (numbers < scored.sum()).sum(), 1 + len(numbers)
         through[cell, 1 : 1 + len(numbers)] = np.stack([numbers, 1 << places], axis=1)
     masks = np.arange(1 << length)
-    worth = np.zeros((2, 1 << length), np.uint8)
+    scores = np.zeros((2, 1 << length), np.uint8)
     runs = masks
     for cell in range(length):
-        worth[COUNTED] += (masks >> cell & 1).astype(np.uint8)
-        worth[SCORED] += runs != 0  # the longest run
+        scores[COUNTED] += (masks >> cell & 1).astype(np.uint8)
+        scores[SCORED] += runs != 0  # the longest run
         runs = runs & runs >> 1  # shortens every run by one
     if heuristic != "consecutive":
-        worth[SCORED] = worth[COUNTED]
+        scores[SCORED] = scores[COUNTED]
     many = int(scored.sum())
-    return LineArrays(lines, through, worth, many, 0 if heuristic == "consecutive" else many)
+    return LineArrays(lines, through, scores, many, 0 if heuristic == "consecutive" else many)
 
 
 def _straight_or_main(game: Game, lines: Int64Array) -> NDArray[np.bool_]:
@@ -105,7 +105,7 @@ def put(cell: int, mover: int, before: int, after: int, winning_lines: LineArray
 
     ``tally[after]`` becomes ``tally[before]`` plus the stone. :func:`take` undoes it.
     """
-    _, through, worth, scored, counted = winning_lines
+    _, through, scores, scored, counted = winning_lines
     cells, masks, tally = board
     cells[cell] = mover + 1
     last = tally.shape[3] - 1
@@ -122,20 +122,20 @@ def put(cell: int, mover: int, before: int, after: int, winning_lines: LineArray
         masks[mover, window] = mine | bit
         if theirs == 0:
             if window < scored:
-                value = int64(worth[SCORED, mine | bit])
-                tally[after, SCORED, mover, worth[SCORED, mine]] -= 1
+                value = int64(scores[SCORED, mine | bit])
+                tally[after, SCORED, mover, scores[SCORED, mine]] -= 1
                 tally[after, SCORED, mover, value] += 1
                 top = max(top, value)
             if window >= counted:
-                value = int64(worth[COUNTED, mine | bit])
+                value = int64(scores[COUNTED, mine | bit])
                 tally[after, COUNTED, mover, value - 1] -= 1
                 tally[after, COUNTED, mover, value] += 1
                 most = max(most, value)
         if mine == 0:
             if window < scored:
-                tally[after, SCORED, other, worth[SCORED, theirs]] -= 1
+                tally[after, SCORED, other, scores[SCORED, theirs]] -= 1
             if window >= counted:
-                tally[after, COUNTED, other, worth[COUNTED, theirs]] -= 1
+                tally[after, COUNTED, other, scores[COUNTED, theirs]] -= 1
     tally[after, COUNTED, mover, last], tally[after, SCORED, mover, last] = most, top
     _settle(other, after, tally)
     return bool(max(most, top) == last - 1)

@@ -43,7 +43,7 @@ def in_order(
     Every stone in a window quadruples its weight, as long as it is open to a player. ``before`` is a move to try first,
     -1 for none; ``weight`` int64[cells] is scratch.
     """
-    _, through, worth, _, _ = windows
+    _, through, scores, _, _ = windows
     cells, masks, _ = board
     count = in_cells(cells, depth, moves, parameters)
     for i in range(count):
@@ -53,7 +53,7 @@ def in_order(
             window = through[cell, j, 0]
             mine, theirs = masks[mover, window], masks[1 - mover, window]
             if mine == 0 or theirs == 0:
-                weight[cell] += 1 << 2 * int64(worth[COUNTED, mine | theirs])
+                weight[cell] += 1 << 2 * int64(scores[COUNTED, mine | theirs])
     for i in range(min(FIRST, count)):
         for j in range(i + 1, count):
             if weight[moves[depth, j]] > weight[moves[depth, i]]:
@@ -62,26 +62,26 @@ def in_order(
 
 
 @inlined_public
-def key_after(luck: np.uint64, cell: int) -> np.uint64:
+def key_after(key: np.uint64, cell: int) -> np.uint64:
     """Return the random key of the chance node after a move at a decision node."""
-    return splitmix64(luck, (1 << 32) + cell)
+    return splitmix64(key, (1 << 32) + cell)
 
 
 @inlined_public
-def key_of_turn(luck: np.uint64, mover: int) -> np.uint64:
+def key_of_turn(key: np.uint64, mover: int) -> np.uint64:
     """Return the random key of the decision node where ``mover`` moves after a chance node."""
-    return splitmix64(luck, (2 << 32) + mover)
+    return splitmix64(key, (2 << 32) + mover)
 
 
 @inlined_public
 def write_moves(
-    width: int, luck: np.uint64, cells: Int8Array, depth: int, moves: Int64Array, parameters: Parameters
+    width: int, key: np.uint64, cells: Int8Array, depth: int, moves: Int64Array, parameters: Parameters
 ) -> int:
     """Write all moves into ``moves[depth]``, or ``width`` drawn without replacement; return their number."""
     count = in_cells(cells, depth, moves, parameters)
     if 0 < width < count:
         for i in range(width):
-            j = i + int(uniform(luck, 0, i) * (count - i))
+            j = i + int(uniform(key, 0, i) * (count - i))
             moves[depth, i], moves[depth, j] = moves[depth, j], moves[depth, i]
         count = width
     return count

@@ -123,7 +123,7 @@ class Expectiminimax(Named):
 
         The best moves have exact values; the score of another move may be an upper bound below the best.
         """
-        return self._search(boards, self._luck(boards, rng), self.depth, every_move=False)[0]
+        return self._search(boards, self._random_keys(boards, rng), self.depth, every_move=False)[0]
 
     def analyse(self, position: Position, rng: np.random.Generator | None = None) -> Analysis:
         """Return the search results for a position; see :meth:`analyse_all`."""
@@ -142,19 +142,19 @@ class Expectiminimax(Named):
         for cells in boards.cells:
             if winner(self.game, cells) is not None:
                 raise ValueError("the game is over in a position: analyse only positions of unfinished games")
-        luck = self._luck(boards, rng)
-        values, nodes = self._search(boards, luck, self.depth, every_move=True)
+        random_keys = self._random_keys(boards, rng)
+        values, nodes = self._search(boards, random_keys, self.depth, every_move=True)
         return [
             Analysis(
                 value=float(sign * np.nanmax(values[row])) + 0.0,  # no -0.0
                 move_values=sign * values[row] + 0.0,
-                variation=self.variation(boards.position(row), luck[row], values[row]),
+                variation=self.variation(boards.position(row), random_keys[row], values[row]),
                 nodes=int(nodes[row]),
             )
             for row, sign in enumerate(1 - 2 * boards.mover.astype(np.int64))
         ]
 
-    def _luck(self, boards: Boards, rng: np.random.Generator | None) -> UInt64Array:
+    def _random_keys(self, boards: Boards, rng: np.random.Generator | None) -> UInt64Array:
         count = len(boards.mover)
         if self._drawn is None:
             return np.zeros(count, np.uint64)
@@ -163,22 +163,24 @@ class Expectiminimax(Named):
         return rng.integers(0, 1 << 64, count, dtype=np.uint64)
 
     def _search(
-        self, boards: Boards, luck: UInt64Array, depth: int, every_move: bool
+        self, boards: Boards, random_keys: UInt64Array, depth: int, every_move: bool
     ) -> tuple[Float64Array, Int64Array]:
         """Return values of the moves, float64[B, cells] for the mover, and the positions visited, int64[B]."""
         if self.endgame is None:
-            return self._search_to(NO_LAYER, boards, luck, depth, every_move)
-        values, nodes = np.empty(boards.cells.shape), np.empty(len(luck), np.int64)
+            return self._search_to(NO_LAYER, boards, random_keys, depth, every_move)
+        values, nodes = np.empty(boards.cells.shape), np.empty(len(random_keys), np.int64)
         for stones, rows in group_by_layer(self._database.probe_layers(boards)):
-            values[rows], nodes[rows] = self._search_to(stones, boards.take(rows), luck[rows], depth, every_move)
+            values[rows], nodes[rows] = self._search_to(stones, boards.take(rows), random_keys[rows], depth, every_move)
         return values, nodes
 
-    def search(self, boards: Boards, luck: UInt64Array, *, every_move: bool, most: int = MAX_TABLE_MIB) -> Search:
+    def search(
+        self, boards: Boards, random_keys: UInt64Array, *, every_move: bool, most: int = MAX_TABLE_MIB
+    ) -> Search:
         """Return a search with these settings, not yet started; not available with a leaf policy.
 
         Args:
             boards: positions that are not over; with a database, of equal numbers of stones, or all below its layers.
-            luck: uint64[B], random keys of a narrow search.
+            random_keys: uint64[B], random keys of a narrow search.
             every_move: whether to compute the value of every move.
             most: upper limit in MiB on the size of the table, in addition to the policy's own.
         """
@@ -189,7 +191,7 @@ class Expectiminimax(Named):
             boards,
             heuristic=self.heuristic,
             width=self._drawn,
-            luck=luck,
+            random_keys=random_keys,
             memory=min(self.table, most) << 20,
             every_move=every_move,
             probe=None if layers is None else self._database.probe(int(layers[0])),
@@ -198,24 +200,26 @@ class Expectiminimax(Named):
         )
 
     def _search_to(
-        self, stones: int, boards: Boards, luck: UInt64Array, depth: int, every_move: bool
+        self, stones: int, boards: Boards, random_keys: UInt64Array, depth: int, every_move: bool
     ) -> tuple[Float64Array, Int64Array]:
         """Do :meth:`_search` for positions that reach the database at ``stones`` stones, at ``NO_LAYER`` never."""
         if self.leaf is None:
-            search = self.search(boards, luck, every_move=every_move)
+            search = self.search(boards, random_keys, every_move=every_move)
             search.run(depth)
             return search.move_values, search.nodes
-        values, nodes = np.empty(boards.cells.shape), np.empty(len(luck), np.int64)
+        values, nodes = np.empty(boards.cells.shape), np.empty(len(random_keys), np.int64)
         rows = 1 if every_move else max(1, BATCH // self.game.cells)  # one by one, to count the nodes of an analysis
-        for start in range(0, len(luck), rows):
+        for start in range(0, len(random_keys), rows):
             part = slice(start, start + rows)
             database = None if stones == NO_LAYER else self._database
             by_leaves = SearchByLeaves(self.game, self._leaf, self._drawn, database, stones)
-            values[part] = by_leaves.move_values(Boards(boards.cells[part], boards.mover[part]), luck[part], depth)
+            values[part] = by_leaves.move_values(
+                Boards(boards.cells[part], boards.mover[part]), random_keys[part], depth
+            )
             nodes[part] = by_leaves.nodes
         return values, nodes
 
-    def variation(self, position: Position, luck: np.uint64, values: Float64Array) -> tuple[int, ...]:
+    def variation(self, position: Position, key: np.uint64, values: Float64Array) -> tuple[int, ...]:
         """Return the principal variation from a position with ``values`` of its moves for the mover."""
         cells, mover = position.cells.copy(), position.mover
         moves: list[int] = []
@@ -226,11 +230,11 @@ class Expectiminimax(Named):
             if outcome != NOT_OVER or len(moves) == self.depth:
                 return tuple(moves)
             mover = 1 - mover
-            luck = np.uint64(key_of_turn(np.uint64(key_after(luck, cell)), mover))
+            key = np.uint64(key_of_turn(np.uint64(key_after(key, cell)), mover))
             after = Boards.of([Position(cells, mover)])
             width = self._drawn
-            values = self._search(after, np.array([luck]), self.depth - len(moves), every_move=width is not None)[0][0]
+            values = self._search(after, np.array([key]), self.depth - len(moves), every_move=width is not None)[0][0]
             if width is not None:  # restrict to the moves drawn here, as in the search
                 drawn = np.empty((1, self.game.cells), np.int64)
-                count = write_moves(width, luck, cells, 0, drawn, self.game.parameters)
+                count = write_moves(width, key, cells, 0, drawn, self.game.parameters)
                 values[np.setdiff1d(np.arange(self.game.cells), drawn[0, :count])] = np.nan

@@ -101,7 +101,7 @@ def _of_win(depth: int, fixed: Fixed) -> float:
 
 @inlined
 def _begin_root(
-    cells: Int8Array, mover: int, before: int, luck: np.uint64, fixed: Fixed, path: Path, of_board: Symmetries
+    cells: Int8Array, mover: int, before: int, key: np.uint64, fixed: Fixed, path: Path, of_board: Symmetries
 ) -> None:
     """Make a position the root: a decision node with an open window. ``before`` is a move to try first, -1 for none."""
     board, weight, moves, _, _, decisions, _, states = path
@@ -115,7 +115,7 @@ def _begin_root(
             put(cell, player, root, root, fixed.windows, board)
             mark(cell, player, of_board)
             state.empty -= 1
-    decision.mover, decision.index, decision.luck = mover, 0, luck
+    decision.mover, decision.index, decision.key = mover, 0, key
     decision.alpha = decision.best = -np.inf
     decision.beta = decision.ceiling = np.inf
     decision.count = in_order(mover, before, root, fixed.windows, board, weight, moves, fixed.parameters)
@@ -183,8 +183,8 @@ def _begin_turn(depth: int, chance: Chance, other: Turn, own: Turn, fixed: Fixed
         count = in_order(mover, before, depth, fixed.windows, path.board, path.weight, path.moves, fixed.parameters)
     else:
         if fixed.width > 0:
-            decision.luck = key_of_turn(chance.luck, mover)
-        count = write_moves(fixed.width, decision.luck, path.board.cells, depth, path.moves, fixed.parameters)
+            decision.key = key_of_turn(chance.key, mover)
+        count = write_moves(fixed.width, decision.key, path.board.cells, depth, path.moves, fixed.parameters)
     decision.count = 1 if chance.stage == PROBE else count
 
 
@@ -208,20 +208,20 @@ def _try(depth: int, fixed: Fixed, path: Path, of_board: Symmetries, in_table: b
         return TAKE_BACK, afterstate_score(board.cells, mover, depth - 1, fixed.probe, fixed.parameters)
     if depth == 1:
         return TAKE_BACK, horizon_of(mover, board)
-    luck = key_after(decision.luck, cell) if fixed.width > 0 else np.uint64(0)
+    key = key_after(decision.key, cell) if fixed.width > 0 else np.uint64(0)
     if depth == 2 and stones + 1 != fixed.probe.stones:
-        return TAKE_BACK, _last_turns(mover, luck, fixed, path)
+        return TAKE_BACK, _last_turns(mover, key, fixed, path)
     if in_table:
         mark(cell, mover, of_board)
     chance = path.chances[depth - 1]
-    chance.maker, chance.luck, chance.beta = mover, luck, decision.beta
+    chance.maker, chance.key, chance.beta = mover, key, decision.beta
     at_root = depth == len(path.moves) - 1
     chance.alpha = decision.alpha if at_root else max(decision.alpha, decision.best)
     return BEGIN_CHANCE, 0.0
 
 
 @inlined
-def _last_turns(maker: int, luck: np.uint64, fixed: Fixed, path: Path) -> float:
+def _last_turns(maker: int, key: np.uint64, fixed: Fixed, path: Path) -> float:
     """Return the value for its maker of a chance node with one ply left, by static evaluation."""
     board, state, skip = path.board, path.states[0], skip_chance_of(fixed.parameters)
     value_of_own, value_of_other, count = 0.0, 0.0, 0
@@ -231,9 +231,7 @@ def _last_turns(maker: int, luck: np.uint64, fixed: Fixed, path: Path) -> float:
             best, count = last_ply(player, 1, state.empty, fixed.windows, board, fixed.parameters)
         else:
             if fixed.width > 0 or own == 0:
-                count = write_moves(
-                    fixed.width, key_of_turn(luck, player), board.cells, 1, path.moves, fixed.parameters
-                )
+                count = write_moves(fixed.width, key_of_turn(key, player), board.cells, 1, path.moves, fixed.parameters)
             best = -1.0
             for i in range(count):
                 cell = path.moves[1, i]
@@ -280,7 +278,7 @@ def go_on(
     cells: Int8Array,
     movers: Int8Array,
     before: Int64Array,
-    lucks: UInt64Array,
+    random_keys: UInt64Array,
     values: Float64Array,
     looked: Int64Array,
 ) -> None:
@@ -292,7 +290,7 @@ def go_on(
 
     Args:
         before: int64[B]: a move to try first, -1 for none.
-        lucks: uint64[B]: random keys of a narrow search.
+        random_keys: uint64[B]: random keys of a narrow search.
         values: float64[B, cells], of the moves, for the mover; written.
         looked: int64[B], positions visited; added to.
     """
@@ -303,7 +301,7 @@ def go_on(
             if state.nodes >= state.limit:
                 break
             row = state.row
-            _begin_root(cells[row], int64(movers[row]), before[row], lucks[row], fixed, path, of_board)
+            _begin_root(cells[row], int64(movers[row]), before[row], random_keys[row], fixed, path, of_board)
             depth = root
             step = TRY
 
@@ -364,7 +362,7 @@ class Search:
         heuristic: quantity compared at the horizon.
         pruning: amount of pruning; values do not depend on it.
         width: number of random moves at every decision node below the root; None for all moves.
-        luck: uint64[B], random keys: the moves drawn for a position depend on its key only.
+        random_keys: uint64[B], random keys: the moves drawn for a position depend on its key only.
         memory: maximum size of the table in bytes; 0 for no table. A search with ``width`` or without pruning has no
             table.
         every_move: whether to compute the value of every move; else of the best moves, and upper bounds of others.
@@ -378,7 +376,7 @@ class Search:
         nodes: int64[B], positions visited so far, by all searches together; see `Analysis`.
 
     Raises:
-        ValueError: a setting is out of range, or ``width`` is given without ``luck``.
+        ValueError: a setting is out of range, or ``width`` is given without ``random_keys``.
     """
 
     def __init__(
@@ -389,7 +387,7 @@ class Search:
         heuristic: Heuristic = "count",
         pruning: Pruning = "star1",
         width: int | None = None,
-        luck: UInt64Array | None = None,
+        random_keys: UInt64Array | None = None,
         memory: int = MEMORY,
         every_move: bool = True,
         probe: Probe | None = None,
@@ -399,7 +397,7 @@ class Search:
         check_settings(1, width, heuristic, pruning)
         if memory < 0:
             raise ValueError(f"memory={memory} is negative: choose the bytes of the table, or 0 for no table")
-        if width is not None and luck is None:
+        if width is not None and random_keys is None:
             raise ValueError(f"width={width} draws moves at random: give a 64-bit key for each position")
         count = len(boards.mover)
         self.depth = 0
@@ -416,7 +414,7 @@ class Search:
         self._table = table_of(0, self._words)
         self._memory = 0 if width is not None or level == NO_PRUNING else memory
         self._cells, self._mover = map(np.ascontiguousarray, boards)
-        self._luck = np.zeros(count, np.uint64) if luck is None else luck
+        self._random_keys = np.zeros(count, np.uint64) if random_keys is None else random_keys
 
     def run(self, depth: int, nodes: int | None = None) -> bool:
         """Search to ``depth``, or resume this search.
@@ -443,7 +441,7 @@ class Search:
                 self._cells,
                 self._mover,
                 self._before,
-                self._luck,
+                self._random_keys,
                 self.move_values,
                 self.nodes,
             )

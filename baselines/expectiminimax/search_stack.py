@@ -7,19 +7,14 @@ being searched. The root is a single decision node.
 
 from __future__ import annotations
 
-import typing
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from baselines.expectiminimax.lines import Board
 from ttt_envs.core.jit import Int64Array, UInt64Array
+from ttt_envs.core.records import Records, records
 from ttt_envs.game.rules import Game
-
-Records = NDArray[Any]
-"""rows with the fields of a class below"""
 
 OTHER, OWN = range(2)
 """turns after a chance node: the other player's, and the same player's after a skip"""
@@ -44,7 +39,7 @@ class Chance:
     alpha: float
     beta: float
     """the value matters only between these"""
-    luck: np.uint64
+    key: np.uint64
     """random key for a narrow search"""
 
 
@@ -73,7 +68,7 @@ class Decision:
     beta: float
     ceiling: float
     """upper bound on the value of all moves"""
-    luck: np.uint64
+    key: np.uint64
 
 
 class State:
@@ -123,7 +118,7 @@ class Path(NamedTuple):
             Board(np.zeros(game.cells, np.int8), np.zeros((2, windows), np.uint32), _tally(0, game)),
             np.zeros(game.cells, np.int64),
             **_rows(0, game, words),
-            states=_records(State, (1,)),
+            states=records(State, (1,)),
         )
 
     def to(self, depth: int, game: Game) -> Path:
@@ -139,20 +134,8 @@ def _tally(depth: int, game: Game) -> Int64Array:
 def _rows(depth: int, game: Game, words: int) -> dict[str, Any]:
     return {
         "moves": np.zeros((depth + 1, game.cells), np.int64),
-        "chances": _records(Chance, (depth + 1,)),
-        "turns": _records(Turn, (depth + 1, 2)),
-        "decisions": _records(Decision, (depth + 1,)),
+        "chances": records(Chance, (depth + 1,)),
+        "turns": records(Turn, (depth + 1, 2)),
+        "decisions": records(Decision, (depth + 1,)),
         "keys": np.zeros((depth + 1, 2 * words), np.uint64),
     }
-
-
-def _records(kind: type, shape: tuple[int, ...]) -> Records:
-    """Return zeros with the fields that a class declares, usable in kernels and in plain Python."""
-    return np.zeros(shape, _fields(kind))
-
-
-@cache
-def _fields(kind: type) -> np.dtype[Any]:
-    numbers = {int: np.int64, float: np.float64, np.uint64: np.uint64}
-    fields = [(name, numbers[number]) for name, number in typing.get_type_hints(kind).items()]
-    return np.dtype((np.record, np.dtype(fields, align=True)))

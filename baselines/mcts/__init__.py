@@ -49,6 +49,7 @@ from baselines.mcts.policy import MCTS as MCTS
 from baselines.mcts.policy import MCTSAnalysis as MCTSAnalysis
 from baselines.mcts.policy import MCTSPlayer as MCTSPlayer
 from baselines.mcts.policy import drawn_keys as drawn_keys
+from baselines.mcts.search import FusedEvaluator as FusedEvaluator
 from baselines.mcts.search import MCTSSearch as MCTSSearch
 from baselines.mcts.search import check_settings as check_settings
 from baselines.mcts.select import SelectionParams as SelectionParams

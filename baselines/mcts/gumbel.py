@@ -24,7 +24,7 @@ class GumbelSearch(MCTSSearch):
     Args:
         game: the game.
         boards: positions that are not over.
-        judge: evaluator of priors and values.
+        evaluator: gives priors and values.
         simulations: number of simulations for each position.
         max_num_considered_actions: maximum number of root moves considered.
         noise: float64[B, cells], Gumbel(0, 1); None for none, which considers the moves with the largest priors.
@@ -36,7 +36,7 @@ class GumbelSearch(MCTSSearch):
     Attributes:
         improved: float64[B, cells]: the improved policy, the training target.
         scores: float64[B, cells], of the moves left at the end of the search, -inf of others; the largest is chosen.
-        worth: float64[B]: the root's value for its mover under the improved policy.
+        improved_values: float64[B]: the root's value for its mover under the improved policy.
 
     Raises:
         ValueError: a number is out of range.
@@ -46,7 +46,7 @@ class GumbelSearch(MCTSSearch):
         self,
         game: Game,
         boards: Boards,
-        judge: Evaluator,
+        evaluator: Evaluator,
         *,
         simulations: int = 32,
         max_num_considered_actions: int = 16,
@@ -55,7 +55,7 @@ class GumbelSearch(MCTSSearch):
         value_scale: float = 0.1,
     ) -> None:
         check_gumbel(simulations, max_num_considered_actions, maxvisit_init, value_scale)
-        super().__init__(game, boards, np.zeros(len(boards.mover), np.uint64), leaf=judge, room=simulations)
+        super().__init__(game, boards, np.zeros(len(boards.mover), np.uint64), leaf=evaluator, room=simulations)
         self._evaluate_roots()
         priors = self._trees.priors[:, 0]
         root_logits = np.log(priors, out=np.full(priors.shape, -np.inf), where=priors > 0, dtype=np.float64)
@@ -72,10 +72,10 @@ class GumbelSearch(MCTSSearch):
         self._run_guided(schedule[moves].T)
         self.simulations = simulations
         self.improved, self.scores = np.empty(root_logits.shape), np.empty(root_logits.shape)
-        self.worth = np.empty(len(root_logits))
+        self.improved_values = np.empty(len(root_logits))
         for rows, batch in self._batches:
             params = self._params._replace(root_logits=root_logits[rows])
-            _read_results(batch, params, self.improved[rows], self.scores[rows], self.worth[rows])
+            _read_results(batch, params, self.improved[rows], self.scores[rows], self.improved_values[rows])
 
     def run(self, simulations: int) -> None:
         """Raise ValueError: the schedule depends on the total number of simulations, so a search cannot be extended."""

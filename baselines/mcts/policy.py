@@ -112,8 +112,8 @@ class MCTS(Named):
 
     def groups(self, count: int) -> Iterator[slice]:
         """Yield rows 0 to ``count - 1`` in groups whose trees fit into ``MEMORY``."""
-        judged_cells = self.game.cells if self.pure else 0
-        step = max(1, MEMORY // Tree.bytes_of(self.simulations + 1, 2, judged_cells))
+        prior_cells = self.game.cells if self.pure else 0
+        step = max(1, MEMORY // Tree.bytes_of(self.simulations + 1, 2, prior_cells))
         for start in range(0, count, step):
             yield slice(start, min(start + step, count))
 

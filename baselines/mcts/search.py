@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from baselines.mcts.select import PUCT, SelectionParams
 from baselines.mcts.simulate import backup_all, backup_uct_all, run_uct, simulate_all, simulate_uct
 from baselines.mcts.tree import SavedSubtree, SearchBatch, Tree, Workspace, copy_tree, find_node, read_roots
 from baselines.retrograde.tablebase import Tablebase, empty_probe
-from ttt_envs.agents.policy import Evaluator, FusedEvaluator, Values
+from ttt_envs.agents.policy import Evaluator, Values
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, UInt64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game
@@ -20,6 +21,23 @@ from ttt_envs.game.rules import Game
 CHUNK_SIZE = 1_024
 """Maximum number of simulations per call of an evaluator with its own simulation kernel."""
 _NO_LOGITS, _NO_VALUES = np.zeros((0, 0), np.float32), np.zeros(0)
+
+
+@runtime_checkable
+class FusedEvaluator(Evaluator, Protocol):
+    """An evaluator with its own kernel that runs the simulations of a search."""
+
+    def run_simulations(self, considered_visit: Int64Array, params: SelectionParams, batch: SearchBatch) -> None:
+        """Run simulations in B trees, one tree after another.
+
+        The resulting trees are bit-identical to those of a search that calls :meth:`evaluate` on the reached positions.
+
+        Args:
+            considered_visit: int64[S, B], for each simulation the argument of :func:`baselines.mcts.simulate`.
+            params: parameters of action selection.
+            batch: the trees, written.
+        """
+        ...
 
 
 class MCTSSearch:
@@ -175,7 +193,7 @@ class MCTSSearch:
                 count = int(simulate_all(visit, params, batch, leaves, movers))
                 prior_logits, values = _NO_LOGITS, _NO_VALUES
                 if count:
-                    prior_logits, values = self._guide.judge(Boards(leaves[:count], movers[:count]))
+                    prior_logits, values = self._guide.evaluate(Boards(leaves[:count], movers[:count]))
                 # fixed array types, so that the kernel is compiled once
                 prior_logits = np.ascontiguousarray(prior_logits, np.float32)
                 backup_all(batch, movers, prior_logits, np.ascontiguousarray(values, np.float64))
@@ -254,9 +272,9 @@ class MCTSSearch:
         """
         visits, values, solved = self.root_moves
         tried = visits > 0
-        worth_at_least = np.where(solved, values, np.where(tried, -1.0, -np.inf)).max(axis=1, keepdims=True)
+        lower_bound = np.where(solved, values, np.where(tried, -1.0, -np.inf)).max(axis=1, keepdims=True)
         uncertain = (tried & ~solved).any(axis=1, keepdims=True)
-        worse = np.where(solved, (values < worth_at_least) | ((values == -1) & uncertain), worth_at_least == 1)
+        worse = np.where(solved, (values < lower_bound) | ((values == -1) & uncertain), lower_bound == 1)
         shares = np.where(worse, 0, visits).astype(np.float64)
         shares /= shares.max(axis=1, keepdims=True)
         shares = (shares == 1).astype(np.float64) if temperature == 0 else shares ** (1 / temperature)

@@ -7,7 +7,7 @@ one. An array holds the fields of an edge, or of a node, side by side; kernels r
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,12 +24,11 @@ from ttt_envs.core.jit import (
     inlined,
     int64,
 )
+from ttt_envs.core.records import Records
 from ttt_envs.game.rules import skip_chance_of
 
 Int32Array = NDArray[np.int32]
 Float32Array = NDArray[np.float32]
-Records = NDArray[Any]
-"""a structured array"""
 
 
 class Edges(NamedTuple):

@@ -21,7 +21,7 @@ class Board(NamedTuple):
     win_length: int
     lines: UInt64Array
     """uint64[W]: the cells of every line, as sets"""
-    images: Int64Array
+    permutations: Int64Array
     """int64[S, cells]: new cell of a stone under each symmetry, the identity first"""
     weight: Int64Array
     """int64[2, cells]: total weight of the open lines through a cell, the mover's and the other player's"""
@@ -45,7 +45,9 @@ def board_of(game: Game) -> Board:
     return Board(
         win_length=game.win_length,
         lines=lines,
-        images=np.unique(symmetries(game), axis=0),  # a board of one row has fewer than 4; the identity sorts first
+        permutations=np.unique(
+            symmetries(game), axis=0
+        ),  # a board of one row has fewer than 4; the identity sorts first
         weight=np.zeros((2, cells), np.int64),
         total=np.zeros(2, np.int64),
         partners=np.zeros((2, cells), np.uint64),

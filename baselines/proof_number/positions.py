@@ -8,11 +8,12 @@ from functools import cached_property
 import numpy as np
 
 from baselines.proof_number.bitsets import Board, board_of
-from baselines.proof_number.search import NODES, RESULT, STORED, search_from
+from baselines.proof_number.search import search_from
 from baselines.proof_number.table import NO_TABLE
 from baselines.proof_number.threats import UNKNOWN, YES
 from baselines.proof_number.winner import check_provable, decide
-from ttt_envs.core.jit import Int8Array, UInt64Array
+from ttt_envs.core.jit import Int8Array
+from ttt_envs.core.records import Records
 from ttt_envs.game.boards import check_opening
 from ttt_envs.game.rules import DRAW, NOT_OVER, Game, Position, check_cells, legal, place
 
@@ -57,7 +58,7 @@ class Prover:
         check_opening(game, position, "a position to be proved")
         out = np.full(game.cells, TAKEN, np.int8)
         stones = int(np.count_nonzero(position.cells))
-        tables: list[UInt64Array] = [NO_TABLE, NO_TABLE]  # with the mover as attacker, and with the other player
+        tables: list[Records] = [NO_TABLE, NO_TABLE]  # with the mover as attacker, and with the other player
         entries, left = [0, 0], self.nodes
         for cell in np.flatnonzero(legal(game, position.cells)):
             cells = position.cells.copy()
@@ -70,13 +71,14 @@ class Prover:
             # The other player is to move now, so in the mover's own question the attacker is not on move
             for attacker, if_so in ((0, WIN), (1, LOSS)):
                 search = search_from(self._board, sets[attacker], sets[1 - attacker], 1 - attacker)
-                search.state[STORED] = entries[attacker]
+                state = search.states[0]
+                state.stored = entries[attacker]
                 tables[attacker] = decide(search, self._board, tables[attacker], left, self.memory)
-                entries[attacker] = int(search.state[STORED])
-                left -= int(search.state[NODES])
-                if search.state[RESULT] == UNKNOWN or left < 1:
+                entries[attacker] = int(state.stored)
+                left -= int(state.nodes)
+                if state.result == UNKNOWN or left < 1:
                     return None
-                if search.state[RESULT] == YES:
+                if state.result == YES:
                     result = if_so
                     break
             out[cell] = result

@@ -8,20 +8,46 @@ import numpy as np
 
 from baselines.proof_number.bitsets import NONE, ONE, Board, lowest_bit, set_of
 from baselines.proof_number.pairing_strategy import holds
-from baselines.proof_number.table import lookup, store
+from baselines.proof_number.table import SOLVED, lookup, pack_numbers, store, unpack_numbers
 from baselines.proof_number.threats import NO, UNKNOWN, YES, find_threats
-from ttt_envs.core.jit import Int64Array, UInt64Array, compiled_at_once, compiled_at_once_allocating, inlined, int64
+from ttt_envs.core.jit import Int64Array, UInt64Array, compiled_at_once, compiled_at_once_allocating, inlined
+from ttt_envs.core.records import Records, records
 
-WORTH_PAIRING = 3
+MAX_WEIGHT_FOR_PAIRS = 3
 """Maximum weight of the open lines for which a search for pairs pays."""
-SOLVED = (1 << 28) - 1
-"""infinity for proof and disproof numbers of solved positions; other numbers stay far below, see `run`"""
-NUMBER = np.uint64(SOLVED)
 
-ROOT, DEPTH, ENTERING, NODES, STORED, RESULT, MOVE = range(7)
-"""indices of `Search.state`"""
-COUNT, CHOSEN, PROOF_LIMIT, DISPROOF_LIMIT, BEFORE = range(5)
-"""columns of `Search.frame`"""
+
+class Frame:
+    """A position on the path."""
+
+    count: int
+    """number of moves to search"""
+    chosen: int
+    """index of the move being searched"""
+    proof_limit: int
+    """the search returns from the position when a number reaches its limit"""
+    disproof_limit: int
+    nodes_before: int
+    """number of positions visited before this one"""
+
+
+class State:
+    """Progress of a search."""
+
+    root: int
+    """depth of the root"""
+    depth: int
+    """depth of the current position"""
+    is_new: int
+    """whether the current position is still to be expanded"""
+    nodes: int
+    """number of positions visited"""
+    stored: int
+    """number of entries in the table"""
+    result: int
+    """``YES``, ``NO`` or ``UNKNOWN``"""
+    move: int
+    """the first move to try"""
 
 
 class Search(NamedTuple):
@@ -40,12 +66,10 @@ class Search(NamedTuple):
     """int64[D, cells]: their proof numbers"""
     disproof: Int64Array
     """int64[D, cells]: their disproof numbers"""
-    frame: Int64Array
-    """int64[D, 5]: number of moves, move being searched, limits of the two numbers, nodes before"""
-    state: Int64Array
-    """int64[7]: depths of the root and of the current position, whether that is new, nodes visited, entries in the
-    table, result, first move
-    """
+    frames: Records
+    """`Frame`[D]"""
+    states: Records
+    """`State`[1]"""
 
 
 def search_from(board: Board, attacker: int = 0, defender: int = 0, mover: int = 0) -> Search:
@@ -57,15 +81,14 @@ def search_from(board: Board, attacker: int = 0, defender: int = 0, mover: int =
         defender: stones of the other player.
         mover: player to move, 0 the attacker or 1 the defender.
     """
-    images, cells = board.images.shape
+    variants, cells = board.permutations.shape
     deep = cells + 2
-    frame = np.zeros((deep, 5), np.int64)
-    frame[mover, PROOF_LIMIT] = frame[mover, DISPROOF_LIMIT] = SOLVED
-    state = np.zeros(7, np.int64)
-    state[ROOT] = state[DEPTH] = mover
-    state[ENTERING] = 1
-    stones = np.zeros((deep, images, 2), np.uint64)
-    bits = ONE << board.images.astype(np.uint64)
+    frames, states = records(Frame, (deep,)), records(State, (1,))
+    frames[mover].proof_limit = frames[mover].disproof_limit = SOLVED
+    states[0].root = states[0].depth = mover
+    states[0].is_new = 1
+    stones = np.zeros((deep, variants, 2), np.uint64)
+    bits = ONE << board.permutations.astype(np.uint64)
     for player, members in enumerate((attacker, defender)):
         chosen = [cell for cell in range(cells) if members >> cell & 1]
         stones[mover, :, player] = np.bitwise_or.reduce(bits[:, chosen], axis=1)
@@ -75,20 +98,20 @@ def search_from(board: Board, attacker: int = 0, defender: int = 0, mover: int =
         keys=np.zeros((deep, cells, 2), np.uint64),
         proof=np.zeros((deep, cells), np.int64),
         disproof=np.zeros((deep, cells), np.int64),
-        frame=frame,
-        state=state,
+        frames=frames,
+        states=states,
     )
 
 
 @compiled_at_once_allocating  # np.max does
-def _expand(search: Search, depth: int, table: UInt64Array, board: Board) -> int:
+def _expand(search: Search, depth: int, table: Records, board: Board) -> int:
     """Evaluate the new position at ``depth`` of the path and write its moves.
 
     Returns:
         Whether the attacker wins. If ``UNKNOWN``, the moves to search are written with their numbers; if ``YES`` with
         the attacker to move, the first move wins.
     """
-    stones, moves, keys, proof, disproof, frame, _ = search
+    stones, moves, keys, proof, disproof, frames, _ = search
     mover = depth & 1
     first, second = stones[depth, 0, 0], stones[depth, 0, 1]
     if mover == 0:
@@ -103,17 +126,17 @@ def _expand(search: Search, depth: int, table: UInt64Array, board: Board) -> int
     total, weight = board.total[mover], board.weight[mover]  # the attacker's
     one = 1 << board.win_length
     most = total + (np.max(weight) if mover == 0 else 0)
-    if most < one or (most < WORTH_PAIRING * one and holds(first, second, mover, True, board)):
+    if most < one or (most < MAX_WEIGHT_FOR_PAIRS * one and holds(first, second, mover, True, board)):
         return NO
-    images = board.images
+    permutations = board.permutations
     same = False  # whether a symmetry maps the position to itself
-    for s in range(1, len(images)):
+    for s in range(1, len(permutations)):
         same |= stones[depth, s, 0] == first and stones[depth, s, 1] == second
     count = 0
     while choice != NONE:
         cell = lowest_bit(choice)
         choice &= choice - ONE
-        low, high = key_after(stones[depth], mover, cell, images)
+        low, high = key_after(stones[depth], mover, cell, permutations)
         if same:
             seen = False
             for i in range(count):
@@ -125,8 +148,7 @@ def _expand(search: Search, depth: int, table: UInt64Array, board: Board) -> int
         moves[depth, count] = cell
         keys[depth, count, 0], keys[depth, count, 1] = low, high
         if numbers != NONE:
-            proof[depth, count] = int64(numbers & NUMBER)
-            disproof[depth, count] = int64((numbers >> np.uint64(28)) & NUMBER)
+            proof[depth, count], disproof[depth, count] = unpack_numbers(numbers)
         elif mover == 0 and after < one:  # with the defender to move, the position holds
             proof[depth, count] = SOLVED
             disproof[depth, count] = 0
@@ -135,16 +157,16 @@ def _expand(search: Search, depth: int, table: UInt64Array, board: Board) -> int
             proof[depth, count] = 1
             disproof[depth, count] = 1 + 4 * after // one
         count += 1
-    frame[depth, COUNT] = count
+    frames[depth].count = count
     return UNKNOWN
 
 
 @inlined
-def key_after(stones: UInt64Array, mover: int, cell: int, images: Int64Array) -> tuple[np.uint64, np.uint64]:
+def key_after(stones: UInt64Array, mover: int, cell: int, permutations: Int64Array) -> tuple[np.uint64, np.uint64]:
     """Return the canonical key of the position after a move, from all variants uint64[S, 2] of the one before."""
     low, high = ~NONE, ~NONE
-    for s in range(len(images)):
-        stone = set_of(images[s, cell])
+    for s in range(len(permutations)):
+        stone = set_of(permutations[s, cell])
         first = stones[s, 0] | (stone if mover == 0 else NONE)
         second = stones[s, 1] | (stone if mover == 1 else NONE)
         if first < low or (first == low and second < high):
@@ -153,7 +175,7 @@ def key_after(stones: UInt64Array, mover: int, cell: int, images: Int64Array) ->
 
 
 @compiled_at_once
-def run(search: Search, table: UInt64Array, board: Board, stop: int) -> None:
+def run(search: Search, table: Records, board: Board, stop: int) -> None:
     """Continue a search until it is decided or ``stop`` positions have been visited.
 
     The proof number of a position estimates the number of positions below that must still be won to prove that the
@@ -168,53 +190,59 @@ def run(search: Search, table: UInt64Array, board: Board, stop: int) -> None:
     ``SOLVED``. The numbers of all moves along the path are stored outside the table, so a table of any size leads
     to the same result in the end, in spite of lost entries.
     """
-    stones, moves, keys, proof, disproof, frame, state = search
-    depth = state[DEPTH]
-    while state[NODES] < stop:
+    stones, moves, keys, proof, disproof, frames, states = search
+    state = states[0]
+    depth = state.depth
+    while state.nodes < stop:
         mover = depth & 1
+        frame = frames[depth]
         verdict = UNKNOWN
-        if state[ENTERING] == 1:
-            state[ENTERING] = 0
-            frame[depth, BEFORE] = state[NODES]
-            state[NODES] += 1
+        if state.is_new == 1:
+            state.is_new = 0
+            frame.nodes_before = state.nodes
+            state.nodes += 1
             verdict = _expand(search, depth, table, board)
         best, next_best, others = 0, SOLVED, 0
         if verdict != UNKNOWN:
             proving, disproving = (0, SOLVED) if verdict == YES else (SOLVED, 0)
         elif mover == 0:
-            proving, disproving, best, next_best, others = _numbers_of(
-                proof[depth], disproof[depth], frame[depth, COUNT]
-            )
+            proving, disproving, best, next_best, others = _numbers_of(proof[depth], disproof[depth], frame.count)
         else:
-            disproving, proving, best, next_best, others = _numbers_of(
-                disproof[depth], proof[depth], frame[depth, COUNT]
-            )
-        if proving >= frame[depth, PROOF_LIMIT] or disproving >= frame[depth, DISPROOF_LIMIT]:
-            if depth == state[ROOT]:
-                state[RESULT] = YES if proving == 0 else NO
-                state[MOVE] = moves[depth, best]
+            disproving, proving, best, next_best, others = _numbers_of(disproof[depth], proof[depth], frame.count)
+        if proving >= frame.proof_limit or disproving >= frame.disproof_limit:
+            if depth == state.root:
+                state.result = YES if proving == 0 else NO
+                state.move = moves[depth, best]
                 break
-            cost = state[NODES] - frame[depth, BEFORE]
+            numbers = pack_numbers(proving, disproving, state.nodes - frame.nodes_before)
             depth -= 1
-            chosen = frame[depth, CHOSEN]
+            chosen = frames[depth].chosen
             proof[depth, chosen] = proving
             disproof[depth, chosen] = disproving
-            numbers = np.uint64(proving) | np.uint64(disproving) << np.uint64(28)
-            numbers |= np.uint64(_magnitude(cost)) << np.uint64(56)
-            state[STORED] += store(keys[depth, chosen, 0], keys[depth, chosen, 1], numbers, table)
+            state.stored += store(keys[depth, chosen, 0], keys[depth, chosen, 1], numbers, table)
         else:
-            frame[depth, CHOSEN] = best
-            for s in range(len(board.images)):
-                stone = set_of(board.images[s, moves[depth, best]])
+            frame.chosen = best
+            for s in range(len(board.permutations)):
+                stone = set_of(board.permutations[s, moves[depth, best]])
                 stones[depth + 1, s, 0] = stones[depth, s, 0] | (stone if mover == 0 else NONE)
                 stones[depth + 1, s, 1] = stones[depth, s, 1] | (stone if mover == 1 else NONE)
-            near, far = (PROOF_LIMIT, DISPROOF_LIMIT) if mover == 0 else (DISPROOF_LIMIT, PROOF_LIMIT)
-            frame[depth + 1, near] = min(frame[depth, near], next_best + next_best // 4 + 1)
-            limit = frame[depth, far]
-            frame[depth + 1, far] = limit if limit == SOLVED else limit - others
+            limit = next_best + next_best // 4 + 1
             depth += 1
-            state[ENTERING] = 1
-    state[DEPTH] = depth
+            below = frames[depth]
+            if mover == 0:
+                below.proof_limit = min(frame.proof_limit, limit)
+                below.disproof_limit = _lower(frame.disproof_limit, others)
+            else:
+                below.disproof_limit = min(frame.disproof_limit, limit)
+                below.proof_limit = _lower(frame.proof_limit, others)
+            state.is_new = 1
+    state.depth = depth
+
+
+@inlined
+def _lower(limit: int, others: int) -> int:
+    """Return the limit of a move whose siblings add ``others`` to the number."""
+    return limit if limit == SOLVED else limit - others
 
 
 @inlined
@@ -243,13 +271,3 @@ def _numbers_of(aim: Int64Array, hurdle: Int64Array, count: int) -> tuple[int, i
     if 0 < greatest < SOLVED:  # else all moves have failed, or one cannot fail
         greatest += others
     return least, greatest, best, next_best, others
-
-
-@inlined
-def _magnitude(count: int) -> int:
-    """Return the number of binary digits."""
-    digits = 0
-    while count > 0:
-        count >>= 1
-        digits += 1
-    return digits

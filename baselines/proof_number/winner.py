@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from baselines.proof_number.bitsets import Board, board_of
-from baselines.proof_number.search import MOVE, NODES, RESULT, STORED, Search, run, search_from
+from baselines.proof_number.search import Search, run, search_from
 from baselines.proof_number.table import NO_TABLE, grow
 from baselines.proof_number.threats import NO, UNKNOWN, YES
-from ttt_envs.core.jit import UInt64Array
+from ttt_envs.core.records import Records
 from ttt_envs.game.rules import DRAW, Game
 
 MAX_CELLS = 64
@@ -58,14 +58,13 @@ def prove(
     started = time.perf_counter()
     search = search_from(board := board_of(game))
     decide(search, board, NO_TABLE, nodes, memory, progress)
-    state = search.state
-    result = state[RESULT]
+    state = search.states[0]
     return Proof(
         game,
-        winner={YES: 0, NO: DRAW, UNKNOWN: None}[int(result)],
-        nodes=int(state[NODES]),
+        winner={YES: 0, NO: DRAW, UNKNOWN: None}[int(state.result)],
+        nodes=int(state.nodes),
         seconds=time.perf_counter() - started,
-        move=int(state[MOVE]) if result == YES else None,
+        move=int(state.move) if state.result == YES else None,
     )
 
 
@@ -85,11 +84,11 @@ def check_provable(game: Game) -> None:
 def decide(
     search: Search,
     board: Board,
-    table: UInt64Array,
+    table: Records,
     nodes: int | None,
     memory: int,
     progress: Callable[[int], None] | None = None,
-) -> UInt64Array:
+) -> Records:
     """Continue a search until it is decided, or ``nodes`` positions have been visited.
 
     Args:
@@ -103,11 +102,11 @@ def decide(
     Returns:
         The table, which may have grown.
     """
-    state = search.state
-    while state[RESULT] == UNKNOWN and (nodes is None or state[NODES] < nodes):
-        table, state[STORED] = grow(table, int(state[STORED]), SLICE, memory)
-        stop = int(state[NODES]) + SLICE
+    state = search.states[0]
+    while state.result == UNKNOWN and (nodes is None or state.nodes < nodes):
+        table, state.stored = grow(table, int(state.stored), SLICE, memory)
+        stop = int(state.nodes) + SLICE
         run(search, table, board, stop if nodes is None else min(stop, nodes))
         if progress is not None:
-            progress(int(state[NODES]))
+            progress(int(state.nodes))
     return table

@@ -97,20 +97,20 @@ class NetEvaluator:
         _evaluate_rows(seen, self._net, self._group, _Workspace.of(self._net, seen.shape[1]), logits, values)
         return logits, values
 
-    def judge(self, boards: Boards) -> tuple[Float32Array, Float64Array]:
+    def evaluate(self, boards: Boards) -> tuple[Float32Array, Float64Array]:
         """See :class:`~ttt_envs.agents.policy.Evaluator`."""
         logits, values = self.means(boards)
         return logits.astype(np.float32), values
 
-    def run_simulations(self, wanted: Int64Array, rule: SelectionParams, forest: SearchBatch) -> None:
-        """See :class:`~ttt_envs.agents.policy.FusedEvaluator`."""
-        simulations, count = wanted.shape
-        fixed = self._net, self._group, _Workspace.of(self._net, forest.cells.shape[1]), self.cache
+    def run_simulations(self, considered_visit: Int64Array, params: SelectionParams, batch: SearchBatch) -> None:
+        """See :class:`~baselines.mcts.FusedEvaluator`."""
+        simulations, count = considered_visit.shape
+        fixed = self._net, self._group, _Workspace.of(self._net, batch.cells.shape[1]), self.cache
         trees = max(1, CHUNK_SIZE // max(1, simulations))
         for first in range(0, count, trees):
             last = min(count, first + trees)
             for done in range(0, simulations, CHUNK_SIZE):
-                _run_simulations(first, last, wanted[done : done + CHUNK_SIZE], rule, forest, *fixed)
+                _run_simulations(first, last, considered_visit[done : done + CHUNK_SIZE], params, batch, *fixed)
 
 
 @inlined
@@ -176,18 +176,18 @@ def _cached_evaluate(leaf: int, net: Packed, group: SymmetryTables, work: _Works
 def _run_simulations(
     first: int,
     last: int,
-    wanted: Int64Array,
-    rule: SelectionParams,
-    forest: SearchBatch,
+    considered_visit: Int64Array,
+    params: SelectionParams,
+    batch: SearchBatch,
     net: Packed,
     group: SymmetryTables,
     work: _Workspace,
     cache: EvaluationCache,
 ) -> None:
-    """Run simulations ``wanted`` int64[S, B] of trees ``first`` to ``last`` - 1, each in turn for cache locality."""
+    """Run S simulations of trees ``first`` to ``last`` - 1, tree by tree for cache locality."""
     for b in range(first, last):
-        for simulation in range(len(wanted)):
-            asked = simulate(b, wanted[simulation, b], rule, forest, work.leaves, work.movers, int64(0))
+        for simulation in range(len(considered_visit)):
+            asked = simulate(b, considered_visit[simulation, b], params, batch, work.leaves, work.movers, int64(0))
             for leaf in range(asked):
                 _cached_evaluate(leaf, net, group, work, cache)
-            backup(b, forest, work.movers, work.logits, work.values, int64(0))
+            backup(b, batch, work.movers, work.logits, work.values, int64(0))

@@ -87,13 +87,13 @@ class AlphaZero:
             for permutations in (symmetries(self.game, kind) for kind in ("none", self.config.symmetries))
         )
 
-    def judge(self, boards: Boards) -> tuple[Float32Array, Float64Array]:
+    def evaluate(self, boards: Boards) -> tuple[Float32Array, Float64Array]:
         """Evaluate positions without averaging over symmetries: see :class:`~ttt_envs.agents.policy.Evaluator`."""
-        return self._own.judge(boards)
+        return self._own.evaluate(boards)
 
-    def run_simulations(self, wanted: Int64Array, rule: SelectionParams, forest: SearchBatch) -> None:
-        """Run simulations without averaging over symmetries: see :class:`~ttt_envs.agents.policy.FusedEvaluator`."""
-        self._own.run_simulations(wanted, rule, forest)
+    def run_simulations(self, considered_visit: Int64Array, params: SelectionParams, batch: SearchBatch) -> None:
+        """Run simulations without averaging over symmetries: see :class:`~baselines.mcts.FusedEvaluator`."""
+        self._own.run_simulations(considered_visit, params, batch)
 
     def values(self, boards: Boards) -> Float64Array:
         """Return the net's values float64[B] from the mover's view."""

@@ -29,7 +29,7 @@ class SymmetrizedEvaluator:
 
     def __init__(self, net: AlphaZero) -> None:
         self.values, self.action_values = net.values, net.action_values
-        self.judge, self.run_simulations = net.mean.judge, net.mean.run_simulations
+        self.evaluate, self.run_simulations = net.mean.evaluate, net.mean.run_simulations
 
 
 @dataclass(frozen=True)

@@ -128,7 +128,7 @@ def _search(
             maxvisit_init=config.maxvisit_init,
             value_scale=config.value_scale_of(game),
         )
-        return gumbel.improved, gumbel.worth, np.argmax(gumbel.scores, axis=1)
+        return gumbel.improved, gumbel.improved_values, np.argmax(gumbel.scores, axis=1)
     puct = MCTSSearch(search_game, boards, np.zeros(len(keys), np.uint64), c=config.c, leaf=evaluator)
     gammas = np.zeros(shape)
     for row, (legal, *key) in enumerate(zip(boards.legal(game), keys.tolist(), stones.tolist(), strict=True)):

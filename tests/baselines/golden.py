@@ -79,7 +79,7 @@ def search_counts():
         boards = boards_of(game, count)
         for name, settings in PRUNING.items():
             luck = np.arange(count, dtype=np.uint64) if "width" in settings else None
-            search = Search(game, boards, luck=luck, **settings)
+            search = Search(game, boards, random_keys=luck, **settings)
             search.run(depth - 1 if game.cells > 16 and settings["pruning"] == "none" else depth)
             nodes = search.nodes.tolist()
             found[f"{game}, depth {search.depth}, {name}"] = [nodes[0], sum(nodes), summarise(search.move_values)]

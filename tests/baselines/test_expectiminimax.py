@@ -80,13 +80,13 @@ class Definition:
             for line in self.compared:
                 stones = bytes([cells[i] for i in line])
                 if 2 not in stones:
-                    first = max(first, self.worth(stones, 1))
+                    first = max(first, self.line_score(stones, 1))
                 if 1 not in stones:
-                    second = max(second, self.worth(stones, 2))
+                    second = max(second, self.line_score(stones, 2))
             self.horizons[cells] = 0.5 * ((first > second) - (first < second))
         return self.horizons[cells]
 
-    def worth(self, stones, own):
+    def line_score(self, stones, own):
         return max(map(len, stones.split(b"\0"))) if self.heuristic == "consecutive" else stones.count(own)
 
 
@@ -349,7 +349,7 @@ def test_the_principal_variation_is_made_of_best_moves():
         position = Position(cells, 1 - position.mover)
 
 
-@pytest.mark.parametrize("settings", [*SEARCHES, {"width": 3, "luck": np.arange(8, dtype=np.uint64)}], ids=str)
+@pytest.mark.parametrize("settings", [*SEARCHES, {"width": 3, "random_keys": np.arange(8, dtype=np.uint64)}], ids=str)
 def test_a_search_that_stops_goes_on_as_if_it_had_not(settings):
     game = Game(4, 4, 3, 0.25)
     boards = plain.positions_of_random_play(game, 8)
@@ -427,10 +427,10 @@ def test_draws_are_those_of_the_generator():
 def test_a_width_of_all_moves_is_no_width():
     for game in (Game(skip_chance=0.25), Game(4, 4, 4)):
         boards = plain.positions_of_random_play(game, 50)
-        luck = np.arange(50, dtype=np.uint64)
+        random_keys = np.arange(50, dtype=np.uint64)
         for depth in (1, 2, 3, 4):
             for pruning in ("none", "star1", "star2"):
-                narrow = searched(game, boards, depth, width=game.cells, luck=luck, pruning=pruning)
+                narrow = searched(game, boards, depth, width=game.cells, random_keys=random_keys, pruning=pruning)
                 assert_array_equal(narrow, searched(game, boards, depth))
         narrow = replace(Expectiminimax(game), width=game.cells - 1)  # below the root a cell is taken at least
         assert narrow.pure
@@ -456,10 +456,10 @@ def test_scores_of_moves_decide_what_is_played():
 def test_pruning_does_not_change_what_is_drawn():
     for game in (Game(skip_chance=0.25), Game(7, 7, 5, 0.25), Game(4, 6, 4)):
         boards = plain.positions_of_random_play(game, 30)
-        luck = np.random.default_rng(0).integers(0, 1 << 64, 30, dtype=np.uint64)
+        random_keys = np.random.default_rng(0).integers(0, 1 << 64, 30, dtype=np.uint64)
         for heuristic in HEURISTICS:
             for depth, width in ((2, 1), (2, 5), (3, 1), (3, 4), (4, 2)):
-                settings = {"width": width, "luck": luck, "heuristic": heuristic}
+                settings = {"width": width, "random_keys": random_keys, "heuristic": heuristic}
                 values = searched(game, boards, depth, pruning="none", **settings)
                 for pruning in ("alpha-beta", "star1", "star2"):
                     assert_array_equal(searched(game, boards, depth, pruning=pruning, **settings), values)
@@ -470,8 +470,8 @@ def test_moves_are_drawn_with_equal_probability():
     moves = np.empty((1, 7), np.int64)
     for width in (1, 2, 4):
         times = np.zeros(7)
-        for luck in range(5000):
-            count = write_moves(width, np.uint64(luck), cells, 0, moves, Game(1, 7, 3).parameters)
+        for key in range(5000):
+            count = write_moves(width, np.uint64(key), cells, 0, moves, Game(1, 7, 3).parameters)
             assert count == width == len(set(moves[0, :count]))
             times[moves[0, :count]] += 1
         assert (times[cells != 0] == 0).all()
@@ -514,10 +514,10 @@ class Horizon:
 @pytest.mark.parametrize("game", [Game(skip_chance=0.25), Game(), Game(3, 4, 3, 0.5), Game(2, 2, 1)], ids=str)
 def test_with_the_heuristic_as_leaf_policy_it_is_the_same_search(game, width):
     boards = plain.positions_of_random_play(game, 20)
-    luck = np.random.default_rng(0).integers(0, 1 << 64, 20, dtype=np.uint64)
+    random_keys = np.random.default_rng(0).integers(0, 1 << 64, 20, dtype=np.uint64)
     for depth in (1, 2, 3, 4):
-        found = SearchByLeaves(game, Horizon(game, "count"), width).move_values(boards, luck, depth)
-        assert_array_equal(found, searched(game, boards, depth, width=width, luck=luck))
+        found = SearchByLeaves(game, Horizon(game, "count"), width).move_values(boards, random_keys, depth)
+        assert_array_equal(found, searched(game, boards, depth, width=width, random_keys=random_keys))
 
 
 def test_leaves_are_asked_in_one_batch_and_each_position_once(monkeypatch):
@@ -599,8 +599,8 @@ def test_searches_that_make_no_sense_are_refused():
 
 PLAIN_PYTHON = """
 boards = plain.positions_of_random_play(Game(skip_chance=0.25), 5)
-luck = np.arange(5, dtype=np.uint64)
-settings = [{"pruning": "none"}, {"heuristic": "consecutive"}, {"pruning": "star2"}, {"width": 2, "luck": luck}]
+settings = [{"pruning": "none"}, {"heuristic": "consecutive"}, {"pruning": "star2"}]
+settings.append({"width": 2, "random_keys": np.arange(5, dtype=np.uint64)})
 searches = [Search(Game(skip_chance=0.25), boards, **each) for each in settings]
 print([[search.run(3), np.nan_to_num(search.move_values).tolist(), search.nodes.tolist()] for search in searches])
 print(Expectiminimax(Game(skip_chance=0.25), 2, leaf="optimal").analyse(boards.position(0))[2:])

@@ -31,14 +31,14 @@ class Thinking:
     def __str__(self):
         return type(self).__name__.lower()
 
-    def judge(self, boards):
+    def evaluate(self, boards):
         prior_logits = [self.of(cells.tobytes(), int(mover)) for cells, mover in zip(*boards, strict=True)]
         return np.array([logits for logits, _ in prior_logits], np.float32), np.array(
             [value for _, value in prior_logits]
         )
 
     def values(self, boards):
-        return self.judge(boards)[1]
+        return self.evaluate(boards)[1]
 
     def action_values(self, boards):
         return np.where(boards.cells == 0, 0.0, np.nan)
@@ -62,7 +62,7 @@ class Noise(Thinking):
 class Nothing(Thinking):
     """Thinks nothing of any position."""
 
-    def judge(self, boards):
+    def evaluate(self, boards):
         return np.zeros(boards.cells.shape, np.float32), np.zeros(len(boards.mover))
 
 
@@ -72,7 +72,7 @@ class RandomPlay(Thinking):
     def __init__(self, game):
         self.table = make_policy("table", game)
 
-    def judge(self, boards):
+    def evaluate(self, boards):
         return np.zeros(boards.cells.shape, np.float32), self.table.values(boards)
 
 
@@ -145,7 +145,7 @@ class PlainGuided:
         elif node and len(blocks) > 1 and self.game.skip_chance == 0:
             self.known[node] = -1.0
         else:
-            logits, values = self.judge.judge(Boards(np.array([cells], np.int8), np.array([mover], np.int8)))
+            logits, values = self.judge.evaluate(Boards(np.array([cells], np.int8), np.array([mover], np.int8)))
             sensible = wins or (blocks if self.game.skip_chance == 0 else []) or np.flatnonzero(np.array(cells) == 0)
             self.prior[node] = softmax({int(cell): float(logits[0, cell]) for cell in sensible})
             self.mixed_value[node], self.tried[node] = float(values[0]), []
@@ -330,7 +330,7 @@ def test_the_gumbel_rule_agrees_with_a_search_on_dictionaries(
         assert_allclose(search.improved[row].sum(), 1, atol=1e-12)
         values = other.completed(())
         worth = other.known.get((), sum(improved[cell] * values[cell] for cell in cells))
-        assert_allclose(search.worth[row], worth, atol=1e-5)
+        assert_allclose(search.improved_values[row], worth, atol=1e-5)
         times, certain = {cell: other.times((), cell) for cell in cells}, other.solved(())
         last = {c for c in other.noisy() if times[c] == max(times.values())} | set(certain)
         last -= {cell for cell in certain if values[cell] < max(values[c] for c in certain)}
@@ -399,7 +399,7 @@ def test_with_a_perfect_judge_what_is_backed_up_is_exact(skip):
         tried = search.visits > 0
         assert_allclose(search.action_values[tried], of_moves[tried], rtol=0, atol=1e-9)
         assert_allclose(search.values, exact, rtol=0, atol=1e-9)
-    assert_allclose(gumbel.worth, exact, rtol=0, atol=1e-9)
+    assert_allclose(gumbel.improved_values, exact, rtol=0, atol=1e-9)
     assert_allclose(puct(game, boards, judge, 100).root_values, exact, rtol=0, atol=1e-9)
     shares = make_policy("optimal", game).probabilities(boards)
     assert ((gumbel.probabilities() > 0) <= (shares > 0)).all()
@@ -408,12 +408,12 @@ def test_with_a_perfect_judge_what_is_backed_up_is_exact(skip):
 def errors(game, boards, judge, simulations):
     """Mean distances from the exact values: of what PUCT and the Gumbel rule make of positions."""
     exact = solve(game).values(boards)
-    found = puct(game, boards, judge, simulations).root_values, gumbel_worth(game, boards, judge, simulations)
+    found = puct(game, boards, judge, simulations).root_values, gumbel_values(game, boards, judge, simulations)
     return [abs(values - exact).mean() for values in found]
 
 
-def gumbel_worth(game, boards, judge, simulations):
-    return GumbelSearch(game, boards, judge, simulations=simulations).worth
+def gumbel_values(game, boards, judge, simulations):
+    return GumbelSearch(game, boards, judge, simulations=simulations).improved_values
 
 
 APPROACHED = [
@@ -471,7 +471,7 @@ def test_wins_in_one_are_seen_whatever_the_judge_thinks(game, skip):
                     assert set(np.flatnonzero(found[row]).tolist()) <= sensible
                 met += 1
             if wins:
-                assert search.values[row] == search.worth[row] == other.root_values[row] == 1
+                assert search.values[row] == search.improved_values[row] == other.root_values[row] == 1
                 assert search.solved[row].sum() == 1
         assert met > 20
 
@@ -510,9 +510,9 @@ def test_a_database_takes_the_judge_s_place(skip, tmp_path):
     asked = []
 
     class Watched(Noise):
-        def judge(self, boards):
+        def evaluate(self, boards):
             asked.extend(np.count_nonzero(boards.cells, axis=1).tolist())
-            return super().judge(boards)
+            return super().evaluate(boards)
 
     search = puct(game, boards, Watched(), 400, endgame=endgame)
     assert max(asked) <= max(4, stones.max())
@@ -571,7 +571,7 @@ def test_every_simulation_is_one_of_the_root_s_moves():
 def test_the_moves_considered_are_those_that_the_judge_and_the_noise_make_likeliest():
     game = Game(4, 4, 4)
     boards, noise = Boards.start(game), noise_for(Boards.start(game))
-    logits, _ = Noise().judge(boards)
+    logits, _ = Noise().evaluate(boards)
     search = GumbelSearch(game, boards, Noise(), simulations=5, max_num_considered_actions=5, noise=noise)
     assert set(np.flatnonzero(search.visits[0])) == set(np.argsort(-(logits + noise)[0])[:5])
     without = GumbelSearch(game, boards, Noise(), simulations=5, max_num_considered_actions=5)
@@ -592,7 +592,7 @@ def test_positions_do_not_depend_on_their_neighbours_and_nothing_is_drawn(skip):
             alone = GumbelSearch(
                 game, boards.take(rows), Noise(), simulations=20, noise=None if noise is None else noise[rows]
             )
-            for part in ("improved", "scores", "worth", "visits"):
+            for part in ("improved", "scores", "improved_values", "visits"):
                 assert_array_equal(getattr(alone, part)[0], getattr(together, part)[row])
     guided = MCTS(game, simulations=30, rollout=Noise())
     assert guided.pure
@@ -617,10 +617,10 @@ def test_all_trees_are_judged_in_one_call():
     game, asked = Game(skip_chance=0.25), []
 
     class Counting(Nothing):
-        def judge(self, boards):
+        def evaluate(self, boards):
             assert boards.cells.dtype == boards.mover.dtype == np.int8
             asked.append(len(boards.mover))
-            return super().judge(boards)
+            return super().evaluate(boards)
 
     puct(game, Boards.start(game, 50), Counting(), 30)
     assert asked[:2] == [50, 100]  # the roots, and then both turns after a move
@@ -649,7 +649,7 @@ def test_a_player_keeps_its_trees_and_goes_on_with_them():
 class Hesitating(Thinking):
     """Thinks later cells likelier by less than a rounding."""
 
-    def judge(self, boards):
+    def evaluate(self, boards):
         shape = boards.cells.shape
         return np.tile(np.arange(shape[1], dtype=np.float32) * 1e-10, (shape[0], 1)), np.zeros(shape[0])
 
@@ -676,7 +676,7 @@ def test_stirred_the_judge_s_opinion_of_the_roots_is_mixed_with_noise():
     none.add_root_noise(shares, 0.0)
     none.run(50)
     assert_array_equal(none.visits, puct(game, boards, Noise(), 50).visits)
-    logits, _ = Noise().judge(boards)
+    logits, _ = Noise().evaluate(boards)
     for row, found in enumerate(whole._trees.priors[:, 0]):
         sensible = [2] if row == 1 else np.flatnonzero(boards.cells[row] == 0).tolist()  # a stone that wins
         p = softmax({cell: float(logits[row, cell]) for cell in sensible})
@@ -696,7 +696,7 @@ def test_a_move_that_is_certainly_worse_than_another_is_not_chosen():
     assert ((search.scores > -np.inf) & search.solved & (exact < best - 1e-9)).sum() == 0
     certain = search.solved.sum(axis=1) == (search._trees.priors[:, 0] > 0).sum(axis=1)
     assert certain.sum() > 50
-    assert_allclose(search.worth[certain], np.nanmax(exact[certain], axis=1), atol=1e-12)
+    assert_allclose(search.improved_values[certain], np.nanmax(exact[certain], axis=1), atol=1e-12)
     assert_allclose(search.values[certain], np.nanmax(exact[certain], axis=1), atol=1e-12)
 
 
@@ -751,7 +751,8 @@ PROGRAM = (
     "    search = MCTSSearch(game, boards, np.zeros(2, np.uint64), leaf=net)",
     "    search.run(20)",
     "    gumbel = GumbelSearch(game, boards, net, simulations=20)",
-    "    print(search.visits.tolist(), gumbel.visits.tolist(), gumbel.worth.round(6).tolist(), net.values(boards))",
+    "    print(search.visits.tolist(), gumbel.visits.tolist(), gumbel.improved_values.round(6).tolist())",
+    "    print(net.values(boards))",
 )
 
 

@@ -1,7 +1,5 @@
 """Who wins without skips: against plain solving, against the literature, and every shortcut on its own."""
 
-import inspect
-
 import numpy as np
 import plain
 import pytest
@@ -15,8 +13,8 @@ from baselines.proof_number import table as keeping
 from baselines.proof_number import winner as proving
 from baselines.proof_number.bitsets import ONE, board_of
 from baselines.proof_number.pairing_strategy import holds
-from baselines.proof_number.search import RESULT, key_after, search_from
-from baselines.proof_number.table import BUCKET, NO_TABLE, grow, lookup, refill, store
+from baselines.proof_number.search import key_after, search_from
+from baselines.proof_number.table import BUCKET, NO_TABLE, empty_table, grow, lookup, refill, store
 from baselines.proof_number.threats import NO, UNKNOWN, YES, find_threats
 from baselines.proof_number.winner import decide
 from ttt_envs import Game
@@ -75,7 +73,7 @@ def cells_of(stones):
 def images_of(board, *sets):
     """All images of some sets of cells, uint64[S, len(sets)]."""
     return np.array(
-        [[sum(1 << int(image[cell]) for cell in cells_of(stones)) for stones in sets] for image in board.images],
+        [[sum(1 << int(image[cell]) for cell in cells_of(stones)) for stones in sets] for image in board.permutations],
         np.uint64,
     )
 
@@ -85,7 +83,7 @@ def winner_from(game, first, second, memory=1 << 24):
     board = board_of(game)
     search = search_from(board, first, second)
     decide(search, board, NO_TABLE, None, memory)
-    return int(search.state[RESULT])
+    return int(search.states[0].result)
 
 
 MIDDLE = [Game(4, 4, 4), Game(4, 4, 3), Game(3, 5, 3), Game(5, 3, 4), Game(5, 5, 4), Game(4, 6, 4), Game(5, 5, 5)]
@@ -237,11 +235,11 @@ def test_pairs_hold_what_weight_alone_does_not():
 
 def test_the_table_gives_what_was_stored_and_nothing_else():
     rng = np.random.default_rng(0)
-    table = np.zeros((1 << 12, 3), np.uint64)
+    table = empty_table(1 << 12)
     rows = rng.integers(1, 1 << 63, (1000, 3), dtype=np.uint64)
     gained = sum(store(*row, table) for row in rows)
     assert gained > 980
-    larger = np.zeros((1 << 14, 3), np.uint64)
+    larger = empty_table(1 << 14)
     assert refill(table, larger) == gained
     found = [int(lookup(first, second, larger)) for first, second, _ in rows]
     assert sum(number == int(row[2]) for number, row in zip(found, rows, strict=True)) == gained
@@ -250,7 +248,7 @@ def test_the_table_gives_what_was_stored_and_nothing_else():
 
 
 def test_a_full_table_takes_no_position_for_another():
-    table = np.zeros((BUCKET, 3), np.uint64)
+    table = empty_table(BUCKET)
     for i in range(1, 30):
         first, second = np.uint64(i), np.uint64(i << 40)
         store(first, second, np.uint64(i), table)
@@ -260,7 +258,7 @@ def test_a_full_table_takes_no_position_for_another():
 
 
 def test_a_full_bucket_gives_up_what_cost_least():
-    table = np.zeros((BUCKET, 3), np.uint64)
+    table = empty_table(BUCKET)
     for i, digits in enumerate((9, 3, 7, 5)):
         store(np.uint64(i + 1), ONE, np.uint64(digits << 56 | 1), table)
     store(np.uint64(5), ONE, np.uint64(4 << 56 | 1), table)
@@ -277,9 +275,9 @@ def test_all_images_of_a_position_have_one_key(size):
         position = sum(1 << i for i in order[:3]), sum(1 << i for i in order[3:])
         for mover in (0, 1):
             found = set()
-            for image, (first, second) in zip(board.images, images_of(board, *position), strict=True):
+            for image, (first, second) in zip(board.permutations, images_of(board, *position), strict=True):
                 stones = images_of(board, int(first), int(second))
-                found.add(tuple(map(int, key_after(stones, mover, int(image[cell]), board.images))))
+                found.add(tuple(map(int, key_after(stones, mover, int(image[cell]), board.permutations))))
             assert len(found) == 1
             (key,) = found
             after = [position[0] | (mover == 0) << cell, position[1] | (mover == 1) << cell]
@@ -376,8 +374,3 @@ def test_every_kernel_is_compiled_for_one_type_of_arguments():
     assert len(kernels) > 10
     for name, kernel in kernels.items():
         assert len({tuple(map(unliteral, signature)) for signature in kernel.signatures}) <= 1, name
-
-
-def test_the_options_are_named():
-    kinds = [parameter.kind.name for parameter in inspect.signature(prove).parameters.values()]
-    assert kinds == ["POSITIONAL_OR_KEYWORD", *["KEYWORD_ONLY"] * 3]

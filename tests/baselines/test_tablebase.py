@@ -278,6 +278,19 @@ def test_mcts_solves_positions_in_the_database(folder_of, skip_chance):
     assert_allclose(expected[np.arange(40), best], np.nanmax(expected, axis=1), rtol=0, atol=1e-6)
 
 
+def test_mcts_tries_no_further_move_after_a_proved_win(folder_of):
+    game = Game()
+    boards = plain.positions_of_random_play(game, 100)
+    search = MCTS(game, endgame=str(folder_of(game, 0))).search(boards, np.arange(100, dtype=np.uint64))
+    search.run(1)
+    won = (search.root_values == 1) & ((boards.cells == 0).sum(axis=1) > 4)
+    assert won.sum() > 10
+    moves = search.counts.copy()
+    search.run(20)
+    assert_array_equal(search.counts[won], moves[won])
+    assert (search.counts > moves).any()
+
+
 def test_rollouts_of_mcts_end_in_the_database(folder_of):
     """The mean of single rollouts is the expected value of a random move, and then of the values in the database."""
     game = Game(skip_chance=0.25)

@@ -7,7 +7,7 @@ import tiny
 from judges import Perfect
 from numpy.testing import assert_allclose, assert_array_equal
 
-from baselines.mcts import GumbelSearch, MCTSSearch, Tree
+from baselines.mcts import FusedEvaluator, GumbelSearch, MCTSSearch, Tree
 from baselines.retrograde.solver import solve
 from evaluation.exact.dynamic_programming import exploitability
 from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch, inference, training
@@ -16,7 +16,7 @@ from learners.alpha_zero.policy import SymmetrizedEvaluator
 from learners.alpha_zero.self_play import TrainingExamples, _Ply, _td_lambda_targets, play_block, play_games
 from learners.tensorflow_tools import ADAM_EPSILON, BETA_1, BETA_2
 from ttt_envs import Boards, Game, from_text, make_policy
-from ttt_envs.agents.policy import Evaluator, FusedEvaluator
+from ttt_envs.agents.policy import Evaluator
 from ttt_envs.agents.symmetrized import check_symmetric
 from ttt_envs.game.boards import keys
 from ttt_envs.game.rules import winning_lines
@@ -112,7 +112,7 @@ def test_random_moves_have_their_probabilities():
     """A judge that thinks one move likely, and does not search: what else is played is random."""
 
     class First(Perfect):
-        def judge(self, boards):
+        def evaluate(self, boards):
             return np.where(np.arange(25) == np.argmax(boards.cells == 0, axis=1)[:, None], 60, 0), boards.mover * 0.0
 
     game = Game(5, 5, 5)
@@ -165,7 +165,7 @@ class Unfused:
     """A net without its fused simulations."""
 
     def __init__(self, net):
-        self.judge, self.values, self.action_values = net.judge, net.values, net.action_values
+        self.evaluate, self.values, self.action_values = net.evaluate, net.values, net.action_values
 
 
 @pytest.mark.parametrize("game", [Game(), SKIPS, Game(3, 4, 3), Game(4, 4, 4, 0.25)], ids=str)
@@ -197,7 +197,7 @@ def test_searches_cache_evaluations_until_weights_change():
     cache = net._own.cache
     assert cache.known.sum() == len(np.unique(boards.own_first(), axis=0))
     assert set(np.flatnonzero(cache.known)) == set(keys(boards.own_first()).tolist())
-    for mine, theirs in zip((cache.logits, cache.values), net.judge(boards), strict=True):
+    for mine, theirs in zip((cache.logits, cache.values), net.evaluate(boards), strict=True):
         assert_array_equal(mine[keys(boards.own_first()).astype(int)], theirs)
     with pytest.raises(ValueError, match="read-only"):
         net.weights["0.bias"][0] = 1
@@ -223,11 +223,11 @@ def test_evaluations_do_not_depend_on_symmetry_or_colours():
             assert_allclose(net.values(image), net.values(boards), atol=1e-15)
             assert_array_equal(net.mean.means(image)[0], net.mean.means(boards)[0][:, permutation])
         turned = Boards(((3 - boards.cells) % 3).astype(np.int8), (1 - boards.mover).astype(np.int8))
-        for one, other in zip(net.judge(boards), net.judge(turned), strict=True):
+        for one, other in zip(net.evaluate(boards), net.evaluate(turned), strict=True):
             assert_array_equal(one, other)
         alone = build(game, symmetries="none")
         assert not alone.symmetric
-        assert_array_equal(alone.mean.means(boards)[0], alone.judge(boards)[0])
+        assert_array_equal(alone.mean.means(boards)[0], alone.evaluate(boards)[0])
         alone.symmetric = True
         with pytest.raises(ValueError, match="is not symmetric"):
             check_symmetric(alone, game, boards)
@@ -273,11 +273,11 @@ def test_the_net_equals_its_definition(game, lines, inputs):
         "2.weights": (5, outputs), "2.bias": (outputs,),
     }  # fmt: skip
     boards = plain.positions_of_random_play(game, 50)
-    found = net.judge(boards)
+    found = net.evaluate(boards)
     for one, other in zip(found, forward(game, net.weights, boards.own_first()), strict=True):
         assert_allclose(one, other, atol=1e-5)
     for rows in ([0], [49], list(range(7, 30))):  # whatever is evaluated with it
-        for part, whole in zip(net.judge(boards.take(np.array(rows))), found, strict=True):
+        for part, whole in zip(net.evaluate(boards.take(np.array(rows))), found, strict=True):
             assert_array_equal(part, whole[rows])
 
 
@@ -606,7 +606,7 @@ def test_the_search_policy_equals_a_search_with_its_net(tiny_run, monkeypatch):
     monkeypatch.setattr("learners.alpha_zero.policy.MEMORY", 3 * Tree.bytes_of(13, 2, game.cells))
     assert [rows.stop - rows.start for rows, _ in policy._searches(boards)] == [3] * 14
     assert_array_equal(policy.probabilities(boards), search.probabilities())
-    mean = SymmetrizedEvaluator(net.learner).judge(boards)
+    mean = SymmetrizedEvaluator(net.learner).evaluate(boards)
     assert_array_equal(mean[1], net.values(boards))
     assert_allclose(mean[0], net.learner.mean.means(boards)[0], rtol=1e-6)
     assert search.simulations == 12

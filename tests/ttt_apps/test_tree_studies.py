@@ -114,7 +114,7 @@ def test_the_counting_tree_plays_like_its_policy(heuristic):
 @BOARDS
 def test_the_formula_gives_the_nodes_of_the_first_move(board):
     luck = np.zeros(1, np.uint64)
-    search = Search(board.game, Boards.start(board.game), pruning="none", width=board.width, luck=luck)
+    search = Search(board.game, Boards.start(board.game), pruning="none", width=board.width, random_keys=luck)
     search.run(trees.DEPTH)
     assert search.nodes[0] == tree_search.tree_size(board)
 

@@ -121,10 +121,10 @@ class Careless:
 
     def __init__(self, judge):
         self.probabilities, self.values = judge.probabilities, judge.values
-        self.action_values, self._judge = judge.action_values, judge.judge
+        self.action_values, self._evaluate = judge.action_values, judge.evaluate
 
-    def judge(self, boards):
-        logits, values = self._judge(boards)
+    def evaluate(self, boards):
+        logits, values = self._evaluate(boards)
         return np.asfortranarray(logits, np.float64), values.astype(np.float32)
 
 
@@ -141,7 +141,7 @@ def search_everything():
                 {"pruning": "star1", "memory": bytes_of(MIN_TABLE_ENTRIES, 1)},
                 {"pruning": "star2"},
                 {"pruning": "star1", "every_move": False},
-                {"width": 2, "luck": np.arange(5, dtype=np.uint64)},
+                {"width": 2, "random_keys": np.arange(5, dtype=np.uint64)},
             ):
                 search = Search(game, batch, heuristic=heuristic, **settings)
                 for depth in (1, 2):

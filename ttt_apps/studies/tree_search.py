@@ -95,14 +95,19 @@ class CountingTree:
         """Return moves int64[B], one position after another, each with the random draws of the policy."""
         policy, out = self.policy, np.empty(len(slots), np.int64)
         for row, slot in enumerate(slots.tolist()):
-            luck = rng.integers(0, 1 << 64, 1, dtype=np.uint64)
+            random_keys = rng.integers(0, 1 << 64, 1, dtype=np.uint64)
             for pruning in SEARCHES:
                 board = boards.take(np.array([row]))
                 start = time.process_time()
                 search = Search(
-                    policy.game, board, heuristic=policy.heuristic, pruning=pruning, width=policy.width, luck=luck,
+                    policy.game,
+                    board,
+                    heuristic=policy.heuristic,
+                    pruning=pruning,
+                    width=policy.width,
+                    random_keys=random_keys,
                     every_move=False,
-                )  # fmt: skip
+                )
                 search.run(policy.depth)
                 self.seconds[slot, pruning] += time.process_time() - start
                 self.nodes[slot, pruning] += int(search.nodes[0])
@@ -164,7 +169,7 @@ def _measure_published(unit: Unit) -> dict[str, Any]:
         for pruning in SEARCHES:
             nodes[pruning].append(counting.nodes[SECOND, pruning])
             seconds[pruning] += counting.seconds[SECOND, pruning]
-    start = Search(game, Boards.start(game), pruning="none", width=policy.width, luck=np.zeros(1, np.uint64))
+    start = Search(game, Boards.start(game), pruning="none", width=policy.width, random_keys=np.zeros(1, np.uint64))
     start.run(policy.depth)
     first_move = int(start.nodes[0])
     return {"results": results, "stones": lengths, "nodes": nodes, "seconds": seconds, "first_move": first_move}

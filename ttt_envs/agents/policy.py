@@ -128,29 +128,12 @@ class Values(Protocol):
 class Evaluator(Values, Protocol):
     """A policy that guides searches: one evaluation gives both priors and values."""
 
-    def judge(self, boards: Boards) -> tuple[NDArray[np.float32], Float64Array]:
+    def evaluate(self, boards: Boards) -> tuple[NDArray[np.float32], Float64Array]:
         """Evaluate positions.
 
         Returns:
             prior logits, float32[B, rows * columns], each row up to a constant and arbitrary where illegal; and
             values, float64[B], for the mover, from -1 (loss) to 1 (win).
-        """
-        ...
-
-
-@runtime_checkable
-class FusedEvaluator(Evaluator, Protocol):
-    """A :class:`Evaluator` with its own kernel that runs the simulations of a search."""
-
-    def run_simulations(self, wanted: Int64Array, rule: Any, forest: Any) -> None:
-        """Run simulations in B trees, one tree after another.
-
-        The resulting trees are bit-identical to those of a search that calls :meth:`judge` on the reached positions.
-
-        Args:
-            wanted: int64[S, B], for each simulation the argument of :func:`baselines.mcts.simulate`.
-            rule: parameters of action selection, a :class:`baselines.mcts.SelectionParams`.
-            forest: the trees, a :class:`baselines.mcts.SearchBatch`, written.
         """
         ...
 
