@@ -3,13 +3,9 @@
 import numpy as np
 import plain
 import pytest
-from numba import config, njit
-from numba.core.dispatcher import Dispatcher
-from numba.types import unliteral
+from numba import njit
 
-from baselines.proof_number import bitsets, pairing_strategy, prove, threats
-from baselines.proof_number import search as searching
-from baselines.proof_number import table as keeping
+from baselines.proof_number import prove
 from baselines.proof_number import winner as proving
 from baselines.proof_number.bitsets import ONE, board_of
 from baselines.proof_number.pairing_strategy import holds
@@ -70,8 +66,8 @@ def cells_of(stones):
     return [cell for cell in range(stones.bit_length()) if stones >> cell & 1]
 
 
-def images_of(board, *sets):
-    """All images of some sets of cells, uint64[S, len(sets)]."""
+def variants_of(board, *sets):
+    """All symmetric variants of some sets of cells, uint64[S, len(sets)]."""
     return np.array(
         [[sum(1 << int(image[cell]) for cell in cells_of(stones)) for stones in sets] for image in board.permutations],
         np.uint64,
@@ -121,7 +117,7 @@ def test_all_boards_of_12_cells_end_as_playing_them_out_says():
 
 
 @pytest.mark.parametrize("empty", [7, pytest.param(9, marks=pytest.mark.slow)])
-def test_any_position_ends_as_playing_it_out_says(empty):
+def test_positions_have_the_winner_of_exhaustive_search(empty):
     for game in MIDDLE:
         value = solver(game)
         results = set()
@@ -156,11 +152,11 @@ def test_a_board_of_49_cells_is_a_draw():
 @pytest.mark.parametrize(
     "size", [(1, 1, 1), (1, 19, 1), (1, 19, 3), (19, 1, 19), (2, 2, 2), (8, 8, 1), (8, 8, 8)], ids=str
 )
-def test_odd_boards_have_the_winner_that_anybody_sees(size):
+def test_extreme_boards_have_the_obvious_winner(size):
     assert prove(Game(*size)).winner == (0 if size[2] == 1 or size == (2, 2, 2) else DRAW)
 
 
-def test_rows_and_columns_may_change_places():
+def test_transposed_boards_have_the_same_winner():
     for size in ((3, 4, 3), (4, 5, 4), (5, 6, 4), (4, 6, 4), (6, 7, 5), (2, 8, 3)):
         rows, columns, win_length = size
         assert prove(Game(*size)).winner == prove(Game(columns, rows, win_length)).winner
@@ -177,7 +173,7 @@ def test_the_size_of_the_table_does_not_change_the_winner(memory):
 
 
 @pytest.mark.parametrize("empty", [7, pytest.param(9, marks=pytest.mark.slow)])
-def test_threats_and_the_choice_of_moves_lose_nothing(empty):
+def test_threats_and_candidate_moves_keep_the_value(empty):
     seen = {YES: 0, NO: 0, UNKNOWN: 0}
     narrowed = 0
     for game in MIDDLE:
@@ -212,7 +208,7 @@ def outcome_of(game, value, own, other, cell):
 
 @pytest.mark.parametrize("pairs", [False, True])
 @pytest.mark.parametrize("empty", [7, pytest.param(9, marks=pytest.mark.slow)])
-def test_where_player_1_is_said_to_hold_player_0_does_not_win(pairs, empty):
+def test_player_0_does_not_win_where_player_1_holds(pairs, empty):
     held = 0
     for game in MIDDLE:
         value, board = solver(game), board_of(game)
@@ -225,7 +221,7 @@ def test_where_player_1_is_said_to_hold_player_0_does_not_win(pairs, empty):
     assert held > 1000
 
 
-def test_pairs_hold_what_weight_alone_does_not():
+def test_pairs_prove_more_than_weight_alone():
     board = board_of(Game(4, 4, 4))
     assert not holds(np.uint64(0), np.uint64(0), 0, False, board_of(Game(5, 5, 4)))
     empty = np.uint64(0)
@@ -233,7 +229,7 @@ def test_pairs_hold_what_weight_alone_does_not():
     assert holds(empty, empty, 1, True, board)
 
 
-def test_the_table_gives_what_was_stored_and_nothing_else():
+def test_the_table_returns_stored_numbers_only():
     rng = np.random.default_rng(0)
     table = empty_table(1 << 12)
     rows = rng.integers(1, 1 << 63, (1000, 3), dtype=np.uint64)
@@ -247,26 +243,18 @@ def test_the_table_gives_what_was_stored_and_nothing_else():
     assert not any(lookup(first, second ^ np.uint64(1), larger) for first, second, _ in rows)
 
 
-def test_a_full_table_takes_no_position_for_another():
-    table = empty_table(BUCKET)
-    for i in range(1, 30):
-        first, second = np.uint64(i), np.uint64(i << 40)
-        store(first, second, np.uint64(i), table)
-        assert lookup(first, second, table) == i
-        assert lookup(first, second + ONE, table) == 0
-        assert lookup(first + ONE, second, table) == 0
-
-
-def test_a_full_bucket_gives_up_what_cost_least():
+def test_a_full_bucket_replaces_the_cheapest_entry():
     table = empty_table(BUCKET)
     for i, digits in enumerate((9, 3, 7, 5)):
         store(np.uint64(i + 1), ONE, np.uint64(digits << 56 | 1), table)
     store(np.uint64(5), ONE, np.uint64(4 << 56 | 1), table)
     assert [bool(lookup(np.uint64(i + 1), ONE, table)) for i in range(5)] == [True, False, True, True, True]
+    assert not lookup(ONE, ONE + ONE, table)
+    assert not lookup(np.uint64(9), ONE, table)
 
 
 @pytest.mark.parametrize("size", [(3, 3), (4, 5), (5, 5), (1, 7), (8, 8)], ids=str)
-def test_all_images_of_a_position_have_one_key(size):
+def test_symmetric_positions_have_the_same_key(size):
     board = board_of(Game(*size, 3))
     rng = np.random.default_rng(0)
     keys = set()
@@ -275,18 +263,18 @@ def test_all_images_of_a_position_have_one_key(size):
         position = sum(1 << i for i in order[:3]), sum(1 << i for i in order[3:])
         for mover in (0, 1):
             found = set()
-            for image, (first, second) in zip(board.permutations, images_of(board, *position), strict=True):
-                stones = images_of(board, int(first), int(second))
+            for image, (first, second) in zip(board.permutations, variants_of(board, *position), strict=True):
+                stones = variants_of(board, int(first), int(second))
                 found.add(tuple(map(int, key_after(stones, mover, int(image[cell]), board.permutations))))
             assert len(found) == 1
             (key,) = found
             after = [position[0] | (mover == 0) << cell, position[1] | (mover == 1) << cell]
-            assert key in {tuple(map(int, image)) for image in images_of(board, *after)}
+            assert key in {tuple(map(int, image)) for image in variants_of(board, *after)}
             keys |= found
     assert len(keys) > 20
 
 
-def test_a_table_keeps_within_its_memory():
+def test_a_table_stays_within_its_memory():
     for memory in (0, 95, 96, 1000, 1 << 20, 1 << 22):
         kept = NO_TABLE
         for entries in (0, 10**6, 10**9):
@@ -310,7 +298,7 @@ def test_windows_are_all_lines():
 # The interface
 
 
-def test_a_search_stops_after_so_many_positions():
+def test_a_search_stops_after_the_given_number_of_positions():
     calls = []
     found = prove(Game(4, 7, 4), nodes=3000, progress=calls.append)
     assert (found.winner, found.nodes, found.move) == (None, 3000, None)
@@ -346,7 +334,7 @@ def test_a_small_table_grows(monkeypatch):
         (Game(), {"memory": -1}, "memory=-1 is negative: choose the bytes of the table, or 0"),
     ],
 )
-def test_what_cannot_be_proved_is_refused(game, options, message):
+def test_invalid_arguments_are_rejected(game, options, message):
     with pytest.raises(ValueError, match=message):
         prove(game, **options)
 
@@ -360,17 +348,3 @@ def test_the_source_runs_as_plain_python(fresh):
         "print([prove(Game(*size))[1:3] for size in ((3, 3, 3), (3, 4, 3), (4, 4, 4), (2, 2, 1))])",
     )
     assert printed.strip() == str([prove(Game(*size))[1:3] for size in ((3, 3, 3), (3, 4, 3), (4, 4, 4), (2, 2, 1))])
-
-
-@pytest.mark.skipif(config.DISABLE_JIT, reason="about machine code")
-def test_every_kernel_is_compiled_for_one_type_of_arguments():
-    prove(Game(4, 5, 4))
-    kernels = {
-        name: kernel
-        for module in (pairing_strategy, searching, bitsets, keeping, threats)
-        for name, kernel in vars(module).items()
-        if isinstance(kernel, Dispatcher)
-    }
-    assert len(kernels) > 10
-    for name, kernel in kernels.items():
-        assert len({tuple(map(unliteral, signature)) for signature in kernel.signatures}) <= 1, name

@@ -1,4 +1,4 @@
-"""Search by the clock, with clocks that tests wind themselves, so that nothing depends on the machine."""
+"""Search by the clock, with simulated clocks, so that no test depends on the speed of the machine."""
 
 import gc
 import math
@@ -27,7 +27,7 @@ ONE = np.zeros(1, np.int64)
 
 
 class Ticking:
-    """A clock that goes on by so much for every position that a search looks at, and for every look at it."""
+    """A clock that advances for every position that a search visits, and every time that it is read."""
 
     def __init__(self, monkeypatch, node_s=1e-5, look_s=0.0):
         self.time, self.look_s = 0.0, look_s
@@ -71,19 +71,19 @@ def some_positions(game, count=12):
 
 
 @pytest.mark.parametrize(("text", "clock"), [("10+0.1", (10, 0.1)), ("2", (2, 0)), (" .5+1. ", (0.5, 1))])
-def test_a_clock_is_read(text, clock):
+def test_clocks_are_parsed(text, clock):
     assert Clock.of(text) == clock
     assert Clock.of(str(Clock.of(text))) == clock
 
 
 @pytest.mark.parametrize("text", ["", "ten", "1+", "+1", "-1", "1+1+1", "0", "0+1", "nan", "inf", "1e3", "9" * 50])
-def test_what_is_no_clock_is_a_sentence(text):
+def test_invalid_clocks_are_rejected(text):
     with pytest.raises(ValueError, match=r"is no clock: write|leaves no time, or too much: choose"):
         Clock.of(text)
 
 
 @pytest.mark.parametrize("game", [Game(), Game(1, 1, 1), GAME, Game(15, 15, 5), Game(3, 7, 3)], ids=str)
-def test_a_player_reckons_with_moves_that_can_come(game):
+def test_the_expected_moves_left_are_possible(game):
     moves = usual_moves_left(game)
     assert moves.shape == (game.cells + 1,)
     assert (moves >= 1).all()
@@ -91,7 +91,7 @@ def test_a_player_reckons_with_moves_that_can_come(game):
     assert (moves[:-1] <= np.ceil((game.cells - np.arange(game.cells)) / 2)).all()
 
 
-def test_an_estimate_counts_the_moves_that_were_made():
+def test_an_estimate_counts_moves_of_games():
     game = Game(2, 2, 2)
     games = [(0, [0, 1, 1])] * 10 + [(1, [1, 0])] * 3  # a skip in the former; so few of one stone alone tell nothing
     found = estimated_moves_left(game, games)
@@ -99,7 +99,7 @@ def test_an_estimate_counts_the_moves_that_were_made():
     assert_array_equal(found, [1, (2 * 10 + 3) / 13, (10 + 3) / 13, usual[3], usual[4]])
 
 
-def test_an_estimate_is_kept_in_a_file(tmp_path):
+def test_an_estimate_is_saved_and_loaded(tmp_path):
     moves = usual_moves_left(GAME) + 0.5
     write(tmp_path / "moves.json", GAME, moves)
     assert_array_equal(read_moves_left(tmp_path / "moves.json", GAME), moves)
@@ -132,12 +132,12 @@ def test_an_estimate_is_kept_in_a_file(tmp_path):
         ("timed:allocation=best", "allocation='best' is not known"),
     ],
 )
-def test_settings_out_of_range_are_a_sentence(spec, message):
+def test_invalid_settings_are_rejected(spec, message):
     with pytest.raises(ValueError, match=message):
         make_policy(spec, GAME)
 
 
-def test_a_policy_by_the_clock_has_players_and_says_what_it_is():
+def test_a_timed_policy_has_players_and_a_spec_string():
     spec = "timed:search=(mcts:c=1.0),clock=2+0.02,ponder=true"
     policy = make_policy(spec, GAME)
     assert str(policy) == spec
@@ -148,16 +148,15 @@ def test_a_policy_by_the_clock_has_players_and_says_what_it_is():
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# How long to think
+# Time management
 
 
 class Scripted:
-    """A search whose depths take so long, as long as the clock that it moves has not come to `until`."""
+    """A search whose depths take the given seconds of its own clock."""
 
     def __init__(self, seconds, agrees=(), decided_at=99):
         self.seconds, self.agrees, self.decided_at = seconds, agrees, decided_at
         self.depth, self.time, self.begun = 0, 0.0, []
-        self.broken_off = False
 
     def now(self):
         return self.time
@@ -180,48 +179,49 @@ class Scripted:
         taken = self.seconds[self.depth]
         self.begun.append(self.depth + 1)
         if self.time + taken > until:
-            self.time, self.broken_off = until, True
+            self.time = until
             return False
         self.time += taken
         self.depth += 1
         return True
 
 
-def thought(search, **plan):
+def run_scripted(search, **plan):
     run_until(search, Plan(**plan), 0.0, search.now)
     return search
 
 
-def test_no_depth_is_begun_that_is_predicted_not_to_fit():
-    seconds = [0.01, 0.04, 0.2, 0.9, 5.0]  # t(4) is predicted as .2 * .2 / .04 = 1
-    assert thought(Scripted(seconds), soft_s=1.23, hard_s=1.23).begun == [1, 2, 3]
-    assert thought(Scripted(seconds), soft_s=1.26, hard_s=1.26).begun == [1, 2, 3, 4]
+QUICK = [0.01, 0.04, 0.2, 0.9, 5.0]
+"""seconds of each depth; the fourth is predicted as 0.2 * 0.2 / 0.04 = 1"""
 
 
-def test_a_depth_that_takes_longer_than_predicted_is_broken_off():
-    search = thought(Scripted([0.01, 0.04, 0.2, 50.0]), soft_s=2, hard_s=3)
-    assert (search.depth, search.broken_off, search.time) == (3, True, 3)
+@pytest.mark.parametrize(
+    ("seconds", "plan", "depth", "begun"),
+    [
+        (QUICK, {"soft_s": 1.23, "hard_s": 1.23}, 3, 3),  # the next depth is predicted not to fit
+        (QUICK, {"soft_s": 1.26, "hard_s": 1.26}, 4, 4),
+        ([0.01, 0.04, 0.2, 50.0], {"soft_s": 2, "hard_s": 3}, 3, 4),  # interrupted
+        ([0.5, 0.5], {"soft_s": 0, "hard_s": 0}, 1, 1),  # the first depth needs no time
+        (QUICK, {"soft_s": 0.1, "hard_s": 9, "min_depth": 4}, 4, 4),
+        (QUICK, {"soft_s": 0.1, "hard_s": 0.5, "min_depth": 4}, 3, 4),  # the clock comes first
+        (QUICK, {"soft_s": 99, "hard_s": 99, "max_depth": 2}, 2, 2),
+    ],
+)
+def test_a_plan_determines_the_depths_searched(seconds, plan, depth, begun):
+    search = run_scripted(Scripted(seconds), **plan)
+    assert (search.depth, search.begun) == (depth, list(range(1, begun + 1)))
+    if depth < begun and "min_depth" not in plan:
+        assert search.time == plan["hard_s"]
 
 
-def test_the_first_depth_is_done_without_any_time():
-    assert thought(Scripted([0.5, 0.5]), soft_s=0, hard_s=0).depth == 1
-
-
-def test_the_least_and_the_largest_depth():
-    seconds = [0.01, 0.04, 0.2, 0.9, 5.0]
-    assert thought(Scripted(seconds), soft_s=0.1, hard_s=9, min_depth=4).depth == 4
-    assert thought(Scripted(seconds), soft_s=0.1, hard_s=0.5, min_depth=4).depth == 3  # the clock comes first
-    assert thought(Scripted(seconds), soft_s=99, hard_s=99, max_depth=2).depth == 2
-
-
-def test_depths_that_agree_end_a_search_and_depths_that_do_not_prolong_it():
+def test_agreement_of_depths_ends_a_search_and_disagreement_extends_it():
     seconds = [0.125] * 40
-    steady = thought(Scripted(seconds, agrees=range(1, 41)), soft_s=2, hard_s=4, steady=3)
+    steady = run_scripted(Scripted(seconds, agrees=range(1, 41)), soft_s=2, hard_s=4, steady=3)
     assert steady.time == 0.5  # a quarter of its time at the least
-    assert thought(Scripted(seconds, agrees=range(1, 41)), soft_s=2, hard_s=4).time == 2
+    assert run_scripted(Scripted(seconds, agrees=range(1, 41)), soft_s=2, hard_s=4).time == 2
     unsteady = Scripted(seconds, agrees=[1] * 40)
-    assert thought(unsteady, soft_s=2, hard_s=3, extra=2).time == 3
-    assert thought(Scripted(seconds, decided_at=2), soft_s=2, hard_s=3).depth == 2
+    assert run_scripted(unsteady, soft_s=2, hard_s=3, extra=2).time == 3
+    assert run_scripted(Scripted(seconds, decided_at=2), soft_s=2, hard_s=3).depth == 2
 
 
 @given(
@@ -255,7 +255,7 @@ def test_more_time_never_searches_a_position_less_deeply(search, game, ticking):
         assert depths[-1] >= depths[0]
 
 
-def test_time_is_shared_out_among_the_moves_to_come():
+def test_time_is_divided_among_the_moves_left():
     policy = Timed(GAME, clock="10+0.1", margin=0.0)
     clock, moves = policy.own_clock, usual_moves_left(GAME)
     assert policy.plan(0, 10, clock).soft_s == pytest.approx(10 / moves[0] + 0.08)
@@ -274,7 +274,7 @@ def test_time_is_shared_out_among_the_moves_to_come():
 
 
 @pytest.mark.parametrize("game", [GAME, Game(4, 4, 3, 0.25)], ids=str)
-def test_a_search_by_the_clock_is_the_search_to_its_depth(game):
+def test_a_timed_search_equals_the_search_to_its_depth(game):
     for position in some_positions(game):
         search = Deepening(Expectiminimax(game), position, np.uint64(0), time.perf_counter)
         for depth in range(1, 1 + min(4, np.count_nonzero(position.cells == 0))):
@@ -285,7 +285,7 @@ def test_a_search_by_the_clock_is_the_search_to_its_depth(game):
             assert_array_equal(search.best(), expected)
 
 
-def test_a_depth_that_is_broken_off_counts_where_it_has_done_the_best_move(ticking):
+def test_an_interrupted_depth_counts_once_it_has_searched_the_best_move(ticking):
     position = Boards.start(Game(5, 5, 4, 0.25)).position(0)
     search = Deepening(Expectiminimax(Game(5, 5, 4, 0.25)), position, np.uint64(0), ticking)
     for _ in range(3):
@@ -305,7 +305,7 @@ def test_a_depth_that_is_broken_off_counts_where_it_has_done_the_best_move(ticki
     assert counted
 
 
-def test_what_is_decided_is_not_searched_on():
+def test_decided_positions_are_not_searched_further():
     game = Game(5, 5, 4)
     cases = {
         "wins at once": ("ooo../xxx../...../...../..... o", 1),
@@ -342,7 +342,7 @@ def test_simulations_end_when_the_most_visited_move_cannot_be_overtaken(ticking)
     assert np.argmax(search._search.visits[0]) == chosen
 
 
-def test_a_tree_grows_no_larger_than_its_memory(monkeypatch, ticking):
+def test_a_tree_stays_within_its_memory(monkeypatch, ticking):
     monkeypatch.setattr("baselines.timed.interruptible.TREE_BYTES", 100_000)
     player = Timed(Game(7, 7, 5), "mcts", move=30).player(ticking)
     play(player, Boards.start(Game(7, 7, 5)).position(0))
@@ -384,7 +384,7 @@ def test_another_search_can_be_added():
 # Players
 
 
-def test_a_player_keeps_a_clock_for_each_game(ticking):
+def test_a_player_has_a_clock_for_each_game(ticking):
     ticking.look_s = 1e-4
     player = Timed(GAME, clock="2+0.02").player(ticking)
     slots = np.arange(2)
@@ -403,7 +403,7 @@ def test_a_player_keeps_a_clock_for_each_game(ticking):
     assert player.left[0] < 2.02
 
 
-def test_the_clock_of_a_match_is_what_counts(ticking):
+def test_the_clock_of_a_match_takes_precedence(ticking):
     player = Timed(GAME, clock="1000").player(ticking)
     player.begin(ONE)
     player.use_clock(10, 0)
@@ -416,7 +416,7 @@ def test_the_clock_of_a_match_is_what_counts(ticking):
     assert ticking.time - before < 0.01
 
 
-def test_a_player_that_was_held_up_keeps_more_time_back(ticking):
+def test_a_delayed_player_reserves_more_time(ticking):
     policy = Timed(GAME, clock="2")
     player = policy.player(ticking)
     position = Boards.start(GAME).position(0)
@@ -472,13 +472,13 @@ def test_at_a_fixed_depth_pondering_does_not_change_a_move(search, game):
 
 
 @pytest.mark.parametrize("search", ["expectiminimax", "mcts"])
-def test_a_right_guess_keeps_the_work_and_a_wrong_one_does_not(search):
+def test_a_right_guess_keeps_the_search_and_a_wrong_one_does_not(search):
     game = Game(6, 6, 5)
     player = Timed(game, search, move=0.02, ponder=True).player()
     player.begin(ONE)
     position = Boards.start(game).position(0)
     cell = play(player, position)
-    expected, ahead = thought_ahead(player, depth=3)
+    expected, ahead = wait_for_pondering(player, depth=3)
     assert expected.cells[cell] == 1
     assert np.count_nonzero(expected.cells) == 2
     play(player, expected)
@@ -486,13 +486,13 @@ def test_a_right_guess_keeps_the_work_and_a_wrong_one_does_not(search):
     assert (player.guesses, player.hits) == (1, 1)
     position = expected._replace(cells=expected.cells.copy())
     position.cells[player._before[0][1]] = 1  # and the opponent's turn is skipped
-    thought_ahead(player)
+    wait_for_pondering(player)
     play(player, position)
     assert (player.guesses, player.hits) == (2, 1)
     player.close()
 
 
-def thought_ahead(player, depth=0):
+def wait_for_pondering(player, depth=0):
     """The position that a player expects and its search, as soon as it is so deep."""
     pondering = player._threads.going[1]
     while pondering._expected is None or pondering._expected[1].depth < depth:
@@ -527,7 +527,7 @@ def test_players_of_many_games_at_once_do_not_ponder():
     assert not pondering_threads()
 
 
-def test_what_goes_wrong_in_the_thread_is_told():
+def test_errors_in_the_thread_are_raised():
     policy = Timeable()
     player = Timed(Game(), policy, move=0.2, max_depth=3, ponder=True).player()
     play(player, Boards.start(Game()).position(0))
@@ -546,7 +546,7 @@ def test_what_goes_wrong_in_the_thread_is_told():
 
 
 @pytest.mark.parametrize("skip_chance", [0.0, 0.25])
-def test_a_timed_search_asks_the_endgame_database_that_it_is_told_to(skip_chance, tmp_path):
+def test_a_timed_search_uses_its_endgame_database(skip_chance, tmp_path):
     game = Game(3, 3, 3, skip_chance)
     build(game, tmp_path, stones=4)
     boards = plain.positions_of_random_play(game, 40)
@@ -559,6 +559,6 @@ def test_a_timed_search_asks_the_endgame_database_that_it_is_told_to(skip_chance
             search = begin_timed(policy, boards.position(row), np.uint64(0), None, time.perf_counter)
             while search.depth < depth and search.go_on(math.inf, depth):
                 pass
-            if search.depth == depth:  # there were so many empty cells
+            if search.depth == depth:  # enough cells were empty
                 assert_array_equal(search.best(), expected[row])
-    assert other > 0  # what it knows changes moves
+    assert other > 0  # the database changes moves

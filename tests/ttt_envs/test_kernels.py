@@ -115,7 +115,7 @@ def play_games():
 
 
 class Careless:
-    """A judge whose arrays are not laid out, nor of the kind, as they should be."""
+    """An evaluator whose arrays have an unusual layout and dtype."""
 
     pure = True
 
@@ -243,6 +243,8 @@ def both_tiers(calls):
 
 def is_same(a, b):
     """Whether two arguments are the same bit for bit."""
+    if isinstance(a, np.ndarray) and a.dtype.names:  # the padding between fields is not copied
+        return a.dtype == b.dtype and all(is_same(a[name], b[name]) for name in a.dtype.names)
     if isinstance(a, np.ndarray):
         if a.dtype.names:  # a copy need not have the bytes between the fields
             return a.dtype == b.dtype and all(is_same(a[name], b[name]) for name in a.dtype.names)
