@@ -179,7 +179,7 @@ def busy_machine():
     ],
     ids=str,
 )
-def test_nobody_loses_on_time(spec, game, increment, pairs, busy_machine):
+def test_timed_players_do_not_lose_on_time(spec, game, increment, pairs, busy_machine):
     openings = Openings.of("random:1", game)
     timed = play_timed_pairs(MatchSettings(game, spec, "timed", 3, openings, Clock(2, increment)), pairs)
     assert timed.score.games == 2 * pairs

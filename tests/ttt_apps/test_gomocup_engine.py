@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from baselines.gomocup import parse_cell
 from baselines.timed import Timed
 from evaluation.matches.match import play_pairs
-from ttt_apps import play
 from ttt_apps.gomocup import Brain, make_timed_policy
 from ttt_envs import Game, make_policy
 from ttt_envs.envs.single_env import SingleEnv
@@ -354,22 +353,6 @@ def test_end_of_input_ends_the_engine():
     done = run(b"START 7\nBEGIN", "win-or-block")
     assert (done.returncode, done.stderr) == (0, b"")
     assert len(done.stdout.splitlines()) == 2
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--size=15"], "--size has no effect with --gomocup: the manager chooses the game, leave it out"),
-        (["--opponent=mcts"], "--opponent has no effect with --gomocup"),
-        (["--games=3"], "--games has no effect with --gomocup"),
-        (["--seed=-1"], "--seed -1 is no seed: choose 0 or more"),
-    ],
-)
-def test_options_set_by_the_manager_are_refused(words, said, capsys):
-    with pytest.raises(SystemExit) as end:
-        play.main(["--gomocup", *words])
-    assert end.value.code == 2
-    assert said in capsys.readouterr().err
 
 
 def test_interrupt_ends_the_engine(interruptible):

@@ -157,9 +157,8 @@ def test_run_killed_while_it_replaces_another(tmp_path):
 )
 def test_process_killed_at_random_times(name, kills, tmp_path):
     """SIGKILL after a random time since the first line of metrics, until it gets through."""
-    games = {"q-net": 120, "alpha-zero": 1_000}.get(
-        name, 8_000
-    )  # which take a second or more after the first checkpoint
+    # these take a second or more after the first checkpoint
+    games = {"q-net": 120, "alpha-zero": 1_000}.get(name, 8_000)
     settings = {"games": games, "checkpoint-games": games // 8, "log-every": games // 4, "batch": 4}
     arguments = options(name, tmp_path / "whole", "self", **settings)
     train.main(arguments)

@@ -125,7 +125,7 @@ def test_the_formula_gives_the_nodes_of_the_first_move(board):
 
 def test_first_move_advantage():
     pairs = np.zeros((3, 3), np.int64)
-    pairs[0, 2] = 100  # whoever moves first wins
+    pairs[0, 2] = 100  # the first player always wins
     score = Score(pairs)
     assert trees.first_mover_score(score).table.sum(axis=0).tolist() == [200, 0, 0]
     assert trees.first_move_advantage(score).mean == pytest.approx(1)
