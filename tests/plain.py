@@ -41,8 +41,8 @@ def all_lines(game):
 class Reading:
     """One game read from the whole board after every stone, with the methods of an OpenSpiel state."""
 
-    def __init__(self, game, lines, luck):
-        self.game, self.luck = game, luck
+    def __init__(self, game, lines, key):
+        self.game, self.key = game, key
         self.lines = [sum(1 << cell for cell in set(line)) for line in lines]
         self.stones = [0, 0]  # one bit a cell
         self.mover, self.winner, self.count, self.skips = 0, None, 0, 0
@@ -63,7 +63,7 @@ class Reading:
     def apply_action(self, cell):
         self.stones[self.mover] |= 1 << cell
         own = self.stones[self.mover]
-        u = (splitmix64(self.luck, self.count) >> 11) * 2.0**-53
+        u = (splitmix64(self.key, self.count) >> 11) * 2.0**-53
         self.count += 1
         if any(own & line == line for line in self.lines):
             self.winner = self.mover

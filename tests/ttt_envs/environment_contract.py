@@ -12,6 +12,11 @@ def own_and_other(observation):
     return np.moveaxis(observation, -1, 0).reshape(2, -1).astype(int).tolist()
 
 
+def numbers(info):
+    """Return the mover, the result and the winner of an info."""
+    return {name: int(info[name]) for name in ("mover", "result", "winner")}
+
+
 class AEC:
     """The PettingZoo environment; the caller moves for both players."""
 
@@ -27,9 +32,8 @@ class AEC:
         """Return what the mover sees: both players' stones, the mask and numbers of the game."""
         info = self.env.infos["player_0"]
         seen = self.env.observe(f"player_{info['mover']}")
-        told = {name: info[name] for name in ("mover", "result", "winner")}
         mask = seen["action_mask"] if info["result"] == -1 else np.ones(self.env.game.cells)
-        return own_and_other(seen["observation"]), mask.astype(int).tolist(), float(reward), told
+        return own_and_other(seen["observation"]), mask.astype(int).tolist(), float(reward), numbers(info)
 
     def reset(self, seed=None):
         self.env.reset(seed=seed)
@@ -59,8 +63,8 @@ class Single:
 
     def shown(self, observation, info, reward=0):
         self.observation, self.info = observation, info
-        told = {name: int(info[name]) for name in ("mover", "result", "winner")}
-        return own_and_other(observation["observation"]), info["action_mask"].tolist(), float(reward), told
+        mask = info["action_mask"].tolist()
+        return own_and_other(observation["observation"]), mask, float(reward), numbers(info)
 
     def reset(self, seed=None):
         return self.shown(*self.env.reset(seed=seed))

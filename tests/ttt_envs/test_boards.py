@@ -90,10 +90,6 @@ def test_a_key_up_to_40_cells_gives_its_board_back(game):
     assert_array_equal(boards.keys(np.asfortranarray(cells)), keys)
 
 
-def test_all_boards_of_nine_cells_have_keys_of_their_own():
-    assert_array_equal(boards.keys(boards.from_keys(np.arange(3**9, dtype=np.uint64), Game())), np.arange(3**9))
-
-
 @pytest.mark.parametrize("game", [Game(), Game(8, 8, 5), Game(19, 19, 5)])
 def test_keys_of_an_empty_batch_are_empty(game):
     none = boards.keys(np.empty((0, game.cells), np.int8))

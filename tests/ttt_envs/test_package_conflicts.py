@@ -49,13 +49,21 @@ def sentence(kind, place, package):
     return f"the {kind} {place} hides the package {package}{whose}: run from another folder, or rename it"
 
 
-@pytest.mark.parametrize("package", ["baselines", "evaluation"])
-def test_commands_say_which_folder_hides_a_package(tmp_path, package):
-    (tmp_path / package).mkdir()
-    (tmp_path / package / "__init__.py").touch()
-    done = run(tmp_path, command("ttt_apps.evaluate", "exact", "random", "random"))
+@pytest.mark.parametrize(
+    ("kind", "name", "module", "words"),
+    [
+        ("folder", "baselines", "evaluate", ("exact", "random", "random")),
+        ("folder", "evaluation", "evaluate", ("exact", "random", "random")),
+        ("file", "evaluation.py", "play", ()),
+    ],
+)
+def test_commands_name_the_folder_or_file_that_hides_a_package(tmp_path, kind, name, module, words):
+    path = tmp_path / name / "__init__.py" if kind == "folder" else tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.touch()
+    done = run(tmp_path, command(f"ttt_apps.{module}", *words))
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"error: {sentence('folder', tmp_path / package, package)}\n"
+    assert done.stderr == f"error: {sentence(kind, tmp_path / name, name.removesuffix('.py'))}\n"
 
 
 @pytest.mark.parametrize("package", ["ttt_envs", "baselines"])
@@ -67,12 +75,6 @@ def test_commands_of_an_editable_installation_are_hidden_by_any_folder(tmp_path,
     done = run(tmp_path, version, last=True)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"error: {sentence('folder', tmp_path / package, package)}\n"
-
-
-def test_files_hide_packages_too(tmp_path):
-    (tmp_path / "evaluation.py").touch()
-    done = run(tmp_path, command("ttt_apps.play"))
-    assert done.stderr == f"error: {sentence('file', tmp_path / 'evaluation.py', 'evaluation')}\n"
 
 
 @pytest.mark.parametrize("written", [{}, {"simple.py": "x = 1\n"}])

@@ -176,9 +176,9 @@ def test_splitmix64_gives_its_published_numbers():
 
 @given(st.integers(0, plain.WORD), st.integers(0, 3), st.integers(0, 2**32 - 1))
 @example(plain.WORD, 3, 2**32 - 1)
-def test_uniform_numbers_are_those_of_the_stream_and_the_ply(luck, stream, n):
-    u = uniform(np.uint64(luck), stream, n)
-    assert u == (plain.splitmix64(luck, (stream << 32) + n) >> 11) / 2**53
+def test_uniform_numbers_are_those_of_the_stream_and_the_ply(key, stream, n):
+    u = uniform(np.uint64(key), stream, n)
+    assert u == (plain.splitmix64(key, (stream << 32) + n) >> 11) / 2**53
     assert 0 <= u < 1
 
 
@@ -198,20 +198,22 @@ def test_without_skips_the_turns_alternate():
 
 
 @given(st.integers(0, plain.WORD), st.data())
-def test_rows_of_a_batch_are_games_of_their_own(luck, data):
+def test_rows_of_a_batch_are_games_of_their_own(key, data):
     boards = plain.positions_of_random_play(SKIP3, 5)
     rows = np.array(data.draw(st.lists(st.integers(0, 4), unique=True, max_size=5)), np.int64)
     actions = np.array([data.draw(st.integers(0, 8)) for _ in rows], np.int64)
     cells, mover, stones = boards.cells.copy(), boards.mover.copy(), np.count_nonzero(boards.cells, axis=1)
-    lucks = np.array([plain.splitmix64(luck, n) for n in range(5)], np.uint64)
+    episode_keys = np.array([plain.splitmix64(key, n) for n in range(5)], np.uint64)
     outcomes = np.full(5, 77, np.int8)
-    rules.play_rows(cells, mover, stones, lucks, rows, actions, SKIP3.parameters, outcomes)
+    rules.play_rows(cells, mover, stones, episode_keys, rows, actions, SKIP3.parameters, outcomes)
     for row in range(5):
         one, mover_of_one, count = boards.cells[row].copy(), int(boards.mover[row]), np.count_nonzero(boards.cells[row])
         outcome, moved = 77, False
         if row in rows:
             action = int(actions[list(rows).index(row)])
-            outcome, mover_of_one = rules.play(one, mover_of_one, action, int(count), lucks[row], SKIP3.parameters)
+            outcome, mover_of_one = rules.play(
+                one, mover_of_one, action, int(count), episode_keys[row], SKIP3.parameters
+            )
             moved = outcome != rules.ILLEGAL
         assert_array_equal(cells[row], one)
         assert (mover[row], stones[row], outcomes[row]) == (mover_of_one, count + moved, outcome)

@@ -58,17 +58,15 @@ def test_a_quarter_turn_is_a_rotation():
 
 
 @given(plain.games(7, skip=True), st.randoms(use_true_random=False), st.integers(0, plain.WORD))
-def test_moves_commute_with_symmetries(game, random, luck):
+def test_moves_commute_with_symmetries(game, random, key):
     moves = list(range(game.cells))
     random.shuffle(moves)
     for p in symmetries(game):
         board, image = np.zeros(game.cells, np.int8), np.zeros(game.cells, np.int8)
         mover = 0
         for stones, action in enumerate(moves):  # the action in the image is p[action] on the board
-            outcome, after = rules.play(image, mover, action, stones, np.uint64(luck), game.parameters)
-            assert (outcome, after) == rules.play(
-                board, mover, int(p[action]), stones, np.uint64(luck), game.parameters
-            )
+            outcome, after = rules.play(image, mover, action, stones, np.uint64(key), game.parameters)
+            assert (outcome, after) == rules.play(board, mover, int(p[action]), stones, np.uint64(key), game.parameters)
             assert_array_equal(board[p], image)
             mover = after
             if outcome != rules.NOT_OVER:
