@@ -83,7 +83,7 @@ def test_goals_must_be_reached_in_every_run():
     assert [claim.holds for claim in found.claims] == [True] * 17  # five goals, six games and two others
     found = curves.analyse(units_of(curves, lambda unit: result(unit, lazy=(3,))))
     assert [claim.holds for claim in found.claims[:5]] == [False, False, True, False, False]  # the search is perfect
-    assert "4 of 5 runs; so for good in 4 of 5 runs after 1.0 CPU s" in found.claims[0].evidence
+    assert "4 of 5 runs; permanently in 4 of 5 runs after 1.0 CPU s" in found.claims[0].evidence
     slow = curves.analyse(
         units_of(curves, lambda unit: {**result(unit), "cpu_s": [9.0 + i for i in range(len(unit["marks"]))]})
     )

@@ -77,7 +77,7 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
                 point["compression_ratio"] <= 0.3,
                 f"on 4 x 4: {method} of rank {point['rank']} keeps {point['compression_ratio']:.2%} of the "
                 f"numbers, and loses {point['loss'] - point['win']:.4f} more of its games to the whole table than it "
-                f"wins; taken as: less than {MAX_LOSS}",
+                f"wins; read as: less than {MAX_LOSS}",
             )
         )
     return Report(rows, claims, {}, ours="kept", data=[{**unit, **result} for unit, result in results])

@@ -112,7 +112,7 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
             holds_for_all(is_within(bend, -MAX_BEND, MAX_BEND) for bend in bends.values()) if decided else None,
             f"a parabola through all numbers of games bends away from the straight line through its ends, half way, by "
             f"{_format_mean(bends[most], 0, 100)}% of what all games cost at most ({most[1]}, "
-            f"{'one at a time' if most[0] == 1 else 'side by side'}); taken as: by no more than {MAX_BEND:.0%} for all",
+            f"{'one at a time' if most[0] == 1 else 'side by side'}); read as: by no more than {MAX_BEND:.0%} for all",
         )
     )
     grown = {key: interval_from_seeds((cost.above / cost.peak).tolist()) for key, cost in costs.items()}
@@ -122,7 +122,7 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
             "The memory usage remains almost stable as the number of games increases",
             holds_for_all(is_within(share, -1.0, MAX_GROWTH) for share in grown.values()) if decided else None,
             f"at most {_format_mean(grown[largest], 1, 100)}% of the peak is more than after the first games "
-            f"({largest[1]}); taken as: no more than {MAX_GROWTH:.0%}",
+            f"({largest[1]}); read as: no more than {MAX_GROWTH:.0%}",
         )
     )
     return Report(

@@ -49,7 +49,7 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
         least = min(shares, key=lambda games: shares[games].mean)
         found = f"wins and draws at least {interval(shares[least])}, after {least:,} games"
         claims.append(
-            curve.claim(words, is_above(shares.values(), VERY_HIGH), f"{found}; taken as: above {VERY_HIGH} everywhere")
+            curve.claim(words, is_above(shares.values(), VERY_HIGH), f"{found}; read as: above {VERY_HIGH} everywhere")
         )
     more = {
         games: net.share(mark, (1, -1, 0), (-1.0, 1.0)) for mark, games in enumerate(net.marks) if 0 < games < 10_000

@@ -37,7 +37,7 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
         curve.claim(
             "After the 20,000 training sets, both algorithms perform equally (draw)",
             is_above(draws.values(), EQUAL),
-            f"draws at least {interval(draws[least])}, after {least:,} games; taken as: above {EQUAL} from there on"
+            f"draws at least {interval(draws[least])}, after {least:,} games; read as: above {EQUAL} from there on"
             if draws
             else "left out by the quick form",
         ),

@@ -92,7 +92,7 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
         Claim(
             "the number of singular values is 81",
             full_rank["equation"] == max(curves["equation"]),
-            f"so many there may be; the rank is {full_rank['equation']} (equation) and {full_rank['as_published']} "
+            f"the maximum; the rank is {full_rank['equation']} (equation) and {full_rank['as_published']} "
             f"(as_published), beyond which nothing changes",
         )
     )

@@ -81,5 +81,5 @@ STUDY = Study(
     units=units,
     measure=measure,
     analyse=analyse,
-    left_out="nothing, it is quick as it is",
+    left_out="nothing, it is always quick",
 )

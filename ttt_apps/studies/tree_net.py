@@ -189,7 +189,7 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     nets = {entry: EntryResult(entry, mine) for entry, mine in runs.items()}
     rows = [row for one in nets.values() for row in one.rows()]
     rows += [
-        Row(f"{board_name(square(*board))}, optimal play of both, who moves first", "", "", rates(result))
+        Row(f"{board_name(square(*board))}, optimal play of both, the first player", "", "", rates(result))
         for board, result in optimal.items()
     ]
     by_size = sorted(nets.values(), key=lambda one: one.entry.size)

@@ -72,15 +72,16 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
         Claim(
             "To show the performance better, we let random AI play first",
             is_above(advantages) if full else None,
-            "taken as: who moves first wins more than it loses, between equals, on every board; wins less losses "
+            "read as: the first player wins more than it loses, between equal players, on every board; wins less "
+            "losses "
             + "; ".join(f"{board.name} {signed(value)}" for board, value in zip(BOARDS, advantages, strict=True))
-            + f". The published games alone, {wins} against {losses} of {GAMES * len(BOARDS)}, do not tell: equals are "
-            f"so far apart with probability {binomtest(wins, wins + losses).pvalue:.2f}",
+            + f". The published games alone, {wins} against {losses} of {GAMES * len(BOARDS)}, are inconclusive: equal "
+            f"players differ as much with probability {binomtest(wins, wins + losses).pvalue:.2f}",
         ),
         Claim(
             "where the board sizes and the winning goals are relatively close many draw games come out",
             trees.has_draw_gap(draws) if full else None,
-            "said of the tree's games, and of random's: draws "
+            "a statement on the games of the tree and of random: draws "
             + "; ".join(f"{board.name} {rate.mean:.4f}" for board, rate in draws.items()),
         ),
     ]

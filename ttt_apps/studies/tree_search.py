@@ -291,7 +291,7 @@ def _claims(boards: Sequence[BoardResult]) -> list[Claim]:
         Claim(
             "To show the performance better, we let random AI play first and tree-based AI go second",
             is_above(advantages),
-            "taken as: the tree does worse second, on every board; wins less losses of who moves first, the mean of "
+            "read as: the tree does worse second, on every board; wins less losses of the first player, the mean of "
             "both seats: "
             + "; ".join(f"{one.name} {signed(value)}" for one, value in zip(boards, advantages, strict=True)),
         ),
@@ -310,7 +310,7 @@ def _claims(boards: Sequence[BoardResult]) -> list[Claim]:
             "Our tree-based AI has a very good performance on games that the board sizes are larger enough than the "
             "winning goals",
             is_above([one.rates[0] for one in far], VERY_GOOD),
-            f"taken as: it wins more than {VERY_GOOD} there; {_format_wins(far)}",
+            f"read as: it wins more than {VERY_GOOD} there; {_format_wins(far)}",
         ),
         Claim(
             "Board sizes and winning goals that are relatively close: many draw games came out",
@@ -320,7 +320,7 @@ def _claims(boards: Sequence[BoardResult]) -> list[Claim]:
         Claim(
             f"{eight.name}: AI needs more turns to win the game",
             is_above(_length_difference(eight, one) for one in far),
-            "half of its wins by so many stones: "
+            "median number of stones at its wins: "
             + "; ".join(f"{one.name} {_format_length(one.length)}" for one in boards),
         ),
         _draws_claim(eight),
@@ -329,7 +329,7 @@ def _claims(boards: Sequence[BoardResult]) -> list[Claim]:
         Claim(
             "Our tree-based AI has a wonderful winning rate for most cases",
             _holds_for_most([is_above(one.rates[:1], WONDERFUL) for one in boards]),
-            f"taken as: it wins more than {WONDERFUL} on most of the boards; {_format_wins(boards)}",
+            f"read as: it wins more than {WONDERFUL} on most of the boards; {_format_wins(boards)}",
         ),
     ]
 
@@ -368,7 +368,7 @@ def _all_won_claim(one: BoardResult) -> Claim:
     return Claim(
         f"{one.name}: the tree-based AI won all the games",
         is_above([matches], MAJORITY),
-        f"it wins {format_rates([rate])}; taken as: it wins most matches of {GAMES} games so, here a share of "
+        f"it wins {format_rates([rate])}; read as: it wins most matches of {GAMES} games so, here a share of "
         f"{format_rates([matches])}",
     )
 
@@ -381,11 +381,11 @@ def _length_claims(one: BoardResult) -> list[Claim]:
         share = wilson(float(games / total), total)
         claims.append(
             Claim(
-                f"{one.name}: most of the games were ended in {PUBLISHED_LENGTH} turns (in {reading} so many)",
+                f"{one.name}: most of the games were ended in {PUBLISHED_LENGTH} turns (read as: {reading})",
                 is_above([share], MAJORITY),
                 f"stones on the board at the end of the games that the tree won: most often {won.argmax()}, median "
                 f"{_format_length(one.length)}; {format_rates([share])} of them end with {reading} "
-                f"{PUBLISHED_LENGTH}; taken as: more than {MAJORITY}",
+                f"{PUBLISHED_LENGTH}; read as: more than {MAJORITY}",
             )
         )
     return claims
@@ -403,7 +403,7 @@ def _same_result_claim(one: BoardResult, other: BoardResult) -> Claim:
             )
         ),
         f"the tree wins {format_rates(wins)}, half of its wins by {_format_length(one.length)} stones; {other.name}: "
-        f"{format_rates(theirs)}, {_format_length(other.length)} stones; taken as: rates within "
+        f"{format_rates(theirs)}, {_format_length(other.length)} stones; read as: rates within "
         f"{MAX_RATE_DIFFERENCE}, stones within {MAX_LENGTH_DIFFERENCE}",
     )
 
@@ -415,8 +415,8 @@ def _draws_claim(one: BoardResult) -> Claim:
     return Claim(
         f"{one.name}: the number of draw games is very close to AI winning games",
         is_within(lead, -published, published),
-        f"wins less draws {signed(lead)}; taken as: no further apart than the {wins - draws} of {GAMES} of which the "
-        f"report says so",
+        f"wins less draws {signed(lead)}; read as: no further apart than the {wins - draws} of {GAMES} stated in the "
+        f"report",
     )
 
 
@@ -433,7 +433,7 @@ def _losses_claim(one: BoardResult) -> Claim:
     return Claim(
         f"{one.name}: tree-based AI lost {lost} games this time",
         holds_for_any(verdicts),
-        f"{'; '.join(evidence)}; taken as: with a chance above {MIN_PROBABILITY}, by either reading",
+        f"{'; '.join(evidence)}; read as: with a chance above {MIN_PROBABILITY}, by either reading",
     )
 
 
@@ -448,7 +448,7 @@ def _width_claim(one: BoardResult, other: BoardResult) -> Claim:
     return Claim(
         f"{one.name}: the reason is probably that we searched a relatively small number of nodes each layer",
         is_above(gains[:1]),
-        "taken as: a tree that tries every move does better; its wins less losses are higher by " + "; ".join(evidence),
+        "read as: a tree that tries every move does better; its wins less losses are higher by " + "; ".join(evidence),
     )
 
 

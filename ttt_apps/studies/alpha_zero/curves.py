@@ -127,9 +127,9 @@ def _goals(curves: Curves, decided: bool) -> list[Claim]:
         reached = [bool(np.isfinite(at) and at <= cpu_s) for at in since]
         claims.append(
             Claim(
-                f"{game_name(game)}: the net {words}, whatever the seed",
+                f"{game_name(game)}: the net {words}, for every seed",
                 all(reached) if decided else None,
-                f"{sum(reached)} of {len(mine)} runs; so for good {format_cpu_seconds(since)}; at the end "
+                f"{sum(reached)} of {len(mine)} runs; permanently {format_cpu_seconds(since)}; at the end "
                 f"{median_and_range(final_values(mine), 4)}"
                 if mine
                 else "left out",
