@@ -290,7 +290,7 @@ def test_tensors_are_accepted_as_outputs():
         ),
         (lambda *_: np.full(6, np.nan), {"returns": "values"}, ValueError, "values that are NaN or infinite for legal"),
         (lambda *_: np.full(6, -np.inf), {"returns": "values"}, ValueError, "values of -inf for all legal actions"),
-        (lambda *_: np.zeros(6, int), {}, ValueError, r"returned actions of shape \(6,\), not \(\): as_policy\("),
+        (lambda *_: np.zeros(6, int), {}, ValueError, r"returned actions of shape \(6,\), not \(\): set as_policy\("),
         (lambda *_: 4, {"batch": True}, ValueError, r"returned actions of shape \(\), not \(3,\)"),
         (
             lambda _, mask: np.zeros(mask.sum()),

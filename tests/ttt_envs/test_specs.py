@@ -260,7 +260,7 @@ def test_a_spec_from_a_file_names_built_in_policies_only(sent, monkeypatch):
         spec = sent(FromFile(text))
         spec = pickle.loads(spec) if isinstance(spec, bytes) else spec
         monkeypatch.delitem(sys.modules, "xml.dom", raising=False)
-        with pytest.raises(ValueError, match="was read from a file, which may name built-in policies only"):
+        with pytest.raises(ValueError, match="was read from a file, and files may name built-in policies only"):
             make_policy(spec, Game())
         assert "xml.dom" not in sys.modules
     assert str(make_policy(FromFile("optimal:epsilon=0.1"), Game())) == "optimal:epsilon=0.1"
