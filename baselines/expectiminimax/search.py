@@ -144,7 +144,7 @@ def _begin_chance(depth: int, fixed: Fixed, path: Path, of_board: Symmetries, ta
         other.low, other.high = -high, -low
         own.low, own.high = limits(mine, theirs, depth, empty, fixed.width, fixed.by_result, beyond, fixed.parameters)
     if len(table.meta) > 0:
-        chance.image = write_key(depth, of_board, keys)
+        chance.symmetry = write_key(depth, of_board, keys)
         look_up(depth, chance, turns, keys, of_board, table)
 
 

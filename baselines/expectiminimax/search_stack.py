@@ -34,7 +34,7 @@ class Chance:
     """1 or -1 if a turn's value is above, or below, its window, which decides the node; else 0"""
     changed: int
     """whether a turn was searched"""
-    image: int
+    symmetry: int
     """the symmetry that maps the board to its key"""
     alpha: float
     beta: float

@@ -106,9 +106,9 @@ def refill(old: Table, new: Table) -> int:
 class Symmetries(NamedTuple):
     """The symmetries of a board, and the current position under those that matter."""
 
-    images: Int64Array
+    permutations: Int64Array
     """int64[S, cells]: new cell of a stone under each symmetry, the identity first"""
-    back: Int64Array
+    inverses: Int64Array
     """int64[S, cells]: the inverse"""
     used: Int64Array
     """int64[1 + S]: number of symmetries that leave the root unchanged, and their indices: only these make successors
@@ -119,16 +119,16 @@ class Symmetries(NamedTuple):
     @classmethod
     def of(cls, game: Game) -> Symmetries:
         """Return the tables for an empty board."""
-        images, back = _ways(game)
-        planes = np.zeros((len(back), 2, words_of(game)), np.uint64)
-        return cls(images, back, np.zeros(1 + len(back), np.int64), planes)
+        permutations, inverses = _symmetry_tables(game)
+        planes = np.zeros((len(inverses), 2, words_of(game)), np.uint64)
+        return cls(permutations, inverses, np.zeros(1 + len(inverses), np.int64), planes)
 
 
 @lru_cache(maxsize=16)
-def _ways(game: Game) -> tuple[Int64Array, Int64Array]:
-    """Return ``images`` and ``back``."""
-    back = np.unique(symmetries(game), axis=0)  # a board of one row has fewer than 4; the identity sorts first
-    return inverse(back), back
+def _symmetry_tables(game: Game) -> tuple[Int64Array, Int64Array]:
+    """Return ``permutations`` and ``inverses``."""
+    inverses = np.unique(symmetries(game), axis=0)  # a board of one row has fewer than 4; the identity sorts first
+    return inverse(inverses), inverses
 
 
 def words_of(game: Game) -> int:
@@ -139,26 +139,26 @@ def words_of(game: Game) -> int:
 @inlined
 def use_symmetries(cells: Int8Array, of_board: Symmetries) -> None:
     """Select the symmetries that leave a root unchanged, and clear the planes."""
-    images, _, used, planes = of_board
+    permutations, _, used, planes = of_board
     used[0] = 0
-    for image in range(len(images)):
+    for symmetry in range(len(permutations)):
         same = True
         for cell in range(len(cells)):
-            if cells[cell] != cells[images[image, cell]]:
+            if cells[cell] != cells[permutations[symmetry, cell]]:
                 same = False
                 break
         if same:
             used[0] += 1
-            used[used[0]] = image
+            used[used[0]] = symmetry
     planes[:] = np.uint64(0)
 
 
 @inlined
 def mark(cell: int, mover: int, of_board: Symmetries) -> None:
     """Toggle a stone in the planes."""
-    images, _, used, planes = of_board
+    permutations, _, used, planes = of_board
     for i in range(used[0]):
-        to = images[used[1 + i], cell]
+        to = permutations[used[1 + i], cell]
         planes[i, mover, to >> 6] ^= np.uint64(1) << np.uint64(to & 63)
 
 
@@ -168,12 +168,12 @@ def write_key(depth: int, of_board: Symmetries, keys: UInt64Array) -> int:
     _, _, used, planes = of_board
     words = planes.shape[2]
     least = 0
-    for image in range(1, used[0]):
+    for symmetry in range(1, used[0]):
         for i in range(2 * words):
-            new, old = planes[image, i // words, i % words], planes[least, i // words, i % words]
+            new, old = planes[symmetry, i // words, i % words], planes[least, i // words, i % words]
             if new != old:
                 if new < old:
-                    least = image
+                    least = symmetry
                 break
     for i in range(2 * words):
         keys[depth, i] = planes[least, i // words, i % words]
@@ -194,7 +194,7 @@ def look_up(depth: int, chance: Chance, turns: Records, keys: UInt64Array, of_bo
                 turn = turns[depth, int64(player == chance.maker)]
                 move = table.meta[entry] >> 9 * player & NO_MOVE
                 if move != NO_MOVE:
-                    turn.move = of_board.back[chance.image, move]
+                    turn.move = of_board.inverses[chance.symmetry, move]
                 if plies == depth:
                     low, high = table.bounds[entry, 2 * player], table.bounds[entry, 2 * player + 1]
                     if chance.maker == 1:
@@ -218,6 +218,6 @@ def keep(depth: int, chance: Chance, turns: Records, keys: UInt64Array, of_board
         if chance.maker == 1:
             low, high = -high, -low
         table.bounds[entry, 2 * player], table.bounds[entry, 2 * player + 1] = low, high
-        meta = meta << 9 | (NO_MOVE if turn.move < 0 else of_board.images[chance.image, turn.move])
+        meta = meta << 9 | (NO_MOVE if turn.move < 0 else of_board.permutations[chance.symmetry, turn.move])
     table.meta[entry] = meta
     return more
