@@ -483,7 +483,7 @@ def test_invalid_specs_are_refused(spec, game, message):
             "most=0 singular vectors cannot be computed: choose 1 to 1024",
         ),
         (lambda values: decompose("svd", values, grouping_of(Game(), "tt")), "svd needs exactly two groups"),
-        (lambda values: Grouping(Game(), ((0, 1, 2, 3), (4, 5, 6, 7, 8, 9))), "names what is no cell here, 9"),
+        (lambda values: Grouping(Game(), ((0, 1, 2, 3), (4, 5, 6, 7, 8, 9))), "names unknown cells, 9"),
         (
             lambda values: decompose("hosdv", values, grouping_of(Game(), "svd")),
             "method='hosdv' is not known: did you mean 'hosvd'",

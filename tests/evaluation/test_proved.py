@@ -85,7 +85,7 @@ def test_stored_positions_are_proved_again(name, count):
 def test_wrong_result_is_found(small):
     one = small.proven[0]
     wrong = one._replace(moves=one.moves.replace("l", "d") if "l" in one.moves else one.moves.replace("d", "l"))
-    with pytest.raises(ValueError, match="the results of moves are not as they are kept in"):
+    with pytest.raises(ValueError, match="the results of moves differ from those stored in"):
         prove_again(proved_positions.Positions(small.game, [*small.proven[1:3], wrong], small.data))
 
 
