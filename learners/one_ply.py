@@ -8,7 +8,7 @@ import numpy as np
 
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import DRAW, NOT_OVER, Game, play_rows
+from ttt_envs.game.rules import DRAW, NOT_OVER, Game, play_rows, values_over_skip
 
 
 def one_ply_ahead(game: Game, boards: Boards, values: Callable[[Boards], Float64Array]) -> Float64Array:
@@ -32,9 +32,9 @@ def one_ply_ahead(game: Game, boards: Boards, values: Callable[[Boards], Float64
     continues = outcome == NOT_OVER
     action_values = np.where(outcome == DRAW, 0.0, 1.0)
     left = Boards(after[continues], mover[continues])
-    action_values[continues] = -(1 - skip) * values(Boards(left.cells, 1 - left.mover))
-    if skip > 0:
-        action_values[continues] += skip * values(left)
+    other = -values(Boards(left.cells, 1 - left.mover))
+    own = values(left) if skip > 0 else other
+    action_values[continues] = values_over_skip(own, other, skip)
     out = np.full(boards.cells.shape, np.nan)
     out[rows, cell] = action_values
     return out

@@ -358,8 +358,8 @@ FAULTS = (
     ),
     Fault(
         "learners/one_ply.py",
-        "= -(1 - skip) * values(Boards(left.cells, 1 - left.mover))",
-        "= -values(Boards(left.cells, 1 - left.mover))",
+        "values_over_skip(own, other, skip)",
+        "values_over_skip(other, own, skip)",
         "learners/test_value_net.py",
     ),
     Fault(
