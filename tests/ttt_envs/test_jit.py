@@ -169,3 +169,23 @@ def test_machine_code_is_cached_in_the_first_folder_that_is_writable(monkeypatch
     finally:
         monkeypatch.undo()
         jit_settings.kernel_folder.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"nrt": True}, {"nrt": False}, {"error_model": "numpy"}, {"nrt": True, "debuginfo": True}]
+)
+def test_flags_are_equal_where_those_of_numba_are(options):
+    from numba.core.compiler import Flags
+
+    from ttt_envs.core.kernels import _Flags
+
+    def with_options(flags, values):
+        for name, value in values.items():
+            setattr(flags, name, value)
+        return flags
+
+    for others in ({}, {"nrt": False}, {"nrt": True}, {"error_model": "numpy"}):
+        theirs, expected = with_options(Flags(), others), with_options(Flags(), options)
+        ours = with_options(_Flags(), options)
+        assert (ours == theirs) == (theirs == ours) == (ours == _Flags(theirs)) == (expected == theirs)
+        assert hash(ours) == hash(expected)

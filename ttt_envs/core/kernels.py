@@ -34,6 +34,7 @@ import numba
 import numpy as np
 from numba.core import config as numba_config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, NullCache
+from numba.core.compiler import Compiler, Flags
 from numba.core.registry import CPUDispatcher
 
 from ttt_envs.core.jit_settings import NOTICE, Interpretable, kernel_folder, may_interpret
@@ -54,6 +55,35 @@ MAX_AGE_S = 60 * 86400
 
 _log = logging.getLogger("ttt_envs")
 _DAMAGED = (OSError, EOFError, UnpicklingError, ValueError, TypeError, LookupError, AttributeError, ImportError)
+
+
+class _Flags(Flags):
+    """numba's flags with the same equality, cheaper.
+
+    numba compares flags at every lookup of a function's implementation, several thousand times for each kernel, and
+    reads all of them one by one for it, which took a twentieth of the compile time.
+    """
+
+    def __hash__(self) -> int:
+        return _HASH_OF_FLAGS
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Flags):
+            return NotImplemented
+        return self._values == other._values or _DEFAULTS | self._values == _DEFAULTS | other._values
+
+
+_HASH_OF_FLAGS = hash(Flags())
+_DEFAULTS = Flags().values()
+
+
+class _Compiler(Compiler):
+    """numba's compiler with :class:`_Flags`."""
+
+    def __init__(
+        self, typingctx: Any, targetctx: Any, library: Any, args: Any, return_type: Any, flags: Flags, locals: Any
+    ) -> None:
+        super().__init__(typingctx, targetctx, library, args, return_type, _Flags(flags), locals)
 
 
 class Kernel(CPUDispatcher):
@@ -88,7 +118,8 @@ class Kernel(CPUDispatcher):
     @functools.cached_property
     def _callable(self) -> Kernel:
         """The same kernel with a wrapper for Python callers."""
-        return Kernel(self.py_func, targetoptions={**self.targetoptions, "no_cpython_wrapper": False})
+        options = {**self.targetoptions, "no_cpython_wrapper": False}
+        return Kernel(self.py_func, targetoptions=options, pipeline_class=_Compiler)
 
     def add_overload(self, compiled: Any) -> None:
         """Store machine code; C may call it only if it has a wrapper."""
@@ -376,7 +407,7 @@ def make_kernel(
         return function
     target: dict[str, Any] = {"nopython": True, "boundscheck": None, "error_model": "numpy", "no_cfunc_wrapper": True}
     target |= {"_nrt": False} | options
-    kernel = Kernel(function, targetoptions=target)
+    kernel = Kernel(function, targetoptions=target, pipeline_class=_Compiler)
     # before numpy 2, type promotion of Python and numpy numbers differs from that of machine code
     kernel.interpretable = interpretable if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else False
     return cast(Callable[..., Any], kernel)
