@@ -417,7 +417,7 @@ def test_a_token_is_required_if_others_can_connect(explorer):
     guarded = Client(GuardMiddleware(explorer.app, AccessPolicy("192.0.2.7", 8000, "right")), "http://192.0.2.7:8000")
     for path in ("/", "/?token=wrong", "/?token=", "/assets/board.js?token=right", "/?token=%FF"):
         error(guarded.get(path), 401)
-    for cookie in (b"ttt_token=wrong", b"ttt_token=", b'ttt_token="\xff'):
+    for cookie in (b"ttt_token_8000=wrong", b"ttt_token_8000=", b'ttt_token_8000="\xff', b"ttt_token=right"):
         error(guarded.get("/", headers={"cookie": cookie}), 401)
     first = guarded.get("/?token=right")
     assert (first.status_code, first.headers["location"]) == (303, "/")

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -111,43 +111,48 @@ def _is_quick(request: BaseRequest) -> bool:
 
 def _make_routes(api: ExplorerApi, work: WorkerPool, quick: WorkerPool) -> ASGIApp:
     """Return the application without access control."""
+    app = new_app(ASSETS.iterdir(), api.describe_error)
+
+    def route(name: str, kind: type[BaseRequest], answer: Callable[[Any], dict[str, Any]]) -> None:
+        add_route(app, name, kind, answer, lambda request: quick if _is_quick(request) else work)
+
+    route("about", BaseRequest, lambda _: api.about())
+    route("replay", schemas.LineRequest, api.replay)
+    route("play", schemas.PlayRequest, api.play)
+    route("values", schemas.ValuesRequest, api.values)
+    route("log", schemas.NameRequest, api.log)
+    route("logged", schemas.LogRequest, api.logged)
+    route("run", schemas.NameRequest, api.run)
+    route("mark", schemas.SnapshotRequest, api.mark)
+    return log_errors(app)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Any page with an API
+
+
+def new_app(assets: Iterable[Path], describe_error: Callable[[BaseException], str]) -> FastAPI:
+    """Return an application that serves a page, and answers an error with one sentence.
+
+    Args:
+        assets: the files of the page, served below ``/assets/``; ``index.html`` at ``/``.
+        describe_error: formats an error without paths of this machine.
+    """
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
 
-    def serve(name: str, path: str) -> None:
+    def serve(file: Path, path: str) -> None:
         async def asset() -> Response:
-            return FileResponse(ASSETS / name, media_type=MEDIA_TYPES[Path(name).suffix])
+            return FileResponse(file, media_type=MEDIA_TYPES[file.suffix])
 
         app.add_api_route(path, asset, methods=["GET", "HEAD"])
 
-    for file in sorted(ASSETS.iterdir()):
-        serve(file.name, "/" if file.name == "index.html" else f"/assets/{file.name}")
-
-    def add_route(name: str, kind: type[BaseRequest], answer: Callable[[Any], dict[str, Any]]) -> None:
-        def to_json(request: BaseRequest) -> bytes:
-            return json.dumps(answer(request), allow_nan=False).encode()
-
-        async def route(http: Request) -> Response:
-            if http.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-                return _error(415, "the request is no JSON: send it as application/json")
-            request = read_request(kind, await http.body())
-            pool = quick if _is_quick(request) else work
-            return Response(await pool.run(to_json, request), media_type="application/json")
-
-        app.add_api_route(f"/api/{name}", route, methods=["POST"])
-
-    add_route("about", BaseRequest, lambda _: api.about())
-    add_route("replay", schemas.LineRequest, api.replay)
-    add_route("play", schemas.PlayRequest, api.play)
-    add_route("values", schemas.ValuesRequest, api.values)
-    add_route("log", schemas.NameRequest, api.log)
-    add_route("logged", schemas.LogRequest, api.logged)
-    add_route("run", schemas.NameRequest, api.run)
-    add_route("mark", schemas.SnapshotRequest, api.mark)
+    for file in sorted(assets):
+        serve(file, "/" if file.name == "index.html" else f"/assets/{file.name}")
 
     def handle(kind: type[Exception], status: int, why: str = "") -> None:
         async def respond(_: Request, problem: Exception) -> Response:
             code = problem.status_code if isinstance(problem, HTTPException) else status
-            return _error(code, why or api.describe_error(problem))
+            return _error(code, why or describe_error(problem))
 
         app.add_exception_handler(kind, respond)
 
@@ -156,6 +161,32 @@ def _make_routes(api: ExplorerApi, work: WorkerPool, quick: WorkerPool) -> ASGIA
     handle(ServerBusyError, 429, "too many requests at once: try again in a moment")
     handle(HTTPException, 404, "there is nothing here: the page is at /")
     handle(Exception, 400, "this cannot be answered: ask for something else")
+    return app
+
+
+def add_route(
+    app: FastAPI,
+    name: str,
+    kind: type[BaseRequest],
+    answer: Callable[[Any], dict[str, Any]],
+    choose_pool: Callable[[BaseRequest], WorkerPool],
+) -> None:
+    """Answer ``POST /api/NAME`` with JSON, made by ``answer`` in a thread of the pool chosen for the request."""
+
+    def to_json(request: BaseRequest) -> bytes:
+        return json.dumps(answer(request), allow_nan=False).encode()
+
+    async def route(http: Request) -> Response:
+        if http.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            return _error(415, "the request is no JSON: send it as application/json")
+        request = read_request(kind, await http.body())
+        return Response(await choose_pool(request).run(to_json, request), media_type="application/json")
+
+    app.add_api_route(f"/api/{name}", route, methods=["POST"])
+
+
+def log_errors(app: ASGIApp) -> ASGIApp:
+    """Log errors whose client has a response already."""
 
     async def logged(scope: Scope, receive: Receive, send: Send) -> None:
         try:

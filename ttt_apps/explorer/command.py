@@ -3,23 +3,40 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import secrets
 import socket
 import sys
 import webbrowser
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import tyro
 
 from ttt_apps.cli import Count, installed_names, parse, print_output
 
+if TYPE_CHECKING:
+    import uvicorn
+    from starlette.types import Receive, Scope, Send
+
+    from ttt_apps.explorer.security import AccessPolicy
+
 NEEDED = ("fastapi", "uvicorn")
-MISSING = 'the explorer needs fastapi and uvicorn: pip install "ttt_envs[explorer]"'
+MISSING = 'a page in the browser needs fastapi and uvicorn: pip install "ttt_envs[explorer]"'
+
+
+class ServedApp(Protocol):
+    """An application that can be served."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Respond to a request."""
+
+    def close(self) -> None:
+        """Accept no more work."""
 
 
 @dataclass(frozen=True)
@@ -45,34 +62,84 @@ class Web:
             ValueError: invalid options, or missing packages.
             OSError: a port that is taken.
         """
-        if any(importlib.util.find_spec(name) is None for name in NEEDED):
-            raise ValueError(MISSING)
-        if not 0 <= self.port < 1 << 16:
-            raise ValueError(f"--port {self.port} is no port: choose 0, for a free one, to 65535")
+        check_server_options(self.port)
         folder = Path("runs") if self.runs is None and Path("runs").is_dir() else self.runs
         from ttt_apps.explorer.app import Explorer
-        from ttt_apps.explorer.protocol import new_server
         from ttt_apps.explorer.schemas import Root
-        from ttt_apps.explorer.security import AccessPolicy
 
         root = Root(None if folder is None else folder.resolve())
-        with listening(self.host, self.port) as bound:
-            port = bound.getsockname()[1]
-            token = None if is_loopback(self.host) else secrets.token_urlsafe(16)
-            app = Explorer(AccessPolicy(self.host, port, token), root)
-            everywhere = self.host in ("0.0.0.0", "::")
-            shown = "127.0.0.1" if everywhere else f"[{self.host}]" if ":" in self.host else self.host
-            address = f"http://{shown}:{port}/" + (f"?token={token}" if token else "")
-            print_output(f"The explorer is at {address} (Ctrl-C ends it)")
-            if everywhere:
-                print_output("From elsewhere, write an address of this machine in the place of 127.0.0.1.")
-            sys.stdout.flush()  # a reading program waits for this line
+
+        def make(access: AccessPolicy) -> Explorer:
+            app = Explorer(access, root)
             app.api.start_warming()
-            if not self.no_browser:
-                webbrowser.open(address)
-            with suppress(KeyboardInterrupt):  # the usual way to end it
-                new_server(app).run(sockets=[bound])
-            app.close()
+            return app
+
+        token = None if is_loopback(self.host) else secrets.token_urlsafe(16)
+        serve(make, self.host, self.port, token, name="The explorer", no_browser=self.no_browser)
+
+
+def check_server_options(port: int) -> None:
+    """Check beforehand that a page can be served.
+
+    Raises:
+        ValueError: missing packages, or an invalid port.
+    """
+    if any(importlib.util.find_spec(name) is None for name in NEEDED):
+        raise ValueError(MISSING)
+    if not 0 <= port < 1 << 16:
+        raise ValueError(f"--port {port} is no port: choose 0, for a free one, to 65535")
+
+
+def serve(
+    make: Callable[[AccessPolicy], ServedApp],
+    host: str,
+    port: int,
+    token: str | None,
+    *,
+    name: str,
+    no_browser: bool,
+    started: Callable[[uvicorn.Server], object] = lambda _: None,
+) -> None:
+    """Serve an application until a signal ends it, print its address, and open it.
+
+    Args:
+        make: returns the application.
+        host: address to serve at.
+        port: port; 0 for a free one.
+        token: secret of all clients; None for none.
+        name: of the page, for the printed line.
+        no_browser: open nothing.
+        started: called with the server, which its ``should_exit`` ends.
+
+    Raises:
+        OSError: a port that is taken.
+    """
+    from ttt_apps.explorer.protocol import new_server
+    from ttt_apps.explorer.security import AccessPolicy
+
+    with listening(host, port) as bound:
+        port = bound.getsockname()[1]
+        app = make(AccessPolicy(host, port, token))
+        everywhere = host in ("0.0.0.0", "::")
+        shown = "127.0.0.1" if everywhere else f"[{host}]" if ":" in host else host
+        address = f"http://{shown}:{port}/" + (f"?token={token}" if token else "")
+        print_output(f"{name} is at {address} (Ctrl-C ends it)")
+        if everywhere:
+            print_output("From elsewhere, write an address of this machine in the place of 127.0.0.1.")
+        sys.stdout.flush()  # a reading program waits for this line
+        if not no_browser:
+            open_browser(address)
+        server = new_server(app)
+        started(server)
+        with suppress(KeyboardInterrupt):  # the usual way to end it
+            server.run(sockets=[bound])
+        app.close()
+
+
+def open_browser(address: str) -> None:
+    """Open an address in the browser of the desktop; without a display do nothing, where a text browser would open."""
+    if sys.platform != "linux" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
+        webbrowser.open(address)
 
 
 def is_loopback(host: str) -> bool:

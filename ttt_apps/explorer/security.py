@@ -62,6 +62,11 @@ class AccessPolicy:
     port: int
     token: str | None = None
 
+    @property
+    def cookie(self) -> str:
+        """Name of the cookie with the token: browsers send a cookie to all ports of a host."""
+        return f"{COOKIE}_{self.port}"
+
     def check(self, request: Request) -> None:
         """Check where a request comes from.
 
@@ -71,18 +76,18 @@ class AccessPolicy:
         hosts = request.headers.getlist("host")
         if len(hosts) != 1 or not self._is_ours(hosts[0]):
             raise RequestRejectedError(
-                421, "the Host of the request is not this explorer's: open the address that it has printed"
+                421, "the Host of the request is not this page's: open the address that was printed"
             )
         origins = {origin.lower() for origin in request.headers.getlist("origin")}
         sites = set(request.headers.getlist("sec-fetch-site")) if request.method == "POST" else set()
         if origins - {f"http://{hosts[0]}".lower()} or sites - {"same-origin", "none"}:
-            raise RequestRejectedError(403, "the request comes from another site's page: open the explorer's own")
+            raise RequestRejectedError(403, "the request comes from another site's page: open this page's own address")
         if request.method not in METHODS:
             raise RequestRejectedError(405, "only GET and POST are answered")
 
     def is_authorized(self, request: Request) -> bool:
         """Return whether a request has the token, in a header or a cookie; True if no token is needed."""
-        given = [*request.headers.getlist(HEADER), request.cookies.get(COOKIE, "")]
+        given = [*request.headers.getlist(HEADER), request.cookies.get(self.cookie, "")]
         return self.token is None or any(map(self._is_token, given))
 
     def has_token_link(self, request: Request) -> bool:
@@ -163,10 +168,10 @@ class GuardMiddleware:
         if self.access.has_token_link(request):
             # the same page without the token in its address
             response = RedirectResponse("/", 303)
-            response.set_cookie(COOKIE, self.access.token or "", httponly=True, samesite="strict")
+            response.set_cookie(self.access.cookie, self.access.token or "", httponly=True, samesite="strict")
             return response
         if not self.access.is_authorized(request):
-            raise RequestRejectedError(401, "this explorer wants its token: open the link that it has printed")
+            raise RequestRejectedError(401, "this page wants its token: open the link that was printed")
         try:
             async with asyncio.timeout(REQUEST_S):
                 return await _read_body(request)
