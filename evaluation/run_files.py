@@ -89,6 +89,11 @@ class RunDirectory:
         """Return whether there is a run in the directory."""
         return self.config.exists()
 
+    def has_results(self) -> bool:
+        """Return whether the run has stored any part of its training: a checkpoint, a measurement or a teacher's games."""
+        measured = self.metrics.is_file() and self.metrics.stat().st_size > 0
+        return measured or self.checkpoint.exists() or (self.teacher.is_dir() and any(self.teacher.iterdir()))
+
     def read_config(self) -> dict[str, Any]:
         """Return ``config.json``, with all fields needed to resume or repeat the training.
 

@@ -119,8 +119,8 @@ class GameOptions:
 
     size: Annotated[str, tyro.conf.arg(metavar="N|RxC")] = "3"
     """edge of the board, or rows x columns, as in 5x6"""
-    win_length: int = 3
-    """number of stones in a line that win"""
+    win_length: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    """number of stones in a line that win; default: by the shorter edge, 3 up to an edge of 3, 4 up to 6, else 5"""
     skip_chance: float = 0.0
     """probability that a turn is skipped"""
     trust: tyro.conf.FlagCreatePairsOff[bool] = False

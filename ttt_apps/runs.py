@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -12,8 +13,8 @@ from typing import Any, NamedTuple
 
 from baselines.retrograde.solver import solve
 from evaluation.cost import Meter
-from evaluation.exact.dynamic_programming import training_callback
-from evaluation.exact.estimate import affordable
+from evaluation.exact.dynamic_programming import CHUNK, training_callback
+from evaluation.exact.estimate import affordable, check_fits
 from evaluation.exact.strength import Strength, compute_strength
 from evaluation.reports.run import write_report
 from evaluation.run_files import DERIVED_FILES, REPORT, RunDirectory, RunState
@@ -72,12 +73,34 @@ def train_run(options: Options, settings: AnyConfig) -> Path:
     if not isinstance(settings, TransitionLearnerConfig):
         settings.check_opponent(options.opponent, game)  # before any work
     training = None if isinstance(settings, FitLearnerConfig) else run.new_training(options)
+    if training is not None and options.exact_games(game):
+        _check_measurable(game, training.learner)  # before an older run is replaced
+    new = not directory.path.exists()
     directory.path.mkdir(parents=True, exist_ok=True)
     with directory.lock():
         directory.clear()
         directory.write_config(new_run_config(options, settings))
-        run.train(training)
+        try:
+            run.train(training)
+        except (ValueError, TypeError, MemoryError):
+            if not directory.has_results():  # the run is refused
+                directory.clear()
+                if new:
+                    shutil.rmtree(directory.path, ignore_errors=True)
+            raise
     return directory.path
+
+
+def _check_measurable(game: Game, learner: Policy) -> None:
+    """Check that a learner can be measured exactly.
+
+    Raises:
+        MemoryError: its positions do not fit into memory.
+    """
+    try:
+        check_fits(game, (None, learner), CHUNK, backward=True)
+    except MemoryError as problem:
+        raise MemoryError(f"{problem}. Without --exact-every the run is not measured exactly") from None
 
 
 def new_run_config(options: Options, settings: AnyConfig) -> dict[str, Any]:

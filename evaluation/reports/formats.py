@@ -9,7 +9,7 @@ from evaluation.cost import is_number
 from evaluation.matches.elo import elo_from_score
 from evaluation.statistics import Interval
 from ttt_envs.agents.policy import VALUE_TOLERANCE
-from ttt_envs.game.rules import Game
+from ttt_envs.game.rules import Game, default_win_length
 
 
 def number(value: float) -> str:
@@ -123,7 +123,7 @@ def game_options(game: Game) -> list[str]:
     usual, options = Game(), []
     if (game.rows, game.columns) != (usual.rows, usual.columns):
         options += ["--size", str(game.rows) if game.rows == game.columns else f"{game.rows}x{game.columns}"]
-    if game.win_length != usual.win_length:
+    if game.win_length != default_win_length(game.rows, game.columns):
         options += ["--win-length", str(game.win_length)]
     if game.skip_chance != usual.skip_chance:
         options += ["--skip-chance", str(game.skip_chance)]

@@ -50,7 +50,9 @@ def test_invalid_games_are_rejected(arguments, error, message):
 def test_a_size_is_an_edge_or_rows_and_columns():
     assert Game.of_size(4, 3) == Game(4, 4, 3)
     assert Game.of_size((5, 6), 4, 0.25) == Game.of_size([5, 6], 4, 0.25) == Game(5, 6, 4, 0.25)
-    assert Game.of_size(np.int64(4)) == Game(4, 4, 3)
+    assert Game.of_size(np.int64(4)) == Game(4, 4, 4)
+    lengths = {3: 3, 4: 4, 5: 4, 6: 4, 7: 5, 19: 5, (3, 19): 3, (7, 6): 4}
+    assert {size: Game.of_size(size).win_length for size in lengths} == lengths
     for size in ((3,), (3, 3, 3)):
         with pytest.raises(ValueError, match=r"is not a board: write size=3 or size=\(5, 6\), rows first"):
             Game.of_size(size)

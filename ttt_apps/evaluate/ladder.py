@@ -111,7 +111,7 @@ class PlaceOnLadder(ReportOptions, TrustOptions, WorkOptions):
         if any(option is not None for option in options):
             game = Game.of_size(
                 parse_size("3" if self.size is None else self.size),
-                3 if self.win_length is None else self.win_length,
+                self.win_length,
                 0.0 if self.skip_chance is None else self.skip_chance,
             )
         if self.ladder:

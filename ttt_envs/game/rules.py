@@ -134,8 +134,17 @@ class Game:
         object.__setattr__(self, "skip_chance", float(skip))
 
     @classmethod
-    def of_size(cls, size: int | tuple[int, int] = 3, win_length: int = 3, skip_chance: float = 0.0) -> Game:
-        """Return the game on a square board of edge ``size``, or on ``size = (rows, columns)``."""
+    def of_size(cls, size: int | tuple[int, int] = 3, win_length: int | None = None, skip_chance: float = 0.0) -> Game:
+        """Return the game on a square board of edge ``size``, or on ``size = (rows, columns)``.
+
+        Args:
+            size: edge of the board, or (rows, columns).
+            win_length: stones in a line needed to win; by default :func:`default_win_length`.
+            skip_chance: probability of a skipped turn.
+
+        Raises:
+            TypeError, ValueError: as the class.
+        """
         if isinstance(size, (tuple, list)):
             if len(size) != 2:
                 raise ValueError(f"size={size!r} is not a board: write size=3 or size=(5, 6), rows first")
@@ -144,6 +153,8 @@ class Game:
             rows = columns = size
         if isinstance(size, bool) or not all(isinstance(edge, (int, np.integer)) for edge in (rows, columns)):
             raise TypeError(f"size={size!r} is not a board: write size=3 or size=(5, 6), rows first")
+        if win_length is None:
+            win_length = default_win_length(rows, columns)
         return cls(rows, columns, win_length, skip_chance)
 
     @cached_property
@@ -204,6 +215,16 @@ class Game:
         """Short form for file names, as in ``3x3-3-skip0.25``."""
         skip = f"-skip{self.skip_chance:g}" if self.skip_chance else ""
         return f"{self.rows}x{self.columns}-{self.win_length}{skip}"
+
+
+def default_win_length(rows: int, columns: int) -> int:
+    """Return the win length of a board of which only the size is given, by its shorter edge.
+
+    3 up to an edge of 3, 4 up to 6, and 5 from 7 on. On an edge of 4 or more, three to win is won by the first player
+    at once.
+    """
+    edge = min(rows, columns)
+    return 3 if edge <= 3 else 4 if edge <= 6 else 5
 
 
 class Position(NamedTuple):
