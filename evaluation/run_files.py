@@ -90,7 +90,7 @@ class RunDirectory:
         return self.config.exists()
 
     def has_results(self) -> bool:
-        """Return whether the run has stored any part of its training: a checkpoint, a measurement or a teacher's games."""
+        """Return whether the run has stored a part of its training: a checkpoint, a metric or a teacher's games."""
         measured = self.metrics.is_file() and self.metrics.stat().st_size > 0
         return measured or self.checkpoint.exists() or (self.teacher.is_dir() and any(self.teacher.iterdir()))
 
