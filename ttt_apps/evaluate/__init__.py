@@ -33,6 +33,7 @@ COMMANDS: Commands = {
         "ttt_apps.evaluate.proved_positions:ProvedPositions",
         "Measure how often a policy keeps a proved result.",
     ),
+    "puzzles": ("ttt_apps.evaluate.puzzles:Puzzles", "List puzzles: positions where an obvious move loses value."),
     "cost": ("ttt_apps.evaluate.cost:Cost", "Measure the cost of runs in new processes."),
     "report": ("ttt_apps.evaluate.report:Report", "Regenerate the pages of finished runs."),
     "compression-levels": ("ttt_apps.evaluate.compression_levels:CompressionLevels", "Measure compressed tables."),

@@ -1,0 +1,103 @@
+"""``evaluate.py puzzles``: positions where an obvious move loses value, of a set, of a policy, or of played games."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+from rich.table import Table
+
+from ttt_apps.cli import (
+    Count,
+    GameOptions,
+    JsonOptions,
+    check_seed,
+    new_table,
+    print_status,
+    print_table,
+    share_bar,
+    warn,
+)
+
+if TYPE_CHECKING:  # compiled code is imported where it is used, not where help is written
+    from evaluation.puzzles import Puzzle
+
+TYPED = "evaluate.py puzzles"
+
+
+@dataclass(frozen=True)
+class Puzzles(JsonOptions, GameOptions):
+    """List puzzles: positions where an obvious move loses value, with the exact value of every move.
+
+    Without a policy or a log they are those of the built-in set of 100, whose game options are ignored.
+    """
+
+    policy: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="[POLICY]")] = ""
+    """a pure policy, such as run:PATH or win-or-block: the positions in which it loses most, up to 16 cells"""
+    opponent: str = ""
+    """opponent in the games of POLICY, such as random; default: itself"""
+    log: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """a log of games, such as that of play.py --log: the positions in which a move lost value"""
+    player: str = ""
+    """the player in the log whose moves count, such as human; default: both"""
+    count: Count = 20
+    """maximum number of puzzles of a policy or a log"""
+    make: tyro.conf.FlagCreatePairsOff[bool] = False
+    """make the built-in set again, from seeded games"""
+    seed: Count = 0
+    """seed of the games of --make"""
+    out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """write the puzzles to a JSON file too"""
+
+    def run(self) -> None:
+        """Collect the puzzles, print, and write.
+
+        Raises:
+            ValueError: contradicting options, an unknown policy, a damaged log.
+        """
+        from evaluation.puzzles import write_puzzles
+
+        if sum((bool(self.policy), self.log is not None, self.make)) > 1:
+            raise ValueError("puzzles come from one source: give a POLICY, or --log FILE, or --make")
+        check_seed(self.seed)
+        puzzles, command = self._collect()
+        if self.out is not None:
+            write_puzzles(self.out, puzzles, {"command": command, **({"seed": self.seed} if self.make else {})})
+            print_status(f"written: {self.out}, {len(puzzles)} puzzles")
+        if self.json:
+            print(json.dumps({"puzzles": [one.to_dict() for one in puzzles]}))
+            return
+        print_table(_table(puzzles))
+
+    def _collect(self) -> tuple[list[Puzzle], str]:
+        """Return the puzzles, and the command without the names of files."""
+        from evaluation.matches.games import read_any_format
+        from evaluation.puzzles import from_games, from_policy, make_set, read_puzzles
+
+        if self.make:
+            with share_bar("puzzles") as progress:
+                return make_set(self.seed, progress=progress), f"{TYPED} --make --seed {self.seed}"
+        if self.policy:
+            return from_policy(self.game(), self.policy, self.count, self.opponent or None), f"{TYPED} {self.policy}"
+        if self.log is not None:
+            games = read_any_format(self.log, tell=warn)
+            return list(islice(from_games(games, self.player or None), self.count)), f"{TYPED} --log"
+        return read_puzzles(), TYPED
+
+
+def _table(puzzles: Sequence[Puzzle]) -> Table:
+    from ttt_envs.game.boards import coordinate, to_text
+
+    table = new_table("", "position", "game", "tempting", "why", "loses", "best", "level", title="puzzles")
+    for number, one in enumerate(puzzles, 1):
+        tempting, best = (" ".join(coordinate(cell, one.game) for cell in cells) for cells in (one.tempting, one.best))
+        table.add_row(
+            str(number), to_text(one.position, one.game), str(one.game), tempting, one.why, f"{one.loss:.3f}", best,
+            str(one.level or ""),
+        )  # fmt: skip
+    return table
