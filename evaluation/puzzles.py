@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -227,15 +226,18 @@ def from_policy(game: Game, policy: str | Policy, count: int = 10, opponent: str
     for one in mistakes:
         played = [int(cell) for cell in one.choice.played if int(cell) not in one.choice.best]
         puzzles.append((one.choice.position, played, str(policy), one.loss))
-    return _make_puzzles(game, puzzles)
+    return _make_puzzles(solve(game), puzzles)
 
 
-def from_games(games: Iterable[PlayedGame], player: str | None = None) -> Iterator[Puzzle]:
+def from_games(
+    games: Iterable[PlayedGame], player: str | None = None, *, solver: Callable[[Game], Solution] = solve
+) -> Iterator[Puzzle]:
     """Yield the positions of games in which a move lost value, as puzzles.
 
     Args:
         games: played games; those on boards of more than 16 cells are left out.
         player: name of the player whose moves count, such as ``human``; None for both.
+        solver: returns the solution of a game; it is called once for each of the games.
     """
     for played in games:
         game = played.game
@@ -246,11 +248,11 @@ def from_games(games: Iterable[PlayedGame], player: str | None = None) -> Iterat
         ]
         if game.cells > MAX_CELLS or not plies:
             continue
-        boards = Boards.of([position for position, _ in plies])
-        values = _solution(game).action_values(boards)
+        solution, boards = solver(game), Boards.of([position for position, _ in plies])
+        values = solution.action_values(boards)
         loss = np.nanmax(values, axis=1) - values[np.arange(len(plies)), [cell for _, cell in plies]]
         yield from _make_puzzles(
-            game,
+            solution,
             [
                 (position, [cell], played.players[position.mover], float(lost))
                 for (position, cell), lost in zip(plies, loss, strict=True)
@@ -298,24 +300,20 @@ def read_puzzles(path: Path = FILE) -> list[Puzzle]:
 # Construction
 
 
-@cache
-def _solution(game: Game) -> Solution:
-    return solve(game)
-
-
 def _natural_puzzles(game: Game, seed: Sequence[int]) -> Iterator[Puzzle]:
     """Yield the puzzles among the positions of seeded games, one of each symmetry class, in order of the games."""
     positions = _game_positions(game, int(np.random.default_rng(seed).integers(1 << 31)))
     boards = Boards.of(positions)
     natural, reasons = natural_moves(game, boards)
-    values = _solution(game).action_values(boards)
+    solution = solve(game)
+    values = solution.action_values(boards)
     top = np.nanmax(values, axis=1)
     loss = top - np.where(natural, values, -np.inf).max(axis=1)
     best = (values >= top[:, None] - VALUE_TOLERANCE).sum(axis=1)
     legal = boards.legal(game).sum(axis=1)
     rows = np.flatnonzero((loss >= MIN_LOSS) & (2 * best <= legal))
     chosen = [(positions[row], np.flatnonzero(natural[row]).tolist(), reasons[row], float(loss[row])) for row in rows]
-    yield from _make_puzzles(game, chosen, graded=True)
+    yield from _make_puzzles(solution, chosen, graded=True)
 
 
 def _game_positions(game: Game, seed: int) -> list[Position]:
@@ -333,12 +331,12 @@ def _game_positions(game: Game, seed: int) -> list[Position]:
 
 
 def _make_puzzles(
-    game: Game, found: Sequence[tuple[Position, list[int], str, float]], *, graded: bool = False
+    solution: Solution, found: Sequence[tuple[Position, list[int], str, float]], *, graded: bool = False
 ) -> list[Puzzle]:
     """Return puzzles of positions with their obvious moves, the reason, and the loss."""
     if not found:
         return []
-    solution, boards = _solution(game), Boards.of([position for position, *_ in found])
+    game, boards = solution.game, Boards.of([position for position, *_ in found])
     values = solution.action_values(boards)
     wrong = _mistakes(game, boards, values) if graded else [{} for _ in found]
     return [

@@ -6,6 +6,7 @@ bounded size keep expensive objects: solved games, tables, and trained policies.
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import warnings
 from collections import OrderedDict
@@ -22,9 +23,11 @@ from baselines.expectiminimax import Expectiminimax
 from baselines.mcts import MCTS
 from baselines.retrograde.solver import Solution, solve
 from baselines.tables import Softmax, Table, values_of
+from evaluation.exact.estimate import affordable
 from evaluation.exact.strength import Choice, choice_in
 from evaluation.matches.games import AGAIN, PlayedGame, read_games
 from evaluation.policy_snapshots import CHOICES, Snapshot, position_name, read_choices
+from evaluation.puzzles import Puzzle, from_games, from_policy, read_puzzles
 from evaluation.run_files import read_metrics
 from learners.checkpoint import CHECKPOINT, CONFIG, METRICS, policy_name, read_config
 from ttt_apps.board import LiveGame
@@ -35,6 +38,7 @@ from ttt_apps.explorer.schemas import (
     NameRequest,
     PanelRequest,
     PlayRequest,
+    PuzzlesRequest,
     Root,
     SnapshotRequest,
     ValuesRequest,
@@ -466,6 +470,31 @@ class ExplorerApi:
             (path, game, changed), lambda: read_choices(run, game)[: schemas.MAX_MARKS]
         )
         return found
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # Puzzles
+
+    def puzzles(self, request: PuzzlesRequest) -> dict[str, Any]:
+        """Return the puzzles of a game, of a run, or the built-in ones."""
+        if request.line is not None:
+            game = request.line.game.game()
+            check_table(game, "practice with the mistakes of a game")
+            played = _to_played_game(game, request.line.opening, request.line.moves)
+            found = list(from_games([played], solver=self._solution))
+        elif request.run is not None:
+            found = self._run_puzzles(request.run)
+        else:
+            found = read_puzzles()
+        return {"puzzles": [one.to_dict() for one in found]}
+
+    def _run_puzzles(self, name: str) -> list[Puzzle]:
+        game = Game.from_dict(read_config(self.root.run(name))["game"])
+        check_table(game, "practice with the mistakes of a run")
+        policy, lock = self._policy(policy_name(name), game)
+        with lock:
+            if not policy.pure or not affordable(game, policy):
+                raise ValueError(f"the mistakes of {name} are not computed in a moment: evaluate.py puzzles does it")
+            return [dataclasses.replace(one, why=name) for one in from_policy(game, policy)]
 
     # -----------------------------------------------------------------------------------------------------------------
     # Caches

@@ -124,6 +124,7 @@ def _make_routes(api: ExplorerApi, work: WorkerPool, quick: WorkerPool) -> ASGIA
     route("logged", schemas.LogRequest, api.logged)
     route("run", schemas.NameRequest, api.run)
     route("mark", schemas.SnapshotRequest, api.mark)
+    route("puzzles", schemas.PuzzlesRequest, api.puzzles)
     return log_errors(app)
 
 

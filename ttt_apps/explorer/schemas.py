@@ -115,6 +115,13 @@ class NameRequest(BaseRequest):
     name: Text
 
 
+class PuzzlesRequest(BaseRequest):
+    """Puzzles: the mistakes of a game so far or of a run by its name; of neither, the built-in set."""
+
+    line: LineRequest | None = None
+    run: Text | None = None
+
+
 class LogRequest(NameRequest):
     """A game of a log, counted from 1."""
 

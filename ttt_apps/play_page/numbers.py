@@ -18,6 +18,7 @@ from baselines.retrograde.count import reachable_boards
 from baselines.retrograde.solver import solve
 from baselines.tables import Softmax, Table, random_play_values
 from evaluation.exact.dynamic_programming import exploitation, match_outcome
+from evaluation.puzzles import Puzzle, read_puzzles
 from ttt_apps.play_page.nets import HIDDEN, WEIGHTS, load_weights, make_net, training_command
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
@@ -34,6 +35,8 @@ MAX_RANK = 75
 OPPONENTS = ("random", "table", "svd", "net", "optimal")
 DIGITS = 6
 """Decimal places of results and errors."""
+PUZZLE_DIGITS = 4
+"""Decimal places of the values in puzzles."""
 
 
 def make_opponent(game: Game, name: str, rank: int = MAX_RANK) -> Policy:
@@ -64,7 +67,16 @@ def numbers(progress: Callable[[float], None] | None = None) -> dict[str, Any]:
         progress: called with the share that is done.
     """
     found = [_game_numbers(game, partial(_report_progress, progress, number)) for number, game in enumerate(GAMES)]
-    return {"format": 1, "weight": WEIGHT, "ranks": MAX_RANK, "hidden": HIDDEN, "games": found}
+    puzzles = [_puzzle_json(one) for one in read_puzzles()]
+    return {"format": 1, "weight": WEIGHT, "ranks": MAX_RANK, "hidden": HIDDEN, "games": found, "puzzles": puzzles}
+
+
+def _puzzle_json(puzzle: Puzzle) -> dict[str, Any]:
+    """Return a puzzle with rounded values, to save space."""
+    data = puzzle.to_dict()
+    values = [None if value is None else round(value, PUZZLE_DIGITS) + 0.0 for value in data["values"]]
+    game = {name: value for name, value in data["game"].items() if name != "format"}
+    return {**data, "game": game, "values": values, "loss": round(puzzle.loss, PUZZLE_DIGITS)}
 
 
 def _report_progress(progress: Callable[[float], None] | None, before: int, share: float) -> None:

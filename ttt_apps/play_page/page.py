@@ -11,8 +11,13 @@ from typing import Any
 from ttt_envs.core.files import write_atomically
 
 PARTS = {
-    "LOOK": ("explorer/assets/look.css", "play_page/assets/page.css"),
-    "SCRIPT": ("explorer/assets/board.js", "play_page/assets/game.js", "play_page/assets/page.js"),
+    "LOOK": ("explorer/assets/look.css", "explorer/assets/puzzles.css", "play_page/assets/page.css"),
+    "SCRIPT": (
+        "explorer/assets/board.js",
+        "explorer/assets/puzzles.js",
+        "play_page/assets/game.js",
+        "play_page/assets/page.js",
+    ),
 }
 """Files for each placeholder of the template."""
 

@@ -24,14 +24,16 @@ const page = (() => {
   const MAX_SEED = 999999
   const PARTS = ["against", "rank", "skip", "you", "luck", "position", "moves"] // of a link
 
-  const known = exact.read(JSON.parse(document.getElementById("numbers").textContent))
+  const inside = JSON.parse(document.getElementById("numbers").textContent)
+  const known = exact.read(inside)
   const at = (id) => document.getElementById(id)
   const {make, signed, percent} = ttt
   const stone = (player) => "ox"[player]
   const plain = (value, digits = 2) => value.toFixed(digits)
 
   const state = {against: "table", rank: FIRST_RANK, skip: 2, you: 0, seed: 1, first: exact.start(), moves: [], show: "values"}
-  let plies = [] // of the game so far: {before, cell, skipped, lost}
+  let whole = [] // of the game so far: {before, cell, skipped, lost}
+  let plies = [] // those up to the position that is seen
   let now = state.first
   let timer = 0
   let written = ""
@@ -51,19 +53,30 @@ const page = (() => {
 
   /** Play the moves of the state again, from its first position; false where they cannot be played. */
   function replay() {
-    plies = []
+    whole = plies = []
     now = state.first
     for (const cell of state.moves) {
       if (outcome() !== null || now.cells[cell] !== 0) return false
       const values = ask(now, "optimal").values
       const {position, skipped} = exact.play(game(), now, cell, state.seed)
-      plies.push({before: now, cell, skipped, lost: bestOf(values) - values[cell]})
+      whole.push({before: now, cell, skipped, lost: bestOf(values) - values[cell]})
       now = position
     }
     return true
   }
 
+  const isPast = () => plies.length < whole.length
+
+  /** See the position after so many moves; a move from there replaces the later ones. */
+  function look(count) {
+    replay()
+    if (count < whole.length) now = whole[count].before
+    plies = whole.slice(0, count)
+    show()
+  }
+
   function move(cell) {
+    state.moves.length = plies.length
     state.moves.push(cell)
     replay()
     show(true)
@@ -168,9 +181,11 @@ const page = (() => {
       line.textContent = `${who}: ${again}.`
       line.className = `${stone(1 - now.mover)}${fresh ? " fresh" : ""}`
     }
+    if (isPast()) at("status").textContent += ` Move ${plies.length} of ${whole.length}.`
     const thinking = result === null && !yours()
-    at("go").hidden = !(thinking && at("wait").checked)
-    box.nextElementSibling.firstElementChild.classList.toggle("thinking", thinking && !at("wait").checked)
+    const waits = at("wait").checked || isPast()
+    at("go").hidden = !(thinking && waits)
+    box.nextElementSibling.firstElementChild.classList.toggle("thinking", thinking && !waits)
     at("undo").disabled = !plies.some(({before}) => before.mover === state.you)
   }
 
@@ -239,6 +254,7 @@ const page = (() => {
         told.push(`${yours() ? "In your place it would lose" : "It loses"} *${plain(lost)}* of value on average${only && wrong > 0.0005 ? `: its favourite, ${square(favourite)}, loses ${plain(wrong)}` : ""}.`)
       }
     }
+    at("practise").hidden = !mistakes().length
     const [its, own] = [sum(false), sum(true)]
     const named = asked === null ? first(opponent()) : "So far it"
     if (asked === null && its + own < 0.0005) {
@@ -248,9 +264,13 @@ const page = (() => {
   }
 
   function showMoves() {
-    const items = plies.flatMap(({before, cell, skipped, lost}) => {
-      const move = make("li", {}, make("b", {class: stone(before.mover)}, stone(before.mover)), ` ${square(cell)}`)
-      if (lost > 0.005) move.append(make("small", {}, ` \u2212${plain(lost)}`))
+    const items = whole.flatMap(({before, cell, skipped, lost}, number) => {
+      const player = stone(before.mover)
+      const button = make("button", {type: "button"}, make("b", {class: player}, player), ` ${square(cell)}`)
+      if (lost > 0.005) button.append(make("small", {}, ` \u2212${plain(lost)}`))
+      if (number === plies.length - 1) button.setAttribute("aria-current", "true")
+      button.addEventListener("click", () => look(number + 1))
+      const move = make("li", {}, button)
       const other = 1 - before.mover
       return skipped ? [move, make("li", {class: `skip ${stone(other)}`}, `${stone(other)} skipped`)] : [move]
     })
@@ -349,9 +369,54 @@ const page = (() => {
     at("link-said").textContent = ""
     at("link-text").hidden = true
     if (kept) remember()
-    if (outcome() === null && !yours() && !at("wait").checked) {
+    if (outcome() === null && !yours() && !at("wait").checked && !isPast()) {
       timer = setTimeout(reply, plies.at(-1)?.skipped ? SKIP_PAUSE : PAUSE)
     }
+  }
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // Puzzles
+
+  const trainer = puzzles.createTrainer(at("trainer"), {
+    canOpen: ({game: {rows, columns, win_length: win, skip_chance: skip}}) => rows === 3 && columns === 3 && win === 3 && known.skips.includes(skip),
+    onOpen: ({game: {skip_chance: skip}, position}) => {
+      location.hash = `#against=optimal&skip=${skip}&you=${position.at(-1)}&luck=${state.seed}&position=${position.replace(" ", "_")}`
+      at("status-box").scrollIntoView({block: "start"})
+    },
+  })
+
+  /** Your moves of this game that lost value. */
+  const mistakes = () => whole.filter(({before, lost}) => before.mover === state.you && lost > 0.0005)
+
+  /** A move of this game that lost value, as a puzzle. */
+  function toPuzzle({before, cell, lost}) {
+    const listOf = (values) => values.map((value) => (Number.isNaN(value) ? null : value))
+    const bestCells = (values) => [...values.keys()].filter((one) => values[one] >= bestOf(values) - 1e-6)
+    const values = ask(before, "optimal").values
+    const replies = values.map((value, one) => {
+      if (Number.isNaN(value)) return []
+      const cells = [...before.cells]
+      cells[one] = before.mover + 1
+      return exact.outcomeOf(cells) === null ? bestCells(ask({cells, mover: 1 - before.mover}, "optimal").values) : []
+    })
+    return {
+      game: {rows: 3, columns: 3, win_length: 3, skip_chance: game().skip},
+      position: ttt.toText({columns: 3, ...before}),
+      values: listOf(values),
+      best: bestCells(values),
+      tempting: [cell],
+      why: "You",
+      loss: lost,
+      replies,
+      wrong: {},
+      level: 0,
+    }
+  }
+
+  function practise(own) {
+    trainer.load(own ? mistakes().map(toPuzzle) : inside.puzzles)
+    at("all-puzzles").hidden = !own
+    if (own) at("puzzles").scrollIntoView({block: "start"})
   }
 
   // -------------------------------------------------------------------------------------------------------------------
@@ -414,6 +479,11 @@ const page = (() => {
     event.preventDefault()
     board.focus()
   })
+  at("practise").addEventListener("click", () => practise(true))
+  at("all-puzzles").addEventListener("click", () => practise(false))
+  at("tasks").addEventListener("click", (event) => {
+    if (event.target.closest("a")) at("status-box").scrollIntoView({block: "start"})
+  })
   at("exact").addEventListener("change", () => at("game").classList.toggle("alone", !at("exact").checked))
   window.addEventListener("hashchange", () => {
     if (location.hash !== written) arrive()
@@ -426,7 +496,8 @@ const page = (() => {
   }
 
   state.seed = crypto.getRandomValues(new Uint32Array(1))[0] % 1000
-  for (const id of ["choices", "game", "strengths"]) at(id).hidden = false
+  practise(false)
+  for (const id of ["choices", "game", "puzzles", "tasks", "strengths"]) at(id).hidden = false
   arrive()
 
   /**

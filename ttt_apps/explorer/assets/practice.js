@@ -1,0 +1,50 @@
+// Puzzles in the explorer: the built-in set, those of a run, and the mistakes of the game on the board.
+"use strict"
+
+const practice = (() => {
+  const place = find("practice")
+  const sources = find("practice-source")
+  const trainer = puzzles.createTrainer(find("trainer"), {
+    onOpen({game: {rows, columns, win_length: win, skip_chance: skip}, position}) {
+      location.hash = new URLSearchParams({rows, columns, win, skip, opening: position, o: YOU, x: YOU})
+      find("play-title").scrollIntoView({block: "start"})
+    },
+  })
+  const EMPTY = {built: "", game: "No move of this game has lost value.", run: "This run loses nothing in its own games."}
+
+  /** What is asked for a source: the built-in set, the game on the board, or a run by its name. */
+  function bodyOf(source) {
+    if (source === "built") return {}
+    return source === "game" ? {line: lineOf(state)} : {run: source.slice(4)}
+  }
+
+  async function load() {
+    const source = sources.value
+    place.setAttribute("aria-busy", "true")
+    find("practice-trouble").textContent = ""
+    try {
+      const found = (await ask("puzzles", bodyOf(source))).puzzles
+      if (source === sources.value) trainer.load(found, EMPTY[source.split(":")[0]])
+    } catch (problem) {
+      if (source !== sources.value) return
+      trainer.load([], "")
+      find("practice-trouble").textContent = problem instanceof TypeError ? "The explorer does not answer: is it still running?" : `${problem.message}.`
+    } finally {
+      place.setAttribute("aria-busy", "false")
+    }
+  }
+
+  /** Fill the list of sources when it is first opened. */
+  function open() {
+    if (!place.open || sources.options.length || about === null) return
+    const runs = about.runs.map(({name}) => [`run:${name}`, `The mistakes of ${name}`])
+    for (const [value, text] of [["built", "The built-in puzzles"], ["game", "The mistakes of the game on the board"], ...runs]) {
+      sources.append(ttt.make("option", {value}, text))
+    }
+    load()
+  }
+
+  place.addEventListener("toggle", open)
+  sources.addEventListener("change", load)
+  find("practice-again").addEventListener("click", load)
+})()

@@ -1,0 +1,181 @@
+// Puzzles: positions where an obvious move loses value. Shared by the explorer and the page without a server; every value
+// is in the puzzle, as `evaluate.py puzzles --json` prints it, so that an answer is checked here.
+"use strict"
+
+const puzzles = (() => {
+  const {make, signed} = ttt
+  const TIE = 1e-6
+  const REASONS = {wins: "it completes a line", blocks: "it blocks a line", extends: "it makes the longest open line"}
+
+  const bestValue = (values) => Math.max(...values.filter((value) => value !== null))
+  const digitsOf = (game) => (game.skip_chance === 0 ? 0 : 3) // without skips values are whole numbers
+  const plain = (value, game) => Math.abs(value).toFixed(digitsOf(game))
+  const stone = (mover) => make("span", {class: mover}, mover)
+
+  /** Text in which *this* is strong, as elements. */
+  const rich = (text) => text.split("*").map((part, index) => (index % 2 ? make("strong", {}, part) : part))
+
+  function gameText({rows, columns, win_length: win, skip_chance: skip}) {
+    return `${rows} x ${columns}, ${win} in a line, ${skip === 0 ? "no skips" : `${ttt.percent(skip)} skips`}`
+  }
+
+  const listed = (cells, columns) => cells.map((cell) => ttt.coordinate(cell, columns)).join(", ").replace(/, ([^,]*)$/, " or $1")
+
+  /** What a move is worth, and the best reply to it, as text for rich(). */
+  function verdictOf({game, values, best, replies, position}, cell) {
+    const columns = game.columns
+    const digits = digitsOf(game)
+    const name = ttt.coordinate(cell, columns)
+    const top = bestValue(values)
+    const other = position.endsWith("o") ? "x" : "o"
+    const right = values[cell] >= top - TIE
+    const also = best.length > 1 ? `, as ${listed(best.filter((one) => one !== cell), columns)}` : ""
+    const said = right
+      ? [`Right: *${name}* is best${also}. Its value is *${signed(top, digits)}*.`]
+      : [`*${name}* loses *${plain(top - values[cell], game)}*: its value is ${signed(values[cell], digits)}. Best is *${listed(best, columns)}*, with *${signed(top, digits)}*.`]
+    if (replies[cell].length) said.push(`The best reply to ${name}: ${other} ${listed(replies[cell], columns)}.`)
+    const answer = best[0]
+    if (!right && replies[answer].length) said.push(`To ${ttt.coordinate(answer, columns)} it is ${listed(replies[answer], columns)}.`)
+    return said.join(" ")
+  }
+
+  function temptingText({game, values, tempting, why, loss}) {
+    const columns = game.columns
+    const names = listed(tempting.slice(0, 4), columns)
+    if (why in REASONS) {
+      const many = tempting.length > 1
+      return `${many ? "Natural moves are" : "The natural move is"} *${names}*, as ${many ? "each of them" : "it"}${REASONS[why].replace(/^it/, "")}; ${many ? "the best of them" : "it"} loses *${plain(loss, game)}*.`
+    }
+    const lost = tempting.length === 1 ? plain(bestValue(values) - values[tempting[0]], game) : plain(loss, game)
+    return `${why} played *${names}*${tempting.length > 4 ? ", or another" : ""}, and lost *${lost}*${tempting.length > 1 ? " on average" : ""}.`
+  }
+
+  function gradeText({wrong, level}) {
+    const shares = Object.entries(wrong)
+    if (!shares.length) return ""
+    const many = shares.filter(([, share]) => share > 0.5).length
+    return ` Level ${level} of 3: ${many} of ${shares.length} policies are more often wrong than right here.`
+  }
+
+  /**
+   * Put a trainer into an element, replacing its content.
+   *
+   * onOpen(puzzle): opens a position elsewhere; canOpen(puzzle): whether that is possible.
+   *
+   * Returns {load(list, empty)}: show a list of puzzles; `empty` is the sentence for a list without any.
+   */
+  function createTrainer(element, {onOpen, canOpen = () => true}) {
+    let all = []
+    let shown = []
+    let at = 0
+    let answered = null // the cell that was chosen, -1 for the answer alone, null before
+    let board = null
+    const tried = new Map() // the first try at each puzzle: whether it was right
+
+    const sort = make("select", {"aria-label": "Which puzzles"})
+    const before = make("button", {type: "button", "aria-label": "Previous puzzle"}, "\u2190")
+    const after = make("button", {type: "button", "aria-label": "Next puzzle"}, "\u2192")
+    const count = make("span", {class: "count"})
+    const task = make("p", {class: "task"})
+    const place = make("div", {class: "puzzle-board"})
+    const answer = make("p", {class: "answer", role: "status"})
+    const reveal = make("button", {type: "button"}, "Show the answer")
+    const retry = make("button", {type: "button"}, "Try again")
+    const next = make("button", {type: "button", class: "first"}, "Next puzzle")
+    const open = make("button", {type: "button"}, "Play on from here")
+    const score = make("p", {class: "quiet"})
+    const keys = make("div", {class: "keys buttons"}, next, reveal, retry, open)
+    const body = make("div", {class: "puzzle"}, place, make("div", {}, task, answer, keys, score))
+    const nothing = make("p", {class: "quiet"})
+    const bar = make("div", {class: "puzzle-bar"}, sort, before, count, after)
+    element.replaceChildren(bar, nothing, body)
+
+    function choose(value) {
+      const [kind, word] = [value.slice(0, 1), value.slice(1)]
+      shown = all.filter((one) => kind === "a" || (kind === "l" ? String(one.level) === word : gameText(one.game) === word))
+      go(0)
+    }
+
+    function go(number) {
+      at = (number + shown.length) % shown.length
+      answered = null
+      draw()
+    }
+
+    function guess(cell) {
+      if (answered !== null) return
+      const one = shown[at]
+      if (!tried.has(one)) tried.set(one, cell >= 0 && one.best.includes(cell))
+      answered = cell
+      draw()
+      next.focus({preventScroll: true})
+    }
+
+    function draw() {
+      const one = shown[at]
+      const {rows, columns} = one.game
+      const mover = one.position.at(-1)
+      const known = answered !== null
+      if (board === null || board.rows !== rows || board.columns !== columns) {
+        board = ttt.createBoard(place, {rows, columns, label: "Puzzle", onPlay: guess})
+      }
+      board.label(`Puzzle ${at + 1}: ${mover} to move; arrow keys move, Enter plays`)
+      board.show({
+        cells: ttt.fromText(one.position).cells,
+        mover: "ox".indexOf(mover),
+        legal: known ? [] : null,
+        values: known ? one.values : null,
+        format: (value) => signed(value, Math.min(digitsOf(one.game), columns > 3 ? 2 : 3)),
+        chosen: known ? one.best : [],
+      })
+      count.textContent = `${at + 1} of ${shown.length}`
+      task.replaceChildren(`${gameText(one.game)}. `, make("strong", {}, stone(mover), " to move"), ": which move is best?", gradeText(one))
+      const said = !known ? "" : answered < 0 ? `Best is *${listed(one.best, columns)}*, with *${signed(bestValue(one.values), digitsOf(one.game))}*.` : verdictOf(one, answered)
+      const wrong = known && !one.tempting.includes(answered)
+      const tempting = known ? ` ${answered >= 0 && !wrong && one.why in REASONS ? `That is the natural move: ${REASONS[one.why]}.` : temptingText(one)}` : ""
+      answer.replaceChildren(...rich(said + tempting))
+      answer.classList.toggle("right", known && one.best.includes(answered))
+      reveal.hidden = known
+      retry.hidden = next.hidden = !known
+      open.hidden = !canOpen(one)
+      const right = [...tried.values()].filter(Boolean).length
+      score.textContent = tried.size ? `Right at the first try: ${right} of ${tried.size}.` : ""
+    }
+
+    function load(list, empty = "There are no puzzles.") {
+      all = list
+      body.hidden = bar.hidden = !list.length
+      nothing.hidden = list.length > 0
+      nothing.textContent = empty
+      if (!list.length) return
+      const levels = [...new Set(list.map((one) => one.level))].filter(Boolean).sort()
+      const games = [...new Set(list.map((one) => gameText(one.game)))]
+      const number = (test) => ` (${list.filter(test).length})`
+      sort.replaceChildren(
+        make("option", {value: "a"}, `All${number(() => true)}`),
+        ...levels.map((level) => make("option", {value: `l${level}`}, `Level ${level}${number((one) => one.level === level)}`)),
+        ...(games.length > 1 ? games.map((game) => make("option", {value: `g${game}`}, game + number((one) => gameText(one.game) === game))) : []),
+      )
+      sort.hidden = sort.options.length < 2
+      choose("a")
+    }
+
+    sort.addEventListener("change", () => choose(sort.value))
+    before.addEventListener("click", () => go(at - 1))
+    after.addEventListener("click", () => go(at + 1))
+    next.addEventListener("click", () => {
+      go(at + 1)
+      board.focus()
+    })
+    reveal.addEventListener("click", () => guess(-1))
+    retry.addEventListener("click", () => {
+      answered = null
+      draw()
+      board.focus()
+    })
+    open.addEventListener("click", () => onOpen(shown[at]))
+    return {load}
+  }
+
+  return {createTrainer}
+})()
