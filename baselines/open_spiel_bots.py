@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from ttt_envs.agents.specs import Named, closest_names, load_object
+from ttt_envs.agents.specs import Named, load_object
+from ttt_envs.core.checks import closest_names
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluation.statistics import Interval, interval_from_seeds
-from ttt_envs.agents.specs import closest_names
+from ttt_envs.core.checks import closest_names
 from ttt_envs.core.files import read_bounded, write_atomically, write_json
 
 MAX_FILE_BYTES, MOST = 1 << 20, 10_000

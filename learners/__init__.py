@@ -1,7 +1,11 @@
 """Learners: policies that are trained."""
 
+from pathlib import Path
+
 __ttt_envs__ = True  # distinguishes our package from others of this name: ttt_envs/core/package_conflicts.py
 
+CONFIG = "config.json"
+"""File of a run with its game and settings."""
 LEARNERS: dict[str, str] = {
     "alpha-zero": "learners.alpha_zero:AlphaZeroConfig",
     "naive-mc": "learners.naive_mc:NaiveMCConfig",
@@ -17,3 +21,8 @@ LEARNERS: dict[str, str] = {
 
 class OtherGame(UserWarning):
     """A run plays a game on its own board that it was not trained on."""
+
+
+def is_run(folder: Path) -> bool:
+    """Return whether a folder is a run."""
+    return (folder / CONFIG).is_file()

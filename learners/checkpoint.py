@@ -18,17 +18,19 @@ from typing import IO, Any
 
 import numpy as np
 
-from learners import LEARNERS, OtherGame
+from learners import CONFIG as CONFIG
+from learners import LEARNERS, OtherGame, is_run
 from learners.config import AnyConfig, FitLearnerConfig
 from ttt_envs.agents.policy import Policy, is_colour_blind, is_symmetric
-from ttt_envs.agents.specs import FromFile, closest_names, from_file, load_object
+from ttt_envs.agents.specs import FromFile, from_file, load_object
 from ttt_envs.agents.symmetrized import SymmetrizedPolicy
-from ttt_envs.core.files import open_to_read, parse_json, read_bounded, write_atomically
+from ttt_envs.core.checks import closest_names
+from ttt_envs.core.files import closest_path, open_to_read, parse_json, read_bounded, write_atomically
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game
 
-CONFIG, CHECKPOINT, METRICS, COST = "config.json", "checkpoint.npz", "metrics.jsonl", "cost.json"
+CHECKPOINT, METRICS, COST = "checkpoint.npz", "metrics.jsonl", "cost.json"
 MODEL = "model.npz"
 """Weights of a net saved by a learner with its own loop, array by array."""
 TAUGHT = "teacher"
@@ -233,6 +235,21 @@ def new_config(game: Game, settings: Mapping[str, Any], **training: Any) -> dict
     return {"format": 1, "game": game.to_dict(), **training, "settings": dict(settings)}
 
 
+def _hint(path: Path) -> str:
+    """Return the advice for a folder that is no run: the run that was probably meant."""
+    if is_run(path.parent):
+        return f"Did you mean {path.parent}?"
+    if near := closest_path(path, is_run):
+        return f"Did you mean {near}?"
+    try:
+        inside = sorted(str(each) for each in path.iterdir() if is_run(each))
+    except OSError:
+        inside = []
+    if inside:
+        return f"It contains runs: choose one, such as {inside[0]}"
+    return f"Make one with train.py --out {path}"
+
+
 def read_config(run: Path) -> dict[str, Any]:
     """Read a run's ``config.json``; its strings are :class:`~ttt_envs.agents.specs.FromFile`.
 
@@ -241,7 +258,7 @@ def read_config(run: Path) -> dict[str, Any]:
     """
     path = run / CONFIG
     if not os.path.lexists(path):
-        raise ValueError(f"{run} is no run: there is no {CONFIG} in it. Make one with train.py --out {run}")
+        raise ValueError(f"{run} is no run: there is no {CONFIG} in it. {_hint(run)}")
     content = read_bounded(path, MAX_CONFIG_BYTES)
     try:
         data: dict[str, Any] = from_file(parse_json(content))

@@ -110,7 +110,7 @@ class PositionTable:
         if capacity < needed:
             raise MemoryError(
                 f"the table holds {self.size:,} positions of {self.game} and may take {self.memory / 2**20:,.0f} MiB: "
-                f"give more with --memory, or learn with a net"
+                f"give more with memory=, or learn with a net"
             )
         self._index.reserve(capacity)
         self._reserve(capacity, self.values, self.counts)

@@ -10,6 +10,7 @@ import numpy as np
 
 from learners.base import Arrays, get_array
 from learners.silence import avoid_triton_crash, silence_native_output
+from ttt_envs.core.extras import install_command
 
 DEVICE = "/CPU:0"
 """Fastest device for a net of this size."""
@@ -50,7 +51,7 @@ def import_tensorflow(wanted_by: str) -> Any:
         with silence_native_output():
             import tensorflow as tf
     except ImportError as problem:
-        raise ValueError(f"{wanted_by} needs TensorFlow ({problem}): pip install tensorflow") from None
+        raise ValueError(f"{wanted_by} needs TensorFlow ({problem}): {install_command('tf')}") from None
     threads = tf.config.threading
     try:
         if threads.get_intra_op_parallelism_threads() == threads.get_inter_op_parallelism_threads() == 0:

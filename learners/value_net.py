@@ -131,7 +131,7 @@ class ValueNetConfig(FitLearnerConfig):
         super().check_opponent(opponent, game)
         raise ValueError(
             f"{self.name} has no opponent {opponent}, it learns from games of its teacher: "
-            f"leave --opponent out, and choose a --teacher"
+            f"leave opponent= out, and choose a teacher="
         )
 
     def fit(self, task: Task) -> Progress:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import io
 import os
 import re
@@ -25,6 +24,7 @@ from rich.table import Table
 from tyro.constructors import PrimitiveConstructorSpec
 
 from learners import OtherGame
+from ttt_apps.messages import installed_names, note_options, parser_sentence, print_error, unknown_word
 from ttt_apps.signals import interrupt_on_signals
 from ttt_envs.agents.specs import TRUST
 from ttt_envs.core.array_cache import CACHE_BYTES_VARIABLE
@@ -54,13 +54,18 @@ def parse_size(text: str) -> tuple[int, int]:
     """Parse ``"3"`` or ``"5x6"`` as (rows, columns).
 
     Raises:
-        ValueError: anything else.
+        ValueError: anything else, or an edge that no board has.
     """
     match = re.fullmatch(r"(\d{1,9})(?:x(\d{1,9}))?", text.strip().lower())
     if match is None:
         raise ValueError(f"--size {text} is not a board: write an edge such as 3, or rows x columns such as 5x6")
     rows = int(match[1])
-    return rows, int(match[2] or rows)
+    columns = int(match[2] or rows)
+    from ttt_envs.game.rules import MAX_EDGE
+
+    if not (1 <= rows <= MAX_EDGE and 1 <= columns <= MAX_EDGE):
+        raise ValueError(f"--size {text} is not a board: choose edges from 1 to {MAX_EDGE}")
+    return rows, columns
 
 
 def parse_count(text: str) -> int:
@@ -267,7 +272,7 @@ def parse(
     prog: str,
     *,
     default: Parsed | None = None,
-    elsewhere: Callable[[], Mapping[str, Sequence[str]]] = dict,
+    elsewhere: Callable[[], Mapping[str, str]] = dict,
 ) -> Parsed:
     """Parse a command line with tyro; report errors in one sentence.
 
@@ -276,13 +281,14 @@ def parse(
         arguments: the words.
         prog: name of the command.
         default: values of options that are not given.
-        elsewhere: for messages: options of other learners -> their owners.
+        elsewhere: for messages: options that have no effect here -> the reason.
 
     Raises:
         ValueError: invalid arguments.
         SystemExit: after help.
     """
-    said = io.StringIO()
+    said, options = io.StringIO(), option_names(kind)
+    note_options(options, arguments)
     given: dict[str, Any] = {} if default is None else {"default": default}
     try:
         with redirect_stderr(said):
@@ -297,41 +303,13 @@ def parse(
     except SystemExit as end:
         if end.code in (0, None):
             raise
-        raise ValueError(f"{_sentence(said.getvalue())}. See {prog} --help") from None
+        raise ValueError(parser_sentence(said.getvalue(), prog)) from None
     parsed, unknown = found
     if unknown:
-        raise ValueError(_unknown(unknown, kind, prog, elsewhere()))
+        raise ValueError(unknown_word(unknown[0], options, prog, elsewhere()))
     if getattr(parsed, "trust", False):
         trust_files()
     return parsed
-
-
-def _sentence(box: str) -> str:
-    """Extract the message from tyro's box: the part below its title, up to the next rule."""
-    parts: list[list[str]] = [[]]
-    framed = box.lstrip().startswith(("╭", "+"))
-    for line in box.splitlines():
-        text = line.strip("│| ")
-        if text.startswith(("╭", "╰", "+")) or (text and set(text) <= set("─-")):
-            parts.append([])
-        else:
-            parts[-1].append(text)
-    said = [" ".join(" ".join(part).split()) for part in parts]
-    said = [part for part in said if part]
-    message = said[0 if framed or len(said) == 1 else 1]  # without a frame the title is a part of its own
-    return message.rstrip(".").removesuffix("(required)").rstrip()
-
-
-def _unknown(unknown: Sequence[str], kind: Any, prog: str, elsewhere: Mapping[str, Sequence[str]]) -> str:
-    """Return the error message for words that no option takes."""
-    word = unknown[0].partition("=")[0]
-    if not word.startswith("-"):
-        return f"{word!r} is one word too many. See {prog} --help"
-    name = word.replace("_", "-")
-    if name in elsewhere:
-        return f"{word} is an option of {', '.join(elsewhere[name])}, and this is not. See {prog} --help"
-    near = difflib.get_close_matches(name, option_names(kind), 1, 0.6)
-    return f"there is no option {word}{f': did you mean {near[0]}?' if near else '.'} See {prog} --help"
 
 
 def option_names(kind: Any) -> list[str]:
@@ -424,19 +402,6 @@ def run_command(command: Callable[[], Any]) -> None:
     except KeyboardInterrupt as stop:
         print(installed_names(str(stop)) if isinstance(stop, Stopped) else "stopped", file=sys.stderr)
         sys.exit(130)
-
-
-def print_error(problem: BaseException) -> int:
-    """Print the error, and return its exit code."""
-    print(f"error: {installed_names(str(problem))}", file=sys.stderr)
-    return 2
-
-
-def installed_names(text: str) -> str:
-    """Replace command names in ``text`` by those of this installation: an installed package has no train.py."""
-    if Path(sys.argv[0]).name.startswith("ttt-"):
-        return re.sub(r"\b(?:python )?(train|evaluate|play)\.py\b", r"ttt-\1", text)
-    return text
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from evaluation.reports.run import write_report
 from evaluation.run_files import REPORT, RunDirectory
 from ttt_apps.cli import command_words, inherited_options, print_output, print_table, run_command
 from ttt_apps.evaluate.match import score_table
+from ttt_envs.core.extras import install_command
 from ttt_envs.game.rules import Game
 
 OUT = Path("runs/demo")
@@ -42,7 +43,7 @@ def _demo(words: list[str]) -> None:
     for name in LEARNERS:
         Console().rule(f"{name} learns 3 x 3 tic-tac-toe by playing itself")
         if name in IN_TENSORFLOW and importlib.util.find_spec("tensorflow") is None:
-            print_output("left out: there is no TensorFlow: pip install tensorflow")
+            print_output(f"left out: there is no TensorFlow: {install_command('tf')}")
             continue
         run = RunDirectory(OUT / name)
         # a process each, so that CPU time and peak memory are the run's own

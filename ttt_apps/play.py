@@ -14,7 +14,8 @@ import tyro
 from rich.console import Console
 from tyro.constructors import PrimitiveConstructorSpec
 
-from ttt_apps.cli import Count, GameOptions, check_seed, command_words, installed_names, parse, run_command, trust_files
+from ttt_apps.cli import Count, GameOptions, check_seed, command_words, parse, run_command, trust_files
+from ttt_apps.messages import installed_names
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.envs.lockstep import SeatChoice
 

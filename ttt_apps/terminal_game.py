@@ -20,10 +20,12 @@ from evaluation.exact.strength import choice_in
 from evaluation.matches.games import HUMAN, MAX_LINE_LENGTH, append_games
 from evaluation.matches.match import StatelessPlayer, make_player
 from ttt_apps.board import ONLY, LiveGame, board_text
-from ttt_apps.cli import Stopped, installed_names
+from ttt_apps.cli import Stopped
+from ttt_apps.messages import installed_names
 from ttt_apps.signals import block_signals
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
-from ttt_envs.agents.specs import closest_names, parse_spec
+from ttt_envs.agents.specs import parse_spec
+from ttt_envs.core.checks import closest_names
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.random import draw_key
 from ttt_envs.envs.lockstep import SeatChoice

@@ -9,8 +9,12 @@ from typing import Annotated
 
 import tyro
 
-from ttt_apps.cli import Count, TrustOptions, command_words, installed_names, parse, run_command
-from ttt_apps.train_options import last_value, parse_options
+from ttt_apps.cli import Count, TrustOptions, command_words, parse, run_command
+from ttt_apps.messages import installed_names
+from ttt_apps.train_options import is_given, parse_options, training_options
+
+RESUMED = "has no effect with --resume, where the settings come from the run: leave it out"
+SWEPT = "has no effect with --sweep, where the settings come from the file: write it there"
 
 
 @dataclass(frozen=True)
@@ -32,16 +36,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _main(arguments: list[str]) -> None:
     prog = installed_names("train.py")
-    if any(argument.partition("=")[0] == "--resume" for argument in arguments):
-        old = parse(Resume, arguments, prog)
+    if is_given(arguments, "--resume"):
+        old = parse(Resume, arguments, prog, elsewhere=lambda: dict.fromkeys(training_options(), RESUMED))
         from ttt_apps.runs import resume_run
 
         resume_run(old.resume, old.games, old.cluster)
         return
-    if last_value(arguments, "--sweep") is not None:
+    if is_given(arguments, "--sweep"):
         from ttt_apps.sweep import Sweep
 
-        parse(Sweep, arguments, prog).run()
+        parse(Sweep, arguments, prog, elsewhere=lambda: dict.fromkeys(training_options(), SWEPT)).run()
         return
     options, settings = parse_options(arguments, prog)
     from ttt_apps.runs import train_run

@@ -16,7 +16,8 @@ from learners.config import TEACHER, AnyConfig, LearnerConfig
 from learners.pool import NAME as POOL
 from learners.training import Marks, check_counts, dense_first
 from ttt_apps.cli import GLOBAL, Count, GameOptions, check_seed, option_names, parse
-from ttt_envs.agents.specs import closest_names, load_object
+from ttt_envs.agents.specs import load_object
+from ttt_envs.core.checks import closest_names
 from ttt_envs.envs.lockstep import SELF
 from ttt_envs.game.rules import Game
 
@@ -140,14 +141,24 @@ def last_value(arguments: Sequence[str], option: str) -> str | None:
     return found
 
 
-def _settings_of_others(learner: str) -> dict[str, list[str]]:
-    """Return options that are settings of other learners, with these learners."""
+def is_given(arguments: Sequence[str], option: str) -> bool:
+    """Return whether an option is given, with or without a value."""
+    return any(argument.partition("=")[0] == option for argument in arguments)
+
+
+def training_options() -> list[str]:
+    """Return the options of all trainings."""
+    return [*option_names(Options), *_settings_of_others("")]
+
+
+def _settings_of_others(learner: str) -> dict[str, str]:
+    """Return options that are settings of other learners, and why they have no effect here."""
     found: dict[str, list[str]] = {}
     for other in sorted(LEARNERS):
         if other != learner:
             for option in option_names(load_object(LEARNERS[other])):
                 found.setdefault(option, []).append(other)
-    return found
+    return {option: f"is an option of {', '.join(others)}, and this is not" for option, others in found.items()}
 
 
 def default_options(learner: str, opponent: str | None = None) -> tuple[Options, AnyConfig]:

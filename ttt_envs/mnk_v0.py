@@ -29,13 +29,14 @@ from gymnasium.utils import EzPickle, seeding
 from pettingzoo import AECEnv
 from pettingzoo.utils.env_logger import EnvLogger
 
-from ttt_envs.core.checks import check_choice
+from ttt_envs.core.checks import check_argument_names, check_choice
 from ttt_envs.core.jit import Int8Array, Int64Array, compiled, int64
 from ttt_envs.core.random import draw_key, splitmix64, uniform
 from ttt_envs.envs import render as drawing
 from ttt_envs.envs.lockstep import Symmetry, check_restored
 from ttt_envs.envs.step_kernels import FORFEIT
 from ttt_envs.game.rules import (
+    BOARD_HINTS,
     ILLEGAL,
     NOT_OVER,
     STREAM_SYMMETRY,
@@ -86,6 +87,7 @@ class _AfterReset:
         raise AttributeError(f"{self.name} cannot be accessed before reset")
 
 
+@check_argument_names(BOARD_HINTS | {"opponent": "both players are agents; gymnasium.make takes an opponent"})
 class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this name
     """m,n,k tic-tac-toe with skipped turns for two agents.
 

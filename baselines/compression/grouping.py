@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from ttt_envs.agents.specs import closest_names
+from ttt_envs.core.checks import closest_names
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.rules import Game
 

@@ -52,7 +52,7 @@ def prove(
     """
     check_provable(game)
     if nodes is not None and nodes < 1:
-        raise ValueError(f"nodes={nodes} visits no position: choose at least 1, or None for no limit")
+        raise ValueError(f"nodes={nodes} visits no position: choose at least 1")
     if memory < 0:
         raise ValueError(f"memory={memory} is negative: choose the bytes of the table, or 0 for no table")
     started = time.perf_counter()

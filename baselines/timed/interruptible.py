@@ -11,7 +11,7 @@ import numpy as np
 from baselines.expectiminimax import Expectiminimax, Search
 from baselines.mcts import MCTS, MCTSSearch, SavedSubtree, Tree
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, best_shares
-from ttt_envs.agents.specs import closest_names
+from ttt_envs.core.checks import closest_names
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Position, legal

@@ -133,7 +133,7 @@ def check_fits(
     if found.bytes > allowed or found.largest > MAX_POSITIONS_PER_LAYER:
         raise MemoryError(
             f"exact numbers of {game} would take {found}, and {gib(allowed)} may be used: sample them with evaluate.py "
-            f"match, take a smaller board or players with fewer moves, or allow more with --memory"
+            f"match, take a smaller board or players with fewer moves, or allow more with memory="
         )
     return found
 

@@ -18,7 +18,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from ttt_envs.agents.specs import closest_names
+from ttt_envs.core.checks import closest_names
 from ttt_envs.core.files import lock, open_to_read, parse_json, read_bounded, write_atomically
 from ttt_envs.game.boards import MOVERS, Boards, cell_at, coordinate, from_text
 from ttt_envs.game.rules import DRAW, ILLEGAL, MAX_EDGE, NOT_OVER, Game, Position, action_index, place, winner

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from evaluation.statistics import Interval
+from ttt_envs.core.extras import install_command
 from ttt_envs.core.files import write_atomically
 from ttt_envs.core.jit import Float64Array
 
@@ -58,7 +59,7 @@ class Line(NamedTuple):
 def check_pictures() -> None:
     """Raise ValueError if matplotlib is not installed."""
     if find_spec("matplotlib") is None:
-        raise ValueError("pictures need matplotlib: pip install matplotlib")
+        raise ValueError(f"pictures need matplotlib: {install_command('report')}")
 
 
 def save_picture(path: Path, draw: Draw) -> list[Path]:

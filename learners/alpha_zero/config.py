@@ -38,5 +38,5 @@ class AlphaZeroConfig(AlphaZeroSettings):
         """See :meth:`LoopLearnerConfig.check_opponent`."""
         if opponent != SELF:
             raise ValueError(
-                f"{self.name} learns from games against itself, and not against {opponent}: leave --opponent out"
+                f"{self.name} learns from games against itself, and not against {opponent}: leave opponent= out"
             )

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from learners.silence import avoid_triton_crash, silence_native_output
+from ttt_envs.core.extras import install_command
 
 
 @contextmanager
@@ -39,8 +40,6 @@ def check_packages(wanted: str, *packages: str) -> None:
     avoid_triton_crash()
     for package in ("torch", "stable_baselines3", *packages):
         if importlib.util.find_spec(package) is None:
-            raise ValueError(
-                f"{wanted} needs {package}, which is not installed: pip install stable-baselines3 sb3-contrib"
-            )
+            raise ValueError(f"{wanted} needs {package}, which is not installed: {install_command('sb3')}")
         with silence_native_output():  # Stable-Baselines3 imports TensorFlow if it is installed
             importlib.import_module(package)

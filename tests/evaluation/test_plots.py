@@ -70,6 +70,6 @@ def test_a_picture_of_a_study_is_the_same_files_each_time(tmp_path):
 def test_without_matplotlib_it_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setattr(plots, "find_spec", lambda name: None)
     for call in (check_pictures, drawn, lambda: save_picture(tmp_path / "a", lambda figure: None)):
-        with pytest.raises(ValueError, match=r"pip install matplotlib"):
+        with pytest.raises(ValueError, match=r"pip install .*\[report\]"):
             call()
     assert not list(tmp_path.iterdir())

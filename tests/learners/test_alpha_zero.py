@@ -564,7 +564,7 @@ def test_divergence_is_reported(gradient_steps):
 def test_opponents_are_refused():
     AlphaZeroConfig().check_opponent("self", Game())
     for opponent in ("random", "optimal", "pool:every=5"):
-        with pytest.raises(ValueError, match=f"alpha-zero learns .* and not against {opponent}: leave --opponent out"):
+        with pytest.raises(ValueError, match=f"alpha-zero learns .* and not against {opponent}: leave opponent= out"):
             AlphaZeroConfig().check_opponent(opponent, Game())
 
 

@@ -231,7 +231,7 @@ def test_values_stay_when_the_table_grows():
 )
 def test_a_full_table_is_reported(config):
     learner = config.build(Game(5, 5, 4), np.random.default_rng(0))
-    with pytest.raises(MemoryError, match=r"may take 1 MiB: give more with --memory"):
+    with pytest.raises(MemoryError, match=r"may take 1 MiB: give more with memory="):
         train(learner, "random", 4000, batch=64)
 
 

@@ -346,7 +346,7 @@ def test_damaged_files_are_refused(trained, tmp_path):
 
 def test_a_missing_package_is_reported(monkeypatch, tmp_path):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "sb3_contrib" else object())
-    with pytest.raises(ValueError, match=r"needs sb3_contrib, which is not installed: pip install stable-baselines3"):
+    with pytest.raises(ValueError, match=r"needs sb3_contrib, which is not installed: pip install .*\[sb3\]"):
         CONFIGS["sb3-maskable-ppo"].fit(task(tmp_path))
 
 

@@ -17,7 +17,7 @@ import tyro
 from commands import json_of, text_of
 
 from learners import OtherGame
-from ttt_apps import cli, evaluate, train
+from ttt_apps import cli, evaluate, messages, train
 from ttt_apps.evaluate import COMMANDS
 from ttt_envs import Game, make_policy
 from ttt_envs.agents.specs import load_object
@@ -96,9 +96,9 @@ def test_quiet_prints_results_alone(tmp_path, capsys):
 
 def test_command_names_of_an_installed_package(monkeypatch):
     text = "go on with train.py --resume x, or python evaluate.py match a b"
-    assert cli.installed_names(text) == text
+    assert messages.installed_names(text) == text
     monkeypatch.setattr(sys, "argv", ["/usr/bin/ttt-train"])
-    assert cli.installed_names(text) == "go on with ttt-train --resume x, or ttt-evaluate match a b"
+    assert messages.installed_names(text) == "go on with ttt-train --resume x, or ttt-evaluate match a b"
 
 
 def test_every_listed_command_exists():

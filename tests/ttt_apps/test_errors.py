@@ -1,6 +1,8 @@
 """Errors of the commands: one sentence, exit code 2, and nothing is written."""
 
+import errno
 import io
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -9,6 +11,7 @@ import pytest
 from commands import error_of
 
 from ttt_apps import evaluate, play, train
+from ttt_apps.messages import print_error
 
 SWEEPS = {
     "option": "fixed = {epsilom = 0.1}",
@@ -21,11 +24,11 @@ COUNT = "is not a whole number: write for example 10000"
 EVALUATE = [
     ("", "a command is missing: choose one of 'book'"),
     ("mtach random random", "there is no command 'mtach': did you mean 'match'?"),
-    ("match random", "B another policy. See evaluate.py match --help"),
+    ("match random", "match needs B: another policy. See evaluate.py match --help"),
     ("match random rndom", "there is no policy 'rndom': did you mean 'random'?"),
     ("match random random --games 7", "--games 7 makes no pairs"),
     ("match random random --games 0", "--games 0 makes no pairs"),
-    ("match random random --size 0", "rows=0 is not the edge of a board"),
+    ("match random random --size 0", "--size 0 is not a board: choose edges from 1 to 19"),
     ("match random run:nowhere", "nowhere is no run: there is no config.json in it"),
     ("match random run", "run needs its argument path: write run:path=..."),
     ("match random random --seed -1", "--seed -1 is no seed: choose 0 or more"),
@@ -36,17 +39,35 @@ EVALUATE = [
     ("match random random --openings all:9", "choose 1 to 8 plies"),
     ("match random random --openings . --log log.jsonl", ". is a folder, and neither read nor written"),
     ("match random random --clock soon", "'soon' is no clock: write seconds"),
-    ("games nowhere", "No such file"),
+    ("games nowhere", "error: there is no file or folder nowhere"),
+    ("games option.tmol", "error: there is no file or folder option.tmol: did you mean option.toml?"),
+    ("book show nowhere/x.npz", "there is no file or folder nowhere"),
+    ("exploitability run:runs/frist", "runs/frist is no run: there is no config.json in it. Did you mean runs/first?"),
+    ("exploitability run:runs/first/config.json", "Did you mean runs/first?"),
+    ("report runs", "It contains runs: choose one, such as runs/first"),
+    ("match human random", "'human' is no policy: in play.py you are the human"),
+    ("random", "'random' is a policy, and a command comes before it: did you mean evaluate.py exploitability random?"),
+    ("runs/first", "did you mean evaluate.py exploitability run:runs/first?"),
+    (
+        "solve --skip-chance 25%",
+        "error: --skip-chance 25% is not a number: write for example 0.25. See",
+    ),
+    ("solve --skip-chance 0,3", "--skip-chance 0,3 is not a number: write for example 0.3"),
+    ("solve --size 2", "--win-length 3 does not fit a board of 2 x 2: choose 1 to 2"),
+    ("match random --games 4", "error: evaluate.py match needs B: another policy. See evaluate.py match --help"),
+    ("match random --gams 4", "error: B is missing. See evaluate.py match --help"),
+    ("compression-levels sdv", "METHOD sdv is not known: did you mean svd?"),
+    ("prove --nodes -3", "--nodes -3 visits no position: choose at least 1"),
     ("games nowhere --number 0", "--number 0 is no game: choose 1 or more"),
     ("solve --size 5", "5 x 5 is too large to solve: its table of 2 x 3**25 values would take 13,556,617"),
     ("solve --position 'ooo/xx./... x'", "the game is over"),
     ("solve --position 'oo./xx. o'", "this game needs 3 x 3"),
     ("exact optimal random --size 5", "5 x 5 is too large to solve"),
     ("exact optimal:epsilon=2 random", "epsilon=2.0 is no probability of a random move: choose 0"),
-    ("exact random random --chunk 0", "chunk=0 leaves nothing to ask: choose 1 or more"),
+    ("exact random random --chunk 0", "--chunk 0 leaves nothing to ask: choose 1 or more"),
     ("exploitability optimum", "did you mean 'optimal'?"),
     ("exploitability random --size 5", "allow more with --memory"),
-    ("prove --skip-chance 0.1", "skip_chance=0.1"),
+    ("prove --skip-chance 0.1", "--skip-chance 0.1 leaves nothing to prove"),
     ("prove --size 9", "64"),
     ("cost", "cost needs runs: write evaluate.py cost RUN..."),
     ("cost nowhere", "nowhere is no run"),
@@ -66,10 +87,10 @@ EVALUATE = [
     ("sprt random random --openings nowhere", "nowhere"),
     ("tournament random", "1 player makes no tournament: name two or more"),
     ("tournament random win-or-block random", "random is named twice"),
-    ("tournament random win-or-block --anchor optimal", "anchor='optimal' does not play"),
+    ("tournament random win-or-block --anchor optimal", "--anchor optimal does not play"),
     ("ladder --ladder 9x9", "there is no ladder '9x9': choose 3x3, "),
     ("ladder --ladder nowhere.json", "nowhere.json"),
-    ("ladder --size 4", "there is no ladder of 4 x 4, 4 to win: choose one of another game with --ladder"),
+    ("ladder --size 4", "there is no ladder of 4 x 4, 4 to win: choose one of another game, 3x3"),
     ("ladder --ladder 3x3 --size 4", "--ladder 3x3 is of 3 x 3, 3 to win, not of 4 x 4, 4 to win"),
     ("ladder random --games 7", "--games 7 makes no pairs"),
     ("ladder rndom", "there is no policy 'rndom': did you mean 'random'?"),
@@ -81,14 +102,14 @@ EVALUATE = [
     ("proved-positions random --size 9", "there are no proved positions of this board: choose one of 5x5-4, 5x6-4"),
     ("proved-positions random --prove-again", "--make and --prove-again ask no policy: leave it out"),
     ("proved-positions --sample 3", "--sample is of positions to be proved again: say --prove-again, too"),
-    ("proved-positions --prove-again --sample 0", "sample=0 proves nothing"),
+    ("proved-positions --prove-again --sample 0", "--sample 0 proves nothing"),
     ("proved-positions randon", "there is no policy 'randon'"),
 ]
 TRAIN = [
-    ("--size 20", "rows=20 is not the edge of a board: choose 1 to 19"),
+    ("--size 20", "--size 20 is not a board: choose edges from 1 to 19"),
     ("--size '3 by 3'", "--size 3 by 3 is not a board: write an edge such as 3"),
-    ("--win-length 4", "win_length=4 does not fit a board of 3 x 3: choose 1 to 3"),
-    ("--skip-chance 1", "skip_chance=1.0 is not a probability below 1"),
+    ("--win-length 4", "--win-length 4 does not fit a board of 3 x 3: choose 1 to 3"),
+    ("--skip-chance 1", "--skip-chance 1 is not a probability below 1"),
     ("--opponent randon", "there is no policy 'randon': did you mean 'random'?"),
     ("--opponent 'random:('", "its parentheses do not match"),
     ("--opponent minimax", "there is no policy 'minimax': did you mean 'optimal' or 'expectiminimax'?"),
@@ -100,29 +121,50 @@ TRAIN = [
     ("--learner q-lerning", "there is no learner 'q-lerning': did you mean 'q-learning'?"),
     ("--learner=", "there is no learner ''"),
     ("--learner q-learning --learner x", "there is no learner 'x'"),
-    ("--games -5", "games=-5 is negative"),
-    ("--games many", f"error: Error parsing --games: many {COUNT}"),
+    ("--games -5", "--games -5 is negative"),
+    ("--games many", f"error: --games many {COUNT}"),
+    ("--games", "error: --games needs a value: write one behind it. See train.py --help"),
+    ("--seat thrid", "--seat thrid is not known: choose first, second, random or alternate"),
+    ("--symmetries al", "--symmetries al is not known: did you mean all?"),
+    ("--checkpoint-seconds soon", "--checkpoint-seconds soon is not a number: write for example 0.25"),
+    ("q-learning", "'q-learning' is one word too many: did you mean --learner q-learning?"),
+    ("learner q-learning", "'learner' is one word too many: did you mean --learner?"),
+    ("win-or-block", "did you mean --opponent win-or-block?"),
+    ("runs/first", "did you mean --resume runs/first?"),
+    ("--hiden 5", "there is no option --hiden: --hidden is an option of alpha-zero"),
+    (
+        "--resume runs/first --learner q-net",
+        "--learner has no effect with --resume, where the settings come",
+    ),
+    ("--resume runs/frist", "Did you mean runs/first?"),
+    ("--sweep", "--sweep needs a value: write one behind it"),
+    ("--sweep option.toml --epsilon 1", "--epsilon has no effect with --sweep, where the settings come from the file"),
+    ("--opponent optimal:epsilon=2", "error: epsilon=2.0 is no probability of a random move"),
     ("--games 999999999999999999999999999999", "is too large"),
     ("--gamse 5", "there is no option --gamse: did you mean --games? See train.py --help"),
     ("--zzz 5", "error: there is no option --zzz. See train.py --help"),
     ("--epsilon", "--epsilon"),
     ("--hidden 5", "--hidden is an option of alpha-zero, q-net, sb3-dqn, sb3-maskable-ppo, sb3-ppo, value-net"),
-    ("--batch 0", "batch=0 leaves nothing to play"),
-    ("--log-every 0", "log_every=0 does not work: choose 1 or more games"),
-    ("--exact-every -1", "exact_every=-1 does not work: choose 0 (never), 1 or more games"),
-    ("--checkpoint-seconds 0", "checkpoint_seconds=0.0 does not work: choose more than 0 seconds"),
-    ("--epsilon 2", "epsilon=2.0 does not work for q-learning: choose 0 to 1"),
+    ("--batch 0", "--batch 0 leaves nothing to play"),
+    ("--log-every 0", "--log-every 0 does not work: choose 1 or more games"),
+    ("--exact-every -1", "--exact-every -1 does not work: choose 0 (never), 1 or more games"),
+    ("--checkpoint-seconds 0", "--checkpoint-seconds 0 does not work: choose more than 0 seconds"),
+    ("--epsilon 2", "--epsilon 2 does not work for q-learning: choose 0 to 1"),
     ("--bootstrap ply", "which only self-play shows"),
     ("--seed -1", "--seed -1 is no seed: choose 0 or more"),
-    ("--memory inf", "memory=inf does not work for q-learning: choose above 0 and at most 1,048,576"),
-    ("--memory nan", "memory=nan does not work for q-learning"),
-    ("--learner naive-mc --memory 1e300", "memory=1e+300 does not work for naive-mc"),
+    ("--memory inf", "--memory inf does not work for q-learning: choose above 0 and at most 1,048,576"),
+    ("--memory nan", "--memory nan does not work for q-learning"),
+    ("--learner naive-mc --memory 1e300", "--memory 1e300 does not work for naive-mc"),
     ("--sweep option.toml", "run 1 of option.toml: there is no option --epsilom: did you mean --epsilon"),
     ("--sweep learner.toml", "run 2 of learner.toml: there is no learner 'nobody'"),
-    ("--sweep value.toml", "run 1 of value.toml: win_length=9"),
+    ("--sweep value.toml", "run 1 of value.toml: --win-length 9"),
     ("--sweep out.toml", "has 'out', which is not for a file to say"),
 ]
 PLAY = [
+    ("--opponent human", "in play.py you are the human, and name the policy that you play against"),
+    ("--opponent run:runs/frist", "Did you mean runs/first?"),
+    ("optimal", "'optimal' is one word too many: did you mean --opponent optimal?"),
+    ("runs/first", "did you mean --opponent run:runs/first?"),
     ("--opponent optimall", "there is no policy 'optimall': did you mean 'optimal'?"),
     ("--opponent optimal --size 5", "is too large to solve"),
     ("--games 0", "--games 0 leaves nothing to play: choose 1 or more"),
@@ -135,7 +177,7 @@ PLAY = [
     ("--number 1", "--number 1 names no game: choose 1 or more, with --replay FILE"),
     ("--replay nowhere.jsonl", "there is no file nowhere.jsonl with games"),
     ("--log option.toml", "no games can be added to option.toml: it is no file of games"),
-    ("--size 20", "rows=20 is not the edge of a board"),
+    ("--size 20", "--size 20 is not a board: choose edges from 1 to 19"),
 ]
 
 
@@ -153,6 +195,29 @@ def test_an_invalid_command_line_is_one_sentence(command, line, message, tmp_pat
     files = {f"{name}.toml": content for name, content in SWEEPS.items()}
     for name, content in files.items():
         Path(name).write_text(content)
+    Path("runs", "first").mkdir(parents=True)
+    Path("runs", "first", "config.json").write_text("{}")
     out = ["--out", "out"] if command == train.main else []
-    assert message in error_of(capsys, command, *shlex.split(line), *out)
-    assert {path.name: path.read_text() for path in Path().iterdir()} == files
+    out = [] if "--resume" in line or line.startswith("--sweep option.toml --") else out
+    said = error_of(capsys, command, *shlex.split(line), *out)
+    assert message in said
+    assert not re.search(r"Error parsing|\[Errno|__init__|could not convert", said)
+    assert {path.name: path.read_text() for path in Path().iterdir() if path.is_file()} == files
+    assert [path.name for path in Path().rglob("*") if path.is_dir()] == ["runs", "first"]
+
+
+@pytest.mark.parametrize(
+    ("problem", "message"),
+    [
+        (FileNotFoundError(errno.ENOENT, "No such file", "none/a/b"), "there is no file or folder none"),
+        (IsADirectoryError(errno.EISDIR, "Is a directory", "runs"), "runs is a folder: name a file"),
+        (PermissionError(errno.EACCES, "Permission denied", "a.json"), "a.json may not be read or written by you"),
+        (OSError(errno.ENOSPC, "No space left", "a.json"), "a.json does not fit on the disk, which is full"),
+        (OSError(errno.EIO, "Input/output error", "a.json"), "a.json cannot be used: Input/output error"),
+        (OSError("the port is taken"), "the port is taken"),
+    ],
+)
+def test_problems_of_the_system_name_the_file(problem, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert print_error(problem) == 2
+    assert capsys.readouterr().err.startswith(f"error: {message}")

@@ -764,7 +764,7 @@ def test_the_command_serves_until_it_is_interrupted(root):
         (["--runs", "nowhere"], "nowhere is no folder: choose one that holds runs"),
         (["--host", "256.1.1.1"], "choose another --port or --host"),
         (["--prot", "1"], "did you mean --port?"),
-        ([], 'pip install "ttt_envs[explorer]"'),
+        ([], "a page in the browser needs no_such_package: pip install "),
     ],
 )
 def test_invalid_options_and_missing_packages_are_named(words, message, capsys, monkeypatch):

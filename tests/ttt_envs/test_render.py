@@ -389,7 +389,7 @@ def test_pictures_need_no_pygame(fresh):
 
 def test_a_window_without_pygame_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "pygame", None)  # importing it fails
-    with pytest.raises(gymnasium.error.DependencyNotInstalled, match=r"pip install pygame-ce"):
+    with pytest.raises(gymnasium.error.DependencyNotInstalled, match=r"pip install .*\[render\]"):
         SingleEnv(render_mode="human").reset()
 
 

@@ -8,8 +8,10 @@ from typing import Any
 import tyro
 from rich.table import Table
 
-from ttt_apps.cli import GLOBAL, command_words, installed_names, parse, print_output, print_table, run_command
-from ttt_envs.agents.specs import closest_names, load_object
+from ttt_apps.cli import GLOBAL, command_words, parse, print_output, print_table, run_command
+from ttt_apps.messages import installed_names, unknown_command
+from ttt_envs.agents.specs import load_object
+from ttt_envs.core.checks import closest_names
 
 Commands = Mapping[str, tuple[str, str]]
 """Maps a command to "module:class", or to "module:name" of a group of subcommands, and to its description."""
@@ -62,15 +64,14 @@ def _main(words: list[str]) -> None:
 
 def _choose(words: list[str], commands: Commands, prog: str, about: str) -> None:
     """Run the command named by the first word; in a group of commands, the second word names it."""
-    if not words or words[0] in ("-h", "--help"):
+    if not words or words[0] in ("-h", "--help", "help"):
         _help(commands, prog, about)
         if not words:
             raise ValueError(f"a command is missing: {closest_names('', commands)}")
         return
     name = words[0]
     if name not in commands:
-        near = closest_names(name, commands)
-        raise ValueError(f"there is no command {name!r}: {near}{'' if near.endswith('?') else '.'} See {prog} --help")
+        raise ValueError(unknown_command(name, commands, prog))
     path, what = commands[name]
     kind = load_object(path)
     if isinstance(kind, dict):

@@ -29,7 +29,8 @@ from ttt_apps.cli import (
     write_folder_report,
 )
 from ttt_apps.versions import provenance
-from ttt_envs.agents.specs import closest_names, make_policy
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.checks import closest_names
 
 if TYPE_CHECKING:  # compiled code and scipy are imported where a game is played, not where help is written
     from evaluation.matches.ladder import Ladder

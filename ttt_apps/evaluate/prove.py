@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 
 from baselines.proof_number import prove
+from baselines.proof_number.winner import check_provable
 from ttt_apps.cli import Count, GameOptions, JsonOptions, print_output, progress_bar
 from ttt_envs.game.rules import DRAW, Game
 
@@ -26,6 +27,7 @@ class Prove(JsonOptions, GameOptions):
             ValueError: a game with skips, a board too large, invalid limits.
         """
         game = self.game()
+        check_provable(game)
         prove(Game(1, 3, 3))  # compile first, so that the seconds below measure the search alone
         with progress_bar("nodes") as bar:
             task = bar.add_task("searching", total=self.nodes, nodes="")

@@ -19,7 +19,8 @@ from evaluation.study import RESULT, TABLE, Report, Study, run_units, verdict
 from ttt_apps.cli import JsonOptions, WorkOptions, count_bar, print_output, print_status, print_table, report_interrupt
 from ttt_apps.studies import STUDIES
 from ttt_apps.versions import provenance
-from ttt_envs.agents.specs import closest_names, load_object
+from ttt_envs.agents.specs import load_object
+from ttt_envs.core.checks import closest_names
 from ttt_envs.core.jit_settings import compile_at_once
 
 

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 
 import tyro
 
-from ttt_apps.cli import Count, installed_names, parse, print_output
+from ttt_apps.cli import Count, parse, print_output
+from ttt_apps.messages import installed_names
+from ttt_envs.core.extras import install_command
 
 if TYPE_CHECKING:
     import uvicorn
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from ttt_apps.explorer.security import AccessPolicy
 
 NEEDED = ("fastapi", "uvicorn")
-MISSING = 'a page in the browser needs fastapi and uvicorn: pip install "ttt_envs[explorer]"'
 
 
 class ServedApp(Protocol):
@@ -85,7 +86,7 @@ def check_server_options(port: int) -> None:
         ValueError: missing packages, or an invalid port.
     """
     if any(importlib.util.find_spec(name) is None for name in NEEDED):
-        raise ValueError(MISSING)
+        raise ValueError(f"a page in the browser needs {' and '.join(NEEDED)}: {install_command('explorer')}")
     if not 0 <= port < 1 << 16:
         raise ValueError(f"--port {port} is no port: choose 0, for a free one, to 65535")
 

@@ -21,7 +21,8 @@ from baselines.expectiminimax import Heuristic
 from evaluation.matches.games import read_games
 from evaluation.policy_snapshots import CHOICES
 from learners.checkpoint import CONFIG, METRICS, policy_name
-from ttt_envs.agents.specs import FromFile, closest_names, parse_spec
+from ttt_envs.agents.specs import FromFile, parse_spec
+from ttt_envs.core.checks import closest_names
 from ttt_envs.core.files import parse_json
 from ttt_envs.game.rules import Game
 

@@ -182,6 +182,8 @@ def as_policy(
         ValueError: an option is unknown, or the model needs another observation.
     """
     check_choice("returns", returns, get_args(Returns))
+    if isinstance(function, Game) or not isinstance(game, Game):
+        raise TypeError("as_policy takes the function first and the game second: write as_policy(function, game)")
     if isinstance(function, Policy):
         return function
     space = getattr(function, "observation_space", None)

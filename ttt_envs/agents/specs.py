@@ -13,7 +13,6 @@ unless files are trusted.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import importlib
 import importlib.util
 import inspect
@@ -24,6 +23,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from ttt_envs.core.checks import closest_name, closest_names
 from ttt_envs.core.package_conflicts import check_package, mixed_with
 
 if TYPE_CHECKING:  # parsing a spec imports no policy
@@ -64,6 +64,12 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
 }
 """other common names -> built-in names"""
 
+NO_POLICIES: dict[str, str] = {
+    "self": "self-play is an opponent only in training and in environments",
+    "human": "in play.py you are the human, and name the policy that you play against, such as optimal",
+}
+"""names of other things than policies -> advice"""
+
 GRAMMAR = 'write name or name:key=value,..., as in "random" or "run:PATH"'
 
 
@@ -73,6 +79,8 @@ PROGRAMS = ("gomocup",)
 TRUST = "TTT_ENVS_TRUST"
 """the environment variable that, set to 1, trusts every file: files that can run code when loaded, and classes that
 files name. The commands' --trust sets it"""
+TRUSTING = f"set the environment variable {TRUST}=1"
+"""advice of messages; the commands replace it by their option"""
 MAX_SPEC_LENGTH, MAX_SPEC_DEPTH = 4096, 16
 """Maximum number of letters of a spec string, and maximum nesting depth of its parentheses."""
 
@@ -155,7 +163,7 @@ def parse_spec(spec: str) -> Spec:
         ValueError: the string is not a spec.
     """
     if not isinstance(spec, str):
-        raise TypeError(f"{spec!r} is neither a policy nor the name of one: {GRAMMAR}")
+        raise TypeError(_no_spec(spec))
     if len(spec) > MAX_SPEC_LENGTH:
         raise ValueError(
             f"{spec[:40]!r}... is no policy, it has {len(spec):,} letters: {MAX_SPEC_LENGTH:,} are the most"
@@ -184,13 +192,6 @@ def parse_spec(spec: str) -> Spec:
     except ValueError as problem:
         raise ValueError(f"{spec!r} is no policy, {problem}: {GRAMMAR}") from None
     return Spec(head, unkeyed, keyed)
-
-
-def closest_names(name: str, known: typing.Iterable[str]) -> str:
-    """Return the hint after an unknown name: the closest known one, or all of them."""
-    known = sorted(known)
-    near = difflib.get_close_matches(name, known, 1, 0.5)
-    return f"did you mean {near[0]!r}?" if near else f"choose one of {', '.join(map(repr, known))}"
 
 
 def load_object(path: str) -> Any:
@@ -257,8 +258,10 @@ def make_policy(spec: str | Policy, game: Game) -> Policy:
     """
     from ttt_envs.agents.policy import Policy
 
-    if not isinstance(spec, str) and isinstance(spec, Policy):
-        return spec
+    if not isinstance(spec, str):
+        if isinstance(spec, Policy):
+            return spec
+        raise TypeError(_no_spec(spec))
     parsed = parse_spec(spec)
     module, _, inside = parsed.name.partition(":")
     if isinstance(spec, FromFile):
@@ -285,6 +288,18 @@ def make_policy(spec: str | Policy, game: Game) -> Policy:
     return policy
 
 
+def _no_spec(found: Any) -> str:
+    """Return the error message for an object that is neither a policy nor a string."""
+    from ttt_envs.game.rules import Game
+
+    if isinstance(found, Game):
+        return f"{found!r} is a game, where a policy is needed: exchange the game and the policy"
+    if callable(found) or hasattr(found, "predict"):
+        name = getattr(found, "__name__", type(found).__name__)
+        return f"{name} is no policy: wrap it with as_policy, as in ttt_envs.as_policy(function, game)"
+    return f"{found!r} is neither a policy nor the name of one: {GRAMMAR}"
+
+
 def _check_from_file(spec: Spec) -> None:
     """Raise ValueError for specs that files may name only if they are trusted."""
     if trusted():
@@ -292,17 +307,17 @@ def _check_from_file(spec: Spec) -> None:
     if ":" in spec.name:
         raise ValueError(
             f"{_shorten(spec.name)!r} was read from a file, and files may name built-in policies only, because others "
-            f"can run code: if you trust its author, use --trust or set {TRUST}=1"
+            f"can run code: if you trust its author, {TRUSTING}"
         )
     if spec.name in PROGRAMS:
         raise ValueError(
             f"{spec.name} was read from a file, and runs a program, which a file may not name: if you trust its "
-            f"author, use --trust or set {TRUST}=1"
+            f"author, {TRUSTING}"
         )
     if spec.keyed.get("trust", "false").lower() != "false":
         raise ValueError(
             f"trust={_shorten(spec.keyed['trust'])} of {spec.name} was read from a file, which cannot declare "
-            f"itself trusted: if you trust its author, use --trust or set {TRUST}=1"
+            f"itself trusted: if you trust its author, {TRUSTING}"
         )
 
 
@@ -316,14 +331,24 @@ def _unknown(spec: str, name: str) -> str:
         name = spec
     if {"/", "\\"} & set(name) or Path(name).is_dir():
         return f"there is no policy {name!r}: the learner of a run is written 'run:{spec}'"
+    if name in NO_POLICIES:
+        return f"{name!r} is no policy: {NO_POLICIES[name]}"
     if name in OTHER_NAMES:
         meant = " or ".join(map(repr, OTHER_NAMES[name]))
         return f"there is no policy {name!r}: did you mean {meant}?"
+    first, *rest = name.split()
+    if rest and first in POLICIES:
+        return f"there is no policy {name!r}: did you mean '{first}:{','.join(rest)}'?"
+    is_class = name != spec and spec.removeprefix(f"{name}:").partition(":")[0].isidentifier()
+    if is_class and closest_name(name, POLICIES) is None:
+        return f"there is no module {name!r} for {spec!r}: put {name}.py into the current folder, or install it"
     near = closest_names(name, POLICIES)
-    return (
-        f"there is no policy {name!r}: {near}{'' if near.endswith('?') else '.'} "
-        f"A class of your own is written module:Class, with its module where python finds it"
+    own = (
+        ""
+        if near.endswith("?")
+        else ". A class of your own is written module:Class, with its module where python finds it"
     )
+    return f"there is no policy {name!r}: {near}{own}"
 
 
 def _arguments(spec: Spec, factory: Callable[..., Any]) -> Mapping[str, Any]:
@@ -348,7 +373,8 @@ def _arguments(spec: Spec, factory: Callable[..., Any]) -> Mapping[str, Any]:
         converted[parameter.name] = _converted(spec.name, key, value, parameter.annotation)
     for key, parameter in named.items():
         if parameter.default is parameter.empty and parameter.name not in converted:
-            raise ValueError(f"{spec.name} needs its argument {key}: write {spec.name}:{key}=...")
+            given = "".join(f"{each}={value}," for each, value in arguments.items())
+            raise ValueError(f"{spec.name} needs its argument {key}: write {spec.name}:{given}{key}=...")
     return converted
 
 

@@ -14,11 +14,13 @@ import re
 import secrets
 import stat
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import BufferedRandom, BufferedReader
 from pathlib import Path
 from typing import Any
+
+from ttt_envs.core.checks import closest_name
 
 MAX_FILE_BYTES = 1 << 30
 """Default maximum size of a JSON file in bytes."""
@@ -215,6 +217,16 @@ def _check_kind(path: Path, found: os.stat_result) -> None:
 
 def _no_file(path: Path, kind: str) -> str:
     return f"{path} is {kind}, and neither read nor written: put the file itself there"
+
+
+def closest_path(path: Path, kind: Callable[[Path], bool] = Path.exists) -> Path | None:
+    """Return the path of this kind in the same folder with the closest name, None if there is none."""
+    try:
+        names = [name for name in os.listdir(path.parent) if name != path.name and kind(path.parent / name)]
+    except OSError:
+        return None
+    near = closest_name(path.name, names, 0.6)
+    return None if near is None else path.parent / near
 
 
 # ---------------------------------------------------------------------------------------------------------------------

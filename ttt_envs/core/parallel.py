@@ -28,6 +28,8 @@ from joblib.externals.loky.backend import resource_tracker as loky_resource_trac
 from joblib.externals.loky.process_executor import BrokenProcessPool
 from joblib.parallel import LokyBackend, get_active_backend
 
+from ttt_envs.core.extras import install_command
+
 Result = TypeVar("Result")
 Block = Sequence[Any]
 """the arguments of one call"""
@@ -263,7 +265,7 @@ def connect(cluster: Cluster) -> bool:
     try:
         ray = _import_ray()
     except ImportError:
-        raise ValueError('a cluster needs Ray: pip install "ttt_envs[cluster]"') from None
+        raise ValueError(f"a cluster needs Ray: {install_command('cluster')}") from None
     if ray.is_initialized():
         return False
     try:

@@ -8,6 +8,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from ttt_envs.core.extras import install_command
 from ttt_envs.core.jit import Int8Array
 from ttt_envs.game.boards import COLUMNS, MOVERS, STONES, coordinate, winning_line_cells
 from ttt_envs.game.rules import MAX_CELLS_SCANNED, Game, legal, winner
@@ -173,7 +174,8 @@ class Screen:
             import pygame
         except ImportError:
             raise gymnasium.error.DependencyNotInstalled(
-                'render_mode="human" needs pygame: pip install pygame-ce, or take render_mode="ansi" or "rgb_array"'
+                f'render_mode="human" needs pygame: {install_command("render")}, or take render_mode="ansi" or '
+                '"rgb_array"'
             ) from None
         self._pygame = pygame
         pygame.display.init()

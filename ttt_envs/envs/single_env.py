@@ -25,7 +25,7 @@ from ttt_envs.agents.adapters import Opponent, opponent_of
 from ttt_envs.agents.observations import DType, Observation, Views
 from ttt_envs.agents.policy import Policy, act_in_episodes
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.checks import check_choice
+from ttt_envs.core.checks import check_argument_names, check_choice
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array
 from ttt_envs.core.random import draw_key
 from ttt_envs.envs import render
@@ -40,7 +40,7 @@ from ttt_envs.envs.lockstep import (
 )
 from ttt_envs.envs.render import Scene, scene_of
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import NOT_OVER, ChanceOutcome, Game, Outcome, action_index
+from ttt_envs.game.rules import BOARD_HINTS, NOT_OVER, ChanceOutcome, Game, Outcome, action_index
 
 RenderMode = Literal["ansi", "rgb_array", "rgb_array_list", "human"]
 
@@ -49,6 +49,7 @@ _IS_OVER = 4  # index into `Lockstep.info_of_first`
 _DESCRIPTIONS = tuple(Outcome(number).description for number in (*range(6), NOT_OVER))  # by number
 
 
+@check_argument_names(BOARD_HINTS)
 class SingleEnv(gymnasium.Env[Any, np.int64]):
     """One game at a time between the caller and an opponent.
 

@@ -13,18 +13,19 @@ from gymnasium.vector.utils import batch_space
 
 from ttt_envs.agents.adapters import Opponent, opponent_of
 from ttt_envs.agents.observations import DType, Observation, Views
-from ttt_envs.core.checks import check_choice
+from ttt_envs.core.checks import check_argument_names, check_choice
 from ttt_envs.core.jit import BoolArray, Int64Array
 from ttt_envs.core.random import draw_key
 from ttt_envs.envs import render
 from ttt_envs.envs.lockstep import SELF, IllegalAction, Lockstep, SeatChoice, StepOutput, Symmetry, parse_reset_options
 from ttt_envs.envs.render import Scene
 from ttt_envs.envs.single_env import RenderMode, SingleEnv
-from ttt_envs.game.rules import ChanceOutcome, Game
+from ttt_envs.game.rules import BOARD_HINTS, ChanceOutcome, Game
 
 _MOVING = frozenset(("reset", "step", "restore_state"))  # methods of single environments that change the game
 
 
+@check_argument_names(BOARD_HINTS)
 class MNKVectorEnv(VectorEnv[Any, Any, Any]):
     """``num_envs`` simultaneous games; game i is :class:`ttt_envs.envs.single_env.SingleEnv` seeded ``seed + i``.
 

@@ -11,7 +11,6 @@ than a named one; only this module and :mod:`ttt_envs.game.bits` unpack it.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ttt_envs.core.checks import check_argument_names, closest_names
 from ttt_envs.core.jit import (
     Float64Array,
     Int8Array,
@@ -40,6 +40,8 @@ from ttt_envs.game.bits import MAX_CELLS_IN_BITS, line_in, to_bits, winning_bits
 
 Value = TypeVar("Value", float, Float64Array)
 
+BOARD_HINTS = dict.fromkeys(("rows", "columns"), "write size=3, or size=(5, 6) for rows and columns")
+"""advice for arguments that environments do not have"""
 FORMAT = 1
 """version of the storage format"""
 MAX_EDGE = 19
@@ -82,6 +84,7 @@ DRAW, NOT_OVER, ILLEGAL = int(Outcome.DRAW), int(Outcome.NOT_OVER), int(Outcome.
 STREAM_SKIP, STREAM_OPPONENT, STREAM_SEAT, STREAM_SYMMETRY, STREAM_POOL = range(5)
 
 
+@check_argument_names({"size": "write Game.of_size(3), Game.of_size((5, 6)), or rows and columns"})
 @dataclass(frozen=True)
 class Game:
     """The parameters of a game.
@@ -199,11 +202,7 @@ class Game:
         known = [field.name for field in dataclasses.fields(cls)]
         for name in fields:
             if name not in known:
-                near = difflib.get_close_matches(name, known, 1) or known
-                raise ValueError(
-                    f"a stored game has the unknown field {name!r}: did you mean {near[0]!r}? "
-                    f"Known are {', '.join(known)}"
-                )
+                raise ValueError(f"a stored game has the unknown field {name!r}: {closest_names(name, known)}")
         return cls(**fields)
 
     def __str__(self) -> str:

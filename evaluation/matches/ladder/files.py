@@ -99,7 +99,7 @@ def ladder_name(game: Game) -> str:
         if plan.game == game:
             return name
     raise ValueError(
-        f"there is no ladder of {game}: choose one of another game with --ladder {_ladder_names()}, or sample it here "
+        f"there is no ladder of {game}: choose one of another game, {_ladder_names()}, or sample it here "
         f"with evaluate.py match"
     )
 

@@ -1,0 +1,116 @@
+"""Messages for mistaken calls: what is wrong, and what to write."""
+
+import ast
+import json
+import re
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+
+import ttt_envs
+from evaluation.exact import exploitability
+from evaluation.matches.match import play_pairs
+from ttt_envs import Game, as_policy, make_policy, mnk_v0
+from ttt_envs.core import extras
+from ttt_envs.core.checks import closest_name
+
+ROOT = Path(__file__).resolve().parents[2]
+SWAPPED = "as_policy takes the function first and the game second: write as_policy(function, game)"
+WRAP = "greedy is no policy: wrap it with as_policy, as in ttt_envs.as_policy(function, game)"
+
+
+def greedy(observation, mask):
+    return int(np.argmax(mask))
+
+
+CALLS = [
+    (lambda: as_policy(Game(), greedy), SWAPPED),
+    (lambda: as_policy(greedy, "3 x 3"), SWAPPED),
+    (lambda: exploitability(Game(), greedy), WRAP),
+    (lambda: play_pairs(Game(), greedy, "random", 1, seed=0), WRAP),
+    (lambda: exploitability("random", Game()), "is a game, where a policy is needed: exchange the game and the policy"),
+    (lambda: make_policy(3, Game()), "3 is neither a policy nor the name of one: write name or name:key=value"),
+    (lambda: Game(size=3), "Game has no argument 'size': write Game.of_size(3), "),
+    (lambda: Game(skip=0.1), "Game has no argument 'skip': did you mean 'skip_chance'?"),
+    (lambda: Game.of_size("3x"), "size='3x' is not a board: write size=3 or size=(5, 6), rows first"),
+    (
+        lambda: gymnasium.make("ttt/TicTacToe-v0", oponent="random", rows=4),
+        "SingleEnv has no argument 'oponent': did you mean 'opponent'?, and no argument 'rows': write size=3, or ",
+    ),
+    (lambda: gymnasium.make_vec("ttt/MNK-v0", 2, columns=4), "MNKVectorEnv has no argument 'columns': write size=3"),
+    (lambda: gymnasium.make("ttt/MNK-v0", opponent="OPTIMAL"), "there is no policy 'OPTIMAL': did you mean 'optimal'?"),
+    (lambda: mnk_v0.env(opponent="random"), "raw_env has no argument 'opponent': both players are agents"),
+    (lambda: mnk_v0.env(skip=0.2), "raw_env has no argument 'skip': did you mean 'skip_chance'?"),
+    (lambda: make_policy("self", Game()), "'self' is no policy: self-play is an opponent only in training"),
+    (lambda: make_policy("sb3:a.zip", Game()), "write sb3:path=a.zip,algorithm=..."),
+    (lambda: make_policy("optimal epsilon=0.1", Game()), "did you mean 'optimal:epsilon=0.1'?"),
+    (lambda: make_policy("no_such_file:Class", Game()), "put no_such_file.py into the current folder, or install it"),
+    (lambda: exploitability(Game.of_size(5), "random"), "or allow more with memory="),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), CALLS, ids=[message[:40] for _, message in CALLS])
+def test_a_mistaken_call_says_what_to_write(call, message):
+    with pytest.raises((TypeError, ValueError, MemoryError)) as problem:
+        call()
+    assert message in str(problem.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [("Q_Learning", "q-learning"), ("q-lerning", "q-learning"), ("OPTIMAL", "optimal"), ("zzz", None)],
+)
+def test_closest_name(name, near):
+    assert closest_name(name, ["optimal", "q-learning"]) == near
+
+
+def test_messages_of_packages_name_no_options():
+    """Options belong to commands: a package names arguments, or a whole command."""
+    found = []
+    for package in ("ttt_envs", "baselines", "learners", "evaluation"):
+        for path in (ROOT / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Raise):
+                    texts = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant)]
+                    message = " ".join(text for text in texts if isinstance(text, str))
+                    if re.search(r"(?<!\w)--[a-z]", re.sub(r"(\w+\.py|ray start) [^:;,]*", "", message)):
+                        found.append(f"{path.name}:{node.lineno}")
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("files", "origin", "command"),
+    [
+        (["setup.cfg"], None, 'pip install "{root}[tf]"'),
+        (["setup.cfg"], {"url": "file:///x", "dir_info": {"editable": True}}, 'pip install -e "{root}[tf]"'),
+        ([], None, 'pip install "ttt_envs[tf]"'),
+        ([], {"url": "file:///x", "dir_info": {}}, 'pip install "ttt_envs[tf] @ file:///x"'),
+        ([], {"url": "https://x/ttt_envs.whl"}, 'pip install "ttt_envs[tf]"'),
+    ],
+    ids=["checkout", "editable", "index", "folder", "address"],
+)
+def test_the_command_that_installs_an_extra(files, origin, command, tmp_path, monkeypatch):
+    class Distribution:
+        def read_text(self, name):
+            return None if origin is None else json.dumps(origin)
+
+    for name in files:
+        (tmp_path / name).touch()
+    monkeypatch.setattr(extras, "ROOT", tmp_path)
+    monkeypatch.setattr(extras.metadata, "distribution", lambda name: Distribution())
+    assert extras.install_command("tf") == command.format(root=tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert extras.install_command("tf") == command.format(root=".")
+
+
+def test_extras_of_messages_exist():
+    named = set()
+    for package in ("ttt_envs", "baselines", "learners", "evaluation", "ttt_apps"):
+        for path in (ROOT / package).rglob("*.py"):
+            named |= set(re.findall(r"""install_command\(["'](\w+)["']\)""", path.read_text()))
+    options = (ROOT / "setup.cfg").read_text().partition("[options.extras_require]")[2].partition("\n[")[0]
+    assert named
+    assert named <= set(re.findall(r"^(\w+) =$", options, re.M))
+    assert ttt_envs.__name__ == extras.PACKAGE
