@@ -33,8 +33,10 @@ class Block(NamedTuple):
 
     line: int
     kind: str
-    """sh, python, text, or nothing"""
+    """sh, python, text, toml, or nothing"""
     slow: bool
+    file: str
+    """path of the file in the checkout that the block shows; empty for a block that is run"""
     text: str
 
 
@@ -52,7 +54,8 @@ def blocks(page):
         words = match[2].split()
         line = text.count("\n", 0, match.start()) + 1
         kind = words[0] if words else ""
-        found.append(Block(line, kind, words[1:] == ["slow"], textwrap.dedent(match[3])))
+        shown = re.search(r'title="([^"]+)"', match[2])
+        found.append(Block(line, kind, words[1:] == ["slow"], shown[1] if shown else "", textwrap.dedent(match[3])))
     return found
 
 

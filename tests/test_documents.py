@@ -15,6 +15,13 @@ from ttt_envs.agents.specs import load_object
 PAGES = pages()
 QUICK = ("README.md", "CONTRIBUTING.md", "docs/tutorial.md")
 """Pages whose blocks run by default, except for slow ones."""
+POSIX = {
+    *(("README.md", command) for command in ("make demo", "make test", "source .venv/bin/activate")),
+    ("docs/gomocup.md", "examples/files/pbrain-ttt --input examples/files/turns.txt"),
+    ("docs/commands.md", "mkdir -p completions"),
+    ("docs/commands.md", "python evaluate.py --tyro-print-completion bash > completions/ttt-evaluate"),
+}
+"""(page, command) of commands for POSIX shells alone; the page says so, or has another command next to it."""
 
 
 def name_of(page):
@@ -29,7 +36,31 @@ def test_the_readme_names_the_two_commands_first():
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_block_has_a_language(page):
     for block in blocks(page):
-        assert block.kind in ("sh", "python", "text"), f"{name_of(page)}:{block.line} is {block.kind or 'nothing'!r}"
+        kinds = ("python", "text", "toml") if block.file else ("sh", "python", "text")
+        assert block.kind in kinds, f"{name_of(page)}:{block.line} is {block.kind or 'nothing'!r}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_shown_files_are_those_of_the_checkout(page):
+    for block in blocks(page):
+        if block.file:
+            assert (ROOT / block.file).read_text() == block.text, f"{name_of(page)}:{block.line}"
+
+
+def test_every_file_of_the_pages_is_used():
+    files = {f"examples/files/{path.name}" for path in (ROOT / "examples" / "files").iterdir() if path.is_file()}
+    text = "\n".join(page.read_text() for page in PAGES)
+    assert {file for file in files if file not in text} == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_commands_are_the_same_in_every_shell(page):
+    """Bash, zsh and PowerShell read them alike: no pipes, variables, here-documents or lines in several parts."""
+    for block in blocks(page):
+        for line in block.text.splitlines() if block.kind == "sh" else ():
+            command = line.partition(" #")[0].rstrip()
+            plain = re.fullmatch(r"(python|jupytext) [^|<>;&$`\\\n]*", command)
+            assert plain or (name_of(page), command) in POSIX, f"{name_of(page)}:{block.line}: {line}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -53,7 +84,7 @@ def test_blocks_run(page, tmp_path, request):
     shell = Shell(tmp_path, active=page.name != "README.md")
     try:
         for block in blocks(page):
-            if block.kind in ("sh", "python") and (slow_too or not block.slow):
+            if block.kind in ("sh", "python") and not block.file and (slow_too or not block.slow):
                 shell.run(block)
     finally:
         shell.close()

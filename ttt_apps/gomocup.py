@@ -322,8 +322,8 @@ def _to_ascii_line(text: str) -> str:
 # Standard input and output
 
 
-def serve(spec: str, seed: int) -> None:
-    """Run the engine until ``END`` or the end of input; only replies are written to standard output."""
+def serve(spec: str, seed: int, lines: IO[bytes]) -> None:
+    """Run the engine until ``END`` or the end of ``lines``; only replies are written to standard output."""
     with _answer_stream() as out:
 
         def reply(line: str) -> None:
@@ -331,7 +331,7 @@ def serve(spec: str, seed: int) -> None:
             out.flush()
 
         brain = Brain(spec, seed, reply, lambda text: print(text, file=sys.stderr))
-        for line in _read_lines(sys.stdin.buffer):
+        for line in _read_lines(lines):
             if not brain.handle_line(line):
                 break
 

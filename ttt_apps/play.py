@@ -56,6 +56,8 @@ class Play(GameOptions):
     """show the games of such a file instead of playing"""
     number: Count | None = None
     """with --replay: show this game move by move, counted from 1"""
+    input: Path | None = None
+    """file whose lines are read as if they were typed: moves and commands, or with --gomocup a manager's lines"""
     gomocup: EnginePolicy = None
     """run as an engine of the Gomocup protocol, started by a tournament manager; without a policy timed, a search by
     the manager's times"""
@@ -70,7 +72,7 @@ class Play(GameOptions):
             Stopped: a signal asked to stop.
         """
         if self.gomocup is not None:
-            self._serve(self.gomocup)
+            self._serve(self.gomocup, lines)
             return
         from baselines.retrograde.solver import MAX_CELLS
         from evaluation.matches.games import append_games
@@ -96,15 +98,15 @@ class Play(GameOptions):
             console.print(f"Without --opponent you play against {name}, which {why}.")
         TerminalGame(game, policy, name, console, lines, self.seat, seed, self.games, self.log).run()
 
-    def _serve(self, spec: str) -> None:
-        """Run as an engine.
+    def _serve(self, spec: str, lines: TextIO) -> None:
+        """Run as an engine that reads ``lines``.
 
         Raises:
             ValueError: options that the manager controls.
         """
         from ttt_apps.gomocup import serve
 
-        default, others = Play(), ("gomocup", "seed", "trust")
+        default, others = Play(), ("gomocup", "input", "seed", "trust")
         for field in dataclasses.fields(self):
             if field.name not in others and getattr(self, field.name) != getattr(default, field.name):
                 option = f"--{field.name.replace('_', '-')}"
@@ -113,7 +115,7 @@ class Play(GameOptions):
             trust_files()
         seed = int(np.random.default_rng().integers(SEEDS)) if self.seed is None else self.seed
         check_seed(seed)
-        serve(spec, seed)
+        serve(spec, seed, lines.buffer)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -130,7 +132,11 @@ def _main(words: list[str]) -> None:
     options = parse(Play, words, installed_names("play.py"))
     if hasattr(sys.stdin, "reconfigure"):  # input may be undecodable
         sys.stdin.reconfigure(errors="replace")
-    options.run(new_console(), sys.stdin)
+    if options.input is None:
+        options.run(new_console(), sys.stdin)
+        return
+    with open(options.input, encoding="utf-8", errors="replace") as lines:
+        options.run(new_console(), lines)
 
 
 def new_console(**settings: Any) -> Console:

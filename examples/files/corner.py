@@ -1,0 +1,36 @@
+"""An opponent: corners first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ttt_envs.agents.specs import Named
+from ttt_envs.core.jit import Float64Array
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import Game
+
+
+@dataclass(frozen=True)
+class Corner(Named):
+    """Takes an empty corner with probability ``firmly``, otherwise moves at random."""
+
+    name: ClassVar[str] = "corner"
+    pure: ClassVar[bool] = True
+
+    game: Game
+    firmly: float = 1.0
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
+        """float64[B, cells]."""
+        empty = (boards.cells == 0).astype(np.float64)
+        last_row, last = self.game.cells - self.game.columns, self.game.cells - 1
+        corners = np.zeros_like(empty)
+        corners[:, [0, self.game.columns - 1, last_row, last]] = 1.0
+        corners *= empty
+        free = corners.sum(axis=1, keepdims=True)
+        chosen = corners / np.maximum(free, 1.0)
+        weight = np.where(free > 0, self.firmly, 0.0)
+        return weight * chosen + (1 - weight) * empty / empty.sum(axis=1, keepdims=True)

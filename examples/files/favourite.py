@@ -1,0 +1,82 @@
+"""A learner: the cells that ended games best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from evaluation.exact.dynamic_programming import outcome
+from learners.base import Bootstrap, Transition
+from learners.config import TransitionLearnerConfig
+from learners.limits import Fraction
+from learners.training import make_initial_rng, train
+from ttt_envs.agents.policy import best_shares, sample
+from ttt_envs.core.jit import Float64Array, Int64Array
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import Game
+
+
+@dataclass(frozen=True)
+class FavouriteConfig(TransitionLearnerConfig):
+    """Prefers the cells whose moves ended games with the best mean reward, in any position."""
+
+    name: ClassVar[str] = "favourite"
+
+    epsilon: Fraction = 0.3
+    """probability of a random move while learning, 0 to 1"""
+
+    def build(self, game: Game, rng: np.random.Generator) -> Favourite:
+        """Return an untrained learner."""
+        return Favourite(self, game)
+
+
+class Favourite:
+    """The learner of :class:`FavouriteConfig`."""
+
+    pure: ClassVar[bool] = True
+
+    def __init__(self, config: FavouriteConfig, game: Game) -> None:
+        self.config = config
+        self.game = game
+        self.bootstrap: Bootstrap = "own-turn"
+        self.wants_next_action = False
+        self.rewards, self.counts = np.zeros(game.cells), np.zeros(game.cells)
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
+        """float64[B, cells]: equal shares for the legal cells of highest mean reward."""
+        means = self.rewards / np.maximum(self.counts, 1.0)
+        return best_shares(np.where(boards.cells == 0, means, np.nan))
+
+    def explore(self, boards: Boards, rng: np.random.Generator) -> Int64Array:
+        """int64[B]: the same, but with probability epsilon any legal move."""
+        empty = (boards.cells == 0).astype(np.float64)
+        anywhere = empty / empty.sum(axis=1, keepdims=True)
+        mixed = (1 - self.config.epsilon) * self.probabilities(boards) + self.config.epsilon * anywhere
+        return sample(mixed, rng.random(len(boards.mover)))
+
+    def observe(self, transition: Transition) -> dict[str, float]:
+        """Add the rewards of the moves that ended games."""
+        over = transition.discount == 0
+        np.add.at(self.rewards, transition.action[over], transition.reward[over])
+        np.add.at(self.counts, transition.action[over], 1.0)
+        return {"ends": float(self.counts.sum())}
+
+    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Sums of rewards and counts, float64[cells] each."""
+        return {"rewards": self.rewards, "counts": self.counts}
+
+    def from_arrays(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+        """Restore the state from :meth:`to_arrays`."""
+        for name in ("rewards", "counts"):
+            if name not in arrays or arrays[name].shape != (self.game.cells,):
+                raise ValueError(f"{self.config.name} cannot hold the {name} of this file: it is another learner's")
+        self.rewards, self.counts = arrays["rewards"].copy(), arrays["counts"].copy()
+
+
+if __name__ == "__main__":
+    learner = FavouriteConfig().build(Game(), make_initial_rng(0))
+    print(train(learner, "random", games=2_000, batch=16))
+    print(outcome(Game(), learner, "random"))
