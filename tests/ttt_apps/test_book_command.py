@@ -57,7 +57,7 @@ def test_invalid_calls_are_one_line_errors(log, tmp_path, capsys):
     assert "name either" in error_of(capsys, "build", str(log), "--search", "optimal")
     assert "no move was made in 500 games" in error_of(capsys, "build", str(log), "--minimum", "500", "--out", out)
     assert "random has no values" in error_of(capsys, "build", "--search", "random", "--out", out)
-    assert "no such file" in error_of(capsys, "build", str(tmp_path / "none"), "--out", out).lower()
+    assert "there is no file or folder" in error_of(capsys, "build", str(tmp_path / "none"), "--out", out).lower()
     said(capsys, "build", str(log), "--out", out)
     assert "is there already" in error_of(capsys, "build", str(log), "--out", out)
     assert "they are of optimal, win-or-block" in error_of(capsys, "leaves", out, str(log), "--player", "me")

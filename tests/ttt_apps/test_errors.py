@@ -175,6 +175,7 @@ PLAY = [
     ("--gomocup --games=3", "--games has no effect with --gomocup"),
     ("--gomocup --seed=-1", "--seed -1 is no seed: choose 0 or more"),
     ("--number 1", "--number 1 names no game: choose 1 or more, with --replay FILE"),
+    ("--input nowhere.txt", "there is no file or folder nowhere.txt"),
     ("--replay nowhere.jsonl", "there is no file nowhere.jsonl with games"),
     ("--log option.toml", "no games can be added to option.toml: it is no file of games"),
     ("--size 20", "--size 20 is not a board: choose edges from 1 to 19"),

@@ -349,6 +349,13 @@ def test_only_replies_are_written_to_standard_output(tmp_path):
     assert sorted(done.stderr.splitlines()) == [b"asked", b"from below", b"imported", b"made"]
 
 
+def test_lines_from_a_file_are_those_of_a_manager():
+    command = [sys.executable, "play.py", "--gomocup", "win-or-block", "--input", "examples/files/board.txt"]
+    done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.splitlines() == [b"OK", b"7,2", b"ERROR boards have edges of 5 to 19 here"]
+
+
 def test_end_of_input_ends_the_engine():
     done = run(b"START 7\nBEGIN", "win-or-block")
     assert (done.returncode, done.stderr) == (0, b"")

@@ -422,6 +422,17 @@ def test_default_opponent_is_named(size, named, capsys, monkeypatch):
     assert named in " ".join(capsys.readouterr().out.split())
 
 
+def test_moves_from_a_file_are_those_that_are_typed(tmp_path, capsys, monkeypatch):
+    text, options = "b2\nhint\nquit\n", ["--opponent", "win-or-block", "--seed", "3"]
+    (tmp_path / "moves.txt").write_text(text)
+    play.main([*options, "--input", str(tmp_path / "moves.txt")])
+    from_file = capsys.readouterr().out
+    monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+    play.main(options)
+    assert from_file == capsys.readouterr().out
+    assert "o: you play b2." in from_file
+
+
 def test_default_seed_is_random_and_printed(capsys, monkeypatch):
     seeds = set()
     for _ in range(4):
