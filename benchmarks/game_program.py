@@ -23,7 +23,7 @@ from measuring import Benchmark, Part, Row, SkipRow, Spread, Stretch, measure_ro
 from rich.box import MARKDOWN
 from rich.table import Table
 
-from baselines.expectiminimax import Expectiminimax, Search
+from baselines.expectiminimax import Expectiminimax, Search, SearchSettings
 from baselines.mcts import MCTS
 from baselines.opening_book import OpeningBook, PlayedMoves, make_book
 from baselines.retrograde import build, open_table
@@ -58,7 +58,7 @@ def search_with_clock(game: Game, policy: Policy, depth: int, amount: float) -> 
 
 def deepening(game: Game, depth: int) -> Search:
     """Run the same search without a clock."""
-    search = Search(game, Boards.start(game), every_move=False, memory=TABLE_MIB << 20)
+    search = Search(game, Boards.start(game), SearchSettings(every_move=False, memory=TABLE_MIB << 20))
     for one in range(1, depth + 1):
         search.run(one)
     return search

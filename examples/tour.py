@@ -33,7 +33,7 @@ from baselines.tables import random_play_values
 from evaluation.exact import exploitability, match_outcome, training_callback
 from evaluation.matches.match import play_pairs
 from learners.q_learning import QLearningConfig
-from learners.training import make_initial_rng, train
+from learners.training import Training, make_initial_rng
 from ttt_envs import Boards, Game, from_text, make_policy
 
 # %%
@@ -108,10 +108,9 @@ def draw(games, numbers):
 
 
 every = max(1, GAMES // 20)
-train(
-    learner, "self", GAMES, batch=256, seed=SEED,
-    every=every, callbacks=[training_callback(game, None, every, GAMES)], log=draw,
-)  # fmt: skip
+Training(learner, "self", GAMES, batch=256, seed=SEED).run(
+    every=every, callbacks=[training_callback(game, None, every, GAMES)], log=draw
+)
 print(f"after {seen[0]} games {found[0]:.4f}, after {seen[-1]} games {found[-1]:.4f}")
 
 # %% [markdown]

@@ -344,14 +344,12 @@ def train(
     batch: int = 1,
     seed: int = 0,
     seat: SeatChoice = "alternate",
-    every: int | Marks | None = None,
-    callbacks: Iterable[Callback] = (),
-    log: Callable[[int, dict[str, float]], None] | None = None,
-    progress: Callable[[Progress], None] | None = None,
 ) -> Progress:
-    """Train a learner on games in lockstep: :class:`Training`, from start to end."""
-    training = Training(learner, opponent, games, batch=batch, seed=seed, seat=seat)
-    return training.run(every=every, callbacks=callbacks, log=log, progress=progress)
+    """Train a learner on games in lockstep, from start to end.
+
+    :class:`Training` has the same arguments, and its ``run`` measures and logs a learner while it trains.
+    """
+    return Training(learner, opponent, games, batch=batch, seed=seed, seat=seat).run()
 
 
 def train_in(

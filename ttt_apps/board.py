@@ -20,6 +20,7 @@ from ttt_envs.game.rules import (
     STREAM_OPPONENT,
     STREAM_SEAT,
     Game,
+    Outcome,
     Position,
     begin_rows,
     play_rows,
@@ -50,14 +51,14 @@ class LiveGame:
     Attributes:
         plies: the moves so far.
         episode_key: uint64[1], key of the episode, as in environments.
-        outcome: the winner, ``DRAW``, or None while the game goes on.
+        outcome: None while the game goes on.
     """
 
     def __init__(self, game: Game, key: np.uint64, episode: int) -> None:
         self.game = game
         self.episode = episode
         self.plies: list[MadeMove] = []
-        self.outcome: int | None = None
+        self.outcome: Outcome | None = None
         self.episode_key = np.zeros(1, np.uint64)
         self._cells, self._mover = Boards.start(game)
         self._stones = np.zeros(1, np.int64)
@@ -105,7 +106,7 @@ class LiveGame:
         if outcome[0] == NOT_OVER:
             ply = ply._replace(skipped=self.mover == ply.position.mover)
         else:
-            self.outcome = int(outcome[0])
+            self.outcome = Outcome(outcome[0])
         self.plies.append(ply)
         return ply
 

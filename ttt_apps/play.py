@@ -77,7 +77,7 @@ class Play(GameOptions):
         from baselines.retrograde.solver import MAX_CELLS
         from evaluation.matches.games import append_games
         from ttt_apps.replay import replay
-        from ttt_apps.terminal_game import TerminalGame
+        from ttt_apps.terminal_game import SessionSettings, TerminalGame
 
         if self.number is not None and (self.replay is None or self.number < 1):
             raise ValueError(f"--number {self.number} names no game: choose 1 or more, with --replay FILE")
@@ -96,7 +96,8 @@ class Play(GameOptions):
         if self.opponent is None:
             why = "plays perfectly" if name == PERFECT else "searches: the board is too large to be solved"
             console.print(f"Without --opponent you play against {name}, which {why}.")
-        TerminalGame(game, policy, name, console, lines, self.seat, seed, self.games, self.log).run()
+        settings = SessionSettings(self.seat, seed, self.games, self.log)
+        TerminalGame(game, policy, name, console, lines, settings).run()
 
     def _serve(self, spec: str, lines: TextIO) -> None:
         """Run as an engine that reads ``lines``.

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from baselines.expectiminimax import Search
+from baselines.expectiminimax import Search, SearchSettings
 from baselines.retrograde.solver import MAX_CELLS, Solution, solve
 from evaluation.exact.strength import choice_in
 from evaluation.matches.games import HUMAN, MAX_LINE_LENGTH, append_games
@@ -30,7 +30,7 @@ from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.random import draw_key
 from ttt_envs.envs.lockstep import SeatChoice
 from ttt_envs.game.boards import MOVERS, Boards, cell_at, coordinate, winning_line_cells
-from ttt_envs.game.rules import DRAW, Game
+from ttt_envs.game.rules import Game
 
 MAX_HINT_NODES = 2_000_000
 """Maximum number of positions of the search for a hint."""
@@ -48,6 +48,19 @@ class NewGameRequest(Exception):  # noqa: N818
     """The person begins another game, and leaves this one unfinished."""
 
 
+class SessionSettings(NamedTuple):
+    """Settings of games between a person and a policy."""
+
+    seat: SeatChoice = "first"
+    """the person's"""
+    seed: int = 0
+    """seed of all random numbers"""
+    games: int | None = None
+    """number of games; None asks after each"""
+    log: Path | None = None
+    """file of saved games"""
+
+
 class TerminalGame:
     """Games between a person and a policy, one after another.
 
@@ -57,10 +70,7 @@ class TerminalGame:
         name: its spec string.
         console: the output.
         lines: the input.
-        seat: the person's.
-        seed: seed of all random numbers.
-        games: number of games; None asks after each.
-        log: file of saved games.
+        settings: the other settings.
     """
 
     def __init__(
@@ -70,19 +80,16 @@ class TerminalGame:
         name: str,
         console: Console,
         lines: TextIO,
-        seat: SeatChoice = "first",
-        seed: int = 0,
-        games: int | None = None,
-        log: Path | None = None,
+        settings: SessionSettings,
     ) -> None:
         self.game, self.policy, self.name = game, policy, name
         self.called = name if len(name) <= MAX_NAME_LENGTH else parse_spec(name).name
         self.console, self.lines = console, lines
-        self.seat_asked, self.seed, self.games, self.log = seat, seed, games, log
+        self.seat_asked, self.seed, self.games, self.log = settings
         self.score = [0, 0, 0]
         """Numbers of games that the person has won, drawn and lost."""
         self.swapped = False
-        self._key = draw_key(np.random.default_rng(seed))
+        self._key = draw_key(np.random.default_rng(self.seed))
         self._settings: dict[str, int] = {}
         self._saved = 0
         self._begin(0)
@@ -162,8 +169,7 @@ class TerminalGame:
             else:
                 self._reply()
         self.show()
-        outcome = self.live.outcome
-        result = 1 if outcome == DRAW else 0 if outcome == self.seat else 2
+        result = self.live.outcome.result_index(self.seat)
         self.score[result] += 1
         how = ("You win.", "A draw.", f"{self.called} wins.")[result]
         self.say(f"{how} So far you have {self._score_text()}.")
@@ -407,7 +413,7 @@ def search(game: Game, boards: Boards) -> tuple[Float64Array, int]:
     Returns:
         float64[cells], scores of moves, of which the best are exact; and the search depth in plies.
     """
-    search = Search(game, boards, every_move=False)
+    search = Search(game, boards, SearchSettings(every_move=False))
     values, depth = search.move_values[0], 0
     while depth < np.count_nonzero(boards.legal(game)):
         left = MAX_HINT_NODES - int(search.nodes[0])

@@ -3,7 +3,7 @@
 At a decision node the mover picks the best move. A move that does not end the game leads to a chance node: the other
 player moves next with probability 1 - p, the same player with probability p, the skip chance. There is no chance node
 above the root. A win at ply k scores depth - k + 1, where moves at the root have ply 1; a loss scores the negative, a
-full board 0. At the horizon +1/2, 0 or -1/2 compares the players' best open windows (`Heuristic`). player_0 maximises.
+full board 0. At the horizon +1/2, 0 or -1/2 compares the players' best open lines (`Heuristic`). player_0 maximises.
 So a node's value depends only on its board, its mover and the plies left.
 
 Without ``width`` the value is exact, and is computed with
@@ -11,8 +11,8 @@ Without ``width`` the value is exact, and is computed with
 - star1 and star2 pruning (Ballard, "The *-minimax search procedure for trees containing chance nodes", 1983; Hauk, Buro
   and Schaeffer, "Rediscovering *-minimax search", 2004): a chance node has bounds on the value of either turn, and
   searches a turn only within the window that could still matter. Without skips this is alpha-beta;
-- static bounds: a player cannot win in fewer plies than the missing stones of the best open window need (`bounds`);
-- static evaluation of the last ply from the tallies of open windows (`bounds.last_ply`);
+- static bounds: a player cannot win in fewer plies than the missing stones of the best open line need (`bounds`);
+- static evaluation of the last ply from the tallies of open lines (`bounds.last_ply`);
 - a transposition table of bounds, one entry for a board up to symmetry and the plies left (Veness and Blair, "Effective
   use of transposition tables in stochastic game tree search", 2007). Entries hold the whole key, so there are no
   collisions.
@@ -20,7 +20,7 @@ Without ``width`` the value is exact, and is computed with
 With ``width``, every decision node below the root tries this number of random moves. A width that restricts no node is
 ignored.
 
-Lines are the windows of ``rules.windows`` (`windows`).
+The lines are those of ``rules.winning_lines`` (`lines`).
 """
 
 from __future__ import annotations
@@ -29,5 +29,6 @@ from baselines.expectiminimax.lines import Heuristic as Heuristic
 from baselines.expectiminimax.policy import Analysis as Analysis
 from baselines.expectiminimax.policy import Expectiminimax as Expectiminimax
 from baselines.expectiminimax.search import Search as Search
+from baselines.expectiminimax.search import SearchSettings as SearchSettings
 from baselines.expectiminimax.search import check_settings as check_settings
 from baselines.expectiminimax.star1 import Pruning as Pruning

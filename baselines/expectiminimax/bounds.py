@@ -1,7 +1,7 @@
 """Static evaluation: bounds, the score at the horizon, and the last ply.
 
 A win at ply k scores depth - k + 1, where moves at the root have ply 1; a loss scores the negative, a full board 0. At
-the horizon +1/2, 0 or -1/2 compares the players' best open windows.
+the horizon +1/2, 0 or -1/2 compares the players' best open lines.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ttt_envs.game.rules import DRAW, is_legal, outcome_of_move, skip_chance_of,
 
 @inlined
 def horizon(mine: int, theirs: int) -> float:
-    """Return the horizon score for the player whose best window has ``mine``; -1, no window, counts as 0."""
+    """Return the horizon score for the player whose best line has ``mine``; -1, no line, counts as 0."""
     return 0.5 * (int64(mine > max(theirs, 0)) - int64(theirs > max(mine, 0)))
 
 
@@ -45,7 +45,7 @@ def limits(
 ) -> tuple[float, float]:
     """Return bounds on the value for a mover with ``depth`` plies left: a win needs the missing stones first.
 
-    ``mine`` and ``theirs`` are the players' maximum stones in an open window, -1 if none is open. With ``by_result`` a
+    ``mine`` and ``theirs`` are the players' maximum stones in an open line, -1 if none is open. With ``by_result`` a
     win counts 1. ``beyond``: a database may contain wins beyond the horizon.
     """
     win_length, skip = win_length_of(parameters), skip_chance_of(parameters)
@@ -72,17 +72,17 @@ def limits(
 
 @inlined
 def last_ply(
-    mover: int, depth: int, empty: int, windows: LineArrays, board: Board, parameters: Parameters
+    mover: int, depth: int, empty: int, winning_lines: LineArrays, board: Board, parameters: Parameters
 ) -> tuple[float, int]:
     """Return the value for a mover with one ply left, from the tallies.
 
-    A stone never worsens the mover's best window nor improves the other player's. And while a window is open and not
+    A stone never worsens the mover's best line nor improves the other player's. And while a line is open and not
     full, some stone improves it, in number and in run length.
 
     Returns:
         (value, number of positions visited).
     """
-    lines, through, scores, scored, counted = windows
+    lines, through, scores, scored, counted = winning_lines
     cells, masks, tally = board
     last = tally.shape[3] - 1
     mine, theirs = tally[depth, SCORED, mover, last], tally[depth, SCORED, 1 - mover, last]
@@ -93,72 +93,72 @@ def last_ply(
     if mine >= theirs and mine >= 0:
         return 0.5, 1
     value = -0.5
-    window = 0
+    line = 0
     joins = counted < scored  # with runs: a stone may join two
     if joins:
         choices = len(cells)
     else:
-        # A stone adds at most one, and weakens the other player's best windows only in a cell common to all of them
+        # A stone adds at most one, and weakens the other player's best lines only in a cell common to all of them
         if mine == theirs - 1 and mine >= 0:
             value = 0.0
         choices = 0
         if tally[depth, SCORED, 1 - mover, theirs] < through.shape[1]:
             choices = lines.shape[1]
-            while masks[mover, window] != 0 or scores[SCORED, masks[1 - mover, window]] != theirs:
-                window += 1
+            while masks[mover, line] != 0 or scores[SCORED, masks[1 - mover, line]] != theirs:
+                line += 1
     i = 0
     looked = 1
     while i < choices and value < 0.5:
-        cell = i if joins else lines[window, i]
+        cell = i if joins else lines[line, i]
         if is_legal(cells, cell, parameters):
             looked += 1
-            value = max(value, horizon_with(cell, mover, depth, windows, board))
+            value = max(value, horizon_with(cell, mover, depth, winning_lines, board))
         i += 1
     return value, looked
 
 
 @inlined
-def horizon_with(cell: int, mover: int, depth: int, windows: LineArrays, board: Board) -> float:
+def horizon_with(cell: int, mover: int, depth: int, winning_lines: LineArrays, board: Board) -> float:
     """Return the horizon score for the mover after a stone of the mover on ``cell``."""
-    _, through, scores, _, _ = windows
+    _, through, scores, _, _ = winning_lines
     _, masks, tally = board
     last = tally.shape[3] - 1
     other = 1 - mover
     mine, theirs = tally[depth, SCORED, mover, last], tally[depth, SCORED, other, last]
     still_open = tally[depth, SCORED, other, theirs] if theirs > 0 else 1
     for i in range(1, int64(through[cell, 0, THE_SCORED])):
-        window = through[cell, i, 0]
-        own, against = masks[mover, window], masks[other, window]
+        line = through[cell, i, 0]
+        own, against = masks[mover, line], masks[other, line]
         if against == 0:
             mine = max(mine, int64(scores[SCORED, own | through[cell, i, 1]]))
         elif own == 0:
             still_open -= int64(scores[SCORED, against] == theirs)
-    while still_open == 0:  # the stone closes all best windows of the other player
+    while still_open == 0:  # the stone closes all best lines of the other player
         theirs -= 1
         still_open = tally[depth, SCORED, other, theirs] if theirs > 0 else 1
         for i in range(1, int64(through[cell, 0, THE_SCORED])):
-            window = through[cell, i, 0]
-            if masks[mover, window] == 0 and theirs > 0:
-                still_open -= int64(scores[SCORED, masks[other, window]] == theirs)
+            line = through[cell, i, 0]
+            if masks[mover, line] == 0 and theirs > 0:
+                still_open -= int64(scores[SCORED, masks[other, line]] == theirs)
     return horizon(mine, theirs)
 
 
 @inlined
 def last_stone(
-    cell: int, mover: int, depth: int, empty: int, windows: LineArrays, board: Board, parameters: Parameters
+    cell: int, mover: int, depth: int, empty: int, winning_lines: LineArrays, board: Board, parameters: Parameters
 ) -> float:
     """Return the score for the mover of a stone on ``cell`` at the last ply."""
-    _, through, scores, _, _ = windows
+    _, through, scores, _, _ = winning_lines
     cells, masks, tally = board
     last = tally.shape[3] - 1
-    if most_stones(mover, depth, board) == last - 2:  # some window lacks one stone
+    if most_stones(mover, depth, board) == last - 2:  # some line lacks one stone
         for i in range(1, int64(through[cell, 0, ALL_OF_THEM])):
-            window = through[cell, i, 0]
-            if masks[1 - mover, window] == 0 and scores[COUNTED, masks[mover, window]] == last - 2:
+            line = through[cell, i, 0]
+            if masks[1 - mover, line] == 0 and scores[COUNTED, masks[mover, line]] == last - 2:
                 return 1.0
     if _draws(empty, cells, mover, parameters):
         return 0.0
-    return horizon_with(cell, mover, depth, windows, board)
+    return horizon_with(cell, mover, depth, winning_lines, board)
 
 
 @inlined

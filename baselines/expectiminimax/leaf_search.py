@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from baselines.expectiminimax.order import key_after, key_of_turn, write_moves
@@ -25,6 +27,29 @@ BATCH = 1 << 14
 """Maximum number of positions expanded at once; the leaf policy evaluates up to twice as many per call."""
 
 
+class _Children(NamedTuple):
+    """The M positions after the moves of B positions, one for each move that does not end the game."""
+
+    row: Int64Array
+    """int64[B, cells]: the move's row in the other arrays, -1 for none"""
+    after: Int8Array
+    """int8[M, cells]"""
+    maker: Int8Array
+    """int8[M]: the last player"""
+    turns: UInt64Array
+    """uint64[M, 2]: random keys of the other player's turn, and of the same player's after a skip"""
+
+    @classmethod
+    def empty(cls, positions: int, size: int, count: int) -> _Children:
+        """Return ``count`` unwritten children of ``positions`` boards of ``size`` cells."""
+        return cls(
+            np.full((positions, size), -1),
+            np.empty((count, size), np.int8),
+            np.empty(count, np.int8),
+            np.empty((count, 2), np.uint64),
+        )
+
+
 @compiled_at_once_allocating
 def _expand(
     cells: Int8Array,
@@ -34,10 +59,7 @@ def _expand(
     depth: int,
     parameters: Parameters,
     values: Float64Array,
-    child: Int64Array,
-    after: Int8Array,
-    maker: Int8Array,
-    turns: UInt64Array,
+    children: _Children,
 ) -> int:
     """Make all moves of every position, or ``width`` random ones.
 
@@ -47,13 +69,12 @@ def _expand(
         depth: the score of a win: plies left, or 1.
         parameters: ``Game.parameters``.
         values: float64[B, cells], written if a move ends the game, for the mover.
-        child: int64[B, cells], written otherwise: the row in the following arrays.
-        after: int8[M, cells]; maker: int8[M], written: the successor and its last player.
-        turns: uint64[M, 2], written: random keys of the other player's turn, and of the same player's after a skip.
+        children: written otherwise.
 
     Returns:
-        The number of rows written.
+        The number of successors written.
     """
+    row, after, maker, turns = children
     size = cells.shape[1]
     moves = np.empty((1, size), np.int64)
     made = 0
@@ -72,7 +93,7 @@ def _expand(
                 node = key_after(random_keys[b], cell)
                 turns[made, 0], turns[made, 1] = key_of_turn(node, 1 - player), key_of_turn(node, player)
                 maker[made] = player
-                child[b, cell] = made
+                row[b, cell] = made
                 made += 1
             else:
                 values[b, cell] = 0.0 if outcome == DRAW else float(depth)
@@ -96,11 +117,10 @@ class SearchByLeaves:
     ) -> Float64Array:
         """Return float64[B, rows * columns], for the mover, NaN where illegal or not drawn; ``width`` is the root's."""
         values = np.full(boards.cells.shape, np.nan)
-        child = np.full(boards.cells.shape, -1)
         empty = boards.legal(self._game).sum(axis=1)
-        room = int(np.minimum(empty, width or self._game.cells).sum())
-        after, maker = np.empty((room, self._game.cells), np.int8), np.empty(room, np.int8)
-        turns = np.empty((room, 2), np.uint64)
+        children = _Children.empty(
+            len(values), self._game.cells, int(np.minimum(empty, width or self._game.cells).sum())
+        )
         made = _expand(
             np.ascontiguousarray(boards.cells),
             boards.mover,
@@ -109,12 +129,9 @@ class SearchByLeaves:
             1 if self._by_result else depth,
             self._game.parameters,
             values,
-            child,
-            after,
-            maker,
-            turns,
+            children,
         )
-        after, maker, turns = after[:made], maker[:made], turns[:made]
+        row, after, maker, turns = children.row, children.after[:made], children.maker[:made], children.turns[:made]
         self.nodes += made
         if made:
             skip = self._game.skip_chance
@@ -124,7 +141,7 @@ class SearchByLeaves:
                 child_values = values_over_skip(own, -other, skip)
             else:
                 child_values = -self._values(Boards(after, 1 - maker), turns[:, 0].copy(), depth - 1)
-            values[child >= 0] = child_values[child[child >= 0]]
+            values[row >= 0] = child_values[row[row >= 0]]
         return values
 
     def _values(self, boards: Boards, random_keys: UInt64Array, depth: int) -> Float64Array:

@@ -1,7 +1,7 @@
-"""Windows, the possible lines: their stones, and the tallies of open ones for each player.
+"""The lines of the board: their stones, and the tallies of open ones for each player.
 
-A window with stones of one player only is open to that player, and a full one is a line. The windows through a cell are
-updated incrementally with each stone (:func:`put`), so that the board is never rescanned.
+A line with stones of one player only is open to that player. The lines through a cell are updated incrementally with
+each stone (:func:`put`), so that the board is never rescanned.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ttt_envs.core.jit import Int8Array, Int64Array, inlined, int64
 from ttt_envs.game.rules import Game, winning_lines
 
 Heuristic = Literal["count", "consecutive", "all-diagonals"]
-"""quantity compared at the horizon, over windows still open to a player: ``"count"`` the maximum number of stones, in a
+"""quantity compared at the horizon, over lines still open to a player: ``"count"`` the maximum number of stones, in a
 row, column or main diagonal; ``"consecutive"`` the longest run of stones in one of these; ``"all-diagonals"`` the
 maximum number of stones, including short diagonals. The main diagonals begin in a corner of the board"""
 
@@ -24,45 +24,45 @@ UInt32Array = NDArray[np.uint32]
 UInt8Array = NDArray[np.uint8]
 
 THE_SCORED, ALL_OF_THEM = range(2)
-"""indices of the numbers of windows in `LineArrays.through`"""
+"""indices of the numbers of lines in `LineArrays.through`"""
 COUNTED, SCORED = range(2)
-"""kinds of windows: those with counted stones, and those that the heuristic scores; if the heuristic counts stones
-itself, no window is both"""
+"""kinds of lines: those with counted stones, and those that the heuristic scores; if the heuristic counts stones
+itself, no line is both"""
 
 
 class LineArrays(NamedTuple):
-    """The windows of a game, constant for all positions."""
+    """The lines of a game, constant for all positions."""
 
     lines: Int64Array
-    """int64[W, win_length]: the cells of the windows"""
+    """int64[L, win_length]: the cells of the lines"""
     through: UInt32Array
-    """uint32[cells, 1 + T, 2]: from row 1 on, for each window through a cell its number, and the cell's bit in it; in
-    row 0 the ends of the scored windows and of all (``THE_SCORED``, ``ALL_OF_THEM``)"""
+    """uint32[cells, 1 + T, 2]: from row 1 on, for each line through a cell its number, and the cell's bit in it; in
+    row 0 the ends of the scored lines and of all (``THE_SCORED``, ``ALL_OF_THEM``)"""
     scores: UInt8Array
-    """uint8[2, 2**win_length]: by the bits of a player's stones in a window, their number (``COUNTED``), and their
+    """uint8[2, 2**win_length]: by the bits of a player's stones in a line, their number (``COUNTED``), and their
     score by the heuristic (``SCORED``)"""
     scored: int
-    """number of windows that the heuristic scores, which come first"""
+    """number of lines that the heuristic scores, which come first"""
     counted: int
-    """first window with counted stones; 0, all windows, if the heuristic does not count stones"""
+    """first line with counted stones; 0, all lines, if the heuristic does not count stones"""
 
 
 class Board(NamedTuple):
-    """The current position, and the stones in its windows there and along the path."""
+    """The current position, and the stones in its lines there and along the path."""
 
     cells: Int8Array
     """int8[cells]"""
     masks: UInt32Array
-    """uint32[2, W]: each player's stones in each window, as bits"""
+    """uint32[2, L]: each player's stones in each line, as bits"""
     tally: Int64Array
-    """int64[D, 2, 2, win_length + 2]: number of windows of a kind open to a player, by count or score; the last entry
-    is the largest of these with a window, -1 if no window is open. Indexed by plies left along the path: D is the
+    """int64[D, 2, 2, win_length + 2]: number of lines of a kind open to a player, by count or score; the last entry
+    is the largest of these with a line, -1 if no line is open. Indexed by plies left along the path: D is the
     depth + 1"""
 
 
 @lru_cache(maxsize=16)
 def line_arrays(game: Game, heuristic: Heuristic) -> LineArrays:
-    """Return the windows of a game for a heuristic."""
+    """Return the lines of a game for a heuristic."""
     lines = winning_lines(game)
     length, size = game.win_length, game.cells
     scored = np.full(len(lines), True) if heuristic == "all-diagonals" else _straight_or_main(game, lines)
@@ -86,7 +86,7 @@ def line_arrays(game: Game, heuristic: Heuristic) -> LineArrays:
 
 
 def _straight_or_main(game: Game, lines: Int64Array) -> NDArray[np.bool_]:
-    """Return bool[W]: the windows in a row, in a column, or in a diagonal that begins in a corner."""
+    """Return bool[L]: the lines in a row, in a column, or in a diagonal that begins in a corner."""
     row, column = np.divmod(lines[:, [0, -1]].T, game.columns)  # of the first, upper cell and of the last one
     straight = (row[0] == row[1]) | (column[0] == column[1])
     falling = (column[1] > column[0]) & np.isin(row[0] - column[0], (0, game.rows - game.columns))
@@ -117,24 +117,24 @@ def put(cell: int, mover: int, before: int, after: int, winning_lines: LineArray
                     tally[after, kind, player, value] = tally[before, kind, player, value]
     most, top = tally[after, COUNTED, mover, last], tally[after, SCORED, mover, last]
     for i in range(1, int64(through[cell, 0, ALL_OF_THEM])):
-        window, bit = through[cell, i, 0], through[cell, i, 1]
-        mine, theirs = masks[mover, window], masks[other, window]
-        masks[mover, window] = mine | bit
+        line, bit = through[cell, i, 0], through[cell, i, 1]
+        mine, theirs = masks[mover, line], masks[other, line]
+        masks[mover, line] = mine | bit
         if theirs == 0:
-            if window < scored:
+            if line < scored:
                 value = int64(scores[SCORED, mine | bit])
                 tally[after, SCORED, mover, scores[SCORED, mine]] -= 1
                 tally[after, SCORED, mover, value] += 1
                 top = max(top, value)
-            if window >= counted:
+            if line >= counted:
                 value = int64(scores[COUNTED, mine | bit])
                 tally[after, COUNTED, mover, value - 1] -= 1
                 tally[after, COUNTED, mover, value] += 1
                 most = max(most, value)
         if mine == 0:
-            if window < scored:
+            if line < scored:
                 tally[after, SCORED, other, scores[SCORED, theirs]] -= 1
-            if window >= counted:
+            if line >= counted:
                 tally[after, COUNTED, other, scores[COUNTED, theirs]] -= 1
     tally[after, COUNTED, mover, last], tally[after, SCORED, mover, last] = most, top
     _settle(other, after, tally)
@@ -153,7 +153,7 @@ def take(cell: int, mover: int, winning_lines: LineArrays, board: Board) -> None
 
 @inlined
 def _settle(player: int, depth: int, tally: Int64Array) -> None:
-    """Lower the maxima of a player to the largest value that some window has."""
+    """Lower the maxima of a player to the largest value that some line has."""
     last = tally.shape[3] - 1
     for kind in range(2):
         value = tally[depth, kind, player, last]
@@ -164,7 +164,7 @@ def _settle(player: int, depth: int, tally: Int64Array) -> None:
 
 @inlined
 def most_stones(player: int, depth: int, board: Board) -> int:
-    """Return a player's maximum number of stones in an open window, -1 if none is open; runs never exceed the count."""
+    """Return a player's maximum number of stones in an open line, -1 if none is open; runs never exceed the count."""
     _, _, tally = board
     last = tally.shape[3] - 1
     return int64(max(tally[depth, COUNTED, player, last], tally[depth, SCORED, player, last]))

@@ -32,26 +32,26 @@ def in_order(
     mover: int,
     before: int,
     depth: int,
-    windows: LineArrays,
+    winning_lines: LineArrays,
     board: Board,
     weight: Int64Array,
     moves: Int64Array,
     parameters: Parameters,
 ) -> int:
-    """Write all moves into ``moves[depth]``, those through heavy windows first; return their number.
+    """Write all moves into ``moves[depth]``, those through heavy lines first; return their number.
 
-    Every stone in a window quadruples its weight, as long as it is open to a player. ``before`` is a move to try first,
+    Every stone in a line quadruples its weight, as long as it is open to a player. ``before`` is a move to try first,
     -1 for none; ``weight`` int64[cells] is scratch.
     """
-    _, through, scores, _, _ = windows
+    _, through, scores, _, _ = winning_lines
     cells, masks, _ = board
     count = in_cells(cells, depth, moves, parameters)
     for i in range(count):
         cell = moves[depth, i]
         weight[cell] = 1 << 60 if cell == before else 0
         for j in range(1, int64(through[cell, 0, ALL_OF_THEM])):
-            window = through[cell, j, 0]
-            mine, theirs = masks[mover, window], masks[1 - mover, window]
+            line = through[cell, j, 0]
+            mine, theirs = masks[mover, line], masks[1 - mover, line]
             if mine == 0 or theirs == 0:
                 weight[cell] += 1 << 2 * int64(scores[COUNTED, mine | theirs])
     for i in range(min(FIRST, count)):

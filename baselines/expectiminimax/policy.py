@@ -11,7 +11,7 @@ import numpy as np
 from baselines.expectiminimax.leaf_search import BATCH, SearchByLeaves
 from baselines.expectiminimax.lines import Heuristic
 from baselines.expectiminimax.order import key_after, key_of_turn, write_moves
-from baselines.expectiminimax.search import MEMORY, Search, check_settings
+from baselines.expectiminimax.search import MEMORY, Search, SearchSettings, check_settings
 from baselines.retrograde.layers import NO_LAYER
 from baselines.retrograde.tablebase import Tablebase, group_by_layer
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, Values, best_shares, is_colour_blind, is_symmetric
@@ -186,18 +186,16 @@ class Expectiminimax(Named):
         """
         assert self.leaf is None
         layers = None if self.endgame is None else self._database.probe_layers(boards)
-        return Search(
-            self.game,
-            boards,
+        settings = SearchSettings(
             heuristic=self.heuristic,
             width=self._drawn,
-            random_keys=random_keys,
             memory=min(self.table, most) << 20,
             every_move=every_move,
-            probe=None if layers is None else self._database.probe(int(layers[0])),
             by_result=self._by_result,
             margin=self.tie,
         )
+        probe = None if layers is None else self._database.probe(int(layers[0]))
+        return Search(self.game, boards, settings, random_keys=random_keys, probe=probe)
 
     def _search_to(
         self, stones: int, boards: Boards, random_keys: UInt64Array, depth: int, every_move: bool

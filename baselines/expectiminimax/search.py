@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import typing
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -74,7 +75,7 @@ MIN_TABLE_ENTRIES = 1 << 10
 class Fixed(NamedTuple):
     """Constants of a search."""
 
-    windows: LineArrays
+    lines: LineArrays
     parameters: Parameters
     """``Game.parameters``"""
     pruning: int
@@ -87,6 +88,23 @@ class Fixed(NamedTuple):
     """tolerance within which moves count as equal to the best"""
     probe: Probe
     """database layer for look-ups instead of searches"""
+
+
+class Roots(NamedTuple):
+    """The positions to search, and the results."""
+
+    cells: Int8Array
+    """int8[B, cells]"""
+    mover: Int8Array
+    """int8[B]"""
+    before: Int64Array
+    """int64[B]: a move to try first, -1 for none"""
+    random_keys: UInt64Array
+    """uint64[B]: random keys of a narrow search"""
+    values: Float64Array
+    """float64[B, cells], of the moves, for the mover; written"""
+    nodes: Int64Array
+    """int64[B], positions visited; added to"""
 
 
 @inlined
@@ -106,19 +124,19 @@ def _begin_root(
     """Make a position the root: a decision node with an open window. ``before`` is a move to try first, -1 for none."""
     board, weight, moves, _, _, decisions, _, states = path
     root, state, decision = len(moves) - 1, states[0], decisions[len(moves) - 1]
-    clear(root, fixed.windows, board)
+    clear(root, fixed.lines, board)
     use_symmetries(cells, of_board)
     state.empty = len(cells)
     for cell in range(len(cells)):
         if cells[cell] != 0:
             player = int64(cells[cell]) - 1
-            put(cell, player, root, root, fixed.windows, board)
+            put(cell, player, root, root, fixed.lines, board)
             mark(cell, player, of_board)
             state.empty -= 1
     decision.mover, decision.index, decision.key = mover, 0, key
     decision.alpha = decision.best = -np.inf
     decision.beta = decision.ceiling = np.inf
-    decision.count = in_order(mover, before, root, fixed.windows, board, weight, moves, fixed.parameters)
+    decision.count = in_order(mover, before, root, fixed.lines, board, weight, moves, fixed.parameters)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -180,7 +198,7 @@ def _begin_turn(depth: int, chance: Chance, other: Turn, own: Turn, fixed: Fixed
         decision.alpha, decision.beta, decision.ceiling = low, high, own.high
     decision.mover, decision.best, decision.index = mover, -np.inf, 0
     if fixed.pruning != NO_PRUNING and fixed.width == 0:
-        count = in_order(mover, before, depth, fixed.windows, path.board, path.weight, path.moves, fixed.parameters)
+        count = in_order(mover, before, depth, fixed.lines, path.board, path.weight, path.moves, fixed.parameters)
     else:
         if fixed.width > 0:
             decision.key = key_of_turn(chance.key, mover)
@@ -197,10 +215,10 @@ def _try(depth: int, fixed: Fixed, path: Path, of_board: Symmetries, in_table: b
     """Make the next move of a decision node; return the next step, and the value if the successor is not searched."""
     board, decision, state = path.board, path.decisions[depth], path.states[0]
     mover, cell = decision.mover, path.moves[depth, decision.index]
-    line = put(cell, mover, depth, depth - 1, fixed.windows, board)
+    completes_line = put(cell, mover, depth, depth - 1, fixed.lines, board)
     state.empty -= 1
     state.nodes += 1
-    outcome = outcome_of_move(line, mover, len(board.cells) - state.empty, fixed.parameters)
+    outcome = outcome_of_move(completes_line, mover, len(board.cells) - state.empty, fixed.parameters)
     if outcome != NOT_OVER:
         return TAKE_BACK, 0.0 if outcome == DRAW else _of_win(depth, fixed)
     stones = len(board.cells) - state.empty
@@ -228,14 +246,14 @@ def _last_turns(maker: int, key: np.uint64, fixed: Fixed, path: Path) -> float:
     for own in range(2 if skip > 0 else 1):
         player = maker if own else 1 - maker
         if fixed.pruning != NO_PRUNING and fixed.width == 0:
-            best, count = last_ply(player, 1, state.empty, fixed.windows, board, fixed.parameters)
+            best, count = last_ply(player, 1, state.empty, fixed.lines, board, fixed.parameters)
         else:
             if fixed.width > 0 or own == 0:
                 count = write_moves(fixed.width, key_of_turn(key, player), board.cells, 1, path.moves, fixed.parameters)
             best = -1.0
             for i in range(count):
                 cell = path.moves[1, i]
-                best = max(best, last_stone(cell, player, 1, state.empty, fixed.windows, board, fixed.parameters))
+                best = max(best, last_stone(cell, player, 1, state.empty, fixed.lines, board, fixed.parameters))
         state.nodes += count
         if own:
             value_of_own = best
@@ -249,7 +267,7 @@ def _take_back(depth: int, value: float, fixed: Fixed, path: Path, values: Float
     """Take back the move of a decision node, given its ``value``; return the next step."""
     board, decision, state = path.board, path.decisions[depth], path.states[0]
     cell = path.moves[depth, decision.index]
-    take(cell, int64(decision.mover), fixed.windows, board)
+    take(cell, int64(decision.mover), fixed.lines, board)
     state.empty += 1
     if value > decision.best:
         decision.best = value
@@ -270,30 +288,14 @@ def _take_back(depth: int, value: float, fixed: Fixed, path: Path, values: Float
 
 
 @compiled_nogil
-def go_on(
-    fixed: Fixed,
-    path: Path,
-    of_board: Symmetries,
-    table: Table,
-    cells: Int8Array,
-    movers: Int8Array,
-    before: Int64Array,
-    random_keys: UInt64Array,
-    values: Float64Array,
-    looked: Int64Array,
-) -> None:
-    """Continue a search of the positions (cells[b], movers[b]) until it is finished or has to stop.
+def go_on(fixed: Fixed, path: Path, of_board: Symmetries, table: Table, roots: Roots) -> None:
+    """Continue a search of the roots until it is finished or has to stop.
 
     The path leads from the root, a decision node, through chance nodes. A chance node has its turns searched stage by
     stage, until the bounds on both decide it: `star1`. It returns its value if that lies between alpha and beta, else a
     bound that is at most alpha or at least beta.
-
-    Args:
-        before: int64[B]: a move to try first, -1 for none.
-        random_keys: uint64[B]: random keys of a narrow search.
-        values: float64[B, cells], of the moves, for the mover; written.
-        looked: int64[B], positions visited; added to.
     """
+    cells, mover, before, random_keys, values, nodes = roots
     root, state = len(path.moves) - 1, path.states[0]
     depth, step, begun, value = int64(state.depth), int64(state.step), state.nodes, 0.0
     while state.row < len(cells):
@@ -301,7 +303,7 @@ def go_on(
             if state.nodes >= state.limit:
                 break
             row = state.row
-            _begin_root(cells[row], int64(movers[row]), before[row], random_keys[row], fixed, path, of_board)
+            _begin_root(cells[row], int64(mover[row]), before[row], random_keys[row], fixed, path, of_board)
             depth = root
             step = TRY
 
@@ -329,17 +331,55 @@ def go_on(
             learn(chance, path.turns[depth, OTHER if chance.stage == TURN else OWN], path.decisions[depth])
             step = DECIDE
         elif step == END_TURN:
-            looked[state.row] += state.nodes - begun
+            nodes[state.row] += state.nodes - begun
             begun = state.nodes
             state.row += 1
             step = BEGIN_ROOT
     state.depth, state.step = depth, step
     if state.row < len(cells):
-        looked[state.row] += state.nodes - begun
+        nodes[state.row] += state.nodes - begun
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Functions for Python callers
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """Settings of a search.
+
+    Attributes:
+        heuristic: quantity compared at the horizon.
+        pruning: amount of pruning; values do not depend on it.
+        width: number of random moves at every decision node below the root; None for all moves.
+        memory: maximum size of the table in bytes; 0 for no table. A search with ``width`` or without pruning has no
+            table.
+        every_move: whether to compute the value of every move; else of the best moves, and upper bounds of others.
+        by_result: whether every win counts 1; else sooner wins count more.
+        margin: moves within this distance of the best have exact values.
+
+    Raises:
+        ValueError: a setting is out of range.
+    """
+
+    heuristic: Heuristic = "count"
+    pruning: Pruning = "star1"
+    width: int | None = None
+    memory: int = MEMORY
+    every_move: bool = True
+    by_result: bool = False
+    margin: float = VALUE_TOLERANCE
+
+    def __post_init__(self) -> None:
+        check_settings(1, self.width, self.heuristic, self.pruning)
+        if self.memory < 0:
+            raise ValueError(f"memory={self.memory} is negative: choose the bytes of the table, or 0 for no table")
+
+    def compile(self, game: Game, probe: Probe) -> Fixed:
+        """Return the constants of a search with these settings."""
+        lines, level = line_arrays(game, self.heuristic), typing.get_args(Pruning).index(self.pruning)
+        width, every_move, by_result = self.width or 0, self.every_move, self.by_result
+        return Fixed(lines, game.parameters, level, width, every_move, by_result, self.margin, probe)
 
 
 class Search:
@@ -359,16 +399,9 @@ class Search:
     Args:
         game: the game.
         boards: positions that are not over.
-        heuristic: quantity compared at the horizon.
-        pruning: amount of pruning; values do not depend on it.
-        width: number of random moves at every decision node below the root; None for all moves.
+        settings: how to search; by default those of :class:`SearchSettings`.
         random_keys: uint64[B], random keys: the moves drawn for a position depend on its key only.
-        memory: maximum size of the table in bytes; 0 for no table. A search with ``width`` or without pruning has no
-            table.
-        every_move: whether to compute the value of every move; else of the best moves, and upper bounds of others.
         probe: a layer of a database, reached from all positions: see :class:`baselines.retrograde.tablebase.Tablebase`.
-        by_result: whether every win counts 1; else sooner wins count more.
-        margin: moves within this distance of the best have exact values.
 
     Attributes:
         depth: plies of the last or current search; 0 before the first.
@@ -376,45 +409,40 @@ class Search:
         nodes: int64[B], positions visited so far, by all searches together; see `Analysis`.
 
     Raises:
-        ValueError: a setting is out of range, or ``width`` is given without ``random_keys``.
+        ValueError: moves are drawn without ``random_keys``.
     """
 
     def __init__(
         self,
         game: Game,
         boards: Boards,
+        settings: SearchSettings | None = None,
         *,
-        heuristic: Heuristic = "count",
-        pruning: Pruning = "star1",
-        width: int | None = None,
         random_keys: UInt64Array | None = None,
-        memory: int = MEMORY,
-        every_move: bool = True,
         probe: Probe | None = None,
-        by_result: bool = False,
-        margin: float = VALUE_TOLERANCE,
     ) -> None:
-        check_settings(1, width, heuristic, pruning)
-        if memory < 0:
-            raise ValueError(f"memory={memory} is negative: choose the bytes of the table, or 0 for no table")
+        settings = SearchSettings() if settings is None else settings
+        width = settings.width
         if width is not None and random_keys is None:
             raise ValueError(f"width={width} draws moves at random: give a 64-bit key for each position")
         count = len(boards.mover)
         self.depth = 0
-        self.move_values = np.full(boards.cells.shape, np.nan)
-        self.nodes = np.zeros(count, np.int64)
-        self._before = np.full(count, -1)
-        level, windows = typing.get_args(Pruning).index(pruning), line_arrays(game, heuristic)
-        probe = empty_probe() if probe is None else probe
-        self._fixed = Fixed(windows, game.parameters, level, width or 0, every_move, by_result, margin, probe)
-        self._words = words_of(game)
-        self._path = Path.of(game, len(windows.lines), self._words)
-        self._images = Symmetries.of(game)
         self._game = game
+        self._fixed = settings.compile(game, empty_probe() if probe is None else probe)
+        self._words = words_of(game)
+        self._path = Path.of(game, len(self._fixed.lines.lines), self._words)
+        self._symmetries = Symmetries.of(game)
         self._table = table_of(0, self._words)
-        self._memory = 0 if width is not None or level == NO_PRUNING else memory
-        self._cells, self._mover = map(np.ascontiguousarray, boards)
-        self._random_keys = np.zeros(count, np.uint64) if random_keys is None else random_keys
+        self._memory = 0 if width is not None or settings.pruning == "none" else settings.memory
+        self._roots = Roots(
+            np.ascontiguousarray(boards.cells),
+            np.ascontiguousarray(boards.mover),
+            before=np.full(count, -1),
+            random_keys=np.zeros(count, np.uint64) if random_keys is None else random_keys,
+            values=np.full(boards.cells.shape, np.nan),
+            nodes=np.zeros(count, np.int64),
+        )
+        self.move_values, self.nodes = self._roots.values, self._roots.nodes
 
     def run(self, depth: int, nodes: int | None = None) -> bool:
         """Search to ``depth``, or resume this search.
@@ -433,26 +461,15 @@ class Search:
         state.limit = FOREVER if nodes is None else state.nodes + nodes
         while True:
             self._make_room()
-            go_on(
-                self._fixed,
-                self._path,
-                self._images,
-                self._table,
-                self._cells,
-                self._mover,
-                self._before,
-                self._random_keys,
-                self.move_values,
-                self.nodes,
-            )
-            if state.row == len(self._mover) or state.nodes >= state.limit:
-                return bool(state.row == len(self._mover))
+            go_on(self._fixed, self._path, self._symmetries, self._table, self._roots)
+            if state.row == len(self.nodes) or state.nodes >= state.limit:
+                return bool(state.row == len(self.nodes))
 
     def _begin(self, depth: int) -> None:
         """Start a search to another depth, with the best known moves first."""
         known = np.nan_to_num(self.move_values, nan=-np.inf)
         searched = np.isfinite(known).any(axis=1)
-        self._before[searched] = known[searched].argmax(axis=1)
+        self._roots.before[searched] = known[searched].argmax(axis=1)
         self.move_values[:] = np.nan
         self.depth = depth
         self._path = self._path.to(depth, self._game)

@@ -112,10 +112,10 @@ class Path(NamedTuple):
     """`State`[1]"""
 
     @classmethod
-    def of(cls, game: Game, windows: int, words: int) -> Path:
+    def of(cls, game: Game, num_lines: int, words: int) -> Path:
         """Return a path of depth 0: see :meth:`to`."""
         return cls(
-            Board(np.zeros(game.cells, np.int8), np.zeros((2, windows), np.uint32), _tally(0, game)),
+            Board(np.zeros(game.cells, np.int8), np.zeros((2, num_lines), np.uint32), _tally(0, game)),
             np.zeros(game.cells, np.int64),
             **_rows(0, game, words),
             states=records(State, (1,)),

@@ -96,7 +96,7 @@ class MCTS(Named):
         return policy
 
     def search(
-        self, boards: Boards, keys: UInt64Array, kept: Sequence[SavedSubtree | None] | None = None
+        self, boards: Boards, keys: UInt64Array, subtrees: Sequence[SavedSubtree | None] | None = None
     ) -> MCTSSearch:
         """Return trees of positions with these settings, without simulations; see :class:`MCTSSearch`."""
         return MCTSSearch(
@@ -106,7 +106,7 @@ class MCTS(Named):
             c=self.c,
             leaf=self._leaf,
             decisive=self.decisive,
-            kept=kept,
+            subtrees=subtrees,
             endgame=self._database,
         )
 
@@ -183,13 +183,13 @@ class MCTSPlayer:
 
     def __init__(self, policy: MCTS) -> None:
         self.policy = policy
-        self.kept: dict[int, SavedSubtree | None] = {}
+        self.subtrees: dict[int, SavedSubtree | None] = {}
         """slot -> subtree of the last move"""
 
     def begin(self, slots: Int64Array) -> None:
         """Start new games in ``slots`` int64[B], which discards their trees."""
         for slot in slots.tolist():
-            self.kept.pop(slot, None)
+            self.subtrees.pop(slot, None)
 
     def act(
         self, boards: Boards, slots: Int64Array, rng: np.random.Generator, time_left: Float64Array | None = None
@@ -203,11 +203,11 @@ class MCTSPlayer:
         out = np.empty(count, np.int64)
         for rows in policy.groups(count):
             games = slots[rows].tolist()
-            kept = [self.kept.pop(game, None) for game in games]
-            search = policy.search(Boards(boards.cells[rows], boards.mover[rows]), keys[rows], kept)
+            subtrees = [self.subtrees.pop(game, None) for game in games]
+            search = policy.search(Boards(boards.cells[rows], boards.mover[rows]), keys[rows], subtrees)
             search.run(policy.simulations)
             out[rows] = sample(search.probabilities(policy.temperature), u[rows])
             if policy.reuse:
                 for row, game in enumerate(games):
-                    self.kept[game] = search.keep(row, int(out[rows][row]))
+                    self.subtrees[game] = search.subtree(row, int(out[rows][row]))
         return out

@@ -58,9 +58,8 @@ class MCTSSearch:
         leaf: a policy that evaluates the leaves of all trees in one call; None for random play to the end. A policy
             with priors (:class:`~ttt_envs.agents.policy.Evaluator`) guides the search: see :mod:`baselines.mcts`.
         decisive: see the module.
-        kept: for each position a tree to continue, if the position is in it; see :meth:`keep`.
+        subtrees: for each position a tree to continue, if the position is in it; see :meth:`subtree`.
         endgame: a database, whose positions count as solved.
-        room: number of simulations to allocate for at the start; the trees grow as needed.
 
     Attributes:
         simulations: number of simulations of each position in this search.
@@ -76,9 +75,8 @@ class MCTSSearch:
         c: float = 1.4,
         leaf: Values | None = None,
         decisive: bool = True,
-        kept: Sequence[SavedSubtree | None] | None = None,
+        subtrees: Sequence[SavedSubtree | None] | None = None,
         endgame: Tablebase | None = None,
-        room: int = 0,
     ) -> None:
         check_settings(c=c)
         self.game = game
@@ -92,8 +90,8 @@ class MCTSSearch:
         self._cells = boards.cells.copy()
         self._stones = np.count_nonzero(boards.cells, axis=1)
         self.counts = np.ones(count, np.int64)
-        found = [(b, saved) for b, saved in enumerate(kept or ()) if saved is not None]
-        most = max([1 + room, *(saved.tree.edges.shape[1] for _, saved in found)])
+        found = [(b, saved) for b, saved in enumerate(subtrees or ()) if saved is not None]
+        most = max([1, *(saved.tree.edges.shape[1] for _, saved in found)])
         self._trees = Tree.empty(count, most, self._turns_per_move, 0 if self._guide is None else game.cells)
         for b, saved in found:
             self._reuse_subtree(b, saved)
@@ -155,13 +153,13 @@ class MCTSSearch:
         if self._leaf is None:
             run_uct(batch, self._params.c, self._decisive, keys, first, last)
             return
-        leaves, movers = self._leaves
+        leaves = self._leaves
         for simulation in range(first, last):
-            count = int(simulate_uct(batch, self._params.c, self._decisive, keys, simulation, leaves, movers))
+            count = int(simulate_uct(batch, self._params.c, self._decisive, keys, simulation, leaves))
             values = _NO_VALUES
             if count:
-                values = np.asarray(self._leaf.values(Boards(leaves[:count], movers[:count])), np.float64)
-            backup_uct_all(batch, self._decisive, movers, values)
+                values = np.asarray(self._leaf.values(Boards(leaves.cells[:count], leaves.mover[:count])), np.float64)
+            backup_uct_all(batch, self._decisive, leaves.mover, values)
 
     def add_root_noise(self, shares: Float64Array, weight: float) -> None:
         """Mix noise into the root priors.
@@ -182,7 +180,7 @@ class MCTSSearch:
     def _run_guided(self, considered_visit: Int64Array) -> None:
         """Run guided simulations in all trees, see :func:`simulate`: ``considered_visit`` int64[S, B]."""
         assert self._guide is not None
-        leaves, movers = self._leaves
+        leaves = self._leaves
         for rows, batch in self._batches:
             params = self._params._replace(root_logits=self._params.root_logits[rows])
             visits = np.ascontiguousarray(considered_visit[:, rows])
@@ -190,13 +188,13 @@ class MCTSSearch:
                 self._guide.run_simulations(visits, params, batch)
                 continue
             for visit in visits:
-                count = int(simulate_all(visit, params, batch, leaves, movers))
+                count = int(simulate_all(visit, params, batch, leaves))
                 prior_logits, values = _NO_LOGITS, _NO_VALUES
                 if count:
-                    prior_logits, values = self._guide.evaluate(Boards(leaves[:count], movers[:count]))
+                    prior_logits, values = self._guide.evaluate(Boards(leaves.cells[:count], leaves.mover[:count]))
                 # fixed array types, so that the kernel is compiled once
                 prior_logits = np.ascontiguousarray(prior_logits, np.float32)
-                backup_all(batch, movers, prior_logits, np.ascontiguousarray(values, np.float64))
+                backup_all(batch, leaves.mover, prior_logits, np.ascontiguousarray(values, np.float64))
 
     def _make_room(self, simulations: int) -> None:
         """Ensure capacity: every simulation adds at most one edge; a search in small steps grows by half at a time."""
@@ -216,7 +214,7 @@ class MCTSSearch:
             edge = int(next_sibling[edge])
         return found
 
-    def keep(self, row: int, cell: int) -> SavedSubtree | None:
+    def subtree(self, row: int, cell: int) -> SavedSubtree | None:
         """Return the subtree of a move in position ``row``, copied; None if the move was never tried."""
         trees = self._trees
         edge = next((edge for edge in self._edges_of(row, 0) if trees.edges["cell"][row, edge] == cell), None)
@@ -243,7 +241,7 @@ class MCTSSearch:
 
     @property
     def visits(self) -> Int64Array:
-        """int64[B, rows * columns]: number of visits of each move, including those of a kept tree."""
+        """int64[B, rows * columns]: number of visits of each move, including those of a continued tree."""
         return self.root_moves[0]
 
     @property

@@ -29,6 +29,7 @@ from ttt_envs.core.jit import (
     int64,
 )
 from ttt_envs.core.random import splitmix64, uniform
+from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import (
     DRAW,
     NOT_OVER,
@@ -73,20 +74,19 @@ def simulate_uct(
     decisive: bool,
     keys: UInt64Array,
     simulation: int,
-    leaves: Int8Array,
-    movers: Int8Array,
+    leaves: Boards,
 ) -> int:
     """Select and expand for one simulation in all trees; the stones stay on the boards.
 
     Returns:
-        The number of positions to evaluate, written to ``leaves`` int8[B, cells] and ``movers`` int8[B].
+        The number of positions to evaluate, written to ``leaves``, which has B rows.
     """
     count = int64(0)
     for b in range(len(batch.cells)):
         tree = tree_view(b, batch)
         mover, _ = _descend(b, splitmix64(keys[b], simulation), c, decisive, batch, tree)
         if not is_solved(tree.path[batch.depths[b]], tree.nodes):
-            add_leaf(tree.board, mover, leaves, movers, count)
+            add_leaf(tree.board, mover, leaves, count)
             count += 1
     return count
 
@@ -175,8 +175,7 @@ def simulate(
     considered_visit: int,
     params: SelectionParams,
     batch: SearchBatch,
-    leaves: Int8Array,
-    movers: Int8Array,
+    leaves: Boards,
     asked: int,
 ) -> int:
     """Select and expand for one simulation in tree ``b``; the stones stay on its board.
@@ -187,7 +186,7 @@ def simulate(
             has not been.
         params: parameters of action selection.
         batch: the trees.
-        leaves, movers: int8[A, cells] and int8[A], written: positions to evaluate, after the first ``asked``.
+        leaves: A positions, written: those to evaluate, after the first ``asked``.
         asked: number of positions so far.
 
     Returns:
@@ -201,7 +200,7 @@ def simulate(
     batch.depths[b] = -1
     if tree.nodes.visits[0] == 0:
         batch.depths[b] = 0
-        add_leaf(tree.board, mover, leaves, movers, asked)
+        add_leaf(tree.board, mover, leaves, asked)
         return asked + 1
     if considered_visit < 0 or is_solved(0, tree.nodes):
         return asked
@@ -221,7 +220,7 @@ def simulate(
             batch.depths[b] = depth
             outcome = add_edge(edge, cell, node, mover, stones, tree, batch.parameters)
             if outcome == NOT_OVER:
-                asked = _init_children(edge, node, mover, stones + 1, tree, batch, leaves, movers, asked)
+                asked = _init_children(edge, node, mover, stones + 1, tree, batch, leaves, asked)
             return asked
         tree.board[cell] = mover + 1
         stones += 1
@@ -241,8 +240,7 @@ def _init_children(
     stones: int,
     tree: TreeView,
     batch: SearchBatch,
-    leaves: Int8Array,
-    movers: Int8Array,
+    leaves: Boards,
     asked: int,
 ) -> int:
     """Initialise the positions after a new edge of ``node``; return ``asked`` plus the number of those to evaluate."""
@@ -253,7 +251,7 @@ def _init_children(
     for turn in range(tree.turns_per_move):
         child, next_mover = edge * tree.turns_per_move + turn, mover if turn == 1 else 1 - mover
         if init_child(child, next_mover, is_foreseen, tree, batch.parameters, batch.scratch.forced_mask):
-            add_leaf(tree.board, next_mover, leaves, movers, asked)
+            add_leaf(tree.board, next_mover, leaves, asked)
             asked += 1
     return asked
 
@@ -267,7 +265,7 @@ def backup(
     Args:
         b: the tree.
         batch: the trees.
-        movers: as for :func:`simulate`.
+        movers: int8[A], of the positions to evaluate.
         prior_logits: float32[A, cells] of the positions to evaluate, up to a constant.
         values: float64[A], values of these positions for their movers.
         answered: number of evaluations consumed by earlier trees.
@@ -295,16 +293,14 @@ def backup(
 
 
 @compiled_nogil
-def simulate_all(
-    considered_visit: Int64Array, params: SelectionParams, batch: SearchBatch, leaves: Int8Array, movers: Int8Array
-) -> int:
+def simulate_all(considered_visit: Int64Array, params: SelectionParams, batch: SearchBatch, leaves: Boards) -> int:
     """Run :func:`simulate` in all trees, ``considered_visit`` int64[B]; return the number of positions to evaluate.
 
-    They are written to ``leaves`` int8[2 * B, cells] and ``movers`` int8[2 * B], tree by tree.
+    They are written to ``leaves``, which has 2 * B rows, tree by tree.
     """
     asked = int64(0)
     for b in range(len(considered_visit)):
-        asked = simulate(b, considered_visit[b], params, batch, leaves, movers, asked)
+        asked = simulate(b, considered_visit[b], params, batch, leaves, asked)
     return asked
 
 

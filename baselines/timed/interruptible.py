@@ -105,8 +105,8 @@ def begin_timed(
     if isinstance(policy, Expectiminimax):
         return Deepening(policy, position, key, now)
     if isinstance(policy, MCTS):
-        kept = before[0].after(before[1]) if before is not None and isinstance(before[0], Sampling) else None
-        return Sampling(policy, position, key, kept, now)
+        subtree = before[0].after(before[1]) if before is not None and isinstance(before[0], Sampling) else None
+        return Sampling(policy, position, key, subtree, now)
     assert isinstance(policy, Interruptible)
     return policy.begin_timed(position, key, before, now)
 
@@ -258,10 +258,14 @@ class Sampling:
 
     agreed = 0
 
-    def __init__(self, policy: MCTS, position: Position, key: np.uint64, kept: SavedSubtree | None, now: Now) -> None:
+    def __init__(
+        self, policy: MCTS, position: Position, key: np.uint64, subtree: SavedSubtree | None, now: Now
+    ) -> None:
         self._policy, self._position, self._now = policy, position, now
         boards = Boards.of([position])
-        self._search: MCTSSearch = policy.search(boards, np.array([key], np.uint64), [kept] if policy.reuse else None)
+        self._search: MCTSSearch = policy.search(
+            boards, np.array([key], np.uint64), [subtree] if policy.reuse else None
+        )
         self._turns = 2 if policy.game.skip_chance > 0 else 1
         self._legal = legal(policy.game, position.cells)
         self._simulations, self._rate = MIN_SIMULATIONS, 0.0
@@ -327,5 +331,5 @@ class Sampling:
     def after(self, cell: int) -> SavedSubtree | None:
         """Return the subtree of a move."""
         if cell not in self._after:
-            self._after[cell] = self._search.keep(0, cell)
+            self._after[cell] = self._search.subtree(0, cell)
         return self._after[cell]

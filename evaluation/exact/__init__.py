@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evaluation.exact.dynamic_programming import (
     Exploitation,
-    Outcome,
+    OutcomeProbabilities,
     RegretRow,
     best_response,
     exploitability,
@@ -19,7 +19,7 @@ from evaluation.exact.dynamic_programming import (
 
 __all__ = [
     "Exploitation",
-    "Outcome",
+    "OutcomeProbabilities",
     "RegretRow",
     "best_response",
     "exploitability",

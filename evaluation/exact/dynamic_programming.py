@@ -25,7 +25,7 @@ CHUNK = 1 << 14
 """Default number of positions per query of a policy."""
 
 
-class Outcome(NamedTuple):
+class OutcomeProbabilities(NamedTuple):
     """Probabilities of the results of a game, from one player's view."""
 
     win: float
@@ -37,21 +37,21 @@ class Outcome(NamedTuple):
         """Expected result, -1 to 1."""
         return self.win - self.loss
 
-    def reversed(self) -> Outcome:
-        """Return the same outcome from the other player's view."""
-        return Outcome(self.loss, self.draw, self.win)
+    def reversed(self) -> OutcomeProbabilities:
+        """Return the same from the other player's view."""
+        return OutcomeProbabilities(self.loss, self.draw, self.win)
 
-    def mean(self, other: Outcome) -> Outcome:
+    def mean(self, other: OutcomeProbabilities) -> OutcomeProbabilities:
         """Return the mean of two games, or of both seats."""
-        return Outcome(*((x + y) / 2 for x, y in zip(self, other, strict=True)))
+        return OutcomeProbabilities(*((x + y) / 2 for x, y in zip(self, other, strict=True)))
 
 
 class Exploitation(NamedTuple):
     """Results of the best responders to a policy."""
 
-    first: Outcome
+    first: OutcomeProbabilities
     """of the responder who moves first"""
-    second: Outcome
+    second: OutcomeProbabilities
     """of the responder who moves second"""
     game_value: float | None
     """value of perfect play, for player_0; None where the board is too large to solve"""
@@ -91,7 +91,7 @@ def outcome(
     chunk: int = CHUNK,
     memory: int | None = None,
     progress: Progress | None = None,
-) -> Outcome:
+) -> OutcomeProbabilities:
     """Return the exact result of ``first``, who is player_0, against ``second``.
 
     Args:
@@ -112,7 +112,7 @@ def outcome(
         _report_progress(progress, layer, 0, 1)
     _report_end(progress)
     win, loss, draw = (float(share) for share in results.sum(axis=1))
-    return Outcome(win, draw, loss)
+    return OutcomeProbabilities(win, draw, loss)
 
 
 def match_outcome(
@@ -123,7 +123,7 @@ def match_outcome(
     chunk: int = CHUNK,
     memory: int | None = None,
     progress: Progress | None = None,
-) -> Outcome:
+) -> OutcomeProbabilities:
     """Return the exact result of a against b, the mean over both seats; see :func:`outcome`."""
     players = (_make_pure(a, game), _make_pure(b, game))
     as_first = outcome(game, *players, chunk=chunk, memory=memory, progress=_partial_progress(progress, 0, 2))
@@ -139,7 +139,7 @@ def best_response(
     chunk: int = CHUNK,
     memory: int | None = None,
     progress: Progress | None = None,
-) -> Outcome:
+) -> OutcomeProbabilities:
     """Return the exact result of a best responder to ``policy``, from the responder's view.
 
     The responder chooses uniformly among moves of equal value: they may differ in wins and losses, not in ``value``.
@@ -198,7 +198,9 @@ def _exploitation(
     return Exploitation(first, second, value)
 
 
-def _responses(traversal: TraversalSpec, chunk: int, memory: int | None, progress: Progress | None) -> list[Outcome]:
+def _responses(
+    traversal: TraversalSpec, chunk: int, memory: int | None, progress: Progress | None
+) -> list[OutcomeProbabilities]:
     """Return the best responder's results, for each possible first mover."""
     check_fits(traversal.game, traversal.players, chunk, backward=True, memory=memory, traversal=traversal)
     layers = []
@@ -216,7 +218,7 @@ def _responses(traversal: TraversalSpec, chunk: int, memory: int | None, progres
     found = []
     for mover in traversal.starts:
         win, loss = (float(share) for share in after.values[0, mover, 1:])
-        found.append(Outcome(win, max(0.0, 1 - win - loss), loss))
+        found.append(OutcomeProbabilities(win, max(0.0, 1 - win - loss), loss))
     return found
 
 
@@ -266,7 +268,7 @@ def training_callback(
     start: int = 0,
     chunk: int = CHUNK,
 ) -> Callable[[int, Policy], dict[str, float]]:
-    """Return a callback for ``learners.training.train`` that measures the greedy policy exactly and draws nothing.
+    """Return a callback for a training's ``run`` that measures the greedy policy exactly and draws nothing.
 
     Args:
         game: the game.

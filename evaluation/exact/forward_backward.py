@@ -172,7 +172,9 @@ def _query_boards(layer: Layer, mover: int, rows: Int64Array) -> Boards:
     """Return the positions of a query as the queried policy sees them."""
     traversal = layer.traversal
     boards = Boards(np.empty((len(rows), traversal.game.cells), np.int8), np.empty(len(rows), np.int8))
-    _write_boards(layer.index.keys, rows, mover, traversal.by_roles, traversal.game.parameters, *boards)
+    _write_boards(
+        _Query(layer.index.keys, rows, mover, layer.stones), traversal.by_roles, traversal.game.parameters, boards
+    )
     return boards
 
 
@@ -189,6 +191,18 @@ def query_policy(policy: Policy, boards: Boards) -> Float64Array:
             f"they must be {list(boards.cells.shape)}, one for each cell"
         )
     return answer
+
+
+class _Query(NamedTuple):
+    """Positions of a layer with one mover."""
+
+    keys: UInt64Array
+    """uint64[N, words]: the boards of the layer"""
+    rows: Int64Array
+    """int64[B]: those of the positions"""
+    mover: int
+    stones: int
+    """number on each board"""
 
 
 class _Moves(NamedTuple):
@@ -221,10 +235,8 @@ class _Moves(NamedTuple):
         )
         weights = np.empty((0, cells)) if p is None else p
         scratch = None if traversal.words == 1 else np.empty((2, cells), np.int8)
-        size = _write_moves(
-            layer.index.keys, rows, mover, layer.stones, weights, traversal.game.parameters, traversal.symmetries,
-            scratch, found,
-        )  # fmt: skip
+        query = _Query(layer.index.keys, rows, mover, layer.stones)
+        size = _write_moves(query, weights, traversal.game.parameters, traversal.symmetries, scratch, found)
         if size < 0:
             row = -1 - size
             assert boards is not None
@@ -331,19 +343,13 @@ def _stone_at(keys: UInt64Array, row: int, cell: int) -> int:
 
 
 @compiled
-def _write_boards(
-    keys: UInt64Array,
-    rows: Int64Array,
-    mover: int,
-    by_roles: bool,
-    parameters: Parameters,
-    cells: Int8Array,
-    movers: Int8Array,
-) -> None:
-    """Write the boards of rows into int8[B, cells] and int8[B].
+def _write_boards(query: _Query, by_roles: bool, parameters: Parameters, boards: Boards) -> None:
+    """Write the positions of a query into ``boards``.
 
     A policy queried by its role is player_1 wherever games can reach the position so, and else player_0.
     """
+    keys, rows, mover, _ = query
+    cells, movers = boards
     for b in range(len(rows)):
         exchanged = False
         if by_roles:
@@ -358,10 +364,7 @@ def _write_boards(
 
 @compiled
 def _write_moves(
-    keys: UInt64Array,
-    rows: Int64Array,
-    mover: int,
-    stones: int,
+    query: _Query,
     p: Float64Array,
     parameters: Parameters,
     symmetries: SymmetryTables,
@@ -373,6 +376,7 @@ def _write_moves(
     ``p`` is empty where a best responder moves. ``scratch`` is None where a key is one word: the compiler removes a
     branch on None.
     """
+    keys, rows, mover, stones = query
     found, ends, share, won, drawn = moves
     size, is_policy = p.shape[1], len(p) > 0
     last = outcome_of_move(False, mover, stones + 1, parameters) == DRAW

@@ -313,7 +313,7 @@ def _wins_at_once(game: Game, position: Position) -> bool:
 
 def _plies(game: Game, position: Position, results: Int8Array) -> int:
     """Return the ``plies`` of :class:`ProvedPosition`, by a search over all moves that counts the plies to an end."""
-    search = Search(game, Boards.of([position]), every_move=True)
+    search = Search(game, Boards.of([position]))
     search.run(SEARCH_DEPTH)
     values = search.move_values[0]
     if WIN in results:

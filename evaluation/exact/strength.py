@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from baselines.retrograde.solver import MAX_CELLS, Solution, solve
-from evaluation.exact.dynamic_programming import CHUNK, Outcome, exploitability, outcome, regret
+from evaluation.exact.dynamic_programming import CHUNK, OutcomeProbabilities, exploitability, outcome, regret
 from evaluation.exact.estimate import boards_by_stones
 from evaluation.exact.forward_backward import forward
 from evaluation.exact.policy_cache import cached
@@ -19,7 +19,7 @@ from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, Values, act
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array
 from ttt_envs.game.boards import Boards, from_keys, keys, to_text
-from ttt_envs.game.rules import Game, Position, chance_outcomes
+from ttt_envs.game.rules import Game, Outcome, Position, chance_outcomes
 from ttt_envs.game.symmetry import canonical_keys, symmetries
 
 MAX_BOARDS_COMPARED = 20_000
@@ -33,11 +33,11 @@ class Strength(NamedTuple):
     """a best responder's gain over the value of the game, the mean of both seats: 0 is perfect"""
     regret: float | None
     """mean loss of value per move in self-play; None where the board is too large to solve"""
-    seats: Mapping[str, tuple[Outcome, Outcome]]
+    seats: Mapping[str, tuple[OutcomeProbabilities, OutcomeProbabilities]]
     """by opponent: its results moving first, and moving second"""
 
     @property
-    def results(self) -> dict[str, Outcome]:
+    def results(self) -> dict[str, OutcomeProbabilities]:
         """Results by opponent, the mean over both seats."""
         return {opponent: first.mean(second) for opponent, (first, second) in self.seats.items()}
 
@@ -137,8 +137,7 @@ class SampleGame(NamedTuple):
     plies: Sequence[Ply]
     last: Position
     """the finished board"""
-    winner: int
-    """0, 1 or ``rules.DRAW``"""
+    outcome: Outcome
 
 
 def compute_strength(game: Game, policy: str | Policy, opponents: Sequence[str], *, chunk: int = CHUNK) -> Strength:
@@ -367,4 +366,4 @@ def sample_game(game: Game, first: Policy, second: Policy, seed: int, *, solutio
         plies.append(Ply(position, action, loss, goes_on and chosen.position.mover == position.mover))
         position = chosen.position
         if chosen.winner is not None:
-            return SampleGame(plies, position, chosen.winner)
+            return SampleGame(plies, position, Outcome(chosen.winner))

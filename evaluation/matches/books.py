@@ -19,7 +19,7 @@ from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Int64Array, UInt64Array
 from ttt_envs.core.parallel import Jobs
 from ttt_envs.game.boards import Boards, from_keys
-from ttt_envs.game.rules import DRAW, NOT_OVER, Game, terminal_outcome
+from ttt_envs.game.rules import NOT_OVER, Game, terminal_outcome
 
 CHUNK_SIZE = 1 << 14
 """Number of moves counted at once."""
@@ -82,11 +82,12 @@ def book_from_games(
     def chunks() -> Iterator[PlayedMoves]:
         rows: list[tuple[Any, int, int, int]] = []
         for played in games():
+            assert played.result is not None
             for position, action, _ in played.positions():
                 if np.count_nonzero(position.cells) >= plies:
                     break
                 if player in (None, played.players[position.mover]):
-                    became = 1 if played.result == DRAW else 0 if played.result == position.mover else 2
+                    became = played.result.result_index(position.mover)
                     rows.append((position.cells, position.mover, action, became))
             if len(rows) >= CHUNK_SIZE:
                 yield _to_made(rows)
@@ -269,7 +270,6 @@ def book_exits(book: Book, games: Iterable[PlayedGame], player: str) -> list[Boo
             rows = book.find(Boards.of(mine))[0] if mine else np.zeros(0, np.int64)
             out = np.flatnonzero(rows < 0)
             stones = int(np.count_nonzero(mine[out[0]].cells)) if len(out) else None
-            became = 1 if played.result == DRAW else 0 if played.result == seat else 2
-            found.setdefault(stones, np.zeros(3, np.int64))[became] += 1
+            found.setdefault(stones, np.zeros(3, np.int64))[played.result.result_index(seat)] += 1
     order = sorted(found, key=lambda stones: (stones is None, stones))
     return [BookExit(stones, found[stones]) for stones in order]

@@ -21,7 +21,7 @@ from typing import IO, Any, NamedTuple
 from ttt_envs.core.checks import closest_names
 from ttt_envs.core.files import lock, open_to_read, parse_json, read_bounded, write_atomically
 from ttt_envs.game.boards import MOVERS, Boards, cell_at, coordinate, from_text
-from ttt_envs.game.rules import DRAW, ILLEGAL, MAX_EDGE, NOT_OVER, Game, Position, action_index, place, winner
+from ttt_envs.game.rules import MAX_EDGE, Game, Outcome, Position, action_index, place, winner
 
 FORMAT = 1
 """Version of the file format."""
@@ -36,7 +36,7 @@ HUMAN = "human"
 AGAIN = "+"
 """Suffix of a move after which the other player's turn is skipped, so that the same player moves again."""
 RESULTS = ("player_0", "player_1", "draw")
-"""Stored names of the results 0, 1 and DRAW."""
+"""Stored names of the outcomes 0, 1 and 2."""
 
 _HEAD = {"format": FORMAT, "content": "games"}
 _OPENING = MAX_EDGE * (MAX_EDGE + 1) + 1
@@ -65,8 +65,8 @@ class PlayedGame:
     players: tuple[str, str]
     """player_0 and player_1: spec strings, or ``HUMAN``"""
     moves: tuple[Move, ...] = ()
-    result: int | None = None
-    """the winner, 0 or 1, ``DRAW``, or None for an unfinished game"""
+    result: Outcome | None = None
+    """a win or a draw; None for an unfinished game"""
     _: KW_ONLY
     seed: int | None = None
     """seed of all random numbers, if known"""
@@ -97,35 +97,39 @@ class PlayedGame:
             raise ValueError(f"settings={_shorten(self.settings)} are no names with values: write a dictionary")
         if self.opening is not None and not (isinstance(self.opening, str) and len(self.opening) <= _OPENING):
             raise ValueError(f'opening={_shorten(self.opening)} is no position: write one as in "x.o/.../..o x"')
-        if self.result is not None and (isinstance(self.result, bool) or self.result not in (0, 1, DRAW)):
-            raise ValueError(f"result={_shorten(self.result)} is not known: use 0, 1, {DRAW} for a draw, or None")
+        result: Any = self.result
+        if result is not None:
+            if isinstance(result, bool) or result not in range(len(RESULTS)):
+                raise ValueError(f"result={_shorten(result)} is not known: use 0, 1, 2 for a draw, or None")
+            object.__setattr__(self, "result", Outcome(result))
         position = self.start()
         if winner(self.game, position.cells) is not None:
             raise ValueError(f"the game is over in the opening {self.opening!r}: choose one of an unfinished game")
-        outcome = NOT_OVER
+        outcome = Outcome.NOT_OVER
         for number, move in enumerate(self.moves, 1):
-            if outcome != NOT_OVER:
+            if outcome != Outcome.NOT_OVER:
                 raise ValueError(f"there is a move {number} and the game is over with move {number - 1}")
             outcome, position = self._play_move(position, move, number)
-        reached = None if outcome == NOT_OVER else outcome
+        reached = None if outcome == Outcome.NOT_OVER else outcome
         if self.forfeit is not None:
-            if reached is not None or self.result not in (0, 1):
+            if reached is not None or self.result is None or self.result.winner < 0:
                 raise ValueError("a game that is forfeited has a winner, and a board on which it is not over")
         elif reached != self.result:
             raise ValueError(
-                f"its result is {_parse_result(self.result)}, and its moves end with {_parse_result(reached)}"
+                f"its result is {_result_name(self.result)}, and its moves end with {_result_name(reached)}"
             )
 
-    def _play_move(self, position: Position, move: Move, number: int) -> tuple[int, Position]:
+    def _play_move(self, position: Position, move: Move, number: int) -> tuple[Outcome, Position]:
         """Return the outcome and the next position; in a finished game its mover is the last mover."""
         cell, cells, mover = move.action, position.cells.copy(), position.mover
-        outcome = int(place(cells, mover, cell, self._stones_before(number), self.game.parameters))
-        if outcome == ILLEGAL:
+        outcome = Outcome(place(cells, mover, cell, self._stones_before(number), self.game.parameters))
+        is_over = outcome != Outcome.NOT_OVER
+        if outcome == Outcome.ILLEGAL:
             raise ValueError(f"move {number}, {coordinate(cell, self.game)}, is illegal: the cell holds a stone")
-        if move.skipped and (self.game.skip_chance == 0 or outcome != NOT_OVER):
-            why = "turns are never skipped in this game" if outcome == NOT_OVER else "the game is over then"
+        if move.skipped and (self.game.skip_chance == 0 or is_over):
+            why = "the game is over then" if is_over else "turns are never skipped in this game"
             raise ValueError(f"a turn is skipped after move {number}, and {why}")
-        return outcome, Position(cells, mover if move.skipped or outcome != NOT_OVER else 1 - mover)
+        return outcome, Position(cells, mover if move.skipped or is_over else 1 - mover)
 
     def _stones_before(self, number: int) -> int:
         stones = number - 1
@@ -195,7 +199,7 @@ class PlayedGame:
             game,
             tuple(fields.pop("players")),
             tuple(moves),
-            None if result is None else RESULTS.index(result),
+            None if result is None else Outcome(RESULTS.index(result)),
             **fields,
         )
 
@@ -208,7 +212,7 @@ _TYPES: tuple[tuple[str, Any, str], ...] = (
 )
 
 
-def _parse_result(result: int | None) -> str:
+def _result_name(result: Outcome | None) -> str:
     return "none yet" if result is None else RESULTS[result]
 
 
@@ -424,9 +428,10 @@ def to_notation(played: PlayedGame) -> str:
     lines = [f"[{name} {json.dumps(value, ensure_ascii=name == 'settings')}]" for name, value in tags.items()]
     words = [coordinate(cell, played.game) + f" {SKIPPED}" * skipped for cell, skipped in played.moves]
     lines += ["", *textwrap.wrap(" ".join(words), _WIDTH)]
-    if played.result in (0, 1):
-        forfeits = f", {MOVERS[1 - played.result]} forfeits: {played.forfeit}" if played.forfeit else ""
-        lines.append(f"{MOVERS[played.result]} wins{forfeits}")
+    if played.result is not None and played.result.winner >= 0:
+        winner = played.result.winner
+        forfeits = f", {MOVERS[1 - winner]} forfeits: {played.forfeit}" if played.forfeit else ""
+        lines.append(f"{MOVERS[winner]} wins{forfeits}")
     else:
         lines.append("unfinished" if played.result is None else "draw")
     return "\n".join(lines) + "\n"

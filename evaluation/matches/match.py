@@ -20,7 +20,7 @@ from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UI
 from ttt_envs.core.parallel import Jobs, map_blocks, results_in_order
 from ttt_envs.core.random import draw_key
 from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards, keys, to_text
-from ttt_envs.game.rules import DRAW, ILLEGAL, NOT_OVER, Game, begin_rows, play_rows
+from ttt_envs.game.rules import DRAW, ILLEGAL, NOT_OVER, Game, Outcome, begin_rows, play_rows
 
 if TYPE_CHECKING:  # an untimed match loads no search
     from baselines.timed import Clock
@@ -469,7 +469,7 @@ class Record:
             match.game,
             (b, a) if swapped else (a, b),
             tuple(moves),
-            int(self.games.outcome[row]),
+            Outcome(self.games.outcome[row]),
             seed=match.seed,
             episode=2 * (block.seed_block * PAIRS_PER_SEED_BLOCK + block.numbers[index]) + swapped,
             opening=to_text(self.first.position(row), match.game) if self.first.cells[row].any() else None,

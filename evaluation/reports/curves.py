@@ -8,7 +8,7 @@ import numpy as np
 from markupsafe import Markup
 
 from evaluation.cost import COST_KEYS
-from evaluation.exact.dynamic_programming import Outcome
+from evaluation.exact.dynamic_programming import OutcomeProbabilities
 from evaluation.reports.formats import mebibytes, share
 from evaluation.reports.html import macro, or_why
 from evaluation.reports.plots import IN_PAGE, SERIES, STYLES, Draw, Line, as_svg, check_pictures, draw_curves
@@ -69,7 +69,7 @@ def exact_rows(rows: Sequence[Row]) -> list[Row]:
     return thin_out([row for row in rows if "exploitability" in row])
 
 
-def result_row(name: str, shares: Outcome) -> tuple[object, ...]:
+def result_row(name: str, shares: OutcomeProbabilities) -> tuple[object, ...]:
     """Return a row of a table of results: the shares of wins, draws and losses, and a bar of them."""
     return name, *map(share, shares), macro("bar", shares)
 

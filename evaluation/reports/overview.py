@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from evaluation.cost import read_cost
-from evaluation.exact.dynamic_programming import Outcome
+from evaluation.exact.dynamic_programming import OutcomeProbabilities
 from evaluation.exact.strength import Strength
 from evaluation.matches.score import Score
 from evaluation.reports.curves import (
@@ -40,7 +40,7 @@ class Played(NamedTuple):
     a: str
     b: str
     score: Score
-    exact: Outcome | None
+    exact: OutcomeProbabilities | None
     """of a, the mean over both seats; None if not computed"""
 
 

@@ -41,7 +41,7 @@ from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.envs.lockstep import SELF
 from ttt_envs.game.boards import STONES, coordinate
-from ttt_envs.game.rules import DRAW, Game
+from ttt_envs.game.rules import Game, Outcome
 
 MAX_BOARDS = 5
 """Maximum number of marks whose first move is shown."""
@@ -303,7 +303,7 @@ def _sample(run: Run, policy: Policy, solution: Solution | None) -> Content:
     seed = config.get("seed", 0)
     played = sample_game(game, *players, seed if isinstance(seed, int) and seed >= 0 else 0, solution=solution)
     losses = [ply.loss for ply in played.plies if ply.loss is not None]
-    winner = "" if played.winner == DRAW else STONES[played.winner + 1]
+    winner = "" if played.outcome == Outcome.DRAW else STONES[played.outcome.winner + 1]
     content = {"who": who, "moves": len(played.plies), "winner": winner, "loss": sum(losses) if losses else None}
     if game.cells <= MAX_CELLS_BY_MOVE:
         return {**content, "plies": _plies(game, played)}

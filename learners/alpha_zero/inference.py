@@ -34,8 +34,7 @@ class _Workspace(NamedTuple):
     seen: Int8Array  # int8[cells]
     image: Int8Array  # int8[cells]
     means: Float64Array  # float64[cells]
-    leaves: Int8Array  # int8[2, cells]
-    movers: Int8Array  # int8[2]
+    leaves: Boards  # 2 positions
     logits: Float32Array  # float32[2, cells]
     values: Float64Array  # float64[2]
 
@@ -47,8 +46,7 @@ class _Workspace(NamedTuple):
             seen=np.zeros(cells, np.int8),
             image=np.zeros(cells, np.int8),
             means=np.zeros(cells),
-            leaves=np.zeros((2, cells), np.int8),
-            movers=np.zeros(2, np.int8),
+            leaves=Boards(np.zeros((2, cells), np.int8), np.zeros(2, np.int8)),
             logits=np.zeros((2, cells), np.float32),
             values=np.zeros(2),
         )
@@ -69,6 +67,15 @@ class EvaluationCache(NamedTuple):
         """Return an empty cache."""
         size = 3**cells if cells <= MAX_SMALL_CELLS else 0
         return cls(np.zeros(size, np.int8), np.empty((size, cells), np.float32), np.empty(size))
+
+
+class _CachedNet(NamedTuple):
+    """A net with everything that a search needs to evaluate positions."""
+
+    net: Packed
+    group: SymmetryTables
+    work: _Workspace
+    cache: EvaluationCache
 
 
 class NetEvaluator:
@@ -105,12 +112,12 @@ class NetEvaluator:
     def run_simulations(self, considered_visit: Int64Array, params: SelectionParams, batch: SearchBatch) -> None:
         """See :class:`~baselines.mcts.FusedEvaluator`."""
         simulations, count = considered_visit.shape
-        fixed = self._net, self._group, _Workspace.of(self._net, batch.cells.shape[1]), self.cache
+        net = _CachedNet(self._net, self._group, _Workspace.of(self._net, batch.cells.shape[1]), self.cache)
         trees = max(1, CHUNK_SIZE // max(1, simulations))
         for first in range(0, count, trees):
             last = min(count, first + trees)
             for done in range(0, simulations, CHUNK_SIZE):
-                _run_simulations(first, last, considered_visit[done : done + CHUNK_SIZE], params, batch, *fixed)
+                _run_simulations(first, last, considered_visit[done : done + CHUNK_SIZE], params, batch, net)
 
 
 @inlined
@@ -149,10 +156,11 @@ def _evaluate_rows(
 
 
 @inlined
-def _cached_evaluate(leaf: int, net: Packed, group: SymmetryTables, work: _Workspace, cache: EvaluationCache) -> None:
+def _cached_evaluate(leaf: int, net: _CachedNet) -> None:
     """Write the logits and the value of a leaf into the workspace, from the cache if possible."""
+    packed, group, work, cache = net
     seen, logits = work.seen, work.logits[leaf]
-    own_first_row(work.leaves[leaf], int64(work.movers[leaf]), seen)
+    own_first_row(work.leaves.cells[leaf], int64(work.leaves.mover[leaf]), seen)
     has_cache = len(cache.known) > 0
     key = int64(0)
     if has_cache:
@@ -162,7 +170,7 @@ def _cached_evaluate(leaf: int, net: Packed, group: SymmetryTables, work: _Works
             for cell in range(len(seen)):
                 logits[cell] = cache.logits[key, cell]
             return
-    work.values[leaf] = _evaluate(seen, net, group, work)
+    work.values[leaf] = _evaluate(seen, packed, group, work)
     for cell in range(len(seen)):
         logits[cell] = work.means[cell]
     if has_cache:
@@ -179,15 +187,13 @@ def _run_simulations(
     considered_visit: Int64Array,
     params: SelectionParams,
     batch: SearchBatch,
-    net: Packed,
-    group: SymmetryTables,
-    work: _Workspace,
-    cache: EvaluationCache,
+    net: _CachedNet,
 ) -> None:
     """Run S simulations of trees ``first`` to ``last`` - 1, tree by tree for cache locality."""
+    work = net.work
     for b in range(first, last):
         for simulation in range(len(considered_visit)):
-            asked = simulate(b, considered_visit[simulation, b], params, batch, work.leaves, work.movers, int64(0))
+            asked = simulate(b, considered_visit[simulation, b], params, batch, work.leaves, int64(0))
             for leaf in range(asked):
-                _cached_evaluate(leaf, net, group, work, cache)
-            backup(b, batch, work.movers, work.logits, work.values, int64(0))
+                _cached_evaluate(leaf, net)
+            backup(b, batch, work.leaves.mover, work.logits, work.values, int64(0))

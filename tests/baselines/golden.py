@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from baselines.expectiminimax import Expectiminimax, Search
+from baselines.expectiminimax import Expectiminimax, Search, SearchSettings
 from baselines.mcts import MCTS
 from baselines.proof_number import prove
 from ttt_envs import Game, make_policy
@@ -78,8 +78,8 @@ def search_counts():
     for game, depth, count in SEARCH_GAMES:
         boards = boards_of(game, count)
         for name, settings in PRUNING.items():
-            luck = np.arange(count, dtype=np.uint64) if "width" in settings else None
-            search = Search(game, boards, random_keys=luck, **settings)
+            keys = np.arange(count, dtype=np.uint64) if "width" in settings else None
+            search = Search(game, boards, SearchSettings(**settings), random_keys=keys)
             search.run(depth - 1 if game.cells > 16 and settings["pruning"] == "none" else depth)
             nodes = search.nodes.tolist()
             found[f"{game}, depth {search.depth}, {name}"] = [nodes[0], sum(nodes), summarise(search.move_values)]

@@ -8,7 +8,7 @@ import plain
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from baselines.expectiminimax import Expectiminimax, Search, leaf_search
+from baselines.expectiminimax import Expectiminimax, Search, SearchSettings, leaf_search
 from baselines.expectiminimax.leaf_search import SearchByLeaves
 from baselines.expectiminimax.order import write_moves
 from baselines.expectiminimax.search import MIN_TABLE_ENTRIES
@@ -101,8 +101,12 @@ def straight_or_main(game):
     return {tuple(sorted(walk[i : i + length])) for walk in cells for i in range(len(walk) - length + 1)}
 
 
+def make_search(game, boards, random_keys=None, **settings):
+    return Search(game, boards, SearchSettings(**settings), random_keys=random_keys)
+
+
 def searched(game, boards, depth, **settings):
-    search = Search(game, boards, **settings)
+    search = make_search(game, boards, **settings)
     assert search.run(depth)
     return search.move_values
 
@@ -235,7 +239,7 @@ def test_pruning_reduces_the_number_of_nodes():
     game = Game(5, 5, 4, 0.25)
     nodes = {}
     for settings in SEARCHES:
-        search = Search(game, Boards.start(game), every_move=False, **settings)
+        search = make_search(game, Boards.start(game), every_move=False, **settings)
         search.run(4)
         nodes[settings["pruning"], settings.get("memory")] = int(search.nodes[0])
     assert nodes["none", None] == 25 * (1 + 2 * 24 * (1 + 2 * 23 * (1 + 2 * 22)))
@@ -334,9 +338,9 @@ def test_the_principal_variation_consists_of_best_moves():
 def test_an_interrupted_search_resumes_where_it_stopped(settings):
     game = Game(4, 4, 3, 0.25)
     boards = plain.positions_of_random_play(game, 8)
-    whole = Search(game, boards, **settings)
+    whole = make_search(game, boards, **settings)
     whole.run(4)
-    sliced = Search(game, boards, **settings)
+    sliced = make_search(game, boards, **settings)
     slices = 1
     while not sliced.run(4, nodes=37):
         slices += 1
@@ -352,7 +356,7 @@ def test_deepening_gives_the_values_of_a_fresh_search():
     game = Game(4, 4, 4, 0.25)
     boards = plain.positions_of_random_play(game, 8)
     for settings in SEARCHES:
-        search = Search(game, boards, **settings)
+        search = make_search(game, boards, **settings)
         for depth in (1, 2, 3, 4, 5, 3, 2, 4):
             search.run(depth, nodes=100)  # left where it is by the next
             search.run(depth)
@@ -375,7 +379,7 @@ def test_a_search_can_change_its_depth_at_any_node():
 def test_a_table_keeps_within_its_memory():
     game = Game(5, 5, 4, 0.25)
     for memory in (0, SMALLEST - 1, SMALLEST, 1 << 18, 1 << 22):
-        search = Search(game, Boards.start(game), memory=memory)
+        search = make_search(game, Boards.start(game), memory=memory)
         search.run(4)
         assert sum(part.nbytes for part in search._table) <= memory
         assert len(search._table.meta) in (0, *(4**i for i in range(5, 12)))
@@ -558,9 +562,9 @@ NO_DEPTH = "depth=0 is no number of plies to look ahead: choose 1 to 361"
         (lambda: make_policy("expectiminimax:heuristic=counts", Game()), "'counts' is not known, did you mean 'count'"),
         (lambda: Expectiminimax(Game(), width=2).probabilities(START), "width=2 draws moves and needs a generator"),
         (lambda: Expectiminimax(Game()).analyse(from_text("ooo/xx./... x")), "the game is over in a position"),
-        (lambda: Search(Game(), START, pruning="beta"), "pruning='beta' is not known: choose one of none, alpha-beta,"),
-        (lambda: Search(Game(), START, memory=-1), "memory=-1 is negative: choose the bytes of the table, or 0 for no"),
-        (lambda: Search(Game(), START, width=2), "width=2 draws moves at random: give a 64-bit key"),
+        (lambda: SearchSettings(pruning="beta"), "pruning='beta' is not known: choose one of none, alpha-beta,"),
+        (lambda: SearchSettings(memory=-1), "memory=-1 is negative: choose the bytes of the table, or 0 for no"),
+        (lambda: make_search(Game(), START, width=2), "width=2 draws moves at random: give a 64-bit key"),
         (lambda: Search(Game(), START).run(0), NO_DEPTH),
     ],
 )
@@ -572,8 +576,9 @@ def test_invalid_settings_are_rejected(call, message):
 PLAIN_PYTHON = """
 boards = plain.positions_of_random_play(Game(skip_chance=0.25), 5)
 settings = [{"pruning": "none"}, {"heuristic": "consecutive"}, {"pruning": "star2"}]
-settings.append({"width": 2, "random_keys": np.arange(5, dtype=np.uint64)})
-searches = [Search(Game(skip_chance=0.25), boards, **each) for each in settings]
+settings.append({"width": 2})
+keys = np.arange(5, dtype=np.uint64)
+searches = [Search(Game(skip_chance=0.25), boards, SearchSettings(**each), random_keys=keys) for each in settings]
 print([[search.run(3), np.nan_to_num(search.move_values).tolist(), search.nodes.tolist()] for search in searches])
 print(Expectiminimax(Game(skip_chance=0.25), 2, leaf="optimal").analyse(boards.position(0))[2:])
 """
@@ -583,7 +588,7 @@ def test_the_source_runs_as_plain_python(fresh):
     lines = (
         "import sys, warnings; sys.path.insert(0, 'tests'); warnings.simplefilter('ignore')",
         "import numpy as np, plain",
-        "from baselines.expectiminimax import Expectiminimax, Search",
+        "from baselines.expectiminimax import Expectiminimax, Search, SearchSettings",
         "from ttt_envs import Game",
         PLAIN_PYTHON,
     )

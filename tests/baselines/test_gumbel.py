@@ -343,14 +343,14 @@ def test_a_saved_subtree_agrees_with_a_plain_implementation(skip):
         other.simulate()
     went_on = 0
     for cell in other.tried[()]:
-        kept = search.keep(0, cell)
+        subtree = search.subtree(0, cell)
         nodes = [((cell, 1),), ((cell, 0),)] if skip else []
         nodes += [((cell, 1), (reply, 0)) for reply in other.tried.get(((cell, 1),), [])]
         for node in nodes:
             if node in other.known or node not in other.tried:
                 continue
             now = Boards.of([from_text(text_of(game, other.cells[node], other.mover[node]))])
-            again = MCTSSearch(game, now, np.zeros(1, np.uint64), leaf=judge, kept=[kept])
+            again = MCTSSearch(game, now, np.zeros(1, np.uint64), leaf=judge, subtrees=[subtree])
             assert again.visits.sum() == other.visits[node] - 1
             again.run(20)
             branch = branch_of(other, game, judge, node)
@@ -582,8 +582,8 @@ def test_a_player_reuses_its_trees():
     cells = boards.cells.copy()
     cells[np.arange(2), first] = 1
     now = Boards(cells, np.zeros(2, np.int8))  # two skips
-    kept = [player.kept[slot] for slot in slots]
-    brought = MCTSSearch(game, now, np.zeros(2, np.uint64), leaf=Noise(), kept=kept)
+    subtrees = [player.subtrees[slot] for slot in slots]
+    brought = MCTSSearch(game, now, np.zeros(2, np.uint64), leaf=Noise(), subtrees=subtrees)
     assert (brought.visits.sum(axis=1) > 0).all()
     brought.run(60)
     assert_array_equal(player.act(now, slots, rng), brought.probabilities().argmax(axis=1))

@@ -381,7 +381,7 @@ def test_a_simulation_adds_one_move_at_most():
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Trees that are kept
+# Trees that are continued
 
 
 def below(found, history):
@@ -411,8 +411,8 @@ def test_a_saved_subtree_keeps_its_statistics(moves):
     game = Game(skip_chance=0.5)
     boards = Boards.start(game)
     search = searched(game, boards, 20_000, decisive=False)
-    kept, whole = search.keep(0, 4), contents(search)
-    again = MCTSSearch(game, after(game, boards, moves), keys_for(1), decisive=False, kept=[kept])
+    subtree, whole = search.subtree(0, 4), contents(search)
+    again = MCTSSearch(game, after(game, boards, moves), keys_for(1), decisive=False, subtrees=[subtree])
     begun = contents(again)
     first, stones = moves[0], [cell for cell, _ in moves[1:]]
     orders = permutations(stones) if stones else ()  # whatever order the other player's stones came in
@@ -431,17 +431,17 @@ def test_a_saved_subtree_of_another_position_is_ignored():
     game = Game(skip_chance=0.5)
     boards = Boards.start(game)
     search = searched(game, boards, 500)
-    kept = search.keep(0, 4)
+    subtree = search.subtree(0, 4)
     for text in ("o../.../... x", "o../.x./... o", "o../.o./... x", "x../.x./... o", "xx./oox/xx. o", "xx./.ox/... x"):
         board = Boards.of([from_text(text)])
-        fresh, again = MCTSSearch(game, board, keys_for(1)), MCTSSearch(game, board, keys_for(1), kept=[kept])
+        fresh, again = MCTSSearch(game, board, keys_for(1)), MCTSSearch(game, board, keys_for(1), subtrees=[subtree])
         fresh.run(50), again.run(50)
         assert contents(fresh) == contents(again)
     without = Game()
-    kept = searched(without, boards, 500).keep(0, 4)
+    subtree = searched(without, boards, 500).subtree(0, 4)
     for text in (".../.o./... o", "x../.o./x.. o"):  # no such turns where nothing is skipped
-        assert MCTSSearch(without, Boards.of([from_text(text)]), keys_for(1), kept=[kept]).visits.sum() == 0
-    assert searched(without, boards, 1).keep(0, 4) is None or searched(without, boards, 1).keep(0, 3) is None
+        assert MCTSSearch(without, Boards.of([from_text(text)]), keys_for(1), subtrees=[subtree]).visits.sum() == 0
+    assert searched(without, boards, 1).subtree(0, 4) is None or searched(without, boards, 1).subtree(0, 3) is None
 
 
 @pytest.mark.parametrize("skip", [0.0, 0.25])
@@ -452,12 +452,12 @@ def test_a_saved_subtree_keeps_solved_values(skip):
     search = searched(game, boards, 2000)
     known = 0
     for row, cell in zip(*np.nonzero(search.solved), strict=True):
-        before, kept = boards.take(np.array([row])), search.keep(row, int(cell))
+        before, subtree = boards.take(np.array([row])), search.subtree(row, int(cell))
         mover = int(before.mover[0])
         for following in (1 - mover, mover) if skip else (1 - mover,):
             now = after(game, before, [(int(cell), following)])
             if winner(game, now.cells[0]) is None:
-                again = MCTSSearch(game, now, keys_for(1), kept=[kept])
+                again = MCTSSearch(game, now, keys_for(1), subtrees=[subtree])
                 assert again._trees.nodes["num_unsolved"][0, 0] == 0
                 assert_allclose(again.values, solve(game).values(now), atol=1e-12)
                 known += 1
@@ -473,25 +473,25 @@ def test_a_player_has_one_tree_per_game():
     player.begin(slots)
     boards = Boards.start(game, 3)
     first = player.act(boards, slots, rng)
-    assert set(player.kept) == {1, 3, 7}
+    assert set(player.subtrees) == {1, 3, 7}
     cells = boards.cells.copy()
     cells[np.arange(3), first] = 1
     for slot, board in zip(slots, cells, strict=True):
-        assert_array_equal(player.kept[slot].cells, board)
-        assert player.kept[slot].tree.edges.shape <= (1, 61)
+        assert_array_equal(player.subtrees[slot].cells, board)
+        assert player.subtrees[slot].tree.edges.shape <= (1, 61)
     now = Boards(cells[[0, 2]], np.zeros(2, np.int8))  # two skips
     brought = [
-        MCTSSearch(game, now, keys_for(2), kept=[player.kept[3], player.kept[1]]).visits.sum(axis=1)[row]
+        MCTSSearch(game, now, keys_for(2), subtrees=[player.subtrees[3], player.subtrees[1]]).visits.sum(axis=1)[row]
         for row in (0, 1)
     ]
     player.act(now, slots[[0, 2]], rng)
     for row, slot in enumerate((3, 1)):
-        assert player.kept[slot].tree.edges.shape[1] <= 1 + brought[row] + 60
+        assert player.subtrees[slot].tree.edges.shape[1] <= 1 + brought[row] + 60
     player.begin(np.array([7]))
-    assert set(player.kept) == {1, 3}
+    assert set(player.subtrees) == {1, 3}
     forgetful = MCTS(game, simulations=60, reuse=False).player()
     forgetful.act(boards, slots, rng)
-    assert not forgetful.kept
+    assert not forgetful.subtrees
 
 
 def test_matches_depend_on_the_seed_and_not_on_the_workers():
@@ -637,9 +637,9 @@ def program():
         "    for judge in (None, leaf):",
         "        search = MCTSSearch(game, Boards.start(game), np.array([5], np.uint64), leaf=judge)",
         "        search.run(30)",
-        "        kept = search.keep(0, int(np.argmax(search.visits[0])))",
-        "        cells, mover = kept.cells[None], np.array([1], np.int8)",
-        "        again = MCTSSearch(game, Boards(cells, mover), np.array([6], np.uint64), kept=[kept])",
+        "        subtree = search.subtree(0, int(np.argmax(search.visits[0])))",
+        "        cells, mover = subtree.cells[None], np.array([1], np.int8)",
+        "        again = MCTSSearch(game, Boards(cells, mover), np.array([6], np.uint64), subtrees=[subtree])",
         "        again.run(30)",
         "        print(search.visits.tolist(), again.visits.tolist(), float(again.values[0]), again.variation(0))",
     )

@@ -238,7 +238,7 @@ def test_memory_of_the_next_policy_begins_where_the_book_ends(book_file):
     shares, known = policy.book_probabilities(boards)
     assert (boards.cells[slots, actions] == 0).all()
     assert (shares[slots, actions][known] > 0).all()
-    assert sorted(player.then.kept) == np.flatnonzero(~known).tolist()
+    assert sorted(player.then.subtrees) == np.flatnonzero(~known).tolist()
 
 
 def test_book_of_optimal_games_plays_optimally(tmp_path):

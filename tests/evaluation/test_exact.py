@@ -26,7 +26,7 @@ from numpy.testing import assert_allclose
 
 from baselines.retrograde.solver import solve
 from evaluation.exact.dynamic_programming import (
-    Outcome,
+    OutcomeProbabilities,
     best_response,
     exploitability,
     exploitation,
@@ -71,7 +71,7 @@ def close(ours, expected, atol=1e-12):
 def test_random_play_has_its_known_results(known):
     facts = known["random_play_values_3x3x3"]
     ours = outcome(T3, "random", "random")
-    assert isinstance(ours, Outcome)
+    assert isinstance(ours, OutcomeProbabilities)
     close(ours, facts["win_draw_loss_of_player_0"])
     assert ours.value == ours.win - ours.loss
     assert ours.value == pytest.approx(float(Fraction(facts["value_at_start"])), abs=1e-12)

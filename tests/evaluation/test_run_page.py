@@ -15,7 +15,7 @@ from pages import check_in_browser, needs_chromium, read_page
 
 from baselines.retrograde.solver import solve
 from evaluation.cost import read_cost
-from evaluation.exact.dynamic_programming import Outcome
+from evaluation.exact.dynamic_programming import OutcomeProbabilities
 from evaluation.exact.estimate import affordable
 from evaluation.exact.strength import Strength, compute_strength, first_choice, worst_positions
 from evaluation.matches.score import Score
@@ -102,7 +102,7 @@ def test_strength_and_results_are_those_of_the_exact_functions(run):
 
 
 def test_perfect_play_has_its_sentence(run):
-    seats = (Outcome(0.5, 0.5, 0.0), Outcome(0.25, 0.75, 0.0))
+    seats = (OutcomeProbabilities(0.5, 0.5, 0.0), OutcomeProbabilities(0.25, 0.75, 0.0))
     words = text_of(run, Strength(1e-17, 0.0, {"optimal": seats}))
     assert "It plays perfectly" in words
     assert "Against optimal it wins 37.5%, draws 62.5% and loses 0%" in words
@@ -323,7 +323,7 @@ def test_the_overview_compares_runs_with_links_there_and_back(trained, tmp_path)
         runs.append(Compared(f"q {name}", shutil.copytree(trained, folder / name), strength))
         write_report(runs[-1].run, strength, back="../" + REPORT)
     score = Score(np.array([[10, 2, 3], [1, 20, 4], [5, 6, 7]]))
-    played = [Played("q <&>", "q y", score, Outcome(0.25, 0.5, 0.25)), Played("q z", "x", score, None)]
+    played = [Played("q <&>", "q y", score, OutcomeProbabilities(0.25, 0.5, 0.25)), Played("q z", "x", score, None)]
     page = read_page(write_overview(folder, "Learners & <more>", runs, played))
     links = page.attributes("href", "a")
     assert [line for line in page.outline if line[0] == "h"] == OVERVIEW_OUTLINE

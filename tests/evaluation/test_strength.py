@@ -188,7 +188,7 @@ def test_sample_game_follows_the_rules_and_has_the_loss_of_each_move(game):
             if solution is not None:
                 values = solution.action_values(Boards.of([ply.position]))[0]
                 assert ply.loss == pytest.approx(np.nanmax(values) - values[ply.action])
-        assert winner(game, played.last.cells) == played.winner
-        assert played.winner in (0, 1, DRAW)
+        assert winner(game, played.last.cells) == played.outcome
+        assert played.outcome in (0, 1, DRAW)
     skips = [ply.skips for seed in range(20) for ply in sample_game(game, random, random, seed, solution=None).plies]
     assert any(skips) == (game.skip_chance > 0)

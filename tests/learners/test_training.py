@@ -6,7 +6,7 @@ import pytest
 
 from learners.base import Transition, seen_from
 from learners.q_learning import QLearningConfig
-from learners.training import Progress, train, train_in
+from learners.training import Progress, Training, train, train_in
 from ttt_envs import Boards, Game, mnk_v0
 from ttt_envs.game.rules import NOT_OVER, play_rows
 
@@ -54,14 +54,14 @@ def test_callbacks_do_not_change_the_learner():
 
     rows, measured = [], []
     watched, alone = build(Game()), build(Game())
-    train(watched, "random", 100, batch=4, every=10, callbacks=[measure], log=log)
+    Training(watched, "random", 100, batch=4).run(every=10, callbacks=[measure], log=log)
     train(alone, "random", 100, batch=4)
     assert_same(watched, alone)
     assert rows[-1][0] == 100
     assert all(row["measured"] == 1.0 and {"wins", "draws", "losses", "td_error"} <= row.keys() for _, row in rows)
     assert [games // 10 for games, _ in rows] == sorted({games // 10 for games, _ in rows})
     assert measured == [games for games, _ in rows]
-    train(build(Game()), "random", 100, batch=4, every=10, callbacks=[measure])  # also where nothing is logged
+    Training(build(Game()), "random", 100, batch=4).run(every=10, callbacks=[measure])  # also where nothing is logged
     assert measured == [games for games, _ in rows] * 2
 
 

@@ -23,7 +23,7 @@ from ttt_apps import play
 from ttt_apps.board import board_text
 from ttt_apps.play import new_console
 from ttt_apps.replay import replay
-from ttt_apps.terminal_game import TerminalGame, search
+from ttt_apps.terminal_game import SessionSettings, TerminalGame, search
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.game.boards import cell_at, coordinate, winning_line_cells
@@ -95,7 +95,7 @@ def play_session(lines, game=SKIPPING, opponent="random", width=80, **settings):
     if isinstance(lines, list):
         lines = io.StringIO("".join(f"{line}\n" for line in lines))
     console = new_console(file=out, width=width)
-    session = TerminalGame(game, make_policy(opponent, game), opponent, console, lines, **settings)
+    session = TerminalGame(game, make_policy(opponent, game), opponent, console, lines, SessionSettings(**settings))
     if isinstance(lines, Person):
         lines.join(session)
     try:
@@ -341,7 +341,8 @@ def test_illegal_move_of_the_opponent(monkeypatch):
         def probabilities(self, boards, rng=None):
             return np.tile(np.eye(9)[4], (len(boards.mover), 1))
 
-    session = TerminalGame(Game(), Stubborn(), "stubborn", new_console(file=io.StringIO()), io.StringIO("b2\n"))
+    console, lines = new_console(file=io.StringIO()), io.StringIO("b2\n")
+    session = TerminalGame(Game(), Stubborn(), "stubborn", console, lines, SessionSettings())
     with pytest.raises(ValueError, match="stubborn moved to a cell that is not empty: it is at fault"):
         session.run()
 

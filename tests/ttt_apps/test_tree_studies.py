@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from baselines.expectiminimax import Search
+from baselines.expectiminimax import Search, SearchSettings
 from evaluation.matches.match import play_pairs
 from evaluation.matches.score import Score
 from evaluation.statistics import difference, wilson
@@ -113,8 +113,8 @@ def test_the_counting_tree_plays_like_its_policy(heuristic):
 
 @BOARDS
 def test_the_formula_gives_the_nodes_of_the_first_move(board):
-    luck = np.zeros(1, np.uint64)
-    search = Search(board.game, Boards.start(board.game), pruning="none", width=board.width, random_keys=luck)
+    settings = SearchSettings(pruning="none", width=board.width)
+    search = Search(board.game, Boards.start(board.game), settings, random_keys=np.zeros(1, np.uint64))
     search.run(trees.DEPTH)
     assert search.nodes[0] == tree_search.tree_size(board)
 

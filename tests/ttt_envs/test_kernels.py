@@ -14,7 +14,7 @@ import plain
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from baselines.expectiminimax import Expectiminimax, Search
+from baselines.expectiminimax import Expectiminimax, Search, SearchSettings
 from baselines.expectiminimax.search import MIN_TABLE_ENTRIES
 from baselines.expectiminimax.transpositions import bytes_of
 from baselines.mcts import MCTS, GumbelSearch, MCTSSearch
@@ -141,9 +141,10 @@ def search_everything():
                 {"pruning": "star1", "memory": bytes_of(MIN_TABLE_ENTRIES, 1)},
                 {"pruning": "star2"},
                 {"pruning": "star1", "every_move": False},
-                {"width": 2, "random_keys": np.arange(5, dtype=np.uint64)},
+                {"width": 2},
             ):
-                search = Search(game, batch, heuristic=heuristic, **settings)
+                keys = np.arange(5, dtype=np.uint64)
+                search = Search(game, batch, SearchSettings(heuristic, **settings), random_keys=keys)
                 for depth in (1, 2):
                     search.run(depth)
         for some in ("random", MCTS(game, simulations=2)):

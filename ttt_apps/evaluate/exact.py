@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import tyro
 from rich.table import Table
 
-from evaluation.exact.dynamic_programming import CHUNK, Outcome, outcome
+from evaluation.exact.dynamic_programming import CHUNK, OutcomeProbabilities, outcome
 from evaluation.exact.estimate import check_fits
 from evaluation.exact.forward_backward import Players
 from ttt_apps.cli import Count, ExactOptions, new_table, print_table, share_bar, warn
@@ -67,12 +67,12 @@ def announce(
         warn(f"this takes {found._replace(seconds=walks * found.seconds)}")
 
 
-def as_dict(result: Outcome) -> dict[str, Any]:
+def as_dict(result: OutcomeProbabilities) -> dict[str, Any]:
     """Return JSON-ready data; docs/files.md documents the keys."""
     return {**result._asdict(), "value": result.value}
 
 
-def outcomes_table(title: str, whose: str, rows: dict[str, Outcome]) -> Table:
+def outcomes_table(title: str, whose: str, rows: dict[str, OutcomeProbabilities]) -> Table:
     """Return a table of outcomes."""
     table = new_table(whose, "win", "draw", "loss", "value", title=title)
     for name, result in rows.items():

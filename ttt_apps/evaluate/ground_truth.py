@@ -19,7 +19,7 @@ from baselines import retrograde
 from baselines.proof_number import prove
 from baselines.retrograde.folder import open_folder
 from baselines.retrograde.solver import MAX_CELLS, MAX_CELLS_LAYERED, LayeredSolution, Optimal, Solution, solve
-from evaluation.exact.dynamic_programming import Outcome, exploitation, outcome
+from evaluation.exact.dynamic_programming import OutcomeProbabilities, exploitation, outcome
 from evaluation.exact.estimate import duration
 from evaluation.result_store import Unit, do_units
 from ttt_apps.board import values_text
@@ -148,10 +148,10 @@ def _facts(solution: Solution, digest: str, optimal: Optimal) -> dict[str, Any]:
     }
 
 
-def _outcome(game: Game, value: float, optimal: Optimal) -> Outcome | None:
+def _outcome(game: Game, value: float, optimal: Optimal) -> OutcomeProbabilities | None:
     """Return the outcome of perfect play by both; without chance it follows from the value."""
     if game.skip_chance == 0:
-        return Outcome(float(value == 1), float(value == 0), float(value == -1))
+        return OutcomeProbabilities(float(value == 1), float(value == 0), float(value == -1))
     try:
         return outcome(game, optimal, optimal, memory=MEMORY)
     except MemoryError:

@@ -9,7 +9,7 @@ import numpy as np
 
 from baselines.compression import Method, decomposition
 from baselines.tables import Evaluation, Softmax, Table, Terminal, values_of
-from evaluation.exact.dynamic_programming import Outcome, outcome
+from evaluation.exact.dynamic_programming import OutcomeProbabilities, outcome
 from evaluation.matches.match import play_pairs
 from evaluation.reports.plots import DRAW, LOSS, WIN
 from evaluation.statistics import are_samples
@@ -57,9 +57,9 @@ def match(game: Game, a: Evaluation, b: Evaluation, batches: int, seed: int = 0)
     return {"exact": [list(seat) for seat in exact], "sampled": sampled}
 
 
-def mean(result: dict[str, Any]) -> Outcome:
+def mean(result: dict[str, Any]) -> OutcomeProbabilities:
     """Return the exact result, the mean of both seats."""
-    first, second = (Outcome(*seat) for seat in result["exact"])
+    first, second = (OutcomeProbabilities(*seat) for seat in result["exact"])
     return first.mean(second)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.exact.dynamic_programming import Outcome, outcome
+from evaluation.exact.dynamic_programming import OutcomeProbabilities, outcome
 from evaluation.matches.match import play_pairs
 from evaluation.reports.plots import RESULTS, plot_intervals
 from evaluation.result_store import Unit
@@ -118,9 +118,9 @@ class LearningCurve:
         self.exact = np.array([[point["exact"] for point in run] for run in runs])
         self.sampled = np.array([[point["sampled"] for point in run] for run in runs])
 
-    def mean(self, mark: int) -> Outcome:
+    def mean(self, mark: int) -> OutcomeProbabilities:
         """Return the mean over seeds."""
-        return Outcome(*(float(x) for x in self.exact[:, mark].mean(axis=0)))
+        return OutcomeProbabilities(*(float(x) for x in self.exact[:, mark].mean(axis=0)))
 
     def share(self, mark: int, weights: Sequence[float], bounds: tuple[float, float] = (0.0, 1.0)) -> Interval:
         """Return the mean over seeds of results weighted by ``weights`` of wins, draws and losses."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import binom
 
-from baselines.expectiminimax import Expectiminimax, Pruning, Search
+from baselines.expectiminimax import Expectiminimax, Pruning, Search, SearchSettings
 from evaluation.exact.dynamic_programming import outcome
 from evaluation.matches.score import Score
 from evaluation.reports.plots import SERIES, legend, plot_intervals
@@ -99,15 +99,8 @@ class CountingTree:
             for pruning in SEARCHES:
                 board = boards.take(np.array([row]))
                 start = time.process_time()
-                search = Search(
-                    policy.game,
-                    board,
-                    heuristic=policy.heuristic,
-                    pruning=pruning,
-                    width=policy.width,
-                    random_keys=random_keys,
-                    every_move=False,
-                )
+                settings = SearchSettings(policy.heuristic, pruning, policy.width, every_move=False)
+                search = Search(policy.game, board, settings, random_keys=random_keys)
                 search.run(policy.depth)
                 self.seconds[slot, pruning] += time.process_time() - start
                 self.nodes[slot, pruning] += int(search.nodes[0])
@@ -169,7 +162,8 @@ def _measure_published(unit: Unit) -> dict[str, Any]:
         for pruning in SEARCHES:
             nodes[pruning].append(counting.nodes[SECOND, pruning])
             seconds[pruning] += counting.seconds[SECOND, pruning]
-    start = Search(game, Boards.start(game), pruning="none", width=policy.width, random_keys=np.zeros(1, np.uint64))
+    settings = SearchSettings(pruning="none", width=policy.width)
+    start = Search(game, Boards.start(game), settings, random_keys=np.zeros(1, np.uint64))
     start.run(policy.depth)
     first_move = int(start.nodes[0])
     return {"results": results, "stones": lengths, "nodes": nodes, "seconds": seconds, "first_move": first_move}

@@ -53,7 +53,7 @@ from ttt_envs.game.rules import (
 FORFEIT, TRUNCATED = int(Outcome.PLAYER_0_FORFEITED), int(Outcome.TRUNCATED)  # FORFEIT + the loser
 LOSE, PENALIZE, RAISE = range(3)  # consequences of an illegal action
 FIRST_SEAT, SECOND_SEAT, RANDOM_SEAT, ALTERNATE_SEAT, BOTH_SEATS = range(5)  # the caller's seat
-MOVE, MOVE_OR_RESET, FINISH, RESET, OBSERVE = range(5)  # what `step` does: the last two write no rewards and flags
+MOVE, MOVE_OR_RESET, FINISH, RESET, OBSERVE = range(5)  # what `step` does
 REPLY_NONE, REPLY_RANDOM, REPLY_POLICY = range(3)  # replies: none (self-play), uniformly random, by a policy's own code
 
 
@@ -504,19 +504,22 @@ def step(
         has changed.
     """
     settings, games = _unpack_settings(packed), _columns(rows)
-    if mode == RESET:
-        games.begins[:] = 0
-        for i in range(len(actions)):
-            games.begins[actions[i]] = 1
-    elif mode <= MOVE_OR_RESET:
+    begins_or_moves = mode != FINISH and mode != OBSERVE
+    makes_moves = begins_or_moves and mode != RESET
+    if makes_moves:
         invalid = _first_invalid(settings, cells, games, actions)
         if invalid >= 0:
             return -1 - invalid
+        resets = int64(mode == MOVE_OR_RESET)
         for b in range(settings.num_games):
-            games.begins[b] = games.is_over[b] & mode
-    if mode != FINISH and mode != OBSERVE:
+            games.begins[b] = games.is_over[b] & resets
+    elif mode == RESET:
+        games.begins[:] = 0
+        for i in range(len(actions)):
+            games.begins[actions[i]] = 1
+    if begins_or_moves:
         _reset(settings, cells, games)
-        if mode != RESET:
+        if makes_moves:
             _move(settings, cells, games, actions, rewards)
         if settings.replies == REPLY_POLICY:
             return 0
@@ -524,9 +527,9 @@ def step(
             _reply_at_random(settings, cells, games)
     if len(observations) > 0:
         _write_observations(settings, cells, games, words, observations)
-    if mode >= RESET:
-        return 0
-    return _finish_step(settings, games, rewards, flags)
+    if makes_moves or mode == FINISH:
+        return _finish_step(settings, games, rewards, flags)
+    return 0
 
 
 @compiled

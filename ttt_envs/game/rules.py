@@ -66,6 +66,10 @@ class Outcome(IntEnum):
         member.description, member.winner, member.returns = description, winner, returns
         return member
 
+    def result_index(self, player: int) -> int:
+        """Return the index of a player's result in (win, draw, loss)."""
+        return 1 if self.winner < 0 else 0 if self.winner == player else 2
+
     ILLEGAL = -2  # of a move, which changes nothing
     NOT_OVER = -1
     PLAYER_0_WON = 0, "player_0 won", 0, (1.0, -1.0)

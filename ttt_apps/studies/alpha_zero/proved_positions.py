@@ -22,7 +22,7 @@ from evaluation.study import Claim, Report, Row, interval, signed
 from ttt_apps.studies.alpha_zero.training_runs import NAME, make_training, temporary_run, training_unit
 from ttt_apps.studies.trees import mean_result
 from ttt_envs.game.boards import from_text
-from ttt_envs.game.rules import DRAW, Game
+from ttt_envs.game.rules import Game
 
 PART = "proved"
 BOARDS = (Game(5, 5, 4), Game(6, 6, 5), Game(7, 7, 5))
@@ -150,7 +150,7 @@ def _is_result_kept(played: PlayedGame, proven: ProvedPosition, player: str) -> 
     """Return whether a game from a proved position ended no worse than proved, for the player and for the other."""
     mover = from_text(proven.text, played.game).mover
     value = (1 - 2 * mover) * (proven.result == "w")  # for player_0, as all values here
-    result = 0 if played.result == DRAW else 1 - 2 * int(played.result or 0)
+    result = 0 if played.result is None else played.result.returns[0]  # for player_0, too
     first, second = int(result >= value), int(result <= value)
     return (first, second) if played.players[0] == player else (second, first)
 
