@@ -35,6 +35,10 @@ REPORT = "report.html"
 """Page of a run or of an evaluation."""
 EVENTS = "events.out.tfevents.run"
 """TensorBoard's file in a run."""
+LIVE = "live"
+"""Folder of a run in progress, between it and those who watch it; it is removed when the run ends."""
+NOW, WATCHED, STOP = "now.json", "watched", "stop"
+"""Files in it: what the run does now; touched by those who watch; made by those who want the run to stop."""
 RUN_FILES = (CONFIG, CHECKPOINT, MODEL, METRICS, CHOICES, COST, EVENTS, REPORT)
 """Files of a run; a learner with a teacher also has a folder of its games."""
 DERIVED_FILES = (EVENTS, REPORT)
@@ -69,6 +73,7 @@ class RunDirectory:
     Attributes:
         path: the directory; the other attributes are the paths of its files, which may not exist.
         teacher: folder of a teacher's games.
+        live: folder that exists while the run is in progress.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -76,6 +81,7 @@ class RunDirectory:
         self.config, self.checkpoint, self.model, self.metrics, *others = (self.path / name for name in RUN_FILES)
         self.choices, self.cost, self.events, self.report = others
         self.teacher = self.path / TAUGHT
+        self.live = self.path / LIVE
 
     def __str__(self) -> str:
         return str(self.path)
@@ -148,7 +154,8 @@ class RunDirectory:
         """Remove the files of a run, ``config.json`` first: without it the rest is no run."""
         for name in RUN_FILES:
             (self.path / name).unlink(missing_ok=True)
-        shutil.rmtree(self.teacher, ignore_errors=True)
+        for folder in (self.teacher, self.live):
+            shutil.rmtree(folder, ignore_errors=True)
 
     def read_state(self) -> RunState:
         """Return the state of the run. A run is finished when its training is over and no file is missing.
@@ -225,14 +232,25 @@ def read_metrics(run: Path) -> list[Mapping[str, float]]:
         return rows
     for count, line in enumerate(content.decode("utf-8", "replace").splitlines(), 1):
         try:
-            row = parse_json(line)
+            row = parse_metrics_line(line)
         except ValueError as problem:
-            raise ValueError(f"line {count} of {path} cannot be read: {problem}") from None
-        if not isinstance(row, dict) or not all(map(is_number, row.values())) or "games" not in row:
-            raise ValueError(
-                f"line {count} of {path} is no mark: it must be a JSON object of numbers, games among them"
-            )
+            raise ValueError(f"line {count} of {path} {problem}") from None
         if row["games"] < (rows[-1]["games"] if rows else 0):
             raise ValueError(f"line {count} of {path} has fewer games than there were before: they only grow")
         rows.append(row)
     return rows
+
+
+def parse_metrics_line(line: str | bytes) -> Mapping[str, float]:
+    """Parse a line of ``metrics.jsonl``.
+
+    Raises:
+        ValueError: it is no object of finite numbers including ``games``; the message continues a sentence.
+    """
+    try:
+        row = parse_json(line)
+    except ValueError as problem:
+        raise ValueError(f"cannot be read: {problem}") from None
+    if not isinstance(row, dict) or not all(map(is_number, row.values())) or "games" not in row:
+        raise ValueError("is no mark: it must be a JSON object of numbers, games among them")
+    return row

@@ -149,6 +149,24 @@ class TrustOptions:
 
 
 @dataclass(frozen=True)
+class PageOptions:
+    """Options of commands that serve a page on this machine."""
+
+    port: Count = 0
+    """port of the page; default: a free one"""
+    no_browser: tyro.conf.FlagCreatePairsOff[bool] = False
+    """print the address of the page, and open nothing"""
+
+
+@dataclass(frozen=True)
+class WatchOptions(PageOptions):
+    """Options of trainings that can be watched."""
+
+    watch: tyro.conf.FlagCreatePairsOff[bool] = False
+    """open a page that shows what is learned while it is learned, with a button that stops the run as Ctrl-C does"""
+
+
+@dataclass(frozen=True)
 class JsonOptions:
     """Format of the output."""
 

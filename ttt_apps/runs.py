@@ -21,11 +21,13 @@ from evaluation.run_files import DERIVED_FILES, REPORT, RunDirectory, RunState
 from learners.checkpoint import build_config, new_config
 from learners.config import TEACHER, AnyConfig, FitLearnerConfig, LearnerConfig, TransitionLearnerConfig
 from learners.training import Progress, ResumableTraining, Task
-from ttt_apps.cli import Stopped, print_output, print_status, progress_bar
+from ttt_apps.cli import Stopped, WatchOptions, print_output, print_status, progress_bar
+from ttt_apps.live import LiveRun
 from ttt_apps.metrics import Metrics, SnapshotWriter
 from ttt_apps.signals import Interrupt
 from ttt_apps.train_options import Options, complete_options, default_folder
 from ttt_apps.versions import revision, versions
+from ttt_apps.watch_page import watch_page
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit_settings import compile_at_once, pause_garbage_collection
@@ -77,7 +79,7 @@ def train_run(options: Options, settings: AnyConfig) -> Path:
         _check_measurable(game, training.learner)  # before an older run is replaced
     new = not directory.path.exists()
     directory.path.mkdir(parents=True, exist_ok=True)
-    with directory.lock():
+    with watch_page(directory.path, options), directory.lock():
         directory.clear()
         directory.write_config(new_run_config(options, settings))
         try:
@@ -109,7 +111,7 @@ def new_run_config(options: Options, settings: AnyConfig) -> dict[str, Any]:
     return {**config, "versions": versions(), "revision": revision()}
 
 
-def resume_run(path: Path, games: int | None = None, cluster: str = "") -> Path:
+def resume_run(path: Path, games: int | None = None, cluster: str = "", page: WatchOptions | None = None) -> Path:
     """Resume a run from its last checkpoint, or from the start if there is none yet; other processes are locked out.
 
     If the training is over, complete the missing files of a finished run.
@@ -118,6 +120,7 @@ def resume_run(path: Path, games: int | None = None, cluster: str = "") -> Path:
         path: the run directory.
         games: new total number of games, to extend the run.
         cluster: cluster of a teacher, as ``Options.cluster``.
+        page: options of the page that shows the run; None for none.
 
     Returns:
         The run directory.
@@ -129,7 +132,7 @@ def resume_run(path: Path, games: int | None = None, cluster: str = "") -> Path:
     directory = RunDirectory(path)
     directory.read_config()  # reports first that a folder is no run
     with directory.lock():
-        _resume(directory, games, cluster)
+        _resume(directory, games, cluster, page or WatchOptions())
     return path
 
 
@@ -167,7 +170,7 @@ def report_run(path: Path) -> Path:
         return write_report(path, run.strength())
 
 
-def _resume(directory: RunDirectory, games: int | None, cluster: str) -> None:
+def _resume(directory: RunDirectory, games: int | None, cluster: str, page: WatchOptions) -> None:
     """Resume a run in a locked directory."""
     state = directory.read_state()
     config = state.config
@@ -199,9 +202,10 @@ def _resume(directory: RunDirectory, games: int | None, cluster: str) -> None:
         return
     training = run.restore_training(state)
     here = {"games": 0 if training is None else training.done.games, "versions": versions(), "revision": revision()}
-    directory.report.unlink(missing_ok=True)  # of fewer games: remove it, so that it does not pass for the final one
-    directory.write_config({**config, "games": options.games, "resumed": [*config.get("resumed", []), here]})
-    run.train(training, {} if training is None else state.sizes)
+    with watch_page(directory.path, page):
+        directory.report.unlink(missing_ok=True)  # of fewer games: it must not pass for the final one
+        directory.write_config({**config, "games": options.games, "resumed": [*config.get("resumed", []), here]})
+        run.train(training, {} if training is None else state.sizes)
 
 
 def _read_options(directory: RunDirectory, config: Mapping[str, Any], cluster: str = "") -> Options:
@@ -293,14 +297,18 @@ class Run:
             sizes: valid sizes of the run's lines, see :class:`~evaluation.run_files.RunState`.
         """
         self.meter.end("set-up")
-        if training is None:
-            done = self._fit()
-        else:
-            self._warm_up()
-            done = self._learn(training, sizes or {})
-        self.print_end(done, None if self.options.no_report else self._write_report())
+        resumes = not isinstance(self.settings, FitLearnerConfig) or self.settings.resumes
+        with LiveRun(self.directory, self.options, self.game, resumes) as live:
+            if training is None:
+                done = self._fit(live)
+            else:
+                live.begin("compiling")
+                self._warm_up()
+                done = self._learn(training, sizes or {}, live)
+            live.begin("evaluation")
+            self.print_end(done, None if self.options.no_report else self._write_report())
 
-    def _learn(self, training: ResumableTraining, sizes: Mapping[str, int]) -> Progress:
+    def _learn(self, training: ResumableTraining, sizes: Mapping[str, int], live: LiveRun) -> Progress:
         """Train to the end, with periodic checkpoints and a final one; ``sizes`` are those of the last checkpoint."""
         options, directory = self.options, self.directory
         saved_games, saved_at = training.done.games, time.monotonic()
@@ -318,11 +326,15 @@ class Run:
                 directory.save_checkpoint(training.done, _sizes_on_disk(metrics, snapshots), **arrays)
                 saved_games, saved_at = training.done.games, time.monotonic()
 
+            live.begin("training", training.learner)
+
             def after_step(training: ResumableTraining) -> bool:
+                live.update(training.done)
+                stop = interrupt.asked or live.stop_asked
                 many = 0 < options.checkpoint_games <= training.done.games - saved_games
-                if interrupt.asked or many or time.monotonic() - saved_at > options.checkpoint_seconds:
+                if stop or many or time.monotonic() - saved_at > options.checkpoint_seconds:
                     save()
-                return not interrupt.asked
+                return not stop
 
             done = training.run(
                 every=options.marks(),
@@ -336,11 +348,19 @@ class Run:
             save()
         return done
 
-    def _fit(self) -> Progress:
+    def _fit(self, live: LiveRun) -> Progress:
         """Train a learner in its own loop."""
         assert isinstance(self.settings, FitLearnerConfig)
         options, directory = self.options, self.directory
         with Metrics(directory) as metrics, self._snapshots({}) as snapshots, self._bar() as show:
+            live.begin("training")
+
+            def progress(done: Progress) -> None:
+                show(done)
+                live.update(done)
+                if live.stop_asked:
+                    raise KeyboardInterrupt
+
             task = Task(
                 game=self.game,
                 opponent=options.opponent,
@@ -350,9 +370,9 @@ class Run:
                 seed=options.seed,
                 run=directory.path,
                 every=options.marks(),
-                callbacks=tuple(self._callbacks(0, snapshots)),
+                callbacks=(*self._callbacks(0, snapshots), live.show_learner),
                 log=metrics.write,
-                progress=show,
+                progress=progress,
                 cluster=options.cluster,
             )
             try:

@@ -33,6 +33,7 @@ from evaluation.sweep import (
 from ttt_apps.cli import (
     ReportOptions,
     TrustOptions,
+    WatchOptions,
     WorkOptions,
     count_bar,
     new_table,
@@ -46,6 +47,7 @@ from ttt_apps.runs import COMPARED, complete_run, new_run_config
 from ttt_apps.train_options import MEASURED, Options, complete_options, parse_options
 from ttt_apps.train_subprocess import train_in_subprocess
 from ttt_apps.versions import provenance, versions
+from ttt_apps.watch_page import watch_page
 from ttt_envs.agents.specs import FromFile, make_policy
 from ttt_envs.core.files import read_bounded, read_json, write_atomically
 from ttt_envs.core.parallel import Cluster
@@ -57,11 +59,24 @@ BROUGHT = tuple(name for name in RUN_FILES if name not in DERIVED_FILES)
 """Files that a run on another machine sends back; the others are made here."""
 SAMPLED = 2_000
 """Number of pairs of games against random, for learners that cannot be measured exactly."""
-REFUSED = ("out", "overwrite", "seed", "sweep", "resume", "trust", "cluster", "jobs", "json")
+REFUSED = (
+    "out",
+    "overwrite",
+    "seed",
+    "sweep",
+    "resume",
+    "trust",
+    "cluster",
+    "jobs",
+    "json",
+    "watch",
+    "port",
+    "no-browser",
+)
 
 
 @dataclass(frozen=True)
-class Sweep(ReportOptions, TrustOptions, WorkOptions):
+class Sweep(ReportOptions, TrustOptions, WorkOptions, WatchOptions):
     """Train the runs described in a file, each with several seeds, and print one table of their results.
 
     The file is written in TOML:
@@ -95,7 +110,8 @@ class Sweep(ReportOptions, TrustOptions, WorkOptions):
         far = isinstance(workers, Cluster)
         work = partial(train_unit, None if far else str((folder / RUNS).resolve()), made_by["code"])
         arrived = partial(_write_files, folder)
-        with report_interrupt(folder), count_bar("training runs") as progress:
+        (folder / RUNS).mkdir(parents=True, exist_ok=True)
+        with watch_page(folder / RUNS, self), report_interrupt(folder), count_bar("training runs") as progress:
             progress(0, len(units))
             done: dict[int, Any] = {}
             for index, numbers in do_units(

@@ -15,7 +15,7 @@ from learners import LEARNERS
 from learners.config import TEACHER, AnyConfig, LearnerConfig
 from learners.pool import NAME as POOL
 from learners.training import Marks, check_counts, dense_first
-from ttt_apps.cli import GLOBAL, Count, GameOptions, check_seed, option_names, parse
+from ttt_apps.cli import GLOBAL, Count, GameOptions, WatchOptions, check_seed, option_names, parse
 from ttt_envs.agents.specs import load_object
 from ttt_envs.core.checks import closest_names
 from ttt_envs.envs.lockstep import SELF
@@ -29,7 +29,7 @@ MAX_NAME_LENGTH = 100
 
 
 @dataclass(frozen=True)
-class Options(GameOptions):
+class Options(WatchOptions, GameOptions):
     """Train a learner by playing, and write a run directory, playable as run:PATH, with a report.
 
     train.py --resume PATH continues a run that was stopped or killed, with an identical final result. train.py --sweep
@@ -103,7 +103,8 @@ class Options(GameOptions):
 
     def stored(self) -> dict[str, Any]:
         """Return the fields of ``config.json`` except the game and the learner's settings."""
-        left_out = {field.name for field in dataclasses.fields(GameOptions)} | {"out", "overwrite", "cluster"}
+        elsewhere = (*dataclasses.fields(GameOptions), *dataclasses.fields(WatchOptions))
+        left_out = {field.name for field in elsewhere} | {"out", "overwrite", "cluster"}
         return {name: value for name, value in dataclasses.asdict(self).items() if name not in left_out}
 
 

@@ -37,6 +37,7 @@ COMMANDS: Commands = {
     ),
     "puzzles": ("ttt_apps.evaluate.puzzles:Puzzles", "List puzzles: positions where an obvious move loses value."),
     "cost": ("ttt_apps.evaluate.cost:Cost", "Measure the cost of runs in new processes."),
+    "watch": ("ttt_apps.evaluate.watch:Watch", "Show runs on a page while they learn, and stop them."),
     "report": ("ttt_apps.evaluate.report:Report", "Regenerate the pages of finished runs."),
     "compression-levels": ("ttt_apps.evaluate.compression_levels:CompressionLevels", "Measure compressed tables."),
     "reproduce": ("ttt_apps.evaluate.reproduce:Reproduce", "Reproduce a published table or figure."),

@@ -76,7 +76,8 @@ class Web:
             return app
 
         token = None if is_loopback(self.host) else secrets.token_urlsafe(16)
-        serve(make, self.host, self.port, token, name="The explorer", no_browser=self.no_browser)
+        text = "The explorer is at {} (Ctrl-C ends it)"
+        serve(make, self.host, self.port, token, text=text, no_browser=self.no_browser)
 
 
 def check_server_options(port: int) -> None:
@@ -97,7 +98,7 @@ def serve(
     port: int,
     token: str | None,
     *,
-    name: str,
+    text: str,
     no_browser: bool,
     started: Callable[[uvicorn.Server], object] = lambda _: None,
 ) -> None:
@@ -108,7 +109,7 @@ def serve(
         host: address to serve at.
         port: port; 0 for a free one.
         token: secret of all clients; None for none.
-        name: of the page, for the printed line.
+        text: the printed line, with {} for the address.
         no_browser: open nothing.
         started: called with the server, which its ``should_exit`` ends.
 
@@ -124,7 +125,7 @@ def serve(
         everywhere = host in ("0.0.0.0", "::")
         shown = "127.0.0.1" if everywhere else f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{port}/" + (f"?token={token}" if token else "")
-        print_output(f"{name} is at {address} (Ctrl-C ends it)")
+        print_output(text.format(address))
         if everywhere:
             print_output("From elsewhere, write an address of this machine in the place of 127.0.0.1.")
         sys.stdout.flush()  # a reading program waits for this line

@@ -38,11 +38,17 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.?)*+"?', re.DOTALL)
 # Writing
 
 
-def write_atomically(path: Path, write: Any) -> None:
+def write_atomically(path: Path, write: Any, *, durable: bool = True) -> None:
     """Write a file atomically: ``write(file)`` fills a temporary file, which then replaces ``path``.
 
     If ``path`` is a link, the link is replaced and its target left alone. The umask of the process sets the
     permissions, as for any new file.
+
+    Args:
+        path: the file.
+        write: takes the open temporary file.
+        durable: whether the content is on disk before it replaces the old one; without it a crash of the whole machine
+            can leave an empty file.
 
     Raises:
         OSError: the file cannot be written; the error names ``path``.
@@ -55,7 +61,8 @@ def write_atomically(path: Path, write: Any) -> None:
             with file:
                 write(file)
                 file.flush()
-                os.fsync(file.fileno())
+                if durable:
+                    os.fsync(file.fileno())
             _replace(unfinished, path)
         except BaseException:
             unfinished.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""Runs in progress, on a local web page."""
