@@ -78,18 +78,19 @@ def train_run(options: Options, settings: AnyConfig) -> Path:
     if training is not None and options.exact_games(game):
         _check_measurable(game, training.learner)  # before an older run is replaced
     new = not directory.path.exists()
-    directory.path.mkdir(parents=True, exist_ok=True)
-    with watch_page(directory.path, options), directory.lock():
-        directory.clear()
-        directory.write_config(new_run_config(options, settings))
-        try:
-            run.train(training)
-        except (ValueError, TypeError, MemoryError):
-            if not directory.has_results():  # the run is refused
-                directory.clear()
-                if new:
-                    shutil.rmtree(directory.path, ignore_errors=True)
-            raise
+    with watch_page(directory.path, options):
+        directory.path.mkdir(parents=True, exist_ok=True)
+        with directory.lock():
+            directory.clear()
+            directory.write_config(new_run_config(options, settings))
+            try:
+                run.train(training)
+            except (ValueError, TypeError, MemoryError):
+                if not directory.has_results():  # the run is refused
+                    directory.clear()
+                    if new:
+                        shutil.rmtree(directory.path, ignore_errors=True)
+                raise
     return directory.path
 
 

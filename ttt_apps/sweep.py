@@ -110,7 +110,6 @@ class Sweep(ReportOptions, TrustOptions, WorkOptions, WatchOptions):
         far = isinstance(workers, Cluster)
         work = partial(train_unit, None if far else str((folder / RUNS).resolve()), made_by["code"])
         arrived = partial(_write_files, folder)
-        (folder / RUNS).mkdir(parents=True, exist_ok=True)
         with watch_page(folder / RUNS, self), report_interrupt(folder), count_bar("training runs") as progress:
             progress(0, len(units))
             done: dict[int, Any] = {}

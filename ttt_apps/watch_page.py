@@ -25,7 +25,7 @@ def watch_page(path: Path, options: WatchOptions) -> Iterator[None]:
     process.
 
     Args:
-        path: a run directory, or a folder of runs, which exists.
+        path: a run directory, or a folder of runs; it may appear later.
         options: the options of the page.
 
     Raises:

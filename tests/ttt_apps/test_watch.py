@@ -347,4 +347,4 @@ def test_invalid_options_and_missing_packages_are_named(words, message, capsys, 
 def test_a_page_that_cannot_be_served_begins_no_training(capsys, tmp_path):
     words = ["--games=20", "--out", str(tmp_path / "run"), "--watch", "--no-browser", "--port=70000"]
     assert "--port 70000 is no port" in error_of(capsys, train.main, *words)
-    assert not (tmp_path / "run" / "config.json").exists()
+    assert not (tmp_path / "run").exists()

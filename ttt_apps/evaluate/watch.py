@@ -34,4 +34,7 @@ class Watch(PageOptions):
         """
         from ttt_apps.watch.command import serve_runs
 
+        for path in self.runs:
+            if not path.is_dir():
+                raise ValueError(f"there is no folder {path}: name run directories, or folders of runs")
         serve_runs(self.runs, self, host=self.host)

@@ -39,25 +39,17 @@ class RunsRequest(BaseRequest):
     """version of the curves that the page has"""
 
 
-def check_paths(paths: Sequence[Path]) -> None:
-    """Raise ValueError for a path that is no folder."""
-    for path in paths:
-        if not path.is_dir():
-            raise ValueError(f"there is no folder {path}: name run directories, or folders of runs")
-
-
 class WatchApi:
     """Handles requests; every method takes one and returns JSON-ready data.
 
     Args:
-        paths: run directories, and folders of runs, in which new ones may appear.
+        paths: run directories, and folders of runs; they may appear later.
 
     Attributes:
         asked_at: time of the last request, in seconds of ``time.monotonic``.
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
-        check_paths(paths)
         self._paths = paths
         self._lock = threading.Lock()
         self._readers: dict[str, RunReader] = {}
@@ -129,7 +121,7 @@ class WatchPage(GuardMiddleware):
 
     Args:
         access: the access policy.
-        paths: run directories, and folders of runs.
+        paths: as of :class:`WatchApi`.
     """
 
     def __init__(self, access: AccessPolicy, paths: Sequence[Path]) -> None:

@@ -29,13 +29,13 @@ def serve_runs(
     """Serve the page until a signal ends it.
 
     Args:
-        paths: run directories, and folders of runs.
+        paths: run directories, and folders of runs; they may appear later.
         options: the options of the page.
         host: address to serve at.
         with_stdin: whether the end of the standard input ends it too.
 
     Raises:
-        ValueError: invalid options, missing packages, or a path that is no folder.
+        ValueError: invalid options, or missing packages.
         OSError: a port that is taken.
     """
     check_server_options(options.port)
