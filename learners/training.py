@@ -111,12 +111,14 @@ class ResumableTraining(ABC):
         games: total number of games.
         done: progress so far.
         marked: number of finished games at the last measurement and log line.
+        steps: number of moves made by the learner; None if unknown, after a checkpoint of an older version.
     """
 
     learner: Checkpointable
     games: int
     done: Progress
     marked: int
+    steps: int | None
 
     @property
     @abstractmethod
@@ -175,6 +177,8 @@ class ResumableTraining(ABC):
             if done.games >= following(self.marked) or (done.games == self.games and done.games > self.marked):
                 self.marked = done.games
                 measured = {**self.logged, "wins": done.wins, "draws": done.draws, "losses": done.losses}
+                if self.steps is not None:
+                    measured["steps"] = self.steps
                 for callback in callbacks:
                     measured |= callback(done.games, self.learner)
                 if log is not None:
@@ -182,6 +186,25 @@ class ResumableTraining(ABC):
             if after_step is not None:
                 continues = after_step(self)
         return self.done
+
+
+def steps_to_arrays(steps: int | None) -> dict[str, np.ndarray[Any, Any]]:
+    """Return the stored form of a number of moves; nothing if it is unknown."""
+    return {} if steps is None else {"steps": np.array([steps], np.int64)}
+
+
+def steps_from_arrays(arrays: Arrays) -> int | None:
+    """Return the number of moves that :func:`steps_to_arrays` stored.
+
+    Raises:
+        ValueError: a damaged number.
+    """
+    stored = arrays.get("steps")
+    if stored is None:
+        return None
+    if stored.shape != (1,) or stored.dtype != np.int64 or stored[0] < 0:
+        raise ValueError("the state of the training is damaged: its number of moves is none")
+    return int(stored[0])
 
 
 class Training(ResumableTraining):
@@ -228,6 +251,7 @@ class Training(ResumableTraining):
         self.games = games
         self.done = Progress()
         self.marked = 0
+        self.steps = 0
         self._board = Lockstep(learner.game, count, opponent, seat, "raise", "none")
         self._pending = PendingTransitions(learner, count, make_exploration_rng(seed))
         self._board.seed(np.arange(count), np.full(count, training_key(seed)))
@@ -253,6 +277,7 @@ class Training(ResumableTraining):
         rows = np.flatnonzero(self._live & (board.outcome == NOT_OVER))
         if len(rows):
             self._actions[rows] = self._pending.take(rows, board.boards(rows))
+            self.steps = None if self.steps is None else self.steps + len(rows)
         board.step(self._actions, False, self._output)
         ended = np.flatnonzero(self._live & board.over)
         if len(ended):
@@ -284,6 +309,7 @@ class Training(ResumableTraining):
         arrays = {
             "counts": np.array(counts, np.int64),
             "live": self._live,
+            **steps_to_arrays(self.steps),
             **{f"board.{name}": array for name, array in state.items()},
             **{f"turns.{name}": array for name, array in self._pending.to_arrays().items()},
         }
@@ -292,6 +318,7 @@ class Training(ResumableTraining):
 
     def from_arrays(self, arrays: Arrays) -> None:
         """See :meth:`ResumableTraining.from_arrays`."""
+        self.steps = steps_from_arrays(arrays)
         mine = self.to_arrays()
         for name, array in mine.items():
             other = arrays.get(name)

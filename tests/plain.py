@@ -192,7 +192,7 @@ def _files_of(run):
 
 
 def _untimed(row):
-    return {name: value for name, value in row.items() if not name.endswith("_per_s")}
+    return {name: value for name, value in row.items() if not (name.endswith("_per_s") or name == "cpu_s")}
 
 
 def _checkpoint(path):

@@ -340,7 +340,7 @@ class Run:
             done = training.run(
                 every=options.marks(),
                 callbacks=self._callbacks(training.marked, snapshots),
-                log=metrics.write,
+                log=self._logger(metrics),
                 progress=show,
                 after_step=after_step,
             )
@@ -372,7 +372,7 @@ class Run:
                 run=directory.path,
                 every=options.marks(),
                 callbacks=(*self._callbacks(0, snapshots), live.show_learner),
-                log=metrics.write,
+                log=self._logger(metrics),
                 progress=progress,
                 cluster=options.cluster,
             )
@@ -449,6 +449,16 @@ class Run:
         if not self.options.exact_games(self.game):
             return nullcontext()
         return SnapshotWriter(self.directory, self.game, self.options.games, sizes.get("choices", 0))
+
+    def _logger(self, metrics: Metrics) -> Callable[[int, Mapping[str, float]], None]:
+        """Return a function that writes a line of metrics, with the CPU seconds of the training so far."""
+
+        def write(games: int, measured: Mapping[str, float]) -> None:
+            self.meter.end("training")
+            phase = self.meter.phases["training"]
+            metrics.write(games, {**measured, "cpu_s": phase["cpu_user_s"] + phase["cpu_system_s"]})
+
+        return write
 
     def _callbacks(
         self, marked: int, snapshots: SnapshotWriter | None

@@ -13,13 +13,12 @@ import re
 import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from ttt_envs.core.checks import closest_names
-from ttt_envs.core.files import lock, open_to_read, parse_json, read_bounded, write_atomically
+from ttt_envs.core.files import lock, open_to_read, parse_json, read_bounded, replace_tail, write_atomically
 from ttt_envs.game.boards import MOVERS, Boards, cell_at, coordinate, from_text
 from ttt_envs.game.rules import MAX_EDGE, Game, Outcome, Position, action_index, place, winner
 
@@ -299,21 +298,7 @@ def append_games(path: str | Path, games: Iterable[PlayedGame]) -> None:
             size, between = _end_of_the_games(file)
         except ValueError as problem:
             raise ValueError(f"no games can be added to {path}: {problem}") from None
-        file.truncate(size)
-        try:
-            _write(file.fileno(), (b"" if size else _HEAD_LINE) + between + lines)
-        except OSError as problem:
-            with suppress(OSError):
-                file.truncate(size)
-            raise OSError(problem.errno, problem.strerror or str(problem), str(path)) from None
-
-
-def _write(descriptor: int, content: bytes) -> None:
-    """Write all content to disk, unbuffered: a buffer would retry when closed, after what was cut off."""
-    left = memoryview(content)
-    while left:
-        left = left[os.write(descriptor, left) :]
-    os.fsync(descriptor)
+        replace_tail(file, path, size, (b"" if size else _HEAD_LINE) + between + lines)
 
 
 def new_games(path: str | Path) -> None:

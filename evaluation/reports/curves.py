@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 from markupsafe import Markup
 
 from evaluation.cost import COST_KEYS
+from evaluation.curve_summaries import X_LABELS, Summary, XAxis, YAxis
 from evaluation.exact.dynamic_programming import OutcomeProbabilities
 from evaluation.reports.formats import mebibytes, share
 from evaluation.reports.html import macro, or_why
 from evaluation.reports.plots import IN_PAGE, SERIES, STYLES, Draw, Line, as_svg, check_pictures, draw_curves
+from ttt_envs.core.jit import Float64Array
 
 MAX_MARKS = 200
 """Maximum number of marks of metrics.jsonl in a plot, spaced evenly on its log axis."""
 
+MAX_GROUPS = 12
+"""Maximum number of groups in a figure: combinations of colours and line styles."""
+
 Row = Mapping[str, float]
+Scale = Literal["auto", "log", "linear"]
+WIDE = 10.0
+"""Factor from which on an axis is logarithmic by default."""
 
 
 def embed_figure(draw: Draw, name: str, label: str, size: tuple[float, float] = IN_PAGE) -> Markup:
@@ -35,6 +44,62 @@ def embed_curves(name: str, lines: Sequence[Line], x_label: str, y_label: str, d
 def column_line(rows: Sequence[Row], name: str, label: str, index: int) -> Line:
     """Return the curve of the column ``name`` by games; the index gives colour and style."""
     return Line(label, *series(rows, name), SERIES[index % len(SERIES)], STYLES[index % len(STYLES)])
+
+
+def summary_lines(summaries: Sequence[Summary]) -> list[Line]:
+    """Return the medians of groups as lines with their bands.
+
+    Raises:
+        ValueError: more groups than readers can tell apart.
+    """
+    if len(summaries) > MAX_GROUPS:
+        raise ValueError(
+            f"these are {len(summaries)} groups, and at most {MAX_GROUPS} can be told apart: name fewer runs, or group "
+            f"them by fewer settings"
+        )
+    return [
+        Line(
+            f"{one.name} ({one.runs} {'run' if one.runs == 1 else 'runs'})",
+            one.x.tolist(),
+            one.median.tolist(),
+            SERIES[index % len(SERIES)],
+            STYLES[index % len(STYLES)],
+            [] if one.low is None else one.low.tolist(),
+            [] if one.high is None else one.high.tolist(),
+        )
+        for index, one in enumerate(summaries)
+    ]
+
+
+def draw_summaries(
+    summaries: Sequence[Summary], x: XAxis, y: YAxis, x_scale: Scale = "auto", y_scale: Scale = "auto"
+) -> Draw:
+    """Return a plot of :func:`summary_lines`.
+
+    Args:
+        summaries: the groups.
+        x, y: what they are of.
+        x_scale, y_scale: ``"auto"`` is logarithmic where the medians extend over more than a factor of ten, or down to
+            0. A logarithmic y axis is linear below 0.001. A score is always linear, from 0 to 1.
+
+    Raises:
+        ValueError: more groups than readers can tell apart.
+    """
+    linear = [
+        name
+        for name, scale, values in (
+            ("x", x_scale, [one.x for one in summaries]),
+            ("y", y_scale, [one.median for one in summaries]),
+        )
+        if scale == "linear" or (scale == "auto" and not _is_wide(np.concatenate(values)))
+    ]
+    y_label = "score, draws half" if y == "score" else y
+    return draw_curves(summary_lines(summaries), X_LABELS[x], y_label, distances=y != "score", linear=linear)
+
+
+def _is_wide(values: Float64Array) -> bool:
+    """Return whether values extend over more than a factor of :data:`WIDE`."""
+    return bool(values.max() > WIDE * values.min())
 
 
 def series(rows: Sequence[Row], name: str) -> tuple[list[float], list[float]]:

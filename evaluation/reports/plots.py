@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -35,6 +36,10 @@ SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 """Colours of other series, in order."""
 STYLES = ("-", "--", ":", "-.")
 """Line styles, in order, for readers who cannot distinguish colours."""
+FORMATS = ("pdf", "svg", "png")
+"""File formats of figures."""
+COLUMN_WIDTH = 3.4
+"""Default width in inches of a figure in a paper: a column of a page of two columns."""
 IN_PAGE = (4.8, 3.0)
 """Default figure size in a page, in inches: on a narrow screen its text matches the page's small print."""
 NEAR_ZERO = 1e-3
@@ -54,6 +59,9 @@ class Line(NamedTuple):
     y: Sequence[float]
     colour: str
     style: str = "-"
+    low: Sequence[float] = ()
+    """the lower end of its band, as long as y; empty without a band"""
+    high: Sequence[float] = ()
 
 
 def check_pictures() -> None:
@@ -82,6 +90,30 @@ def save_picture(path: Path, draw: Draw) -> list[Path]:
         write_atomically(to, lambda file, form=form, settings=settings: _save(figure, file, form, **settings))
         written.append(to)
     return written
+
+
+def save_figure(path: Path, draw: Draw, width: float = COLUMN_WIDTH, legend_rows: int = 0) -> None:
+    """Draw a figure for a paper and write it in the format of its suffix: black on white, in 8-point type.
+
+    Fonts are embedded in PDF as TrueType; text in SVG stays text; PNG has 300 dots per inch.
+
+    Args:
+        path: with a suffix of :data:`FORMATS`.
+        draw: the drawing function.
+        width: in inches.
+        legend_rows: number of rows of the legend above the plot, for which there is room.
+
+    Raises:
+        ValueError: another suffix, or there is no matplotlib.
+    """
+    form = path.suffix.lower().removeprefix(".")
+    if form not in FORMATS:
+        raise ValueError(f"{path} has no format of figures: end its name in .{', .'.join(FORMATS)}")
+    figure = _render_figure(
+        draw, (width, 0.6 * width + 0.17 * legend_rows), "black", {"font.size": 8, "axes.linewidth": 0.6}
+    )
+    settings = {"dpi": 300} if form == "png" else {}
+    write_atomically(path, lambda file: _save(figure, file, form, **settings))
 
 
 def as_svg(draw: Draw, name: str, label: str, size: tuple[float, float] = IN_PAGE) -> str:
@@ -118,28 +150,39 @@ def as_svg(draw: Draw, name: str, label: str, size: tuple[float, float] = IN_PAG
     )
 
 
-def draw_curves(lines: Sequence[Line], x_label: str, y_label: str, *, distances: bool) -> Draw:
+def draw_curves(
+    lines: Sequence[Line], x_label: str, y_label: str, *, distances: bool, linear: Sequence[str] = ()
+) -> Draw:
     """Return a plot of curves by games: a logarithmic axis, and the legend above the plot.
 
     Args:
-        lines: with x of 0 or more.
+        lines: with x of 0 or more; their bands are shaded.
         x_label, y_label: labels of the axes.
         distances: y is a distance from 0, shown on a log scale from 1 to 0.001 and linearly below; else a share, 0 to
             1.
+        linear: axes, ``"x"`` and ``"y"``, that are linear all the same.
     """
 
     def draw(figure: Figure) -> None:
         axes: Axes = figure.subplots()
         for line in lines:
-            few = len(line.x) <= 40
+            few = len(line.x) <= 40 and not line.low
             axes.plot(
                 line.x, line.y, line.style, color=line.colour, label=line.name, lw=1.6,
                 marker="." if few else None, ms=4,
             )  # fmt: skip
+            if line.low:
+                axes.fill_between(line.x, line.low, line.high, color=line.colour, alpha=0.2, lw=0)
         axes.set(xlabel=x_label, ylabel=y_label)
-        _set_log_axis(axes, [x for line in lines for x in line.x])
-        if distances:
-            top = max((y for line in lines for y in line.y), default=1.0)
+        if "x" in linear:
+            axes.set_xlim(0, max((x for line in lines for x in line.x), default=1.0))
+            axes.xaxis.set_major_formatter(lambda value, _: _format_count(value))
+        else:
+            _set_log_axis(axes, [x for line in lines for x in line.x])
+        top = max((y for line in lines for y in (*line.y, *line.high)), default=1.0)
+        if distances and "y" in linear:
+            axes.set_ylim(-0.02 * top, max(1.05 * top, NEAR_ZERO))
+        elif distances:
             axes.set_yscale("symlog", linthresh=NEAR_ZERO, linscale=0.5)
             axes.set_yticks([0, 0.001, 0.01, 0.1, 1], ["0", "0.001", "0.01", "0.1", "1"], minor=False)
             axes.set_ylim(-NEAR_ZERO / 20, max(1.1, 1.1 * top))
@@ -285,7 +328,7 @@ def _set_log_axis(axes: Axes, x: Sequence[float]) -> None:
         axes.set_xscale("log")
         axes.set_xlim(low, high)
     steps: Sequence[float] = (1.0,) if high / low >= 50 else (1.0, 2.0, 5.0)
-    marks = [step * 10.0**power for power in range(20) for step in steps if low <= step * 10.0**power <= high]
+    marks = [step * 10.0**power for power in range(-6, 20) for step in steps if low <= step * 10.0**power <= high]
     if min(x, default=1) <= 0:
         marks = [0.0, *marks]
     axes.xaxis.set_major_locator(FixedLocator(marks or [low, high]))
@@ -301,13 +344,15 @@ def _format_count(value: float) -> str:
     return f"{value:g}"
 
 
-def _render_figure(draw: Draw, size: tuple[float, float], ink: str) -> Figure:
+def _render_figure(
+    draw: Draw, size: tuple[float, float], ink: str, more: Mapping[str, Any] = MappingProxyType({})
+) -> Figure:
     check_pictures()
     from cycler import cycler
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    settings: dict[Any, Any] = {"axes.prop_cycle": cycler(color=SERIES)}
+    settings: dict[Any, Any] = {"axes.prop_cycle": cycler(color=SERIES), **more}
     settings |= dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), ink)
     with rc_context(settings):
         figure = Figure(figsize=size, layout="constrained")
@@ -323,9 +368,13 @@ def _save(figure: Figure, file: Any, form: str, **settings: Any) -> None:
     from matplotlib import rc_context
 
     # no date, no version and no random names: the same numbers make the same file
-    nothing = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}[form]
-    with rc_context({"svg.hashsalt": "ttt_envs", "svg.fonttype": "none"}):
-        figure.savefig(file, format=form, metadata=nothing, **settings)
+    nothing: dict[str, dict[str, Any]] = {
+        "png": {"Software": None},
+        "svg": {"Date": None, "Creator": None},
+        "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+    }
+    with rc_context({"svg.hashsalt": "ttt_envs", "svg.fonttype": "none", "pdf.fonttype": 42}):
+        figure.savefig(file, format=form, metadata=nothing[form], **settings)
 
 
 def error_bars(intervals: Sequence[Interval]) -> Float64Array:

@@ -11,7 +11,7 @@ from learners.alpha_zero.learner import AlphaZero, overflowing
 from learners.alpha_zero.optimizer import Updater
 from learners.alpha_zero.self_play import TrainingExamples, play_block
 from learners.base import Arrays, get_array
-from learners.training import Progress, ResumableTraining, check_counts
+from learners.training import Progress, ResumableTraining, check_counts, steps_from_arrays, steps_to_arrays
 from ttt_envs.core.parallel import Cluster, Jobs, connect, map_blocks, results_in_order
 from ttt_envs.game.symmetry import symmetries
 
@@ -42,6 +42,7 @@ class SelfPlay(ResumableTraining):
         self.games = games
         self.done = Progress()
         self.marked = 0
+        self.steps = 0
         self._batch, self._seed = batch, seed
         self._workers: Jobs = learner.config.jobs
         if cluster:
@@ -84,6 +85,7 @@ class SelfPlay(ResumableTraining):
         if overflowing(learner.weights):
             raise self._updater.diverged()  # diverged in the last update, after which no loss is computed
         self.done.count(examples.results)
+        self.steps = None if self.steps is None else self.steps + len(examples.value)
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """See :meth:`ResumableTraining.to_arrays`."""
@@ -92,6 +94,7 @@ class SelfPlay(ResumableTraining):
         return {
             "counts": np.array(counts, np.int64),
             "losses": np.array(self._losses),
+            **steps_to_arrays(self.steps),
             **{f"net.{name}": array for name, array in self._updater.to_arrays().items()},
             **{f"memory.{name}": array for name, array in self._replay.to_arrays().items()},
         }
@@ -99,6 +102,7 @@ class SelfPlay(ResumableTraining):
     def from_arrays(self, arrays: Arrays) -> None:
         """See :meth:`ResumableTraining.from_arrays`; restore the learner's arrays first."""
         name = self.learner.config.name
+        self.steps = steps_from_arrays(arrays)
         games, marked, *done = get_array(arrays, "counts", (6,), "i8", name).tolist()
         if min(marked, *done) < 0 or not marked <= done[0] == sum(done[1:]) <= games:
             raise ValueError(f"the counts of a training of {name} are damaged: train again")

@@ -123,6 +123,7 @@ class _Settings(FitLearnerConfig):
             nonlocal due
             due = following(done.games)
             measured = _numbers(model.logger) | {"wins": done.wins, "draws": done.draws, "losses": done.losses}
+            measured["steps"] = model.num_timesteps
             with preserve_random_state():
                 for callback in task.callbacks:
                     measured |= callback(done.games, self._net(task.game, arrays()))

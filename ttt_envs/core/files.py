@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import BufferedRandom, BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from ttt_envs.core.checks import closest_name
 
@@ -84,6 +84,33 @@ def _replace(new: Path, old: Path) -> None:
 def write_json(path: Path, data: Any) -> None:
     """Write JSON atomically."""
     write_atomically(path, lambda file: file.write(json.dumps(data, indent=2).encode() + b"\n"))
+
+
+def replace_tail(file: IO[bytes], path: Path, size: int, content: bytes) -> None:
+    """Replace everything after the first ``size`` bytes of a file, and return when it is on disk.
+
+    A crash leaves a part of ``content`` at most. A failure leaves nothing of it.
+
+    Args:
+        file: open for writing, and locked if others write to it.
+        path: its path, for messages.
+        size: number of bytes to keep.
+        content: the new end of the file.
+
+    Raises:
+        OSError: the content cannot be written, for example because the disk is full; the error names ``path``.
+    """
+    file.truncate(size)
+    descriptor, left = file.fileno(), memoryview(content)
+    os.lseek(descriptor, size, os.SEEK_SET)
+    try:
+        while left:  # unbuffered: a buffer would retry when closed, after what was cut off
+            left = left[os.write(descriptor, left) :]
+        os.fsync(descriptor)
+    except OSError as problem:
+        with suppress(OSError):
+            file.truncate(size)
+        raise OSError(problem.errno, problem.strerror or str(problem), str(path)) from None
 
 
 def delete_temporary_files(folder: Path, names: Iterable[str]) -> None:
