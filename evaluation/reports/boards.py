@@ -9,6 +9,8 @@ from markupsafe import Markup
 
 from evaluation.reports.formats import format_probability
 from evaluation.reports.html import macro, shade
+from evaluation.reports.links import explorer_command, play_link
+from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.core.jit import Float64Array, Int8Array
 from ttt_envs.game.boards import COLUMNS, STONES, coordinate
 from ttt_envs.game.rules import MAX_EDGE, Game, Position
@@ -100,8 +102,25 @@ def draw_choice(
         for name, moves in (("plays", plays), ("best:", best_names))
         if moves and (len(moves) <= MAX_LISTED or not cells_hold_text(game))  # many moves are seen faster than read
     ]
+    if MAX_LISTED < len(cells) == np.count_nonzero(position.cells == 0) and np.ptp(shares[cells]) <= VALUE_TOLERANCE:
+        lines = [f"plays all moves alike ({format_probability(float(shares[cells[0]]))})", *lines]
+        shares = np.zeros_like(shares)
     board = draw_board(game, position.cells, shares=shares, best=best, words=words)
-    return macro("choice", board, title or f"{mover} to move", loss, likely, lines)
+    ways = open_position(game, position)
+    return macro("choice", board, title or f"{mover} to move", loss, likely, lines, ways)
+
+
+def open_position(game: Game, position: Position, moves: Sequence[tuple[int, bool]] | None = None) -> Markup:
+    """Return a link to the page without a server, and the command that opens the explorer.
+
+    Args:
+        game: the game.
+        position: the position.
+        moves: the moves to it, from the empty board, as :func:`~evaluation.reports.links.explorer_command` takes them;
+            None if unknown.
+    """
+    command = explorer_command(game, position) if moves is None else explorer_command(game, None, moves)
+    return macro("open_position", play_link(game, position), command)
 
 
 def heat_map(

@@ -15,6 +15,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from evaluation.reports import formats
+from evaluation.reports.links import resolve_play_links
 from evaluation.statistics import Interval
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.core.files import write_atomically
@@ -54,7 +55,7 @@ def write_page(path: Path, template: str, content: Content) -> Path:
     Returns:
         ``path``.
     """
-    text = _environment().get_template(template).render(content)
+    text = resolve_play_links(_environment().get_template(template).render(content), path.parent)
     # undecodable bytes in file names are shown as escapes
     write_atomically(path, lambda file: file.write(text.encode("utf-8", "backslashreplace")))
     return path

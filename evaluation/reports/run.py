@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from markupsafe import Markup
 
 from baselines.retrograde.solver import MAX_CELLS, Solution, solve
@@ -19,7 +20,7 @@ from evaluation.cost import read_cost
 from evaluation.exact.estimate import affordable
 from evaluation.exact.strength import Mistake, SampleGame, Strength, first_choice, sample_game, worst_positions
 from evaluation.policy_snapshots import read_choices
-from evaluation.reports.boards import cells_hold_text, draw_board, draw_choice, first_move_map, heat_map
+from evaluation.reports.boards import cells_hold_text, draw_board, draw_choice, first_move_map, heat_map, open_position
 from evaluation.reports.curves import (
     Row,
     column_line,
@@ -37,8 +38,9 @@ from evaluation.reports.plots import RESULTS, SERIES, STYLES, Line
 from evaluation.run_files import REPORT, RUN_FILES, read_metrics
 from learners.checkpoint import CONFIG, COST, METRICS, build_config, load_policy, policy_name, read_config
 from learners.pool import NAME as POOL
-from ttt_envs.agents.policy import Policy
+from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
 from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.jit import Float64Array
 from ttt_envs.envs.lockstep import SELF
 from ttt_envs.game.boards import STONES, coordinate
 from ttt_envs.game.rules import Game, Outcome
@@ -51,6 +53,8 @@ MAX_CELLS_BY_MOVE = 36
 """Maximum number of cells for showing a sample game move by move; on larger boards its stones are numbered."""
 QUICK_OPPONENTS = ("random", "win-or-block", "optimal")
 """Opponents of a run that play its sample game; others may be slow, or arbitrary."""
+OWN_VALUES = "its own value of each move, -1 a loss to +1 a win"
+EXACT_VALUES = "the value of each move if both then play perfectly"
 EXACT_RESULTS = ("exact_win", "exact_draw", "exact_loss")
 COUNTS = ("wins", "draws", "losses")
 
@@ -279,16 +283,35 @@ def _play(run: Run) -> Content:
 
 
 def _first_move(game: Game, policy: Policy, solution: Solution | None) -> Content:
-    """Return the move probabilities on the empty board, the policy's values, and the exact values."""
+    """Return the move probabilities on the empty board, the policy's values, and the exact values.
+
+    Numbers that are alike for all moves are a sentence instead of a map.
+    """
     choice = first_choice(game, policy, solution=solution)
-    maps = [first_move_map(game, choice.probabilities)]
-    if choice.own is not None:
-        about = "its own value of each move, -1 a loss to +1 a win"
-        maps.append(heat_map(game, "Its own values", about, choice.own, signed))
-    if choice.exact is not None:
-        about = "the value of each move if both then play perfectly"
-        maps.append(heat_map(game, "Exact values", about, choice.exact, signed))
-    return {"maps": maps, "exact": choice.exact is not None, "with_text": cells_hold_text(game)}
+    maps, alike = [], []
+    if _are_alike(choice.probabilities):
+        alike.append(f"It plays every first move with the same probability, {share(float(choice.probabilities[0]))}.")
+    else:
+        maps.append(first_move_map(game, choice.probabilities))
+    for values, title, words, sentence in (
+        (choice.own, "Its own values", OWN_VALUES, "It values every first move at"),
+        (choice.exact, "Exact values", EXACT_VALUES, "Every first move has the exact value"),
+    ):
+        if values is not None and _are_alike(values):
+            alike.append(f"{sentence} {signed(float(values[0]))}.")
+        elif values is not None:
+            maps.append(heat_map(game, title, words, values, signed))
+    return {
+        "maps": maps,
+        "alike": alike,
+        "ways": open_position(game, choice.position),
+        "exact": choice.exact is not None,
+        "with_text": cells_hold_text(game),
+    }
+
+
+def _are_alike(values: Float64Array) -> bool:
+    return bool(np.nanmax(values) - np.nanmin(values) <= VALUE_TOLERANCE)
 
 
 def _sample(run: Run, policy: Policy, solution: Solution | None) -> Content:
@@ -317,7 +340,9 @@ def _sample(run: Run, policy: Policy, solution: Solution | None) -> Content:
 def _plies(game: Game, played: SampleGame) -> list[Content]:
     """Return a board after each move."""
     plies: list[Content] = []
-    for ply in played.plies:
+    ends = [ply.position for ply in played.plies[1:]] + [played.last]
+    moves = [(ply.action, ply.skips) for ply in played.plies]
+    for count, (ply, after) in enumerate(zip(played.plies, ends, strict=True), 1):
         cells = ply.position.cells.copy()
         cells[ply.action] = ply.position.mover + 1
         cell = coordinate(ply.action, game)
@@ -328,6 +353,7 @@ def _plies(game: Game, played: SampleGame) -> list[Content]:
                 "cell": cell,
                 "loss": ply.loss,
                 "skipped": STONES[2 - ply.position.mover] if ply.skips else "",
+                "ways": open_position(game, after, moves[:count]),
             }
         )
     return plies

@@ -20,7 +20,7 @@ from evaluation.exact.estimate import affordable
 from evaluation.exact.strength import Strength, compute_strength, first_choice, worst_positions
 from evaluation.matches.score import Score
 from evaluation.policy_snapshots import CHOICES, read_choices
-from evaluation.reports import plots
+from evaluation.reports import links, plots
 from evaluation.reports import run as run_page
 from evaluation.reports.boards import draw_choice
 from evaluation.reports.curves import MAX_MARKS, rates, thin_out
@@ -30,7 +30,7 @@ from evaluation.reports.run import write_report
 from evaluation.run_files import REPORT, read_metrics
 from learners.checkpoint import CHECKPOINT, CONFIG, COST, METRICS, load_policy
 from ttt_apps import train
-from ttt_envs.game.boards import Boards, coordinate
+from ttt_envs.game.boards import MOVERS, Boards, coordinate, to_text
 from ttt_envs.game.rules import Game
 
 SKIP = Game(skip_chance=0.25)
@@ -91,7 +91,7 @@ def test_strength_and_results_are_those_of_the_exact_functions(run):
     strength = compute_strength(SKIP, load_policy(SKIP, str(run)), ["random", "optimal"])
     page = read_page(write_report(run, strength))
     words = page.text()
-    assert "\n".join(page.outline) == OUTLINE
+    assert "\n".join(line for line in page.outline if line != "summary explore") == OUTLINE
     assert f"a best response gains {strength.exploitability:.4f} a game more than against perfect play" in words
     assert f"an average move loses {strength.regret:.4f}" in words
     marks = read_choices(run, SKIP)
@@ -114,6 +114,42 @@ def test_heat_maps_have_the_numbers_of_the_solver_and_of_the_learner(run):
     assert page.map("Exact values") == pytest.approx(solve(SKIP).action_values(Boards.start(SKIP))[0], abs=0.0051)
     assert page.map("Its own values") == pytest.approx(choice.own, abs=0.0051)
     assert page.map("Move probabilities") == pytest.approx(choice.probabilities, abs=0.0051)
+
+
+def test_maps_of_equal_numbers_are_sentences(tmp_path):
+    page = read_page(write_report(train_run(tmp_path / "run", "--opponent", "optimal", games=1), None))
+    assert [table for table in page.tables if table["class"] == "map"] == []
+    assert "It plays every first move with the same probability, 0.1111." in page.text()
+    assert "It values every first move at 0. Every first move has the exact value 0." in page.text()
+
+
+def test_boards_lead_to_the_explorer_and_to_the_page_without_a_server(run, monkeypatch):
+    monkeypatch.setattr(links, "PLAY_PAGE", run.parent / "docs" / "play" / "index.html")
+    away = read_page(write_report(run, None))
+    assert away.attributes("href", "a") == []
+    links.PLAY_PAGE.parent.mkdir(parents=True)
+    links.PLAY_PAGE.write_text("")
+    page = read_page(write_report(run, None))
+    assert {link.partition("#")[0] for link in page.attributes("href", "a")} == {"../docs/play/index.html"}
+    worst = worst_positions(SKIP, load_policy(SKIP, str(run)))[0].choice.position
+    text = to_text(worst, SKIP)
+    at = (
+        f"../docs/play/index.html#against=optimal&skip=0.25&you={MOVERS[worst.mover]}&position={text.replace(' ', '_')}"
+    )
+    assert at in page.attributes("href", "a")
+    command = links.explorer_command(SKIP, worst)
+    assert command in page.text()
+    assert shlex.split(command)[-1] == "&".join(
+        ["skip=0.25", *[f"opening={text}"] * bool(worst.cells.any()), "o=you", "x=you"]
+    )
+
+
+def test_positions_beyond_the_limits_have_no_link():
+    for game in (Game(16, 16, 5), Game(skip_chance=0.75)):
+        assert links.explorer_command(game) == ""
+    start = Boards.start(SKIP).position(0)
+    assert links.play_link(Game(4, 4, 3), start) == links.play_link(Game(skip_chance=0.3), start) == ""
+    assert links.explorer_command(SKIP, None, [(4, False), (0, True)]).endswith("'skip=0.25&moves=b2.a1+&o=you&x=you'")
 
 
 def test_worst_positions_have_their_loss_and_best_moves(run):
@@ -239,7 +275,7 @@ def test_an_impure_policy_has_a_page_without_exact_answers(run, monkeypatch):
 
     monkeypatch.setattr(run_page, "load_policy", lambda game, path: Impure())
     page = read_page(write_report(run, None))
-    assert page.map("Move probabilities") == pytest.approx([0.11] * 9)
+    assert "It plays every first move with the same probability, 0.1111." in page.text()
     assert "Left out: losses of moves" in page.text()
 
 
@@ -376,7 +412,7 @@ def test_a_choice_lists_moves_by_probability():
     shares = np.array([0.2, 0, 0, 0, 0.7, 0, 0, 0, 0.1])
     board = draw_choice(SKIP, Boards.start(SKIP).position(0), shares, [4], 0.5, 0.25)
     assert "o is to move, plays b2 (0.70), a1 (0.20), c3 (0.10); best: b2." in board
-    assert 'loses <span class="cost">0.5000</span> in 25.0% of games<br>best: b2</figcaption>' in board
+    assert 'loses <span class="cost">0.5000</span> in 25.0% of games<br>best: b2<div class="open">' in board
 
 
 def test_macros_escape_all_but_markup():

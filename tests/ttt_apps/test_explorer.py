@@ -761,6 +761,7 @@ def test_the_command_serves_until_it_is_interrupted(root):
     ("words", "message"),
     [
         (["--port", "70000"], "--port 70000 is no port: choose 0, for a free one, to 65535"),
+        (["--open", "#moves=b2"], "is no link: write the part after #, as in skip=0.25&moves=b2.a1"),
         (["--runs", "nowhere"], "nowhere is no folder: choose one that holds runs"),
         (["--host", "256.1.1.1"], "choose another --port or --host"),
         (["--prot", "1"], "did you mean --port?"),

@@ -11,6 +11,7 @@ from baselines.compression import decomposition
 from baselines.retrograde.solver import solve
 from baselines.tables import random_play_values
 from evaluation.exact.dynamic_programming import exploitation, match_outcome
+from evaluation.reports.links import PLAY_SKIPS
 from ttt_apps.board import LiveGame
 from ttt_apps.play_page.nets import Net, load_weights
 from ttt_apps.play_page.numbers import (
@@ -118,6 +119,10 @@ def wait(page):
 
 # ---------------------------------------------------------------------------------------------------------------------
 # What is in it
+
+
+def test_links_of_reports_name_the_games_of_the_page():
+    assert tuple(game.skip_chance for game in GAMES) == PLAY_SKIPS
 
 
 def test_the_published_page_is_up_to_date_and_small():

@@ -1,5 +1,8 @@
 """Puzzles on the page without a server and in the explorer, and the moves of a game that can be opened there."""
 
+import shlex
+import threading
+
 import numpy as np
 import pytest
 from documents import ROOT
@@ -8,7 +11,9 @@ from pages import CHROMIUM, accessibility_faults, in_browser
 
 from baselines.retrograde.solver import solve
 from evaluation.puzzles import read_puzzles
+from evaluation.reports.links import explorer_command
 from ttt_apps import train
+from ttt_apps.explorer import command
 from ttt_apps.play_page.page import parse_numbers
 from ttt_envs import Game
 from ttt_envs.game.boards import Boards, coordinate, from_text
@@ -138,6 +143,30 @@ def test_the_explorer_gives_the_puzzles_of_the_set_a_game_and_a_run(root):
     assert ask(run="second")[0] == 400
     assert "board of 4 x 4" in ask(line={"game": {**SKIPS, "rows": 4, "columns": 4}, "moves": "b2"})[1]["error"]
     client.close()
+
+
+@in_browser
+def test_a_command_of_a_report_opens_its_position(visit, monkeypatch):
+    addresses = []
+    monkeypatch.setattr(command, "print_output", addresses.append)
+    position = from_text("x../.o./... x", Game(skip_chance=0.25))
+    *_, link = shlex.split(explorer_command(Game(skip_chance=0.25), position))
+
+    def end(server):
+        server.should_exit = True
+
+    words = {"text": "{}", "no_browser": True, "link": link, "started": end}
+    thread = threading.Thread(
+        target=command.serve, args=(lambda access: make_explorer(), "127.0.0.1", 0, None), kwargs=words
+    )
+    thread.start()  # of its own, for the browser's driver has an event loop in this one
+    thread.join()
+    fragment = addresses[0].partition("#")[2]
+    with serve() as port:
+        page = visit(f"http://127.0.0.1:{port}/#{fragment}")
+        page.wait_for_selector("#board .cell.x")
+        assert page.input_value("#position") == "x../.o./... x"
+        assert page.inner_text("#skip-shown") == "25%"
 
 
 @in_browser

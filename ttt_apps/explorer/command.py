@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Protocol
+from urllib.parse import quote
 
 import tyro
 
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from ttt_apps.explorer.security import AccessPolicy
 
 NEEDED = ("fastapi", "uvicorn")
+MAX_LINK = 4000
+"""Maximum length of a link's part after #."""
+LINK_CHARACTERS = "=&./:,"
+"""Characters of a link that are not escaped."""
 
 
 class ServedApp(Protocol):
@@ -53,6 +58,9 @@ class Web:
     token"""
     runs: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
     """folder of the runs and logs of games to show; default: runs, if it exists"""
+    open: Annotated[str, tyro.conf.arg(metavar="LINK")] = ""
+    """what to show first: the part of a link to this page after its #, such as "skip=0.25&moves=b2.a1"; the boards of
+    reports have it"""
     no_browser: tyro.conf.FlagCreatePairsOff[bool] = False
     """print the address, and open nothing"""
 
@@ -64,6 +72,7 @@ class Web:
             OSError: a port that is taken.
         """
         check_server_options(self.port)
+        check_link(self.open)
         folder = Path("runs") if self.runs is None and Path("runs").is_dir() else self.runs
         from ttt_apps.explorer.app import Explorer
         from ttt_apps.explorer.schemas import Root
@@ -77,7 +86,13 @@ class Web:
 
         token = None if is_loopback(self.host) else secrets.token_urlsafe(16)
         text = "The explorer is at {} (Ctrl-C ends it)"
-        serve(make, self.host, self.port, token, text=text, no_browser=self.no_browser)
+        serve(make, self.host, self.port, token, text=text, no_browser=self.no_browser, link=self.open)
+
+
+def check_link(link: str) -> None:
+    """Raise ValueError for text that is no part of a link after its #."""
+    if len(link) > MAX_LINK or not link.isprintable() or "#" in link:
+        raise ValueError(f"--open {link[:80]!r} is no link: write the part after #, as in skip=0.25&moves=b2.a1")
 
 
 def check_server_options(port: int) -> None:
@@ -100,6 +115,7 @@ def serve(
     *,
     text: str,
     no_browser: bool,
+    link: str = "",
     started: Callable[[uvicorn.Server], object] = lambda _: None,
 ) -> None:
     """Serve an application until a signal ends it, print its address, and open it.
@@ -111,6 +127,7 @@ def serve(
         token: secret of all clients; None for none.
         text: the printed line, with {} for the address.
         no_browser: open nothing.
+        link: part of the address after its #.
         started: called with the server, which its ``should_exit`` ends.
 
     Raises:
@@ -125,6 +142,7 @@ def serve(
         everywhere = host in ("0.0.0.0", "::")
         shown = "127.0.0.1" if everywhere else f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{port}/" + (f"?token={token}" if token else "")
+        address += f"#{quote(link, safe=LINK_CHARACTERS)}" if link else ""
         print_output(text.format(address))
         if everywhere:
             print_output("From elsewhere, write an address of this machine in the place of 127.0.0.1.")
