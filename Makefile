@@ -32,7 +32,7 @@ OLDEST_TESTS := $(addprefix tests/,ttt_envs/test_files.py ttt_envs/test_array_ca
 	ttt_envs/test_parallel.py ttt_envs/test_render.py learners/test_checkpoint.py)
 PLAIN := not infos_have_one_structure and not agree_with_reading_the_board and (not test_solver or (expectimax and [2))
 
-.PHONY: demo test lint unit quick quick-lint quick-unit oldest slow clients docs play-page pictures clean check-venv \
+.PHONY: demo test lint unit quick quick-lint quick-unit oldest slow clients docs notebooks play-page pictures clean check-venv \
 	check-quick
 
 demo: $(VENV)/.demo
@@ -90,6 +90,10 @@ clients: $(VENV)/.dev
 docs: $(VENV)/.dev
 	$(BIN)/python docs/make_pages.py
 	$(BIN)/zensical build --strict
+
+# The notebooks of examples/, with their outputs
+notebooks: $(VENV)/.dev
+	$(BIN)/python docs/make_notebooks.py
 
 # The page in which 3 x 3 is played without a server: docs/play.md
 play-page: $(VENV)/.base

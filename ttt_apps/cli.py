@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import tyro
 from rich import box
 from rich.console import Console, RenderableType
+from rich.measure import Measurement
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Column, Table
 from tyro.constructors import PrimitiveConstructorSpec
 
 from learners import OtherGame
@@ -468,11 +469,27 @@ def new_table(*columns: str, title: str = "") -> Table:
 
 
 def print_table(what: RenderableType) -> None:
-    """Print a table; in a pipe without limit of its width."""
+    """Print a table; in a pipe without limit of its width, and as a list if its numbers do not fit into the width."""
     console = Console(highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console = Console(highlight=False, width=200)
+    if isinstance(what, Table):
+        needed = Measurement.get(console, console.options.update(width=MAX_COLUMNS), what).minimum
+        what = what if needed <= console.width else _as_list(what)
     console.print(what)
+
+
+def _as_list(table: Table) -> Table:
+    """Return a table with one line for each cell of a table, grouped by its rows."""
+    found = Table.grid("name", Column(overflow="fold"), padding=(0, 2))
+    found.title, found.title_justify = table.title, table.title_justify
+    names = [column.header for column in table.columns]
+    for cells in zip(*(column.cells for column in table.columns), strict=True):
+        found.add_row("", "")
+        for name, cell in zip(names, cells, strict=True):
+            if cell != "":
+                found.add_row(name, cell)
+    return found
 
 
 def progress_bar(*fields: str) -> Progress:

@@ -188,6 +188,23 @@ def test_interrupt_during_imports_prints_nothing(command, module, interruptible)
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
+@pytest.mark.parametrize("columns", [40, 80])
+def test_a_wide_table_is_a_list_in_a_narrow_terminal(columns, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    table = cli.new_table("epsilon", *(f"number {index}" for index in range(8)), title="many numbers")
+    for epsilon in ("0.03", "0.3"):
+        table.add_row(epsilon, *(f"0.1234 (0.{index}000-0.5000)" for index in range(8)))
+    cli.print_table(table)
+    shown = capsys.readouterr().out
+    assert "…" not in shown
+    for index in range(8):
+        assert len(re.findall(rf"^number {index} +0\.1234 \(0\.{index}000-0\.5000\) *$", shown, re.M)) == 2
+    narrow = cli.new_table("policy", "score")
+    narrow.add_row("random", "0.5")
+    cli.print_table(narrow)
+    assert re.search(r"^ *policy +score *$", capsys.readouterr().out, re.M)
+
+
 def test_run_that_plays_another_game_warns(tmp_path, capsys):
     train.main(["--games", "20", "--no-report", "--out", str(tmp_path)])
     capsys.readouterr()

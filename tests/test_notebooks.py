@@ -1,0 +1,64 @@
+"""Notebooks: their cells are those of their sources, they have run without an error, and Colab can open them."""
+
+import importlib.util
+import re
+
+import pytest
+from documents import ROOT
+
+pytestmark = pytest.mark.needs("jupytext", "nbclient", "nbformat")
+ADDRESS = "https://github.com/OWNER/ttt_envs"
+
+
+@pytest.fixture(scope="module")
+def maker():
+    spec = importlib.util.spec_from_file_location("make_notebooks", ROOT / "docs" / "make_notebooks.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def names():
+    return sorted(path.stem for path in (ROOT / "examples").glob("*.ipynb"))
+
+
+def test_every_notebook_has_a_source_and_a_line_on_the_page(maker):
+    assert names() == sorted(maker.SOURCES)
+    assert maker.page_links(maker.address()) in (ROOT / "docs" / "examples.md").read_text()
+
+
+@pytest.mark.parametrize("name", names())
+def test_cells_are_those_of_the_source(maker, name):
+    import nbformat
+
+    stored = nbformat.read(ROOT / "examples" / f"{name}.ipynb", as_version=4)
+    made = maker.make_notebook(name, maker.address())
+    assert [(cell.cell_type, cell.source) for cell in stored.cells] == [
+        (cell.cell_type, cell.source) for cell in made.cells
+    ], "run make notebooks"
+    code = [cell for cell in stored.cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
+    outputs = [output for cell in code for output in cell.outputs]
+    assert outputs
+    assert not [output for output in outputs if output.output_type == "error" or output.get("name") == "stderr"]
+
+
+def test_outputs_of_the_first_hour_are_those_of_the_page(maker):
+    import nbformat
+
+    stored = nbformat.read(ROOT / "examples" / "first_hour.ipynb", as_version=4)
+    printed = "".join(output.get("text", "") for cell in stored.cells for output in cell.get("outputs", []))
+    shown = re.findall(r"^```text\n(.*?)^```$", (ROOT / "docs" / "tutorial.md").read_text(), re.M | re.S)
+    lines = [" ".join(line.split()) for text in shown for line in text.splitlines() if line.strip()]
+    assert lines
+    plain = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", printed).split())
+    assert [line for line in lines if line not in plain] == []
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_published_notebook_opens_in_colab(maker, name):
+    badge, install, *rest = maker.make_notebook(name, ADDRESS).cells
+    assert f"(https://colab.research.google.com/github/OWNER/ttt_envs/blob/main/examples/{name}.ipynb)" in badge.source
+    assert f'%pip install --quiet "ttt_envs[report] @ git+{ADDRESS}"' in install.source
+    assert "../docs/" not in "".join(cell.source for cell in rest)
+    assert "colab.research" in maker.page_links(ADDRESS)
