@@ -340,6 +340,7 @@ def test_invalid_options_and_missing_packages_are_named(words, message, capsys, 
 
     monkeypatch.chdir(tmp_path)
     if not words:
+        (tmp_path / "runs").mkdir()
         monkeypatch.setattr(command, "NEEDED", ("no_such_package",))
     assert message in error_of(capsys, evaluate.main, "watch", "--no-browser", *words)
 

@@ -1,0 +1,219 @@
+"""The page of runs in progress in a browser, with real runs. Its answers: test_watch.py."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from pages import CHROMIUM, accessibility_faults, in_browser
+from plain import assert_same_runs
+
+from evaluation.run_files import RunDirectory
+from ttt_apps import train
+
+pytestmark = [pytest.mark.needs("fastapi", "uvicorn", "playwright", "axe_playwright_python")]
+ROOT = Path(__file__).parents[2]
+GONE = "net::ERR_CONNECTION_REFUSED"
+"""of a request after the program has ended"""
+ENDLESS = ("--games=100000000", "--skip-chance=0.25", "--log-every=2000", "--no-report")
+
+
+class Program:
+    """A command that serves a page: its process, and the address that it has printed."""
+
+    def __init__(self, *words):
+        self.process = subprocess.Popen(
+            [sys.executable, *map(str, words), "--no-browser"],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        while "http://" not in (line := self.process.stdout.readline()):
+            assert line, self.process.communicate()[1]
+        self.address = next(word for word in line.split() if word.startswith("http://"))
+
+    def end(self, code=None):
+        """Wait for the end; return what went to standard error."""
+        error = self.process.communicate(timeout=120)[1]
+        assert code is None or self.process.returncode == code, error
+        return error
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+            self.end()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(browser):
+    """Opens pages without errors, which send requests only to their own address."""
+    contexts, errors, urls = [], [], []
+
+    def open_page(address, width=1280, **settings):
+        context = browser.new_context(viewport={"width": width, "height": 900}, reduced_motion="reduce", **settings)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(60_000)
+        page.on("console", lambda message: GONE in message.text or errors.append(message.text))
+        page.on("pageerror", lambda problem: errors.append(str(problem)))
+        page.on("request", lambda request: urls.append((request.url, address.partition("?")[0])))
+        page.goto(address)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert errors == []
+    assert urls
+    assert [url for url, own in urls if not url.startswith(own)] == []
+
+
+def wait_for_curve(page, games=0):
+    """Wait for a curve, and for training beyond a number of games."""
+    page.wait_for_selector("#curve svg polyline")
+    page.wait_for_function(
+        f"() => Number(document.getElementById('games').textContent.replace(/,| of.*/g, '')) > {games}"
+    )
+
+
+@in_browser
+def test_a_run_is_shown_while_it_learns_and_stopped(open_page, tmp_path):
+    folder = tmp_path / "run"
+    with Program("train.py", *ENDLESS, "--out", folder, "--watch") as program:
+        page = open_page(program.address)
+        wait_for_curve(page)
+        page.wait_for_selector("#first .cell.best")
+        page.wait_for_selector("#moves li:nth-child(5)")
+        page.wait_for_selector("#state:text-is('Training')")
+        first, games = page.inner_text("#first"), page.inner_text("#games")
+        page.wait_for_function("(old) => document.getElementById('games').textContent !== old", arg=games)
+        page.wait_for_function("(old) => document.getElementById('first').innerText !== old", arg=first)
+        assert page.inner_text("#rate") != "\N{EN DASH}"
+        assert page.locator("#list").is_hidden()
+        # by keyboard: asked, declined, asked again, confirmed
+        page.focus("#stop")
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.activeElement.id") == "stop-now"
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.activeElement.id") == "stop"
+        page.keyboard.press("Enter")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#state:has-text('continue with train.py --resume')")
+        assert f"continue with train.py --resume {folder}" in program.end(130)
+    state = RunDirectory(folder).read_state()
+    assert 0 < state.progress.games < state.config["games"]
+    assert not (folder / "live").exists()
+
+
+@in_browser
+def test_runs_started_elsewhere_are_shown_side_by_side(open_page, tmp_path):
+    runs = [tmp_path / "runs" / name for name in ("one", "two")]
+    words = [sys.executable, "train.py", *ENDLESS]
+    started = [
+        subprocess.Popen([*words, "--out", str(run), "--quiet"], cwd=ROOT, stderr=subprocess.PIPE, text=True)
+        for run in runs
+    ]
+    try:
+        while not all((run / "live").exists() for run in runs):
+            time.sleep(0.1)
+        with Program("evaluate.py", "watch", tmp_path / "runs") as program:
+            page = open_page(program.address)
+            wait_for_curve(page)
+            assert page.locator("#rows tr").count() == 2
+            page.click(f"#rows button:text-is('{runs[1]}')")
+            page.wait_for_selector(f"#name:text-is('{runs[1]}')")
+            page.click("#stop")
+            page.click("#stop-now")
+            page.wait_for_selector("#rows tr:nth-child(2) td:text-is('stopped')")
+            assert started[1].wait(60) == 130
+            assert started[0].poll() is None
+            page.select_option("#measure", "win rate")
+            page.wait_for_selector("#curve svg[aria-label='win rate over games']")
+    finally:
+        for process in started:
+            if process.poll() is None:
+                process.send_signal(signal.SIGINT)
+            process.communicate(timeout=60)
+    assert started[0].returncode == 130
+
+
+@in_browser
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light")])
+def test_the_page_is_accessible_at_any_width(open_page, tmp_path, width, scheme):
+    runs = tmp_path / "runs"
+    for seed in (0, 1):
+        words = ["--games=2000", "--log-every=100", f"--seed={seed}", "--no-report", "--quiet"]
+        train.main([*words, "--out", str(runs / str(seed))])
+    (runs / "0" / "live").mkdir()  # in progress, with all buttons
+    with Program("evaluate.py", "watch", runs) as program:
+        page = open_page(program.address, width, color_scheme=scheme, bypass_csp=True)
+        wait_for_curve(page)
+        page.click("#stop")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert accessibility_faults(page) == []
+        small = page.evaluate(
+            """() => [...document.querySelectorAll("button, select")]
+                .filter((one) => one.checkVisibility() && one.getBoundingClientRect().height < 43.5)
+                .map((one) => one.outerHTML)"""
+        )
+        assert small == []
+
+
+@in_browser
+def test_the_page_tells_that_its_program_has_ended(browser, tmp_path):
+    folder = tmp_path / "run"
+    train.main(["--games=200", "--no-report", "--quiet", "--out", str(folder)])
+    with Program("evaluate.py", "watch", folder) as program:
+        page = browser.new_page()
+        page.goto(program.address)
+        page.wait_for_selector("#state:text-is('Finished')")
+    page.wait_for_selector("#trouble:visible")
+    assert page.inner_text("#trouble") == "The page's program has ended. What you see is the last that it told."
+    page.close()
+
+
+@pytest.mark.parametrize("end", ["finish", "kill"])
+def test_the_page_ends_with_its_training(tmp_path, end):
+    import httpx
+    import psutil
+
+    games = ENDLESS if end == "kill" else ("--games=300", "--no-report")
+    with Program("train.py", *games, "--out", tmp_path / "run", "--watch") as program:
+        [page] = psutil.Process(program.process.pid).children()
+        if end == "kill":
+            address, _, token = program.address.partition("?token=")
+            assert httpx.post(f"{address}api/runs", json={}, headers={"x-ttt-token": token}).status_code == 200
+            program.process.kill()
+        program.end()
+        page.wait(20)
+        assert not page.is_running()
+
+
+def test_a_watched_sweep_shows_its_runs_and_is_the_same(tmp_path):
+    file = tmp_path / "small.toml"
+    file.write_text('seeds = 1\nfixed = {games = 300, "log-every" = 100}\n')
+    train.main(["--sweep", str(file), "--out", str(tmp_path / "alone"), "--quiet"])
+    with Program("train.py", "--sweep", file, "--out", tmp_path / "watched", "--watch") as program:
+        program.end(0)
+    for run in (tmp_path / "alone" / "runs").iterdir():
+        assert_same_runs(run, tmp_path / "watched" / "runs" / run.name)
