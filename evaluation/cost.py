@@ -6,6 +6,7 @@ import contextlib
 import os
 import platform
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -95,6 +96,40 @@ class Meter:
         self._last = now
 
 
+class ProcessFailed(ValueError):  # noqa: N818  # what happened
+    """A process ended with an exit code other than 0, or by a signal.
+
+    Args:
+        command: the words of its command.
+        code: its exit code, negative for a signal.
+        output: what it printed.
+    """
+
+    def __init__(self, command: Sequence[str], code: int, output: str) -> None:
+        super().__init__(command, code, output)
+        self.command, self.code, self.output = command, code, output
+
+    @property
+    def ending(self) -> str:
+        """How it ended, such as "ended by SIGSEGV"."""
+        if self.code >= 0:
+            return f"failed with exit code {self.code}"
+        try:
+            name = signal.Signals(-self.code).name
+        except ValueError:
+            name = f"signal {-self.code}"
+        out_of_memory = ", as the system ends processes when memory runs out" if name == "SIGKILL" else ""
+        return f"ended by {name}{out_of_memory}"
+
+    @property
+    def last_line(self) -> str:
+        """The last line of its output."""
+        return ([line for line in self.output.splitlines() if line.strip()] or ["it printed nothing"])[-1].strip()
+
+    def __str__(self) -> str:
+        return f"{' '.join(self.command)} {self.ending}: {self.last_line}"
+
+
 def measure_usage(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Usage:
     """Return the resource usage of a new process from start to end, as counted by the operating system.
 
@@ -102,7 +137,7 @@ def measure_usage(command: Sequence[str], environment: Mapping[str, str] | None 
     there the process is polled every :data:`POLL_S`, and usage after the last poll is missing.
 
     Raises:
-        ValueError: the process failed; the message is its last line of output.
+        ProcessFailed: the process failed.
     """
     began = time.perf_counter()
     with tempfile.TemporaryFile() as output:
@@ -115,8 +150,7 @@ def measure_usage(command: Sequence[str], environment: Mapping[str, str] | None 
             user, system, peak = _poll_usage(process)
         if process.returncode:
             output.seek(0)
-            lines = output.read().decode(errors="replace").strip().splitlines() or ["it printed nothing"]
-            raise ValueError(f"{' '.join(command)} failed with exit code {process.returncode}: {lines[-1]}")
+            raise ProcessFailed(command, process.returncode, output.read().decode(errors="replace"))
     return Usage(user, system, time.perf_counter() - began, peak)
 
 

@@ -15,7 +15,11 @@ from ttt_envs.core.files import read_bounded, write_atomically, write_json
 MAX_FILE_BYTES, MOST = 1 << 20, 10_000
 """Maximum size of a file in bytes, and maximum number of runs in it."""
 PARTS = ("seeds", "fixed", "grid", "runs")
-RESULT, TABLE = "result.json", "table.md"
+RESULT, TABLE, CURVES = "result.json", "table.md", "curves.csv"
+AGENT = "agent"
+"""Option of a setting without training: a policy that is measured beside the learners."""
+AGENT_OPTIONS = (AGENT, "size", "win-length", "skip-chance", "opponent")
+"""Options that apply to an agent."""
 
 Row = dict[str, Any]
 """Options by name, with dashes, as in train.py."""
@@ -38,6 +42,8 @@ def read_sweep(path: Path, refused: Sequence[str] = ()) -> SweepFile:
         grid = {epsilon = [0.1, 0.3]}   # every combination of these
         [[runs]]                        # each of these with every combination
         learner = "q-learning"
+        [[runs]]                        # a policy that is measured, and not trained
+        agent = "win-or-block"
 
     Args:
         path: the file.
@@ -72,12 +78,24 @@ def read_sweep(path: Path, refused: Sequence[str] = ()) -> SweepFile:
     rows: list[Row] = []
     for run in runs:
         for chosen in itertools.product(*lists.values()):
-            rows.append({**fixed, **dict(zip(lists, chosen, strict=True)), **_parse_options(path, "runs", run)})
+            row = {**fixed, **dict(zip(lists, chosen, strict=True)), **_parse_options(path, "runs", run)}
+            if AGENT in row:
+                row = _agent_row(path, row)
+                if row in rows:  # the options of learners do not distinguish agents
+                    continue
+            rows.append(row)
     for name in {name for row in rows for name in row} & set(refused):
         raise ValueError(f"{path} has {name!r}, which is not for a file to say: leave it out")
     if any(row in rows[:index] for index, row in enumerate(rows)):
         raise ValueError(f"{path} describes the same run twice: leave one out, or give them other options")
     return SweepFile(rows, seeds)
+
+
+def _agent_row(path: Path, row: Row) -> Row:
+    """Return the options that apply to an agent."""
+    if "learner" in row:
+        raise ValueError(f"{path} has a run with an agent and a learner: write one of them, an agent is not trained")
+    return {name: row[name] for name in AGENT_OPTIONS if name in row}
 
 
 def _parse_options(path: Path, part: str, options: Any) -> Row:
@@ -148,9 +166,24 @@ def aggregate_runs(rows: Sequence[Row], trained: Iterable[RunResult]) -> list[Li
 
 
 def varied(rows: Sequence[Row]) -> list[str]:
-    """Return the options in which settings differ, in order of first appearance."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    return [name for name in names if any(row.get(name) != rows[0].get(name) for row in rows)]
+    """Return the options in which settings differ, in order of first appearance; agents have no options of learners."""
+    trained = [row for row in rows if AGENT not in row]
+
+    def differs(name: str) -> bool:
+        compared = rows if name in AGENT_OPTIONS or name == "learner" else trained
+        return any(row.get(name) != compared[0].get(name) for row in compared)
+
+    return [name for name in dict.fromkeys(name for row in rows for name in row) if differs(name)]
+
+
+def setting_name(row: Row, options: Sequence[str]) -> str:
+    """Return a setting as text, such as "q-learning, epsilon 0.3"."""
+    shown = [
+        str(row[name]) if name in ("learner", AGENT) else f"{name} {row[name]}"
+        for name in options
+        if row.get(name) is not None
+    ]
+    return ", ".join(shown) or "the only setting"
 
 
 def table_rows(lines: Sequence[Line]) -> Iterator[list[str]]:

@@ -19,10 +19,10 @@ from typing import IO, Any
 import numpy as np
 
 from learners import CONFIG as CONFIG
-from learners import LEARNERS, OtherGame, is_run
-from learners.config import AnyConfig, FitLearnerConfig
+from learners import OtherGame, is_run
+from learners.config import AnyConfig, FitLearnerConfig, load_learner
 from ttt_envs.agents.policy import Policy, is_colour_blind, is_symmetric
-from ttt_envs.agents.specs import FromFile, from_file, load_object
+from ttt_envs.agents.specs import FromFile, from_file
 from ttt_envs.agents.symmetrized import SymmetrizedPolicy
 from ttt_envs.core.checks import closest_names
 from ttt_envs.core.files import closest_path, open_to_read, parse_json, read_bounded, write_atomically
@@ -216,9 +216,7 @@ def build_config(learner: str, settings: Mapping[str, Any]) -> AnyConfig:
     Raises:
         ValueError: an unknown learner, setting or value.
     """
-    if learner not in LEARNERS:
-        raise ValueError(f"there is no learner {learner!r}: {closest_names(learner, LEARNERS)}")
-    config = load_object(LEARNERS[learner])
+    config = load_learner(learner)
     known = [field.name for field in dataclasses.fields(config)]
     for name in settings:
         if name not in known:

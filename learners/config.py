@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Required, TypedDict, Unpack, ge
 
 import numpy as np
 
+from learners import LEARNERS
 from learners.limits import describe_mismatch
 from learners.pool import NAME as POOL
 from learners.pool import parse_pool
 from learners.training import Progress, ResumableTraining, Task, Training, make_initial_rng
 from ttt_envs.agents.policy import Policy
-from ttt_envs.agents.specs import make_policy
+from ttt_envs.agents.specs import TRUSTING, FromFile, load_object, make_policy, trusted
+from ttt_envs.core.checks import closest_names
 from ttt_envs.envs.lockstep import SELF, SeatChoice
 from ttt_envs.game.rules import Game
 
@@ -155,6 +157,38 @@ class FitLearnerConfig(LearnerConfig, ABC):
 
 AnyConfig = TransitionLearnerConfig | LoopLearnerConfig | FitLearnerConfig
 """Settings of any learner."""
+
+_named: set[str] = set()
+"""Classes that the caller of this process has named: files may name the same ones."""
+
+
+def load_learner(name: str) -> type[AnyConfig]:
+    """Return the class of a learner's settings.
+
+    Args:
+        name: of :data:`learners.LEARNERS`, or ``"module:Class"``, a class of settings outside this package.
+
+    Raises:
+        ValueError: an unknown name, a class of anything else, or one that only an untrusted file names.
+    """
+    if name in LEARNERS:
+        kind: type[AnyConfig] = load_object(LEARNERS[name])
+        return kind
+    if ":" not in name:
+        own = "A class of your own is written module:Class, with its module where python finds it"
+        raise ValueError(f"there is no learner {name!r}: {closest_names(name, LEARNERS)} {own}")
+    if isinstance(name, FromFile):
+        if name not in _named and not trusted():
+            raise ValueError(
+                f"the learner {name!r} was read from a file, and is none of this package, so it can run any code: if "
+                f"you trust its author, {TRUSTING}"
+            )
+    else:
+        _named.add(name)
+    kind = load_object(str(name))
+    if not (isinstance(kind, type) and issubclass(kind, LearnerConfig)):
+        raise ValueError(f"{name} is no class of a learner's settings: derive it from one in learners.config")
+    return kind
 
 
 def check_rewards(rewards: str, bootstrap: str) -> None:

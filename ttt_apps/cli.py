@@ -41,6 +41,8 @@ MOST = 10**15
 """Maximum value of a count."""
 MIN_COLUMNS, MAX_COLUMNS = 40, 10_000
 """Limits of the terminal width: wrapping help to fewer columns does not terminate, and a table fills all columns."""
+MIN_NAME = 16
+"""Minimum width of the column that names the rows of a wide table, in characters."""
 GLOBAL = "--quiet prints results and errors only; --version prints the version."
 
 _quiet = False
@@ -470,13 +472,47 @@ def new_table(*columns: str, title: str = "") -> Table:
 
 def print_table(what: RenderableType) -> None:
     """Print a table; in a pipe without limit of its width, and as a list if its numbers do not fit into the width."""
-    console = Console(highlight=False)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console = Console(highlight=False, width=200)
+    console = _console_for_tables()
     if isinstance(what, Table):
         needed = Measurement.get(console, console.options.update(width=MAX_COLUMNS), what).minimum
         what = what if needed <= console.width else _as_list(what)
     console.print(what)
+
+
+def _console_for_tables() -> Console:
+    console = Console(highlight=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        return Console(highlight=False, width=200)
+    return console
+
+
+def print_wide_table(head: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> None:
+    """Print a table, in several parts if it is wider than the terminal; each part has the column that names its rows.
+
+    Args:
+        head: the titles of the columns; the first column names a row.
+        rows: the cells of each row.
+        title: of the first part.
+    """
+    console = _console_for_tables()
+    unlimited = console.options.update(width=MAX_COLUMNS)
+
+    def part(columns: Sequence[int], title: str = "") -> Table:
+        table = new_table(head[0], *(head[column] for column in columns), title=title)
+        table.columns[0].max_width = max(MIN_NAME, console.width // 3)
+        for row in rows:
+            table.add_row(row[0], *(row[column] for column in columns))
+        return table
+
+    rest, shown = list(range(1, len(head))), title
+    while rest:
+        count = 1
+        while count < len(rest):
+            if Measurement.get(console, unlimited, part(rest[: count + 1])).maximum > console.width:
+                break
+            count += 1
+        print_table(part(rest[:count], shown))
+        rest, shown = rest[count:], ""
 
 
 def _as_list(table: Table) -> Table:

@@ -12,22 +12,26 @@ from pathlib import Path
 from typing import Any
 
 import tyro
-from rich.table import Table
 
+from evaluation.code_fingerprint import policy_identity
 from evaluation.exact.estimate import boards_by_stones
 from evaluation.exact.strength import compute_strength
 from evaluation.matches.match import play_pairs
+from evaluation.reports.sweep import write_sweep_curves
 from evaluation.result_store import UNITS, Unit, do_units
 from evaluation.run_files import DERIVED_FILES, RUN_FILES, RunDirectory
 from evaluation.sweep import (
+    AGENT,
+    CURVES,
     RESULT,
     TABLE,
-    Line,
     RunResult,
     aggregate_runs,
     read_sweep,
+    setting_name,
     table_rows,
     to_command_line,
+    varied,
     write_sweep,
 )
 from ttt_apps.cli import (
@@ -36,19 +40,19 @@ from ttt_apps.cli import (
     WatchOptions,
     WorkOptions,
     count_bar,
-    new_table,
     print_status,
-    print_table,
+    print_wide_table,
     report_interrupt,
     warn,
     write_folder_report,
 )
 from ttt_apps.runs import COMPARED, complete_run, new_run_config
-from ttt_apps.train_options import MEASURED, Options, complete_options, parse_options
+from ttt_apps.train_options import MEASURED, Options, complete_options, folder_name, parse_options
 from ttt_apps.train_subprocess import train_in_subprocess
 from ttt_apps.versions import provenance, versions
 from ttt_apps.watch_page import watch_page
-from ttt_envs.agents.specs import FromFile, make_policy
+from ttt_envs.agents.policy import Policy
+from ttt_envs.agents.specs import FromFile, make_policy, parse_spec, trusted
 from ttt_envs.core.files import read_bounded, read_json, write_atomically
 from ttt_envs.core.parallel import Cluster
 from ttt_envs.game.rules import Game
@@ -86,6 +90,10 @@ class Sweep(ReportOptions, TrustOptions, WorkOptions, WatchOptions):
         grid = {epsilon = [0.1, 0.3]}        # every combination of these
         [[runs]]                             # each of these with every combination
         learner = "q-learning"
+        [[runs]]                             # a learner of yours, see CONTRIBUTING.md; needs --trust
+        learner = "favourite:FavouriteConfig"
+        [[runs]]                             # a policy, which is measured and not trained
+        agent = "win-or-block"
 
     After a stop or kill, the same command continues the sweep, with an identical final result.
     """
@@ -93,7 +101,7 @@ class Sweep(ReportOptions, TrustOptions, WorkOptions, WatchOptions):
     sweep: Path = tyro.MISSING
     """the file"""
     out: Path | None = None
-    """folder for table.md, result.json, report.html and the runs; default: runs/sweep-NAME after the file"""
+    """folder for the table, the curves, the page and the runs; default: runs/sweep-NAME after the file"""
 
     def run(self) -> None:
         """Train the missing runs, write and print.
@@ -114,7 +122,7 @@ class Sweep(ReportOptions, TrustOptions, WorkOptions, WatchOptions):
             progress(0, len(units))
             done: dict[int, Any] = {}
             for index, numbers in do_units(
-                work, units, folder, made_by, jobs=workers, others=(RESULT, TABLE), arrived=arrived
+                work, units, folder, made_by, jobs=workers, others=(RESULT, TABLE, CURVES), arrived=arrived
             ):
                 done[index] = numbers
                 progress(len(done), len(units))
@@ -124,13 +132,18 @@ class Sweep(ReportOptions, TrustOptions, WorkOptions, WatchOptions):
         runs = [{**one._asdict(), "run": f"{RUNS}/{unit['name']}"} for one, unit in zip(trained, units, strict=True)]
         lines = aggregate_runs(rows, trained)
         write_sweep(folder, self.sweep.name, made_by, lines, runs)
+        curves = write_sweep_curves(folder)
         page = write_folder_report(folder, self.no_report)
         if self.json:
             print((folder / RESULT).read_text("utf-8"), end="")
             return
-        print_table(_table(self.sweep, lines))
+        options = varied(rows)
+        head, *shown = (cells[len(options) :] for cells in table_rows(lines))
+        named = [[setting_name(row, options), *cells] for row, cells in zip(rows, shown, strict=True)]
+        print_wide_table(["setting", *head], named, f"{self.sweep.name}: means over seeds, and 95% intervals")
+        also = "" if curves is None else f", {curves}"
         print_status(
-            f"written: {folder / TABLE}, {folder / RESULT}, and the runs in {folder / RUNS}; {UNITS} is for going on"
+            f"written: {folder / TABLE}, {folder / RESULT}{also}, and the runs in {folder / RUNS}; {UNITS} resumes"
             f"{page}"
         )
 
@@ -144,20 +157,49 @@ def sweep_units(path: Path, rows: Sequence[Mapping[str, Any]], seeds: Sequence[i
     units = []
     for number, row in enumerate(rows):
         try:
-            options, settings = parse_options(to_command_line(row), "train.py")
+            _check_trusted(row)
+            options, settings = parse_options(to_command_line({**row, AGENT: False}), "train.py")
+            if AGENT in row:
+                units.append(_agent_unit(number, str(row[AGENT]), options))
+                continue
             config = new_run_config(complete_options(options, settings), settings)
         except (ValueError, TypeError) as problem:
             raise ValueError(f"run {number + 1} of {path}: {problem}") from None
         for key in ("versions", "revision"):
             del config[key]
+        own = {"identity": policy_identity(options.learner)} if ":" in options.learner else {}
         for seed in seeds:
-            name = f"{number + 1:04d}-{options.learner}-{options.game().slug}-seed{seed}"
-            units.append({"row": number, "seed": seed, "name": name, "config": {**config, "seed": seed}})
+            name = f"{number + 1:04d}-{folder_name([options.learner])}-{options.game().slug}-seed{seed}"
+            units.append({"row": number, "seed": seed, "name": name, "config": {**config, "seed": seed}, **own})
     return units
 
 
+def _check_trusted(row: Mapping[str, Any]) -> None:
+    """Raise ValueError if a setting names a class outside this package, and files are not trusted."""
+    names = {name: str(row[name]) for name in (AGENT, "learner") if name in row}
+    for name, value in names.items():
+        own = ":" in (parse_spec(value).name if name == AGENT else value)
+        if own and not trusted():
+            raise ValueError(f"{name} {value} is a class outside this package: add --trust to run it")
+
+
+def _agent_unit(number: int, agent: str, options: Options) -> dict[str, Any]:
+    """Return the unit of an agent, which is measured once: it does not depend on seeds."""
+    game = options.game()
+    make_policy(agent, game)  # reports a wrong name before the first training
+    return {
+        "row": number,
+        "seed": 0,
+        "name": f"{number + 1:04d}-{folder_name([agent])}-{game.slug}",
+        "agent": agent,
+        "identity": policy_identity(agent),
+        "game": game.to_dict(),
+        "opponent": options.opponent,
+    }
+
+
 def train_unit(runs: str | None, code: str, unit: Unit) -> dict[str, Any]:
-    """Train a run in a separate process, and evaluate it.
+    """Train a run in a separate process, and evaluate it; or evaluate an agent.
 
     Args:
         runs: folder of the sweep's runs; None on a machine without it: then the result includes the run's files.
@@ -167,6 +209,9 @@ def train_unit(runs: str | None, code: str, unit: Unit) -> dict[str, Any]:
     Returns:
         ``numbers``, and ``files`` by name if they are sent.
     """
+    if AGENT in unit:
+        game = Game.from_dict(unit["game"])
+        return {"numbers": measure_policy(game, make_policy(unit[AGENT], game), unit["opponent"])}
     with tempfile.TemporaryDirectory() as temporary:
         path = Path(runs or temporary, unit["name"])
         run = RunDirectory(path)
@@ -192,25 +237,27 @@ def _is_of(run: RunDirectory, config: Mapping[str, Any]) -> bool:
 
 
 def measure_run(run: RunDirectory, config: Mapping[str, Any]) -> dict[str, float]:
-    """Measure the strength of a run, exactly up to 3 x 3, else by matches against random; and its cost."""
+    """Measure the strength of a run, as :func:`measure_policy` does, and its cost."""
     game = Game.from_dict(config["game"])
-    policy = make_policy(run.policy, game)
-    numbers: dict[str, float] = {}
-    # a count, not a time, so that every machine measures the same
-    if policy.pure and sum(boards_by_stones(game)) <= MEASURED:
-        met = replace(Options(), opponent=FromFile(config["opponent"])).met
-        strength = compute_strength(game, policy, list(dict.fromkeys([met or "random", *COMPARED])))
-        numbers["exploitability"] = strength.exploitability
-        if strength.regret is not None:
-            numbers["regret"] = strength.regret
-        results = strength.results.items()
-        numbers |= {f"score_against_{opponent}": result.win + result.draw / 2 for opponent, result in results}
-    else:
-        numbers["score_against_random"] = play_pairs(game, policy, "random", SAMPLED).rate("score").mean
+    numbers = measure_policy(game, make_policy(run.policy, game), FromFile(config["opponent"]))
     cost = run.read_cost()
     numbers["cpu_s"] = cost["training"]["cpu_user_s"] + cost["training"]["cpu_system_s"]
     numbers["peak_rss_bytes"] = max(phase["peak_rss_bytes"] for phase in cost.values())
     return numbers
+
+
+def measure_policy(game: Game, policy: Policy, opponent: str) -> dict[str, float]:
+    """Measure the strength of a policy, exactly up to 3 x 3, else by matches against random."""
+    # a count, not a time, so that every machine measures the same
+    if not policy.pure or sum(boards_by_stones(game)) > MEASURED:
+        return {"score_against_random": play_pairs(game, policy, "random", SAMPLED).rate("score").mean}
+    met = replace(Options(), opponent=opponent).met
+    strength = compute_strength(game, policy, list(dict.fromkeys([met or "random", *COMPARED])))
+    numbers = {"exploitability": strength.exploitability}
+    if strength.regret is not None:
+        numbers["regret"] = strength.regret
+    results = strength.results.items()
+    return numbers | {f"score_against_{opponent}": result.win + result.draw / 2 for opponent, result in results}
 
 
 def _write_files(folder: Path, unit: Unit, result: Mapping[str, Any]) -> Any:
@@ -229,11 +276,3 @@ def _complete(run: Path) -> None:
             complete_run(run)
         except ValueError as problem:
             warn(str(problem))
-
-
-def _table(path: Path, lines: Sequence[Line]) -> Table:
-    head, *rows = table_rows(lines)
-    table = new_table(*head, title=f"{path.name}: means over seeds, and 95% intervals")
-    for row in rows:
-        table.add_row(*row)
-    return table

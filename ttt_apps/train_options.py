@@ -12,12 +12,11 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from learners import LEARNERS
-from learners.config import TEACHER, AnyConfig, LearnerConfig
+from learners.config import TEACHER, AnyConfig, LearnerConfig, load_learner
 from learners.pool import NAME as POOL
 from learners.training import Marks, check_counts, dense_first
 from ttt_apps.cli import GLOBAL, Count, GameOptions, WatchOptions, check_seed, option_names, parse
 from ttt_envs.agents.specs import load_object
-from ttt_envs.core.checks import closest_names
 from ttt_envs.envs.lockstep import SELF
 from ttt_envs.game.rules import Game
 
@@ -37,8 +36,9 @@ class Options(WatchOptions, GameOptions):
     """
 
     learner: str = "q-learning"
-    """naive-mc, q-learning, q-net, alpha-zero, value-net, sb3-dqn, sb3-ppo or sb3-maskable-ppo; its own settings are
-    options too, see --learner NAME --help, and evaluate.py learners"""
+    """naive-mc, q-learning, q-net, alpha-zero, value-net, sb3-dqn, sb3-ppo or sb3-maskable-ppo, or module:Class, the
+    settings of a learner of yours; its own settings are options too, see --learner NAME --help, and evaluate.py
+    learners"""
     opponent: str = LearnerConfig.opponent
     """its opponent: a policy such as random or win-or-block; self, with settings and games that suit self-play by
     default; or pool:every=5000,size=8, its own earlier copies. value-net has none but its teacher, which plays against
@@ -117,13 +117,12 @@ def parse_options(arguments: Sequence[str], prog: str) -> tuple[Options, AnyConf
     """
     name = last_value(arguments, "--learner")
     name = Options.learner if name is None else name
-    if name not in LEARNERS:
-        raise ValueError(f"there is no learner {name!r}: {closest_names(name, LEARNERS)}")
+    kind = load_learner(name)
     default = default_options(name, last_value(arguments, "--opponent"))
     flat: Any = tyro.conf.OmitArgPrefixes
     joined: Any = dataclasses.make_dataclass(
         "Train",
-        [("run", flat[Options]), ("settings", flat[load_object(LEARNERS[name])])],
+        [("run", flat[Options]), ("settings", flat[kind])],
         namespace={"__doc__": f"{Options.__doc__}\n\n    {GLOBAL}"},
         frozen=True,
     )
@@ -164,7 +163,7 @@ def _settings_of_others(learner: str) -> dict[str, str]:
 
 def default_options(learner: str, opponent: str | None = None) -> tuple[Options, AnyConfig]:
     """Return the default options and settings of a learner; in self-play those that suit self-play."""
-    config = load_object(LEARNERS[learner])
+    config = load_learner(learner)
     if opponent != SELF:
         return Options(learner=learner, games=config.games, opponent=config.opponent), config()
     usual = Options(learner=learner, games=config.self_play_games, opponent=config.opponent)

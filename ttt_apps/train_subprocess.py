@@ -8,8 +8,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from evaluation.cost import Usage, measure_usage
-from evaluation.run_files import RunDirectory
+from evaluation.cost import ProcessFailed, Usage, measure_usage
+from evaluation.run_files import RunDirectory, read_metrics
+from ttt_envs.core.files import write_atomically
 
 
 def measure_training(config: dict[str, Any]) -> Usage:
@@ -30,13 +31,36 @@ def train_in_subprocess(config: dict[str, Any], run: RunDirectory) -> Usage:
         The resource usage of the process, imports included; peak memory is measured by the process itself.
 
     Raises:
-        ValueError: the process failed.
+        ValueError: the process failed; its output is in the file that the message names, beside the run.
     """
     run.path.mkdir(exist_ok=True)
     if not run.exists():
         run.write_config(config)
     here = str(Path(__file__).parents[1])  # the root, in case of a checkout that is not installed
     found = {**os.environ, "PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])}
-    used = measure_usage([sys.executable, "-m", "ttt_apps.train", "--resume", str(run)], found)
+    log = run.path.with_name(f"{run.path.name}.log")
+    log.unlink(missing_ok=True)  # of an earlier failure
+    # a crash in machine code prints where it happened
+    command = [sys.executable, "-X", "faulthandler", "-m", "ttt_apps.train", "--resume", str(run)]
+    try:
+        used = measure_usage(command, found)
+    except ProcessFailed as problem:
+        output, last = problem.output.encode(), problem.last_line.removeprefix("error: ")
+        write_atomically(log, lambda file: file.write(output))
+        where = _describe_progress(run, config["games"])
+        ends = "" if problem.code < 0 else f", and ends with: {last}"
+        raise ValueError(f"{run} {problem.ending} {where}; its output is in {log}{ends}") from None
     peaks = [phase["peak_rss_bytes"] for phase in run.read_cost().values()]
     return used._replace(peak_rss_bytes=int(max(peaks)))
+
+
+def _describe_progress(run: RunDirectory, games: int) -> str:
+    """Describe how far a failed run of so many games had come."""
+    try:
+        rows = read_metrics(run.path)
+    except ValueError as problem:
+        return f"while training ({problem})"
+    if not rows:
+        return "before the first line of its metrics"
+    done = rows[-1]["games"]
+    return f"while training, after {done:,.0f} of {games:,} games" if done < games else "after its training"

@@ -10,12 +10,16 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
+from evaluation.curve_summaries import X_LABELS, Group, XAxis, summarize_groups, write_csv
+from evaluation.curves import read_curves
+from evaluation.reports.curves import MAX_GROUPS, draw_summaries, embed_figure
 from evaluation.reports.formats import format_ends, format_interval, join_names, mebibytes
-from evaluation.reports.html import Content, encode_url, interval_bar, macro, section
+from evaluation.reports.html import Content, encode_url, interval_bar, macro, or_why, section
 from evaluation.reports.result_reader import MAX_SEED, Record, reproduction
 from evaluation.run_files import REPORT
 from evaluation.statistics import Interval
-from evaluation.sweep import MOST, varied
+from evaluation.sweep import AGENT, CURVES, MOST, RESULT, setting_name, varied
+from ttt_envs.core.files import read_json
 
 MAX_SHOWN = 200
 """Maximum number of settings in the table, best first."""
@@ -48,15 +52,7 @@ def sweep_page(data: Record, folder: Path) -> Content:
     Raises:
         ValueError: there is no table.
     """
-    lines = [
-        Setting(
-            row,
-            one.record("options"),
-            one.count("seeds"),
-            {name: one.interval(name) for name in list(one)[: MAX_MEASURES + 2] if name not in NO_MEASURES},
-        )
-        for row, one in enumerate(data.records("table", MOST))
-    ]
+    lines = _read_settings(data)
     if not lines:
         raise ValueError("table is empty, and must have a setting or more")
     names = list(dict.fromkeys(name for line in lines for name in line.numbers))
@@ -68,9 +64,23 @@ def sweep_page(data: Record, folder: Path) -> Content:
         "title": f"Sweep {data.text('source')}",
         "answer": section(partial(_answer, order, names, first)),
         "settings": section(partial(_settings, data, order, names, folder)),
+        "learning": section(partial(_learning, data, order, folder)),
         "cost": section(partial(_cost, order)),
         "again": section(partial(_again, data)),
     }
+
+
+def _read_settings(data: Record) -> list[Setting]:
+    """Read the rows of the table."""
+    return [
+        Setting(
+            row,
+            one.record("options"),
+            one.count("seeds"),
+            {name: one.interval(name) for name in list(one)[: MAX_MEASURES + 2] if name not in NO_MEASURES},
+        )
+        for row, one in enumerate(data.records("table", MOST))
+    ]
 
 
 def _is_worse(best: Interval, other: Interval, name: str) -> bool:
@@ -89,7 +99,7 @@ def _answer(order: Sequence[Setting], names: Sequence[str], first: str) -> Conte
     level = [line for line in others if not _is_worse(best.numbers[first], line.numbers[first], first)]
     if not others:
         verdict = f"{name}: {value}"
-    elif min(line.seeds for line in order) < 2:
+    elif any(line.seeds < 2 and AGENT not in line.options for line in order):
         verdict = f"Undecided, for one run has no interval: {name} came out first, {value}"
     elif not level:
         after = format_interval(others[0].numbers[first], write)
@@ -118,9 +128,7 @@ def _settings(data: Record, order: Sequence[Setting], names: Sequence[str], fold
         for name in names
         for seen in [[line.numbers[name] for line in order if name in line.numbers]]
     }
-    runs: dict[int, list[Record]] = {}
-    for one in data.records("runs", MOST):
-        runs.setdefault(one.count("row", MOST), []).append(one)
+    runs = _runs_by_row(data)
     rows = []
     for line in order[:MAX_SHOWN]:
         cells: list[object] = [_format_value(line.options.get(name)) for name in options] or ["the only setting"]
@@ -138,6 +146,83 @@ def _settings(data: Record, order: Sequence[Setting], names: Sequence[str], fold
     }
 
 
+def _runs_by_row(data: Record) -> dict[int, list[Record]]:
+    """Return the runs of each setting."""
+    runs: dict[int, list[Record]] = {}
+    for one in data.records("runs", MOST):
+        runs.setdefault(one.count("row", MOST), []).append(one)
+    return runs
+
+
+def _run_folder(one: Record, folder: Path) -> Path | None:
+    """Return the folder of a run; None if it is not inside the sweep's."""
+    path = PurePosixPath(one.text("run"))
+    inside = not path.is_absolute() and ".." not in path.parts and "\0" not in str(path)
+    return folder / path if inside else None
+
+
+def _groups(data: Record, order: Sequence[Setting], folder: Path) -> tuple[list[Group], list[str]]:
+    """Return the learning curves of settings that were trained, and the reasons why others are left out."""
+    options, runs = varied([dict(line.options) for line in order]), _runs_by_row(data)
+    groups, notes = [], []
+    for line in order:
+        curves = []
+        for one in runs.get(line.row, []):
+            path = _run_folder(one, folder)
+            found, why = (None, "") if path is None or not path.is_dir() else or_why(partial(read_curves, [path]))
+            curves += found or []
+            notes += [why] if why else []
+        if curves:
+            labels = {name: _format_value(line.options.get(name)) for name in options}
+            groups.append(Group(setting_name(dict(line.options), options)[:80], labels, curves))
+    return groups, notes
+
+
+def _learning(data: Record, order: Sequence[Setting], folder: Path) -> Content:
+    """Return figures of the learning curves of the first settings: by games, and by CPU seconds."""
+    groups, notes = _groups(data, order[:MAX_GROUPS], folder)
+    figures = []
+    axes: tuple[XAxis, ...] = ("games", "cpu")
+    for x in axes:
+        found, why = or_why(partial(summarize_groups, groups, x, "exploitability"))
+        if found is not None and found[0]:
+            label = "; ".join(f"{one.name}: {one.median[0]:.4g} to {one.median[-1]:.4g}" for one in found[0])
+            draw = draw_summaries(found[0], x, "exploitability")
+            figures.append(embed_figure(draw, f"by-{x}", f"Exploitability by {X_LABELS[x]}: {label}."))
+            notes += found[1]
+        elif x == "games":
+            return {"missing": f"There are no learning curves: {why or 'no run is here'}."}
+    return {
+        "figures": figures,
+        "notes": list(dict.fromkeys(notes)),
+        "csv": encode_url(CURVES) if (folder / CURVES).is_file() else "",
+        "most": f"{MAX_GROUPS} best of {len(order)}" if len(order) > MAX_GROUPS else "",
+    }
+
+
+def write_sweep_curves(folder: Path) -> Path | None:
+    """Write the learning curves of a sweep beside its ``result.json``: exact exploitability by games, of all settings.
+
+    Returns:
+        The path of the CSV file; None if the runs were not measured exactly.
+
+    Raises:
+        OSError: no result, or a file that cannot be written.
+        ValueError: a damaged result.
+    """
+    data = Record(read_json(folder / RESULT))
+    groups, _ = _groups(data, _read_settings(data), folder)
+    try:
+        found, _ = summarize_groups(groups, "games", "exploitability")
+    except ValueError:
+        found = []
+    if not found:
+        (folder / CURVES).unlink(missing_ok=True)
+        return None
+    write_csv(folder / CURVES, found, "games", "exploitability")
+    return folder / CURVES
+
+
 def _measure(name: str, value: Interval, low: float, high: float) -> Markup:
     write = partial(_format_measure, name)
     ends = format_ends(value, write) if value.low < value.high else ""
@@ -148,10 +233,9 @@ def _link_runs(runs: Sequence[Record], folder: Path) -> Markup:
     """List the runs of a setting, linked if they have a page."""
     shown = []
     for one in runs[:MAX_LINKED]:
-        seed, path = str(one.count("seed", MAX_SEED)), PurePosixPath(one.text("run"))
-        inside = not path.is_absolute() and ".." not in path.parts and "\0" not in str(path)
-        there = inside and (folder / path / REPORT).is_file()
-        shown.append((seed, encode_url(str(path / REPORT)) if there else ""))
+        seed, path = str(one.count("seed", MAX_SEED)), _run_folder(one, folder)
+        there = path is not None and (path / REPORT).is_file()
+        shown.append((seed, encode_url(str(PurePosixPath(one.text("run")) / REPORT)) if there else ""))
     return macro("links", shown, len(runs) - len(shown))
 
 

@@ -37,7 +37,7 @@ OUTLINES = {
     "sprt": "win-or-block against random|Course of the test|The games|Largest differences",
     "tournament": "Tournament of 3|Ratings|Cross table|Neighbours|Largest differences of the best two",
     "ladder": "optimal:epsilon=0.2 on a ladder|The ladder|Against each rung|The first move|Worst positions|Cost",
-    "sweep": "Sweep steps.toml|Settings|Cost",
+    "sweep": "Sweep steps.toml|Settings|Learning curves|Cost",
 }
 CONTENTS = {"sprt": (2, 2), "tournament": (3, 1), "ladder": (3, 2), "sweep": (1, 0)}
 """numbers of tables and of pictures"""

@@ -1,16 +1,26 @@
 """Sweeps: the same results with any workers and after any kill."""
 
+import csv
 import json
 import shutil
+from pathlib import Path
 
 import pytest
+from commands import error_of
 from kills import train_until
+from pages import read_page
 from plain import assert_same_runs
 
+from evaluation.cost import ProcessFailed
+from evaluation.exact import exploitability
 from evaluation.run_files import REPORT, RunDirectory
 from learners.checkpoint import load_checkpoint
-from ttt_apps import sweep, train
+from ttt_apps import sweep, train, train_subprocess
+from ttt_envs import Game
+from ttt_envs.agents.specs import TRUST
 from ttt_envs.core.files import write_json
+
+ROOT = Path(__file__).parents[2]
 
 SWEEP = """
 seeds = 2
@@ -59,6 +69,11 @@ def results_of(out):
     ]
     learners = [load_checkpoint(out / run["run"])["learner"] for run in data["runs"]]
     return numbers, [{name: array.tobytes() for name, array in learner.items()} for learner in learners]
+
+
+def rows_of_csv(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def run_sweep(once, out, *words):
@@ -150,3 +165,76 @@ def test_changed_code_trains_again(once, tmp_path, monkeypatch):
     monkeypatch.setattr(sweep, "train_unit", lambda runs, code, unit: begun.append(unit["name"]) or {"numbers": {}})
     train.main(["--sweep", str(once / "tiny.toml"), "--out", str(out), "--quiet"])
     assert len(begun) == 2
+
+
+OWN = """
+[[runs]]
+learner = "favourite:FavouriteConfig"
+[[runs]]
+agent = "win-or-block"
+[[runs]]
+agent = "corner:Corner:firmly=0.5"
+"""
+
+
+@pytest.mark.usefixtures("at_once")
+def test_own_learners_and_agents_stand_beside_the_others(tmp_path, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(ROOT / "examples" / "files")
+    (tmp_path / "own.toml").write_text(SWEEP + OWN)
+    words = ("--sweep", str(tmp_path / "own.toml"), "--out", str(tmp_path / "out"), "--quiet")
+    refused = error_of(capsys, train.main, *words)
+    assert "learner favourite:FavouriteConfig is a class outside this package: add --trust to run it" in refused
+    assert not (tmp_path / "out").exists()
+    monkeypatch.setenv(TRUST, "1")
+    monkeypatch.setenv("COLUMNS", "80")
+    train.main([*words, "--trust"])
+    shown = capsys.readouterr().out.splitlines()
+    parts = [line for line in shown if line.split()[:1] == ["setting"]]
+    names = [line.split()[0] for line in shown if line.startswith((" favourite:", " win-or-block", " corner:"))]
+    assert len(parts) > 1
+    assert names == ["favourite:FavouriteConfig", "win-or-block", "corner:Corner:firmly=0.5"] * len(parts)
+    assert max(map(len, shown)) <= 80
+    found = json.loads((tmp_path / "out" / "result.json").read_text())
+    numbers = [run["numbers"] for run in found["runs"]]
+    assert [len(numbers), found["table"][1]["seeds"]] == [4, 1]
+    assert numbers[2]["exploitability"] == exploitability(Game(), "win-or-block")
+    assert "cpu_s" in numbers[0]
+    assert "cpu_s" not in numbers[2]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ('agent = "random"\nlearner = "q-learning"', "has a run with an agent and a learner: write one of them"),
+        ('agent = "randm"', "did you mean 'random'"),
+        ('learner = "q-lerning"', "did you mean 'q-learning'"),
+    ],
+)
+def test_a_sweep_of_unknown_agents_is_refused(tmp_path, capsys, row, message):
+    (tmp_path / "a.toml").write_text(f"[[runs]]\n{row}\n")
+    assert message in error_of(capsys, train.main, "--sweep", tmp_path / "a.toml", "--out", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_page_of_a_sweep_has_learning_curves(once):
+    page, curves = read_page(once / "out" / REPORT), rows_of_csv(once / "out" / "curves.csv")
+    assert {"h2 Learning curves", "a curves.csv"} <= set(page.outline)
+    assert any(label.startswith("Exploitability by games: ") for label in page.attributes("aria-label", "svg"))
+    runs = json.loads((once / "out" / "result.json").read_text())["runs"]
+    ends = [run["numbers"]["exploitability"] for run in runs]
+    assert float(curves[-1]["exploitability"]) == pytest.approx(sum(ends) / 2)
+    assert [float(curves[-1][name]) for name in ("low", "high")] == pytest.approx(sorted(ends))
+
+
+@pytest.mark.parametrize(
+    ("code", "words"), [(-11, "ended by SIGSEGV before the first line"), (1, "failed with exit code 1 before")]
+)
+def test_the_end_of_a_process_is_explained_and_its_output_kept(tmp_path, monkeypatch, code, words):
+    def fail(command, environment):
+        raise ProcessFailed(command, code, "compiling\nerror: something went wrong\n")
+
+    monkeypatch.setattr(train_subprocess, "measure_usage", fail)
+    run = RunDirectory(tmp_path / "run")
+    with pytest.raises(ValueError, match=f"{run} {words}.*; its output is in {run}.log"):
+        train_subprocess.train_in_subprocess({"games": 3}, run)
+    assert "something went wrong" in (tmp_path / "run.log").read_text()
