@@ -15,8 +15,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ttt_envs.core.files import read_json
-
 if TYPE_CHECKING:  # a meter that runs from the start of a process imports little
     import psutil
 
@@ -184,27 +182,6 @@ def processor() -> str:
 
 MAX_COST_BYTES = 1 << 22
 """Maximum size of a cost.json in bytes."""
-
-
-def read_cost(run: Path) -> dict[str, Mapping[str, float]]:
-    """Read the phases of a run's ``cost.json``; empty if there is no file.
-
-    Raises:
-        ValueError: a file that holds anything else.
-    """
-    from learners.checkpoint import COST
-
-    path = run / COST
-    try:
-        data = read_json(path, MAX_COST_BYTES)
-    except FileNotFoundError:
-        return {}
-    phases = data.get("phases") if isinstance(data, dict) else None
-    if not isinstance(phases, dict) or not all(
-        isinstance(phase, dict) and all(is_number(phase.get(name)) for name in COST_KEYS) for phase in phases.values()
-    ):
-        raise ValueError(f"{path} holds no cost by phase: each must have the numbers {', '.join(COST_KEYS)}")
-    return phases
 
 
 def is_number(value: object) -> bool:

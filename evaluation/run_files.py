@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evaluation.cost import is_number, read_cost
-from evaluation.policy_snapshots import CHOICES
+from evaluation.cost import COST_KEYS, MAX_COST_BYTES, is_number
+from evaluation.policy_snapshots import CHOICES, Snapshot, read_choices
 from learners.base import Arrays
 from learners.checkpoint import (
     CHECKPOINT,
@@ -24,12 +24,14 @@ from learners.checkpoint import (
     build_config,
     load_checkpoint,
     policy_name,
+    read_config,
     read_training,
     save_checkpoint,
 )
 from learners.config import FitLearnerConfig
 from learners.training import Progress
-from ttt_envs.core.files import delete_temporary_files, locked, parse_json, read_bounded, write_json
+from ttt_envs.core.files import delete_temporary_files, locked, parse_json, read_bounded, read_json, write_json
+from ttt_envs.game.rules import Game
 
 REPORT = "report.html"
 """Page of a run or of an evaluation."""
@@ -101,6 +103,14 @@ class RunDirectory:
         return measured or self.checkpoint.exists() or (self.teacher.is_dir() and any(self.teacher.iterdir()))
 
     def read_config(self) -> dict[str, Any]:
+        """Return ``config.json``: the game, the learner and its settings.
+
+        Raises:
+            ValueError: no run, or a damaged file.
+        """
+        return read_config(self.path)
+
+    def read_training(self) -> dict[str, Any]:
         """Return ``config.json``, with all fields needed to resume or repeat the training.
 
         Raises:
@@ -108,17 +118,64 @@ class RunDirectory:
         """
         return read_training(self.path)
 
+    def read_game(self) -> Game:
+        """Return the game of the training.
+
+        Raises:
+            ValueError: no run, or a ``config.json`` without a valid game.
+        """
+        try:
+            return Game.from_dict(dict(**self.read_config()["game"]))
+        except (TypeError, ValueError) as problem:
+            raise ValueError(f"{self.config} cannot be read as the settings of a run: {problem}") from None
+
     def write_config(self, config: Mapping[str, Any]) -> None:
         """Write ``config.json``."""
         write_json(self.config, config)
 
-    def read_cost(self) -> Mapping[str, Mapping[str, float]]:
-        """Return the phases of ``cost.json``; empty without one.
+    def read_cost(self) -> dict[str, Mapping[str, float]]:
+        """Return the phases of ``cost.json``; empty if there is no file.
 
         Raises:
-            ValueError: a damaged file.
+            ValueError: a file that holds anything else.
         """
-        return read_cost(self.path)
+        try:
+            data = read_json(self.cost, MAX_COST_BYTES)
+        except FileNotFoundError:
+            return {}
+        phases = data.get("phases") if isinstance(data, dict) else None
+        if not isinstance(phases, dict) or not all(
+            isinstance(phase, dict) and all(is_number(phase.get(name)) for name in COST_KEYS)
+            for phase in phases.values()
+        ):
+            raise ValueError(f"{self.cost} holds no cost by phase: each must have the numbers {', '.join(COST_KEYS)}")
+        return phases
+
+    def read_metrics(self) -> list[Mapping[str, float]]:
+        """Return the lines of ``metrics.jsonl``, in order of games; empty if there is no file.
+
+        Raises:
+            ValueError: a line that is no object of finite numbers including ``games``.
+        """
+        path = self.metrics
+        rows: list[Mapping[str, float]] = []
+        try:
+            content = read_bounded(path)
+        except FileNotFoundError:
+            return rows
+        for count, line in enumerate(content.decode("utf-8", "replace").splitlines(), 1):
+            try:
+                row = parse_metrics_line(line)
+            except ValueError as problem:
+                raise ValueError(f"line {count} of {path} {problem}") from None
+            if row["games"] < (rows[-1]["games"] if rows else 0):
+                raise ValueError(f"line {count} of {path} has fewer games than there were before: they only grow")
+            rows.append(row)
+        return rows
+
+    def read_choices(self, game: Game) -> list[Snapshot]:
+        """Return the snapshots in ``choices.jsonl`` of the training's game; see :func:`read_choices`."""
+        return read_choices(self.path, game)
 
     def write_cost(self, phases: Mapping[str, Mapping[str, float]]) -> None:
         """Write ``cost.json``."""
@@ -163,7 +220,7 @@ class RunDirectory:
         Raises:
             ValueError: no run, or one with a damaged ``config.json`` or ``checkpoint.npz``.
         """
-        config = self.read_config()
+        config = self.read_training()
         checkpoint = load_checkpoint(self.path) if self.checkpoint.exists() else None
         sizes = self._read_sizes(checkpoint)
         absent = {
@@ -216,29 +273,6 @@ class RunDirectory:
 def _is_complete(path: Path, least: int) -> bool:
     """Return whether a file exists and has at least ``least`` bytes."""
     return path.is_file() and path.stat().st_size >= least
-
-
-def read_metrics(run: Path) -> list[Mapping[str, float]]:
-    """Read the lines of a run's ``metrics.jsonl``, in order of games; empty if there is no file.
-
-    Raises:
-        ValueError: a line that is no object of finite numbers including ``games``.
-    """
-    path = run / METRICS
-    rows: list[Mapping[str, float]] = []
-    try:
-        content = read_bounded(path)
-    except FileNotFoundError:
-        return rows
-    for count, line in enumerate(content.decode("utf-8", "replace").splitlines(), 1):
-        try:
-            row = parse_metrics_line(line)
-        except ValueError as problem:
-            raise ValueError(f"line {count} of {path} {problem}") from None
-        if row["games"] < (rows[-1]["games"] if rows else 0):
-            raise ValueError(f"line {count} of {path} has fewer games than there were before: they only grow")
-        rows.append(row)
-    return rows
 
 
 def parse_metrics_line(line: str | bytes) -> Mapping[str, float]:

@@ -19,20 +19,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baselines.retrograde import solver
-from evaluation.cost import read_cost
 from evaluation.matches.games import Move, PlayedGame, append_games, from_notation, read_games, to_notation, write_games
-from evaluation.policy_snapshots import read_choices
-from evaluation.reports.run import game_of
 from evaluation.result_store import UNITS
-from evaluation.run_files import read_metrics
+from evaluation.run_files import RunDirectory
 from evaluation.study import Study, run_units
 from learners import LEARNERS, OtherGame
 from learners.checkpoint import (
     build_config,
     load_arrays,
     load_policy,
-    read_config,
-    read_training,
     save_arrays,
 )
 from learners.pool import parse_pool
@@ -175,15 +170,15 @@ def read_all(run):
             assert played.shape == (1, 6)
             assert np.isclose(played.sum(), 1)
         readers = (
-            read_cost,
-            read_metrics,
-            read_training,
-            lambda run: game_of(run, read_config(run)),
-            lambda run: read_choices(run, GAME),
+            RunDirectory.read_cost,
+            RunDirectory.read_metrics,
+            RunDirectory.read_training,
+            RunDirectory.read_game,
+            lambda directory: directory.read_choices(GAME),
         )
         for read in readers:
             with one_line_errors():
-                read(run)
+                read(RunDirectory(run))
 
 
 @contextmanager

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, Self
 
-from evaluation.policy_snapshots import MAX_SNAPSHOT_BYTES, next_due, read_choices, snapshot_line, take_snapshot
-from evaluation.run_files import RunDirectory, read_metrics
+from evaluation.policy_snapshots import MAX_SNAPSHOT_BYTES, next_due, snapshot_line, take_snapshot
+from evaluation.run_files import RunDirectory
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.files import open_to_write
 from ttt_envs.game.rules import Game
@@ -68,7 +68,7 @@ class Metrics(_LineWriter):
         self._events: _Events | None = None
         super().__init__(run.metrics, size)
         try:
-            before = read_metrics(run.path)
+            before = run.read_metrics()
             for row in before:
                 if not row.keys() >= set(RATES):
                     raise ValueError(f"{run.metrics} is damaged: each line must have {', '.join(RATES)}")
@@ -120,7 +120,7 @@ class SnapshotWriter(_LineWriter):
         self._game, self._games = game, games
         super().__init__(run.choices, size)
         try:
-            before = read_choices(run.path, game)
+            before = run.read_choices(game)
         except BaseException:
             self.close()
             raise

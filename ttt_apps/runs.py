@@ -131,7 +131,7 @@ def resume_run(path: Path, games: int | None = None, cluster: str = "", page: Wa
         Stopped: a signal asked to stop; a checkpoint has been written.
     """
     directory = RunDirectory(path)
-    directory.read_config()  # reports first that a folder is no run
+    directory.read_training()  # reports first that a folder is no run
     with directory.lock():
         _resume(directory, games, cluster, page or WatchOptions())
     return path
@@ -147,7 +147,7 @@ def complete_run(path: Path) -> tuple[str, ...]:
         ValueError: no run, a damaged one, one with unfinished training, or one that lacks files of its training.
     """
     directory = RunDirectory(path)
-    directory.read_config()
+    directory.read_training()
     with directory.lock():
         state = directory.check_trained()
         if state.missing:
@@ -165,7 +165,7 @@ def report_run(path: Path) -> Path:
         ValueError: no run, a damaged one, or one with unfinished training.
     """
     directory = RunDirectory(path)
-    directory.read_config()
+    directory.read_training()
     with directory.lock():
         run = Run.open(directory, directory.check_trained().config, meter=Meter())
         return write_report(path, run.strength())

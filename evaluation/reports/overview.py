@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from evaluation.cost import read_cost
 from evaluation.exact.dynamic_programming import OutcomeProbabilities
 from evaluation.exact.strength import Strength
 from evaluation.matches.score import Score
@@ -21,8 +19,7 @@ from evaluation.reports.curves import (
 from evaluation.reports.formats import mebibytes, number, whole_number
 from evaluation.reports.html import link_to, macro, or_why, write_page
 from evaluation.reports.plots import Line
-from evaluation.run_files import REPORT, read_metrics
-from learners.checkpoint import read_config
+from evaluation.run_files import REPORT, RunDirectory
 
 
 class Compared(NamedTuple):
@@ -63,16 +60,17 @@ def write_overview(folder: Path, title: str, runs: Sequence[Compared], scores: S
     lines: list[Line] = []
     notes: list[str] = []
     for index, one in enumerate(runs):
-        config = read_config(one.run)
-        marks, no_marks = or_why(partial(read_metrics, one.run))
-        phases, no_cost = or_why(partial(read_cost, one.run))
+        directory = RunDirectory(one.run)
+        config = directory.read_config()
+        marks, no_marks = or_why(directory.read_metrics)
+        phases, no_cost = or_why(directory.read_cost)
         notes += [f"Left out of {one.name}: {why}." for why in (no_marks, no_cost) if why]
         measured = exact_rows(marks or [])
         if measured:
             lines.append(column_line(measured, "exploitability", one.name, index))
         rows.append(
             (
-                macro("link", link_to(one.run / REPORT, folder), one.name),
+                macro("link", link_to(directory.report, folder), one.name),
                 *_strength_cells(one.strength),
                 whole_number(marks[-1]["games"] if marks else config.get("games", 0)),
                 *_cost_cells((phases or {}).get("training")),

@@ -16,10 +16,8 @@ import numpy as np
 from markupsafe import Markup
 
 from baselines.retrograde.solver import MAX_CELLS, Solution, solve
-from evaluation.cost import read_cost
 from evaluation.exact.estimate import affordable
 from evaluation.exact.strength import Mistake, SampleGame, Strength, first_choice, sample_game, worst_positions
-from evaluation.policy_snapshots import read_choices
 from evaluation.reports.boards import cells_hold_text, draw_board, draw_choice, first_move_map, heat_map, open_position
 from evaluation.reports.curves import (
     Row,
@@ -35,8 +33,8 @@ from evaluation.reports.curves import (
 from evaluation.reports.formats import game_options, mebibytes, number, share, signed, whole_number
 from evaluation.reports.html import Content, encode_url, or_why, write_page
 from evaluation.reports.plots import RESULTS, SERIES, STYLES, Line
-from evaluation.run_files import REPORT, RUN_FILES, read_metrics
-from learners.checkpoint import CONFIG, COST, METRICS, build_config, load_policy, policy_name, read_config
+from evaluation.run_files import REPORT, RUN_FILES, RunDirectory
+from learners.checkpoint import CONFIG, COST, METRICS, build_config, load_policy
 from learners.pool import NAME as POOL
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
 from ttt_envs.agents.specs import make_policy
@@ -62,13 +60,13 @@ COUNTS = ("wins", "draws", "losses")
 class Run(NamedTuple):
     """A run and its settings."""
 
-    path: Path
+    directory: RunDirectory
     config: Mapping[str, Any]
     game: Game
 
     def command(self, name: str, *more: str) -> str:
         """Return a command of ``evaluate.py`` for the run."""
-        return shlex.join(["python", "evaluate.py", name, policy_name(self.path), *more, *game_options(self.game)])
+        return shlex.join(["python", "evaluate.py", name, self.directory.policy, *more, *game_options(self.game)])
 
 
 def write_report(run: Path, strength: Strength | None, *, back: str | None = None) -> Path:
@@ -85,10 +83,11 @@ def write_report(run: Path, strength: Strength | None, *, back: str | None = Non
     Raises:
         ValueError: no run, or one whose ``config.json`` is damaged. Other damaged parts are left out of the page.
     """
-    config = read_config(run)
-    one = Run(run, config, game_of(run, config))
-    rows, no_rows = or_why(lambda: read_metrics(run))
-    cost, no_cost = or_why(lambda: read_cost(run))
+    directory = RunDirectory(run)
+    config = directory.read_config()
+    one = Run(directory, config, directory.read_game())
+    rows, no_rows = or_why(directory.read_metrics)
+    cost, no_cost = or_why(directory.read_cost)
     content: dict[str, object] = {
         "title": f"{config['learner']}, {one.game}",
         "learner": config["learner"],
@@ -108,19 +107,7 @@ def write_report(run: Path, strength: Strength | None, *, back: str | None = Non
     }
     if back is not None:
         content["back"] = encode_url(back)
-    return write_page(run / REPORT, "run.html", content)
-
-
-def game_of(run: Path, config: Mapping[str, Any]) -> Game:
-    """Return the game of a run.
-
-    Raises:
-        ValueError: a config without a valid game.
-    """
-    try:
-        return Game.from_dict(dict(**config["game"]))
-    except (TypeError, ValueError) as problem:
-        raise ValueError(f"{run / CONFIG} cannot be read as the settings of a run: {problem}") from None
+    return write_page(directory.report, "run.html", content)
 
 
 def _describe_training(config: Mapping[str, Any]) -> str:
@@ -191,7 +178,7 @@ def _learning(run: Run, rows: Sequence[Row] | None, why: str) -> Content:
 
 def _first_moves(run: Run) -> list[Markup]:
     """Return the first move at some marks, if the run has stored it."""
-    marks = read_choices(run.path, run.game)
+    marks = run.directory.read_choices(run.game)
     shown = {row["games"] for row in thin_out([{"games": mark.games} for mark in marks], MAX_BOARDS)}
     return [
         draw_choice(run.game, one.position, one.probabilities, title=f"{whole_number(mark.games)} games")
@@ -263,7 +250,7 @@ def _result_lines(
 def _play(run: Run) -> Content:
     """Return the first move, a game, and the worst positions."""
     game = run.game
-    policy, no_policy = or_why(lambda: load_policy(game, str(run.path)))
+    policy, no_policy = or_why(lambda: load_policy(game, str(run.directory)))
     if policy is None:
         return {"no_policy": no_policy}
     exact = policy.pure and affordable(game, policy)
@@ -380,7 +367,7 @@ def _settings(run: Run) -> Content:
     commands = [
         *([] if again is None else ["# repeat the training", again]),
         "# continue from the last checkpoint, or to more games by --games N",
-        shlex.join(["python", "train.py", "--resume", str(run.path)]),
+        shlex.join(["python", "train.py", "--resume", str(run.directory)]),
         "# measure the strength",
         run.command("exploitability"),
         run.command("match", "win-or-block"),
@@ -389,7 +376,7 @@ def _settings(run: Run) -> Content:
         "commands": "\n".join(commands),
         "config_file": CONFIG,
         "config": json.dumps(run.config, indent=2),
-        "files": [name for name in RUN_FILES if name != REPORT and (run.path / name).is_file()],
+        "files": [name for name in RUN_FILES if name != REPORT and (run.directory.path / name).is_file()],
     }
 
 
@@ -414,4 +401,4 @@ def _reproduce_command(run: Run) -> str | None:
             options.append(f"--{option}" if value else f"--no-{option}")
         else:
             options += [f"--{option}", *map(str, value if isinstance(value, list | tuple) else [value])]
-    return shlex.join(["python", "train.py", *options, "--out", f"{run.path}-again"])
+    return shlex.join(["python", "train.py", *options, "--out", f"{run.directory}-again"])

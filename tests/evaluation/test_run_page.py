@@ -14,7 +14,6 @@ import pytest
 from pages import check_in_browser, needs_chromium, read_page
 
 from baselines.retrograde.solver import solve
-from evaluation.cost import read_cost
 from evaluation.exact.dynamic_programming import OutcomeProbabilities
 from evaluation.exact.estimate import affordable
 from evaluation.exact.strength import Strength, compute_strength, first_choice, worst_positions
@@ -27,7 +26,7 @@ from evaluation.reports.curves import MAX_MARKS, rates, thin_out
 from evaluation.reports.html import MAX_OPACITY, encode_url, macro
 from evaluation.reports.overview import Compared, Played, write_overview
 from evaluation.reports.run import write_report
-from evaluation.run_files import REPORT, read_metrics
+from evaluation.run_files import REPORT, RunDirectory
 from learners.checkpoint import CHECKPOINT, CONFIG, COST, METRICS, load_policy
 from ttt_apps import train
 from ttt_envs.game.boards import MOVERS, Boards, coordinate, to_text
@@ -176,7 +175,7 @@ def test_the_sample_game_is_reproducible_and_shows_the_loss_of_each_move(run):
 
 def test_curves_have_the_measured_numbers(run):
     labels = re.findall(r'<svg role="img" aria-label="([^"]*)"', write_report(run, None).read_text())
-    rows = read_metrics(run)
+    rows = RunDirectory(run).read_metrics()
     first, *_, last = [row for row in rows if "exploitability" in row]
     ends = [f"exploitability from {first['exploitability']:.4g} to {last['exploitability']:.4g}"]
     ends += [f"won from {first['exact_win']:.4g} to {last['exact_win']:.4g}", "drawn from "]
@@ -282,18 +281,18 @@ def test_an_impure_policy_has_a_page_without_exact_answers(run, monkeypatch):
 @pytest.mark.parametrize(
     ("read", "name", "content", "message"),
     [
-        (read_metrics, METRICS, "[1, 2]\n", "line 1 of"),
-        (read_metrics, METRICS, '{"games": 1}\n{"games": "<b>"}\n', "line 2 of"),
-        (read_metrics, METRICS, '{"games": 5, "wins": NaN}\n', "line 1 of"),
-        (read_metrics, METRICS, '{"games": 5, "wins": 1e999}\n', "line 1 of"),
-        (read_metrics, METRICS, '{"games": 5, "wins": true}\n', "line 1 of"),
-        (read_metrics, METRICS, '{"wins": 5}\n', "line 1 of"),
-        (read_metrics, METRICS, '{"games": -5}\n', "fewer games than there were before"),
-        (read_metrics, METRICS, '{"games": 5}\n{"games": 4}\n', "fewer games than there were before"),
-        (read_metrics, METRICS, '{"games": 5}\n{"ga', "cannot be read"),
-        (read_metrics, METRICS, "[" * 100_000, "cannot be read"),
+        (RunDirectory.read_metrics, METRICS, "[1, 2]\n", "line 1 of"),
+        (RunDirectory.read_metrics, METRICS, '{"games": 1}\n{"games": "<b>"}\n', "line 2 of"),
+        (RunDirectory.read_metrics, METRICS, '{"games": 5, "wins": NaN}\n', "line 1 of"),
+        (RunDirectory.read_metrics, METRICS, '{"games": 5, "wins": 1e999}\n', "line 1 of"),
+        (RunDirectory.read_metrics, METRICS, '{"games": 5, "wins": true}\n', "line 1 of"),
+        (RunDirectory.read_metrics, METRICS, '{"wins": 5}\n', "line 1 of"),
+        (RunDirectory.read_metrics, METRICS, '{"games": -5}\n', "fewer games than there were before"),
+        (RunDirectory.read_metrics, METRICS, '{"games": 5}\n{"games": 4}\n', "fewer games than there were before"),
+        (RunDirectory.read_metrics, METRICS, '{"games": 5}\n{"ga', "cannot be read"),
+        (RunDirectory.read_metrics, METRICS, "[" * 100_000, "cannot be read"),
         *(
-            (read_cost, COST, content, COST)
+            (RunDirectory.read_cost, COST, content, COST)
             for content in (
                 "nonsense", "[]", "{}", '{"phases": []}', '{"phases": {"a": 1}}', '{"phases": {"a": {"wall_s": 1}}}'
             )
@@ -301,10 +300,11 @@ def test_an_impure_policy_has_a_page_without_exact_answers(run, monkeypatch):
     ],
 )  # fmt: skip
 def test_damaged_numbers_raise_an_error(tmp_path, read, name, content, message):
-    assert not read(tmp_path)  # a missing file is empty
+    run = RunDirectory(tmp_path)
+    assert not read(run)  # a missing file is empty
     (tmp_path / name).write_text(content)
     with pytest.raises(ValueError, match=message):
-        read(tmp_path)
+        read(run)
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ class Cost(JsonOptions, TrustOptions):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"--{name} {value} measures nothing: choose 1 or more")
-        configs = {run: RunDirectory(run).read_config() for run in self.runs}
+        configs = {run: RunDirectory(run).read_training() for run in self.runs}
         measured: dict[str, dict[str, Any]] = {}
         with progress_bar() as bar:
             task = bar.add_task("repeating", total=2 * self.repeats * len(configs))

@@ -104,7 +104,7 @@ class PlaceOnLadder(ReportOptions, TrustOptions, WorkOptions):
     def _load_ladder(self) -> Ladder:
         """Return the selected ladder."""
         from evaluation.matches.ladder import ladder_name, read_ladder, run_folder
-        from learners.checkpoint import read_config
+        from evaluation.run_files import RunDirectory
         from ttt_envs.game.rules import Game
 
         options = (self.size, self.win_length, self.skip_chance)
@@ -122,7 +122,7 @@ class PlaceOnLadder(ReportOptions, TrustOptions, WorkOptions):
             return ladder
         run = run_folder(self.policy) if self.policy and game is None else None
         if run is not None:
-            game = Game.from_dict(dict(read_config(run)["game"]))
+            game = RunDirectory(run).read_game()
         return read_ladder(ladder_name(game or Game()))
 
     def _measure(self, workers: Jobs) -> Ladder:

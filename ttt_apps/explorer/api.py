@@ -26,10 +26,10 @@ from baselines.tables import Softmax, Table, values_of
 from evaluation.exact.estimate import affordable
 from evaluation.exact.strength import Choice, choice_in
 from evaluation.matches.games import AGAIN, PlayedGame, read_games
-from evaluation.policy_snapshots import CHOICES, Snapshot, position_name, read_choices
+from evaluation.policy_snapshots import Snapshot, position_name
 from evaluation.puzzles import Puzzle, from_games, from_policy, read_puzzles
-from evaluation.run_files import read_metrics
-from learners.checkpoint import CHECKPOINT, CONFIG, METRICS, policy_name, read_config
+from evaluation.run_files import RunDirectory
+from learners.checkpoint import policy_name
 from ttt_apps.board import LiveGame
 from ttt_apps.explorer import schemas
 from ttt_apps.explorer.schemas import (
@@ -157,8 +157,8 @@ class ExplorerApi:
         runs = []
         for name in self.root.runs():
             try:
-                config = read_config(self.root.run(name))
-                learned = Game.from_dict(config["game"])
+                run = self.root.run(name)
+                config, learned = run.read_config(), run.read_game()
                 runs.append({"name": name, "learner": str(config["learner"]), "game": learned.to_dict()})
             except (ValueError, TypeError, OSError):  # a damaged run is not offered
                 continue
@@ -372,7 +372,7 @@ class ExplorerApi:
             if not isinstance(policy, Values):
                 return self._shares(game, policy, boards, "It has no values: these are its move probabilities.")
             values = policy.action_values(boards)[0]
-        learned = Game.from_dict(read_config(self.root.run(request.run))["game"])
+        learned = self.root.run(request.run).read_game()
         other = [] if learned == game else [f"It learned {learned}, which is another game."]
         return _values_json(game, values, ["Its learned values of the moves.", *other])
 
@@ -422,16 +422,16 @@ class ExplorerApi:
     def run(self, request: NameRequest) -> dict[str, Any]:
         """Return a run's game, its learning curve, and the marks with stored boards."""
         run = self.root.run(request.name)
-        with _name_errors(run):
-            config = read_config(run)
-            if (run / METRICS).exists() and (run / METRICS).stat().st_size > schemas.MAX_LOG_BYTES:
+        with _name_errors(run.path):
+            config, game = run.read_config(), run.read_game()
+            if run.metrics.exists() and run.metrics.stat().st_size > schemas.MAX_LOG_BYTES:
                 raise ValueError(
-                    f"{METRICS} of {request.name} has more than {schemas.MAX_LOG_BYTES:,} bytes: it is not shown"
+                    f"{run.metrics.name} of {request.name} has more than {schemas.MAX_LOG_BYTES:,} bytes: "
+                    f"it is not shown"
                 )
-            rows = read_metrics(run)
-        game, why = Game.from_dict(config["game"]), ""
+            rows = run.read_metrics()
         try:
-            games = [mark.games for mark in self._snapshots(run, game)]
+            games, why = [mark.games for mark in self._snapshots(run, game)], ""
         except (ValueError, OSError) as problem:  # the curve is shown nevertheless
             games, why = [], self.describe_error(problem)
         step = -(-len(rows) // schemas.MAX_MARKS) or 1
@@ -453,21 +453,20 @@ class ExplorerApi:
     def mark(self, request: SnapshotRequest) -> dict[str, Any]:
         """Return a run's move probabilities and values at a mark, in the stored positions."""
         run = self.root.run(request.name)
-        game = Game.from_dict(read_config(run)["game"])
-        with _name_errors(run):
-            snapshots = self._snapshots(run, game)
+        with _name_errors(run.path):
+            snapshots = self._snapshots(run, game := run.read_game())
         if request.number >= len(snapshots):
             count = len(snapshots)
             raise ValueError(f"number={request.number} is no mark: the run has boards at {count}, counted from 0")
         mark = snapshots[request.number]
         return {"games": mark.games, "boards": [_snapshot_json(game, one) for one in mark.choices]}
 
-    def _snapshots(self, run: Path, game: Game) -> list[Snapshot]:
+    def _snapshots(self, run: RunDirectory, game: Game) -> list[Snapshot]:
         """Return the marks of a run with stored boards, at most the first ``schemas.MAX_MARKS``."""
-        path = run / CHOICES
+        path = run.choices
         changed = (path.stat().st_mtime_ns, path.stat().st_size) if path.exists() else ()
         found: list[Snapshot] = self._choices.get(
-            (path, game, changed), lambda: read_choices(run, game)[: schemas.MAX_MARKS]
+            (path, game, changed), lambda: run.read_choices(game)[: schemas.MAX_MARKS]
         )
         return found
 
@@ -488,7 +487,7 @@ class ExplorerApi:
         return {"puzzles": [one.to_dict() for one in found]}
 
     def _run_puzzles(self, name: str) -> list[Puzzle]:
-        game = Game.from_dict(read_config(self.root.run(name))["game"])
+        game = self.root.run(name).read_game()
         check_table(game, "practice with the mistakes of a run")
         policy, lock = self._policy(policy_name(name), game)
         with lock:
@@ -509,7 +508,7 @@ class ExplorerApi:
         changed: tuple[int, ...] = ()
         if checked.startswith("run:"):
             run = self.root.run(schemas.run_name(spec))
-            changed = tuple(path.stat().st_mtime_ns for name in (CONFIG, CHECKPOINT) if (path := run / name).exists())
+            changed = tuple(path.stat().st_mtime_ns for path in (run.config, run.checkpoint) if path.exists())
 
         def make() -> tuple[Policy, threading.Lock]:
             with warnings.catch_warnings():

@@ -20,7 +20,8 @@ from baselines.compression import Method
 from baselines.expectiminimax import Heuristic
 from evaluation.matches.games import read_games
 from evaluation.policy_snapshots import CHOICES
-from learners.checkpoint import CONFIG, METRICS, policy_name
+from evaluation.run_files import RunDirectory
+from learners.checkpoint import CONFIG, METRICS
 from ttt_envs.agents.specs import FromFile, parse_spec
 from ttt_envs.core.checks import closest_names
 from ttt_envs.core.files import parse_json
@@ -252,8 +253,7 @@ def check_spec(spec: str, game: Game, root: Root) -> FromFile:
     if name == "expectiminimax" and int(given.get("depth", 3)) > max_depth(game):
         raise ValueError(f"depth={given['depth']} takes too long on {game}: choose 1 to {max_depth(game)}")
     if name == "run":
-        head = policy_name(root.run(given.get("path", "")))
-        return FromFile(",".join([head, *words]))
+        return FromFile(",".join([root.run(given.get("path", "")).policy, *words]))
     return FromFile(f"{name}:{','.join(words)}" if words else name)
 
 
@@ -292,13 +292,13 @@ class Root:
         """Return the names of the files of games."""
         return self._names(lambda path, files: [path / name for name in files if _is_log(path / name)])
 
-    def run(self, name: str) -> Path:
-        """Return the folder of a run.
+    def run(self, name: str) -> RunDirectory:
+        """Return a run.
 
         Raises:
             ValueError: there is none of that name.
         """
-        return self._path(name, _is_run, self.runs, "run")
+        return RunDirectory(self._path(name, _is_run, self.runs, "run"))
 
     def log(self, name: str) -> Path:
         """Return a file of games.
@@ -340,7 +340,8 @@ class Root:
 
 def _is_run(path: Path) -> bool:
     """Return whether a folder is a run."""
-    return (path / CONFIG).is_file() and not (path / CONFIG).is_symlink()
+    config = RunDirectory(path).config
+    return config.is_file() and not config.is_symlink()
 
 
 def _is_log(path: Path) -> bool:

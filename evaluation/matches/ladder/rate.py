@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.code_fingerprint import policy_identity
-from evaluation.cost import processor, read_cost
+from evaluation.cost import processor
 from evaluation.exact.estimate import MAX_BOARDS_WITHOUT_ESTIMATE, boards_by_stones
 from evaluation.exact.strength import worst_positions
 from evaluation.matches.elo import score_from_elo
@@ -32,8 +32,8 @@ from evaluation.matches.ladder.results import (
 from evaluation.matches.move_cost import MoveCost, measure_move_costs
 from evaluation.matches.tournament import DRAWS, bradley_terry
 from evaluation.result_store import Unit, collect_results
+from evaluation.run_files import RunDirectory
 from evaluation.statistics import Interval
-from learners.checkpoint import CONFIG, read_config
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import FromFile, make_policy, parse_spec
 from ttt_envs.core.files import write_json
@@ -272,9 +272,14 @@ def _worst_positions(game: Game, policy: Policy) -> list[dict[str, Any]]:
 
 def _training(run: Path) -> dict[str, Any]:
     """Return a run's training settings and costs."""
-    config = read_config(run)
+    directory = RunDirectory(run)
+    config = directory.read_config()
     names = ("learner", "settings", "opponent", "seat", "games", "batch", "seed", "versions", "revision")
-    return {**{name: config[name] for name in names if name in config}, "file": CONFIG, "cost": read_cost(run)}
+    return {
+        **{name: config[name] for name in names if name in config},
+        "file": directory.config.name,
+        "cost": directory.read_cost(),
+    }
 
 
 def run_folder(spec: str) -> Path | None:
