@@ -16,10 +16,9 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from evaluation.cost import is_number, read_cost
+from evaluation.cost import is_number
 from evaluation.exact.dynamic_programming import training_callback
-from evaluation.run_files import read_metrics
-from learners.checkpoint import CONFIG, read_config
+from evaluation.run_files import RunDirectory
 from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.files import lock, open_to_read, open_to_write, parse_json, read_bounded, replace_tail
@@ -243,12 +242,12 @@ def read_curves(paths: Iterable[Path]) -> list[Curve]:
 
 def _expand_path(path: Path) -> list[Path]:
     """Return the runs and recorded curves at a path."""
-    if path.is_file() or (path / CONFIG).exists():
+    if path.is_file() or RunDirectory(path).exists():
         return [path]
     if not path.is_dir():
         raise ValueError(f"there is no run and no file {path}: name run directories, or files of curves.record")
     inside = [each for folder in (path, path / "runs") if folder.is_dir() for each in sorted(folder.iterdir())]
-    found = [each for each in inside if (each / CONFIG).exists() or _is_record(each)]
+    found = [each for each in inside if RunDirectory(each).exists() or _is_record(each)]
     if not found:
         raise ValueError(f"{path} holds no runs and no files of curves.record")
     return found
@@ -277,34 +276,35 @@ def _read_record(path: Path) -> Curve:
 
 
 def _read_run(path: Path) -> Curve:
-    config = read_config(path)
-    game, settings = Game.from_dict(config["game"]), config["settings"]
+    run = RunDirectory(path)
+    config, game = run.read_config(), run.read_game()
+    settings = config["settings"]
     labels = {
         name: value if value is None or isinstance(value, str | int | float) else json.dumps(value)
         for name, value in {**settings, **config}.items()
         if name not in NO_LABELS
     }
     labels["opponent"] = labels.get("opponent", SELF)
-    rows = read_metrics(path)
+    rows = run.read_metrics()
     notes, games = [], config.get("games", 0)
     if not rows or (is_number(games) and rows[-1]["games"] < games):
         done = f"{rows[-1]['games']:,.0f}" if rows else "none"
         notes.append(f"{path} is unfinished: {done} of its {games:,} games are measured so far")
     measured = [row for row in rows if "exploitability" in row]
     if measured and "cpu_s" not in measured[0]:
-        measured, note = _spread_cpu(path, measured, rows[-1]["games"])
+        measured, note = _spread_cpu(run, measured, rows[-1]["games"])
         notes += note
     return Curve(str(path), {**_game_labels(game), **labels}, measured, notes)
 
 
-def _spread_cpu(path: Path, rows: Sequence[Row], games: float) -> tuple[list[Row], list[str]]:
+def _spread_cpu(run: RunDirectory, rows: Sequence[Row], games: float) -> tuple[list[Row], list[str]]:
     """Add ``cpu_s`` to the rows of an older run, in proportion to the games, if its cost is known."""
-    phase = read_cost(path).get("training")
+    phase = run.read_cost().get("training")
     if phase is None or not games:
         return list(rows), []
     each = (phase["cpu_user_s"] + phase["cpu_system_s"]) / games
     return [{**row, "cpu_s": each * row["games"]} for row in rows], [
-        f"{path} has no CPU times of its marks: its CPU time is spread evenly over its games"
+        f"{run} has no CPU times of its marks: its CPU time is spread evenly over its games"
     ]
 
 

@@ -31,11 +31,11 @@ def do_units(
     measure: Callable[[Unit], Any],
     units: Sequence[Unit],
     folder: Path,
-    made_by: Mapping[str, Any],
+    provenance: Mapping[str, Any],
     *,
     jobs: Jobs = 1,
-    others: Sequence[str] = (),
-    arrived: Callable[[Unit, Any], Any] = lambda unit, result: result,
+    other_files: Sequence[str] = (),
+    postprocess: Callable[[Unit, Any], Any] = lambda unit, result: result,
 ) -> Generator[tuple[int, Any], None, None]:
     """Do the units of work that are not done yet.
 
@@ -46,11 +46,11 @@ def do_units(
             process.
         units: distinct units.
         folder: folder of the results, created if missing. It also keeps the results of units not requested now; those
-            with another ``made_by`` are discarded.
-        made_by: JSON-ready: versions and everything else that determines results.
+            with another ``provenance`` are discarded.
+        provenance: JSON-ready: versions and everything else that determines results.
         jobs: the workers.
-        arrived: takes a unit and its result in this process, before storage, and returns the data to store.
-        others: names of the caller's files in the folder: leftovers of their killed writers are removed, too.
+        postprocess: takes a unit and its result in this process, before storage, and returns the data to store.
+        other_files: names of the caller's files in the folder: leftovers of their killed writers are removed, too.
 
     Yields:
         The number of a unit and its result, as read from the file: first the stored ones, in order, then the others as
@@ -61,19 +61,19 @@ def do_units(
     """
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
-        delete_temporary_files(folder, (UNITS, *others))
-        head = json.dumps({"made_by": dict(made_by)})
-        kept = _stored_results(folder / UNITS, head)
+        delete_temporary_files(folder, (UNITS, *other_files))
+        head = json.dumps({"provenance": dict(provenance)})
+        stored = _stored_results(folder / UNITS, head)
         names = [json.dumps(unit, sort_keys=True) for unit in units]
-        missing = [index for index, name in enumerate(names) if name not in kept]
-        lines = [head, *(_line(name, result) for name, result in kept.items())]
+        missing = [index for index, name in enumerate(names) if name not in stored]
+        lines = [head, *(_line(name, result) for name, result in stored.items())]
         write_atomically(folder / UNITS, lambda file: file.write(("\n".join(lines) + "\n").encode()))
-        yield from ((index, kept[name]) for index, name in enumerate(names) if name in kept)
+        yield from ((index, stored[name]) for index, name in enumerate(names) if name in stored)
         work = map_blocks(measure, ((units[index],) for index in missing), jobs)
         with open_to_write(folder / UNITS) as file, closing(work) as results:
             file.seek(0, os.SEEK_END)
             for number, result in results:
-                line = _line(names[missing[number]], arrived(units[missing[number]], result))
+                line = _line(names[missing[number]], postprocess(units[missing[number]], result))
                 file.write(line.encode() + b"\n")
                 file.flush()
                 yield missing[number], json.loads(line)["result"]
@@ -83,22 +83,22 @@ def collect_results(
     measure: Callable[[Unit], Any],
     units: Sequence[Unit],
     folder: Path,
-    made_by: Mapping[str, Any],
+    provenance: Mapping[str, Any],
     *,
     jobs: Jobs = 1,
-    others: Sequence[str] = (),
+    other_files: Sequence[str] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Any]:
     """Return the results of all units, in order; see :func:`do_units`.
 
     Args:
-        measure, units, folder, made_by, jobs, others: as there.
+        measure, units, folder, provenance, jobs, other_files: as there.
         progress: called with the number of units done, and the total.
     """
     progress = progress or (lambda done, total: None)
     progress(0, len(units))
     found: dict[int, Any] = {}
-    with closing(do_units(measure, units, folder, made_by, jobs=jobs, others=others)) as results:
+    with closing(do_units(measure, units, folder, provenance, jobs=jobs, other_files=other_files)) as results:
         for number, result in results:
             found[number] = result
             progress(len(found), len(units))

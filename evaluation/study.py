@@ -90,7 +90,7 @@ class Study:
 def run_units(
     study: Study,
     folder: Path,
-    made_by: Mapping[str, Any],
+    provenance: Mapping[str, Any],
     *,
     quick: bool = False,
     part: str = "",
@@ -104,8 +104,8 @@ def run_units(
 
     Args:
         study: the study.
-        folder: folder of the results; those with another ``made_by`` are discarded.
-        made_by: JSON-ready: versions and everything else that determines results.
+        folder: folder of the results; those with another ``provenance`` are discarded.
+        provenance: JSON-ready: versions and everything else that determines results.
         quick: the quick form.
         part: of ``study.parts``; "" for all.
         jobs: the workers.
@@ -118,8 +118,10 @@ def run_units(
         ValueError: another process works in the folder, or something in it is no file.
     """
     units, workers = study.chosen(quick, part), 1 if study.alone else jobs
-    others = (TABLE, RESULT)
-    results = collect_results(study.measure, units, folder, made_by, jobs=workers, others=others, progress=progress)
+    other_files = (TABLE, RESULT)
+    results = collect_results(
+        study.measure, units, folder, provenance, jobs=workers, other_files=other_files, progress=progress
+    )
     return list(zip(units, results, strict=True))
 
 

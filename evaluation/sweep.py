@@ -206,14 +206,14 @@ def _format_number(name: str, value: Interval | None, seeds: int) -> str:
 
 
 def write_sweep(
-    folder: Path, source: str, made_by: Mapping[str, Any], lines: Sequence[Line], runs: Sequence[Row]
+    folder: Path, source: str, provenance: Mapping[str, Any], lines: Sequence[Line], runs: Sequence[Row]
 ) -> None:
     """Write ``result.json`` and ``table.md`` into a folder.
 
     Args:
         folder: the folder.
         source: the name of the file that describes the sweep.
-        made_by: JSON-ready: versions and code.
+        provenance: JSON-ready: versions and code.
         lines: the table.
         runs: JSON-ready: every run, with its folder.
     """
@@ -225,7 +225,7 @@ def write_sweep(
         "format": 1,
         "kind": "sweep",
         "source": source,
-        "made_by": dict(made_by),
+        "provenance": dict(provenance),
         "table": [{"options": line.row, "seeds": line.seeds, **numbers_of(line)} for line in lines],
         "runs": list(runs),
     }

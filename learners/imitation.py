@@ -151,7 +151,7 @@ def training_examples(task: Task, teacher: str, epsilon: float, jobs: int, done:
     play = partial(play_training_games, task.game, teacher, epsilon, task.seed)
 
     def save(block: int, block_examples: TrainingExamples) -> None:
-        save_arrays(paths[block], {**block_examples._asdict(), "made_by": to_bytes(provenance)})
+        save_arrays(paths[block], {**block_examples._asdict(), "provenance": to_bytes(provenance)})
         add(block, block_examples)
 
     workers: Jobs = Cluster(task.cluster) if task.cluster else jobs
@@ -179,7 +179,7 @@ def _load_examples(path: Path, game: Game, provenance: Mapping[str, Any], games:
     longest = game.cells * games
     arrays = load_arrays(path, limit=longest * (game.cells + 8) + 8 * games + (1 << 16))
     try:
-        if from_bytes(arrays["made_by"]) != provenance or arrays["results"].shape != (games,):
+        if from_bytes(arrays["provenance"]) != provenance or arrays["results"].shape != (games,):
             return None
         block_examples = TrainingExamples(arrays["seen"], arrays["value"], arrays["results"])
         count = len(block_examples.value)

@@ -49,7 +49,7 @@ from ttt_apps.cli import (
 from ttt_apps.runs import COMPARED, complete_run, new_run_config
 from ttt_apps.train_options import MEASURED, Options, complete_options, folder_name, parse_options
 from ttt_apps.train_subprocess import train_in_subprocess
-from ttt_apps.versions import provenance, versions
+from ttt_apps.versions import make_provenance, versions
 from ttt_apps.watch_page import watch_page
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import FromFile, make_policy, parse_spec, trusted
@@ -114,15 +114,20 @@ class Sweep(ReportOptions, TrustOptions, WorkOptions, WatchOptions):
         rows, seeds = read_sweep(self.sweep, REFUSED)
         units = sweep_units(self.sweep, rows, seeds)
         folder = self.out or Path(RUNS, f"sweep-{self.sweep.stem}")
-        made_by = provenance("ttt_apps.sweep", "ttt_apps.train")
+        provenance = make_provenance("ttt_apps.sweep", "ttt_apps.train")
         far = isinstance(workers, Cluster)
-        work = partial(train_unit, None if far else str((folder / RUNS).resolve()), made_by["code"])
-        arrived = partial(_write_files, folder)
+        work = partial(train_unit, None if far else str((folder / RUNS).resolve()), provenance["code"])
         with watch_page(folder / RUNS, self), report_interrupt(folder), count_bar("training runs") as progress:
             progress(0, len(units))
             done: dict[int, Any] = {}
             for index, numbers in do_units(
-                work, units, folder, made_by, jobs=workers, others=(RESULT, TABLE, CURVES), arrived=arrived
+                work,
+                units,
+                folder,
+                provenance,
+                jobs=workers,
+                other_files=(RESULT, TABLE, CURVES),
+                postprocess=partial(_write_files, folder),
             ):
                 done[index] = numbers
                 progress(len(done), len(units))
@@ -131,7 +136,7 @@ class Sweep(ReportOptions, TrustOptions, WorkOptions, WatchOptions):
         trained = [RunResult(unit["row"], unit["seed"], done[index]) for index, unit in enumerate(units)]
         runs = [{**one._asdict(), "run": f"{RUNS}/{unit['name']}"} for one, unit in zip(trained, units, strict=True)]
         lines = aggregate_runs(rows, trained)
-        write_sweep(folder, self.sweep.name, made_by, lines, runs)
+        write_sweep(folder, self.sweep.name, provenance, lines, runs)
         curves = write_sweep_curves(folder)
         page = write_folder_report(folder, self.no_report)
         if self.json:

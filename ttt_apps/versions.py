@@ -30,7 +30,7 @@ def versions() -> dict[str, str]:
     return found
 
 
-def provenance(*modules: str) -> dict[str, str]:
+def make_provenance(*modules: str) -> dict[str, str]:
     """Return the causes of stored results: versions of packages, and ``code``, a hash of modules and imports."""
     from evaluation.code_fingerprint import code_hash
 

@@ -143,7 +143,7 @@ def read_proved(name: str | Path) -> Positions:
         raise ValueError(f"there are no proven positions of {name}: choose {', '.join(PLANS)}, or a .json file")
     data = read_json(path, MAX_FILE_BYTES)
     try:
-        if not isinstance(data, dict) or data.get("kind") != "proven positions" or data.get("format") != 1:
+        if not isinstance(data, dict) or data.get("kind") != "proved positions" or data.get("format") != 1:
             raise ValueError("it does not say that it is that, of format 1")
         if data.get("sha256") != hash_data(data):
             raise ValueError("its content does not match its checksum")
@@ -174,7 +174,7 @@ def make_proved(
     name: str,
     plan: Plan,
     folder: Path,
-    made_by: Mapping[str, Any],
+    provenance: Mapping[str, Any],
     *,
     jobs: Jobs = 1,
     progress: Callable[[int, int], None] | None = None,
@@ -185,7 +185,7 @@ def make_proved(
         name: of the set.
         plan: the definition of the set.
         folder: folder of the file.
-        made_by: JSON-ready: versions and code.
+        provenance: JSON-ready: versions and code.
         jobs: the workers.
         progress: called with the number of positions so far, and the total.
 
@@ -224,7 +224,7 @@ def make_proved(
     left_out = {why: counts[why] for why in LEFT_OUT}
     data = {
         "format": 1,
-        "kind": "proven positions",
+        "kind": "proved positions",
         "name": name,
         "game": plan.game.to_dict(),
         "seed": plan.seed,
@@ -232,7 +232,7 @@ def make_proved(
         "stones": list(plan.stones),
         "players": list(PLAYERS),
         "command": f"evaluate.py proved-positions --make --size {plan.game.rows}x{plan.game.columns}",
-        "made_by": dict(made_by),
+        "provenance": dict(provenance),
         "drawn": counts["drawn"],
         "left_out": left_out,
         "positions": [str(one) for one in accepted],

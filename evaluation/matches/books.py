@@ -155,7 +155,7 @@ def book_from_search(
     game: Game,
     policy: str,
     folder: Path,
-    made_by: Mapping[str, Any],
+    provenance: Mapping[str, Any],
     *,
     plies: int,
     jobs: Jobs = 1,
@@ -169,7 +169,7 @@ def book_from_search(
         game: the game.
         policy: the spec string of a policy with action values.
         folder: folder of the results; the same call resumes.
-        made_by: as of :func:`evaluation.result_store.do_units`.
+        provenance: as of :func:`evaluation.result_store.do_units`.
         plies: number of stones on a board from which on the book is empty.
         jobs: the workers.
         progress: called with the number of positions done, and the total.
@@ -189,7 +189,7 @@ def book_from_search(
         partial(_search_positions, game, policy),
         units,
         folder,
-        {**made_by, "game": game.to_dict(), "policy": policy},
+        {**provenance, "game": game.to_dict(), "policy": policy},
         jobs=jobs,
     )
     with closing(work) as results:

@@ -88,21 +88,23 @@ def play_units(
     units: list[dict[str, Any]],
     openings: Openings | None,
     folder: Path,
-    made_by: Mapping[str, Any],
+    provenance: Mapping[str, Any],
     *,
     jobs: Jobs,
-    others: tuple[str, ...] = (),
+    other_files: tuple[str, ...] = (),
 ) -> Generator[tuple[int, Score, float], None, None]:
     """Play the blocks that are not stored yet.
 
     Args:
         units: of :func:`make_units`, all with these openings.
-        openings, folder, made_by, jobs, others: as of :func:`evaluation.result_store.do_units`.
+        openings, folder, provenance, jobs, other_files: as of :func:`evaluation.result_store.do_units`.
 
     Yields:
         The number of a block, its score and its CPU seconds, as soon as they are available.
     """
-    work = do_units(partial(play_unit, uuid4().hex, openings), units, folder, made_by, jobs=jobs, others=others)
+    work = do_units(
+        partial(play_unit, uuid4().hex, openings), units, folder, provenance, jobs=jobs, other_files=other_files
+    )
     with closing(work) as results:
         for number, result in results:
             forfeits = Forfeits.of(result.get("forfeits", [0, 0, ""]))

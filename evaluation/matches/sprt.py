@@ -72,7 +72,7 @@ def run_sprt(
     match: MatchSettings,
     test: SPRT,
     folder: Path,
-    made_by: Mapping[str, Any],
+    provenance: Mapping[str, Any],
     *,
     pairs: int,
     jobs: Jobs = 1,
@@ -88,7 +88,7 @@ def run_sprt(
         match: the match, between spec strings. With a clock, the games depend on the machine.
         test: the hypotheses, about a's rating minus b's.
         folder: folder of the blocks.
-        made_by: JSON-ready: versions and code; blocks with another value are discarded.
+        provenance: JSON-ready: versions and code; blocks with another value are discarded.
         pairs: maximum number of pairs.
         jobs: the workers.
         progress: called with the number of evaluated pairs, and the state of the test.
@@ -103,7 +103,7 @@ def run_sprt(
     identities = {spec: policy_identity(spec) for spec in (a, b)}
     units = make_units(match, pairs, identities)
     total, path = Score.nothing(match.game), []
-    blocks = play_units(units, match.openings, folder, made_by, jobs=jobs, others=(RESULT,))
+    blocks = play_units(units, match.openings, folder, provenance, jobs=jobs, other_files=(RESULT,))
     with closing(blocks):
         for score in results_in_order((number, score) for number, score, _ in blocks):
             total += score
@@ -124,7 +124,7 @@ def run_sprt(
         "most_games": 2 * pairs,
         "block": block_size(match.clock),
         **({} if match.clock is None else {"clock": str(match.clock)}),
-        "made_by": dict(made_by),
+        "provenance": dict(provenance),
     }
     found = SequentialMatch(test, total, decision, path, settings, differences_within(match.game, a, b))
     write_json(folder / RESULT, found.to_dict())

@@ -252,7 +252,7 @@ class TournamentSettings:
 def run_tournament(
     settings: TournamentSettings,
     folder: Path,
-    made_by: Mapping[str, Any],
+    provenance: Mapping[str, Any],
     *,
     jobs: Jobs = 1,
     progress: Callable[[int], None] | None = None,
@@ -266,7 +266,7 @@ def run_tournament(
     Args:
         settings: the tournament.
         folder: folder of the blocks.
-        made_by: JSON-ready: versions and code; blocks with another value are discarded.
+        provenance: JSON-ready: versions and code; blocks with another value are discarded.
         jobs: the workers.
         progress: called with the number of pairs of each finished block.
 
@@ -285,7 +285,7 @@ def run_tournament(
         blocks = make_units(settings.match(a, b), settings.pairs, identities)
         units += blocks
         owners += [_BlockOwner((i, j), a != players[i])] * len(blocks)
-    played = play_units(units, settings.openings, folder, made_by, jobs=jobs, others=(RESULT, COST))
+    played = play_units(units, settings.openings, folder, provenance, jobs=jobs, other_files=(RESULT, COST))
     scores, seconds = _sum_by_pairing(owners, played, progress)
     counts = np.zeros((len(players), len(players), 5), np.int64)
     for (i, j), score in scores.items():
@@ -295,7 +295,7 @@ def run_tournament(
     best, second, *_ = sorted(range(len(players)), key=lambda i: -ratings[i].mean)
     positions = differences_within(settings.game, players[best], players[second])
     differences = None if positions is None else {"a": best, "b": second, "positions": positions}
-    described = {**settings.to_dict(), "made_by": dict(made_by)}
+    described = {**settings.to_dict(), "provenance": dict(provenance)}
     found = Tournament(players, identities, scores, ratings, described, differences)
     write_json(folder / RESULT, found.to_dict())
     costs = [{"a": i, "b": j, "cpu_s": cpu_s} for (i, j), cpu_s in seconds.items()]

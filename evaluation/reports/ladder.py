@@ -25,7 +25,7 @@ from evaluation.statistics import Interval
 
 MAX_RUNGS = 100
 MAX_PHASES = 20
-DECIDING = ("policy", "identity", "game", "settings", "ladder", "made_by", "processor")
+DECIDING = ("policy", "identity", "game", "settings", "ladder", "provenance", "processor")
 _positive = partial(Record.number, low=0)
 _format_rating = partial(format_interval, write=format_elo)
 

@@ -23,7 +23,7 @@ from evaluation.reports.result_reader import MAX_SEED, Record, differences, repr
 from evaluation.statistics import Interval
 
 DECIDING = (
-    "game", "a", "b", "identities", "seed", "openings", "openings_sha256", "most_games", "block", "test", "made_by",
+    "game", "a", "b", "identities", "seed", "openings", "openings_sha256", "most_games", "block", "test", "provenance",
 )  # fmt: skip
 _MAX_PATH = 1_000_000
 

@@ -255,7 +255,7 @@ def _cost(order: Sequence[Setting]) -> Content:
 
 
 def _again(data: Record) -> Content:
-    return reproduction(data, ["train.py", "--sweep", data.spec("source")], ("source", "made_by"))
+    return reproduction(data, ["train.py", "--sweep", data.spec("source")], ("source", "provenance"))
 
 
 def _display_name(name: str) -> str:

@@ -29,7 +29,7 @@ MAX_CROSSED = 20
 """Maximum number of players in the cross table, best first."""
 DECIDING = (
     "game", "games_per_pairing", "seed", "openings", "openings_sha256", "anchor", "prior", "draws", "rated_by", "block",
-    "made_by",
+    "provenance",
 )  # fmt: skip
 _format_rating = partial(format_interval, write=format_elo_difference)
 

@@ -114,7 +114,7 @@ def test_rare_moves_are_left_out():
 
 @pytest.mark.parametrize("c", [0.3, 1.4])
 def test_ucb_shares_equal_those_of_a_simulation(c):
-    """Played step by step: the move with the highest index, whose goodness stays what it is."""
+    """Played step by step: the move with the highest index, whose score stays the same."""
     results = np.array([[600, 100, 300], [500, 200, 300], [300, 100, 600], [5, 0, 0]])
     good = (results[:, 0] + results[:, 1] / 2) / results.sum(axis=1)
     total = int(results.sum())

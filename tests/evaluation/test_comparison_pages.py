@@ -27,7 +27,7 @@ from ttt_envs.game.boards import coordinate
 from ttt_envs.game.rules import Game
 
 SKIP = Game(skip_chance=0.25)
-MADE_BY = {"versions": {"ttt_envs": "0"}, "code": "abc"}
+PROVENANCE = {"versions": {"ttt_envs": "0"}, "code": "abc"}
 WON, LOST, EVEN = (
     [[60, 5, 20], [4, 6, 1], [3, 0, 1]],
     [[1, 0, 3], [1, 6, 4], [20, 5, 60]],
@@ -53,7 +53,7 @@ def sprt(pairs=WON, a="win-or-block", b="random", differences=None):
     decision = test.decide(score)
     settings = {
         "game": SKIP.to_dict(), "a": a, "b": b, "identities": {a: "", b: ""}, "seed": 3, "openings": None,
-        "openings_sha256": None, "most_games": 4000, "block": 64, "made_by": MADE_BY,
+        "openings_sha256": None, "most_games": 4000, "block": 64, "provenance": PROVENANCE,
     }  # fmt: skip
     path = [(50, decision.llr / 3), (100, decision.llr)]
     return SequentialMatch(test, score, decision, path, settings, differences).to_dict()
@@ -66,7 +66,7 @@ def tournament(players=("random", "win-or-block", "optimal"), scores=(LOST, LOST
         counts[pairing] = score.pentanomial
     settings = {
         "game": SKIP.to_dict(), "seed": 0, "openings": None, "openings_sha256": None, "games_per_pairing": 200,
-        "block": 64, "anchor": None, "prior": 0.2, "draws": 100, "rated_by": {"choix": "0"}, "made_by": MADE_BY,
+        "block": 64, "anchor": None, "prior": 0.2, "draws": 100, "rated_by": {"choix": "0"}, "provenance": PROVENANCE,
     }  # fmt: skip
     ratings = bradley_terry(counts, draws=100)
     return Tournament(players, dict.fromkeys(players, ""), met, ratings, settings, differences).to_dict()
@@ -85,8 +85,8 @@ def ladder():
         for spec, elo in (("random", 0.0), ("win-or-block", 200.0), ("optimal", 320.0))
     ]
     data = {"name": "small", "anchor": "random", "games": 0, "seed": 0, "command": "", "processor": "x", "results": []}
-    small = Ladder("small", SKIP, rungs, {**data, "made_by": MADE_BY, "sha256": "0"})
-    placed = rate_policy("optimal:epsilon=0.2", small, MADE_BY, RatingSettings(costs=False))
+    small = Ladder("small", SKIP, rungs, {**data, "provenance": PROVENANCE, "sha256": "0"})
+    placed = rate_policy("optimal:epsilon=0.2", small, PROVENANCE, RatingSettings(costs=False))
     placed |= {"front": True, "cost": {**cost, "cpu_s_per_move": 3.14e-6}}
     for rung in placed["rungs"]:
         rung |= {"cpu_s_per_move_here": 2e-6 + rung["rating"] * 1e-8, "front": rung["spec"] == "optimal"}
@@ -102,7 +102,7 @@ def sweep(folder):
         for seed in range(3)
     ]
     runs = [{**one._asdict(), "run": f"runs/{one.row} seed{one.seed}"} for one in trained]
-    write_sweep(folder, "steps.toml", MADE_BY, aggregate_runs(rows, trained), runs)
+    write_sweep(folder, "steps.toml", PROVENANCE, aggregate_runs(rows, trained), runs)
     return json.loads((folder / RESULT).read_text())
 
 
@@ -340,7 +340,7 @@ def test_markup_in_a_result_is_escaped(tmp_path, results, spec):
         {**results["sweep"], "source": spec},
     ]
     for data in hostile:
-        page = page_of(tmp_path, {**data, "made_by": {spec: spec}})
+        page = page_of(tmp_path, {**data, "provenance": {spec: spec}})
         assert not {"script", "b"} & page.names()
         assert spec.replace("\x07", "\\x07") in page.text()
         if spec == "-x":

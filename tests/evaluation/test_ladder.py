@@ -32,7 +32,7 @@ from evaluation.result_store import UNITS, hash_data
 from ttt_envs import Game, make_policy
 from ttt_envs.agents.specs import FromFile
 
-MADE = {"code": "this"}
+PROVENANCE = {"code": "this"}
 GAME = Game(skip_chance=0.25)
 RUNGS = ("random", "win-or-block", "optimal:epsilon=0.5", "optimal")
 EXACT = Plan(GAME, RUNGS, 0, RUNGS)
@@ -57,7 +57,7 @@ def quickly(monkeypatch):
 
 
 def place(policy, ladder, games=500, seed=0, **options):
-    return rate_policy(policy, ladder, MADE, RatingSettings(games, seed), **options)
+    return rate_policy(policy, ladder, PROVENANCE, RatingSettings(games, seed), **options)
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def measured(tmp_path_factory):
         found = {}
         for name, plan in (("exact", EXACT), ("sampled", SAMPLED)):
             folder = tmp_path_factory.mktemp("ladders") / name
-            found[name] = measure_ladder(name, plan, folder, MADE), folder
+            found[name] = measure_ladder(name, plan, folder, PROVENANCE), folder
         return found
 
 
@@ -127,7 +127,7 @@ def test_result_file(measured, tmp_path):
     assert json.loads((tmp_path / RESULT).read_text()) == found
     assert (found["format"], found["kind"], found["policy"]) == (1, "ladder", "optimal:epsilon=0.5")
     assert found["ladder"]["sha256"] == ladder.data["sha256"]
-    assert found["made_by"] == MADE
+    assert found["provenance"] == PROVENANCE
     assert found["identity"] == policy_identity("optimal:epsilon=0.5") == ""
     assert [rung["spec"] for rung in found["rungs"]] == ladder.specs
     assert np.sum(found["first_move"]) == pytest.approx(1)
@@ -189,11 +189,11 @@ def test_interrupted_measurement_resumes(measured, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         stopping(2, patch, build, "_measure")
         with pytest.raises(StoppedError):
-            measure_ladder("sampled", SAMPLED, tmp_path, MADE)
+            measure_ladder("sampled", SAMPLED, tmp_path, PROVENANCE)
     assert not (tmp_path / "sampled.json").exists()
     with monkeypatch.context() as patch:
         calls = stopping(1000, patch, build, "_measure")
-        measure_ladder("sampled", SAMPLED, tmp_path, MADE)
+        measure_ladder("sampled", SAMPLED, tmp_path, PROVENANCE)
         assert len(calls) == 3 + 1 + 3 - 2  # pairings, strength, costs
     assert (tmp_path / "sampled.json").read_bytes() == (whole / "sampled.json").read_bytes()
 
@@ -214,7 +214,7 @@ def test_interrupted_rating_resumes(measured, tmp_path, monkeypatch):
 
 def test_measurement_does_not_depend_on_workers(measured, tmp_path):
     _, whole = measured["sampled"]
-    measure_ladder("sampled", SAMPLED, tmp_path, MADE, jobs=2)
+    measure_ladder("sampled", SAMPLED, tmp_path, PROVENANCE, jobs=2)
     assert (tmp_path / "sampled.json").read_bytes() == (whole / "sampled.json").read_bytes()
 
 
@@ -234,9 +234,9 @@ def test_stored_ladder_is_complete(name):
     assert ladder_name(ladder.game) == name
     assert sorted(ladder.specs) == sorted(plan.rungs)
     assert 11 <= len(ladder.rungs) <= 14
-    made_by = ladder.data["made_by"]
-    assert {"python", "ttt_envs", "numpy"} <= made_by.keys()
-    assert len(made_by["code"]) == 64
+    provenance = ladder.data["provenance"]
+    assert {"python", "ttt_envs", "numpy"} <= provenance.keys()
+    assert len(provenance["code"]) == 64
     met = {frozenset((result["a"], result["b"])) for result in ladder.data["results"]}
     assert len(met) == len(ladder.rungs) * (len(ladder.rungs) - 1) / 2
     for result in ladder.data["results"]:

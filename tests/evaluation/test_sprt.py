@@ -17,12 +17,12 @@ from ttt_envs import Game
 
 GAME = Game(skip_chance=0.25)
 TEST = SPRT(0, 20)
-MADE = {"code": "this"}
+PROVENANCE = {"code": "this"}
 
 
 def run(folder, a="random", test=TEST, pairs=2000, openings=None, **options):
     match = MatchSettings(GAME, a, "random", 3, openings and Openings.of(openings, GAME))
-    return run_sprt(match, test, folder, MADE, pairs=pairs, **options)
+    return run_sprt(match, test, folder, PROVENANCE, pairs=pairs, **options)
 
 
 @pytest.fixture(scope="module")

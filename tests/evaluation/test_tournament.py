@@ -16,7 +16,7 @@ from evaluation.result_store import UNITS
 from ttt_envs import Game
 
 GAME = Game(skip_chance=0.25)
-MADE = {"code": "this"}
+PROVENANCE = {"code": "this"}
 SAMPLES = 200
 """Number of samples for intervals: fewer than the default, to save time."""
 
@@ -141,7 +141,7 @@ PLAYERS = ("random", "win-or-block", "mcts:simulations=4")
 
 def run(folder, players=PLAYERS, pairs=70, anchor=None, **options):
     asked = TournamentSettings(GAME, players, pairs, 3, anchor=anchor)
-    return run_tournament(asked, folder, MADE, **options)
+    return run_tournament(asked, folder, PROVENANCE, **options)
 
 
 @pytest.fixture(scope="module")

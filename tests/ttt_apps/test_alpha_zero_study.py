@@ -164,14 +164,14 @@ def proof_of(unit, lost, kept):
     other = {
         "name": "mcts:simulations=1",
         "cpu_s": 0.003,
-        "kept": [0.5, 0.4, 0.6],
+        "keep_rate": [0.5, 0.4, 0.6],
         "empty": [[0, 25, 0], [0, 25 - lost, lost]],
         "held": [0, 100 - kept, kept],
         "theirs": [0, kept, 100 - kept],
         "ahead": [0, 100 - kept, 0, kept, 0],
     }
     players = [
-        {"simulations": n, "cpu_s": 0.003, "kept": [0.8, 0.7, 0.9], "others": [other]} for n in unit["simulations"]
+        {"simulations": n, "cpu_s": 0.003, "keep_rate": [0.8, 0.7, 0.9], "others": [other]} for n in unit["simulations"]
     ]
     return {"games": 1_000, "cpu_s": 300.0, "alone": [0.7, 0.6, 0.8], "players": players}
 

@@ -33,7 +33,7 @@ def test_build_show_and_leaves(log, tmp_path, capsys):
     found = json.loads(said(capsys, "show", path, "--json"))
     assert [sum(row[name] for row in found["moves"]) for name in ("ucb", "softmax")] == pytest.approx([1, 1])
     assert sum(row["wins"] + row["draws"] + row["losses"] for row in found["moves"]) == 100
-    assert found["moves"][0]["goodness"] == max(row["goodness"] for row in found["moves"])
+    assert found["moves"][0]["score"] == max(row["score"] for row in found["moves"])
     for row in found["moves"]:
         assert " ".join(row["moves"]) in said(capsys, "show", path)
     assert "it has no move in 'oxo/xo./... x'" in said(capsys, "show", path, "oxo/xo./... x")

@@ -8,9 +8,9 @@ def test_policy_is_measured_on_every_board(capsys):
     assert list(found["boards"]) == ["5x5-4", "5x6-4", "6x6-5", "7x7-5"]
     for board in found["boards"].values():
         assert list(board) == ["all", "result", "stones", "plies"]
-        kept = board["all"]["all"]
-        assert kept["positions"] == sum(group["positions"] for group in board["result"].values()) == 1000
-        assert 0 < kept["kept"]["low"] < kept["kept"]["mean"] < kept["kept"]["high"] < 1
+        group = board["all"]["all"]
+        assert group["positions"] == sum(each["positions"] for each in board["result"].values()) == 1000
+        assert 0 < group["keep_rate"]["low"] < group["keep_rate"]["mean"] < group["keep_rate"]["high"] < 1
 
 
 def test_table_of_one_board(capsys):

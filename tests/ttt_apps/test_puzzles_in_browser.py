@@ -73,7 +73,7 @@ def solve_one(page, puzzle):
 
 @in_browser
 def test_puzzles_of_the_page_without_a_server(visit):
-    page = visit(f"{PAGE.as_uri()}#against=table&skip=0.25&you=o&luck=3")
+    page = visit(f"{PAGE.as_uri()}#against=table&skip=0.25&you=o&seed=3")
     page.select_option("#trainer select", label="3 x 3, 3 in a line, 25% skips (16)")
     first = next(one for one in read_puzzles() if one.game.to_dict() == {"format": 1, **SKIPS})
     solve_one(page, first)
@@ -90,7 +90,7 @@ STONES = "all => all.map(one => one.classList.contains('o') ? 'o' : one.classLis
 
 @in_browser
 def test_the_moves_of_a_game_open_the_positions_after_them(visit):
-    page = visit(f"{PAGE.as_uri()}#against=optimal&skip=0&you=o&luck=3&moves=a1b2b1c1")
+    page = visit(f"{PAGE.as_uri()}#against=optimal&skip=0&you=o&seed=3&moves=a1b2b1c1")
     page.locator("#moves button").nth(1).click()
     assert "".join(page.locator("#board .cell").evaluate_all(STONES)) == "o...x...."
     assert page.locator("#status").inner_text().endswith("Move 2 of 4.")
@@ -98,7 +98,7 @@ def test_the_moves_of_a_game_open_the_positions_after_them(visit):
     cell(page, 8, "#board").click()  # another third move, and the later ones are gone
     assert page.locator("#moves button").count() == 3
     page.locator("#moves button").nth(3).wait_for()  # the opponent answers
-    page = visit(f"{PAGE.as_uri()}#against=optimal&skip=0&you=x&luck=3&moves=b2b1a1")
+    page = visit(f"{PAGE.as_uri()}#against=optimal&skip=0&you=x&seed=3&moves=b2b1a1")
     page.get_by_role("button", name="Practise my mistakes").click()
     assert page.locator("#trainer .count").inner_text() == "1 of 1"
     cell(page, 1).click()

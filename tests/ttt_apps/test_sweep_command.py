@@ -32,7 +32,7 @@ fixed = {games = 60, batch = 4, no_report = true}
 def same_code():
     """The code is taken for the same, whatever is edited while these tests run."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sweep, "provenance", lambda *modules: {"code": "as it is"})
+        patch.setattr(sweep, "make_provenance", lambda *modules: {"code": "as it is"})
         yield
 
 
@@ -160,7 +160,7 @@ def test_sweep_completes_its_runs(once, tmp_path):
 def test_changed_code_trains_again(once, tmp_path, monkeypatch):
     out = tmp_path / "out"
     shutil.copytree(once / "out", out)
-    monkeypatch.setattr(sweep, "provenance", lambda *modules: {"code": "other"})
+    monkeypatch.setattr(sweep, "make_provenance", lambda *modules: {"code": "other"})
     begun = []
     monkeypatch.setattr(sweep, "train_unit", lambda runs, code, unit: begun.append(unit["name"]) or {"numbers": {}})
     train.main(["--sweep", str(once / "tiny.toml"), "--out", str(out), "--quiet"])

@@ -26,7 +26,7 @@ from ttt_apps.cli import (
     report_interrupt,
     warn,
 )
-from ttt_apps.versions import provenance
+from ttt_apps.versions import make_provenance
 from ttt_envs.game.boards import Boards, coordinate, to_text
 
 if TYPE_CHECKING:  # compiled code is imported where a book is read, not where help is written
@@ -97,13 +97,13 @@ class BuildBook(WorkOptions, GameOptions):
         assert self.search is not None
         game, workers = self.game(), self.workers()
         folder = self.out.with_name(f"{self.out.name}.searched")
-        made_by = {**provenance("evaluation.matches.books"), "player": policy_identity(self.search)}
+        provenance = {**make_provenance("evaluation.matches.books"), "player": policy_identity(self.search)}
         with report_interrupt(folder), count_bar("searching") as progress:
             book = book_from_search(
                 game,
                 self.search,
                 folder,
-                made_by,
+                provenance,
                 plies=self.plies,
                 jobs=workers,
                 progress=progress,
@@ -146,7 +146,7 @@ class ShowBook(JsonOptions):
                         "wins": wins,
                         "draws": draws,
                         "losses": losses,
-                        "goodness": float(moves.scores[index]),
+                        "score": float(moves.scores[index]),
                         "ucb": float(by_ucb[index]),
                         "softmax": float(by_softmax[index]),
                     }
@@ -159,10 +159,12 @@ class ShowBook(JsonOptions):
         if not listed:
             print_output(f"it has no move in {to_text(at, game)!r}")
             return
-        table = new_table("move", "games", "wins", "draws", "losses", "good", "ucb", "softmax", title=to_text(at, game))
+        table = new_table(
+            "move", "games", "wins", "draws", "losses", "score", "ucb", "softmax", title=to_text(at, game)
+        )
         for row in listed:
             counts = (row["wins"], row["draws"], row["losses"])
-            shares = (f"{row[name]:.3f}" for name in ("goodness", "ucb", "softmax"))
+            shares = (f"{row[name]:.3f}" for name in ("score", "ucb", "softmax"))
             table.add_row(" ".join(row["moves"]), f"{sum(counts):,}", *(f"{count:,}" for count in counts), *shares)
         print_table(table)
 

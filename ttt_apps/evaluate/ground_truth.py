@@ -24,7 +24,7 @@ from evaluation.exact.estimate import duration
 from evaluation.result_store import Unit, do_units
 from ttt_apps.board import values_text
 from ttt_apps.cli import WorkOptions, progress_bar, report_interrupt, warn
-from ttt_apps.versions import provenance
+from ttt_apps.versions import make_provenance
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game
 
@@ -96,11 +96,11 @@ class GroundTruth(WorkOptions):
                 f"{max(each.disk for each in needed):,} bytes of disk and {max(each.memory for each in needed):,} of "
                 f"memory for each that works; --largest {MAX_CELLS} leaves them out"
             )
-        made_by = provenance("ttt_apps.evaluate.ground_truth")
+        provenance = make_provenance("ttt_apps.evaluate.ground_truth")
         found: dict[int, Any] = {}
         with report_interrupt(self.out), progress_bar("board") as bar:
             task = bar.add_task("computing", total=len(units), board="")
-            work = do_units(partial(_measure, self.out), units, self.out, made_by, jobs=self.workers())
+            work = do_units(partial(_measure, self.out), units, self.out, provenance, jobs=self.workers())
             with closing(work) as results:
                 for number, result in results:
                     found[number] = result

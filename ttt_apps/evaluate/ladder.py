@@ -28,7 +28,7 @@ from ttt_apps.cli import (
     report_interrupt,
     write_folder_report,
 )
-from ttt_apps.versions import provenance
+from ttt_apps.versions import make_provenance
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import closest_names
 
@@ -88,10 +88,10 @@ class PlaceOnLadder(ReportOptions, TrustOptions, WorkOptions):
             return
         make_policy(self.policy, ladder.game)  # reports a wrong name before a bar is drawn
         settings = RatingSettings(GAMES if self.games is None else self.games, self.seed)
-        made_by = provenance("evaluation.matches.ladder")
+        provenance = make_provenance("evaluation.matches.ladder")
         with report_interrupt(self.out), count_bar("placing") as progress:
             found = rate_policy(
-                self.policy, ladder, made_by, settings, jobs=workers, folder=self.out, progress=progress
+                self.policy, ladder, provenance, settings, jobs=workers, folder=self.out, progress=progress
             )
         page = "" if self.out is None else write_folder_report(self.out, self.no_report)
         if self.json:
@@ -137,9 +137,9 @@ class PlaceOnLadder(ReportOptions, TrustOptions, WorkOptions):
         if plan.games and self.games is not None:
             plan = dataclasses.replace(plan, games=self.games)
         folder = self.out or Path("runs", "ladders", self.measure)
-        made_by = provenance("evaluation.matches.ladder")
+        provenance = make_provenance("evaluation.matches.ladder")
         with report_interrupt(folder), count_bar("measuring") as progress:
-            found = measure_ladder(self.measure, plan, folder, made_by, jobs=workers, progress=progress)
+            found = measure_ladder(self.measure, plan, folder, provenance, jobs=workers, progress=progress)
         print_status(f"written: {folder / self.measure}.json")
         return found
 

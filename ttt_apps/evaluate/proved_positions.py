@@ -105,12 +105,12 @@ class ProvedPositions(JsonOptions, TrustOptions, WorkOptions):
 
     def _make(self, names: Sequence[str], workers: Any) -> None:
         from evaluation.exact.proved_positions import PLANS, make_proved
-        from ttt_apps.versions import provenance
+        from ttt_apps.versions import make_provenance
 
-        made_by = provenance("evaluation.exact.proved_positions")
+        provenance = make_provenance("evaluation.exact.proved_positions")
         for name in names:
             with count_bar(f"making {name}") as progress:
-                make_proved(name, PLANS[name], self.out, made_by, jobs=workers, progress=progress)
+                make_proved(name, PLANS[name], self.out, provenance, jobs=workers, progress=progress)
             print_status(f"written: {self.out / name}.json")
 
     def _show(self, positions: Positions, found: Mapping[str, Mapping[str, KeepRate]]) -> None:
@@ -160,7 +160,9 @@ def _to_json(found: Mapping[str, Any]) -> dict[str, Any]:
     """Return JSON-ready data; docs/proven.md documents the keys."""
     return {
         name: {
-            kind: {which: {"positions": kept.positions, "kept": kept.share._asdict()} for which, kept in group.items()}
+            kind: {
+                which: {"positions": rate.positions, "keep_rate": rate.share._asdict()} for which, rate in group.items()
+            }
             for kind, group in one.items()
         }
         if isinstance(one, dict) and "all" in one

@@ -18,7 +18,7 @@ from evaluation.result_store import UNITS
 from evaluation.study import RESULT, TABLE, Report, Study, run_units, verdict
 from ttt_apps.cli import JsonOptions, WorkOptions, count_bar, print_output, print_status, print_table, report_interrupt
 from ttt_apps.studies import STUDIES
-from ttt_apps.versions import provenance
+from ttt_apps.versions import make_provenance
 from ttt_envs.agents.specs import load_object
 from ttt_envs.core.checks import closest_names
 from ttt_envs.core.jit_settings import compile_at_once
@@ -65,8 +65,8 @@ class Reproduce(JsonOptions, WorkOptions):
         if self.fresh:
             (folder / UNITS).unlink(missing_ok=True)
         with report_interrupt(folder), count_bar(self.name) as progress:
-            made_by, quick, part = study_provenance(study), self.quick, self.part
-            results = run_units(study, folder, made_by, quick=quick, part=part, jobs=workers, progress=progress)
+            provenance, quick, part = study_provenance(study), self.quick, self.part
+            results = run_units(study, folder, provenance, quick=quick, part=part, jobs=workers, progress=progress)
         findings = study.analyse(results)
         pictures = write_report_files(study, self.name, findings, folder, self.quick, self.part)
         if self.json:
@@ -78,7 +78,7 @@ class Reproduce(JsonOptions, WorkOptions):
 
 def study_provenance(study: Study) -> dict[str, str]:
     """Return the provenance of a study's results; its code includes the training command, which it may start."""
-    return provenance(study.units.__module__, study.measure.__module__, "ttt_apps.train")
+    return make_provenance(study.units.__module__, study.measure.__module__, "ttt_apps.train")
 
 
 def _print_findings(study: Study, findings: Report, quick: bool) -> None:

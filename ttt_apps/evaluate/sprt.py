@@ -16,7 +16,7 @@ from evaluation.matches.sprt import MAX_GAMES, RESULT, SequentialMatch, run_sprt
 from ttt_apps.cli import Count, new_table, progress_bar, report_interrupt, warn
 from ttt_apps.evaluate.pairs_command import PairsCommand
 from ttt_apps.train_options import folder_name
-from ttt_apps.versions import provenance
+from ttt_apps.versions import make_provenance
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,8 @@ class Sprt(PairsCommand):
             def tell_bar(played: int, decision: Decision) -> None:
                 bar.update(task, completed=2 * played, llr=describe_decision(decision))
 
-            made_by = provenance("evaluation.matches.sprt")
-            found = run_sprt(match, test, folder, made_by, pairs=pairs, jobs=workers, progress=tell_bar)
+            provenance = make_provenance("evaluation.matches.sprt")
+            found = run_sprt(match, test, folder, provenance, pairs=pairs, jobs=workers, progress=tell_bar)
         if found.score.forfeits.first:
             warn(found.score.forfeits.describe(self.a, self.b))
         self.print_result(_table(self, str(game), found), folder / RESULT)

@@ -19,7 +19,7 @@ from evaluation.matches.tournament import (
 )
 from ttt_apps.cli import Count, new_table, progress_bar, report_interrupt, warn
 from ttt_apps.evaluate.pairs_command import PairsCommand
-from ttt_apps.versions import provenance
+from ttt_apps.versions import make_provenance
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class PlayTournament(PairsCommand):
         pairings = len(self.players) * (len(self.players) - 1) // 2
         with report_interrupt(folder), progress_bar() as bar:
             task = bar.add_task("playing", total=self.games * pairings)
-            made_by = provenance("evaluation.matches.tournament")
+            provenance = make_provenance("evaluation.matches.tournament")
             found = run_tournament(
-                asked, folder, made_by, jobs=workers, progress=lambda played: bar.advance(task, 2 * played)
+                asked, folder, provenance, jobs=workers, progress=lambda played: bar.advance(task, 2 * played)
             )
         for (i, j), score in found.scores.items():
             if score.forfeits.first:

@@ -90,11 +90,12 @@ def _game_numbers(game: Game, progress: Callable[[float], None]) -> dict[str, An
     table = random_play_values(game)
     parts = decomposition(game, "svd")
     whole = parts.at(MAX_RANK)
-    ranks: dict[str, list[float]] = {name: [] for name in ("error", "kept", "exploitability", "win", "draw", "loss")}
+    names = ("error", "compression_ratio", "exploitability", "win", "draw", "loss")
+    ranks: dict[str, list[float]] = {name: [] for name in names}
     for rank in range(MAX_RANK + 1):
         one = parts.at(rank)
         ranks["error"].append(round(one.relative_error, DIGITS))
-        ranks["kept"].append(round(one.compression_ratio, DIGITS))
+        ranks["compression_ratio"].append(round(one.compression_ratio, DIGITS))
         for name, number in _strength(game, Softmax(one, WEIGHT)).items():
             ranks[name].append(number)
         progress((rank + 1) / (MAX_RANK + 2))

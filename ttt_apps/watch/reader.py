@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from evaluation.matches.games import PlayedGame
-from evaluation.policy_snapshots import read_choices
 from evaluation.result_store import UNITS
 from evaluation.run_files import NOW, STOP, WATCHED, RunDirectory, parse_metrics_line
 from ttt_envs.core.files import open_to_read, open_to_write, parse_json, read_bounded
@@ -272,7 +271,7 @@ class RunReader:
         if changed == self._choices_time:
             return
         self._choices_time = changed
-        snapshots = read_choices(self._run.path, self._game)
+        snapshots = self._run.read_choices(self._game)
         start = to_text(Boards.start(self._game).position(0), self._game)
         for choice in snapshots[-1].choices if snapshots else []:
             if to_text(choice.position, self._game) == start:

@@ -43,13 +43,13 @@ class CachedArray:
     Args:
         name: human-readable name.
         content: JSON-ready data that determines the array.
-        made_by: :func:`hash_of_sources` the modules that compute it. It is part of the hash: no version reads another's
-            data.
+        code_hash: :func:`hash_of_sources` the modules that compute it. It is part of the file's name: other code has
+            other files.
     """
 
-    def __init__(self, name: str, content: Mapping[str, Any], made_by: str) -> None:
-        digest = hashlib.sha256(json.dumps([dict(content), sys.byteorder, made_by]).encode()).hexdigest()[:16]
-        said = {**content, "made_by": made_by, "byteorder": sys.byteorder}
+    def __init__(self, name: str, content: Mapping[str, Any], code_hash: str) -> None:
+        digest = hashlib.sha256(json.dumps([dict(content), sys.byteorder, code_hash]).encode()).hexdigest()[:16]
+        said = {**content, "code_hash": code_hash, "byteorder": sys.byteorder}
         self.said: dict[str, Any] = json.loads(json.dumps(said))  # in the form in which the label is read back
         """content of the label, except the hash of the array"""
         self.path = folder() / f"{name}-{digest}.npy"
@@ -93,7 +93,7 @@ class CachedArray:
         return True
 
 
-def cache_folder(name: str, content: Mapping[str, Any], made_by: str, size: int) -> Path | None:
+def cache_folder(name: str, content: Mapping[str, Any], code_hash: str, size: int) -> Path | None:
     """Return a cached folder ``NAME-HASH`` for ``manifest.json`` and arrays ``N-layer.npy``; it counts as cache.
 
     A writer must hold it (:func:`ttt_envs.core.files.locked`), because held folders are not evicted.
@@ -101,13 +101,13 @@ def cache_folder(name: str, content: Mapping[str, Any], made_by: str, size: int)
     Args:
         name: human-readable name.
         content: as for :class:`CachedArray`.
-        made_by: as for :class:`CachedArray`.
+        code_hash: as for :class:`CachedArray`.
         size: total bytes of its files; older entries are evicted to make room.
 
     Returns:
         The folder, created if missing; None if the size exceeds the limit or the folder cannot be created.
     """
-    place = CachedArray(name, content, made_by).path.with_suffix("")
+    place = CachedArray(name, content, code_hash).path.with_suffix("")
     room = max_cache_bytes() - size - _BESIDE
     if room < 0:
         return None

@@ -85,11 +85,11 @@ def parse_reset_options(
     return position, seat
 
 
-def check_restored(cloned: Game, game: Game, has_luck: bool, seed: object) -> None:
+def check_restored(cloned: Game, game: Game, has_keys: bool, seed: object) -> None:
     """Raise ValueError unless a cloned state fits the game and it or ``seed`` determines future random numbers."""
     if cloned != game:
         raise ValueError(f"a state of the game {cloned} cannot be restored in the game {game}: make that game first")
-    if not has_luck and seed is None:
+    if not has_keys and seed is None:
         raise ValueError(
             "this state was cloned without its generator: use restore_state(state, seed=...), or "
             "clone_state(include_rng=True), which copies the generator"
@@ -320,7 +320,7 @@ class Lockstep:
     # columns in a stored state, which are named as in stored trainings
     _SMALL = {"mover": "mover", "seat": "seat", "outcome": "outcome"}  # noqa: RUF012  # stored as int8
     _WHOLE = {"stones": "stones", "symmetry": "symmetry", "illegal": "num_illegal"}  # noqa: RUF012
-    _RANDOM = {"luck": "episode_keys", "keys": "keys", "episode": "episode"}  # noqa: RUF012
+    _RANDOM = {"episode_keys": "episode_keys", "keys": "keys", "episode": "episode"}  # noqa: RUF012
 
     def clone(self, include_rng: bool) -> dict[str, Any]:
         """Return copies of the arrays, with ``cells`` int8[B, rows * columns]; without ``include_rng``, arrays that
@@ -341,11 +341,11 @@ class Lockstep:
         Raises:
             ValueError: the state has another board or number of games, or there are neither stored nor new keys.
         """
-        check_restored(state["game"], self.game, "luck" in state, keys)
+        check_restored(state["game"], self.game, "episode_keys" in state, keys)
         count = len(self.mover)
         if len(state["cells"]) != count:
             raise ValueError(f"a state of {len(state['cells'])} games does not fit {count}")
-        for name, column in (self._SMALL | self._WHOLE | (self._RANDOM if "luck" in state else {})).items():
+        for name, column in (self._SMALL | self._WHOLE | (self._RANDOM if "episode_keys" in state else {})).items():
             getattr(self, column)[...] = state[name]
         self._columns.is_over[:] = state["over"]
         cells = np.empty((count, self.game.cells), np.int8)

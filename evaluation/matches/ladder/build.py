@@ -34,7 +34,7 @@ def measure_ladder(
     name: str,
     plan: Plan,
     folder: Path,
-    made_by: Mapping[str, Any],
+    provenance: Mapping[str, Any],
     *,
     jobs: Jobs = 1,
     progress: Callable[[int, int], None] | None = None,
@@ -48,7 +48,7 @@ def measure_ladder(
         name: of the ladder.
         plan: the plan of the ladder.
         folder: folder of the results.
-        made_by: JSON-ready: versions and code; results with another value are discarded.
+        provenance: JSON-ready: versions and code; results with another value are discarded.
         jobs: the workers.
         progress: called with the number of units done, and the total.
 
@@ -60,12 +60,18 @@ def measure_ladder(
     pairings = list(combinations(range(len(rungs)), 2))
     units, cost_units = _units(plan, pairings)
     total = len(units) + len(cost_units)
-    tell, others = progress or (lambda done, total: None), (f"{name}.json",)
+    tell, other_files = progress or (lambda done, total: None), (f"{name}.json",)
     found = collect_results(
-        _measure, units, folder, made_by, jobs=jobs, others=others, progress=lambda done, _: tell(done, total)
+        _measure,
+        units,
+        folder,
+        provenance,
+        jobs=jobs,
+        other_files=other_files,
+        progress=lambda done, _: tell(done, total),
     )
     costs = collect_results(
-        _measure, cost_units, folder / "costs", made_by, others=others,
+        _measure, cost_units, folder / "costs", provenance, other_files=other_files,
         progress=lambda done, _: tell(len(units) + done, total),
     )  # fmt: skip
     met, strengths = found[: len(pairings)], found[len(pairings) :]
@@ -82,7 +88,7 @@ def measure_ladder(
         "games": plan.games,
         "seed": plan.seed,
         "command": f"evaluate.py ladder --measure {name}",
-        "made_by": dict(made_by),
+        "provenance": dict(provenance),
         "processor": processor(),
         "rungs": [
             {

@@ -67,7 +67,7 @@ class RatingSettings:
 def rate_policy(
     policy: str | Policy,
     ladder: Ladder,
-    made_by: Mapping[str, Any],
+    provenance: Mapping[str, Any],
     settings: RatingSettings | None = None,
     *,
     jobs: Jobs = 1,
@@ -83,7 +83,7 @@ def rate_policy(
     Args:
         policy: a spec string, or a policy, whose cost is then not measured.
         ladder: of :func:`read_ladder`.
-        made_by: JSON-ready: versions and code.
+        provenance: JSON-ready: versions and code.
         settings: settings; None for the defaults.
         jobs: the workers.
         folder: folder in which results are stored as soon as they are known, so that the same call resumes, and
@@ -106,7 +106,7 @@ def rate_policy(
     results = _play_rungs(
         policy if isinstance(policy, str) else player,
         ladder,
-        {**made_by, "identity": identity, "ladder": ladder.data["sha256"]},
+        {**provenance, "identity": identity, "ladder": ladder.data["sha256"]},
         games=0 if exact else games,
         seed=seed,
         jobs=jobs,
@@ -133,10 +133,10 @@ def rate_policy(
         "training": None if run is None else _training(run),
         "ladder": {
             key: ladder.data[key]
-            for key in ("name", "anchor", "games", "seed", "command", "made_by", "processor", "sha256")
+            for key in ("name", "anchor", "games", "seed", "command", "provenance", "processor", "sha256")
         },
         "settings": {"games": 0 if exact else games, "seed": seed, "confidence": CONFIDENCE},
-        "made_by": dict(made_by),
+        "provenance": dict(provenance),
         "processor": processor(),
         "command": shlex.join(
             ["evaluate.py", "ladder", name, "--ladder", ladder.name, "--games", str(games), "--seed", str(seed)]
@@ -156,7 +156,7 @@ def is_exact(ladder: Ladder, policy: Policy) -> bool:
 def _play_rungs(
     policy: str | Policy,
     ladder: Ladder,
-    made_by: Mapping[str, Any],
+    provenance: Mapping[str, Any],
     *,
     games: int,
     seed: int,
@@ -173,7 +173,7 @@ def _play_rungs(
     with tempfile.TemporaryDirectory() as temporary:
         path = Path(temporary) if folder is None else folder
         play = partial(_play_rung, policy)
-        return collect_results(play, units, path, made_by, jobs=jobs, others=(RESULT,), progress=progress)
+        return collect_results(play, units, path, provenance, jobs=jobs, other_files=(RESULT,), progress=progress)
 
 
 def _rating_and_costs(

@@ -253,8 +253,8 @@ const exact = (() => {
   /** How good an opponent is: {exploitability, win, draw, loss}, the last three against perfect play. */
   function strength(game, name, rank) {
     if (name !== "svd") return game.strength[name]
-    const {error, kept, exploitability, win, draw, loss} = game.ranks
-    const at = {error, kept, exploitability, win, draw, loss}
+    const {error, compression_ratio, exploitability, win, draw, loss} = game.ranks
+    const at = {error, compression_ratio, exploitability, win, draw, loss}
     return Object.fromEntries(Object.entries(at).map(([key, numbers]) => [key, numbers[rank]]))
   }
 

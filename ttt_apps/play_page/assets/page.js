@@ -22,7 +22,7 @@ const page = (() => {
   const SKIP_PAUSE = 1500 // and where that is again, so that it is seen that somebody was skipped
   const FIRST_RANK = 18
   const MAX_SEED = 999999
-  const PARTS = ["against", "rank", "skip", "you", "luck", "position", "moves"] // of a link
+  const PARTS = ["against", "rank", "skip", "you", "seed", "position", "moves"] // of a link
 
   const inside = JSON.parse(document.getElementById("numbers").textContent)
   const known = exact.read(inside)
@@ -107,7 +107,7 @@ const page = (() => {
 
   function linkOf() {
     const parts = {against: state.against, ...(state.against === "svd" ? {rank: state.rank} : {})}
-    Object.assign(parts, {skip: game().skip, you: stone(state.you), luck: state.seed})
+    Object.assign(parts, {skip: game().skip, you: stone(state.you), seed: state.seed})
     const began = ttt.toText({columns: 3, ...state.first}).replace(" ", "_")
     if (began !== ".../.../..._o") parts.position = began
     if (state.moves.length > 0) parts.moves = state.moves.map(square).join("")
@@ -124,7 +124,7 @@ const page = (() => {
     if (parts.rank !== undefined) found.rank = number(parts.rank, known.ranks)
     if (parts.skip !== undefined) found.skip = known.skips.map(String).indexOf(parts.skip)
     if (parts.you !== undefined) found.you = ["o", "x"].indexOf(parts.you)
-    if (parts.luck !== undefined) found.seed = number(parts.luck, MAX_SEED)
+    if (parts.seed !== undefined) found.seed = number(parts.seed, MAX_SEED)
     if (parts.position !== undefined) {
       const read = ttt.fromText(parts.position.replace(/_|%20/, " "))
       found.first = read && read.rows === 3 && read.columns === 3 ? {cells: read.cells, mover: read.mover} : null
@@ -135,10 +135,10 @@ const page = (() => {
     }
     const wrong = (value) => value === -1 || value === null
     if (Object.values(found).some(wrong) || !(found.against === undefined || Object.hasOwn(OPPONENTS, found.against))) return false
-    const kept = {...state}
+    const before = {...state}
     Object.assign(state, found)
     if (exact.occurs(game(), state.first) && replay()) return true
-    Object.assign(state, kept)
+    Object.assign(state, before)
     replay()
     return false
   }
@@ -314,12 +314,12 @@ const page = (() => {
   function showRank() {
     at("rank-card").hidden = state.against !== "svd"
     if (state.against !== "svd") return
-    const {error, exploitability, kept} = game().ranks
+    const {error, exploitability, compression_ratio} = game().ranks
     const {rank} = state
     at("rank").value = rank
     at("rank-now").textContent = rank
     at("rank-said").replaceChildren(
-      ...rich(`It stores *${percent(kept[rank])}* of the numbers, with an error of *${plain(error[rank], 3)}*. It is exploitable by *${plain(exploitability[rank], 3)}*.`),
+      ...rich(`It stores *${percent(compression_ratio[rank])}* of the numbers, with an error of *${plain(error[rank], 3)}*. It is exploitable by *${plain(exploitability[rank], 3)}*.`),
     )
     const [left, top, width, height] = [26, 8, 326, 130]
     const x = (index) => left + (width * index) / known.ranks
@@ -380,7 +380,7 @@ const page = (() => {
   const trainer = puzzles.createTrainer(at("trainer"), {
     canOpen: ({game: {rows, columns, win_length: win, skip_chance: skip}}) => rows === 3 && columns === 3 && win === 3 && known.skips.includes(skip),
     onOpen: ({game: {skip_chance: skip}, position}) => {
-      location.hash = `#against=optimal&skip=${skip}&you=${position.at(-1)}&luck=${state.seed}&position=${position.replace(" ", "_")}`
+      location.hash = `#against=optimal&skip=${skip}&you=${position.at(-1)}&seed=${state.seed}&position=${position.replace(" ", "_")}`
       at("status-box").scrollIntoView({block: "start"})
     },
   })

@@ -72,12 +72,16 @@ def measure(unit: Unit) -> dict[str, Any]:
             player = f"{NAME}:path=({run}),simulations={simulations},symmetrize=false"  # the fastest setting
             [cost] = measure_move_costs(game, player)
             others = [_matching_mcts(game, cost.cpu_s_per_move), _matching_expectiminimax(game, cost.cpu_s_per_move)]
-            one = {"simulations": simulations, "cpu_s": cost.cpu_s_per_move, "kept": _keep_rate(game, player, sample)}
+            one = {
+                "simulations": simulations,
+                "cpu_s": cost.cpu_s_per_move,
+                "keep_rate": _keep_rate(game, player, sample),
+            }
             matches = [
                 {
                     "name": other,
                     "cpu_s": cpu_s,
-                    "kept": _keep_rate(game, other, sample),
+                    "keep_rate": _keep_rate(game, other, sample),
                     "empty": play_pairs(game, player, other, unit["pairs"], seed=unit["seed"]).table.tolist(),
                     **_play_from_proved(game, player, other, _select(positions, unit["positions"]), unit["seed"]),
                 }
@@ -172,9 +176,9 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
         for one in result["players"]:
             name = f"{NAME}, {one['simulations']} simulations"
             rows.append(
-                Row(f"{where}: {name}", "", f"{_format_ms(one['cpu_s'])} CPU a move", _format_share(one["kept"]))
+                Row(f"{where}: {name}", "", f"{_format_ms(one['cpu_s'])} CPU a move", _format_share(one["keep_rate"]))
             )
-            shares.append(IntervalRow(f"{where} {one['simulations']} sim.", Interval(*one["kept"]), marked=True))
+            shares.append(IntervalRow(f"{where} {one['simulations']} sim.", Interval(*one["keep_rate"]), marked=True))
             for other in one["others"]:
                 lost = [seat[2] for seat in other["empty"]]
                 games = sum(map(sum, other["empty"]))
@@ -184,8 +188,8 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
                     f"{interval(_share_of_games(other['theirs']))}"
                 )
                 cost = f"{_format_ms(other['cpu_s'])} CPU a move; {games_played}"
-                rows.append(Row(f"{where}: {other['name']}, for {name}", "", cost, _format_share(other["kept"])))
-                shares.append(IntervalRow(f"{where} {_short_name(other['name'])}", Interval(*other["kept"])))
+                rows.append(Row(f"{where}: {other['name']}, for {name}", "", cost, _format_share(other["keep_rate"])))
+                shares.append(IntervalRow(f"{where} {_short_name(other['name'])}", Interval(*other["keep_rate"])))
                 claims += [
                     Claim(
                         f"{where}: {name}, never loses the drawn game to {other['name']}",
