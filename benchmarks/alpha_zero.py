@@ -409,7 +409,7 @@ def mctx_on_pgx(simulations: int, plies: int, count_moves: bool = False) -> Stre
     go_on = jax.vmap(auto_reset(env.step, env.init))
     arrays = list(make_learner(simulations)[1].weights.values())
 
-    def judge(weights: Any, state: Any) -> tuple[Any, Any]:
+    def evaluate(weights: Any, state: Any) -> tuple[Any, Any]:
         own, other = state.observation[..., 0], state.observation[..., 1]
         planes = [own, other, ~(own | other)]
         out = jnp.concatenate([plane.reshape(count, -1) for plane in planes], axis=1).astype(jnp.float32)
@@ -423,7 +423,7 @@ def mctx_on_pgx(simulations: int, plies: int, count_moves: bool = False) -> Stre
     def follow(weights: Any, _: Any, action: Any, state: Any) -> Any:
         mover = state.current_player
         state = step(state, action)
-        logits, value = judge(weights, state)
+        logits, value = evaluate(weights, state)
         output = mctx.RecurrentFnOutput(
             reward=state.rewards[jnp.arange(count), mover],
             discount=jnp.where(state.terminated, 0.0, -1.0),
@@ -434,7 +434,7 @@ def mctx_on_pgx(simulations: int, plies: int, count_moves: bool = False) -> Stre
 
     def play(weights: Any, key: Any, state: Any) -> Any:
         search_key, step_key = jax.random.split(key)
-        logits, value = judge(weights, state)
+        logits, value = evaluate(weights, state)
         found = mctx.gumbel_muzero_policy(
             params=weights,
             rng_key=search_key,
@@ -447,11 +447,11 @@ def mctx_on_pgx(simulations: int, plies: int, count_moves: bool = False) -> Stre
         return lessons, go_on(state, found.action, jax.random.split(step_key, count)) if plies else state
 
     compiled = jax.jit(play)
-    begun = jax.jit(jax.vmap(env.init))(jax.random.split(jax.random.key(0), count))
+    initial = jax.jit(jax.vmap(env.init))(jax.random.split(jax.random.key(0), count))
     keys = iter(np.arange(1 << 30))
 
     def think() -> int:
-        state = begun
+        state = initial
         for _ in range(max(1, plies)):
             lessons, state = compiled(arrays, jax.random.key(next(keys)), state)
             for lesson in lessons:
@@ -554,12 +554,12 @@ class TheirLearner:
         self.buffer = replay_buffer.Buffer(BUFFER, seed=seed)
 
         @jax.jit
-        def judge(params: Any, observation: Any, legal: Any) -> tuple[Any, Any]:
+        def evaluate(params: Any, observation: Any, legal: Any) -> tuple[Any, Any]:
             logits, value = model._state.apply_fn({"params": params, "batch_stats": {}}, observation, training=False)
             return value, jax.nn.softmax(jnp.where(legal, logits, jnp.finfo(jnp.float32).min))
 
         def inference(observation: Any, legal: Any) -> tuple[Any, Any]:
-            value, policy = judge(model._state.params, np.float32(observation), np.array(legal, bool))
+            value, policy = evaluate(model._state.params, np.float32(observation), np.array(legal, bool))
             return np.asarray(value), np.asarray(policy)
 
         model.inference = inference
@@ -584,11 +584,11 @@ class TheirLearner:
 
     def _compile(self) -> None:
         """Compile everything by running it once, and restore the state."""
-        begun = self.model._state
+        saved = self.model._state
         self._play()
         for _ in range(2):  # its second update is compiled again
             self.model.update(self.buffer.sample(BATCH))
-        self.model._state, self.buffer.buffer_state, self._waiting = begun, None, 0
+        self.model._state, self.buffer.buffer_state, self._waiting = saved, None, 0
         self.evaluator._cache.clear()
 
     def _play(self) -> None:

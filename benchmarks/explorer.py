@@ -139,8 +139,8 @@ def measure(name: str, rounds: int, seconds: float) -> Measured:
     if name == "start":
         times = []
         for _ in range(rounds):
-            with run_explorer() as (_, begun):
-                times.append(begun)
+            with run_explorer() as (_, seconds):
+                times.append(seconds)
         return Measured.of(name, "from the command to its first answer", "ms", times)
     if CHROMIUM is None:
         raise SkipRow("there is no chromium to look with")

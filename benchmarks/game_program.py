@@ -149,10 +149,10 @@ def measure_matches(name: str, rounds: int, seconds: float) -> Jobs:
         for round_ in range(rounds + 1):
             of_round = []
             for jobs in (1, 2):
-                begun = perf_counter()
+                start = perf_counter()
                 match = MatchSettings(game, "timed", "timed", round_, Openings.of("random:3", game), CLOCK)
                 played = play_timed_pairs(match, pairs, jobs=jobs)
-                of_round.append(2 * pairs / (perf_counter() - begun))
+                of_round.append(2 * pairs / (perf_counter() - start))
                 lost += sum(times.lost for times in played.times)
             if round_:  # the first round starts the workers and compiles
                 rates.append(of_round)

@@ -72,10 +72,10 @@ WORK: dict[str, tuple[Callable[[Any], Any], Callable[[int], list[tuple[Any]]]]] 
 
 def seconds(function: Callable[..., Any], blocks: Sequence[Any], jobs: Jobs) -> float:
     """Return the wall seconds of all blocks."""
-    begun = perf_counter()
+    start = perf_counter()
     for _ in map_blocks(function, blocks, jobs):
         pass
-    return perf_counter() - begun
+    return perf_counter() - start
 
 
 def simulate(
@@ -111,9 +111,9 @@ class Ray:
         here = [str(Path(__file__).parent), str(Path(__file__).parents[1])]  # workers import this file
         os.environ["PYTHONPATH"] = os.pathsep.join([*here, os.environ.get("PYTHONPATH", "")])
         self._machines = cluster_utils.Cluster(True, head_node_args={"num_cpus": 2, "include_dashboard": False})
-        begun = perf_counter()
+        start = perf_counter()
         ray.init(address=self._machines.address, log_to_driver=False)  # once, as a command does
-        self.connect_s = perf_counter() - begun
+        self.connect_s = perf_counter() - start
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -137,9 +137,9 @@ def measured(cluster: Cluster | None, rounds: int, job_s: float) -> dict[str, An
     for name, (function, blocks_of) in WORK.items():
         times = []
         for block in blocks_of(12):
-            begun = perf_counter()
+            start = perf_counter()
             function(*block)
-            times.append(perf_counter() - begun)
+            times.append(perf_counter() - start)
         times = times[2:]  # the first ones compile
         blocks = blocks_of(max(4, int(job_s / statistics.fmean(times))))
         for jobs in kinds.values():

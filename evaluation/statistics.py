@@ -177,5 +177,5 @@ def are_samples(counts: Iterable[Sequence[int]], probabilities: Iterable[Sequenc
     """Return whether :func:`is_sample` rejects no more samples than the 99.5% quantile expected by chance."""
     from scipy.stats import binom
 
-    told = [is_sample(one, exact, level) for one, exact in zip(counts, probabilities, strict=True)]
-    return bool(told.count(False) <= binom.ppf(0.995, len(told), level))
+    accepted = [is_sample(one, exact, level) for one, exact in zip(counts, probabilities, strict=True)]
+    return bool(accepted.count(False) <= binom.ppf(0.995, len(accepted), level))

@@ -158,9 +158,9 @@ def training_examples(task: Task, teacher: str, epsilon: float, jobs: int, done:
     check_jobs(workers)
     seconds: list[float] = []
     while missing and (len(seconds) < 2 or seconds[-1] * len(missing) < MIN_SECONDS_FOR_WORKERS or workers == 1):
-        begun = time.perf_counter()  # the first block compiles, the second measures the duration
+        start = time.perf_counter()  # the first block compiles, the second measures the duration
         save(missing[0], play(numbers[missing[0]]))
-        seconds.append(time.perf_counter() - begun)
+        seconds.append(time.perf_counter() - start)
         del missing[0]
     played = map_blocks(play, ((numbers[block],) for block in missing), workers) if missing else ()
     for number, block_examples in played:

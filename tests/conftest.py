@@ -79,8 +79,8 @@ def pytest_collection_modifyitems(config, items):
     if getattr(config.option, "loadgroup", False):
         for item in items:
             # pytest-xdist 3.8 writes the group where pytest 9.2 looks no more: each test would go alone
-            if (told := getattr(item, "_nodeid", item.nodeid)) != item.nodeid:
-                item._id = type(item._id).parse(told)
+            if (node_id := getattr(item, "_nodeid", item.nodeid)) != item.nodeid:
+                item._id = type(item._id).parse(node_id)
             told_to_all = item.nodeid.endswith("@" + item.get_closest_marker("xdist_group").args[0])
             assert told_to_all, "pytest-xdist tells groups in another way now: see whether they stay together"
 

@@ -139,7 +139,7 @@ class LiveRun:
         self._written_at = time.monotonic()
         self._beat += 1
         done, total, rate = self._done, self._options.games, self._games_per_s()
-        told = {
+        data = {
             "format": 1,
             "beat": self._beat,
             "phase": self._phase,
@@ -154,7 +154,7 @@ class LiveRun:
             "resumes": self._resumes,
             "sample": self._sampler.found,
         }
-        content = json.dumps(told).encode()
+        content = json.dumps(data).encode()
         with suppress(OSError):
             write_atomically(self._folder / NOW, lambda file: file.write(content), durable=False)
 

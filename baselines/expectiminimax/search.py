@@ -297,7 +297,7 @@ def go_on(fixed: Fixed, path: Path, of_board: Symmetries, table: Table, roots: R
     """
     cells, mover, before, random_keys, values, nodes = roots
     root, state = len(path.moves) - 1, path.states[0]
-    depth, step, begun, value = int64(state.depth), int64(state.step), state.nodes, 0.0
+    depth, step, nodes_before, value = int64(state.depth), int64(state.step), state.nodes, 0.0
     while state.row < len(cells):
         if step == BEGIN_ROOT:
             if state.nodes >= state.limit:
@@ -331,13 +331,13 @@ def go_on(fixed: Fixed, path: Path, of_board: Symmetries, table: Table, roots: R
             learn(chance, path.turns[depth, OTHER if chance.stage == TURN else OWN], path.decisions[depth])
             step = DECIDE
         elif step == END_TURN:
-            nodes[state.row] += state.nodes - begun
-            begun = state.nodes
+            nodes[state.row] += state.nodes - nodes_before
+            nodes_before = state.nodes
             state.row += 1
             step = BEGIN_ROOT
     state.depth, state.step = depth, step
     if state.row < len(cells):
-        nodes[state.row] += state.nodes - begun
+        nodes[state.row] += state.nodes - nodes_before
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -179,24 +179,24 @@ class GomocupPlayer:
         for row, slot in enumerate(slots.tolist()):
             left = self.left.get(slot) if time_left is None else float(time_left[row])
             self._engine.start()  # outside try: a failure to start would recur in every game
-            begun = self._now()
+            start = self._now()
             try:
                 out[row] = self._move(boards, row, left, time_left is not None)
             except EngineError as problem:
                 raise Forfeit(str(problem), out[:row]) from None
             if time_left is None and self._clock is not None and left is not None:
-                self.left[slot] = left - (self._now() - begun) + self._clock.increment
+                self.left[slot] = left - (self._now() - start) + self._clock.increment
         return out
 
     def _move(self, boards: Boards, row: int, left_s: float | None, of_match: bool) -> int:
         position = boards.position(row)
         turn_s = self.policy.turn_s(left_s)
         match_s = None if self._clock is None else self._clock.seconds
-        begun = self._now()
+        start = self._now()
         if not (of_match and left_s is not None and left_s <= 0):  # else the game is already lost
             try:
                 return self._engine.move(position, turn_s, left_s, match_s)
             except EngineTimeLossError:
-                if not of_match or left_s is None or self._now() - begun < left_s:
+                if not of_match or left_s is None or self._now() - start < left_s:
                     raise
         return int(np.flatnonzero(legal(self.policy.game, position.cells))[0])

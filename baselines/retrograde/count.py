@@ -147,10 +147,10 @@ def count_positions(game: Game) -> Counts:
     subsets = _count_subsets(sets, cells)
     open_pairs, won_pairs = (_count_pairs(kind, sets.sizes, subsets) for kind in (sets.is_open, sets.is_won))
     o, x = np.indices((cells + 1, cells + 1))  # stones of player_0, who moves first, and of player_1
-    begun = (o > 0) | (x == 0)
-    going = np.where(begun & (skips | (o == x) | (o == x + 1)), open_pairs, 0)
-    won = np.where(begun & (skips | (o == x + 1)), won_pairs, 0)
-    lost = np.where(begun & (skips | (o == x)), won_pairs.T, 0)
+    has_moved = (o > 0) | (x == 0)
+    going = np.where(has_moved & (skips | (o == x) | (o == x + 1)), open_pairs, 0)
+    won = np.where(has_moved & (skips | (o == x + 1)), won_pairs, 0)
+    lost = np.where(has_moved & (skips | (o == x)), won_pairs.T, 0)
     total, drawn = going + won + lost, int(going[o + x == cells].sum())
     not_over = int(going.sum()) - drawn
     fixed = sum(_count_fixed(game, symmetry, sets, int(total.sum())) for symmetry in symmetries(game))
@@ -224,8 +224,8 @@ def _count_fixed(game: Game, symmetry: Int64Array, sets: _Sets, total: int) -> i
     sizes, is_open, is_won = sets
     ahead = sizes[first] - sizes[second]
     skips = game.skip_chance > 0
-    begun = (sizes[first] > 0) | (sizes[second] == 0)
+    has_moved = (sizes[first] > 0) | (sizes[second] == 0)
     going = is_open[first] & is_open[second] & (skips | (ahead == 0) | (ahead == 1))
     won = is_won[first] & is_open[second] & (skips | (ahead == 1))
     lost = is_open[first] & is_won[second] & (skips | (ahead == 0))
-    return int(np.count_nonzero(begun & (going | won | lost)))
+    return int(np.count_nonzero(has_moved & (going | won | lost)))

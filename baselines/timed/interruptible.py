@@ -183,12 +183,12 @@ class Deepening:
         """Search one ply deeper, or a part of it within the time limit."""
         if self.depth >= min(self._empty, most):
             return False
-        begun = self._now()
+        start = self._now()
         if self._search is None:
             values = self._policy._search(self._boards, self._keys, self.depth + 1, every_move=False)[0][0]
-            self._spent = self._now() - begun
+            self._spent = self._now() - start
         else:
-            if not self._stretch(self._search, begun, until):
+            if not self._stretch(self._search, start, until):
                 return False
             values = self._search.move_values[0].copy()
         self._done(values)
@@ -198,13 +198,13 @@ class Deepening:
     def _keys(self) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
         return np.full(1, self._key, np.uint64)
 
-    def _stretch(self, search: Search, begun: float, until: float) -> bool:
-        spent, now = self._spent, begun
+    def _stretch(self, search: Search, start: float, until: float) -> bool:
+        spent, now = self._spent, start
         while True:
             looked, nodes = now, int(search.nodes[0])
             done = search.run(self.depth + 1, self._nodes)
             now = self._now()
-            self._spent = spent + now - begun
+            self._spent = spent + now - start
             if done:
                 return True
             held_up = now - looked if now - looked > 2 * STEP_S else 0.0  # delays by other processes may recur
@@ -228,9 +228,9 @@ class Deepening:
         """Return the best moves of the last depth, or of an unfinished one, see the class."""
         values = self._values
         if self._search is not None and self._search.depth > self.depth:
-            begun = self._search.move_values[0]
-            if np.isfinite(begun[self._first]):
-                values = begun
+            unfinished = self._search.move_values[0]
+            if np.isfinite(unfinished[self._first]):
+                values = unfinished
         return np.asarray(best_shares(values[None], self._policy.tie)[0])
 
     def reply(self, cell: int, going: Callable[[], bool]) -> int | None:
@@ -303,12 +303,12 @@ class Sampling:
         simulations = min(self._simulations, most - self.depth)
         if self._full or simulations < 1:
             return False
-        begun = self._now()
-        in_time = self._rate * (until - begun)
+        start = self._now()
+        in_time = self._rate * (until - start)
         if self._rate > 0 and in_time < simulations:
             simulations = min(simulations, max(MIN_SIMULATIONS, int(in_time)))
         self._search.run(simulations)
-        taken = self._now() - begun
+        taken = self._now() - start
         self._spent += taken
         self.next_s = taken
         if taken > 0:

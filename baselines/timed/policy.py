@@ -178,9 +178,9 @@ class Timed(Named):
         for row, key in enumerate(keys):
             position = boards.position(row)
             stones = int(np.count_nonzero(position.cells))
-            begun = now()
+            start = now()
             search = self.begin(position, key, None, now)
-            run_until(search, self.plan(stones, clock and clock.seconds, clock), begun, now)
+            run_until(search, self.plan(stones, clock and clock.seconds, clock), start, now)
             out[row] = search.best()
         return out
 
@@ -266,12 +266,12 @@ class TimedPlayer:
         pondered = self._threads.stop()
         out = np.empty(len(games), np.int64)
         for row, slot in enumerate(games):
-            begun = self._now() if row else called
+            start = self._now() if row else called
             left = self.left.get(slot) if time_left is None else float(time_left[row])
             ahead = pondered[1] if pondered is not None and pondered[0] == slot else None
-            out[row] = self._move(boards.position(row), slot, left, ahead, float(u[row]), begun, len(games) == 1)
+            out[row] = self._move(boards.position(row), slot, left, ahead, float(u[row]), start, len(games) == 1)
             if time_left is None and self._clock is not None and left is not None:
-                self.left[slot] = max(0.0, left - (self._now() - begun)) + self._clock.increment
+                self.left[slot] = max(0.0, left - (self._now() - start)) + self._clock.increment
         return out
 
     def _move(
@@ -281,7 +281,7 @@ class TimedPlayer:
         left_s: float | None,
         ahead: tuple[Position, TimedSearch] | None,
         u: float,
-        begun: float,
+        start: float,
         alone: bool,
     ) -> int:
         policy = self.policy
@@ -294,9 +294,9 @@ class TimedPlayer:
         if search is None:
             search = self._begin(slot, position)
         plan = policy.plan(stones, left_s, self._clock, self._lag_s)
-        run_until(search, plan, begun, self._now)
+        run_until(search, plan, start, self._now)
         # on a busy machine, overruns are likely to recur
-        self._lag_s = max(LAG_KEPT * self._lag_s, self._now() - begun - plan.hard_s)
+        self._lag_s = max(LAG_KEPT * self._lag_s, self._now() - start - plan.hard_s)
         self.depths.append(search.depth)
         cell = int(sample(search.best()[None], np.array([u]))[0])
         self._before[slot] = search, cell

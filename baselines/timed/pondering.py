@@ -89,7 +89,7 @@ class Pondering:
         stones = int(np.count_nonzero(cells))
         if place(cells, me, cell, stones, game.parameters) != NOT_OVER:
             return
-        begun = now()
+        start = now()
         reply = search.reply(cell, self._going)
         if reply is None or place(cells, 1 - me, reply, stones + 1, game.parameters) != NOT_OVER:
             return
@@ -97,6 +97,6 @@ class Pondering:
         ahead = begin(expected)
         self._expected = expected, ahead
         while self._going() and ahead.depth < max_depth and ahead.can_change(float("inf")):
-            if now() - begun > PATIENCE_S:
+            if now() - start > PATIENCE_S:
                 return
             ahead.go_on(now() + BETWEEN_LOOKS_S, max_depth)

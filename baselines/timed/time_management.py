@@ -63,8 +63,8 @@ def plan_by_move(move_s: float, margin_s: float) -> float:
     return move_s - min(margin_s, MAX_MARGIN_SHARE * move_s)
 
 
-def run_until(search: TimedSearch, plan: Plan, begun: float, now: Now) -> None:
-    """Deepen a search until the time planned since ``begun`` is up or the result cannot change.
+def run_until(search: TimedSearch, plan: Plan, start: float, now: Now) -> None:
+    """Deepen a search until the time planned since ``start`` is up or the result cannot change.
 
     The first step is always finished. No step is started that is predicted not to fit, except up to the minimum depth,
     which only ``hard_s`` interrupts.
@@ -73,7 +73,7 @@ def run_until(search: TimedSearch, plan: Plan, begun: float, now: Now) -> None:
         if search.depth == 0:
             search.go_on(math.inf, plan.max_depth)
             continue
-        spent = now() - begun
+        spent = now() - start
         if search.depth >= plan.min_depth:
             disagree = search.agreed == 1 and search.depth > 1
             limit = min(plan.hard_s, plan.soft_s * (plan.extra if disagree else 1.0))
@@ -85,5 +85,5 @@ def run_until(search: TimedSearch, plan: Plan, begun: float, now: Now) -> None:
                 return
         elif not search.can_change(plan.hard_s - spent):
             return
-        if spent >= plan.hard_s or not search.go_on(begun + plan.hard_s, plan.max_depth):
+        if spent >= plan.hard_s or not search.go_on(start + plan.hard_s, plan.max_depth):
             return

@@ -67,11 +67,11 @@ void layers(int64_t cells, int64_t lines, const int64_t *masks, const int64_t *m
                     else
                         for (uint32_t left = free; left; left &= left - 1) {
                             uint32_t after = own | (left & -left);
-                            double worth = wins[after] ? 1
+                            double value = wins[after] ? 1
                                            : stones + 1 == size
                                                ? 0
                                                : skip * values[at(after, other)] - (1 - skip) * values[at(other, after)];
-                            if (worth > best) best = worth;
+                            if (value > best) best = value;
                         }
                     row[rank] = best;
                     uint32_t low = packed & -packed, up = packed + low;  // the next set as large

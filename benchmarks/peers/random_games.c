@@ -15,8 +15,8 @@ static inline uint64_t splitmix64(uint64_t state, uint64_t n) {
     return z ^ (z >> 31);
 }
 
-static inline double uniform(uint64_t luck, int64_t stream, int64_t n) {
-    return (double)(splitmix64(luck, (uint64_t)((stream << 32) + n)) >> 11) * 0x1p-53;
+static inline double uniform(uint64_t episode_key, int64_t stream, int64_t n) {
+    return (double)(splitmix64(episode_key, (uint64_t)((stream << 32) + n)) >> 11) * 0x1p-53;
 }
 
 static inline int completes_line(const int8_t *cells, int64_t cell, Game game) {
@@ -65,20 +65,20 @@ int64_t random_games(
     int8_t cells[19 * 19];
     int64_t empty[19 * 19];
     for (int64_t i = 0; i < games; i++) {
-        uint64_t luck = splitmix64(key, (uint64_t)i);
+        uint64_t episode_key = splitmix64(key, (uint64_t)i);
         for (int64_t cell = 0; cell < size; cell++) cells[cell] = 0;
         for (int64_t cell = 0; cell < size; cell++) empty[cell] = cell;
         int64_t mover = 0, outcome = NOT_OVER, stones = 0;
         while (outcome == NOT_OVER) {
             int64_t left = size - stones;
-            int64_t chosen = (int64_t)(uniform(luck, OPPONENT, stones) * (double)left);
+            int64_t chosen = (int64_t)(uniform(episode_key, OPPONENT, stones) * (double)left);
             int64_t cell = empty[chosen];
             empty[chosen] = empty[left - 1];
             cells[cell] = (int8_t)(mover + 1);
             int64_t own = skip_chance > 0 ? stones + 1 : stones / 2 + 1;
             if (own >= win_length && completes_line(cells, cell, game)) outcome = mover;
             else if (stones + 1 == size) outcome = DRAW;
-            else if (!(skip_chance > 0 && uniform(luck, SKIP, stones) < skip_chance)) mover = 1 - mover;
+            else if (!(skip_chance > 0 && uniform(episode_key, SKIP, stones) < skip_chance)) mover = 1 - mover;
             stones++;
         }
         moves += stones;

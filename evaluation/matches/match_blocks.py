@@ -68,7 +68,7 @@ def play_unit(call: str, openings: Openings | None, unit: Unit) -> dict[str, Any
 
     A timed match adds ``lost_on_time``, a's and b's games; forfeited games add ``forfeits``, as of :class:`Forfeits`.
     """
-    begun = time.process_time()
+    start = time.process_time()
     a, b = unit["players"]
     clock = Clock(*unit["clock"]) if "clock" in unit else None
     match = MatchSettings(Game.from_dict(unit["game"]), a, b, unit["seed"], openings, clock)
@@ -81,7 +81,7 @@ def play_unit(call: str, openings: Openings | None, unit: Unit) -> dict[str, Any
         score, more = timed.score, {"lost_on_time": [times.lost for times in timed.times]}
     if score.forfeits.first:
         more["forfeits"] = list(score.forfeits)
-    return {"pairs": score.pairs.tolist(), "cpu_s": time.process_time() - begun, **more}
+    return {"pairs": score.pairs.tolist(), "cpu_s": time.process_time() - start, **more}
 
 
 def play_units(

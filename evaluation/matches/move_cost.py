@@ -74,10 +74,10 @@ def time_moves(game: Game, spec: str, boards: Boards) -> MoveCost:
     """
     rng = np.random.default_rng(0)
     singles = [boards.take(np.array([row])) for row in range(len(boards.mover))]
-    before, begun = Usage.now().peak_rss_bytes, time.process_time()
+    before, start = Usage.now().peak_rss_bytes, time.process_time()
     policy = make_policy(spec, game)
     act(policy, singles[0], rng)
-    setup = time.process_time() - begun
+    setup = time.process_time() - start
     seconds: list[list[float]] = [[] for _ in singles]
     total = 0.0
     for number in range(ROUNDS):
@@ -86,9 +86,9 @@ def time_moves(game: Game, spec: str, boards: Boards) -> MoveCost:
         for row, one in enumerate(singles):
             if total > MOST_S:
                 break
-            begun = time.process_time()
+            start = time.process_time()
             act(policy, one, rng)
-            seconds[row].append(time.process_time() - begun)
+            seconds[row].append(time.process_time() - start)
             total += seconds[row][-1]
     after = Usage.now().peak_rss_bytes
     mean = statistics.fmean(statistics.median(row) for row in seconds if row)

@@ -227,13 +227,13 @@ def _play_game(
         which = int(mover[row] != swapped[row])
         side = sides[which]
         boards = Boards(cells.take(rows, axis=0), mover.take(rows))
-        begun = now()
+        start = now()
         try:
             actions = side.player.act(boards, rows, side.rng, np.array([left[which]]))
         except Forfeit as problem:
             outcome[row], forfeit = 1 - mover[row], str(problem)
             break
-        spent = now() - begun
+        spent = now() - start
         left[which] -= spent
         taken[which].append(spent)
         least[which] = min(least[which], left[which])

@@ -1,4 +1,4 @@
-"""Engines of the Gomocup protocol as opponents: what they are told, what they may say, and that they never stay."""
+"""Engines of the Gomocup protocol as opponents: the lines they receive, what they may say, and that they never stay."""
 
 import contextlib
 import copy
@@ -90,7 +90,7 @@ while True:
     elif word == "END":
         break
 """
-"""an engine that plays the first empty cell, and writes down what it is told; others have something else in it"""
+"""an engine that plays the first empty cell, and writes down the lines it receives; others have something else in it"""
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def engine(tmp_path):
         name = f"engine{len(list(tmp_path.glob('engine*')))}"
         program = tmp_path / f"{name}.py"
         program.write_text(FAKE.replace("#HERE", textwrap.dedent(here)))
-        arguments = f"-S {program} {tmp_path / 'told.txt'}"
+        arguments = f"-S {program} {tmp_path / 'received.txt'}"
         more = "".join(f",{key}={value}" for key, value in {"pause": 0, **settings}.items())
         return f"gomocup:{sys.executable},arguments=({arguments}){more}"
 
@@ -109,12 +109,12 @@ def engine(tmp_path):
 
 
 @pytest.fixture
-def told(tmp_path):
-    """What engines were told, and forget it."""
+def received(tmp_path):
+    """The lines that engines received since the last call."""
 
     def lines():
-        text = (tmp_path / "told.txt").read_bytes().decode()
-        (tmp_path / "told.txt").unlink()
+        text = (tmp_path / "received.txt").read_bytes().decode()
+        (tmp_path / "received.txt").unlink()
         assert "\n" not in text.replace("\r\n", "")
         return text.split("\r\n")[:-1]
 
@@ -122,7 +122,7 @@ def told(tmp_path):
 
 
 def children():
-    """Processes that this one has begun, of engines."""
+    """Processes of engines that this one has started."""
     return [one for one in psutil.Process().children(recursive=True) if "engine" in " ".join(one.cmdline())]
 
 
@@ -153,7 +153,7 @@ def with_stones(**stones):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What it is told
+# Lines that it receives
 
 
 INFOS = ["INFO timeout_turn 1000", "INFO timeout_match 0", "INFO max_memory 0", "INFO game_type 1", "INFO rule 0"]
@@ -199,53 +199,53 @@ FIRST, SECOND = with_stones(), with_stones(o=["00"], x=["35"])
     ],
     ids=["moves", "second", "board", "board of both", "new games"],
 )
-def test_positions_are_sent_as_moves_or_boards(engine, told, positions, moves, lines):
+def test_positions_are_sent_as_moves_or_boards(engine, received, positions, moves, lines):
     assert moves_of(engine(), *positions) == moves
-    assert told() == ["START 7", *INFOS, UNLIMITED, *lines, "END"]
+    assert received() == ["START 7", *INFOS, UNLIMITED, *lines, "END"]
 
 
-def test_begin_starts_a_new_game_in_the_engine(engine, told):
+def test_begin_starts_a_new_game_in_the_engine(engine, received):
     policy = make_policy(engine(), GAME)
     player, only, rng = policy.player(), np.zeros(1, np.int64), np.random.default_rng(0)
     player.act(Boards.of([FIRST]), only, rng)
     player.begin(only)
     player.act(Boards.of([SECOND]), only, rng)
-    assert "RESTART" in told()
+    assert "RESTART" in received()
 
 
 @pytest.mark.parametrize("answer", ["UNKNOWN", "ERROR not today"])
-def test_engine_without_restart_is_started_again(engine, told, answer):
+def test_engine_without_restart_is_started_again(engine, received, answer):
     spec = engine(f"def restart(line): return {answer!r}")
     assert moves_of(spec, with_stones(), with_stones(o=["62"])) == [0, 0]
     begin = ["START 7", *INFOS, UNLIMITED]
-    assert told() == [*begin, "BEGIN", "RESTART", "END", *begin, "TURN 6,2", "END"]
+    assert received() == [*begin, "BEGIN", "RESTART", "END", *begin, "TURN 6,2", "END"]
 
 
-def test_rectangular_boards_are_sent_as_width_and_height(engine, told):
+def test_rectangular_boards_are_sent_as_width_and_height(engine, received):
     game = Game(5, 9, 5)
     cells = np.zeros(45, np.int8)
     cells[8] = 1
     assert moves_of(engine(), Position(cells, 1), game=game) == [0]
-    said = told()
+    said = received()
     assert said[0] == "RECTSTART 9,5"
     assert said[-2] == "TURN 8,0"
 
 
-def test_time_and_memory_limits_are_sent(engine, told):
+def test_time_and_memory_limits_are_sent(engine, received):
     moves_of(engine(move=0.25, clock="3+0.5", memory=16), FIRST, SECOND)
-    said = told()
+    said = received()
     limits = ["INFO timeout_turn 250", "INFO timeout_match 3000", f"INFO max_memory {16 << 20}"]
     assert said[:5] == ["START 7", *limits, "INFO game_type 1"]
     first, second = [int(line.split()[2]) for line in said if "time_left" in line]
     assert first == 3000
     assert 3000 < second <= 3500
     moves_of(engine(clock=2), FIRST)
-    assert told()[1] == "INFO timeout_turn 2000"
+    assert received()[1] == "INFO timeout_turn 2000"
     moves_of(engine(move=0, memory=1 << 20), FIRST)
-    assert told()[1:4:2] == ["INFO timeout_turn 0", "INFO max_memory 2147483647"]
+    assert received()[1:4:2] == ["INFO timeout_turn 0", "INFO max_memory 2147483647"]
 
 
-def test_clock_of_a_match_replaces_its_own(engine, told):
+def test_clock_of_a_match_replaces_its_own(engine, received):
     policy = make_policy(engine(clock=100), GAME)
     player, only = policy.player(), np.zeros(1, np.int64)
     assert isinstance(policy, HasPlayer)
@@ -254,7 +254,7 @@ def test_clock_of_a_match_replaces_its_own(engine, told):
     player.begin(only)
     player.act(Boards.of([FIRST]), only, np.random.default_rng(0), np.array([6.5]))
     player.close()
-    assert told()[1:-1] == [
+    assert received()[1:-1] == [
         *["INFO timeout_turn 6500", "INFO timeout_match 7000", "INFO max_memory 0", "INFO game_type 1", "INFO rule 0"],
         *["INFO time_left 6500", "BEGIN"],
     ]
@@ -344,10 +344,10 @@ SLOW = {
 @pytest.mark.parametrize("slow", SLOW)
 def test_engine_that_does_not_answer_in_time_is_killed(engine, slow):
     spec = engine(SLOW[slow], move=0.05, tolerance=0.15)
-    begun = time.monotonic()
+    start = time.monotonic()
     with pytest.raises(ValueError, match=r"did not answer BEGIN within 0\.2 s.*needs more of move= or tolerance="):
         moves_of(spec, FIRST)
-    assert time.monotonic() - begun >= 0.2
+    assert time.monotonic() - start >= 0.2
     assert not children()
 
 
@@ -379,7 +379,7 @@ def test_expired_clock_is_a_fault(engine):
         moves_of(spec, FIRST, SECOND)
 
 
-def test_pause_precedes_the_next_command(engine, told):
+def test_pause_precedes_the_next_command(engine, received):
     """As Rapfi, which throws away what comes before it has noted that it thinks no more."""
     here = """
         import select
@@ -414,12 +414,12 @@ def test_engine_is_restarted_after_a_fault(engine, tmp_path):
 # Nothing stays
 
 
-def test_close_ends_the_engine(engine, told):
+def test_close_ends_the_engine(engine, received):
     player = make_policy(engine(), GAME).player()
     assert len(children()) == 1
     player.close()
     assert not children()
-    assert told()[-1] == "END"
+    assert received()[-1] == "END"
     player.close()
 
 
@@ -451,10 +451,10 @@ STUBBORN = """
 
 def test_engine_that_ignores_end_is_killed(engine):
     player = make_policy(engine(STUBBORN), GAME).player()
-    begun = time.monotonic()
+    start = time.monotonic()
     player.close()
     assert not children()
-    assert time.monotonic() - begun > 0.9
+    assert time.monotonic() - start > 0.9
 
 
 LEAVES = """
@@ -715,14 +715,14 @@ def test_file_that_is_no_program_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("inside", ["{}", "expectiminimax:depth=1,leaf=({})", "book:path=x,then=({})"])
-def test_files_may_not_name_programs(inside, engine, told, tmp_path, monkeypatch):
+def test_files_may_not_name_programs(inside, engine, received, tmp_path, monkeypatch):
     monkeypatch.setenv(TRUST, "0")
     spec = engine()
     with pytest.raises((ValueError, OSError)) as problem:
         make_policy(FromFile(inside.format(spec)), GAME)
     if not inside.startswith("book"):  # which is not there
         assert "was read from a file, and runs a program, which a file may not name" in str(problem.value)
-    assert not (tmp_path / "told.txt").exists()
+    assert not (tmp_path / "received.txt").exists()
     if inside == "{}":
         monkeypatch.setenv(TRUST, "1")
         assert isinstance(make_policy(FromFile(spec), GAME), Gomocup)

@@ -7,9 +7,9 @@ from functools import cache
 import numpy as np
 import plain
 import pytest
+from evaluators import Perfect
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from judges import Perfect
 from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.mcts import MCTS, GumbelSearch, MCTSSearch
@@ -75,8 +75,8 @@ class RandomPlay(PlainEvaluator):
         return np.zeros(boards.cells.shape, np.float32), self.table.values(boards)
 
 
-def puct(game, boards, judge, simulations, **more):
-    search = MCTSSearch(game, boards, np.zeros(len(boards.mover), np.uint64), leaf=judge, **more)
+def puct(game, boards, evaluator, simulations, **more):
+    search = MCTSSearch(game, boards, np.zeros(len(boards.mover), np.uint64), leaf=evaluator, **more)
     search.run(simulations)
     return search
 
@@ -102,8 +102,8 @@ class PlainGuided:
     A history is ((cell, who moves next), ...) from the root.
     """
 
-    def __init__(self, game, position, judge, **settings):
-        self.game, self.judge = game, judge
+    def __init__(self, game, position, evaluator, **settings):
+        self.game, self.evaluator = game, evaluator
         self.settings = {
             "c": 1.4,
             "noise": None,
@@ -130,7 +130,7 @@ class PlainGuided:
         ]
 
     def look(self, node):
-        """A position is met: it is won or lost at once, or judged."""
+        """A position is met: it is won or lost at once, or evaluated."""
         cells, mover = self.cells[node], self.mover[node]
         wins, blocks = self.wins_of(node, mover), self.wins_of(node, 1 - mover)
         self.visits[node] = 1
@@ -139,7 +139,7 @@ class PlainGuided:
         elif node and len(blocks) > 1 and self.game.skip_chance == 0:
             self.known[node] = -1.0
         else:
-            logits, values = self.judge.evaluate(Boards(np.array([cells], np.int8), np.array([mover], np.int8)))
+            logits, values = self.evaluator.evaluate(Boards(np.array([cells], np.int8), np.array([mover], np.int8)))
             sensible = wins or (blocks if self.game.skip_chance == 0 else []) or np.flatnonzero(np.array(cells) == 0)
             self.prior[node] = softmax({int(cell): float(logits[0, cell]) for cell in sensible})
             self.mixed_value[node], self.tried[node] = float(values[0]), []
@@ -284,10 +284,10 @@ def compare(search, row, other):
 @given(st.sampled_from(BOARDS), st.sampled_from(SKIPS), st.integers(0, 10**6), st.sampled_from([0.3, 1.4, 4.0]))
 def test_puct_agrees_with_a_plain_implementation(shape, skip, seed, c):
     game = Game(*shape, skip)
-    boards, judge = plain.positions_of_random_play(game, 2, seed), Noise()
-    search = puct(game, boards, judge, 60, c=c)
+    boards, evaluator = plain.positions_of_random_play(game, 2, seed), Noise()
+    search = puct(game, boards, evaluator, 60, c=c)
     for row in range(2):
-        other = PlainGuided(game, boards.position(row), judge, c=c)
+        other = PlainGuided(game, boards.position(row), evaluator, c=c)
         for _ in range(60):
             other.simulate()
         compare(search, row, other)
@@ -306,15 +306,15 @@ def test_the_gumbel_rule_agrees_with_a_plain_implementation(
     shape, skip, seed, max_num_considered_actions, simulations, scales
 ):
     game = Game(*shape, skip)
-    boards, judge = plain.positions_of_random_play(game, 2, seed), Noise()
+    boards, evaluator = plain.positions_of_random_play(game, 2, seed), Noise()
     noise = noise_for(boards, seed)
     named = dict(
         zip(("maxvisit_init", "value_scale"), scales, strict=True),
         max_num_considered_actions=max_num_considered_actions,
     )
-    search = GumbelSearch(game, boards, judge, simulations=simulations, noise=noise, **named)
+    search = GumbelSearch(game, boards, evaluator, simulations=simulations, noise=noise, **named)
     for row in range(2):
-        other = PlainGuided(game, boards.position(row), judge, noise=noise[row], **named)
+        other = PlainGuided(game, boards.position(row), evaluator, noise=noise[row], **named)
         for considered_visit in considered_visits(min(max_num_considered_actions, len(other.prior[()])), simulations):
             other.simulate(considered_visit)
         compare(search, row, other)
@@ -336,9 +336,9 @@ def test_the_gumbel_rule_agrees_with_a_plain_implementation(
 
 @pytest.mark.parametrize("skip", [0.0, 0.5])
 def test_a_saved_subtree_agrees_with_a_plain_implementation(skip):
-    game, judge = Game(skip_chance=skip), Noise()
+    game, evaluator = Game(skip_chance=skip), Noise()
     boards = Boards.of([from_text("o../.../..x o")])
-    search, other = puct(game, boards, judge, 300), PlainGuided(game, boards.position(0), judge)
+    search, other = puct(game, boards, evaluator, 300), PlainGuided(game, boards.position(0), evaluator)
     for _ in range(300):
         other.simulate()
     went_on = 0
@@ -350,10 +350,10 @@ def test_a_saved_subtree_agrees_with_a_plain_implementation(skip):
             if node in other.known or node not in other.tried:
                 continue
             now = Boards.of([from_text(text_of(game, other.cells[node], other.mover[node]))])
-            again = MCTSSearch(game, now, np.zeros(1, np.uint64), leaf=judge, subtrees=[subtree])
+            again = MCTSSearch(game, now, np.zeros(1, np.uint64), leaf=evaluator, subtrees=[subtree])
             assert again.visits.sum() == other.visits[node] - 1
             again.run(20)
-            branch = branch_of(other, game, judge, node)
+            branch = branch_of(other, game, evaluator, node)
             for _ in range(20):
                 branch.simulate()
             compare(again, 0, branch)
@@ -366,10 +366,10 @@ def text_of(game, cells, mover):
     return "/".join(rows) + " " + "ox"[mover]
 
 
-def branch_of(other, game, judge, node):
+def branch_of(other, game, evaluator, node):
     """The part of a search below a node, as a search of its own."""
     position = Boards(np.array([other.cells[node]], np.int8), np.array([other.mover[node]], np.int8)).position(0)
-    branch = PlainGuided(game, position, judge)
+    branch = PlainGuided(game, position, evaluator)
     for name in ("cells", "mover", "visits", "known", "prior", "mixed_value"):
         held = getattr(other, name)
         setattr(branch, name, {way[len(node) :]: x for way, x in held.items() if way[: len(node)] == node})
@@ -386,33 +386,33 @@ def branch_of(other, game, judge, node):
 def test_a_perfect_evaluator_gives_exact_values(skip):
     """Chance is averaged, not sampled, and signs are right after a skip."""
     game = Game(skip_chance=skip)
-    boards, judge = plain.positions_of_random_play(game, 100, seed=1), Perfect(game)
+    boards, evaluator = plain.positions_of_random_play(game, 100, seed=1), Perfect(game)
     exact, of_moves = solve(game).values(boards), solve(game).action_values(boards)
-    gumbel = GumbelSearch(game, boards, judge, simulations=32)
-    for search in (gumbel, puct(game, boards, judge, 100)):
+    gumbel = GumbelSearch(game, boards, evaluator, simulations=32)
+    for search in (gumbel, puct(game, boards, evaluator, 100)):
         tried = search.visits > 0
         assert_allclose(search.action_values[tried], of_moves[tried], rtol=0, atol=1e-9)
         assert_allclose(search.values, exact, rtol=0, atol=1e-9)
     assert_allclose(gumbel.improved_values, exact, rtol=0, atol=1e-9)
-    assert_allclose(puct(game, boards, judge, 100).root_values, exact, rtol=0, atol=1e-9)
+    assert_allclose(puct(game, boards, evaluator, 100).root_values, exact, rtol=0, atol=1e-9)
     shares = make_policy("optimal", game).probabilities(boards)
     assert ((gumbel.probabilities() > 0) <= (shares > 0)).all()
 
 
-def errors(game, boards, judge, simulations):
+def errors(game, boards, evaluator, simulations):
     """Mean distances from the exact values: of what PUCT and the Gumbel rule make of positions."""
     exact = solve(game).values(boards)
-    gumbel = GumbelSearch(game, boards, judge, simulations=simulations)
-    found = puct(game, boards, judge, simulations).root_values, gumbel.improved_values
+    gumbel = GumbelSearch(game, boards, evaluator, simulations=simulations)
+    found = puct(game, boards, evaluator, simulations).root_values, gumbel.improved_values
     return [abs(values - exact).mean() for values in found]
 
 
-@pytest.mark.parametrize(("skip", "judge"), [(0.0, RandomPlay), (0.25, Nothing), (0.5, RandomPlay)])
-def test_values_converge_to_the_exact_ones(skip, judge):
+@pytest.mark.parametrize(("skip", "evaluator"), [(0.0, RandomPlay), (0.25, Nothing), (0.5, RandomPlay)])
+def test_values_converge_to_the_exact_ones(skip, evaluator):
     game = Game(skip_chance=skip)
-    judge = judge(game) if judge is RandomPlay else judge()
+    evaluator = evaluator(game) if evaluator is RandomPlay else evaluator()
     boards = plain.positions_of_random_play(game, 64, seed=3)
-    table = np.array([errors(game, boards, judge, simulations) for simulations in (16, 256, 2048)])
+    table = np.array([errors(game, boards, evaluator, simulations) for simulations in (16, 256, 2048)])
     assert (table[1:] < 0.85 * table[:-1]).all()
     assert (table[-1] < 0.05).all()
 

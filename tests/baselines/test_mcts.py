@@ -67,8 +67,15 @@ def contents_below(edges, nodes, turns_per_move, node=0, mover=None):
 class PlainSearch:
     """The search as the module describes it, on dictionaries by history, all values to player_0."""
 
-    def __init__(self, game, position, key, c=1.4, decisive=True, judge=None):
-        self.game, self.position, self.key, self.c, self.decisive, self.judge = game, position, key, c, decisive, judge
+    def __init__(self, game, position, key, c=1.4, decisive=True, evaluate=None):
+        self.game, self.position, self.key, self.c, self.decisive, self.evaluate = (
+            game,
+            position,
+            key,
+            c,
+            decisive,
+            evaluate,
+        )
         self.lines = [set(line) for line in plain.all_lines(game)]
         self.visits, self.total = defaultdict(int), defaultdict(float)
         self.tried, self.limit = defaultdict(list), {}
@@ -139,7 +146,7 @@ class PlainSearch:
             mover = mover if u_of(STREAM_SKIP, ply) < self.game.skip_chance else 1 - mover
             node = (*node, (cell, mover))
         if node not in self.known:
-            value = self.judge(cells, mover) if self.judge else self.play_out(cells, mover, u_of)
+            value = self.evaluate(cells, mover) if self.evaluate else self.play_out(cells, mover, u_of)
         while True:
             self.visits[node] += 1
             if node in self.known:
@@ -173,7 +180,7 @@ def compare(game, boards, simulations, **settings):
     search = searched(game, boards, simulations, **settings)
     leaf = settings.pop("leaf", None)
     if leaf is not None:
-        settings["judge"] = lambda cells, mover: (
+        settings["evaluate"] = lambda cells, mover: (
             (1 - 2 * mover) * float(leaf.values(Boards(np.array([cells], np.int8), np.array([mover], np.int8)))[0])
         )
     for row, key in enumerate(keys_for(len(boards.mover)).tolist()):
@@ -413,14 +420,14 @@ def test_a_saved_subtree_keeps_its_statistics(moves):
     search = searched(game, boards, 20_000, decisive=False)
     subtree, whole = search.subtree(0, 4), contents(search)
     again = MCTSSearch(game, after(game, boards, moves), keys_for(1), decisive=False, subtrees=[subtree])
-    begun = contents(again)
+    first = contents(again)
     first, stones = moves[0], [cell for cell, _ in moves[1:]]
     orders = permutations(stones) if stones else ()  # whatever order the other player's stones came in
     ways = [(first, *((cell, 1) for cell in rest), (last, 0)) for *rest, last in orders] or [(first,)]
-    assert begun in [below(whole, way) for way in ways]
-    visits = begun[()][0]
+    assert first in [below(whole, way) for way in ways]
+    visits = first[()][0]
     assert visits > 1
-    assert begun[()][0] == again.visits.sum() + 1  # the first visit judged the position itself
+    assert first[()][0] == again.visits.sum() + 1  # the first visit evaluated the position itself
     again.run(100)
     assert contents(again)[()][0] == visits + 100
     assert again.visits.sum() == visits - 1 + 100
@@ -634,8 +641,8 @@ def program():
         "from ttt_envs import Boards, Game, make_policy",
         "for game in (Game(skip_chance=0.25), Game(5, 6, 4)):",
         "    leaf = make_policy('mcts:simulations=2', game)",
-        "    for judge in (None, leaf):",
-        "        search = MCTSSearch(game, Boards.start(game), np.array([5], np.uint64), leaf=judge)",
+        "    for evaluate in (None, leaf):",
+        "        search = MCTSSearch(game, Boards.start(game), np.array([5], np.uint64), leaf=evaluate)",
         "        search.run(30)",
         "        subtree = search.subtree(0, int(np.argmax(search.visits[0])))",
         "        cells, mover = subtree.cells[None], np.array([1], np.int8)",

@@ -156,7 +156,7 @@ class Scripted:
 
     def __init__(self, seconds, agrees=(), decided_at=99):
         self.seconds, self.agrees, self.decided_at = seconds, agrees, decided_at
-        self.depth, self.time, self.begun = 0, 0.0, []
+        self.depth, self.time, self.started = 0, 0.0, []
 
     def now(self):
         return self.time
@@ -177,7 +177,7 @@ class Scripted:
 
     def go_on(self, until, most=1 << 62):
         taken = self.seconds[self.depth]
-        self.begun.append(self.depth + 1)
+        self.started.append(self.depth + 1)
         if self.time + taken > until:
             self.time = until
             return False
@@ -196,7 +196,7 @@ QUICK = [0.01, 0.04, 0.2, 0.9, 5.0]
 
 
 @pytest.mark.parametrize(
-    ("seconds", "plan", "depth", "begun"),
+    ("seconds", "plan", "depth", "started"),
     [
         (QUICK, {"soft_s": 1.23, "hard_s": 1.23}, 3, 3),  # the next depth is predicted not to fit
         (QUICK, {"soft_s": 1.26, "hard_s": 1.26}, 4, 4),
@@ -207,10 +207,10 @@ QUICK = [0.01, 0.04, 0.2, 0.9, 5.0]
         (QUICK, {"soft_s": 99, "hard_s": 99, "max_depth": 2}, 2, 2),
     ],
 )
-def test_a_plan_determines_the_depths_searched(seconds, plan, depth, begun):
+def test_a_plan_determines_the_depths_searched(seconds, plan, depth, started):
     search = run_scripted(Scripted(seconds), **plan)
-    assert (search.depth, search.begun) == (depth, list(range(1, begun + 1)))
-    if depth < begun and "min_depth" not in plan:
+    assert (search.depth, search.started) == (depth, list(range(1, started + 1)))
+    if depth < started and "min_depth" not in plan:
         assert search.time == plan["hard_s"]
 
 
@@ -293,13 +293,13 @@ def test_an_interrupted_depth_counts_once_it_has_searched_the_best_move(ticking)
     before = search.best()
     kept = counted = 0
     while not search.go_on(0.0):
-        begun = search._search.move_values[0]
-        if np.isnan(begun[np.argmax(before)]):
+        unfinished = search._search.move_values[0]
+        if np.isnan(unfinished[np.argmax(before)]):
             assert_array_equal(search.best(), before)
             kept += 1
         else:
-            assert np.isfinite(begun[search.best() > 0]).all()
-            assert np.nanmax(begun) == begun[np.argmax(search.best())]
+            assert np.isfinite(unfinished[search.best() > 0]).all()
+            assert np.nanmax(unfinished) == unfinished[np.argmax(search.best())]
             counted += 1
     assert kept
     assert counted

@@ -192,8 +192,8 @@ def fetch(name: str, python: Path) -> None:
     url, package, tag = CHECKOUTS[name]
     folder = CACHE / "sources" / name
     version = versions_in(python, [package]).get(package, "") if package else ""
-    wanted, told = tag.format(version), folder / ".git" / "wanted"
-    if told.exists() and told.read_text() == wanted:
+    wanted, marker = tag.format(version), folder / ".git" / "wanted"
+    if marker.exists() and marker.read_text() == wanted:
         return
     for branch in (["--branch", wanted], []) if wanted else ([],):
         shutil.rmtree(folder, ignore_errors=True)
@@ -201,7 +201,7 @@ def fetch(name: str, python: Path) -> None:
             call("git", "clone", "--depth", "1", *branch, url, folder, log=CACHE / "logs" / f"clone-{name}.txt")
         except (CommandError, OSError):
             continue
-        told.write_text(wanted)
+        marker.write_text(wanted)
         return
 
 

@@ -21,8 +21,8 @@ def test_script(name, checkout, python, timed, tmp_path):
     with timed(20_000):
         python(root / "cleanrl" / f"{name}.py", "--env-id", ID, *steps, path=[root])
     [events] = (tmp_path / "runs").rglob("events.out.tfevents.*")  # they print no returns with Gymnasium 1
-    told = EventAccumulator(str(events)).Reload()
-    losses = [point.value for point in told.Scalars(LOSSES[name])]
+    events_read = EventAccumulator(str(events)).Reload()
+    losses = [point.value for point in events_read.Scalars(LOSSES[name])]
     assert len(losses) > 10
     assert all(map(math.isfinite, losses))
-    assert told.Scalars("charts/SPS")[-1].step >= 19_000
+    assert events_read.Scalars("charts/SPS")[-1].step >= 19_000

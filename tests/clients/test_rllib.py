@@ -68,8 +68,8 @@ config = (
 TAIL = """
 algorithm = config.build_algo()
 for _ in range(ITERATIONS):
-    told = algorithm.train()["env_runners"]
-    print("RETURNS", told["episode_return_mean"], told["num_episodes"], told["episode_len_max"])
+    results = algorithm.train()["env_runners"]
+    print("RETURNS", results["episode_return_mean"], results["num_episodes"], results["episode_len_max"])
 algorithm.stop()
 ray.shutdown()
 """
@@ -85,16 +85,16 @@ def train(python, config, runners, iterations):
 def test_self_play(python, timed):
     """PPO of the new stack, `PettingZooEnv` of `mnk_v0` with skips, one policy for both seats, masked, 6,000 steps"""
     with timed(3 * 2000):
-        told = train(python, SELF_PLAY, 0, 3)
-    assert len(told) == 3
-    for _, games, longest in told:
+        results = train(python, SELF_PLAY, 0, 3)
+    assert len(results) == 3
+    for _, games, longest in results:
         assert games > 200  # with illegal moves games would be shorter than three moves
         assert longest <= 9
 
 
-def check(told):
-    assert len(told) == 4
-    for mean, games, longest in told:
+def check(results):
+    assert len(results) == 4
+    for mean, games, longest in results:
         assert -1 <= mean <= 1
         assert games > 300
         assert longest <= 5  # own moves
@@ -103,9 +103,9 @@ def check(told):
 def test_one_agent(python, timed):
     """PPO of the new stack on `ttt_envs:ttt/TicTacToe-v0`, 8,000 steps: it gets better"""
     with timed(4 * 2000):
-        told = train(python, ONE, 0, 4)
-    check(told)
-    assert told[-1][0] > told[0][0]
+        results = train(python, ONE, 0, 4)
+    check(results)
+    assert results[-1][0] > results[0][0]
 
 
 def test_remote_runner(python):

@@ -113,11 +113,11 @@ def test_early_positions_are_all_up_to_symmetry(game):
 
 def test_book_from_a_perfect_search_is_perfect(tmp_path):
     game = Game(skip_chance=0.25)
-    told = []
+    calls = []
     book = book_from_search(
-        game, "optimal", tmp_path / "work", {}, plies=4, progress=lambda done, total: told.append((done, total))
+        game, "optimal", tmp_path / "work", {}, plies=4, progress=lambda done, total: calls.append((done, total))
     )
-    assert told[-1] == (len(book.positions), len(book.positions))
+    assert calls[-1] == (len(book.positions), len(book.positions))
     solution = solve(game)
     for boards in early_positions(game, 4):
         values = solution.action_values(boards)

@@ -49,7 +49,7 @@ def lines(folder):
 
 
 def logged_by(model):
-    """What its logger is told, by steps: filled while it learns."""
+    """Logged values by steps, filled while it learns."""
     from stable_baselines3.common.logger import KVWriter, Logger
 
     seen = {}

@@ -141,11 +141,11 @@ def test_differences_are_those_of_plain_python(game):
         text = to_text(one.a.position, game)
         assert one.likely == pytest.approx(weights[text])
         assert one.weight == pytest.approx(products[text])
-        told = one.to_dict(game)
+        data = one.to_dict(game)
         values = solve(game).action_values(Boards.of([one.a.position]))[0]
-        assert told["loss_a"] == pytest.approx(np.nanmax(values) - values[int(next(iter(told["a"])))])
-        assert sum(told["b"].values()) == pytest.approx(1)
-        assert told["best"] == np.flatnonzero(values >= np.nanmax(values) - 1e-9).tolist()
+        assert data["loss_a"] == pytest.approx(np.nanmax(values) - values[int(next(iter(data["a"])))])
+        assert sum(data["b"].values()) == pytest.approx(1)
+        assert data["best"] == np.flatnonzero(values >= np.nanmax(values) - 1e-9).tolist()
     assert [one.weight for one in found] == sorted((one.weight for one in found), reverse=True)
     images = symmetries(game)
     kinds = {

@@ -128,17 +128,17 @@ def test_timed_scores_add_up():
 
 
 def test_players_know_the_clock_and_are_compiled_before_the_game(monkeypatch):
-    told, players = [], []
+    clocks, players = [], []
     make = Timed.player
 
     def player(policy):
         players.append(make(policy))
-        monkeypatch.setattr(players[-1], "use_clock", lambda *clock: told.append(clock), raising=True)
+        monkeypatch.setattr(players[-1], "use_clock", lambda *clock: clocks.append(clock), raising=True)
         return players[-1]
 
     monkeypatch.setattr(Timed, "player", player)
     play_timed_pairs(MatchSettings(Game(), "timed:max-depth=2", "random", clock=Clock(5, 0.25)), 1)
-    assert told == [(5, 0.25)]
+    assert clocks == [(5, 0.25)]
     assert len(players[0].depths) >= 5  # of two games
     assert len(players[1].depths) == 1  # to have all compiled
 

@@ -180,11 +180,11 @@ def test_result_does_not_depend_on_workers(done, tmp_path, more_workers):
 
 
 def test_interrupted_tournament_resumes(done, tmp_path):
-    told = []
+    calls = []
 
     def stop(pairs):
-        told.append(pairs)
-        if len(told) == 3:
+        calls.append(pairs)
+        if len(calls) == 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -4,7 +4,7 @@ import numpy as np
 import plain
 import pytest
 import tiny
-from judges import Perfect
+from evaluators import Perfect
 from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.mcts import FusedEvaluator, GumbelSearch, MCTSSearch, Tree
@@ -42,9 +42,9 @@ def taught(game, games, *, batch=8, seed=0, **settings):
 # Games against itself
 
 
-def ply(mover, worth, random=False):
+def ply(mover, value, random=False):
     boards = Boards(np.zeros((1, 9), np.int8), np.array([mover], np.int8))
-    return _Ply(np.zeros(1, np.int64), boards, np.zeros((1, 9), np.float32), np.array([worth]), np.array([random]))
+    return _Ply(np.zeros(1, np.int64), boards, np.zeros((1, 9), np.float32), np.array([value]), np.array([random]))
 
 
 def test_td_lambda_targets_by_hand():
@@ -53,7 +53,7 @@ def test_td_lambda_targets_by_hand():
     assert_allclose(np.ravel(_td_lambda_targets(plies, result, 0.5)), [-0.05, 0.3, 0.2], atol=1e-7)
     assert_allclose(np.ravel(_td_lambda_targets(plies, result, 1.0)), [-1, 1, 1], atol=1e-7)
     assert_allclose(np.ravel(_td_lambda_targets(plies, result, 0.0)), [0.2, 0.4, -0.6], atol=1e-7)
-    plies[1] = ply(1, 0.4, random=True)  # nothing comes back through it: it is worth what the search says
+    plies[1] = ply(1, 0.4, random=True)  # nothing comes back through it: its value is the search's
     assert_allclose(np.ravel(_td_lambda_targets(plies, result, 0.5)), [-0.1, 0.4, 0.2], atol=1e-7)
     assert_allclose(np.ravel(_td_lambda_targets(plies, result, 1.0)), [-0.4, 0.4, 1], atol=1e-7)
     assert_array_equal(result, [-1])
@@ -61,7 +61,7 @@ def test_td_lambda_targets_by_hand():
 
 @pytest.mark.parametrize("td_lambda", [0.0, 0.5, 1.0])
 def test_value_targets_of_perfect_searches_are_exact_despite_random_moves(td_lambda):
-    """Random moves lose what a position is worth: traced back through one of them, values would be wrong."""
+    """Random moves lose value: traced back through one of them, values would be wrong."""
     game, config = Game(), AlphaZeroConfig(opening=9, epsilon=0.4, td_lambda=td_lambda, simulations=8)
     examples = play_games(config, game, Perfect(game), KEY, range(60))
     boards = Boards(examples.seen, np.zeros(len(examples.seen), np.int8))  # whose stones are first is to move
@@ -102,25 +102,25 @@ def test_examples_cover_every_position_of_every_game(game, search):
     assert set(examples.results) <= {-1, 0, 1}
     assert len(examples.results) == 30
     stones = np.count_nonzero(examples.seen, axis=1)
-    begun = np.flatnonzero(stones == 0)
-    assert len(begun) == 30  # game by game
+    starts = np.flatnonzero(stones == 0)
+    assert len(starts) == 30  # game by game
     assert (np.diff(stones)[np.diff(stones) != 1] < 0).all()
-    assert_array_equal(np.flatnonzero(np.diff(stones) < 0) + 1, begun[1:])
+    assert_array_equal(np.flatnonzero(np.diff(stones) < 0) + 1, starts[1:])
 
 
 def test_random_moves_have_their_probabilities():
-    """A judge that thinks one move likely, and does not search: what else is played is random."""
+    """An evaluator that expects one move; without a search, all other moves are random."""
 
     class First(Perfect):
         def evaluate(self, boards):
             return np.where(np.arange(25) == np.argmax(boards.cells == 0, axis=1)[:, None], 60, 0), boards.mover * 0.0
 
     game = Game(5, 5, 5)
-    judge, few = First(Game()), {"simulations": 1, "value_scale": 0.0}
+    evaluator, few = First(Game()), {"simulations": 1, "value_scale": 0.0}
 
     def share_of_random(**settings):
-        """How often a stone is not where the judge wants it, by the number of stones before it."""
-        examples = play_games(AlphaZeroConfig(**few, **settings), game, judge, KEY, range(2000))
+        """How often a stone is not where the evaluator expects it, by the number of stones before it."""
+        examples = play_games(AlphaZeroConfig(**few, **settings), game, evaluator, KEY, range(2000))
         second = examples.seen[np.count_nonzero(examples.seen, axis=1) == 1]
         assert len(second) == 2000
         return (second[:, 0] == 0).mean()
@@ -169,9 +169,9 @@ class Unfused:
 
 
 @pytest.mark.parametrize("game", [Game(), SKIPS, Game(3, 4, 3), Game(4, 4, 4, 0.25)], ids=str)
-@pytest.mark.parametrize("judge", [lambda net: net, SymmetrizedEvaluator], ids=["own", "mean"])
-def test_the_fused_search_equals_one_that_calls_the_net(game, judge, monkeypatch):
-    net = judge(build(game, hidden=(16,)))
+@pytest.mark.parametrize("make_evaluator", [lambda net: net, SymmetrizedEvaluator], ids=["own", "mean"])
+def test_the_fused_search_equals_one_that_calls_the_net(game, make_evaluator, monkeypatch):
+    net = make_evaluator(build(game, hidden=(16,)))
     boards = plain.positions_of_random_play(game, 40)
     assert isinstance(net, FusedEvaluator)
     assert not isinstance(Unfused(net), FusedEvaluator)

@@ -23,15 +23,15 @@ def test_a_game_meets_one_snapshot():
     seen = {}
     act = pool.act_in_games
 
-    def watched(boards, games, luck, plies):
-        for game_number, of_game in zip(games.tolist(), luck.tolist(), strict=True):
+    def watched(boards, games, keys, plies):
+        for game_number, of_game in zip(games.tolist(), keys.tolist(), strict=True):
             seen.setdefault(game_number, set()).add(of_game)
-        return act(boards, games, luck, plies)
+        return act(boards, games, keys, plies)
 
     pool.act_in_games = watched
     training.run()
     assert training.done.games == 200
-    assert max(len(lucks) for lucks in seen.values()) == 1
+    assert max(len(keys) for keys in seen.values()) == 1
     assert pool._num_taken == 20
     assert len(pool._snapshots) <= 5
     assert str(pool) == "pool:every=10,size=3"
@@ -68,9 +68,9 @@ def pool_of(games, every=5, size=3):
 def met(pool, game, draws=600):
     """How often each copy plays in games of this number."""
     count = np.full(draws, game)
-    luck = np.random.default_rng(0).integers(0, 1 << 63, draws, dtype=np.uint64)
+    keys = np.random.default_rng(0).integers(0, 1 << 63, draws, dtype=np.uint64)
     start = Boards.start(GAME, draws)
-    return np.bincount(pool.act_in_games(start, count, luck, np.zeros(draws, np.int64)), minlength=9) / draws
+    return np.bincount(pool.act_in_games(start, count, keys, np.zeros(draws, np.int64)), minlength=9) / draws
 
 
 @pytest.mark.parametrize(

@@ -104,14 +104,14 @@ def teach(learner, *moves):
 
 @pytest.mark.parametrize("values", ["action", "afterstate"])
 def test_a_game_of_three_moves_by_hand_ply_by_ply(values):
-    """The player in the middle wins: the last move is worth 1, the one before -1 to the opponent."""
+    """The player in the middle wins: the last move has value 1, the one before -1 to the opponent."""
     learner = build(LINE, bootstrap="ply", values=values, step_size=0.5, step_size_power=0.0)
     game = [("... o", 1, ".o. x", -1), (".o. x", 0, "xo. o", -1), ("xo. o", 2, None, 1)]
     for first, second, third in ((0, 0, 0.5), (0, -0.25, 0.75), (0, -0.5, 0.875)):
         teach(learner, *game)
         assert value(learner, "xo. o", 2) == third
         assert value(learner, ".o. x", 0) == second  # half the way to minus the last one's value then
-        assert value(learner, "... o", 1) == first  # the opponent has still a move that is worth 0
+        assert value(learner, "... o", 1) == first  # the opponent has still a move of value 0
     # at the other end the opponent loses as well
     other = [("... o", 1, ".o. x", -1), (".o. x", 2, ".ox o", -1), (".ox o", 0, None, 1)]
     for first, second, third in ((0, 0, 0.5), (0, -0.25, 0.75), (0.125, -0.5, 0.875)):
@@ -153,7 +153,7 @@ def test_a_game_by_hand_from_own_turn_to_own_turn(values, rewards, won, lost, dr
     assert value(learner, "xo. o", 2) == won
     assert value(learner, ".o. x", 0) == lost
     assert value(learner, ".o. x", 2) == drawn  # never made
-    assert value(learner, "... o", 1) == drawn  # half the way to what was then worth a draw
+    assert value(learner, "... o", 1) == drawn  # half the way to the value of a draw
     teach(learner, ("... o", 1, "xo. o", 1))
     assert value(learner, "... o", 1) == (drawn + won) / 2
     assert build(LINE, rewards=rewards).values(Boards.start(LINE))[0] == drawn

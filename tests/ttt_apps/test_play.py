@@ -251,9 +251,9 @@ def test_end_of_input_at_every_prompt(tmp_path):
         write_games(log, [])
         session = play_session(SCRIPT[:count], seed=4, log=log)
         assert re.search(r"Goodbye: you have won 0, drawn 0 and lost 0. \d saved in ", session.shown)
-        begun = list(read_games(log))
-        assert all(one.result is None and one.moves for one in begun)
-        assert f" {len(begun)} saved in {log}" in session.shown.replace("\n", " ")
+        saved = list(read_games(log))
+        assert all(one.result is None and one.moves for one in saved)
+        assert f" {len(saved)} saved in {log}" in session.shown.replace("\n", " ")
     for words in (["b2", "a1"], ["b2", "a1", "what"]):  # at the question for another game
         shown = play_session(words, opponent="win-or-block", seed=0).shown
         assert shown.endswith("Another game? (yes, swap seats, quit) \nGoodbye: you have won 0, drawn 0 and lost 1.\n")

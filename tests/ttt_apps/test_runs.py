@@ -107,15 +107,15 @@ def kill_each(whole, folder, begin, words, changes, finish):
 
 @pytest.mark.parametrize("name", [tiny.case("q-learning"), tiny.case("value-net", slow=True)])
 def test_run_killed_while_it_is_extended(name, tmp_path):
-    begun, whole, folder = (tmp_path / each for each in ("begun", "whole", "killed"))
-    train.main(arguments(name, begun))
+    part, whole, folder = (tmp_path / each for each in ("part", "whole", "killed"))
+    train.main(arguments(name, part))
     more = f"--games={GAMES.get(name, 60) + 8}"
-    shutil.copytree(begun, whole)
+    shutil.copytree(part, whole)
     changes = train_until(None, whole, resume(whole, more))
 
     def begin():
         shutil.rmtree(folder, ignore_errors=True)
-        shutil.copytree(begun, folder)
+        shutil.copytree(part, folder)
 
     kill_each(whole, folder, begin, resume(folder, more), changes, lambda: train.main(resume(folder, more)))
 

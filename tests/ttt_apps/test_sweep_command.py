@@ -161,10 +161,10 @@ def test_changed_code_trains_again(once, tmp_path, monkeypatch):
     out = tmp_path / "out"
     shutil.copytree(once / "out", out)
     monkeypatch.setattr(sweep, "make_provenance", lambda *modules: {"code": "other"})
-    begun = []
-    monkeypatch.setattr(sweep, "train_unit", lambda runs, code, unit: begun.append(unit["name"]) or {"numbers": {}})
+    started = []
+    monkeypatch.setattr(sweep, "train_unit", lambda runs, code, unit: started.append(unit["name"]) or {"numbers": {}})
     train.main(["--sweep", str(once / "tiny.toml"), "--out", str(out), "--quiet"])
-    assert len(begun) == 2
+    assert len(started) == 2
 
 
 OWN = """

@@ -57,8 +57,8 @@ def single(settings):
         while not over:
             action = choose(info["action_mask"], turn, "illegal_action" in settings)
             observation, reward, terminated, truncated, info = env.step(action)
-            told = {name: value for name, value in info.items() if name != "action_mask"}
-            lines += [f"{action}: {reward} {told}", written(observation), written(info["action_mask"]), env.render()]
+            shown = {name: value for name, value in info.items() if name != "action_mask"}
+            lines += [f"{action}: {reward} {shown}", written(observation), written(info["action_mask"]), env.render()]
             turn += 1
             over = terminated or truncated
     env.close()
@@ -75,9 +75,9 @@ def aec(settings):
             observation, reward, terminated, truncated, info = env.last()
             over = terminated or truncated
             action = None if over else choose(observation["action_mask"], turn, False)
-            told = {name: value for name, value in info.items() if name != "action_mask"}
+            shown = {name: value for name, value in info.items() if name != "action_mask"}
             seen = written(observation["observation"]), written(observation["action_mask"])
-            lines += [f"{agent} {action}: {reward} {told}", *seen]
+            lines += [f"{agent} {action}: {reward} {shown}", *seen]
             env.step(action)
             turn += 1
     return lines

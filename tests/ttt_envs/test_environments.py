@@ -120,7 +120,7 @@ def test_infos_have_one_structure_at_every_step(settings):
     game = AEC(skip_chance=0.25) if settings is None else Single(skip_chance=0.25, **settings)
     rng, kinds, winners = np.random.default_rng(0), set(), set()
     for episode in range(60):
-        _, mask, _, told = game.reset(0 if episode == 0 else None)
+        _, mask, _, info = game.reset(0 if episode == 0 else None)
         while True:
             infos = {} if settings is not None else game.env.infos
             for name, info in infos.items():
@@ -133,11 +133,11 @@ def test_infos_have_one_structure_at_every_step(settings):
                 numbers = {name: value for name, value in info.items() if name != "action_mask"}
                 assert json.loads(json.dumps(numbers)) == numbers
                 assert (info["result"] == -1) == (info["outcome"] == "")
-            winners.add((told["result"], told["winner"]))
-            if game.env.terminations["player_0"] if settings is None else told["result"] != -1:
+            winners.add((info["result"], info["winner"]))
+            if game.env.terminations["player_0"] if settings is None else info["result"] != -1:
                 break
             legal = np.flatnonzero(mask)
-            _, mask, _, told = game.step(int(rng.choice(legal) if rng.random() < 0.8 else rng.integers(9)))
+            _, mask, _, info = game.step(int(rng.choice(legal) if rng.random() < 0.8 else rng.integers(9)))
     [structure] = kinds
     assert dict(structure) == {
         **dict.fromkeys(("seat", "mover", "result", "winner"), int),

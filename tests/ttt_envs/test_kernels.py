@@ -119,9 +119,9 @@ class Careless:
 
     pure = True
 
-    def __init__(self, judge):
-        self.probabilities, self.values = judge.probabilities, judge.values
-        self.action_values, self._evaluate = judge.action_values, judge.evaluate
+    def __init__(self, evaluator):
+        self.probabilities, self.values = evaluator.probabilities, evaluator.values
+        self.action_values, self._evaluate = evaluator.action_values, evaluator.evaluate
 
     def evaluate(self, boards):
         logits, values = self._evaluate(boards)
@@ -156,8 +156,8 @@ def search_everything():
         net.probabilities(batch)
         MCTS(game, simulations=20).values(batch)
         GumbelSearch(game, batch, net, simulations=20)
-        for judge in (net, Careless(net)):
-            player = MCTS(game, simulations=20, rollout=judge).player()
+        for evaluator in (net, Careless(net)):
+            player = MCTS(game, simulations=20, rollout=evaluator).player()
             for _ in range(2):
                 player.act(batch, np.arange(5), rng)
         MCTS(game, simulations=20).action_values(batch)

@@ -140,7 +140,7 @@ def run_installed(site, code, *words):
 
 @pytest.mark.parametrize("package", PACKAGES[1:-1])
 def test_distribution_that_overwrote_a_package_is_named(installed, package):
-    told = (
+    message = (
         f"the distribution others-{package} 9.9 has overwritten the package {package} of ttt_envs in "
         f"{installed / package}: reinstall ttt_envs in an environment of its own, without the distribution "
         f"others-{package} 9.9"
@@ -150,10 +150,10 @@ def test_distribution_that_overwrote_a_package_is_named(installed, package):
     assert run_installed(installed, LOAD, asked).stdout == f"{asked.split(':')[1]}\n"
     add_distribution(installed, f"others-{package}", {f"{package}/__init__.py": "raise SystemExit('imported')\n"})
     done = run_installed(installed, LOAD, asked)
-    assert done.stdout == f"{told}\n"
-    assert f"UserWarning: {told}" in done.stderr  # of importing ttt_envs
+    assert done.stdout == f"{message}\n"
+    assert f"UserWarning: {message}" in done.stderr  # of importing ttt_envs
     done = run_installed(installed, command("ttt_apps.evaluate", "--version"))
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"error: {told}\n")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"error: {message}\n")
 
 
 def test_missing_init_file_is_reported(installed):
@@ -167,13 +167,13 @@ def test_missing_init_file_is_reported(installed):
 
 def test_failed_imports_name_distributions_with_files_in_the_package(installed):
     add_distribution(installed, "others", {"evaluation/statistics.py": "x = 1\n", "evaluation/exact/__init__.py": ""})
-    told = (
+    message = (
         "the distribution others 9.9 has files in the package evaluation of ttt_envs: reinstall ttt_envs in an "
         "environment of its own, without the distribution others 9.9"
     )
-    assert run_installed(installed, LOAD, "evaluation.statistics:Interval").stdout == f"{told}\n"
+    assert run_installed(installed, LOAD, "evaluation.statistics:Interval").stdout == f"{message}\n"
     done = run_installed(installed, LOAD, "evaluation.matches.match:play_match")
-    assert done.stdout.startswith(f"{told} (cannot import name ")
+    assert done.stdout.startswith(f"{message} (cannot import name ")
     assert done.stderr == ""
 
 

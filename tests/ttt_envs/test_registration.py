@@ -105,9 +105,9 @@ def test_every_id_is_made_in_vectors(name):
 @pytest.mark.parametrize("module", ["mnk_v0", "envs.single_env"])
 def test_module_docstrings_state_the_rules(module):
     """Agents made of language models read it and nothing else."""
-    told = importlib.import_module(f"ttt_envs.{module}").__doc__
+    doc = importlib.import_module(f"ttt_envs.{module}").__doc__
     for word in ("Rules:", "Actions:", "Rewards:", "win_length", "skip_chance", "row * columns + column", "+1", "-1"):
-        assert word in told
+        assert word in doc
 
 
 def test_registering_again_changes_nothing():

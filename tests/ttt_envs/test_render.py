@@ -48,8 +48,8 @@ def test_illegal_move_is_shown_until_the_next_move():
     text = env.render()
     line = "refused: 4 (b2) is not empty\n"
     env.step(4)
-    told = env.render()
-    assert told == text.replace("[o]", " o ").replace("last move: o b2\n", line)
+    rendered = env.render()
+    assert rendered == text.replace("[o]", " o ").replace("last move: o b2\n", line)
     state = env.clone_state()
     env.step(0)
     assert "refused" not in env.render()

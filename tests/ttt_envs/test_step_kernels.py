@@ -15,7 +15,7 @@ from ttt_envs.game.rules import DRAW, NOT_OVER
 GAMES = [Game(3, 3, 3, 0.25), Game(4, 5, 3, 0.1), Game(8, 8, 5, 0.5)]
 
 
-def begun(game, count, seed=0):
+def new_games(game, count, seed=0):
     games = Lockstep(game, count, SELF, "first", "raise", "none")
     games.seed(np.arange(count), np.random.default_rng(seed).integers(0, 1 << 63, count, dtype=np.uint64))
     games.begin(np.arange(count))
@@ -35,7 +35,7 @@ def test_a_row_is_an_odd_number_of_cache_lines_with_room_for_all(count):
 @pytest.mark.parametrize("game", GAMES, ids=str)
 def test_boards_are_written_and_read(game):
     boards = plain.positions_of_random_play(game, 50)
-    games = begun(game, 50)
+    games = new_games(game, 50)
     for row in range(50):
         games.begin(np.array([row]), boards.position(row))
     which = np.random.default_rng(0).permutation(50)[:20]
@@ -46,7 +46,7 @@ def test_boards_are_written_and_read(game):
 
 @pytest.mark.parametrize("game", GAMES, ids=str)
 def test_games_agree_with_a_plain_reading(game):
-    games, lines, rng = begun(game, 60), plain.all_lines(game), np.random.default_rng(2)
+    games, lines, rng = new_games(game, 60), plain.all_lines(game), np.random.default_rng(2)
     others = [plain.Reading(game, lines, int(number)) for number in games.episode_keys]
     out = games.shown()
     while not all(other.is_terminal() for other in others):
@@ -66,7 +66,7 @@ def test_games_agree_with_a_plain_reading(game):
 
 
 def test_episode_keys_are_splitmix64_of_key_and_episode():
-    games = begun(Game(), 20)
+    games = new_games(Game(), 20)
     for episode in range(3):
         assert games.episode_keys.tolist() == [plain.splitmix64(key, episode) for key in games.keys.tolist()]
         assert (games.episode == episode).all()

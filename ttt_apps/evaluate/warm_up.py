@@ -34,9 +34,9 @@ class WarmUp(JsonOptions):
             task = bar.add_task("compiling", total=len(PARTS), part="")
             for name, run in PARTS.items():
                 bar.update(task, part=name)
-                begun = time.perf_counter()
+                start = time.perf_counter()
                 run()
-                seconds[name] = time.perf_counter() - begun
+                seconds[name] = time.perf_counter() - start
                 bar.advance(task)
             bar.update(task, part="")
         folder = kernel_folder()

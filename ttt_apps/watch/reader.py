@@ -130,11 +130,11 @@ class MetricsTail:
 
     def _add(self, row: Mapping[str, float]) -> None:
         games, before = row["games"], self._before
-        told = {name: value for name, value in row.items() if name not in ("games", *RATES)}
+        measured = {name: value for name, value in row.items() if name not in ("games", *RATES)}
         for name, rate in RATES.items():
             if name in row and games > before.get("games", 0):
-                told[rate] = (row[name] - before.get(name, 0)) / (games - before.get("games", 0))
-        for name, value in told.items():
+                measured[rate] = (row[name] - before.get(name, 0)) / (games - before.get("games", 0))
+        for name, value in measured.items():
             if name in self.curves or len(self.curves) < MAX_MEASURES:
                 self.curves.setdefault(name[:MAX_NAME], Series()).add(games, value)
         self.games, self._before = games, {name: row[name] for name in ("games", *RATES) if name in row}

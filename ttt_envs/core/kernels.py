@@ -187,12 +187,12 @@ class Kernel(CPUDispatcher):
 
     def _interpret(self, *args: Any) -> Any:
         """Call the source as plain Python; results have the types that machine code returns."""
-        begun = time.perf_counter()
+        start = time.perf_counter()
         try:
             with np.errstate(all="ignore"):  # kernels compute modulo 2**64 and divide by 0 on purpose
                 return _to_python(_interpreted(self)(*args))
         finally:
-            self._interpreted_s += time.perf_counter() - begun
+            self._interpreted_s += time.perf_counter() - start
 
 
 # ---------------------------------------------------------------------------------------------------------------------

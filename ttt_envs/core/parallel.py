@@ -318,8 +318,8 @@ def _on_cluster(
         at_once = max(2, int(2 * cpus))
         while True:
             while len(under_way) < at_once and (some := list(itertools.islice(numbered, together))):
-                begun = _ray_get(task.remote, shared, [block for _, block in some])
-                under_way[begun] = [number for number, _ in some]
+                future = _ray_get(task.remote, shared, [block for _, block in some])
+                under_way[future] = [number for number, _ in some]
             if not under_way:
                 return
             done, _ = ray.wait(list(under_way), num_returns=1)
@@ -360,6 +360,6 @@ def _check_answers(address: str) -> None:
 
 def _shared(function: Callable[..., Result], blocks: Sequence[Block]) -> tuple[float, list[Result]]:
     """Run blocks with the function stored once in Ray, and return the elapsed seconds and the results."""
-    begun = time.perf_counter()
+    start = time.perf_counter()
     results = [function(*block) for block in blocks]
-    return time.perf_counter() - begun, results
+    return time.perf_counter() - start, results

@@ -189,9 +189,9 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         if self._limit is None:
             ended = games.step(actions, mode is AutoresetMode.NEXT_STEP, out)
         else:
-            begun = games.over
+            new = games.over
             games.step(actions, mode is AutoresetMode.NEXT_STEP, out)
-            ended = self._cut(self._limit, begun, out)
+            ended = self._cut(self._limit, new, out)
         if self.render_mode is not None:
             self._refused = np.where(games.num_illegal > illegal, actions, -1)
         if mode is AutoresetMode.SAME_STEP and ended:
@@ -208,10 +208,10 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             observation, info = self._observation(out)
         return observation, out.rewards, out.terminated, out.truncated, info
 
-    def _cut(self, limit: int, begun: BoolArray, out: StepOutput) -> int:
+    def _cut(self, limit: int, new: BoolArray, out: StepOutput) -> int:
         """Count the step in all games that have not just begun, truncate, and return the number of finished games."""
         self._steps += 1
-        self._steps[begun] = 0
+        self._steps[new] = 0
         late = self._steps >= limit
         out.truncated[late] = True
         self._games.end(late)
@@ -224,14 +224,14 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         """
         mask = out.mask
         shown = self._views.show(out.planes, mask)
-        told = self._games.infos()
+        rows_of_info = self._games.infos()
         if rows is None:
             there = self._every.copy()
         else:
             there = rows
             mask = mask * rows[:, None]
-            told *= rows
-        mover, seat, result, winner = told
+            rows_of_info *= rows
+        mover, seat, result, winner = rows_of_info
         info = {
             "action_mask": mask,
             "_action_mask": there,

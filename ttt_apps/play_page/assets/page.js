@@ -240,27 +240,27 @@ const page = (() => {
 
   function showWrong(asked, right) {
     const sum = (mine) => plies.reduce((total, {before, lost}) => total + ((before.mover === state.you) === mine ? lost : 0), 0)
-    const told = []
+    const sentences = []
     if (asked !== null) {
       const best = bestOf(right)
       const lost = right.reduce((total, value, cell) => total + (Number.isNaN(value) ? 0 : asked.probabilities[cell] * (best - value)), 0)
-      if (asked.values !== null) told.push(`Its value of the best move is *${signed(bestOf(asked.values))}*. The exact value is *${signed(best)}*.`)
-      if (lost < 0.0005) told.push(yours() ? "In your place it would make no mistake." : "It makes no mistake here.")
+      if (asked.values !== null) sentences.push(`Its value of the best move is *${signed(bestOf(asked.values))}*. The exact value is *${signed(best)}*.`)
+      if (lost < 0.0005) sentences.push(yours() ? "In your place it would make no mistake." : "It makes no mistake here.")
       else {
         const most = Math.max(...asked.probabilities)
         const favourite = asked.probabilities.indexOf(most)
         const wrong = best - right[favourite]
         const only = asked.probabilities.filter((share) => share > most - 1e-6).length === 1
-        told.push(`${yours() ? "In your place it would lose" : "It loses"} *${plain(lost)}* of value on average${only && wrong > 0.0005 ? `: its favourite, ${square(favourite)}, loses ${plain(wrong)}` : ""}.`)
+        sentences.push(`${yours() ? "In your place it would lose" : "It loses"} *${plain(lost)}* of value on average${only && wrong > 0.0005 ? `: its favourite, ${square(favourite)}, loses ${plain(wrong)}` : ""}.`)
       }
     }
     at("practise").hidden = !mistakes().length
     const [its, own] = [sum(false), sum(true)]
     const named = asked === null ? first(opponent()) : "So far it"
     if (asked === null && its + own < 0.0005) {
-      told.push(outcome() === exact.DRAW ? "There was no mistake." : "There was no mistake: chance has decided.")
-    } else if (plies.length > 0) told.push(`${named} has lost *${plain(its)}* of value by mistakes, and you *${plain(own)}*.`)
-    at("wrong").replaceChildren(...rich(told.join(" ")))
+      sentences.push(outcome() === exact.DRAW ? "There was no mistake." : "There was no mistake: chance has decided.")
+    } else if (plies.length > 0) sentences.push(`${named} has lost *${plain(its)}* of value by mistakes, and you *${plain(own)}*.`)
+    at("wrong").replaceChildren(...rich(sentences.join(" ")))
   }
 
   function showMoves() {
