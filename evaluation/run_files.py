@@ -13,6 +13,7 @@ import numpy as np
 
 from evaluation.cost import COST_KEYS, MAX_COST_BYTES, is_number
 from evaluation.policy_snapshots import CHOICES, Snapshot, read_choices
+from learners import is_run
 from learners.base import Arrays
 from learners.checkpoint import (
     CHECKPOINT,
@@ -95,7 +96,7 @@ class RunDirectory:
 
     def exists(self) -> bool:
         """Return whether there is a run in the directory."""
-        return self.config.exists()
+        return is_run(self.path)
 
     def has_results(self) -> bool:
         """Return whether the run has stored a part of its training: a checkpoint, a metric or a teacher's games."""

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -28,6 +29,14 @@ class Dense(NamedTuple):
     bias: Float64Array
     """float64[outputs]"""
     activation: Activation
+
+
+def layer_shapes(widths: Sequence[int]) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the layers between these widths: ``0.weights`` [inputs, outputs], ``0.bias``, and so on."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for layer, (inputs, outputs) in enumerate(itertools.pairwise(widths)):
+        shapes |= {f"{layer}.weights": (inputs, outputs), f"{layer}.bias": (outputs,)}
+    return shapes
 
 
 def planes(seen: Int8Array) -> Float32Array:
@@ -118,7 +127,6 @@ def states_of(seen: Int8Array, lines: Int64Array) -> Int8Array:
 
 @compiled_nogil
 def _states(seen: Int8Array, lines: Int64Array, out: Int8Array) -> None:
-    """See :func:`states_of`."""
     for b in range(len(seen)):
         for line in range(len(lines)):
             out[b, line] = _state(seen[b], lines, line)

@@ -20,7 +20,7 @@ import numpy as np
 from learners.base import Arrays
 from learners.checkpoint import MODEL, load_weights, save_arrays
 from learners.config import TEACHER, FitLearnerConfig
-from learners.dense import Activation, Dense, Float32Array, forward, planes
+from learners.dense import Activation, Dense, Float32Array, forward, layer_shapes, planes
 from learners.imitation import Teacher, training_examples
 from learners.limits import Fraction, Layers, NonNegativeInt, NumProcesses, Positive, PositiveInt, Range
 from learners.one_ply import one_ply_ahead
@@ -108,11 +108,7 @@ class ValueNetConfig(FitLearnerConfig):
         """Return the shapes of a run's arrays: the layers' float32, and the scale and bound of the output."""
         hidden, _ = self.layers()
         widths = (3 * game.cells, *hidden, 1)
-        shapes: dict[str, tuple[int, ...]] = {"scale": (), "bound": ()}
-        for layer in range(len(widths) - 1):
-            shapes[f"{layer}.weights"] = (widths[layer], widths[layer + 1])
-            shapes[f"{layer}.bias"] = (widths[layer + 1],)
-        return shapes
+        return {"scale": (), "bound": (), **layer_shapes(widths)}
 
     def net(self, game: Game, arrays: Arrays) -> ValueNet:
         """Return the net at play, from arrays of :meth:`shapes`."""

@@ -1,4 +1,4 @@
-"""Judges that guide searches in tests."""
+"""Evaluators that guide searches in tests."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from ttt_envs import make_policy
 
 
 class Perfect:
-    """Says what is so: exact values, and equal shares for the best moves."""
+    """Exact values, and equal shares for the best moves."""
 
     pure = True
 

@@ -106,10 +106,6 @@ class Expectiminimax(Named):
         return Tablebase(self.endgame, self.game)
 
     @property
-    def _by_result(self) -> bool:
-        return self.endgame is not None and self.game.skip_chance > 0
-
-    @property
     def tie(self) -> float:
         """Tolerance within which moves count as equally good."""
         return VALUE_TOLERANCE if self.endgame is None else VALUE_TOLERANCE + 2 * self._database.error
@@ -191,7 +187,7 @@ class Expectiminimax(Named):
             width=self._drawn,
             memory=min(self.table, most) << 20,
             every_move=every_move,
-            by_result=self._by_result,
+            by_result=self.endgame is not None and self.game.skip_chance > 0,
             margin=self.tie,
         )
         probe = None if layers is None else self._database.probe(int(layers[0]))

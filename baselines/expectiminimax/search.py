@@ -107,12 +107,6 @@ class Roots(NamedTuple):
     """int64[B], positions visited; added to"""
 
 
-@inlined
-def _of_win(depth: int, fixed: Fixed) -> float:
-    """Return the score of a win that leaves ``depth - 1`` plies."""
-    return 1.0 if fixed.by_result else float(depth)
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Roots
 
@@ -220,7 +214,8 @@ def _try(depth: int, fixed: Fixed, path: Path, of_board: Symmetries, in_table: b
     state.nodes += 1
     outcome = outcome_of_move(completes_line, mover, len(board.cells) - state.empty, fixed.parameters)
     if outcome != NOT_OVER:
-        return TAKE_BACK, 0.0 if outcome == DRAW else _of_win(depth, fixed)
+        win = 1.0 if fixed.by_result else float(depth)
+        return TAKE_BACK, 0.0 if outcome == DRAW else win
     stones = len(board.cells) - state.empty
     if stones == fixed.probe.stones:
         return TAKE_BACK, afterstate_score(board.cells, mover, depth - 1, fixed.probe, fixed.parameters)

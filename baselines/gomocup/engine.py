@@ -214,7 +214,6 @@ class Engine:
         return f"{column},{row}"
 
     def _cell(self, answer: str, request: str, position: Position) -> int:
-        """Return the cell named by an answer."""
         found = parse_cell(answer)
         if found is None:
             raise self._fault(f"answered {quoted(answer)} to {request}, which is no move: it is at fault")

@@ -11,7 +11,7 @@ from baselines.mcts import SearchBatch, SelectionParams, forced_moves_of_rows
 from learners.alpha_zero.inference import NetEvaluator, SymmetryTables
 from learners.alpha_zero.settings import AlphaZeroSettings
 from learners.base import Arrays, get_array
-from learners.dense import Float32Array, Packed
+from learners.dense import Float32Array, Packed, layer_shapes
 from learners.one_ply import one_ply_ahead
 from learners.tensorflow_tools import MAX_FLOAT32
 from ttt_envs.agents.policy import best_shares
@@ -34,12 +34,7 @@ def shapes_of(game: Game, config: AlphaZeroSettings) -> dict[str, tuple[int, ...
     ReLU. The last layer gives one logit per cell and then the value, which passes through tanh.
     """
     inputs = 3 * game.cells + len(lines_of(game, config)) * (2 * game.win_length - 1)
-    widths = (inputs, *config.layers_of(game), game.cells + 1)
-    shapes: dict[str, tuple[int, ...]] = {}
-    for layer in range(len(widths) - 1):
-        shapes[f"{layer}.weights"] = (widths[layer], widths[layer + 1])
-        shapes[f"{layer}.bias"] = (widths[layer + 1],)
-    return shapes
+    return layer_shapes((inputs, *config.layers_of(game), game.cells + 1))
 
 
 class AlphaZero:

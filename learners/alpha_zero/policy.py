@@ -105,7 +105,6 @@ class AlphaZeroSearch(Named):
     def _collect(
         self, out: Float64Array, boards: Boards, result: Callable[[GumbelSearch], Float64Array]
     ) -> Float64Array:
-        """Write the results of the searches to ``out``."""
         for rows, search in self._searches(boards):
             out[rows] = result(search)
         return out

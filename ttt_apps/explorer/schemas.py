@@ -340,8 +340,8 @@ class Root:
 
 def _is_run(path: Path) -> bool:
     """Return whether a folder is a run."""
-    config = RunDirectory(path).config
-    return config.is_file() and not config.is_symlink()
+    run = RunDirectory(path)
+    return run.exists() and not run.config.is_symlink()
 
 
 def _is_log(path: Path) -> bool:
