@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.cost import ProcessFailed, Usage, measure_usage
-from evaluation.run_files import RunDirectory, read_metrics
+from evaluation.run_files import RunDirectory
 from ttt_envs.core.files import write_atomically
 
 
@@ -57,7 +57,7 @@ def train_in_subprocess(config: dict[str, Any], run: RunDirectory) -> Usage:
 def _describe_progress(run: RunDirectory, games: int) -> str:
     """Describe how far a failed run of so many games had come."""
     try:
-        rows = read_metrics(run.path)
+        rows = run.read_metrics()
     except ValueError as problem:
         return f"while training ({problem})"
     if not rows:
