@@ -141,6 +141,14 @@ def is_within(value: Interval, low: float, high: float) -> bool | None:
     return True if low <= value.low and value.high <= high else None
 
 
+def is_certain(count: int, trials: int) -> bool | None:
+    """Return whether something always happens, from ``count`` of ``trials`` independent trials, by :func:`wilson`.
+
+    False after one exception; otherwise None, because no number of trials shows that there is none.
+    """
+    return is_within(wilson(count / trials, trials), 1 - 1e-12, 1.0) if trials else None
+
+
 def holds_for_all(verdicts: Iterable[bool | None]) -> bool | None:
     """Return whether all verdicts hold; None if none fails and one is open."""
     verdicts = set(verdicts)

@@ -81,7 +81,7 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
         Claim(
             "where the board sizes and the winning goals are relatively close many draw games come out",
             trees.has_draw_gap(draws) if full else None,
-            "a statement on the games of the tree and of random: draws "
+            f"a statement on the games of the tree and of random; {trees.DRAW_GAP}; draws "
             + "; ".join(f"{board.name} {rate.mean:.4f}" for board, rate in draws.items()),
         ),
     ]

@@ -309,7 +309,7 @@ def _claims(boards: Sequence[BoardResult]) -> list[Claim]:
         Claim(
             "Board sizes and winning goals that are relatively close: many draw games came out",
             trees.has_draw_gap({one.board: one.rates[1] for one in boards}),
-            "draws " + "; ".join(f"{one.name} {one.rates[1].mean:.4f}" for one in boards),
+            f"{trees.DRAW_GAP}; draws " + "; ".join(f"{one.name} {one.rates[1].mean:.4f}" for one in boards),
         ),
         Claim(
             f"{eight.name}: AI needs more turns to win the game",

@@ -25,6 +25,10 @@ GAMES_PER_SEAT = 10_000
 """Number of our games in each seat."""
 MIN_CLOSE_RATIO = 0.8
 """Minimum ratio of goal to size that the report calls close; it names 8 of 8 and 8 of 10."""
+DRAW_GAP = (
+    f"read as: each board with a goal of at least {MIN_CLOSE_RATIO:.0%} of its size has more draws than any other"
+)
+"""Criterion of :func:`has_draw_gap`."""
 MIN_GAMES_RATIO = 10
 """Minimum ratio of our games to the published ones for comparing rates."""
 VALUE = (1, 0, -1)

@@ -17,7 +17,7 @@ from evaluation.matches.match import play_pairs
 from evaluation.matches.move_cost import measure_move_costs
 from evaluation.reports.plots import IntervalRow, draw_intervals
 from evaluation.result_store import Unit
-from evaluation.statistics import Interval, interval_from_pairs, is_above
+from evaluation.statistics import Interval, interval_from_pairs, is_above, is_certain, wilson
 from evaluation.study import Claim, Report, Row, interval, signed
 from ttt_apps.studies.alpha_zero.training_runs import NAME, make_training, temporary_run, training_unit
 from ttt_apps.studies.trees import mean_result
@@ -193,8 +193,9 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
                 claims += [
                     Claim(
                         f"{where}: {name}, never loses the drawn game to {other['name']}",
-                        (sum(lost) == 0) if decided else None,
-                        f"{sum(lost)} of {games} games lost: {lost[0]} moving first, {lost[1]} second",
+                        is_certain(games - sum(lost), games) if decided else None,
+                        f"{sum(lost)} of {games} games lost: {lost[0]} moving first, {lost[1]} second; a rate of "
+                        f"{interval(wilson(sum(lost) / games, games))}",
                     ),
                     _lead_claim(f"{where}: {name}", other, decided),
                 ]

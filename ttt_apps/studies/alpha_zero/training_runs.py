@@ -180,7 +180,10 @@ def cpu_to_threshold(curves: Sequence[TrainingCurve]) -> list[float]:
 def describe_runs(curves: Sequence[TrainingCurve]) -> tuple[str, str]:
     """Describe cost and strength of the runs of one learner."""
     cpu_s, perfect = [curve.cpu_s[-1] for curve in curves], sum(curve.end <= ROUNDING for curve in curves)
+    near = f"for good {format_cpu_seconds(cpu_to_threshold(curves))}"
+    if max(len(curve.games) for curve in curves) == 1:
+        near = f"at the only mark in {sum(curve.end <= NEAR for curve in curves)} of {len(curves)}"
     return (
-        f"{median_and_range(cpu_s, 1)} CPU s; below {NEAR} for good {format_cpu_seconds(cpu_to_threshold(curves))}",
+        f"{median_and_range(cpu_s, 1)} CPU s; below {NEAR} {near}",
         f"exploitability {median_and_range(final_values(curves), 4)}; 0 in {perfect} of {len(curves)}",
     )
