@@ -1,6 +1,7 @@
-"""The pictures of the README: a run's report and the explorer, as Chromium shows them. ``make pictures`` calls it.
+"""Pictures of pages for the documents, as Chromium shows them, light and dark. ``make pictures`` calls it.
 
-Runs are trained in a folder for the purpose: that of the README, and one on the board that the explorer shows.
+``python docs/make_pictures.py reports evidence`` makes only those. Runs are trained in a folder for the purpose. The
+site shows the dark ones, ``NAME-dark.png``, in its dark colours (docs/make_pages.py).
 """
 
 from __future__ import annotations
@@ -8,17 +9,19 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 FIRST = ("--learner=q-learning", "--opponent=self")
-POSITION = "skip=0.25&moves=b2.a1%2B.c3&o=you&x=you&panels=exact.random.compressed.search.mcts.run"
+PANELS = ("exact", "random", "compressed", "search", "mcts", "run")
+POSITION = f"skip=0.25&moves=b2.a1%2B.c3&o=you&x=you&panels={'.'.join(PANELS)}"
 """what stands behind the # of the explorer's address: x was to move twice, for o was skipped"""
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
@@ -35,40 +38,71 @@ def explorer(runs: Path) -> Iterator[str]:
             server.terminate()
 
 
-def train(run: Path, *options: str) -> None:
-    """Train as the README does, and with more options."""
-    subprocess.run([sys.executable, str(ROOT / "train.py"), "--quiet", *FIRST, *options, f"--out={run}"], check=True)
+def call(script: str, *words: str) -> None:
+    """Run a command quietly."""
+    subprocess.run([sys.executable, str(ROOT / script), "--quiet", *words], check=True, stdout=subprocess.DEVNULL)
 
 
-def take(page: Page, name: str) -> None:
-    """Write docs/NAME.png of a page as far as it is seen."""
-    page.screenshot(path=DOCS / f"{name}.png")
+def take(browser: Browser, name: str, address: str, wait: Sequence[str] = (), **view: Any) -> None:
+    """Write docs/NAME.png and docs/NAME-dark.png of a page as far as it is seen.
+
+    Args:
+        browser: the browser.
+        name: name of the picture.
+        address: address of the page.
+        wait: selectors of what has to be there.
+        view: viewport and scale.
+    """
+    for scheme, ending in (("light", ""), ("dark", "-dark")):
+        page = browser.new_page(color_scheme=scheme, **view)
+        page.goto(address)
+        for selector in wait:
+            page.wait_for_selector(selector)
+        page.screenshot(path=DOCS / f"{name}{ending}.png")
+        page.close()
 
 
-def main() -> None:
-    """Take both."""
+def take_report(browser: Browser, runs: Path) -> None:
+    """Take the report of a run, with the settings of the README and skips."""
+    view = {"viewport": {"width": 1060, "height": 1800}}
+    take(browser, "reports", (runs / "first" / "report.html").as_uri(), **view)
+
+
+def take_tournament(browser: Browser, runs: Path) -> None:
+    """Take the page of the tournament in docs/reports.md."""
+    players = ("random", "win-or-block", "table:w=3", "optimal")
+    call("evaluate.py", "tournament", *players, "--skip-chance=0.25", "--games=400", f"--out={runs / 'four'}")
+    view = {"viewport": {"width": 1060, "height": 1130}}
+    take(browser, "evidence", (runs / "four" / "report.html").as_uri(), **view)
+
+
+def take_explorer(browser: Browser, runs: Path) -> None:
+    """Take the explorer with six panels."""
+    with explorer(runs) as address:
+        panels = [f"#panel-{name}[aria-busy=false] .cell" for name in PANELS]
+        view = {"viewport": {"width": 1400, "height": 1130}, "device_scale_factor": 0.75}
+        take(browser, "explorer", f"{address.rstrip('/')}/#{POSITION}&run=first", ["#board .cell", *panels], **view)
+
+
+PICTURES = {"reports": take_report, "evidence": take_tournament, "explorer": take_explorer}
+
+
+def main(names: Sequence[str]) -> None:
+    """Take the named pictures, or all."""
     chromium = next(filter(None, map(shutil.which, BROWSERS)), None)
     if chromium is None:
         sys.exit(f"error: there is none of {', '.join(BROWSERS)}: install chromium")
+    if unknown := set(names) - set(PICTURES):
+        sys.exit(f"error: there is no picture {min(unknown)!r}: choose {', '.join(PICTURES)}")
     with TemporaryDirectory() as folder, sync_playwright() as playwright:
         runs = Path(folder)
-        train(runs / "first")
-        train(runs / "skips", "--skip-chance=0.25", "--games=20000")
+        call("train.py", *FIRST, "--skip-chance=0.25", f"--out={runs / 'first'}")
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1060, "height": 1545}, color_scheme="light")
-        page.goto((runs / "first" / "report.html").as_uri())
-        take(page, "reports")
-        page = browser.new_page(
-            viewport={"width": 1400, "height": 1130}, device_scale_factor=0.75, color_scheme="light"
-        )
-        with explorer(runs) as address:
-            page.goto(f"{address.rstrip('/')}/#{POSITION}&run=skips")
-            page.wait_for_selector("#board .cell")
-            for panel in ("exact", "random", "compressed", "search", "mcts", "run"):
-                page.wait_for_selector(f"#panel-{panel}[aria-busy=false] .cell")
-            take(page, "explorer")
+        for name, take_picture in PICTURES.items():
+            if not names or name in names:
+                take_picture(browser, runs)
         browser.close()
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -1,4 +1,7 @@
-"""The demo of `make demo`: train learners on the default game, evaluate them exactly, and play a match between two."""
+"""The demo of `make demo`: train learners, evaluate them exactly, and play a match between two.
+
+The game is 3 x 3 with skips, where first moves differ in value.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from rich.table import Table
 from evaluation.exact.dynamic_programming import match_outcome
 from evaluation.exact.strength import compute_strength
 from evaluation.matches.match import play_pairs
+from evaluation.reports.formats import game_options
 from evaluation.reports.overview import Compared, Played, write_overview
 from evaluation.reports.run import write_report
 from evaluation.run_files import REPORT, RunDirectory
@@ -23,6 +27,7 @@ from ttt_envs.core.extras import install_command
 from ttt_envs.game.rules import Game
 
 OUT = Path("runs/demo")
+GAME = Game(skip_chance=0.25)
 GAMES = 10_000
 """Number of games of a match."""
 LEARNERS = ("naive-mc", "q-learning", "q-net", "alpha-zero")
@@ -31,35 +36,34 @@ OPPONENTS = ("random", "win-or-block", "optimal")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Train learners on 3 x 3 by self-play, evaluate them exactly, and play a match between two."""
+    """Train learners by self-play, evaluate them exactly, and play a match between two."""
     run_command(lambda: _demo(command_words(arguments)))
 
 
 def _demo(words: list[str]) -> None:
     if words:
         raise ValueError(f"the demo takes no arguments but --quiet and --version: leave {' '.join(words)} out")
-    game = Game()
     learned: list[Compared] = []
     for name in LEARNERS:
-        Console().rule(f"{name} learns 3 x 3 tic-tac-toe by playing itself")
+        Console().rule(f"{name} learns {GAME} by playing itself")
         if name in IN_TENSORFLOW and importlib.util.find_spec("tensorflow") is None:
             print_output(f"left out: there is no TensorFlow: {install_command('tf')}")
             continue
         run = RunDirectory(OUT / name)
         # a process each, so that CPU time and peak memory are the run's own
-        command = ["--learner", name, "--opponent", "self", "--out", str(run), "--overwrite", *inherited_options()]
-        subprocess.run([sys.executable, "-m", "ttt_apps.train", *command], check=True)
-        learned.append(Compared(name, run.path, compute_strength(game, run.policy, OPPONENTS)))
+        options = ["--learner", name, "--opponent", "self", *game_options(GAME), "--out", str(run), "--overwrite"]
+        subprocess.run([sys.executable, "-m", "ttt_apps.train", *options, *inherited_options()], check=True)
+        learned.append(Compared(name, run.path, compute_strength(GAME, run.policy, OPPONENTS)))
         write_report(run.path, learned[-1].strength, back=f"../{REPORT}")
     Console().rule("exact results of the learners: nothing here is sampled")
     print_table(_table(learned))
-    a, b = learned[:2]
+    a, b = learned[0], (learned[2:] or learned[1:])[0]  # the first two learn nearly the same
     Console().rule(f"the same comparison by {GAMES:,} sample games")
     names = RunDirectory(a.run).policy, RunDirectory(b.run).policy
-    score = play_pairs(game, *names, GAMES // 2, seed=1)
-    print_table(score_table(game, a.name, b.name, score))
-    played = Played(a.name, b.name, score, match_outcome(game, *names))
-    print_output(f"a report to look at: {write_overview(OUT, f'Learners of {game}', learned, [played])}")
+    score = play_pairs(GAME, *names, GAMES // 2, seed=1)
+    print_table(score_table(GAME, a.name, b.name, score))
+    played = Played(a.name, b.name, score, match_outcome(GAME, *names))
+    print_output(f"a report to look at: {write_overview(OUT, f'Learners of {GAME}', learned, [played])}")
 
 
 def _table(learned: Sequence[Compared]) -> Table:
