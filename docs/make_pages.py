@@ -64,7 +64,11 @@ def page_text(page: str, path: str) -> str:
 
 
 def rewrite_links(text: str, page: str, path: str) -> str:
-    """Rewrite the links of text without code blocks for the site."""
+    """Rewrite the links of text without code blocks for the site.
+
+    A picture that has a dark variant, ``NAME-dark.svg`` or ``NAME-dark.png``, becomes two: the theme shows the one of
+    its colours.
+    """
     pages = page_paths()
 
     def rewrite(match: re.Match[str]) -> str:
@@ -81,7 +85,13 @@ def rewrite_links(text: str, page: str, path: str) -> str:
             target = source.removeprefix("docs/")
         else:
             return words
-        return f"{image}[{words}]({os.path.relpath(target, os.path.dirname(path) or '.')}{mark}{anchor})"
+        address = os.path.relpath(target, os.path.dirname(path) or ".")
+        stem = os.path.splitext(source)[0]
+        for ending in (".svg", ".png"):
+            if image and (ROOT / f"{stem}-dark{ending}").is_file():
+                dark = f"{os.path.splitext(address)[0]}-dark{ending}"
+                return f"![{words}]({address}#only-light) ![{words}]({dark}#only-dark)"
+        return f"{image}[{words}]({address}{mark}{anchor})"
 
     return LINK.sub(rewrite, text)
 

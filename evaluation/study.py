@@ -39,6 +39,16 @@ class Claim(NamedTuple):
     evidence: str
 
 
+class Caption(NamedTuple):
+    """Words around a figure."""
+
+    question: str
+    answer: str
+    """what the results of the full form say; the quick form leaves it out"""
+    symbols: str
+    """what is drawn, as far as the figure's legend does not say it"""
+
+
 @dataclass(frozen=True)
 class Report:
     """Results of a study."""
@@ -79,6 +89,8 @@ class Study:
     """parts that the quick form omits"""
     alone: bool = False
     """whether units must not run in parallel, because they measure time"""
+    captions: Mapping[str, Caption] = field(default_factory=dict)
+    """captions of figures by name"""
     parts: Mapping[str, str] = field(default_factory=dict)
     """independent parts: name -> description; the key ``"part"`` of a unit names its part"""
 

@@ -10,6 +10,8 @@ import pytest
 from documents import ROOT
 from processes import run_program
 
+from evaluation.reports.plots import to_dark
+
 spec = importlib.util.spec_from_file_location("make_pages", ROOT / "docs" / "make_pages.py")
 make_pages = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(make_pages)
@@ -67,11 +69,20 @@ def test_links_are_rewritten_for_the_site():
     text = (
         "[a](docs/exact.md#x) [b](docs/decisions) [c](tests/conftest.py) ![d](docs/reports.png) [`e`](https://a.b/c.md)"
     )
-    moved = "[a](exact.md#x) [b](decisions/index.md) c ![d](reports.png) [`e`](https://a.b/c.md)"
+    pictures = "![d](reports.png#only-light) ![d](reports-dark.png#only-dark)"
+    moved = f"[a](exact.md#x) [b](decisions/index.md) c {pictures} [`e`](https://a.b/c.md)"
     assert make_pages.rewrite_links(text, "README.md", "index.md") == moved
     deeper = "[a](../../CONTRIBUTING.md#habits) [b](../policies.md) [c](#here)"
     moved = "[a](../contributing.md#habits) [b](../policies.md) [c](#here)"
     assert make_pages.rewrite_links(deeper, "docs/learners/sb3.md", "learners/sb3.md") == moved
+
+
+def test_figures_of_studies_have_dark_variants():
+    both = make_pages.rewrite_links("![a](svd-fig4.png)", "docs/studies/svd-fig4.md", "studies/svd-fig4.md")
+    assert both == "![a](svd-fig4.png#only-light) ![a](svd-fig4-dark.svg#only-dark)"
+    for figure in (ROOT / "docs" / "studies").glob("*.png"):
+        light, dark = (figure.with_name(f"{figure.stem}{ending}.svg") for ending in ("", "-dark"))
+        assert dark.read_text() == to_dark(light.read_text())
 
 
 def test_blocks_keep_only_their_language(tmp_path, monkeypatch):

@@ -47,6 +47,11 @@ NEAR_ZERO = 1e-3
 MAX_NAME_LENGTH = 30
 """Maximum length of a name beside its mark, in characters."""
 
+_DARK = {
+    "#000000": "#e8eaed", "#ffffff": "#15181c", "#d0d0d0": "#3b424b", "#8c8c8c": "#a5adb8", "#0072b2": "#56a8e0",
+    "#d55e00": "#f0803c", "#009e73": "#2fbf97", "#cc79a7": "#dd9cc0",
+}  # fmt: skip
+"""Colours on a dark ground in place of those on white; others are light enough."""
 _INK = "#010203"
 """Placeholder colour, replaced by the colour of the surrounding text."""
 
@@ -71,14 +76,14 @@ def check_pictures() -> None:
 
 
 def save_picture(path: Path, draw: Draw) -> list[Path]:
-    """Draw a figure and write it as PNG and as SVG, black on white.
+    """Draw a figure and write it as PNG and as SVG, black on white, and as SVG in dark colours, ``NAME-dark.svg``.
 
     Args:
-        path: path of both; its suffix is replaced.
+        path: path of the first two; its suffix is replaced.
         draw: the drawing function.
 
     Returns:
-        The two paths, PNG first. The same numbers make the same files.
+        The three paths: PNG, SVG, dark SVG. The same numbers make the same files.
 
     Raises:
         ValueError: there is no matplotlib.
@@ -89,7 +94,19 @@ def save_picture(path: Path, draw: Draw) -> list[Path]:
         to = path.with_suffix(f".{form}")
         write_atomically(to, lambda file, form=form, settings=settings: _save(figure, file, form, **settings))
         written.append(to)
-    return written
+    dark = path.with_name(f"{path.stem}-dark.svg")
+    text = to_dark(written[-1].read_text("utf-8"))
+    write_atomically(dark, lambda file: file.write(text.encode()))
+    return [*written, dark]
+
+
+def to_dark(svg: str) -> str:
+    """Return a figure written by :func:`save_picture` as SVG in dark colours."""
+    for light, dark in _DARK.items():
+        svg = re.sub(light, dark, svg, flags=re.IGNORECASE)
+    return svg.replace(
+        "<svg ", f'<svg fill="{_DARK["#000000"]}" ', 1
+    )  # texts and black marks have no colour of their own
 
 
 def save_figure(path: Path, draw: Draw, width: float = COLUMN_WIDTH, legend_rows: int = 0) -> None:

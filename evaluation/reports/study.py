@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from evaluation.reports.plots import save_picture
-from evaluation.study import RESULT, TABLE, Report, Study, verdict
+from evaluation.study import RESULT, TABLE, Caption, Report, Study, verdict
 from ttt_envs.core.files import write_atomically, write_json
 
 
 def write_report_files(
     study: Study, name: str, findings: Report, folder: Path, quick: bool, part: str = ""
 ) -> list[Path]:
-    """Write ``table.md``, ``result.json`` and each figure as PNG and SVG into a folder; return the figures' paths."""
+    """Write ``table.md``, ``result.json`` and each figure as PNG and SVG, light and dark; return the figures' paths."""
     write_atomically(folder / TABLE, lambda file: file.write(_markdown(study, name, findings, quick, part).encode()))
     write_json(
         folder / RESULT,
@@ -43,5 +43,14 @@ def _markdown(study: Study, name: str, findings: Report, quick: bool, part: str)
             f"| {claim.words} | {'undecided' if claim.holds is None else verdict(claim.holds)} | {claim.evidence} |"
             for claim in findings.claims
         ]
-    lines += ["", *(f"![{picture}]({picture}.png)" for picture in findings.pictures)]
+    for picture in findings.pictures:
+        lines += figure_lines(picture, f"{picture}.png", study.captions.get(picture), quick)
     return "\n".join(lines) + "\n"
+
+
+def figure_lines(name: str, path: str, caption: Caption | None, quick: bool) -> list[str]:
+    """Return a figure in Markdown: its question, the picture, and the answer with the symbols."""
+    if caption is None:
+        return ["", f"![{name}]({path})"]
+    words = caption.symbols if quick else f"{caption.answer} {caption.symbols}"
+    return ["", f"**{caption.question}**", "", f"![{caption.question}]({path})", "", words]

@@ -60,11 +60,13 @@ def test_games_may_be_none_few_or_alike(x, marks):
 
 def test_a_picture_of_a_study_is_the_same_files_each_time(tmp_path):
     draw = draw_curves(LINES, "games", "value lost", distances=True)
-    png, svg = save_picture(tmp_path / "a", draw)
+    png, svg, dark = save_picture(tmp_path / "a", draw)
     again = save_picture(tmp_path / "b.png", draw)
-    assert (png.name, svg.name) == ("a.png", "a.svg")
+    assert (png.name, svg.name, dark.name) == ("a.png", "a.svg", "a-dark.svg")
+    assert "#ffffff" not in dark.read_text()
+    assert [one.tag for one in ElementTree.parse(svg).iter()] == [one.tag for one in ElementTree.parse(dark).iter()]
     assert png.read_bytes()[:4] == b"\x89PNG"
-    assert [path.read_bytes() for path in again] == [png.read_bytes(), svg.read_bytes()]
+    assert [path.read_bytes() for path in again] == [png.read_bytes(), svg.read_bytes(), dark.read_bytes()]
 
 
 def test_without_matplotlib_it_says_what_to_install(tmp_path, monkeypatch):

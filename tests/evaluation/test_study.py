@@ -5,10 +5,13 @@ import os
 
 import numpy as np
 import pytest
+from documents import ROOT
 
-from evaluation.reports.study import write_report_files
+from evaluation.reports.study import figure_lines, write_report_files
 from evaluation.result_store import UNITS
-from evaluation.study import Claim, Report, Row, Study, run_units
+from evaluation.study import Caption, Claim, Report, Row, Study, run_units
+from ttt_apps.studies import STUDIES
+from ttt_envs.agents.specs import load_object
 
 CALLS = []
 
@@ -94,8 +97,25 @@ def test_report_files(tmp_path):
     result = json.loads((tmp_path / "result.json").read_text())
     assert result["rows"][2] == {"what": "2", "published": "", "ours": "4", "exact": "", "agrees": True}
     assert result["claims"][0]["holds"] is True
-    assert [path.name for path in pictures] == ["squares.png", "squares.svg"]
+    assert [path.name for path in pictures] == ["squares.png", "squares.svg", "squares-dark.svg"]
     assert pictures[0].read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_figure_has_its_question_and_in_the_full_form_its_answer():
+    caption = Caption("Do squares grow?", "They do.", "Dots are squares.")
+    for quick, words in ((True, "Dots are squares."), (False, "They do. Dots are squares.")):
+        assert figure_lines("a", "a.png", caption, quick)[1:] == [
+            "**Do squares grow?**", "", "![Do squares grow?](a.png)", "", words
+        ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_figure_in_the_documents_has_a_caption(name):
+    page = (ROOT / "docs" / "studies" / f"{name}.md").read_text()
+    for caption in load_object(STUDIES[name]).captions.values():
+        assert f"**{caption.question}**" in page
+        assert f"{caption.answer} {caption.symbols}" in page
+    assert page.count("![") == len(load_object(STUDIES[name]).captions)
 
 
 def test_folder_in_use_is_rejected(tmp_path):

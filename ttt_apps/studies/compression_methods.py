@@ -10,7 +10,7 @@ from baselines.tables import Softmax, Table, learned_values, values_of
 from evaluation.exact.compression_quality import CompressionQuality, compression_quality
 from evaluation.reports.plots import SERIES, legend
 from evaluation.result_store import Unit
-from evaluation.study import Claim, Report, Row, Study, rates
+from evaluation.study import Caption, Claim, Report, Row, Study, rates
 from learners.q_learning import QLearningConfig
 from learners.training import make_initial_rng, train
 from ttt_apps.studies.compressed import SOURCE, WEIGHT
@@ -137,4 +137,12 @@ STUDY = Study(
     measure=measure,
     analyse=analyse,
     left_out="the learned table, and all ranks but those compared",
+    captions={
+        "compression-methods": Caption(
+            "Which decomposition plays best at equal stored numbers?",
+            "None of them on all tables. The smallest error gives the least exploitable play in only 10 of 24 "
+            "comparisons.",
+            "A column for each table. Each mark is a measured rank, all of them exact.",
+        ),
+    },
 )

@@ -10,7 +10,7 @@ import numpy as np
 from evaluation.reports.plots import SERIES, legend, plot_intervals
 from evaluation.result_store import Unit
 from evaluation.statistics import interval_from_seeds, is_above
-from evaluation.study import Claim, Report, Row, Study, rates, signed
+from evaluation.study import Caption, Claim, Report, Row, Study, rates, signed
 from ttt_apps.studies.duels import ABOUT, PROGRAM, Q_NET, SOURCE, LearningCurve, duel_units, measure
 
 GAMES, SEEDS = 10_000, 3
@@ -97,4 +97,11 @@ STUDY = Study(
     measure=measure,
     analyse=analyse,
     left_out=f"two seeds in place of {SEEDS}, two rates in place of {len(RATES)}, 500 games in place of {GAMES:,}",
+    captions={
+        "learners-optimizer": Caption(
+            "Which optimizer and learning rate are best for the Q-net?",
+            "Three runs of each do not decide it: most intervals are as wide as the scale.",
+            "Dashes are single runs, marks their means with 95% intervals.",
+        ),
+    },
 )

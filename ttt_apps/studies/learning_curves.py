@@ -13,7 +13,7 @@ import numpy as np
 from evaluation.reports.plots import SERIES, legend
 from evaluation.result_store import Unit
 from evaluation.run_files import RunDirectory
-from evaluation.study import Report, Row, Study
+from evaluation.study import Caption, Report, Row, Study
 from learners.checkpoint import new_config
 from ttt_apps.train_subprocess import train_in_subprocess
 from ttt_envs.envs.lockstep import SELF
@@ -158,4 +158,27 @@ STUDY = Study(
     analyse=analyse,
     left_out=f"the nets, two of {SEEDS} seeds, and all but a twentieth of the games",
     alone=True,
+    captions={
+        "naive-mc": Caption(
+            "How exploitable is naive-mc while it learns?",
+            "Without skips it ends with perfect play, with skips below 0.006. With the exploration of the "
+            "original program it stays at 1.",
+            "Thin lines are seeds, thick lines their medians.",
+        ),
+        "q-learning": Caption(
+            "How exploitable is q-learning while it learns?",
+            "Without skips it ends with perfect play, with skips below 0.007, and with all symmetries below 0.001.",
+            "Thin lines are seeds, thick lines their medians.",
+        ),
+        "q-net": Caption(
+            "How exploitable is q-net while it learns?",
+            "Without skips it ends with perfect play, with skips below 0.015.",
+            "Thin lines are seeds, thick lines their medians.",
+        ),
+        "sb3-maskable-ppo": Caption(
+            "How exploitable does learning from random opponents leave sb3-maskable-ppo?",
+            "By 0.5, though it loses less than 1% of its games against random play.",
+            "Thin lines are seeds, thick lines their medians.",
+        ),
+    },
 )

@@ -25,7 +25,7 @@ from evaluation.statistics import (
     median,
     wilson,
 )
-from evaluation.study import Claim, Report, Row, Study, rates, signed
+from evaluation.study import Caption, Claim, Report, Row, Study, rates, signed
 from ttt_apps.studies import trees
 from ttt_apps.studies.trees import BOARDS, DEPTH, GAMES, GAMES_PER_SEAT, ReportBoard, format_counts, format_rates
 from ttt_envs.agents.policy import VALUE_TOLERANCE, best_shares, sample
@@ -502,4 +502,13 @@ STUDY = Study(
     measure=measure,
     analyse=analyse,
     left_out=f"most games: 50 in a seat in place of {GAMES_PER_SEAT:,}, 20 in place of {GAMES} as published",
+    captions={
+        "tree-search": Caption(
+            "How often does the tree search beat random play?",
+            "In more than 99.8% of games with five in a row; with eight in a row in 58% of games on 8 x 8 and "
+            "94% on 10 x 10.",
+            "Intervals are 95%. On the right, circles are medians, thick lines the middle half, thin ones the "
+            "middle 90%.",
+        ),
+    },
 )
