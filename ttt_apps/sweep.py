@@ -262,7 +262,7 @@ def measure_policy(game: Game, policy: Policy, opponent: str) -> dict[str, float
     if strength.regret is not None:
         numbers["regret"] = strength.regret
     results = strength.results.items()
-    return numbers | {f"score_against_{opponent}": result.win + result.draw / 2 for opponent, result in results}
+    return numbers | {f"score_against_{opponent}": result.score for opponent, result in results}
 
 
 def _write_files(folder: Path, unit: Unit, result: Mapping[str, Any]) -> Any:

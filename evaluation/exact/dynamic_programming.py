@@ -37,6 +37,11 @@ class OutcomeProbabilities(NamedTuple):
         """Expected result, -1 to 1."""
         return self.win - self.loss
 
+    @property
+    def score(self) -> float:
+        """Expected score, 0 to 1: a draw counts half."""
+        return self.win + self.draw / 2
+
     def reversed(self) -> OutcomeProbabilities:
         """Return the same from the other player's view."""
         return OutcomeProbabilities(self.loss, self.draw, self.win)

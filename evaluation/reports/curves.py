@@ -34,11 +34,13 @@ def embed_figure(draw: Draw, name: str, label: str, size: tuple[float, float] = 
     return macro("picture", "" if missing else as_svg(draw, name, label, size), missing, label)
 
 
-def embed_curves(name: str, lines: Sequence[Line], x_label: str, y_label: str, distances: bool) -> Markup:
+def embed_curves(
+    name: str, lines: Sequence[Line], x_label: str, y_label: str, distances: bool, linear: Sequence[str] = ()
+) -> Markup:
     """Return a figure of curves; see :func:`evaluation.reports.plots.draw_curves`."""
     ends = "; ".join(f"{line.name} from {line.y[0]:.4g} to {line.y[-1]:.4g}" for line in lines if line.y)
     label = f"Curves by {x_label}, up to {max(max(line.x) for line in lines):,.0f}: {ends}."
-    return embed_figure(draw_curves(lines, x_label, y_label, distances=distances), name, label)
+    return embed_figure(draw_curves(lines, x_label, y_label, distances=distances, linear=linear), name, label)
 
 
 def column_line(rows: Sequence[Row], name: str, label: str, index: int) -> Line:
@@ -85,16 +87,20 @@ def draw_summaries(
     Raises:
         ValueError: more groups than readers can tell apart.
     """
-    linear = [
+    lines = summary_lines(summaries)
+    y_label = "score, draws half" if y == "score" else y
+    linear = linear_axes(lines, x_scale, y_scale)
+    return draw_curves(lines, X_LABELS[x], y_label, distances=y != "score", linear=linear)
+
+
+def linear_axes(lines: Sequence[Line], x_scale: Scale = "auto", y_scale: Scale = "auto") -> list[str]:
+    """Return the axes, ``"x"`` and ``"y"``, that are linear; see :func:`draw_summaries`."""
+    scales = (("x", x_scale, [line.x for line in lines]), ("y", y_scale, [line.y for line in lines]))
+    return [
         name
-        for name, scale, values in (
-            ("x", x_scale, [one.x for one in summaries]),
-            ("y", y_scale, [one.median for one in summaries]),
-        )
+        for name, scale, values in scales
         if scale == "linear" or (scale == "auto" and not _is_wide(np.concatenate(values)))
     ]
-    y_label = "score, draws half" if y == "score" else y
-    return draw_curves(summary_lines(summaries), X_LABELS[x], y_label, distances=y != "score", linear=linear)
 
 
 def _is_wide(values: Float64Array) -> bool:

@@ -71,9 +71,9 @@ def write_overview(folder: Path, title: str, runs: Sequence[Compared], scores: S
         rows.append(
             (
                 macro("link", link_to(directory.report, folder), one.name),
-                *_strength_cells(one.strength),
+                *strength_cells(one.strength),
                 whole_number(marks[-1]["games"] if marks else config.get("games", 0)),
-                *_cost_cells((phases or {}).get("training")),
+                *cost_cells((phases or {}).get("training")),
             )
         )
     known = [(one.name, one.strength) for one in runs if one.strength is not None]
@@ -96,13 +96,15 @@ def write_overview(folder: Path, title: str, runs: Sequence[Compared], scores: S
     return write_page(folder / REPORT, "overview.html", content)
 
 
-def _strength_cells(strength: Strength | None) -> tuple[str, str]:
+def strength_cells(strength: Strength | None) -> tuple[str, str]:
+    """Return the table cells of exploitability and regret."""
     if strength is None:
         return "not computed", "not computed"
     return number(strength.exploitability), "not solved" if strength.regret is None else number(strength.regret)
 
 
-def _cost_cells(phase: Row | None) -> tuple[str, str]:
+def cost_cells(phase: Row | None) -> tuple[str, str]:
+    """Return the table cells of CPU seconds and peak memory."""
     if phase is None:
         return "not known", "not known"
     return f"{phase['cpu_user_s'] + phase['cpu_system_s']:,.1f} s", mebibytes(phase["peak_rss_bytes"])

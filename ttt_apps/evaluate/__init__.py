@@ -39,6 +39,7 @@ COMMANDS: Commands = {
     "cost": ("ttt_apps.evaluate.cost:Cost", "Measure the cost of runs in new processes."),
     "watch": ("ttt_apps.evaluate.watch:Watch", "Show runs on a page while they learn, and stop them."),
     "report": ("ttt_apps.evaluate.report:Report", "Regenerate the pages of finished runs."),
+    "compare": ("ttt_apps.evaluate.compare:Compare", "Show runs side by side on a page."),
     "plot": ("ttt_apps.evaluate.plot:Plot", "Draw learning curves over seeds, and write their numbers."),
     "compression-levels": ("ttt_apps.evaluate.compression_levels:CompressionLevels", "Measure compressed tables."),
     "reproduce": ("ttt_apps.evaluate.reproduce:Reproduce", "Reproduce a published table or figure."),

@@ -1,0 +1,248 @@
+"""The page of several runs side by side: curves, exact results against each other, first moves, differences, costs.
+
+Runs' files are not trusted: damaged parts are left out, and a sentence says why.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from baselines.retrograde.solver import MAX_CELLS, solve
+from evaluation.curve_summaries import X_LABELS, XAxis, curve_points, varied_labels
+from evaluation.curves import Curve, read_curves
+from evaluation.exact.dynamic_programming import OutcomeProbabilities, match_outcome
+from evaluation.exact.estimate import affordable
+from evaluation.exact.policy_cache import cached
+from evaluation.exact.strength import Strength, compute_strength, differences_within, first_choice
+from evaluation.reports.boards import draw_choice
+from evaluation.reports.curves import MAX_GROUPS, Row, embed_curves, linear_axes
+from evaluation.reports.formats import join_names, number, share, whole_number
+from evaluation.reports.html import Content, Shaded, link_to, macro, or_why, section, write_page
+from evaluation.reports.overview import cost_cells, strength_cells
+from evaluation.reports.plots import SERIES, STYLES, Line
+from evaluation.reports.result_reader import Record, differences
+from evaluation.run_files import RunDirectory
+from learners.checkpoint import load_policy
+from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
+from ttt_envs.game.rules import Game
+
+MAX_RUNS = MAX_GROUPS
+"""Maximum number of runs on a page: of curves that can be told apart."""
+OPPONENTS = ("random", "optimal")
+"""Policies that every run meets, besides the other runs."""
+MAX_VALUE_LENGTH = 60
+"""Maximum length of the value of a setting, in characters."""
+
+
+class Shown(NamedTuple):
+    """A run on the page."""
+
+    name: str
+    path: Path
+    curve: Curve
+    policy: Policy | None
+    """None if its files hold none"""
+    strength: Strength | None
+    """None if it is not computed"""
+    costs: Mapping[str, Row]
+
+
+def write_side_by_side(
+    page: Path, runs: Sequence[Path], progress: Callable[[int, int], None] = lambda done, total: None
+) -> Path:
+    """Write a page that shows runs side by side.
+
+    Args:
+        page: path of the page; links to the runs are relative to it.
+        runs: two or more run directories of the same game; unfinished ones play as their last checkpoint does.
+        progress: called with the number of exact results computed, and of all.
+
+    Returns:
+        The page's path.
+
+    Raises:
+        OSError: a page that cannot be written.
+        ValueError: fewer runs or too many, no run, one whose ``config.json`` is damaged, or runs of different games.
+            Other damaged parts are left out of the page.
+    """
+    if not 2 <= len(runs) <= MAX_RUNS:
+        raise ValueError(f"these are {len(runs)} runs: name 2 to {MAX_RUNS} to show them side by side")
+    games = {path: RunDirectory(path).read_game() for path in runs}
+    if len(set(games.values())) > 1:
+        shown = "; ".join(f"{path}: {game}" for path, game in games.items())
+        raise ValueError(f"runs of different games cannot be compared ({shown}): name runs of one game")
+    game = games[runs[0]]
+    policies = [or_why(partial(load_policy, game, str(path))) for path in runs]
+    exact = [policy is not None and policy.pure and affordable(game, policy) for policy, _ in policies]
+    total, done = exact.count(True) + exact.count(True) * (exact.count(True) - 1) // 2, 0
+
+    def count_one() -> None:
+        nonlocal done
+        done += 1
+        progress(done, total)
+
+    found, notes = [], []
+    for path, name, (policy, why), known in zip(runs, _names(runs), policies, exact, strict=True):
+        [curve], no_curve = or_why(partial(read_curves, [path]))[0] or [Curve(str(path), {}, [])], ""
+        costs, no_costs = or_why(RunDirectory(path).read_cost)
+        strength = None
+        if policy is not None and known:
+            strength = compute_strength(game, policy, OPPONENTS)
+            count_one()
+        found.append(Shown(name, path, curve, policy, strength, costs or {}))
+        notes += [f"Left out of {name}: {problem}." for problem in (why, no_curve, no_costs) if problem]
+        notes += [f"{note}." for note in curve.notes if "unfinished" in note]
+    content = {
+        "title": f"{len(runs)} runs side by side",
+        "game": str(game),
+        "notes": notes,
+        "answer": section(partial(_answer, found, page.parent)),
+        "settings": section(partial(_settings, found)),
+        "learning": section(partial(_learning, found)),
+        "matrix": section(partial(_matrix, game, found, count_one)),
+        "first_moves": section(partial(_first_moves, game, found)),
+        "differences": section(partial(_differences, game, found)),
+        "pair": [one.name for one in _best_two(found)],
+        "cost": section(partial(_cost, found)),
+        "command": shlex.join(["python", "evaluate.py", "compare", *map(str, runs), "--out", str(page)]),
+    }
+    return write_page(page, "side_by_side.html", content)
+
+
+def _names(runs: Sequence[Path]) -> list[str]:
+    """Return the names of the runs' folders, or their paths if names are equal."""
+    names = [path.resolve().name for path in runs]
+    return names if len(set(names)) == len(names) else [str(path) for path in runs]
+
+
+def _ranked(runs: Sequence[Shown]) -> list[tuple[Shown, Strength]]:
+    """Return the runs of known strength, least exploitability first."""
+    known = [(one, one.strength) for one in runs if one.strength is not None]
+    return sorted(known, key=lambda pair: pair[1].exploitability)
+
+
+def _best_two(runs: Sequence[Shown]) -> list[Shown]:
+    """Return the two least exploitable runs; the first two if their strength is not known."""
+    return [one for one, _ in _ranked(runs)][:2] if len(_ranked(runs)) > 1 else list(runs[:2])
+
+
+def _answer(runs: Sequence[Shown], folder: Path) -> Content:
+    ranked = _ranked(runs)
+    verdict = "The runs are not measured exactly: that takes long here"
+    if ranked:
+        best = ranked[0][1]
+        bound = best.exploitability + VALUE_TOLERANCE
+        level = [one.name for one, strength in ranked if strength.exploitability <= bound]
+        after = [strength.exploitability for _, strength in ranked if strength.exploitability > bound]
+        value = "perfect play" if best.perfect else f"exploitability {number(best.exploitability)}"
+        verdict = f"{join_names(level)} {'is' if len(level) == 1 else 'are'} least exploitable: {value}"
+        verdict += f"; next is {number(after[0])}" if after else ""
+    rows = []
+    for one in runs:
+        report = RunDirectory(one.path).report
+        name = macro("link", link_to(report, folder), one.name) if report.is_file() else one.name
+        games = one.curve.rows[-1]["games"] if one.curve.rows else None
+        results = [
+            share(one.strength.results[opponent].score) if one.strength is not None else "not computed"
+            for opponent in OPPONENTS
+        ]
+        rows.append((name, *strength_cells(one.strength), *results, whole_number(games)))
+    return {"verdict": verdict, "rows": rows, "head": [f"score against {opponent}" for opponent in OPPONENTS]}
+
+
+def _settings(runs: Sequence[Shown]) -> Content:
+    """Return the settings in which the runs differ."""
+    names = list(dict.fromkeys(name for one in runs for name in one.curve.labels))
+    names = [name for name in names if len({one.curve.labels.get(name) for one in runs}) > 1]
+    varied_first = [name for name in varied_labels([one.curve for one in runs]) if name in names]
+    names = list(dict.fromkeys([*(name for name in ("learner", "seed") if name in names), *varied_first, *names]))
+    rows = [
+        (name.replace("_", " "), *(_format_value(one.curve.labels.get(name, "")) for one in runs)) for name in names
+    ]
+    return {"rows": rows, "head": [one.name for one in runs]}
+
+
+def _format_value(value: object) -> str:
+    text = "" if value is None else str(value)
+    return text if len(text) <= MAX_VALUE_LENGTH else f"{text[: MAX_VALUE_LENGTH - 3]}..."
+
+
+def _learning(runs: Sequence[Shown]) -> Content:
+    """Return the runs' curves in one figure, by games and by CPU seconds."""
+    figures: list[tuple[Markup, str]] = []
+    axes: tuple[XAxis, ...] = ("games", "cpu")
+    for x in axes:
+        lines = []
+        for index, one in enumerate(runs):
+            points = curve_points(one.curve, x, "exploitability")
+            if points is not None:
+                xs, ys = (values.tolist() for values in points)
+                lines.append(Line(one.name, xs, ys, SERIES[index % len(SERIES)], STYLES[index % len(STYLES)]))
+        if lines:
+            label, linear = X_LABELS[x], linear_axes(lines)
+            figures.append((embed_curves(f"by-{x}", lines, label, "exploitability", True, linear), label))
+    if not figures:
+        return {"missing": "There are no exact measurements during training: train.py --exact-every N makes them."}
+    return {"figures": figures}
+
+
+def _matrix(game: Game, runs: Sequence[Shown], count_one: Callable[[], None]) -> Content:
+    """Return the exact results of the runs against each other."""
+    known = [(one, cached(one.policy, game)) for one in runs if one.strength is not None and one.policy is not None]
+    if len(known) < 2:
+        match = shlex.join(["python", "evaluate.py", "tournament", *(f"run:{one.path}" for one in runs)])
+        return {"missing": f"Left out: exact results take long here. {match} estimates them."}
+    results: dict[tuple[int, int], OutcomeProbabilities] = {}
+    for (i, (_, a)), (j, (_, b)) in itertools.combinations(enumerate(known), 2):
+        results[i, j] = match_outcome(game, a, b)
+        results[j, i] = results[i, j].reversed()
+        count_one()
+    rows = [(f"{i + 1} {one.name}", *_cells(results, i, len(known))) for i, (one, _) in enumerate(known)]
+    return {"rows": rows, "head": [str(i + 1) for i in range(len(known))]}
+
+
+def _cells(results: Mapping[tuple[int, int], OutcomeProbabilities], i: int, count: int) -> Iterator[object]:
+    """Yield the cells of a row of the matrix."""
+    for j in range(count):
+        if i == j:
+            yield ""
+            continue
+        result = results[i, j]
+        parts = " / ".join(f"{part:.2f}" for part in result)
+        yield Shaded(macro("with_ends", share(result.score), parts), 2 * result.score - 1)
+
+
+def _first_moves(game: Game, runs: Sequence[Shown]) -> Content:
+    solution = solve(game) if game.cells <= MAX_CELLS and any(one.strength is not None for one in runs) else None
+    boards = []
+    for one in runs:
+        if one.policy is not None:
+            choice = first_choice(game, one.policy, solution=solution)
+            best = choice.best.tolist()
+            boards.append(draw_choice(game, choice.position, choice.probabilities, best, title=one.name))
+    return {"boards": boards} if boards else {"missing": "No run holds a policy."}
+
+
+def _differences(game: Game, runs: Sequence[Shown]) -> Content:
+    """Return the positions in which the two best runs differ most."""
+    a, b = _best_two(runs)
+    if a.policy is None or b.policy is None:
+        return {"missing": "Left out: a run holds no policy."}
+    found = differences_within(game, a.policy, b.policy)
+    return differences(game, None if found is None else list(map(Record, found)), a.name, b.name)
+
+
+def _cost(runs: Sequence[Shown]) -> Content:
+    rows = []
+    for one in runs:
+        phase = one.costs.get("training")
+        wall = "not known" if phase is None else f"{phase['wall_s']:,.1f} s"
+        rows.append((one.name, *cost_cells(phase), wall))
+    return {"rows": rows}
