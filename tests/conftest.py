@@ -1,4 +1,4 @@
-"""What all tests share. The environment is set before numba is imported."""
+"""Fixtures and hooks of all tests. The environment is set before numba is imported."""
 
 import gc
 import importlib.util
@@ -111,7 +111,7 @@ def pytest_sessionfinish(session):
 
 @pytest.fixture(scope="session", autouse=True)
 def no_waiting_for_the_disk():
-    """What is written need not outlive a power cut; tests of that put an ``os.fsync`` of their own in its place."""
+    """Files need not outlive a power cut; tests of that replace ``os.fsync`` by their own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda file: None)
         yield

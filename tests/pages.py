@@ -108,7 +108,7 @@ def read_page(path):
 
 
 def accessibility_faults(page):
-    """What axe finds of a serious or critical kind in a page of a browser."""
+    """Return the serious and critical problems that axe finds in a page of a browser."""
     from axe_playwright_python.sync_playwright import Axe
 
     found = Axe().run(page).response["violations"]

@@ -178,7 +178,7 @@ UNLIKE = ("resumed", "checkpoint_games", "revision")
 
 
 def _files_of(run):
-    """What the files of a run say, by their names."""
+    """Return the contents of the files of a run, by name."""
     readers = {
         "config.json": lambda path: {k: v for k, v in json.loads(path.read_text()).items() if k not in UNLIKE},
         "checkpoint.npz": _checkpoint,

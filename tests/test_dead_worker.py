@@ -14,7 +14,7 @@ def pytest_sessionfinish(session):
 
 
 def run_tests(folder, plugin="", **files):
-    """What pytest says of these files with the hooks of our tests, and its exit code."""
+    """Return pytest's output for these files with the hooks of our tests, and its exit code."""
     for name, text in {"plugin": plugin, **files}.items():
         (folder / f"{name}.py").write_text(text)
     plugins = ("-p", "conftest", "-p", "plugin", "-p", "no:faulthandler", "-p", "no:cacheprovider")

@@ -1,4 +1,4 @@
-"""What docstrings show is so."""
+"""Examples in docstrings run and print what they show."""
 
 import doctest
 import importlib

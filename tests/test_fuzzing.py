@@ -259,7 +259,7 @@ RESUMED = {"q-learning": 150, "naive-mc": 60, "alpha-zero": 30, "value-net": 30}
 
 
 def is_costly(new, data):
-    """Whether a changed config is valid, and would train for long or in other processes."""
+    """Return whether a changed config is valid, and would train for long or in other processes."""
     if not isinstance(new, dict):
         return False
     names = ("games", "batch", "log_every", "checkpoint_seconds", "exact_every", "learner")

@@ -195,7 +195,7 @@ def test_both_orders_of_installation(distributions, environment, tmp_path, packa
     install(environment, theirs)
     install(environment, ours)
     code, out, err = call(environment, *learners)
-    assert (code, err) == (0, ""), "whoever comes last has overwritten the other"
+    assert (code, err) == (0, ""), "the last one has overwritten the other"
     assert "q-learning" in out
     install(environment, theirs, "--force-reinstall")
     code, out, err = call(environment, *learners)

@@ -1,4 +1,4 @@
-"""What the workflows of the code host run: targets of the Makefile, on the declared versions of Python."""
+"""Workflows of the code host run targets of the Makefile, on the declared versions of Python."""
 
 import configparser
 import re

@@ -107,14 +107,14 @@ def last_ply(
             while masks[mover, line] != 0 or scores[SCORED, masks[1 - mover, line]] != theirs:
                 line += 1
     i = 0
-    looked = 1
+    nodes = 1
     while i < choices and value < 0.5:
         cell = i if joins else lines[line, i]
         if is_legal(cells, cell, parameters):
-            looked += 1
+            nodes += 1
             value = max(value, horizon_with(cell, mover, depth, winning_lines, board))
         i += 1
-    return value, looked
+    return value, nodes
 
 
 @inlined

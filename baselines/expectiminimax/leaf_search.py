@@ -147,10 +147,10 @@ class SearchByLeaves:
     def _values(self, boards: Boards, random_keys: UInt64Array, depth: int) -> Float64Array:
         """Return float64[B], for the mover."""
         if self._width is None:  # equal positions have equal values: evaluate them once
-            wanted = np.column_stack([keys(boards.cells), boards.mover.astype(np.uint64)])
-            index = KeyIndex(wanted.shape[1])
-            index.reserve(len(wanted))
-            rows = index.rows(wanted)
+            state_keys = np.column_stack([keys(boards.cells), boards.mover.astype(np.uint64)])
+            index = KeyIndex(state_keys.shape[1])
+            index.reserve(len(state_keys))
+            rows = index.rows(state_keys)
             _, first = np.unique(rows, return_index=True)
             boards, random_keys = boards.take(first), random_keys[first]
         else:

@@ -176,7 +176,7 @@ def simulate(
     params: SelectionParams,
     batch: SearchBatch,
     leaves: Boards,
-    asked: int,
+    num_leaves: int,
 ) -> int:
     """Select and expand for one simulation in tree ``b``; the stones stay on its board.
 
@@ -186,8 +186,8 @@ def simulate(
             has not been.
         params: parameters of action selection.
         batch: the trees.
-        leaves: A positions, written: those to evaluate, after the first ``asked``.
-        asked: number of positions so far.
+        leaves: A positions, written: those to evaluate, after the first ``num_leaves``.
+        num_leaves: number of positions so far.
 
     Returns:
         The new number of positions, at most 2 more.
@@ -200,15 +200,15 @@ def simulate(
     batch.depths[b] = -1
     if tree.nodes.visits[0] == 0:
         batch.depths[b] = 0
-        add_leaf(tree.board, mover, leaves, asked)
-        return asked + 1
+        add_leaf(tree.board, mover, leaves, num_leaves)
+        return num_leaves + 1
     if considered_visit < 0 or is_solved(0, tree.nodes):
-        return asked
+        return num_leaves
     while True:
         if node == 0 and params.rule == GUMBEL:
             cell, edge = select_root_gumbel(considered_visit, params.root_logits[b], params, tree, scratch.closed)
             if cell < 0:  # no move of the root has this number of visits
-                return asked
+                return num_leaves
         else:
             cell, edge = select_guided(node, params, tree, scratch)
         depth += 1
@@ -220,15 +220,15 @@ def simulate(
             batch.depths[b] = depth
             outcome = add_edge(edge, cell, node, mover, stones, tree, batch.parameters)
             if outcome == NOT_OVER:
-                asked = _init_children(edge, node, mover, stones + 1, tree, batch, leaves, asked)
-            return asked
+                num_leaves = _init_children(edge, node, mover, stones + 1, tree, batch, leaves, num_leaves)
+            return num_leaves
         tree.board[cell] = mover + 1
         stones += 1
         node = select_turn(edge, tree, skip)
         tree.path[depth] = node
         if is_solved(node, tree.nodes):
             batch.depths[b] = depth
-            return asked
+            return num_leaves
         mover = mover if node % tree.turns_per_move == 1 else 1 - mover
 
 
@@ -241,24 +241,24 @@ def _init_children(
     tree: TreeView,
     batch: SearchBatch,
     leaves: Boards,
-    asked: int,
+    num_leaves: int,
 ) -> int:
-    """Initialise the positions after a new edge of ``node``; return ``asked`` plus the number of those to evaluate."""
+    """Initialise the positions after a new edge of ``node``; return ``num_leaves`` plus those to evaluate."""
     if stones == batch.probe.stones:
         probe_edge(edge, tree, batch.parameters, batch.probe)
-        return asked
+        return num_leaves
     is_foreseen = tree.turns_per_move == 1 and node > 0
     for turn in range(tree.turns_per_move):
         child, next_mover = edge * tree.turns_per_move + turn, mover if turn == 1 else 1 - mover
         if init_child(child, next_mover, is_foreseen, tree, batch.parameters, batch.scratch.forced_mask):
-            add_leaf(tree.board, next_mover, leaves, asked)
-            asked += 1
-    return asked
+            add_leaf(tree.board, next_mover, leaves, num_leaves)
+            num_leaves += 1
+    return num_leaves
 
 
 @inlined
 def backup(
-    b: int, batch: SearchBatch, movers: Int8Array, prior_logits: Float32Array, values: Float64Array, answered: int
+    b: int, batch: SearchBatch, movers: Int8Array, prior_logits: Float32Array, values: Float64Array, num_evaluated: int
 ) -> int:
     """Finish the simulation of :func:`simulate` in tree ``b``: expand and back up.
 
@@ -268,14 +268,14 @@ def backup(
         movers: int8[A], of the positions to evaluate.
         prior_logits: float32[A, cells] of the positions to evaluate, up to a constant.
         values: float64[A], values of these positions for their movers.
-        answered: number of evaluations consumed by earlier trees.
+        num_evaluated: number of evaluations consumed by earlier trees.
 
     Returns:
-        ``answered`` plus the number consumed by this tree.
+        ``num_evaluated`` plus the number consumed by this tree.
     """
     depth = batch.depths[b]
     if depth < 0:
-        return answered
+        return num_evaluated
     tree = tree_view(b, batch)
     nodes, node = tree.nodes, tree.path[depth]
     if nodes.visits[node] > 0:  # no new node
@@ -285,11 +285,11 @@ def backup(
             if is_solved(node + turn, nodes):
                 nodes.visits[node + turn] = 1
             else:
-                mover, logits, value = int64(movers[answered]), prior_logits[answered], values[answered]
+                mover, logits, value = int64(movers[num_evaluated]), prior_logits[num_evaluated], values[num_evaluated]
                 expand(node + turn, mover, logits, value, tree, batch.parameters, batch.scratch.forced_mask)
-                answered += 1
+                num_evaluated += 1
     backup_guided(depth, tree, batch.parameters)
-    return answered
+    return num_evaluated
 
 
 @compiled_nogil
@@ -298,15 +298,15 @@ def simulate_all(considered_visit: Int64Array, params: SelectionParams, batch: S
 
     They are written to ``leaves``, which has 2 * B rows, tree by tree.
     """
-    asked = int64(0)
+    num_leaves = int64(0)
     for b in range(len(considered_visit)):
-        asked = simulate(b, considered_visit[b], params, batch, leaves, asked)
-    return asked
+        num_leaves = simulate(b, considered_visit[b], params, batch, leaves, num_leaves)
+    return num_leaves
 
 
 @compiled_nogil
 def backup_all(batch: SearchBatch, movers: Int8Array, prior_logits: Float32Array, values: Float64Array) -> None:
     """Run :func:`backup` in all trees with the evaluations of these positions."""
-    answered = int64(0)
+    num_evaluated = int64(0)
     for b in range(len(batch.cells)):
-        answered = backup(b, batch, movers, prior_logits, values, answered)
+        num_evaluated = backup(b, batch, movers, prior_logits, values, num_evaluated)

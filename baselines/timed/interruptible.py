@@ -201,17 +201,17 @@ class Deepening:
     def _stretch(self, search: Search, start: float, until: float) -> bool:
         spent, now = self._spent, start
         while True:
-            looked, nodes = now, int(search.nodes[0])
+            checked_at, nodes = now, int(search.nodes[0])
             done = search.run(self.depth + 1, self._nodes)
             now = self._now()
             self._spent = spent + now - start
             if done:
                 return True
-            held_up = now - looked if now - looked > 2 * STEP_S else 0.0  # delays by other processes may recur
+            held_up = now - checked_at if now - checked_at > 2 * STEP_S else 0.0  # delays by other processes may recur
             if now + held_up >= until:
                 return False
-            if now > looked:
-                self._rate = max(RATE_KEPT * self._rate, (int(search.nodes[0]) - nodes) / (now - looked))
+            if now > checked_at:
+                self._rate = max(RATE_KEPT * self._rate, (int(search.nodes[0]) - nodes) / (now - checked_at))
             self._nodes = max(MIN_NODES, int(self._rate * min(STEP_S, (until - now) / 2)))
 
     def _done(self, values: Float64Array) -> None:

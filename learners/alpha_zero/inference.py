@@ -193,7 +193,7 @@ def _run_simulations(
     work = net.work
     for b in range(first, last):
         for simulation in range(len(considered_visit)):
-            asked = simulate(b, considered_visit[simulation, b], params, batch, work.leaves, int64(0))
-            for leaf in range(asked):
+            num_leaves = simulate(b, considered_visit[simulation, b], params, batch, work.leaves, int64(0))
+            for leaf in range(num_leaves):
                 _cached_evaluate(leaf, net)
             backup(b, batch, work.leaves.mover, work.logits, work.values, int64(0))

@@ -17,10 +17,10 @@ MAX_OPENING_PLIES = 14
 """Default maximum number of plies of a random opening."""
 
 
-def value_scale_of(game: Game, asked: float | None = None) -> float:
-    """Return the weight of values in the Gumbel search: ``asked`` if given, else 0.5, or 2 where turns are skipped."""
-    if asked is not None:
-        return asked
+def value_scale_of(game: Game, chosen: float | None = None) -> float:
+    """Return the weight of values in the Gumbel search: ``chosen`` if given, else 0.5, or 2 where turns are skipped."""
+    if chosen is not None:
+        return chosen
     return 2.0 if game.skip_chance > 0 else 0.5
 
 

@@ -380,7 +380,7 @@ def test_expired_clock_is_a_fault(engine):
 
 
 def test_pause_precedes_the_next_command(engine, received):
-    """As Rapfi, which throws away what comes before it has noted that it thinks no more."""
+    """Rapfi discards commands that arrive before its search has ended."""
     here = """
         import select
         def answer(line):
@@ -540,7 +540,7 @@ def test_probabilities_are_one_hot_for_its_moves(engine):
 
 
 class FirstFree:
-    """What the engine plays."""
+    """Return the engine's moves."""
 
     pure = True
 

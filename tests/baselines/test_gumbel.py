@@ -97,9 +97,9 @@ def softmax(logits):
 
 
 class PlainGuided:
-    """The search as the papers have it, on dictionaries by history, whose values are worked out anew when asked for.
+    """The search as in the papers, on dictionaries by history; values are computed from scratch at each use.
 
-    A history is ((cell, who moves next), ...) from the root.
+    A history is ((cell, next mover), ...) from the root.
     """
 
     def __init__(self, game, position, evaluator, **settings):
@@ -151,7 +151,7 @@ class PlainGuided:
         return [(*node, (cell, following)) for following in either]
 
     def times(self, node, cell):
-        """How often a move was made: both turns after it are looked at in the first simulation."""
+        """Return the visits of a move: the first simulation evaluates both turns after it."""
         turns = self.turns(node, cell)
         return sum(self.visits[turn] for turn in turns) - (len(turns) - 1) if cell in self.tried[node] else 0
 
@@ -257,7 +257,7 @@ class PlainGuided:
 
 
 def considered_visits(moves, simulations):
-    """How often the move of each simulation was made before, as its authors count it."""
+    """Return the earlier visits of each simulation's move, counted as by the authors."""
     if moves < 2:
         return list(range(simulations))
     visits, left, out = [0] * moves, moves, []

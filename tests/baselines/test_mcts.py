@@ -34,7 +34,7 @@ def searched(game, boards, simulations, seed=0, **settings):
 def contents(search, row=0):
     """Everything in a tree: {history: (visits, sum to player_0, moves tried in order)}.
 
-    A history is ((cell, who moves next), ...) from the root, as `PlainSearch` has it.
+    A history is ((cell, next mover), ...) from the root, as `PlainSearch` has it.
     """
     return contents_below(search._trees.edges[row], search._trees.nodes[row], search._trees.turns_per_move)
 
@@ -313,7 +313,7 @@ def test_wins_in_one_are_found_and_losses_in_one_blocked(skip):
 @pytest.mark.parametrize("decisive", [True, False])
 @pytest.mark.parametrize("text", ["xx./x../.o. o", "xx./x.o/o.. o", "x../.o./... x", "o../.../... o", "oo./..x/... x"])
 def test_both_turns_after_a_possible_skip_are_searched(text, decisive):
-    """Stones do not tell who is to move, nor who moves next."""
+    """The stones do not determine the mover."""
     game = Game(skip_chance=0.5)
     position = from_text(text)
     found = MCTS(game, simulations=20_000, decisive=decisive).analyse(position)
@@ -396,7 +396,7 @@ def below(found, history):
 
 
 def after(game, boards, moves):
-    """Row 0 of ``boards`` after moves ((cell, who moves next), ...)."""
+    """Row 0 of ``boards`` after moves ((cell, next mover), ...)."""
     cells, mover = boards.cells[:1].copy(), int(boards.mover[0])
     for cell, following in moves:
         cells[0, cell] = mover + 1
@@ -411,7 +411,7 @@ def after(game, boards, moves):
         [(4, 1), (0, 0)],
         [(4, 1), (0, 1), (8, 0)],
         [(4, 1), (0, 1), (8, 1), (2, 0)],
-        [(4, 1)],  # no turn of the same player, but a position all the same
+        [(4, 1)],  # a position without a turn of the same player
     ],
 )
 def test_a_saved_subtree_keeps_its_statistics(moves):
@@ -420,14 +420,14 @@ def test_a_saved_subtree_keeps_its_statistics(moves):
     search = searched(game, boards, 20_000, decisive=False)
     subtree, whole = search.subtree(0, 4), contents(search)
     again = MCTSSearch(game, after(game, boards, moves), keys_for(1), decisive=False, subtrees=[subtree])
-    first = contents(again)
+    reused = contents(again)
     first, stones = moves[0], [cell for cell, _ in moves[1:]]
-    orders = permutations(stones) if stones else ()  # whatever order the other player's stones came in
+    orders = permutations(stones) if stones else ()  # in any order of the other player's stones
     ways = [(first, *((cell, 1) for cell in rest), (last, 0)) for *rest, last in orders] or [(first,)]
-    assert first in [below(whole, way) for way in ways]
-    visits = first[()][0]
+    assert reused in [below(whole, way) for way in ways]
+    visits = reused[()][0]
     assert visits > 1
-    assert first[()][0] == again.visits.sum() + 1  # the first visit evaluated the position itself
+    assert reused[()][0] == again.visits.sum() + 1  # the first visit evaluated the position itself
     again.run(100)
     assert contents(again)[()][0] == visits + 100
     assert again.visits.sum() == visits - 1 + 100

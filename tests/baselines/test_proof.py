@@ -1,4 +1,4 @@
-"""Who wins without skips: against plain solving, against the literature, and every shortcut on its own."""
+"""Proved winners without skips, against plain solving, against the literature, and every shortcut on its own."""
 
 import numpy as np
 import plain
@@ -75,7 +75,7 @@ def variants_of(board, *sets):
 
 
 def winner_from(game, first, second, memory=1 << 24):
-    """Whether player_0, to move, wins from any position, by the whole search."""
+    """Return whether player_0, to move, wins from a position, by the whole search."""
     board = board_of(game)
     search = search_from(board, first, second)
     decide(search, board, NO_TABLE, None, memory)
@@ -200,7 +200,7 @@ def test_threats_and_candidate_moves_keep_the_value(empty):
 
 
 def outcome_of(game, value, own, other, cell):
-    """The value, to the player who moves, of a stone on ``cell``."""
+    """The value of a stone on ``cell``, for the mover."""
     after = own | 1 << cell
     wins = any(all(after >> i & 1 for i in line) for line in plain.all_lines(game))
     return 1 if wins else -value(other, after)

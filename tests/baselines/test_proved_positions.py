@@ -1,4 +1,4 @@
-"""The results of single positions, against the solver, which knows all of them."""
+"""The results of single positions, against those of the solver."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def played(game, count, seed):
 
 
 def agrees_with_the_solver(game, count):
-    """How often each result was seen."""
+    """Return the frequency of each result."""
     boards = played(game, count, seed=1)
     values = build(game).action_values(boards)
     prover, seen = Prover(game), set()

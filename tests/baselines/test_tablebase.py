@@ -221,7 +221,7 @@ def test_full_search_with_skips_has_the_values_of_the_solver(folder_of, stones):
 
 @pytest.mark.parametrize("skip_chance", [0.0, 0.25])
 def test_pruning_does_not_change_values(folder_of, skip_chance):
-    """At depths at which the database knows what is beyond the horizon."""
+    """At depths whose horizon is within the database."""
     from baselines.expectiminimax import Search, SearchSettings
 
     game = Game(skip_chance=skip_chance)

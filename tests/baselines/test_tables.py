@@ -150,7 +150,7 @@ def test_table_of_a_learner_equals_its_action_values(tmp_path):
 
 @given(plain.games(3, skip=True), st.integers(0, 999), st.sampled_from([0.0, 1.0, 10.0, 1000.0]))
 def test_probabilities_equal_equation_17(game, seed, w):
-    """The paper's Eq. (17), and its sign for player_1; with skips chance weighs who moves next."""
+    """The paper's Eq. (17), and its sign for player_1; with skips both movers are weighted by their chance."""
     boards = plain.positions_of_random_play(game, 8, seed)
     table = random_play_values(game).reshape(-1, 3**game.cells)
     expected = np.zeros(boards.cells.shape)

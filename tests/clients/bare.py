@@ -1,4 +1,4 @@
-"""What TorchRL needs between itself and the AEC environment."""
+"""An adapter between TorchRL and the AEC environment."""
 
 from pettingzoo.utils import BaseWrapper
 

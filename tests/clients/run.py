@@ -102,7 +102,7 @@ class Options:
     sources: Path | None = None
     """a folder with checkouts PettingZoo, Gymnasium, cleanrl, tianshou and rl; else they are cloned"""
     fresh: tyro.conf.FlagCreatePairsOff[bool] = False
-    """make the environments anew"""
+    """make the environments again"""
 
 
 QUIET = {

@@ -109,7 +109,7 @@ def test_one_agent(python, timed):
 
 
 def test_remote_runner(python):
-    """the same with a remote runner, whose process knows the id by its prefix"""
+    """the same with a remote runner, whose process finds the id by its prefix"""
     check(train(python, ONE, 1, 4))  # not timed: what Ray starts is not ours to wait for
 
 

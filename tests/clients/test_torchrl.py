@@ -34,7 +34,7 @@ ID = "ttt_envs:ttt/TicTacToe-v0"
 
 
 def masked(name=ID, **kwargs):
-    """An environment of Gymnasium whose legal actions TorchRL knows."""
+    """A Gymnasium environment with the legal actions in TorchRL's form."""
     env = GymEnv(name, observation="dict", categorical_action_encoding=True, **kwargs)
     to_bool = DTypeCastTransform(torch.int8, torch.bool, in_keys=["action_mask"])
     return TransformedEnv(env, Compose(to_bool, ActionMask()))

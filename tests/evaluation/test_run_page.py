@@ -61,7 +61,7 @@ def train_run(folder, *options, games=600):
 
 @pytest.fixture(autouse=True)
 def unlimited_time(monkeypatch):
-    """Whether something is quickly computed does not depend on the clock, which other work slows down."""
+    """Whether a number is quick to compute does not depend on the clock, which other work slows down."""
     monkeypatch.setattr(run_page, "affordable", lambda game, policy: affordable(game, policy, seconds=1e9))
 
 

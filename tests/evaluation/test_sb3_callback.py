@@ -171,7 +171,7 @@ def test_the_best_model_is_saved_and_a_loaded_training_continues(tmp_path):
     assert [line["timesteps"] for line in lines(tmp_path)] == list(range(16, 97, 16))  # it goes on from there
     stopped = measuring(callback_on_new_best=StopTrainingOnRewardThreshold(-2))
     assert model_of("maskable-ppo").learn(64, stopped).num_timesteps == 16
-    assert [line["timesteps"] for line in lines(tmp_path)] == [16]  # what begins, begins the file anew
+    assert [line["timesteps"] for line in lines(tmp_path)] == [16]  # a new training starts a new file anew
 
 
 def test_a_failed_write_keeps_the_file(tmp_path, monkeypatch):

@@ -48,7 +48,7 @@ def ply(mover, value, random=False):
 
 
 def test_td_lambda_targets_by_hand():
-    """player_1, who moves twice, wins: -1 to player_0."""
+    """player_1 moves twice and wins: -1 to player_0."""
     plies, result = [ply(0, 0.2), ply(1, 0.4), ply(1, -0.6)], np.array([-1.0])
     assert_allclose(np.ravel(_td_lambda_targets(plies, result, 0.5)), [-0.05, 0.3, 0.2], atol=1e-7)
     assert_allclose(np.ravel(_td_lambda_targets(plies, result, 1.0)), [-1, 1, 1], atol=1e-7)
@@ -119,7 +119,7 @@ def test_random_moves_have_their_probabilities():
     evaluator, few = First(Game()), {"simulations": 1, "value_scale": 0.0}
 
     def share_of_random(**settings):
-        """How often a stone is not where the evaluator expects it, by the number of stones before it."""
+        """Return the share of first stones that are not on the expected cell."""
         examples = play_games(AlphaZeroConfig(**few, **settings), game, evaluator, KEY, range(2000))
         second = examples.seen[np.count_nonzero(examples.seen, axis=1) == 1]
         assert len(second) == 2000

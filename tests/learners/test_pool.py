@@ -66,7 +66,7 @@ def pool_of(games, every=5, size=3):
 
 
 def met(pool, game, draws=600):
-    """How often each copy plays in games of this number."""
+    """Return the frequency of each copy in games of this number."""
     count = np.full(draws, game)
     keys = np.random.default_rng(0).integers(0, 1 << 63, draws, dtype=np.uint64)
     start = Boards.start(GAME, draws)

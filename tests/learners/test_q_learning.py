@@ -147,7 +147,7 @@ def test_a_skip_by_hand_ply_by_ply(values):
     ("rewards", "won", "lost", "drawn"), [("unit", 0.5, -0.5, 0.0), ("report", 0.75, 0.25, 0.5)], ids=["unit", "report"]
 )
 def test_a_game_by_hand_from_own_turn_to_own_turn(values, rewards, won, lost, drawn):
-    """What the opponent's winning move costs is the last own move's final reward."""
+    """The loss by the opponent's winning move is the final reward of the last own move."""
     learner = build(LINE, values=values, rewards=rewards, step_size=0.5, step_size_power=0.0)
     teach(learner, (".o. x", 0, None, -1), ("... o", 1, "xo. o", 1), ("xo. o", 2, None, 1))
     assert value(learner, "xo. o", 2) == won

@@ -124,7 +124,7 @@ def test_discounts_ply_by_ply_give_the_next_mover():
 
 @pytest.mark.parametrize("bootstrap", ["own-turn", "ply"])
 def test_rewards_are_the_learners_own(bootstrap):
-    """What the self-play wrapper got wrong that trained on the opponent's reward: replay the move and see who won."""
+    """A self-play wrapper once trained on the opponent's reward: replay the move and compare the winner."""
     game = Game(skip_chance=0.25)
     learner = Recorder(game, bootstrap)
     train(learner, "self", 80, batch=4)

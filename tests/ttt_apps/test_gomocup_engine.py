@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def replies(*lines, spec="win-or-block", seed=0):
-    """What is answered to lines, until the end."""
+    """Return the answers to lines, until the end."""
     said = []
     brain = Brain(spec, seed, said.append)
     for line in lines:
@@ -146,7 +146,7 @@ def test_invalid_policy_is_an_error_reply(spec):
 
 
 class Broken:
-    """Plays badly: the engine goes on."""
+    """A bad move of the opponent does not stop the engine."""
 
     pure = False
 

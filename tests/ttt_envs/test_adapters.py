@@ -150,7 +150,7 @@ def test_batch_size_can_be_fixed():
 )
 @settings(max_examples=12)
 def test_wrapped_policies_play_like_the_originals(spec, game, returns):
-    """As it is, and through a function that knows no boards."""
+    """Directly, and through a function of observations."""
     policy = make_policy(spec, game)
     assert as_policy(policy, game) is policy
 
@@ -309,7 +309,7 @@ def test_invalid_outputs_are_rejected(answer, settings, error, message):
 
 
 class Model:
-    """What looks like a model of Stable-Baselines3."""
+    """An object with the interface of a model of Stable-Baselines3."""
 
     def __init__(self, shape=None):
         self.observation_space = None if shape is None else gymnasium.spaces.Box(0, 1, shape)

@@ -1,4 +1,4 @@
-"""What all environments promise: seeds, skips, views, states, copies, fresh arrays and errors of arguments."""
+"""Properties of all environments: seeds, skips, views, states, copies, fresh arrays and errors of arguments."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""Which kernels are compiled and when, where machine code is cached, and what is announced."""
+"""Kernels: when they are compiled, where machine code is cached, and the notice of a long compilation."""
 
 import os
 import sys
@@ -58,7 +58,7 @@ def run(tmp_path):
 
 
 def compiled_by(run, **environment):
-    """Which functions of ``mine`` a new process compiles, and what they return."""
+    """Return the functions of ``mine`` that a new process compiles, and their results."""
     results = "results = mine.caller(5), mine.other(5)"
     return run(*CALLS, LISTEN, results, "print(sorted(compiled), *results)", **environment)[0].strip()
 

@@ -243,7 +243,7 @@ def both_tiers(calls):
 
 
 def is_same(a, b):
-    """Whether two arguments are the same bit for bit."""
+    """Return whether two arguments are the same bit for bit."""
     if isinstance(a, np.ndarray) and a.dtype.names:  # the padding between fields is not copied
         return a.dtype == b.dtype and all(is_same(a[name], b[name]) for name in a.dtype.names)
     if isinstance(a, np.ndarray):
@@ -264,7 +264,7 @@ def compare_tiers():
 
 
 def signatures_of_kernels():
-    """How many types of arguments each kernel that is loaded was compiled for so far."""
+    """Return the number of signatures of each loaded kernel."""
     from numba.core.dispatcher import Dispatcher
     from numba.types import unliteral
 
@@ -278,7 +278,7 @@ def signatures_of_kernels():
 
 
 def counted_after(fresh, *parts):
-    """How many types of arguments each kernel is compiled for by functions of this file, in a process of its own."""
+    """Return each kernel's number of signatures after functions of this file, in a process of its own."""
     printed = fresh(
         f"import sys; sys.path[:0] = {[str(Path(plain.__file__).parent), str(Path(__file__).parent)]!r}",
         "import test_kernels",

@@ -251,7 +251,7 @@ def test_after_the_end_only_none_is_an_action(guarded):
 
 
 def ending_of(env, actions, other):
-    """What is seen until both agents have left, step by step, agents named after ``other``'s."""
+    """Return the observations, step by step, until both agents have left; agents are named after ``other``'s."""
     names = dict(zip(AGENTS, other.possible_agents, strict=True))
     seen = []
     for one, name in ((env, names), (other, {agent: agent for agent in other.possible_agents})):

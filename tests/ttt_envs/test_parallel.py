@@ -1,4 +1,4 @@
-"""Blocks of work: the same whoever does them, also where workers die."""
+"""Blocks of work: the same results with any workers, also where workers die."""
 
 import contextlib
 import itertools
@@ -78,7 +78,7 @@ def two_workers(folder):
 
 
 def wait_for(event):
-    """What ``event`` gives as soon as that is true, or after a long time."""
+    """Return the result of ``event`` as soon as it is true, or after a long time."""
     until = time.monotonic() + GIVE_UP_S
     while not (found := event()) and time.monotonic() < until:
         time.sleep(0.02)

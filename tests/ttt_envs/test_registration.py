@@ -1,4 +1,4 @@
-"""What importing does and does not do, and the names under which environments are made."""
+"""Side effects of imports, and the ids of environments."""
 
 import importlib
 

@@ -215,7 +215,7 @@ def test_pictures_show_mover_and_outcome():
 
 
 def turns_of(picture, game):
-    """How many cells of a picture hold stones."""
+    """Return the number of stones in a picture."""
     drawn = (picture == render._RING).all(axis=2) | (picture == render._CROSS).all(axis=2)
     return drawn[: 64 * game.rows].reshape(game.rows, 64, game.columns, 64).any(axis=(1, 3)).sum()
 
