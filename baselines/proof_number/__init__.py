@@ -25,6 +25,7 @@ from __future__ import annotations
 from baselines.proof_number.positions import LOSS as LOSS
 from baselines.proof_number.positions import TAKEN as TAKEN
 from baselines.proof_number.positions import TIED as TIED
+from baselines.proof_number.positions import UNDECIDED as UNDECIDED
 from baselines.proof_number.positions import WIN as WIN
 from baselines.proof_number.positions import Prover as Prover
 from baselines.proof_number.winner import MAX_CELLS as MAX_CELLS

@@ -17,9 +17,10 @@ from ttt_envs.core.records import Records
 from ttt_envs.game.boards import check_opening
 from ttt_envs.game.rules import DRAW, NOT_OVER, Game, Position, check_cells, legal, place
 
-# Results for the player who moves, and the code for occupied cells
+# Results for the player who moves, and codes for occupied cells and for moves that are not proved
 WIN, TIED, LOSS = 1, 0, -1
 TAKEN = 2
+UNDECIDED = 3
 
 
 @dataclass(frozen=True)
@@ -53,33 +54,68 @@ class Prover:
         Raises:
             ValueError: the position is over or unreachable.
         """
-        game, mover = self.game, position.mover
-        check_cells(game, position.cells)
-        check_opening(game, position, "a position to be proved")
-        out = np.full(game.cells, TAKEN, np.int8)
-        stones = int(np.count_nonzero(position.cells))
-        tables: list[Records] = [NO_TABLE, NO_TABLE]  # with the mover as attacker, and with the other player
-        entries, left = [0, 0], self.nodes
-        for cell in np.flatnonzero(legal(game, position.cells)):
-            cells = position.cells.copy()
-            outcome = place(cells, mover, int(cell), stones, game.parameters)
-            if outcome != NOT_OVER:
-                out[cell] = TIED if outcome == DRAW else WIN
-                continue
-            sets = [sum(1 << int(i) for i in np.flatnonzero(cells == player + 1)) for player in (mover, 1 - mover)]
-            result = TIED
-            # The other player is to move now, so in the mover's own question the attacker is not on move
-            for attacker, if_so in ((0, WIN), (1, LOSS)):
-                search = search_from(self._board, sets[attacker], sets[1 - attacker], 1 - attacker)
-                state = search.states[0]
-                state.stored = entries[attacker]
-                tables[attacker] = decide(search, self._board, tables[attacker], left, self.memory)
-                entries[attacker] = int(state.stored)
-                left -= int(state.nodes)
-                if state.result == UNKNOWN or left < 1:
-                    return None
-                if state.result == YES:
-                    result = if_so
-                    break
+        out = np.full(self.game.cells, TAKEN, np.int8)
+        attempt = _Attempt(self, position)
+        left = self.nodes
+        for cell in attempt.moves:
+            result, left = attempt.prove_move(cell, left)
+            if result == UNDECIDED:
+                return None
             out[cell] = result
         return out
+
+    def partial_results(self, position: Position) -> Int8Array:
+        """Return the same with ``UNDECIDED`` for moves that are not proved.
+
+        Every move gets an equal share of the nodes that are left.
+
+        Raises:
+            ValueError: as for :meth:`results`.
+        """
+        out = np.full(self.game.cells, TAKEN, np.int8)
+        attempt = _Attempt(self, position)
+        left = self.nodes
+        for number, cell in enumerate(attempt.moves):
+            share = left // (len(attempt.moves) - number)
+            out[cell], unused = attempt.prove_move(cell, share) if share else (UNDECIDED, 0)
+            left -= share - max(unused, 0)
+        return out
+
+
+class _Attempt:
+    """The proofs of the moves of one position, which share two tables.
+
+    Raises:
+        ValueError: the position is over or unreachable.
+    """
+
+    def __init__(self, prover: Prover, position: Position) -> None:
+        check_cells(prover.game, position.cells)
+        check_opening(prover.game, position, "a position to be proved")
+        self._prover = prover
+        self._position = position
+        self.moves: list[int] = np.flatnonzero(legal(prover.game, position.cells)).tolist()
+        self._tables: list[Records] = [NO_TABLE, NO_TABLE]  # with the mover as attacker, and with the other player
+        self._entries = [0, 0]
+
+    def prove_move(self, cell: int, nodes: int) -> tuple[int, int]:
+        """Return a move's result, ``UNDECIDED`` if ``nodes`` are not enough, and the number of nodes left."""
+        game, mover, cells = self._prover.game, self._position.mover, self._position.cells.copy()
+        outcome = place(cells, mover, cell, int(np.count_nonzero(cells)), game.parameters)
+        if outcome != NOT_OVER:
+            return TIED if outcome == DRAW else WIN, nodes
+        sets = [sum(1 << int(i) for i in np.flatnonzero(cells == player + 1)) for player in (mover, 1 - mover)]
+        # The other player is to move now, so in the mover's own question the attacker is not on move
+        for attacker, if_so in ((0, WIN), (1, LOSS)):
+            board = self._prover._board
+            search = search_from(board, sets[attacker], sets[1 - attacker], 1 - attacker)
+            state = search.states[0]
+            state.stored = self._entries[attacker]
+            self._tables[attacker] = decide(search, board, self._tables[attacker], nodes, self._prover.memory)
+            self._entries[attacker] = int(state.stored)
+            nodes -= int(state.nodes)
+            if state.result == UNKNOWN or nodes < 1:
+                return UNDECIDED, nodes
+            if state.result == YES:
+                return if_so, nodes
+        return TIED, nodes

@@ -76,7 +76,7 @@ Progress = Callable[[float], None]
 class Solution:
     """The exact values of all positions of a game, computed by :func:`solve`."""
 
-    _tie = VALUE_TOLERANCE
+    tie = VALUE_TOLERANCE
     """tolerance within which moves count as equally good"""
 
     def __init__(self, game: Game, after: Float64Array, cache: bool) -> None:
@@ -107,7 +107,7 @@ class Solution:
         """Return bool[B, rows * columns]: moves within 1e-9 of the best, or see :class:`LayeredSolution`."""
         values = self.action_values(boards)
         best = np.max(values, axis=1, initial=-np.inf, where=~np.isnan(values), keepdims=True)
-        optimal: NDArray[np.bool_] = values >= best - self._tie
+        optimal: NDArray[np.bool_] = values >= best - self.tie
         return optimal
 
     def distance(self, boards: Boards) -> Int64Array:
@@ -152,7 +152,7 @@ class LayeredSolution(Solution):
     def __init__(self, table: retrograde.LayeredTable) -> None:
         self.game = table.game
         self._table = table
-        self._tie = VALUE_TOLERANCE + 2 * table.error
+        self.tie = VALUE_TOLERANCE + 2 * table.error
         self.value = float(self.values(Boards.start(self.game))[0])
 
     def values(self, boards: Boards) -> Float64Array:
@@ -216,15 +216,22 @@ def check_size(game: Game) -> None:
         )
 
 
+def is_stored(game: Game) -> bool:
+    """Return whether the layers of a game of 17 to 21 cells are in the disk cache, so that :func:`solve` reads them."""
+    return retrograde.is_finished(game, CachedArray(*_cache_entry(game)).path.with_suffix(""))
+
+
+def _cache_entry(game: Game) -> tuple[str, dict[str, Any], str]:
+    return f"layers-{game.slug}", {"format": retrograde.FORMAT, "game": game.to_dict()}, retrograde.MADE_BY
+
+
 def _layers(game: Game, cache: bool, memory: int | None, progress: Progress | None) -> retrograde.LayeredTable:
     """Return the layers of a game, in a cache folder if the limit allows it, else in memory."""
     folder, size = None, retrograde.estimate(game).disk
-    place = f"layers-{game.slug}", {"format": retrograde.FORMAT, "game": game.to_dict()}, retrograde.MADE_BY
-    finished = cache and retrograde.is_finished(game, CachedArray(*place).path.with_suffix(""))
-    if not finished:  # check before evicting others
+    if not (cache and is_stored(game)):  # check before evicting others
         retrograde.check_memory(game, folder=cache and size <= max_cache_bytes(), memory=memory)
     if cache:
-        folder = cache_folder(*place, size)
+        folder = cache_folder(*_cache_entry(game), size)
     while True:
         try:
             return retrograde.build(game, folder, memory=memory, progress=progress)

@@ -125,7 +125,7 @@ def test_panels_have_the_values_of_python(client, text):
     check_values(at_random, Softmax(Table(GAME_3X3, values_of(GAME_3X3, "random"))).action_values(boards)[0])
     analysis = Expectiminimax(GAME_3X3, 4).analyse(boards.position(0))
     check_values(search, (1 - 2 * int(boards.mover[0])) * analysis.move_values)
-    assert [cell_at(word, GAME_3X3) for word in search["variation"].split()] == list(analysis.variation)
+    assert [cell_at(word, GAME_3X3) for word in search["lines"][0]["moves"].split()] == list(analysis.variation)
     visits = MCTS(GAME_3X3, simulations=400).analyse(boards.position(0)).visits
     assert [0 if text is None else int(text) for text in tree["texts"]] == visits.tolist()
     [more_skips] = values(client, text, {"kind": "exact"}, game={**SKIPS, "skip_chance": 0.5})
@@ -484,7 +484,7 @@ def test_more_requests_than_may_wait_are_rejected():
 
 def test_slow_requests_do_not_delay_quick_ones(monkeypatch):
     from ttt_apps.explorer.api import ExplorerApi
-    from ttt_apps.explorer.app import WORKERS
+    from ttt_apps.explorer.streams import WORKERS
 
     go, started = threading.Event(), threading.Semaphore(0)
 
@@ -530,7 +530,7 @@ def test_panels_wait_until_the_board_is_compiled(monkeypatch):
     monkeypatch.setattr(ExplorerApi, "replay", compile_long)
     api = ExplorerApi(Root())
     api.start_warming()
-    request = ValuesRequest.model_validate({"game": SKIPS, "position": START, "panels": EXACT})
+    request = ValuesRequest.model_validate({"game": SKIPS, "position": START, "panels": [{"kind": "random"}]})
     thread = threading.Thread(target=lambda: (api.values(request), order.append("panel")))
     thread.start()
     go.set()
@@ -539,7 +539,7 @@ def test_panels_wait_until_the_board_is_compiled(monkeypatch):
 
 
 def test_the_cache_makes_each_value_once_and_is_bounded():
-    from ttt_apps.explorer.api import LRUCache
+    from ttt_apps.explorer.caches import LRUCache
 
     cache, made = LRUCache(3), []
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
-import os
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request
-from fastapi.responses import FileResponse, JSONResponse, Response
+from fastapi.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -20,57 +18,14 @@ from ttt_apps.explorer import schemas
 from ttt_apps.explorer.api import ExplorerApi
 from ttt_apps.explorer.schemas import BaseRequest, Root, read_request
 from ttt_apps.explorer.security import AccessPolicy, GuardMiddleware
+from ttt_apps.explorer.streams import BUSY, LINES, WORKERS, ServerBusyError, WorkerPool, stream_panels
 
 ASSETS = Path(__file__).parent / "assets"
 MEDIA_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
-WORKERS = min(4, os.cpu_count() or 1)
 QUICK_WORKERS = 8
 """Number of threads for quick requests; the first ones, which compile, occupy only some of them."""
-MAX_WAITING = 64
-"""Maximum number of waiting requests; more are rejected as busy."""
 
 log = logging.getLogger(__name__)
-
-
-class ServerBusyError(Exception):
-    """The queue of requests is full."""
-
-
-class WorkerPool:
-    """Thread pool with a bounded number of workers and of waiting requests.
-
-    Args:
-        workers: number of threads.
-        max_waiting: maximum number of waiting requests.
-        pool: executor of the threads, possibly shared: with as many threads as all users together.
-    """
-
-    def __init__(
-        self, workers: int = WORKERS, max_waiting: int = MAX_WAITING, pool: ThreadPoolExecutor | None = None
-    ) -> None:
-        self._pool = pool or ThreadPoolExecutor(workers, thread_name_prefix="explorer")
-        self._free = asyncio.Semaphore(workers)
-        self._max_requests = workers + max_waiting
-        self._requests = 0
-
-    async def run(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        """Run ``work`` in a thread and return its result.
-
-        Raises:
-            ServerBusyError: too many requests are waiting.
-        """
-        if self._requests >= self._max_requests:
-            raise ServerBusyError
-        self._requests += 1  # only the event loop's thread counts
-        try:
-            async with self._free:
-                return await asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
-        finally:
-            self._requests -= 1
-
-    def close(self) -> None:
-        """Accept no more work."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 class Explorer(GuardMiddleware):
@@ -98,6 +53,7 @@ class Explorer(GuardMiddleware):
 
     def close(self) -> None:
         """Accept no more work."""
+        self.api.close()
         self.work.close()
         self.quick.close()
 
@@ -106,20 +62,28 @@ def _is_quick(request: BaseRequest) -> bool:
     """Return whether a request needs only the rules of the game, or values of a solved game."""
     if isinstance(request, schemas.PlayRequest):
         return request.policy is None
+    if isinstance(request, schemas.ReviewRequest):
+        return False
     return isinstance(request, schemas.LineRequest) or type(request) is BaseRequest
 
 
 def _make_routes(api: ExplorerApi, work: WorkerPool, quick: WorkerPool) -> ASGIApp:
     """Return the application without access control."""
-    app = new_app(ASSETS.iterdir(), api.describe_error)
+    app = new_app(ASSETS.iterdir(), api.root.describe_error)
 
-    def route(name: str, kind: type[BaseRequest], answer: Callable[[Any], dict[str, Any]]) -> None:
-        add_route(app, name, kind, answer, lambda request: quick if _is_quick(request) else work)
+    def route(name: str, kind: type[BaseRequest], answer: Callable[[Any], dict[str, Any]], stream: Any = None) -> None:
+        add_route(app, name, kind, answer, lambda request: quick if _is_quick(request) else work, stream)
+
+    async def stream_values(request: schemas.ValuesRequest) -> AsyncIterator[bytes]:
+        position, panels = await quick.run(api.plan_panels, request)
+        return stream_panels(position, [one.kind for one in request.panels], panels, work)
 
     route("about", BaseRequest, lambda _: api.about())
     route("replay", schemas.LineRequest, api.replay)
     route("play", schemas.PlayRequest, api.play)
-    route("values", schemas.ValuesRequest, api.values)
+    route("review", schemas.ReviewRequest, api.review)
+    route("solve", schemas.SolveRequest, api.solve)
+    route("values", schemas.ValuesRequest, api.values, stream_values)
     route("log", schemas.NameRequest, api.log)
     route("logged", schemas.LogRequest, api.logged)
     route("run", schemas.NameRequest, api.run)
@@ -159,7 +123,7 @@ def new_app(assets: Iterable[Path], describe_error: Callable[[BaseException], st
 
     for kind in (ValueError, TypeError, OSError, MemoryError):
         handle(kind, 400)
-    handle(ServerBusyError, 429, "too many requests at once: try again in a moment")
+    handle(ServerBusyError, 429, BUSY)
     handle(HTTPException, 404, "there is nothing here: the page is at /")
     handle(Exception, 400, "this cannot be answered: ask for something else")
     return app
@@ -171,8 +135,12 @@ def add_route(
     kind: type[BaseRequest],
     answer: Callable[[Any], dict[str, Any]],
     choose_pool: Callable[[BaseRequest], WorkerPool],
+    stream: Callable[[Any], Awaitable[AsyncIterator[bytes]]] | None = None,
 ) -> None:
-    """Answer ``POST /api/NAME`` with JSON, made by ``answer`` in a thread of the pool chosen for the request."""
+    """Answer ``POST /api/NAME`` with JSON, made by ``answer`` in a thread of the pool chosen for the request.
+
+    A client that accepts lines of JSON gets those of ``stream``, if there is one.
+    """
 
     def to_json(request: BaseRequest) -> bytes:
         return json.dumps(answer(request), allow_nan=False).encode()
@@ -181,6 +149,8 @@ def add_route(
         if http.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             return _error(415, "the request is no JSON: send it as application/json")
         request = read_request(kind, await http.body())
+        if stream is not None and LINES in http.headers.get("accept", ""):
+            return StreamingResponse(await stream(request), media_type=LINES)
         return Response(await choose_pool(request).run(to_json, request), media_type="application/json")
 
     app.add_api_route(f"/api/{name}", route, methods=["POST"])

@@ -74,10 +74,12 @@ class Web:
         check_server_options(self.port)
         check_link(self.open)
         folder = Path("runs") if self.runs is None and Path("runs").is_dir() else self.runs
+        from ttt_apps.evaluate.database import DATABASES
         from ttt_apps.explorer.app import Explorer
         from ttt_apps.explorer.schemas import Root
 
-        root = Root(None if folder is None else folder.resolve())
+        databases = DATABASES.resolve() if DATABASES.is_dir() else None
+        root = Root(None if folder is None else folder.resolve(), databases)
 
         def make(access: AccessPolicy) -> Explorer:
             app = Explorer(access, root)

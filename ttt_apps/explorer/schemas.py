@@ -43,6 +43,8 @@ MAX_GAMES = 500
 MAX_ENTRIES, MAX_DEPTH = 200, 3
 """Maximum number of listed runs and logs, and maximum depth of their folders."""
 MAX_SIMULATIONS = 5000
+MAX_PROOF_NODES = 1_000_000
+"""Maximum number of positions for the proofs of all moves of a position."""
 MAX_PANELS = 8
 
 Text = Annotated[str, StringConstraints(max_length=400)]
@@ -83,6 +85,10 @@ class LineRequest(BaseRequest):
     moves: Annotated[str, StringConstraints(max_length=5 * MAX_EDGE * MAX_EDGE)] = ""
 
 
+class ReviewRequest(LineRequest):
+    """The same, for its exact values."""
+
+
 class PlayRequest(LineRequest):
     """One more move: a person's cell, or a policy's move."""
 
@@ -94,12 +100,13 @@ class PlayRequest(LineRequest):
 class PanelRequest(BaseRequest):
     """Settings of one panel."""
 
-    kind: Literal["exact", "random", "compressed", "run", "search", "mcts", "policy"]
+    kind: Literal["exact", "prove", "random", "compressed", "run", "search", "mcts", "policy"]
     method: Method = "svd"
     rank: Annotated[int, Field(ge=0, le=1 << 10)] | None = None
     run: Text | None = None
     depth: Annotated[int, Field(ge=1, le=9)] = 3
     simulations: Annotated[int, Field(ge=1, le=MAX_SIMULATIONS)] = 400
+    nodes: Annotated[int, Field(ge=1, le=MAX_PROOF_NODES)] = 200_000
     policy: Text | None = None
 
 
@@ -109,6 +116,13 @@ class ValuesRequest(BaseRequest):
     game: GameRequest
     position: Text
     panels: Annotated[list[PanelRequest], Field(min_length=1, max_length=MAX_PANELS)]
+
+
+class SolveRequest(BaseRequest):
+    """Whether a game has exact values, and whether to compute a table of them."""
+
+    game: GameRequest
+    start: bool = False
 
 
 class NameRequest(BaseRequest):
@@ -274,11 +288,16 @@ def check_table(game: Game, what: str) -> None:
 class Root:
     """Root folder of runs and logs; paths outside it and links are invisible.
 
+    Args:
+        folder: the root; None for none.
+        databases: folder of endgame databases, which no request can name.
+
     Raises:
         ValueError: not a folder.
     """
 
     folder: Path | None = None
+    databases: Path | None = None
 
     def __post_init__(self) -> None:
         if self.folder is not None and not self.folder.is_dir():
@@ -307,6 +326,14 @@ class Root:
             ValueError: there is none of that name.
         """
         return self._path(name, _is_log, self.logs, "log")
+
+    def describe_error(self, problem: BaseException) -> str:
+        """Format an error without paths of this machine."""
+        text = str(problem).partition("\n")[0] or type(problem).__name__
+        for folder, what in ((self.folder, "the folder of runs"), (self.databases, "the folder of databases")):
+            if folder is not None:
+                text = text.replace(f"{folder}/", "").replace(str(folder), what)
+        return text[:400]
 
     def _path(self, name: str, is_one: Callable[[Path], bool], known: Callable[[], list[str]], what: str) -> Path:
         folder, parts = self.folder, PurePosixPath(name).parts

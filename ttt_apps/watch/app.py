@@ -13,9 +13,10 @@ from pydantic import Field
 
 from evaluation.run_files import RunDirectory
 from ttt_apps.explorer import app as explorer
-from ttt_apps.explorer.app import WorkerPool, add_route, log_errors, new_app
+from ttt_apps.explorer.app import add_route, log_errors, new_app
 from ttt_apps.explorer.schemas import BaseRequest, NameRequest, Root, Text
 from ttt_apps.explorer.security import AccessPolicy, GuardMiddleware
+from ttt_apps.explorer.streams import WorkerPool
 from ttt_apps.watch.reader import RunReader
 from ttt_envs.version import __version__
 

@@ -10,7 +10,7 @@ import functools
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -75,6 +75,22 @@ def _load_kernels() -> None:
                 for key, value in list(vars(module).items()):
                     if isinstance(value, _Deferred):
                         setattr(module, key, value._kernel)
+
+
+def remaining_compile_s() -> float | None:
+    """Return the estimated seconds until the kernel that is being compiled is ready, at least 1; None without one."""
+    if _Deferred.pending is not None:  # numba is not imported yet
+        return None
+    from ttt_envs.core import kernels
+
+    return kernels.remaining_compile_s()
+
+
+def estimate_compile_s(functions: Iterable[Callable[..., Any]]) -> float:
+    """Return the estimated seconds to compile kernels and those that they call, except what is compiled or cached."""
+    if _Deferred.pending is not None:
+        _load_kernels()
+    return sum(getattr(function, "estimate_compile_s", float)() for function in functions)
 
 
 def kernel(function: Function, interpretable: Interpretable = False, **options: Any) -> Function:

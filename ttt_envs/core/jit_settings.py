@@ -7,6 +7,7 @@ import gc
 import os
 import stat
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,9 +21,23 @@ INTERPRET, NOTICE = "TTT_ENVS_INTERPRET", "TTT_ENVS_COMPILE_NOTICE"
 """Environment variables. 0 compiles every kernel at its first call, however small; 0 disables compile notices."""
 
 
+_thread = threading.local()
+
+
 def may_interpret() -> bool:
-    """Return whether calls on small arrays may be interpreted."""
-    return os.environ.get(INTERPRET, "1") != "0"
+    """Return whether calls on small arrays may be interpreted, in this thread."""
+    return not getattr(_thread, "compiles_at_once", False) and os.environ.get(INTERPRET, "1") != "0"
+
+
+@contextmanager
+def compile_at_once_in_thread() -> Iterator[None]:
+    """Compile kernels at their first call within this context, in this thread only: others may still interpret."""
+    before = getattr(_thread, "compiles_at_once", False)
+    _thread.compiles_at_once = True
+    try:
+        yield
+    finally:
+        _thread.compiles_at_once = before
 
 
 @contextmanager

@@ -370,17 +370,25 @@ class _Compiling:
         self._lock = threading.Lock()
         self._collects_garbage = False
         self._expected_s = 0.0
+        self._ends: float | None = None
 
     def expect(self, kernel: Kernel) -> None:
         """Add the compile time of a kernel to the estimate, and log the notice if it becomes long."""
-        if self._depth or os.environ.get(NOTICE, "1") == "0":
+        if self._depth:
             return
-        self._expected_s += kernel.estimate_compile_s()
-        if self._expected_s > NOTICE_S:
+        seconds = kernel.estimate_compile_s()
+        self._expected_s += seconds
+        self._ends = time.monotonic() + seconds
+        if self._expected_s > NOTICE_S and os.environ.get(NOTICE, "1") != "0":
             os.environ[NOTICE] = "0"
             folder = kernel_folder()
             kept = f"once: machine code is cached in {folder}" if folder else "in every process: no folder is writable"
             _log.warning("compiling for this processor, %s", kept)
+
+    def remaining_s(self) -> float | None:
+        """Return the estimated seconds until the present compilation ends, at least 1; None if nothing compiles."""
+        ends = self._ends
+        return None if ends is None or not self._depth else max(1.0, ends - time.monotonic())
 
     def __enter__(self) -> None:
         with self._lock:
@@ -392,11 +400,14 @@ class _Compiling:
     def __exit__(self, *problem: object) -> None:
         with self._lock:
             self._depth -= 1
-            if self._depth == 0 and self._collects_garbage:
-                gc.enable()
+            if self._depth == 0:
+                self._ends = None
+                if self._collects_garbage:
+                    gc.enable()
 
 
 _compiling = _Compiling()
+remaining_compile_s = _compiling.remaining_s
 
 
 def make_kernel(

@@ -73,10 +73,12 @@ const ttt = (() => {
    * rows, columns: its edges.
    * label: its accessible name.
    * onPlay: called with the cell that is chosen, if it is legal; without it the board is only looked at.
+   * onStep: called with arrow keys, Home and End after the pointer was used on the board; returns whether it took the
+   *   key. Otherwise, and after the focus was moved by a key, they move the focus.
    *
    * Returns {show(state), focus(cell), label(text), rows, columns}.
    */
-  function createBoard(element, {rows, columns, label, onPlay = null}) {
+  function createBoard(element, {rows, columns, label, onPlay = null, onStep = null}) {
     const played = onPlay !== null
     const grid = make("div", {class: "grid", role: played ? "grid" : "table", "aria-label": label})
     grid.style.setProperty("--columns", columns)
@@ -121,6 +123,7 @@ const ttt = (() => {
       values = null,
       legal: free = null,
       chosen = [],
+      hint = [],
       format = signed,
       texts = null,
       scale = 1,
@@ -129,6 +132,8 @@ const ttt = (() => {
       const lasts = all(last)
       const lines = all(line)
       const best = all(chosen)
+      const hints = all(hint)
+      frame.classList.toggle("numbered", values !== null)
       legal = all(free === null ? [...cells.keys()].filter((cell) => cells[cell] === 0) : free)
       frame.dataset.mover = mover === null ? "" : "ox"[mover]
       squares.forEach((square, cell) => {
@@ -145,6 +150,7 @@ const ttt = (() => {
         const shown = known ? (texts === null ? format(value) : texts[cell]) : ""
         if (known) said.push(`${word} ${shown.replace("\u2212", "-")}`)
         if (best.has(cell)) names.push("best") && said.push("best move")
+        if (hints.has(cell)) names.push("hint") && said.push("hint")
         square.className = names.join(" ")
         square.style.setProperty("--heat", known ? Math.min(1, Math.abs(value) / scale).toFixed(3) : "0")
         square.setAttribute("aria-label", `${coordinate(cell, columns)}: ${said.join(", ")}`)
@@ -168,6 +174,9 @@ const ttt = (() => {
         rove(Number(square.dataset.cell))
         play(focused)
       })
+      let pointed = false
+      grid.addEventListener("pointerdown", () => (pointed = true))
+      document.addEventListener("keydown", (event) => event.key === "Tab" && (pointed = false))
       grid.addEventListener("focusin", (event) => cellOf(event) && rove(Number(cellOf(event).dataset.cell)))
       grid.addEventListener("keydown", (event) => {
         if (event.altKey || event.ctrlKey || event.metaKey) return
@@ -182,7 +191,9 @@ const ttt = (() => {
           PageUp: [0, column],
           PageDown: [rows - 1, column],
         }
-        if (event.key in ways) {
+        if (pointed && onStep !== null && onStep(event.key)) {
+          // it went through the game
+        } else if (event.key in ways) {
           const [toRow, toColumn] = ways[event.key]
           rove(toRow * columns + toColumn)
           squares[focused].focus()

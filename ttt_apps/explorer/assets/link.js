@@ -1,0 +1,180 @@
+// Requests, the state, and the address. `state` holds everything about a view; the part of the address after the # holds
+// the same. Other scripts of the page can use `explorer`: see the end of explorer.js.
+"use strict"
+
+const find = (id) => document.getElementById(id)
+const make = ttt.make
+const YOU = "you"
+const SEATS = ["o", "x"]
+const PANELS = {
+  exact: {title: "Perfect play", chip: "perfect play"},
+  prove: {title: "Proved results", chip: "proofs"},
+  random: {title: "Random play", chip: "random play"},
+  compressed: {title: "A compressed table", chip: "a compressed table"},
+  search: {title: "A search", chip: "a search"},
+  mcts: {title: "Monte Carlo tree search", chip: "tree search"},
+  run: {title: "A run's learner", chip: "a run"},
+  policy: {title: "A policy's choice", chip: "a policy"},
+}
+const MODES = ["analyse", "play"]
+const SHOW = ["auto", "none", ...Object.keys(PANELS)] // what stands on the board that is played on
+const LIMITS = {rows: 15, columns: 15, win: 15, skip: 0.5} // until the server has said them
+const NUMBERS = ["rows", "columns", "win", "skip", "at", "seed", "rank", "depth", "simulations"]
+const STILL = window.matchMedia("(prefers-reduced-motion: reduce)")
+
+const explorer = {keys: new Set(), onLook: []}
+
+let about = null
+let state = null
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Asking
+
+async function send(name, body, options = {}) {
+  const response = await fetch(`/api/${name}`, {
+    method: "POST",
+    body: JSON.stringify(body),
+    ...options,
+    headers: {"content-type": "application/json", ...options.headers},
+  })
+  if (!response.ok) throw new Error((await response.json()).error)
+  return response
+}
+
+const ask = async (name, body) => (await send(name, body)).json()
+
+/** Ask, and hand over every line of the answer when it arrives. */
+async function askLines(name, body, signal, then) {
+  const response = await send(name, body, {signal, headers: {accept: "application/x-ndjson"}})
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
+  let text = ""
+  for (;;) {
+    const {done, value} = await reader.read()
+    if (done) return
+    const lines = (text + value).split("\n")
+    text = lines.pop()
+    for (const line of lines) then(JSON.parse(line))
+  }
+}
+
+const sentence = (text) => text[0].toUpperCase() + text.slice(1) + (/[.?!]$/.test(text) ? "" : ".")
+
+function complain(problem) {
+  const text = problem instanceof TypeError ? "the explorer does not answer: is it still running?" : problem.message
+  find("trouble").textContent = sentence(text)
+  find("trouble").hidden = false
+}
+
+const content = () => find("trouble").setAttribute("hidden", "")
+
+/** Say what was replaced or left out; nothing where all is as it was asked. */
+function notify(said) {
+  find("notice").hidden = said.length === 0
+  find("notice").textContent = said.map(sentence).join(" ")
+}
+
+/** Ask whether a game may be thrown away; true at once where there is none. */
+function mayDiscard(why) {
+  const count = state.moves.length
+  if (count === 0) return Promise.resolve(true)
+  const dialog = find("ask")
+  find("ask-text").textContent = `${why} The game of ${count} ${count === 1 ? "move" : "moves"} is thrown away.`
+  dialog.returnValue = ""
+  dialog.showModal()
+  return new Promise((resolve) => {
+    dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), {once: true})
+  })
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// The state and the address
+
+const fresh = () => ({
+  rows: 3,
+  columns: 3,
+  win: 3,
+  skip: 0,
+  opening: null,
+  moves: [],
+  at: 0,
+  o: YOU,
+  x: "optimal",
+  seed: Math.floor(Math.random() * 2 ** 31),
+  mode: "analyse",
+  show: "auto",
+  panels: ["exact", "prove", "random", "compressed", "search", "mcts"],
+  method: "svd",
+  rank: null,
+  depth: 3,
+  simulations: 400,
+  run: null,
+  policy: "win-or-block",
+})
+
+const words = (text) => text.split(" ").filter(Boolean)
+const gameOf = (of) => ({rows: of.rows, columns: of.columns, win_length: of.win, skip_chance: of.skip})
+const lineOf = (of, count = of.moves.length) => ({game: gameOf(of), opening: of.opening, moves: of.moves.slice(0, count).join(" ")})
+
+function toAddress() {
+  const said = new URLSearchParams()
+  const plain = fresh()
+  for (const key of Object.keys(plain)) {
+    const value = key === "at" && state.at === state.moves.length ? null : state[key]
+    if (value === null || value === "") continue
+    if (key === "moves") value.length && said.set(key, value.join("."))
+    else if (key === "panels") value.join() !== plain.panels.join() && said.set(key, value.join("."))
+    else if (key === "seed" || value !== plain[key]) said.set(key, value)
+  }
+  const hash = "#" + said.toString().replaceAll("%3A", ":").replaceAll("%2F", "/").replaceAll("%2C", ",").replaceAll("%3D", "=")
+  if (hash !== location.hash) history.replaceState(null, "", hash)
+  find("link").href = hash
+}
+
+/** The state that the address describes, and what of it was replaced or left out. */
+function fromAddress() {
+  const found = fresh()
+  const said = new URLSearchParams(location.hash.slice(1))
+  const problems = []
+  const choices = {mode: MODES, show: SHOW, method: Object.keys(METHODS)}
+  const unknown = [...said.keys()].filter((key) => !(key in found) && !explorer.keys.has(key))
+  if (unknown.length) {
+    const names = [...new Set(unknown)].map((key) => `"${key.slice(0, 40)}"`).join(", ")
+    problems.push(`the link has ${names}, which the explorer does not know: its keys are ${Object.keys(found).join(", ")}`)
+  }
+  for (const [key, value] of said) {
+    if (!(key in found)) continue
+    if (key === "moves") found.moves = value.split(".").filter(Boolean)
+    else if (key === "panels") {
+      const kinds = value.split(".").filter(Boolean)
+      const others = kinds.filter((kind) => !(kind in PANELS))
+      if (others.length) problems.push(`there is no panel "${others[0].slice(0, 40)}": panels are ${Object.keys(PANELS).join(", ")}`)
+      found.panels = kinds.filter((kind) => kind in PANELS)
+    } else if (NUMBERS.includes(key)) {
+      if (value !== "" && Number.isFinite(Number(value))) found[key] = Number(value)
+      else problems.push(`${key}=${value.slice(0, 40)} in the link is no number: ${key} is ${found[key] ?? "chosen by the page"}`)
+    } else if (key in choices && !choices[key].includes(value)) {
+      problems.push(`${key}=${value.slice(0, 40)} in the link is not known: choose ${choices[key].join(", ")}`)
+    } else found[key] = value
+  }
+  problems.push(...clampSizes(found))
+  if (!said.has("at")) found.at = found.moves.length
+  found.at = Math.max(0, Math.min(Math.round(found.at), found.moves.length))
+  return [found, problems]
+}
+
+/** Bring the sizes of a state into their limits; says what is replaced. */
+function clampSizes(of) {
+  const said = []
+  for (const key of ["rows", "columns"]) {
+    const fit = Math.max(1, Math.min(LIMITS[key], Math.round(of[key]) || 1))
+    if (fit !== of[key]) said.push(`boards have 1 to ${LIMITS[key]} ${key}: ${of[key]} is replaced by ${fit}`)
+    of[key] = fit
+  }
+  const longest = Math.max(of.rows, of.columns)
+  const win = Math.max(1, Math.min(longest, Math.round(of.win) || 1))
+  if (win !== of.win) said.push(`a line of ${of.win} does not fit on ${of.rows} \u00d7 ${of.columns}: ${win} in a line win`)
+  const skip = Math.max(0, Math.min(LIMITS.skip, of.skip))
+  if (skip !== of.skip) said.push(`the chance of a skip is at most ${ttt.percent(LIMITS.skip)}: ${of.skip} is replaced by ${skip}`)
+  Object.assign(of, {win, skip})
+  return said
+}

@@ -1,0 +1,302 @@
+// Panels: the values of all moves by one method each. An answer comes as lines, so that each panel is drawn when it is
+// finished, and says what it waits for.
+"use strict"
+
+const METHODS = {svd: "SVD", hosvd: "HOSVD", hosvd2: "two-sided HOSVD", hooi: "HOOI", tt: "tensor train"}
+const SIMULATIONS = [25, 50, 100, 200, 400, 800, 1600, 3200, 5000]
+const MAX_DRAWN = 7 // columns up to which panels have boards of their own
+const NUM_TOP = 3 // moves listed where they have none
+const POLL_MS = 1000
+
+const panels = {}
+let whole = null // aborts the requests of all panels
+let polling = null
+
+const cellsOf = () => state.rows * state.columns
+
+/** Why a panel has nothing to say about the present game; null if it has. */
+function whyNot(kind) {
+  if (ON_TABLES.includes(kind) && cellsOf() > about.tables) return `up to ${about.tables} cells`
+  if (kind === "exact" && line.exact === "none") return `up to ${about.solvable} cells`
+  if (kind === "prove") {
+    if (state.skip > 0) return "only without skips"
+    if (cellsOf() > about.provable) return `up to ${about.provable} cells`
+    if (knowsExact()) return "exact values say more here"
+  }
+  return null
+}
+
+const isShown = (kind) => state.panels.includes(kind) && whyNot(kind) === null
+
+function bodyOf(kind) {
+  const body = {kind}
+  if (kind === "compressed") Object.assign(body, {method: state.method, rank: state.rank})
+  if (kind === "search") body.depth = state.depth
+  if (kind === "mcts") body.simulations = state.simulations
+  if (kind === "run" && state.run) body.run = state.run
+  if (kind === "policy") body.policy = state.policy
+  return body
+}
+
+function showWhich() {
+  const reasons = new Map()
+  for (const kind of Object.keys(PANELS)) {
+    const why = whyNot(kind)
+    panels[kind].card.hidden = !isShown(kind)
+    panels[kind].chip.disabled = why !== null
+    panels[kind].chip.title = why ?? ""
+    if (why !== null && !panels[kind].chip.hidden) reasons.set(why, [...(reasons.get(why) ?? []), PANELS[kind].chip])
+  }
+  const said = [...reasons].map(([why, kinds]) => `${kinds.join(", ")} (${why})`)
+  find("why").hidden = said.length === 0
+  find("why").textContent = said.length ? `Not here: ${said.join("; ")}.` : ""
+  find("views").classList.toggle("over", isOver())
+  find("over").hidden = !isOver()
+}
+
+/** Leave out the answers that are still under way. */
+function dropPanels() {
+  if (whole) whole.abort()
+  for (const panel of Object.values(panels)) panel.asked++
+}
+
+/** Ask for panels, all of them together if these are all that are shown. */
+function askPanels(kinds) {
+  showWhich()
+  kinds = kinds.filter(isShown)
+  if (whole && kinds.length !== 1) whole.abort()
+  if (isOver() || hidesValues() || !kinds.length) return
+  askGroup(kinds)
+}
+
+async function askGroup(kinds) {
+  const here = position().position
+  const wanted = kinds.map((kind) => {
+    panels[kind].card.setAttribute("aria-busy", "true")
+    return ++panels[kind].asked
+  })
+  const stop = new AbortController()
+  if (kinds.length > 1) whole = stop
+  const isWanted = (number) => panels[kinds[number]].asked === wanted[number]
+  try {
+    await askLines("values", {game: gameOf(state), position: here, panels: kinds.map(bodyOf)}, stop.signal, (answer) => {
+      if (answer.number === undefined || !isWanted(answer.number)) return
+      if (answer.waits) panels[answer.kind].wait.textContent = sentence(answer.waits)
+      else tell(answer.kind, answer, here)
+    })
+  } catch (problem) {
+    if (problem.name === "AbortError") return
+    const error = problem instanceof TypeError ? "the explorer does not answer: is it still running?" : problem.message
+    kinds.forEach((kind, number) => isWanted(number) && tell(kind, {error}, here))
+  }
+}
+
+function tell(kind, answer, here) {
+  const panel = panels[kind]
+  panel.card.setAttribute("aria-busy", "false")
+  panel.wait.textContent = ""
+  panel.notes.replaceChildren()
+  const failed = Boolean(answer.error || answer.ask)
+  Object.assign(panel, {answer: failed ? null : answer, at: here})
+  panel.onBoard.hidden = failed
+  if (failed) {
+    panel.place.replaceChildren()
+    panel.board = null
+    if (answer.error) panel.notes.append(make("p", {class: "said"}, sentence(answer.error)))
+    else offerTable(answer.ask)
+  } else drawPanel(kind, answer, here)
+  if (!isStale() && here === position().position) drawBoard()
+}
+
+function drawPanel(kind, answer, here) {
+  const panel = panels[kind]
+  let all = false
+  if (state.columns <= MAX_DRAWN) all = showMap(panel, PANELS[kind].title, here, answer)
+  else {
+    panel.place.replaceChildren(...listOf(topMoves(answer)))
+    panel.board = null
+  }
+  if (answer.lines) panel.notes.append(...listOf(answer.lines.map((one) => [one.text, one.moves])))
+  for (const note of all ? [...answer.notes, "All moves are alike."] : answer.notes) panel.notes.append(make("p", {}, note))
+  if (kind === "compressed") {
+    state.rank = answer.rank
+    Object.assign(panel.slider, {max: answer.largest_rank, value: answer.rank})
+    panel.shown.textContent = `${answer.rank} of ${answer.largest_rank}`
+  }
+  if (kind === "search") {
+    panel.slider.max = answer.largest_depth
+    panel.shown.textContent = `${Math.min(state.depth, answer.largest_depth)} plies`
+  }
+}
+
+/** The best moves of an answer without lines, [text, move] each. */
+function topMoves({values, texts, lines}) {
+  if (lines) return []
+  const known = [...values.keys()].filter((cell) => values[cell] !== null)
+  known.sort((one, other) => values[other] - values[one])
+  return known.slice(0, NUM_TOP).map((cell) => [texts[cell], ttt.coordinate(cell, state.columns)])
+}
+
+const listOf = (rows) =>
+  rows.length ? [make("ol", {class: "lines"}, ...rows.map(([text, moves]) => make("li", {}, make("b", {}, text), ` ${moves}`)))] : []
+
+/** Draw numbers on the board of a panel, {card, place, board}; returns whether all moves are alike. */
+function showMap(panel, title, text, answer) {
+  const parsed = ttt.fromText(text)
+  const {rows, columns} = parsed
+  if (panel.board === null || panel.board.rows !== rows || panel.board.columns !== columns) {
+    panel.board = ttt.createBoard(panel.place, {rows, columns, label: title})
+    panel.card.classList.toggle("wide", columns > 7)
+    const frame = panel.place.firstChild
+    if (frame.scrollWidth > frame.clientWidth + 1) Object.assign(frame, {tabIndex: 0}).setAttribute("role", "group")
+    if (frame.tabIndex === 0) frame.setAttribute("aria-label", `${title}, scrolls`)
+  }
+  const free = parsed.cells.filter((stone) => stone === 0).length
+  const all = answer.best.length === free && free > 1
+  panel.board.show({
+    cells: parsed.cells,
+    mover: parsed.mover,
+    values: answer.values,
+    texts: answer.texts,
+    scale: answer.scale,
+    word: answer.word,
+    chosen: all ? [] : answer.best,
+  })
+  return all
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Tables of exact values that are computed on request
+
+const bytes = (count) => (count < 1e9 ? `${Math.ceil(count / 1e6)} MB` : `${(count / 1e9).toFixed(1)} GB`)
+const duration = (seconds) => (seconds < 90 ? `${Math.max(1, Math.round(seconds))} s` : `${Math.round(seconds / 60)} min`)
+
+/** Say what a table costs, or how far it is. */
+function offerTable(status) {
+  const notes = panels.exact.notes
+  if (status.state === "building") {
+    const left = status.done > 0.01 ? `, about ${duration(status.seconds * (1 - status.done))} left` : ""
+    const bar = make("progress", {max: "1", value: String(status.done), "aria-label": "the table of exact values"})
+    notes.replaceChildren(make("p", {class: "said"}, `Computing the table: ${ttt.percent(status.done)}${left}.`), bar)
+    pollTable()
+    return
+  }
+  const cost = `A table of all exact values takes about ${duration(status.seconds)} on one core, ${bytes(status.memory)} of memory, and ${bytes(status.disk)} of disk, once.`
+  const button = make("button", {type: "button", id: "solve"}, "Compute the table")
+  button.addEventListener("click", () => solve(true))
+  notes.replaceChildren(...(status.failure ? [make("p", {class: "said"}, sentence(status.failure))] : []), make("p", {class: "said"}, cost), button)
+}
+
+function pollTable() {
+  clearTimeout(polling)
+  polling = setTimeout(() => solve(false), POLL_MS)
+}
+
+async function solve(start) {
+  const game = gameOf(state)
+  try {
+    const status = await ask("solve", {game, start})
+    if (JSON.stringify(game) !== JSON.stringify(gameOf(state)) || !isShown("exact")) return
+    if (["ask", "building"].includes(status.state)) offerTable(status)
+    else asked("review", lineOf(state), (answer) => show(answer, state.at))
+  } catch (problem) {
+    panels.exact.notes.replaceChildren(make("p", {class: "said"}, sentence(problem.message)))
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// The cards and their settings
+
+function slider(panel, id, text, settings, change) {
+  panel.shown = make("output", {for: id}, "")
+  panel.slider = make("input", {id, type: "range", ...settings})
+  let waiting = null
+  panel.slider.addEventListener("input", () => {
+    change(Number(panel.slider.value))
+    clearTimeout(waiting)
+    waiting = setTimeout(() => {
+      toAddress()
+      askPanels([panel.kind])
+    }, 30)
+  })
+  return [make("label", {for: id}, text, panel.shown), panel.slider]
+}
+
+function choice(id, options, change) {
+  const select = make("select", {id})
+  for (const [value, text] of options) select.append(make("option", {value}, text))
+  select.addEventListener("change", () => change(select.value))
+  return select
+}
+
+function makeControls(panel, controls) {
+  const {kind} = panel
+  const again = () => {
+    toAddress()
+    askPanels([kind])
+  }
+  if (kind === "compressed") {
+    panel.select = choice("method", Object.entries(METHODS), (method) => {
+      Object.assign(state, {method, rank: null})
+      again()
+    })
+    controls.append(make("label", {for: "method"}, "method"), panel.select)
+    controls.append(...slider(panel, "rank", "rank", {min: 0, max: 81, step: 1}, (rank) => {
+      state.rank = rank
+      panel.shown.textContent = String(rank)
+    }))
+  } else if (kind === "search") {
+    controls.append(...slider(panel, "depth", "looks ahead", {min: 1, max: 9, step: 1}, (depth) => {
+      state.depth = depth
+      panel.shown.textContent = `${depth} plies`
+    }))
+  } else if (kind === "mcts") {
+    controls.append(...slider(panel, "simulations", "simulations", {min: 0, max: SIMULATIONS.length - 1, step: 1}, (number) => {
+      state.simulations = SIMULATIONS[number]
+      panel.shown.textContent = String(state.simulations)
+      panel.slider.setAttribute("aria-valuetext", String(state.simulations))
+    }))
+  } else if (kind === "run") {
+    const runs = about.runs.map((one) => [one.name, `${one.name} (${one.learner})`])
+    panel.select = choice("panel-run", runs.length ? runs : [["", "none"]], (name) => {
+      state.run = name
+      again()
+    })
+    controls.append(make("label", {for: "panel-run"}, "run"), panel.select)
+  } else if (kind === "policy") {
+    const names = Object.keys(about.policies).filter((name) => name !== "run")
+    panel.select = choice("panel-policy", names.map((name) => [name, name]), (name) => {
+      state.policy = name
+      again()
+    })
+    controls.append(make("label", {for: "panel-policy"}, "policy"), panel.select)
+  }
+}
+
+function makePanels() {
+  for (const [kind, {title, chip}] of Object.entries(PANELS)) {
+    const panel = {kind, asked: 0, board: null, answer: null, at: null, place: make("div", {}), notes: make("div", {class: "notes"})}
+    const controls = make("div", {class: "controls"})
+    panels[kind] = panel
+    panel.wait = make("p", {class: "wait", role: "status"})
+    panel.onBoard = make("button", {type: "button", class: "on-board", hidden: "", "aria-label": `${title}: show on the board`}, "On the board")
+    panel.onBoard.addEventListener("click", () => setShow(kind))
+    panel.card = make("section", {class: "card", id: `panel-${kind}`, "aria-labelledby": `title-${kind}`})
+    const head = make("div", {class: "head"}, make("h3", {id: `title-${kind}`}, title), panel.onBoard)
+    panel.card.append(head, panel.place, controls, panel.wait, panel.notes)
+    find("maps").append(panel.card)
+    makeControls(panel, controls)
+    const button = make("button", {type: "button", "aria-pressed": "false", id: `chip-${kind}`}, chip)
+    panel.chip = button
+    button.addEventListener("click", () => {
+      const on = !state.panels.includes(kind)
+      state.panels = Object.keys(PANELS).filter((one) => (one === kind ? on : state.panels.includes(one)))
+      showSetup()
+      toAddress()
+      askPanels(on ? [kind] : [])
+      drawBoard()
+    })
+    find("chips").append(button)
+  }
+  if (!about.runs.length) panels.run.chip.hidden = true
+}

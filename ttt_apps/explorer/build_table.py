@@ -1,0 +1,36 @@
+"""``python -m ttt_apps.explorer.build_table ROWS COLUMNS WIN_LENGTH SKIP_CHANCE``: store the table of a game.
+
+It prints the fraction done, a line each time, and the reason if it fails. It ends when its standard input does, so that
+it does not outlive the explorer.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Sequence
+
+from baselines.retrograde.solver import solve
+from ttt_envs.game.rules import Game
+
+
+def main(words: Sequence[str]) -> int:
+    """Compute the table and return the exit status."""
+    threading.Thread(target=_end_with_input, daemon=True).start()
+    rows, columns, win_length = map(int, words[:3])
+    try:
+        solve(Game(rows, columns, win_length, float(words[3])), progress=lambda done: print(done, flush=True))
+    except (ValueError, OSError, MemoryError) as problem:
+        print(str(problem) or type(problem).__name__, flush=True)
+        return 2
+    return 0
+
+
+def _end_with_input() -> None:
+    sys.stdin.read()
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,172 @@
+"""A game with all its positions as JSON, and its review by exact values."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evaluation.matches.games import AGAIN, PlayedGame
+from ttt_apps.explorer.board_json import best_cells, cell_names, value_text
+from ttt_apps.explorer.solutions import Exact
+from ttt_envs.game.boards import (
+    MOVERS,
+    Boards,
+    cell_at,
+    check_opening,
+    coordinate,
+    from_text,
+    to_text,
+    winning_line_cells,
+)
+from ttt_envs.game.rules import DRAW, Game, Position, winner
+
+RESULTS = ("o", "x", "draw")
+
+
+class Review(NamedTuple):
+    """The exact values of a game's positions and moves."""
+
+    values: list[float]
+    """of every position, for o"""
+    losses: list[float]
+    """of every move, for its mover: the value of the best move minus that of this one"""
+    skips: list[float]
+    """of every move, for o: the value after chance has decided the next mover, minus its expectation before"""
+    best: list[list[int]]
+    """best cells before every move"""
+    tolerance: float
+
+    @property
+    def worst(self) -> int | None:
+        """Number of the first of the moves that lost most; None if none lost anything."""
+        return int(np.argmax(self.losses)) if max(self.losses, default=0) > self.tolerance else None
+
+
+def review_game(played: PlayedGame, exact: Exact) -> Review:
+    """Return the exact values of a game.
+
+    The values of the first and the last position differ by ``sum(skips)``, minus o's losses, plus x's.
+
+    Raises:
+        ValueError: a position without a value, from no game without skips.
+    """
+    plies = list(played.positions())
+    positions = [position for position, _, _ in plies] + [played.end()]
+    boards = Boards.of(positions)
+    values = (1 - 2 * boards.mover) * exact.solution.values(boards) + 0.0
+    losses, skips, best = [], [], []
+    if plies:
+        moves = exact.solution.action_values(boards.take(np.arange(len(plies))))
+        for number, (position, cell, _) in enumerate(plies):
+            own = moves[number]
+            loss = float(np.nanmax(own) - own[cell])
+            losses.append(0.0 if loss <= exact.tolerance else loss)
+            skips.append(float(values[number + 1] - (1 - 2 * position.mover) * own[cell]))
+            best.append(best_cells(own, exact.tolerance))
+    return Review(values.tolist(), losses, skips, best, exact.tolerance)
+
+
+def line_json(played: PlayedGame, review: Review | None) -> dict[str, Any]:
+    """Return every position and every move of a game, with exact values if there is a review."""
+    game = played.game
+    plies = list(played.positions())
+    positions = [position for position, _, _ in plies] + [played.end()]
+    shown = []
+    for number, position in enumerate(positions):
+        result = played.result if number == len(plies) and played.forfeit is None else None
+        shown.append(
+            {
+                "position": to_text(position, game),
+                "mover": MOVERS[position.mover],
+                "last": _last_stones(plies[:number]),
+                "line": winning_line_cells(game, position.cells, result),
+                "result": result_name(result),
+                "value": None if review is None else review.values[number],
+            }
+        )
+    return {
+        "game": game.to_dict(),
+        "opening": played.opening,
+        "moves": " ".join(coordinate(cell, game) + AGAIN * skipped for cell, skipped in played.moves),
+        "players": list(played.players),
+        "result": result_name(played.result),
+        "forfeit": played.forfeit,
+        "worst": None if review is None else review.worst,
+        "plies": [_move_json(game, number, ply, review) for number, ply in enumerate(plies)],
+        "positions": shown,
+        "summary": None
+        if review is None or played.result is None or played.forfeit is not None
+        else summary_json(played, review),
+    }
+
+
+def _move_json(game: Game, number: int, ply: tuple[Position, int, bool], review: Review | None) -> dict[str, Any]:
+    position, cell, skipped = ply
+    loss = None if review is None else review.losses[number]
+    return {
+        "cell": cell,
+        "name": coordinate(cell, game),
+        "mover": MOVERS[position.mover],
+        "skipped": skipped,
+        "loss": loss,
+        "loss_text": None if loss is None else value_text(-loss) if loss else "best",
+        "best": None if review is None else cell_names(review.best[number], game),
+    }
+
+
+def summary_json(played: PlayedGame, review: Review) -> dict[str, Any]:
+    """Return what decided a finished game: the moves of both players, and the skips.
+
+    ``result`` is that of the game for o, from -1 to 1, and ``start`` the value of its first position. ``skips`` is the
+    value that chance gave to o, and ``without_skips`` the result minus that.
+    """
+    result = 0.0 if played.result == DRAW else 1.0 - 2.0 * float(played.result or 0)
+    players = {}
+    for seat, name in enumerate(MOVERS):
+        losses = [
+            loss
+            for (position, _, _), loss in zip(played.positions(), review.losses, strict=True)
+            if position.mover == seat
+        ]
+        best = sum(loss == 0.0 for loss in losses)
+        accuracy = best / len(losses) if losses else None
+        players[name] = {"moves": len(losses), "best": best, "accuracy": accuracy, "loss": sum(losses)}
+    skips = sum(review.skips)
+    return {
+        "result": result,
+        "start": review.values[0],
+        "players": players,
+        "skips": skips,
+        "without_skips": result - skips,
+    }
+
+
+def to_played_game(game: Game, opening: str | None, moves: str) -> PlayedGame:
+    """Return an unfinished or finished game from its moves."""
+    start = from_text(opening, game) if opening is not None else Boards.start(game).position(0)
+    if opening is not None:
+        check_opening(game, start, "the opening")
+    cells, mover = start.cells.copy(), start.mover
+    for word in moves.split():
+        cells[cell_at(word.removesuffix(AGAIN), game)] = mover + 1
+        mover = mover if word.endswith(AGAIN) else 1 - mover
+    result = winner(game, cells)
+    data: dict[str, Any] = {"game": game.to_dict(), "players": ["o", "x"], "moves": moves}
+    data["result"] = None if result is None else ("player_0", "player_1", "draw")[result]
+    return PlayedGame.from_dict(data if opening is None else {**data, "opening": opening})
+
+
+def _last_stones(plies: list[tuple[Position, int, bool]]) -> list[int]:
+    """Return the stones that the last mover placed since the other player's last move."""
+    cells: list[int] = []
+    for position, cell, _ in reversed(plies):
+        if position.mover != plies[-1][0].mover:
+            break
+        cells.append(cell)
+    return cells
+
+
+def result_name(result: int | None) -> str | None:
+    """Return ``o``, ``x`` or ``draw``; None for an unfinished game."""
+    return None if result is None else RESULTS[2 if result == DRAW else result]

@@ -1,0 +1,246 @@
+"""Panels of the explorer: the values of all moves of a position, by one method each."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+
+from baselines.compression import Decomposition, decomposition, default_rank, grouping_of, largest_rank
+from baselines.expectiminimax import Expectiminimax
+from baselines.expectiminimax.search import go_on
+from baselines.mcts import MCTS
+from baselines.mcts.simulate import run_uct
+from baselines.proof_number import TAKEN, UNDECIDED, WIN, Prover
+from baselines.proof_number.search import run as proof_search
+from baselines.retrograde.solver import MAX_CELLS_LAYERED
+from baselines.tables import Softmax, Table, values_of
+from evaluation.exact.strength import choice_in
+from learners.checkpoint import policy_name
+from ttt_apps.explorer import schemas
+from ttt_apps.explorer.board_json import (
+    WIDE_DIGITS,
+    best_cells,
+    board_json,
+    learned_values_json,
+    max_value,
+    probabilities_json,
+    value_text,
+)
+from ttt_apps.explorer.caches import LRUCache
+from ttt_apps.explorer.schemas import PanelRequest, Root, check_spec, check_table, max_depth
+from ttt_apps.explorer.solutions import Solutions
+from ttt_envs.agents.policy import Policy, Values
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.jit import estimate_compile_s
+from ttt_envs.core.jit_settings import compile_at_once_in_thread
+from ttt_envs.game.boards import Boards, coordinate
+from ttt_envs.game.rules import Game
+
+MAX_NODES = 2_000_000
+"""Maximum number of positions per search for one panel."""
+MAX_TABLES, MAX_POLICIES = 32, 16
+"""Maximum numbers of cached tables and policies."""
+MAX_LINES, MAX_LINE = 3, 6
+"""Maximum number of lines of a search, and maximum number of moves in one of tree search."""
+
+KERNELS: Mapping[str, tuple[Callable[..., Any], ...]] = {
+    "search": (go_on,),
+    "mcts": (run_uct,),
+    "prove": (proof_search,),
+}
+"""The kernels of panels that take seconds to compile."""
+
+
+def estimate_panel_compile_s(kinds: Iterable[str]) -> float:
+    """Return the estimated seconds to compile the kernels of panels, except what is compiled."""
+    return estimate_compile_s(kernel for kind in set(kinds) for kernel in KERNELS.get(kind, ()))
+
+
+class Panels:
+    """Computes panels.
+
+    Args:
+        root: folder of runs.
+        solutions: exact values.
+    """
+
+    def __init__(self, root: Root, solutions: Solutions) -> None:
+        self._root = root
+        self._solutions = solutions
+        self._tables = LRUCache(MAX_TABLES)
+        self._policies = LRUCache(MAX_POLICIES)
+
+    def answer(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
+        """Return one panel; an error is reported in the panel and does not affect the others."""
+        kinds: dict[str, Callable[[Game, Boards, PanelRequest], dict[str, Any]]] = {
+            "exact": self._exact_panel,
+            "prove": self._prove_panel,
+            "random": self._random_panel,
+            "compressed": self._compressed_panel,
+            "run": self._run_panel,
+            "search": self._search_panel,
+            "mcts": self._mcts_panel,
+            "policy": self._policy_panel,
+        }
+        try:
+            # these are compiled anyway, and the interpreter would delay it
+            with compile_at_once_in_thread() if request.kind in KERNELS else nullcontext():
+                return {"kind": request.kind, **kinds[request.kind](game, boards, request)}
+        except (ValueError, TypeError, OSError, MemoryError) as problem:
+            return {"kind": request.kind, "error": self._root.describe_error(problem)}
+
+    def _exact_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
+        found = self._solutions.get(game)
+        if found is None:
+            return self._refuse_exact(game)
+        stones = int(np.count_nonzero(boards.cells))
+        if stones + 1 < found.stones:
+            raise ValueError(f"the database has the positions from {found.stones - 1} stones on, and this has {stones}")
+        values = found.solution.action_values(boards)[0]
+        best = value_text(float(np.nanmax(values)))
+        notes = [f"The value of best play is {best} for the mover."]
+        return board_json(game, values, notes, tolerance=found.tolerance)
+
+    def _refuse_exact(self, game: Game) -> dict[str, Any]:
+        """Return the cost of a table that can be computed.
+
+        Raises:
+            ValueError: the board is too large.
+        """
+        status = self._solutions.status(game)
+        if status["state"] == "none":
+            raise ValueError(
+                f"exact values are not offered on a board of {game.rows} x {game.columns}: choose one of up to "
+                f"{MAX_CELLS_LAYERED} cells, or a search"
+            )
+        return {"ask": status}
+
+    def _prove_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
+        results = Prover(game, nodes=request.nodes).partial_results(boards.position(0))
+        open_cells, wins = results != TAKEN, results == WIN
+        undecided = int(np.count_nonzero(results == UNDECIDED))
+        values = np.where(open_cells & (results != UNDECIDED), results.astype(np.float64), np.nan)
+        moves = int(np.count_nonzero(open_cells))
+        known = undecided == 0 or bool(wins.any())
+        if known:
+            notes = [f"With perfect play the mover {('loses', 'draws', 'wins')[int(np.nanmax(values)) + 1]}."]
+        else:
+            notes = ["The result is not decided."]
+        if undecided:
+            notes.append(f"{undecided} of {moves} moves are not decided within {request.nodes:,} positions.")
+        texts = [None if np.isnan(one) else ("lost", "draw", "won")[int(one) + 1] for one in values]
+        shown = {**board_json(game, values, notes), "texts": texts, "word": "result"}
+        return shown if known else {**shown, "best": [], "value": None}
+
+    def _random_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
+        check_table(game, "the table of random play")
+        table = self._tables.get((game, "random"), lambda: Table(game, values_of(game, "random")))
+        return board_json(game, Softmax(table).action_values(boards)[0], ["The values if both play at random."])
+
+    def _compressed_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
+        check_table(game, "a compressed table")
+        grouping = grouping_of(game, request.method)
+        largest = largest_rank(request.method, grouping)
+        rank = min(largest, default_rank(request.method, grouping) if request.rank is None else request.rank)
+        whole: Decomposition = self._tables.get((game, request.method), lambda: decomposition(game, request.method))
+        table = self._tables.get((game, request.method, rank), lambda: whole.at(min(rank, whole.largest)))
+        notes = [
+            f"{table.stored_numbers:,} numbers, {table.compression_ratio:.1%} of the table; "
+            f"relative error {table.relative_error:.3f}."
+        ]
+        return {
+            **board_json(game, Softmax(table).action_values(boards)[0], notes),
+            "rank": table.rank,
+            "largest_rank": min(largest, whole.largest),
+        }
+
+    def _run_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
+        if request.run is None:
+            raise ValueError("no run is chosen: choose one")
+        policy, lock = self.policy(policy_name(request.run), game)
+        with lock:
+            if not isinstance(policy, Values):
+                return self._shares(game, policy, boards, "It has no values: these are its move probabilities.")
+            values = policy.action_values(boards)[0]
+        learned = self._root.run(request.run).read_game()
+        other = [] if learned == game else [f"It learned {learned}, which is another game."]
+        return learned_values_json(game, values, ["Its learned values of the moves.", *other])
+
+    def _search_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
+        depth = min(request.depth, max_depth(game))
+        policy = Expectiminimax(game, depth)
+        search = policy.search(boards, np.zeros(1, np.uint64), every_move=True)
+        if not search.run(depth, MAX_NODES):
+            raise ValueError(f"depth={depth} looks at more than {MAX_NODES:,} positions here: choose a smaller depth")
+        values = search.move_values[0] + 0.0  # no -0.0
+        lines = []
+        others = np.argsort(-np.where(np.isnan(values), -np.inf, values), kind="stable").tolist()
+        for cell in dict.fromkeys(
+            [*best_cells(values)[:1], *others[: int(np.isfinite(values).sum())]][: MAX_LINES + 1]
+        ):
+            only = np.where(np.arange(game.cells) == cell, values, np.nan)
+            moves = policy.variation(boards.position(0), np.uint64(0), only)
+            lines.append(_line_json(game, moves, value_text(float(values[cell]), WIDE_DIGITS)))
+        return {
+            **board_json(game, values, [f"{int(search.nodes[0]):,} positions looked at."], "score"),
+            "scale": max(1.0, float(np.nanmax(np.abs(values)))),
+            "lines": lines[:MAX_LINES],
+            "largest_depth": max_depth(game),
+        }
+
+    def _mcts_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
+        found = MCTS(game, simulations=request.simulations).analyse(boards.position(0))
+        visits = np.where(boards.legal(game)[0], found.visits, np.nan)
+        first = [cell for _, cell in found.variation[:MAX_LINE]]
+        by_visits = np.argsort(-found.visits, kind="stable")[:MAX_LINES].tolist()
+        lines = [
+            _line_json(game, first if cell == first[0] else [cell], f"{found.visits[cell]:,}")
+            for cell in by_visits
+            if found.visits[cell]
+        ]
+        shown = board_json(game, visits, ["Every line begins with the visits of its first move."], "visits")
+        return {
+            **shown,
+            "texts": [None if np.isnan(one) else f"{one:.0f}" for one in visits],
+            "scale": max_value(visits),
+            "value": float(found.value),
+            "lines": lines,
+        }
+
+    def _policy_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
+        if request.policy is None:
+            raise ValueError("no policy is chosen: choose one")
+        policy, lock = self.policy(request.policy, game)
+        with lock:
+            return self._shares(game, policy, boards, "Its move probabilities.")
+
+    def _shares(self, game: Game, policy: Policy, boards: Boards, note: str) -> dict[str, Any]:
+        shares = choice_in(policy, boards, solution=None).probabilities
+        notes = [note] if policy.pure else [note, "It is randomised: this is one sample of its probabilities."]
+        return probabilities_json(game, boards.position(0), shares, notes)
+
+    def policy(self, spec: str, game: Game) -> tuple[Policy, threading.Lock]:
+        """Return a policy, and the lock to hold while using it: policies with internal state are not thread-safe."""
+        checked = check_spec(spec, game, self._root)
+        changed: tuple[int, ...] = ()
+        if checked.startswith("run:"):
+            run = self._root.run(schemas.run_name(spec))
+            changed = tuple(path.stat().st_mtime_ns for path in (run.config, run.checkpoint) if path.exists())
+
+        def make() -> tuple[Policy, threading.Lock]:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # a different training game is reported in the panel
+                return make_policy(checked, game), threading.Lock()
+
+        found: tuple[Policy, threading.Lock] = self._policies.get((checked, game, changed), make)
+        return found
+
+
+def _line_json(game: Game, cells: Sequence[int], text: str) -> dict[str, str]:
+    """Return a line of play: its moves, and the score or the visits of the first."""
+    return {"moves": " ".join(coordinate(cell, game) for cell in cells), "text": text}

@@ -1,0 +1,201 @@
+"""Exact values for the explorer: boards that are solved in a moment, stored tables, and tables that a user asks for.
+
+Up to 12 cells a game is solved while a move is drawn, up to 16 in less than a second. A table of 17 to 21 cells takes
+seconds to minutes and up to gigabytes, so it is read where it is stored, and computed only on request, in another
+process.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Protocol
+
+from baselines import retrograde
+from baselines.retrograde.solver import MAX_CELLS, MAX_CELLS_LAYERED, LayeredSolution, Solution, is_stored, solve
+from ttt_apps.explorer.caches import LRUCache
+from ttt_apps.explorer.schemas import MAX_TABLE_CELLS
+from ttt_envs.agents.policy import VALUE_TOLERANCE
+from ttt_envs.core.array_cache import CACHE_BYTES_VARIABLE, max_cache_bytes
+from ttt_envs.core.jit import Float64Array
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import Game
+
+MAX_SOLUTIONS, MAX_MEDIUM, MAX_STORED = 24, 4, 2
+"""Maximum numbers of cached solutions: up to 12 cells, up to 16 (42 MB each), and mapped from the disk."""
+MAX_FAILURE = 300
+"""Maximum length of a message of a failed computation."""
+
+Availability = Literal["now", "soon", "ask", "building", "part", "none"]
+"""Exact values at once; in a moment; if a table is asked for; while one is computed; of the last moves; or not."""
+
+
+class Values(Protocol):
+    """A solution, or the last layers of one."""
+
+    def values(self, boards: Boards) -> Float64Array:
+        """Return float64[B], for the mover."""
+
+    def action_values(self, boards: Boards) -> Float64Array:
+        """Return float64[B, rows * columns], for the mover, NaN where illegal."""
+
+
+class Exact(NamedTuple):
+    """The exact values of a game."""
+
+    solution: Values
+    tolerance: float
+    """maximum difference between two values that count as equal"""
+    stones: int = 0
+    """minimum number of stones of a position with a value"""
+
+
+class Solutions:
+    """Exact values of games, with bounded caches.
+
+    Args:
+        databases: folder of endgame databases, named as ``evaluate.py database build`` names them; None for none.
+    """
+
+    def __init__(self, databases: Path | None = None) -> None:
+        self._databases = databases
+        self._small, self._medium, self._stored = LRUCache(MAX_SOLUTIONS), LRUCache(MAX_MEDIUM), LRUCache(MAX_STORED)
+        self._build: Build | None = None
+        self._lock = threading.Lock()
+
+    def availability(self, game: Game) -> Availability:
+        """Return whether :meth:`get` has exact values of a whole game, and how soon."""
+        if game.cells <= MAX_TABLE_CELLS or game in self._medium:
+            return "now"
+        if game.cells <= MAX_CELLS:
+            return "soon"
+        if game.cells > MAX_CELLS_LAYERED:
+            return "none" if self._database(game) is None else "part"
+        if game in self._stored:
+            return "now"
+        if self._is_building(game):
+            return "building"
+        return "soon" if is_stored(game) or self._covers(game) else "ask"
+
+    def get(self, game: Game) -> Exact | None:
+        """Return the exact values of a game; None if there is neither a table nor a database of it."""
+        if game.cells <= MAX_TABLE_CELLS:
+            return Exact(self.solve_small(game), VALUE_TOLERANCE)
+        if game.cells <= MAX_CELLS:
+            return Exact(self._medium.get(game, lambda: LayeredSolution(retrograde.build(game))), VALUE_TOLERANCE)
+        folder = self._database(game)
+        stored = game.cells <= MAX_CELLS_LAYERED and not self._is_building(game) and is_stored(game)
+        if not stored and folder is None:
+            return None
+
+        def make() -> Exact:
+            if stored:
+                solution = solve(game)
+                assert isinstance(solution, LayeredSolution)
+                return Exact(solution, solution.tie)
+            assert folder is not None
+            table = retrograde.open_table(game, folder)
+            return Exact(table, VALUE_TOLERANCE + 2 * table.error, table.stones)
+
+        found: Exact = self._stored.get(game, make)
+        return found
+
+    def solve_small(self, game: Game) -> Solution:
+        """Return the solution of a game of at most 12 cells."""
+        found: Solution = self._small.get(game, lambda: solve(game, cache=False))
+        return found
+
+    def build(self, game: Game) -> dict[str, Any]:
+        """Start to compute a table in another process, unless one is being computed; and return :meth:`status`.
+
+        Raises:
+            ValueError: another game is being computed, memory is too small, or the game needs no table.
+        """
+        if self.availability(game) == "ask":
+            with self._lock:
+                if self._build is not None and self._build.is_running:
+                    raise ValueError(f"{self._build.game} is being solved: wait until it is done")
+                retrograde.check_memory(game)
+                size = retrograde.estimate(game).disk
+                if size > max_cache_bytes():
+                    raise ValueError(
+                        f"the table of {game} takes {size:,} bytes, and stored tables may take {max_cache_bytes():,}: "
+                        f"start the explorer with {CACHE_BYTES_VARIABLE}={size + (1 << 20)}"
+                    )
+                self._build = Build(game)
+        return self.status(game)
+
+    def status(self, game: Game) -> dict[str, Any]:
+        """Return the availability of exact values, with the cost of a table, the progress or the failure of one."""
+        state = self.availability(game)
+        found: dict[str, Any] = {"state": state}
+        if state in ("ask", "building"):
+            needed = retrograde.estimate(game)
+            found |= {"seconds": needed.seconds, "disk": needed.disk, "memory": needed.memory}
+        build = self._build
+        if build is not None and build.game == game:
+            found |= {"done": build.done, "failure": build.failure}
+        return found
+
+    def close(self) -> None:
+        """End a running computation; its finished layers are reused by the next."""
+        with self._lock:
+            if self._build is not None:
+                self._build.stop()
+
+    def _is_building(self, game: Game) -> bool:
+        return self._build is not None and self._build.game == game and self._build.is_running
+
+    def _database(self, game: Game) -> Path | None:
+        if self._databases is None or game.cells > retrograde.MAX_CELLS_LAST_LAYERS:
+            return None
+        folder = self._databases / game.slug
+        return folder if folder.is_dir() and not folder.is_symlink() else None
+
+    def _covers(self, game: Game) -> bool:
+        """Return whether there is a database of the whole game."""
+        folder = self._database(game)
+        return folder is not None and retrograde.is_finished(game, folder)
+
+
+class Build:
+    """A process that computes the table of a game into the disk cache.
+
+    Args:
+        game: of 17 to 21 cells.
+    """
+
+    def __init__(self, game: Game) -> None:
+        self.game = game
+        self.done = 0.0
+        """fraction of the work done"""
+        self.failure: str | None = None
+        """why there is no table"""
+        self.is_running = True
+        root = str(Path(__file__).parents[2])  # in case of a checkout that is not installed
+        found = {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
+        command = [sys.executable, "-m", "ttt_apps.explorer.build_table"]
+        command += map(str, (game.rows, game.columns, game.win_length, game.skip_chance))
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=found
+        )
+        threading.Thread(target=self._follow, name="build", daemon=True).start()
+
+    def _follow(self) -> None:
+        assert self._process.stdout is not None
+        last = ""
+        for line in self._process.stdout:
+            try:
+                self.done = float(line)
+            except ValueError:
+                last = line.strip()
+        if self._process.wait() != 0:
+            self.failure = last[:MAX_FAILURE] or "the computation ended early: ask again, and it resumes"
+        self.is_running = False
+
+    def stop(self) -> None:
+        """End the process."""
+        self._process.terminate()
