@@ -669,13 +669,22 @@ def random_request(rng):
     position = f"{'/'.join(rows)} {rng.choice('ox')}"
     moves = " ".join(rng.choice("abc") + rng.choice("123") + rng.choice(("", "", "+")) for _ in range(rng.randrange(5)))
     panels = [
-        {"kind": kind, "rank": rng.randrange(30), "simulations": 9, "run": "first", "policy": rng.choice(POLICIES)}
-        for kind in rng.sample(("exact", "random", "compressed", "run", "search", "mcts", "policy"), 2)
+        {
+            "kind": kind,
+            "rank": rng.randrange(30),
+            "simulations": 9,
+            "run": "first",
+            "nodes": 99,
+            "policy": rng.choice(POLICIES),
+        }
+        for kind in rng.sample(("exact", "prove", "random", "compressed", "run", "search", "mcts", "policy"), 2)
     ]
     name, content = rng.choice((
         ("values", {"game": game, "position": position, "panels": panels}),
         ("replay", {"game": game, "moves": moves}),
         ("replay", {"game": game, "moves": "", "opening": position}),
+        ("review", {"game": game, "moves": moves}),
+        ("solve", {"game": game}),
         ("play", {"game": game, "moves": moves, "seed": rng.randrange(99), "policy": rng.choice(POLICIES)}),
         ("play", {"game": game, "moves": moves, "seed": rng.randrange(99), "cell": rng.randrange(12)}),
         ("log", {"name": rng.choice(("games.jsonl", "first", "link"))}),
@@ -720,7 +729,9 @@ def test_ten_thousand_requests_leak_no_memory(client):
 
     def resident_bytes():
         """Memory without caches: their sizes depend on the last requests."""
-        for cache in (api._solutions, api._tables, api._policies, api._choices):
+        solutions, panels = api._solutions, api._panels
+        caches = (solutions._small, solutions._medium, panels._tables, panels._policies, api._choices)
+        for cache in caches:
             cache._values.clear()
         gc.collect()
         ctypes.CDLL(None).malloc_trim(0)

@@ -230,10 +230,11 @@ async function start() {
   }
   listen()
   openLink()
+  explorer.setReady()
 }
 
 // For other scripts of the page: `explorer.open({rows: 3, opening: "...", ...})` begins a game with these parts of the
-// state, `explorer.state()` is the present one, functions in `explorer.onLook` are called when another position is
+// state, `explorer.ready` is resolved when that is possible, `explorer.state()` is the present one, functions in `explorer.onLook` are called when another position is
 // shown, and keys of the address in `explorer.keys` are theirs.
 Object.assign(explorer, {open: (changes) => begin({...changes}), state: () => ({...state}), line: () => line})
 

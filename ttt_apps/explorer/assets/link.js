@@ -23,6 +23,7 @@ const NUMBERS = ["rows", "columns", "win", "skip", "at", "seed", "rank", "depth"
 const STILL = window.matchMedia("(prefers-reduced-motion: reduce)")
 
 const explorer = {keys: new Set(), onLook: []}
+explorer.ready = new Promise((resolve) => (explorer.setReady = resolve))
 
 let about = null
 let state = null

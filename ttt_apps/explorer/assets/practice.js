@@ -35,8 +35,9 @@ const practice = (() => {
   }
 
   /** Fill the list of sources when it is first opened. */
-  function open() {
-    if (!place.open || sources.options.length || about === null) return
+  async function open() {
+    await explorer.ready
+    if (!place.open || sources.options.length) return
     const runs = about.runs.map(({name}) => [`run:${name}`, `The mistakes of ${name}`])
     for (const [value, text] of [["built", "The built-in puzzles"], ["game", "The mistakes of the game on the board"], ...runs]) {
       sources.append(ttt.make("option", {value}, text))
