@@ -43,6 +43,8 @@ MIN_COLUMNS, MAX_COLUMNS = 40, 10_000
 """Limits of the terminal width: wrapping help to fewer columns does not terminate, and a table fills all columns."""
 MIN_NAME = 16
 """Minimum width of the column that names the rows of a wide table, in characters."""
+DATABASES = Path("databases")
+"""Default folder of endgame databases."""
 GLOBAL = "--quiet prints results and errors only; --version prints the version."
 
 _quiet = False

@@ -12,6 +12,7 @@ import numpy as np
 import tyro
 
 from ttt_apps.cli import (
+    DATABASES,
     Count,
     ExactOptions,
     JsonOptions,
@@ -31,8 +32,6 @@ COMMANDS = {
     "probe": ("ttt_apps.evaluate.database:Probe", "Print the values of a position and its moves."),
     "list": ("ttt_apps.evaluate.database:List", "List databases."),
 }
-DATABASES = Path("databases")
-"""Default folder of databases."""
 BLOCK_SIZE = 1 << 20
 """Number of entries verified per block."""
 

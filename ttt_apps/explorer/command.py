@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 import tyro
 
-from ttt_apps.cli import Count, parse, print_output
+from ttt_apps.cli import DATABASES, Count, parse, print_output
 from ttt_apps.messages import installed_names
 from ttt_envs.core.extras import install_command
 
@@ -74,7 +74,6 @@ class Web:
         check_server_options(self.port)
         check_link(self.open)
         folder = Path("runs") if self.runs is None and Path("runs").is_dir() else self.runs
-        from ttt_apps.evaluate.database import DATABASES
         from ttt_apps.explorer.app import Explorer
         from ttt_apps.explorer.schemas import Root
 

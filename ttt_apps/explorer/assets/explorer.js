@@ -233,9 +233,10 @@ async function start() {
   explorer.setReady()
 }
 
-// For other scripts of the page: `explorer.open({rows: 3, opening: "...", ...})` begins a game with these parts of the
-// state, `explorer.ready` is resolved when that is possible, `explorer.state()` is the present one, functions in `explorer.onLook` are called when another position is
-// shown, and keys of the address in `explorer.keys` are theirs.
+// For other scripts of the page. `explorer.open({rows: 3, opening: "...", ...})` begins a game with these parts of the
+// state; `explorer.ready` is resolved when that is possible. `explorer.state()` is the present state, and
+// `explorer.line()` the server's answer about the game. Functions in `explorer.onLook` are called when another position
+// is shown. Keys of the address in `explorer.keys` belong to other scripts.
 Object.assign(explorer, {open: (changes) => begin({...changes}), state: () => ({...state}), line: () => line})
 
 start()
