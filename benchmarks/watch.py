@@ -34,13 +34,13 @@ from evaluation.cost import processor, read_cost
 
 ROOT = Path(__file__).resolve().parents[1]
 ROWS: dict[str, tuple[str, ...]] = {
-    "naive-mc": ("--opponent=random", "--games=2000000"),
+    "naive-mc": ("--opponent=random", "--games=3000000"),
     "q-learning": ("--opponent=self", "--skip-chance=0.25", "--games=1000000"),
-    "q-net": ("--opponent=random", "--games=60000"),
-    "alpha-zero": ("--opponent=self", "--games=4000"),
-    "sb3-dqn": ("--opponent=random", "--games=15000"),
+    "q-net": ("--opponent=random", "--games=150000"),
+    "alpha-zero": ("--opponent=self", "--games=10000"),
+    "sb3-dqn": ("--opponent=random", "--games=3000"),
 }
-"""Learner -> options of a training of several seconds."""
+"""Learner -> options of a training of a few seconds."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,6 @@ def main() -> None:
     for name in names:
         if name not in ROWS:
             raise SystemExit(f"there is no row {name}: choose among {', '.join(ROWS)}")
-        train(name, watched=False)  # compiles
     found: dict[str, list[tuple[Trained, Trained]]] = {name: [] for name in names}
     for number in range(options.rounds):
         for name in names:

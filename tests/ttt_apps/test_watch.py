@@ -124,11 +124,11 @@ def test_curves_have_few_points_however_long_the_run(tmp_path):
     path = tmp_path / "metrics.jsonl"
     tail = MetricsTail(path)
     tail.read()
-    assert tail.to_json() == {}
+    assert tail.measures() == []
     write_marks(path, [(games, 1 / games) for games in range(1, 20_001)])
     while tail.games < 20_000:
         tail.read()
-    points = tail.to_json()["loss"]
+    points = tail.curves["loss"].points()
     assert MAX_POINTS // 2 < len(points) <= MAX_POINTS + 1
     assert points[0] == (1, 1.0)
     assert points[-1] == (20_000, 1 / 20_000)
@@ -145,7 +145,7 @@ def test_curves_are_read_again_from_a_file_that_was_cut(tmp_path):
         write_marks(path, marks)
         tail.read()
         tail.read()
-        assert tail.to_json()["loss"] == [(games, value) for games, value in marks]
+        assert tail.curves["loss"].points() == [(games, value) for games, value in marks]
     with path.open("a") as file:
         file.write('{"games": 40, "lo')
     tail.read()
@@ -165,7 +165,7 @@ def test_a_damaged_curve_is_named(content, tmp_path):
     for _ in range(3):
         tail.read()
     assert tail.problem.startswith("metrics.jsonl ")
-    assert tail.to_json() == {}
+    assert tail.measures() == []
 
 
 @pytest.fixture
@@ -253,10 +253,15 @@ def test_runs_and_one_of_them_in_detail(client, run):
     detail = answer["run"]
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     exact = [[row["games"], row["exploitability"]] for row in rows if "exploitability" in row]
-    assert detail["curves"]["exploitability"] == exact
+    assert detail["measure"] == detail["measures"][0] == "exploitability"
+    assert detail["points"] == [[games, pytest.approx(value, rel=1e-5)] for games, value in exact]
     assert len(detail["first"]["values"]) == 6
     again = client.post("/api/runs", json={"name": str(run), "version": detail["version"]}).json()
-    assert again["run"]["curves"] is None
+    assert again["run"]["points"] is None
+    other = {"name": str(run), "measure": "win rate", "version": detail["version"]}
+    rates = client.post("/api/runs", json=other).json()["run"]["points"]
+    assert [games for games, _ in rates] == [row["games"] for row in rows]
+    assert rates[0][1] == pytest.approx(rows[0]["wins"] / rows[0]["games"], rel=1e-5)
 
 
 def test_runs_that_appear_later_are_found(client, run, monkeypatch):
@@ -286,7 +291,7 @@ def test_a_run_in_progress_is_stopped(client, run):
         ("stop", {}, 400, "name"),
         ("runs", {"name": "nowhere"}, 400, "no run 'nowhere'"),
         ("runs", {"other": 1}, 400, "other"),
-        ("runs", {"version": "x" * 65}, 400, "version"),
+        ("runs", {"version": "x" * 501}, 400, "version"),
         ("runs", {"name": "x" * 20_000}, 413, "longer than"),
     ],
 )
@@ -332,7 +337,7 @@ def test_a_finished_run_is_not_stopped(client, run):
         (["nowhere"], "there is no folder nowhere: name run directories, or folders of runs"),
         ([".", "--port=70000"], "--port 70000 is no port"),
         ([".", "--host=256.1.1.1"], "choose another --port or --host"),
-        ([], 'pip install "ttt_envs[explorer]"'),
+        ([], "a page in the browser needs no_such_package: pip install"),
     ],
 )
 def test_invalid_options_and_missing_packages_are_named(words, message, capsys, monkeypatch, tmp_path):

@@ -36,8 +36,10 @@ class RunsRequest(BaseRequest):
 
     name: Text | None = None
     """the run; by default the first in progress"""
-    version: Annotated[str, Field(max_length=64)] = ""
-    """version of the curves that the page has"""
+    measure: Text | None = None
+    """the curve; by default the most telling"""
+    version: Annotated[str, Field(max_length=500)] = ""
+    """version of the curve that the page has"""
 
 
 class WatchApi:
@@ -73,9 +75,12 @@ class WatchApi:
             if name is None:
                 return {"about": __version__, "runs": [], "run": None}
             reader = self._reader(name)
-            version = f"{self._session}.{list(self._readers).index(name)}.{reader.version}"
-            curves = None if version == request.version else reader.curves()
-            run = {"name": name, "version": version, "curves": curves, **reader.detail()}
+            measures = reader.measures()
+            measure = request.measure if request.measure in measures else next(iter(measures), None)
+            version = f"{self._session}.{list(self._readers).index(name)}.{reader.version}.{measure}"
+            points = None if version == request.version or measure is None else reader.points(measure)
+            curve = {"measures": measures, "measure": measure, "version": version, "points": points}
+            run = {"name": name, **curve, **reader.detail()}
             return {"about": __version__, "runs": summaries, "run": run}
 
     def stop(self, request: NameRequest) -> dict[str, Any]:

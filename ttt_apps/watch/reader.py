@@ -28,6 +28,8 @@ MAX_NOW_BYTES = 1 << 16
 """Maximum size of ``now.json`` in bytes."""
 CHUNK_BYTES = 1 << 20
 """Maximum number of bytes of ``metrics.jsonl`` that are read at once, and maximum length of a line."""
+PREFERRED = ("exploitability", "regret", "win rate", "loss")
+"""Curves that come first."""
 SILENT_S = 15.0
 """Seconds without an update after which a run is said to be silent."""
 RATES = {"wins": "win rate", "draws": "draw rate", "losses": "loss rate"}
@@ -139,9 +141,10 @@ class MetricsTail:
                 self.curves.setdefault(name[:MAX_NAME], Series()).add(games, value)
         self.games, self._before = games, {name: row[name] for name in ("games", *RATES) if name in row}
 
-    def to_json(self) -> dict[str, list[tuple[float, float]]]:
-        """Return the points of the curves that are never negative, by name."""
-        return {name: curve.points() for name, curve in self.curves.items() if curve.least >= 0}
+    def measures(self) -> list[str]:
+        """Return the names of the curves that can be drawn, those that are never negative; the most telling first."""
+        names = [name for name, curve in self.curves.items() if curve.least >= 0]
+        return sorted(names, key=lambda name: PREFERRED.index(name) if name in PREFERRED else len(PREFERRED))
 
 
 Count = Annotated[int, Field(ge=0, lt=1 << 53)]
@@ -337,9 +340,13 @@ class RunReader:
         """Changes with the curves."""
         return self._metrics.version
 
-    def curves(self) -> dict[str, list[tuple[float, float]]]:
-        """Return the points of every curve, by name."""
-        return self._metrics.to_json()
+    def measures(self) -> list[str]:
+        """Return the names of the curves."""
+        return self._metrics.measures()
+
+    def points(self, measure: str) -> list[tuple[float, float]]:
+        """Return the points of a curve: games, and values with six digits."""
+        return [(games, float(f"{value:.6g}")) for games, value in self._metrics.curves[measure].points()]
 
     def stop(self) -> None:
         """Ask the run to stop, as after Ctrl-C.

@@ -15,12 +15,11 @@ const STATES = {
   stopped: "Not in progress",
 }
 const ENDED = ["finished", "stopped"]
-const PREFERRED = ["exploitability", "regret", "win rate", "loss"]
 
 let chosen = null // the run in detail; null for the first in progress
 let latest = null // the last answer
-let curves = {version: "", points: {}}
-let measure = null // as chosen by the visitor, null for the best there is
+let curve = {version: "", points: null}
+let measure = null // as chosen by the visitor, null for the most telling
 let timer = null
 let asking = false
 
@@ -48,11 +47,12 @@ async function look() {
   if (asking || document.hidden) return
   asking = true
   try {
-    latest = await ask("runs", {name: chosen, version: curves.version})
+    latest = await ask("runs", {name: chosen, measure, version: curve.version})
     find("trouble").hidden = true
     find("again").hidden = true
     show()
-    timer = setTimeout(look, latest.run !== null && latest.run.name !== chosen ? 0 : EVERY_MS) // another was chosen meanwhile
+    const late = latest.run !== null && (latest.run.name !== chosen || (measure !== null && latest.run.measures.includes(measure) && latest.run.measure !== measure))
+    timer = setTimeout(look, late ? 0 : EVERY_MS) // another was chosen meanwhile
   } catch (problem) {
     complain(problem)
   } finally {
@@ -97,7 +97,7 @@ function show() {
   if (run === null) return
   if (chosen === null) chosen = run.name
   showList(runs)
-  if (run.curves !== null) curves = {version: run.version, points: run.curves}
+  if (run.points !== null || run.measure === null) curve = {version: run.version, points: run.points}
   const one = runs.find((each) => each.name === run.name)
   say("name", one.name)
   say("about", `${one.learner} against ${one.opponent}, ${run.game.text}, seed ${run.seed}`)
@@ -146,7 +146,7 @@ function showList(runs) {
 
 function choose(name) {
   chosen = name
-  curves = {version: "", points: {}}
+  curve = {version: "", points: null}
   confirmStop(false)
   look()
 }
@@ -165,36 +165,28 @@ function confirmStop(on) {
   find("stop").hidden = on
 }
 
-function chartName(points) {
-  const names = Object.keys(points)
-  if (names.includes(measure)) return measure
-  return PREFERRED.find((name) => names.includes(name)) ?? names[0] ?? null
-}
-
 function showCurve(run) {
-  const names = Object.keys(curves.points)
-  const name = chartName(curves.points)
+  const {measures, measure: name} = run
   const select = find("measure")
-  if ([...select.options].map((option) => option.value).join() !== names.join()) {
-    select.replaceChildren(...names.map((each) => make("option", {value: each}, each.replaceAll("_", " "))))
+  if ([...select.options].map((option) => option.value).join() !== measures.join()) {
+    select.replaceChildren(...measures.map((each) => make("option", {value: each}, each.replaceAll("_", " "))))
   }
-  find("no-curve").hidden = name !== null
-  select.disabled = name === null
-  say("last-name", name === null ? "last measured" : name.replaceAll("_", " "))
-  if (name === null) {
+  const known = curve.points !== null
+  find("no-curve").hidden = known
+  select.disabled = !known
+  say("last-name", known ? name.replaceAll("_", " ") : "last measured")
+  say("last", known ? precise(curve.points.at(-1)[1]) : "\u2013")
+  if (!known) {
     find("curve").replaceChildren()
-    say("last", "\u2013")
     return
   }
   if (select.value !== name && document.activeElement !== select) select.value = name
-  const points = curves.points[name]
-  say("last", precise(points.at(-1)[1]))
   const width = find("curve").clientWidth
-  const drawn = `${curves.version} ${name} ${width}`
+  const drawn = `${curve.version} ${width}`
   if (find("curve").dataset.drawn === drawn) return
   find("curve").dataset.drawn = drawn
   const title = name.replaceAll("_", " ")
-  find("curve").replaceChildren(charts.learning(points.map(([games, value]) => ({games, [title]: value})), title, width))
+  find("curve").replaceChildren(charts.learning(curve.points.map(([games, value]) => ({games, [title]: value})), title, width))
 }
 
 /** A board in an element, made once for its edges. */
@@ -263,7 +255,7 @@ function showSample(run) {
 
 find("measure").addEventListener("change", () => {
   measure = find("measure").value
-  showCurve(latest.run)
+  look()
 })
 find("what").addEventListener("change", () => showFirst(latest.run))
 find("again").addEventListener("click", look)
