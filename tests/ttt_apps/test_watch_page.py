@@ -211,7 +211,7 @@ def test_the_page_ends_with_its_training(tmp_path, end):
 
 def test_a_watched_sweep_shows_its_runs_and_is_the_same(tmp_path):
     file = tmp_path / "small.toml"
-    file.write_text('seeds = 1\nfixed = {games = 300, "log-every" = 100}\n')
+    file.write_text('seeds = 1\nfixed = {games = 300, "log-every" = 100, "no-report" = true}\n')
     train.main(["--sweep", str(file), "--out", str(tmp_path / "alone"), "--quiet"])
     with Program("train.py", "--sweep", file, "--out", tmp_path / "watched", "--watch") as program:
         program.end(0)
