@@ -219,8 +219,12 @@ def from_policy(game: Game, policy: str | Policy, count: int = 10, opponent: str
         opponent: see :func:`~evaluation.exact.strength.worst_positions`; None for the policy itself.
 
     Raises:
-        ValueError, MemoryError: as there.
+        ValueError, MemoryError: a larger board, or as there.
     """
+    if game.cells > MAX_CELLS:
+        raise ValueError(
+            f"puzzles have boards of up to {MAX_CELLS} cells, and {game} has {game.cells}: take a smaller one"
+        )
     mistakes = worst_positions(game, policy, opponent, count)
     puzzles = []
     for one in mistakes:
@@ -232,13 +236,14 @@ def from_policy(game: Game, policy: str | Policy, count: int = 10, opponent: str
 def from_games(
     games: Iterable[PlayedGame], player: str | None = None, *, solver: Callable[[Game], Solution] = solve
 ) -> Iterator[Puzzle]:
-    """Yield the positions of games in which a move lost value, as puzzles.
+    """Yield the positions of games in which a move lost value, as puzzles; the first of symmetric ones.
 
     Args:
         games: played games; those on boards of more than 16 cells are left out.
         player: name of the player whose moves count, such as ``human``; None for both.
         solver: returns the solution of a game; it is called once for each of the games.
     """
+    seen: set[tuple[Game, bytes]] = set()
     for played in games:
         game = played.game
         plies = [
@@ -251,14 +256,13 @@ def from_games(
         solution, boards = solver(game), Boards.of([position for position, _ in plies])
         values = solution.action_values(boards)
         loss = np.nanmax(values, axis=1) - values[np.arange(len(plies)), [cell for _, cell in plies]]
-        yield from _make_puzzles(
-            solution,
-            [
-                (position, [cell], played.players[position.mover], float(lost))
-                for (position, cell), lost in zip(plies, loss, strict=True)
-                if lost > VALUE_TOLERANCE
-            ],
-        )
+        found = []
+        for (position, cell), lost in zip(plies, loss, strict=True):
+            key = game, _class_key(game, position)
+            if lost > VALUE_TOLERANCE and key not in seen:
+                seen.add(key)
+                found.append((position, [cell], played.players[position.mover], float(lost)))
+        yield from _make_puzzles(solution, found)
 
 
 def write_puzzles(path: Path, puzzles: Sequence[Puzzle], about: Mapping[str, Any]) -> None:

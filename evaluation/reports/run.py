@@ -100,6 +100,7 @@ def write_report(run: Path, strength: Strength | None, *, back: str | None = Non
         "cost": {"missing": f"Left out: {no_cost}."} if cost is None else _cost(cost),
         "settings": _settings(one),
         "exploitability_command": one.command("exploitability"),
+        "puzzles_command": one.command("puzzles"),
         "match_command": one.command("match", "win-or-block"),
         "max_cells": MAX_CELLS,
         "solvable": one.game.cells <= MAX_CELLS,

@@ -98,7 +98,8 @@ def test_puzzles_of_a_policy_are_its_costliest_mistakes():
 def test_puzzles_of_games_are_the_moves_that_lose(tmp_path, capsys):
     moves = tuple(Move(cell) for cell in (0, 1, 4, 2, 8))  # x answers the corner by an edge, and then does not block
     played = PlayedGame(Game(), ("human", "optimal"), moves, 0)
-    found = list(from_games([played]))
+    mirrored = dataclasses.replace(played, moves=tuple(Move((2, 1, 0, 5, 4, 3, 8, 7, 6)[cell]) for cell, _ in moves))
+    found = list(from_games([played, played, mirrored]))
     assert [(one.tempting, one.why, one.loss) for one in found] == [((1,), "optimal", 1.0)]
     assert list(from_games([played], "human")) == []
 
@@ -109,5 +110,23 @@ def test_the_command_lists_and_writes(tmp_path, capsys):
     )
     assert "win-or-block" in capsys.readouterr().out
     assert [one.why for one in read_puzzles(tmp_path / "p.json")] == ["win-or-block"] * 2
+    evaluate.main(["puzzles", "optimal"])
+    assert capsys.readouterr().out == "no move loses value: there is no puzzle\n"
     evaluate.main(["puzzles", "--json"])
     assert len(json.loads(capsys.readouterr().out)["puzzles"]) == 100
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["random", "--make"], "puzzles come from one source"),
+        (["--opponent", "random"], "--opponent is that of a policy"),
+        (["--player", "human"], "--player is one of a log: add --log FILE"),
+        (["random", "--count", "0"], "--count 0 gives no puzzle: choose 1 or more"),
+        (["random", "--size", "5"], "16 cells"),
+    ],
+)
+def test_errors_name_the_remedy(words, message, capsys):
+    with pytest.raises(SystemExit):
+        evaluate.main(["puzzles", *words])
+    assert message in capsys.readouterr().err

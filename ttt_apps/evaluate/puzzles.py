@@ -18,9 +18,11 @@ from ttt_apps.cli import (
     JsonOptions,
     check_seed,
     new_table,
+    print_output,
     print_status,
     print_table,
     share_bar,
+    slow_status,
     warn,
 )
 
@@ -64,6 +66,12 @@ class Puzzles(JsonOptions, GameOptions):
 
         if sum((bool(self.policy), self.log is not None, self.make)) > 1:
             raise ValueError("puzzles come from one source: give a POLICY, or --log FILE, or --make")
+        if self.opponent and not self.policy:
+            raise ValueError("--opponent is that of a policy: name the policy too, or leave it out")
+        if self.player and self.log is None:
+            raise ValueError("--player is one of a log: add --log FILE, or leave it out")
+        if self.count < 1:
+            raise ValueError(f"--count {self.count} gives no puzzle: choose 1 or more")
         check_seed(self.seed)
         puzzles, command = self._collect()
         if self.out is not None:
@@ -72,7 +80,7 @@ class Puzzles(JsonOptions, GameOptions):
         if self.json:
             print(json.dumps({"puzzles": [one.to_dict() for one in puzzles]}))
             return
-        print_table(_table(puzzles))
+        print_table(_table(puzzles)) if puzzles else print_output("no move loses value: there is no puzzle")
 
     def _collect(self) -> tuple[list[Puzzle], str]:
         """Return the puzzles, and the command without the names of files."""
@@ -83,10 +91,13 @@ class Puzzles(JsonOptions, GameOptions):
             with share_bar("puzzles") as progress:
                 return make_set(self.seed, progress=progress), f"{TYPED} --make --seed {self.seed}"
         if self.policy:
-            return from_policy(self.game(), self.policy, self.count, self.opponent or None), f"{TYPED} {self.policy}"
+            with slow_status(f"the games of {self.policy}"):
+                found = from_policy(self.game(), self.policy, self.count, self.opponent or None)
+            return found, f"{TYPED} {self.policy}"
         if self.log is not None:
             games = read_any_format(self.log, tell=warn)
-            return list(islice(from_games(games, self.player or None), self.count)), f"{TYPED} --log"
+            with slow_status("the games of the log"):
+                return list(islice(from_games(games, self.player or None), self.count)), f"{TYPED} --log"
         return read_puzzles(), TYPED
 
 
