@@ -512,6 +512,6 @@ def load_book(
     c: float = 1.4,
     temperature: float = 0.05,
 ) -> OpeningBook:
-    """Create the policy ``book``; see :class:`OpeningBook`."""
+    """Plays the moves of an opening book, and another policy outside it; see :class:`OpeningBook`."""
     kind = OpeningBookWithMemory if isinstance(make_policy(then, game), HasPlayer) else OpeningBook
     return kind(game, path, choose, then, c, temperature)

@@ -12,16 +12,16 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import tyro
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, RenderableType
-from rich.measure import Measurement
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Column, Table
+from rich.table import Table
 from tyro.constructors import PrimitiveConstructorSpec
 
 from learners import OtherGame
@@ -45,6 +45,8 @@ MIN_NAME = 16
 """Minimum width of the column that names the rows of a wide table, in characters."""
 DATABASES = Path("databases")
 """Default folder of endgame databases."""
+COLUMN_GAP = 2
+"""Space for a column besides its text, in the tables of :func:`new_table`."""
 GLOBAL = "--quiet prints results and errors only; --version prints the version."
 
 _quiet = False
@@ -418,6 +420,7 @@ def run_command(command: Callable[[], Any]) -> None:
                 warn(str(message)) if issubclass(category, OtherGame) else shown(message, category, *rest, **more)
             )
             command()
+            sys.stdout.flush()
     except BrokenPipeError:  # the reader of our output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (ValueError, TypeError, MemoryError, OSError) as problem:
@@ -473,61 +476,37 @@ def new_table(*columns: str, title: str = "") -> Table:
 
 
 def print_table(what: RenderableType) -> None:
-    """Print a table; in a pipe without limit of its width, and as a list if its numbers do not fit into the width."""
-    console = _console_for_tables()
-    if isinstance(what, Table):
-        needed = Measurement.get(console, console.options.update(width=MAX_COLUMNS), what).minimum
-        what = what if needed <= console.width else _as_list(what)
-    console.print(what)
-
-
-def _console_for_tables() -> Console:
+    """Print a table; in a pipe without limit of its width, and in parts if its numbers do not fit into the width."""
     console = Console(highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
-        return Console(highlight=False, width=200)
-    return console
+        console = Console(highlight=False, width=200)
+    for part in _parts(what, console.width) if isinstance(what, Table) else [what]:
+        console.print(part)
 
 
-def print_wide_table(head: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> None:
-    """Print a table, in several parts if it is wider than the terminal; each part has the column that names its rows.
-
-    Args:
-        head: the titles of the columns; the first column names a row.
-        rows: the cells of each row.
-        title: of the first part.
-    """
-    console = _console_for_tables()
-    unlimited = console.options.update(width=MAX_COLUMNS)
-
-    def part(columns: Sequence[int], title: str = "") -> Table:
-        table = new_table(head[0], *(head[column] for column in columns), title=title)
-        table.columns[0].max_width = max(MIN_NAME, console.width // 3)
-        for row in rows:
-            table.add_row(row[0], *(row[column] for column in columns))
-        return table
-
-    rest, shown = list(range(1, len(head))), title
-    while rest:
-        count = 1
-        while count < len(rest):
-            if Measurement.get(console, unlimited, part(rest[: count + 1])).maximum > console.width:
-                break
-            count += 1
-        print_table(part(rest[:count], shown))
-        rest, shown = rest[count:], ""
-
-
-def _as_list(table: Table) -> Table:
-    """Return a table with one line for each cell of a table, grouped by its rows."""
-    found = Table.grid("name", Column(overflow="fold"), padding=(0, 2))
-    found.title, found.title_justify = table.title, table.title_justify
-    names = [column.header for column in table.columns]
-    for cells in zip(*(column.cells for column in table.columns), strict=True):
-        found.add_row("", "")
-        for name, cell in zip(names, cells, strict=True):
-            if cell != "":
-                found.add_row(name, cell)
-    return found
+def _parts(table: Table, width: int) -> list[Table]:
+    """Return a table as several, each with the first column and as many of the others as fit into the width."""
+    texts = [[column.header, *column.cells] for column in table.columns]
+    sizes = [max(cell_len(line) for text in column for line in str(text).split("\n")) + COLUMN_GAP for column in texts]
+    if sum(sizes) < width or len(sizes) < 3:
+        return [table]
+    name_width = max(MIN_NAME, width // 3)
+    sizes[0] = min(sizes[0], name_width + COLUMN_GAP)
+    chosen: list[list[int]] = [[0]]
+    for index in range(1, len(sizes)):
+        if len(chosen[-1]) > 1 and sum(sizes[other] for other in chosen[-1]) + sizes[index] >= width:
+            chosen.append([0])
+        chosen[-1].append(index)
+    parts: list[Table] = []
+    for each in chosen:
+        columns = [replace(table.columns[index], _cells=[], _index=place) for place, index in enumerate(each)]
+        columns[0].max_width = name_width
+        part = Table(*columns, title=None if parts else table.title, title_justify="left", box=table.box)
+        part.padding = table.padding
+        for row in zip(*(texts[index][1:] for index in each), strict=True):
+            part.add_row(*row)
+        parts.append(part)
+    return parts
 
 
 def progress_bar(*fields: str) -> Progress:

@@ -40,8 +40,9 @@ from ttt_apps.cli import (
     WatchOptions,
     WorkOptions,
     count_bar,
+    new_table,
     print_status,
-    print_wide_table,
+    print_table,
     report_interrupt,
     warn,
     write_folder_report,
@@ -145,7 +146,10 @@ class Sweep(ReportOptions, TrustOptions, WorkOptions, WatchOptions):
         options = varied(rows)
         head, *shown = (cells[len(options) :] for cells in table_rows(lines))
         named = [[setting_name(row, options), *cells] for row, cells in zip(rows, shown, strict=True)]
-        print_wide_table(["setting", *head], named, f"{self.sweep.name}: means over seeds, and 95% intervals")
+        table = new_table("setting", *head, title=f"{self.sweep.name}: means over seeds, and 95% intervals")
+        for row in named:
+            table.add_row(*row)
+        print_table(table)
         also = "" if curves is None else f", {curves}"
         print_status(
             f"written: {folder / TABLE}, {folder / RESULT}{also}, and the runs in {folder / RUNS}; {UNITS} resumes"
