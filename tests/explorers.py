@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from functools import partialmethod
 
 
-def make_explorer(root=None, port=8000, token=None, **pools):
+def make_explorer(root=None, port=8000, token=None, databases=None, **pools):
     """An explorer for 127.0.0.1."""
     from ttt_apps.explorer.app import Explorer
     from ttt_apps.explorer.schemas import Root
     from ttt_apps.explorer.security import AccessPolicy
 
-    return Explorer(AccessPolicy("127.0.0.1", port, token), Root(root), **pools)
+    return Explorer(AccessPolicy("127.0.0.1", port, token), Root(root, databases), **pools)
 
 
 class Client:

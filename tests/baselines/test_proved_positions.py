@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from baselines.proof_number import LOSS, TAKEN, TIED, WIN, Prover
+from baselines.proof_number import LOSS, TAKEN, TIED, UNDECIDED, WIN, Prover
 from baselines.retrograde import build
 from ttt_envs import Game
 from ttt_envs.game.boards import Boards, from_text
@@ -52,6 +52,20 @@ def test_a_position_is_given_up_after_so_many_nodes():
     start = from_text("...../...../...../...../..... o")
     assert Prover(Game(5, 5, 4), nodes=10).results(start) is None
     assert set(Prover(Game(5, 5, 4), nodes=1 << 40).results(start).tolist()) == {TIED}
+
+
+@pytest.mark.parametrize("nodes", [25, 2000, 100_000])
+def test_partial_results_are_those_of_the_solver_or_undecided(nodes):
+    game = Game(4, 4, 3)
+    boards = played(game, 40, seed=2)
+    undecided = 0
+    for row, values in enumerate(build(game).action_values(boards)):
+        found = Prover(game, nodes=nodes).partial_results(boards.position(row))
+        expected = np.where(np.isnan(values), TAKEN, np.nan_to_num(values))
+        proved = found != UNDECIDED
+        assert found[proved].tolist() == expected[proved].tolist()
+        undecided += np.count_nonzero(~proved)
+    assert (undecided > 0) == (nodes == 25)
 
 
 def test_threats_decide_on_a_large_board():

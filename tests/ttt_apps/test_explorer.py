@@ -21,6 +21,7 @@ import pytest
 from explorers import Client, make_explorer, serve
 from tiny import GAME, train_run
 
+from baselines import retrograde
 from baselines.compression import decomposition
 from baselines.expectiminimax import Expectiminimax
 from baselines.mcts import MCTS
@@ -168,6 +169,174 @@ def test_a_large_board_has_only_panels_without_tables(client):
     answers = values(client, start, *({"kind": kind, "simulations": 50} for kind in kinds), game=LARGE)
     assert ["error" in answer for answer in answers] == [True, True, True, False, False]
     assert ask(client, "play", game=LARGE, seed=1, policy="mcts:simulations=50")["plies"][0]["loss"] is None
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Exact values, reviews, and panels that come one by one
+
+FLAT = {"rows": 1, "columns": 13, "win_length": 3, "skip_chance": 0.25}
+STORED = {"rows": 2, "columns": 9, "win_length": 3, "skip_chance": 0.0}
+
+
+def test_exact_values_to_16_cells_come_with_a_review(client):
+    """A larger board is not solved while a move is drawn, but by the next request; its values are those of a table."""
+    moves = "g1 a1+ b1"
+    game = Game(1, 13, 3, 0.25)
+    first = ask(client, "replay", game=FLAT, moves=moves)
+    assert (first["exact"], first["positions"][0]["value"], first["plies"][0]["loss"]) == ("soon", None, None)
+    answer = ask(client, "review", game=FLAT, moves=moves)
+    solution = solve(game, cache=False)
+    boards = Boards.of([from_text(one["position"], game) for one in answer["positions"]])
+    expected = (1 - 2 * boards.mover) * solution.values(boards)
+    assert [one["value"] for one in answer["positions"]] == pytest.approx(expected.tolist(), abs=1e-12)
+    assert answer["exact"] == ask(client, "replay", game=FLAT, moves=moves)["exact"] == "now"
+    panel = values(client, answer["positions"][3]["position"], {"kind": "exact"}, game=FLAT)[0]
+    moves = solution.action_values(boards)[3]
+    np.testing.assert_allclose(np.array(panel["values"], float), moves, rtol=0, atol=1e-12)
+    assert panel["best"] == np.flatnonzero(moves >= np.nanmax(moves) - 1e-9).tolist()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_summary_divides_a_result_into_the_start_the_moves_and_the_skips(client, seed):
+    """The result is the value of the start, plus what skips gave, minus what o lost, plus what x lost."""
+    moves = ""
+    while True:
+        answer = ask(client, "play", game=SKIPS, seed=seed, moves=moves, policy="random")
+        moves = answer["moves"]
+        if answer["result"] is not None:
+            break
+        assert answer["summary"] is None
+    found = answer["summary"]
+    o, x = found["players"]["o"], found["players"]["x"]
+    assert found["result"] == {"o": 1, "x": -1, "draw": 0}[answer["result"]]
+    assert found["result"] == pytest.approx(found["start"] + found["skips"] - o["loss"] + x["loss"], abs=1e-12)
+    assert found["without_skips"] == pytest.approx(found["result"] - found["skips"], abs=1e-12)
+    assert o["moves"] + x["moves"] == len(answer["plies"])
+    assert o["best"] == sum(ply["loss_text"] == "best" for ply in answer["plies"] if ply["mover"] == "o")
+
+
+def test_what_a_skip_gives_is_the_value_after_it_less_its_expectation(client):
+    """After b2 and a1, x is to move again with probability .25; the skip gave x the difference to the mean."""
+
+    def value(moves):
+        return ask(client, "replay", game=SKIPS, moves=moves)["positions"][-1]["value"]
+
+    rest = "c1 b1 a3 b3"
+    whole = ask(client, "replay", game=SKIPS, moves=f"b2 a1+ {rest}")["summary"]["skips"]
+    later = ask(client, "replay", game=SKIPS, opening="x../.o./... x", moves=rest)["summary"]["skips"]
+    pairs = ((value("b2"), value("b2+")), (value("b2 a1+"), value("b2 a1")))
+    first, second = pairs
+    given = 0.25 * (first[0] - first[1]) + 0.75 * (second[0] - second[1])
+    assert whole - later == pytest.approx(given, abs=1e-12)
+
+
+def test_larger_tables_are_offered_with_their_cost(client, monkeypatch, tmp_path):
+    """17 to 21 cells are solved on request only; larger boards never."""
+    monkeypatch.setenv("TTT_ENVS_CACHE", str(tmp_path))
+    needed = retrograde.estimate(Game(2, 9, 3))
+    status = ask(client, "solve", game=STORED)
+    assert status == {"state": "ask", "seconds": needed.seconds, "disk": needed.disk, "memory": needed.memory}
+    start = "........./......... o"
+    assert values(client, start, {"kind": "exact"}, game=STORED)[0]["ask"] == status
+    assert ask(client, "replay", game=STORED)["exact"] == "ask"
+    monkeypatch.setenv("TTT_ENVS_CACHE_BYTES", "1000")
+    message = error(client.post("/api/solve", json={"game": STORED, "start": True}))
+    assert "TTT_ENVS_CACHE_BYTES=" in message
+    large = {"rows": 5, "columns": 5, "win_length": 4}
+    assert ask(client, "solve", game=large) == {"state": "none"}
+    assert ask(client, "replay", game=large)["exact"] == "none"
+
+
+@pytest.mark.slow
+def test_a_table_is_computed_on_request_in_another_process(monkeypatch, tmp_path):
+    monkeypatch.setenv("TTT_ENVS_CACHE", str(tmp_path))
+    app = make_explorer()
+    with contextlib.closing(app), contextlib.closing(Client(app)) as client:
+        assert ask(client, "solve", game=STORED, start=True)["state"] == "building"
+        other = error(client.post("/api/solve", json={"game": STORED | {"columns": 10}, "start": True}))
+        assert other.startswith("2 x 9, 3 to win is being solved")
+        until = time.monotonic() + 10 * TIMEOUT_S
+        while (status := ask(client, "solve", game=STORED))["state"] == "building" and time.monotonic() < until:
+            time.sleep(0.2)
+        assert (status["state"], status["failure"]) == ("soon", None)
+        answer = ask(client, "review", game=STORED, moves="e1")
+        assert answer["positions"][0]["value"] == solve(Game(2, 9, 3)).value
+        assert ask(client, "replay", game=STORED)["exact"] == "now"
+
+
+def test_a_database_gives_values_where_it_begins(monkeypatch, tmp_path):
+    """Without a table of the whole game, later positions have the values of a database; no request names its folder."""
+    game = Game(2, 11, 3)
+    table = retrograde.build(game, tmp_path / game.slug, stones=18)
+    app = make_explorer(databases=tmp_path)
+    late, early = "ooxxooxxoox/xxooxxoo... x", "." * 11 + "/" + "." * 11 + " o"
+    with contextlib.closing(app), contextlib.closing(Client(app)) as client:
+        body = {"rows": 2, "columns": 11, "win_length": 3, "skip_chance": 0.0}
+        assert ask(client, "replay", game=body)["exact"] == "part"
+        boards = Boards.of([from_text(late, game)])
+        found = values(client, late, {"kind": "exact"}, game=body)[0]["values"]
+        np.testing.assert_array_equal(np.array(found, float), table.action_values(boards)[0])
+        message = values(client, early, {"kind": "exact"}, game=body)[0]["error"]
+        assert message == "the database has the positions from 17 stones on, and this has 0"
+
+
+def test_proofs_are_results_of_perfect_play(client):
+    """Without skips, as far as the positions suffice."""
+    plain = {"rows": 3, "columns": 3, "win_length": 3, "skip_chance": 0.0}
+    position = "x.o/.o./..x o"
+    proved = values(client, position, {"kind": "prove"}, game=plain)[0]
+    exact = solve(Game()).action_values(Boards.of([from_text(position)]))[0]
+    np.testing.assert_array_equal(np.array(proved["values"], float), exact)
+    words = {1: "won", 0: "draw", -1: "lost"}
+    assert proved["texts"] == [None if np.isnan(one) else words[one] for one in exact]
+    five = {"rows": 5, "columns": 5, "win_length": 4}
+    little = values(client, "...../...../..o../...../..... x", {"kind": "prove", "nodes": 24}, game=five)[0]
+    assert little["best"] == []
+    assert little["value"] is None
+    assert little["notes"][0] == "The result is not decided."
+    assert values(client, START, {"kind": "prove"})[0]["error"].startswith("skip_chance=0.25 leaves nothing to prove")
+
+
+def test_panels_come_one_by_one_and_say_what_they_wait_for(monkeypatch):
+    """A slow panel holds up none of the others."""
+    from ttt_apps.explorer import streams
+    from ttt_apps.explorer.panels import Panels
+
+    monkeypatch.setattr(streams, "WAIT_S", 0.02)
+    answer, go = Panels.answer, threading.Event()
+
+    def delay(self, game, boards, request):
+        if request.kind == "random":
+            go.wait(TIMEOUT_S)
+        return answer(self, game, boards, request)
+
+    monkeypatch.setattr(Panels, "answer", delay)
+    content = {"game": SKIPS, "position": START, "panels": [{"kind": "random"}, {"kind": "exact"}, {"kind": "run"}]}
+    found = []
+    with serve() as port, httpx_client(port) as http:
+        headers = {"accept": "application/x-ndjson"}
+        with http.stream("POST", "/api/values", json=content, headers=headers) as response:
+            assert response.headers["content-type"].startswith("application/x-ndjson")
+            for text in response.iter_lines():
+                found.append(json.loads(text))
+                if any("waits" in one for one in found[-1:]):
+                    go.set()
+    assert found[0] == {"position": START}
+    finished = [one["number"] for one in found[1:] if "waits" not in one]
+    assert sorted(finished) == [0, 1, 2]
+    assert finished[-1] == 0
+    waits = [one for one in found[1:] if "waits" in one]
+    assert {one["kind"] for one in waits} >= {"random"}
+    by_number = {one["number"]: one for one in found[1:] if "waits" not in one}
+    assert by_number[2]["error"] == "no run is chosen: choose one"
+    expected = solve(GAME_3X3).action_values(Boards.of([from_text(START)]))[0]
+    check_values(by_number[1], expected)
+
+
+def httpx_client(port):
+    import httpx
+
+    return httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=TIMEOUT_S)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from ttt_apps import train
 from ttt_apps.board import LiveGame
 from ttt_envs import Game
 from ttt_envs.core.random import draw_key
-from ttt_envs.game.boards import Boards, from_text, to_text
+from ttt_envs.game.boards import Boards, cell_at, from_text, to_text
 from ttt_envs.game.rules import DRAW
 
 pytestmark = [pytest.mark.needs("fastapi", "uvicorn", "httpx")]
@@ -297,6 +297,113 @@ def test_the_page_is_accessible_at_any_width(browser, address, scheme, width):
     )
     assert small == []
     context.close()
+
+
+@in_browser
+def test_play_mode_shows_no_values_until_the_game_is_over(page, address):
+    """Hints mark a best move; the summary at the end names the worst."""
+    open_page(page, address, "o=you&x=you&moves=b2.b1&mode=play&seed=1")
+    page.wait_for_selector('#status:has-text("o to move")')
+    assert not page.is_visible("#views")
+    assert not page.is_visible("#bar")
+    assert page.locator("#board .value, #moves small").count() == 0
+    page.click("#hint")
+    hinted = page.wait_for_selector("#board .cell.hint").get_attribute("aria-label")[:2]
+    assert page.inner_text("#status") == f"o to move. Hint: {hinted}, by perfect play"
+    best = solve(Game()).optimal_actions(Boards.of([from_text(".x./.o./... o")]))[0]
+    assert best[cell_at(hinted, Game())]
+    for name in ("a1", "c3", "a2", "a3", "c2"):
+        cell(page, name).click()
+        page.wait_for_selector(f'#board .cell.last[aria-label^="{name}"]')
+    assert page.inner_text("#status") == "o has won"
+    page.wait_for_selector("#summary table")
+    assert "o\t4\t" in page.inner_text("#summary")
+    page.click("#to-worst")
+    assert page.inner_text("#at-shown") == "1 of 7"
+    page.click("#undo")
+    assert page.locator("#moves small").count() == 0
+
+
+@in_browser
+def test_values_stand_on_the_board_that_is_played_on(page, address):
+    open_page(page, address, "skip=0.25&o=you&x=you&moves=b2.a1")
+    page.wait_for_selector("#board .value")
+    exact = solve(SKIPS).action_values(Boards.of([from_text("x../.o./... o")]))[0]
+    texts = page.locator("#board .cell").all_inner_texts()
+    shown = [float(text.replace("\N{MINUS SIGN}", "-")) if text else None for text in texts]
+    assert shown == to_three(exact)
+    assert page.inner_text("#bar-text") == f"+{np.nanmax(exact):.3f} for o, by perfect play"
+    page.wait_for_selector("#panel-mcts[aria-busy=false] .cell")
+    page.click("#panel-mcts .on-board")
+    assert page.inner_text("#source") == "Numbers: tree search, for o."
+    assert page.locator("#board .cell").all_inner_texts() == page.locator("#panel-mcts .cell").all_inner_texts()
+    page.select_option("#show", "none")
+    assert page.locator("#board .value").count() == 0
+    assert not page.is_visible("#bar")
+    assert "show=none" in page.url
+
+
+@in_browser
+def test_keys_go_through_the_game(page, address):
+    """Also after a click on the board, where the keys otherwise move the focus."""
+    open_page(page, address, "o=you&x=you&moves=b2.a1.c1")
+    page.wait_for_selector("#moves button >> nth=2")
+    at = page.locator("#at-shown")
+    for key, shown in (("ArrowLeft", 2), ("Home", 0), ("ArrowLeft", 0), ("ArrowRight", 1), ("End", 3)):
+        page.keyboard.press(key)
+        assert at.inner_text() == f"{shown} of 3"
+    cell(page, "a3").click()
+    page.wait_for_selector('#board .cell.last[aria-label^="a3"]')
+    page.keyboard.press("ArrowLeft")
+    assert at.inner_text() == "3 of 4"
+
+
+@in_browser
+def test_another_size_asks_before_it_throws_a_game_away_and_says_what_it_replaces(page, address):
+    open_page(page, address, "moves=b2.a1&o=you")
+    page.wait_for_selector("#moves button >> nth=1")
+    for answer, cells in (("no", 9), ("yes", 45)):
+        page.fill("#columns", "19")
+        page.press("#columns", "Tab")
+        page.wait_for_selector("#ask[open]")
+        assert page.inner_text("#ask-text").endswith("The game of 2 moves is thrown away.")
+        page.click(f"#ask button[value={answer}]")
+        page.wait_for_selector(f"#board .cell >> nth={cells - 1}")
+        assert page.locator("#board .cell").count() == cells
+        assert page.input_value("#columns") == str(cells // 3)
+    assert page.inner_text("#notice") == (
+        "Boards have 1 to 15 columns: 19 is replaced by 15. "
+        "Optimal needs a board of at most 12 cells: mcts:simulations=2000 plays x."
+    )
+    page.wait_for_selector("#panel-mcts[aria-busy=false] .lines")
+    assert page.is_disabled("#chip-compressed")
+    assert "a compressed table (up to 12 cells)" in page.inner_text("#why")
+
+
+@in_browser
+def test_a_link_with_unknown_keys_is_shown_and_the_known_ones_are_named(page, address):
+    open_page(page, address, "foo=1&moves=b2&o=you&x=you&rows=three&panels=exact.nothing")
+    page.wait_for_selector("#notice:visible")
+    notice = page.inner_text("#notice")
+    assert 'The link has "foo", which the explorer does not know: its keys are rows, columns, win,' in notice
+    assert "Rows=three in the link is no number: rows is 3." in notice
+    assert 'There is no panel "nothing": panels are exact,' in notice
+    assert page.locator("#moves button").count() == 1
+
+
+@in_browser
+def test_the_played_board_is_the_largest_and_larger_games_are_reviewed(page, address):
+    open_page(page, address, "rows=1&columns=13&skip=0.25&o=you&x=you&moves=g1.a1")
+    page.wait_for_selector("#moves small >> nth=1")
+    assert page.inner_text("#bar-text").endswith("by perfect play")
+    open_page(page, address, "rows=5&columns=5&win=4&o=you&x=you&moves=c3.b2")
+    page.wait_for_selector("#panel-search[aria-busy=false] .cell")
+    width = "one => one.getBoundingClientRect().width"
+    played, panel = (page.locator(f"{where} .cell").first.evaluate(width) for where in ("#board", "#panel-search"))
+    assert played > panel
+    assert page.locator("#board .value").first.evaluate("one => parseFloat(getComputedStyle(one).fontSize)") > 11
+    page.wait_for_selector("#panel-prove[aria-busy=false] .cell")
+    assert {text for text in page.locator("#panel-prove .cell").all_inner_texts() if text} == {"draw"}
 
 
 # ---------------------------------------------------------------------------------------------------------------------
