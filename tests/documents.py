@@ -35,6 +35,8 @@ class Block(NamedTuple):
     kind: str
     """sh, python, text, toml, or nothing"""
     slow: bool
+    needs: tuple[str, ...]
+    """packages without which it is not run"""
     file: str
     """path of the file in the checkout that the block shows; empty for a block that is run"""
     text: str
@@ -55,7 +57,9 @@ def blocks(page):
         line = text.count("\n", 0, match.start()) + 1
         kind = words[0] if words else ""
         shown = re.search(r'title="([^"]+)"', match[2])
-        found.append(Block(line, kind, words[1:] == ["slow"], shown[1] if shown else "", textwrap.dedent(match[3])))
+        needs = tuple(word.removeprefix("needs=") for word in words if word.startswith("needs="))
+        file = shown[1] if shown else ""
+        found.append(Block(line, kind, "slow" in words[1:], needs, file, textwrap.dedent(match[3])))
     return found
 
 

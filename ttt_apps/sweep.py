@@ -224,7 +224,7 @@ def train_unit(runs: str | None, code: str, unit: Unit) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as temporary:
         path = Path(runs or temporary, unit["name"])
         run = RunDirectory(path)
-        config = {**unit["config"], "versions": versions(), "code": code}
+        config = {**unit["config"], "versions": versions(), "code": f"{code}{unit.get('identity', '')}"}
         if path.exists() and (runs is None or not _is_of(run, config)):
             shutil.rmtree(path)
         path.parent.mkdir(parents=True, exist_ok=True)

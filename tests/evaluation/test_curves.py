@@ -163,7 +163,7 @@ def test_summary_is_the_median_with_its_band():
     assert not found.notes
 
 
-@pytest.mark.parametrize("count", [2, 3, 5])
+@pytest.mark.parametrize("count", [2, 3, 4, 5])
 def test_the_band_of_up_to_five_runs_is_their_range(count):
     """The least value is the median of more than 2.5% of all samples with replacement, also of five."""
     values = np.random.default_rng(count).random((count, 4))
