@@ -419,3 +419,11 @@ def plot_intervals(
 def legend(figure: Any, axes: Any, columns: int, where: str = "outside upper center") -> None:
     """Draw one legend for all panels from the labels of ``axes``, outside the data."""
     figure.legend(*axes.get_legend_handles_labels(), loc=where, ncols=columns, frameon=False, fontsize="small")
+
+
+def draw_legend(figure: Any, marks: Mapping[str, Mapping[str, Any]], where: str = "outside upper center") -> None:
+    """Draw one legend for marks that have no labels of their own: by name, the arguments of ``Line2D``."""
+    from matplotlib.lines import Line2D
+
+    handles = [Line2D([], [], label=name, **style) for name, style in marks.items()]
+    figure.legend(handles=handles, loc=where, ncols=len(handles), frameon=False, fontsize="small")

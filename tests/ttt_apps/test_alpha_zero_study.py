@@ -114,6 +114,17 @@ def test_variants_differ_from_the_default_in_their_settings():
     assert set(ablation.PARTS.values()) <= set(ablation.VARIANTS)
 
 
+@pytest.mark.parametrize("module", [curves, ablation])
+def test_every_mark_of_a_figure_is_in_its_legend(module):
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    next(iter(module.analyse(units_of(module, lambda unit: flat(unit, 0.0))).pictures.values()))(figure)
+    [legend] = figure.legends
+    shown = {text.get_text() for text in legend.get_texts()}
+    assert {curves: {"single runs", "q-net"}, ablation: {"median", "never", "a run of a variant"}}[module] <= shown
+
+
 def test_a_part_is_useful_if_all_boards_show_it():
     def result(unit, without):
         late = unit["variant"] != ablation.DEFAULT and unit["game"]["skip_chance"] in without

@@ -91,10 +91,10 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
             best = int(errors[:, PLAYED].argmin())
             axes.plot(errors[best], color=SERIES[0], label=f"{result['names'][best]}, best at rank {PLAYED}")
             axes.plot(errors[result["names"].index(PAPERS)], "--", color=SERIES[1], label=f"{PAPERS}, the paper's")
-            axes.axvline(PLAYED, color="black", lw=0.8, ls=":")
+            axes.axvline(PLAYED, color="black", lw=0.8, ls=":", label=f"rank {PLAYED}")
             axes.set(title=unit["terminal"], xlabel="rank", ylim=(0, 1.02))
         panels[0].set_ylabel("relative error")
-        legend(figure, panels[0], 3)
+        legend(figure, panels[0], 2)
 
     data = [{**unit, **result} for unit, result in results]
     return Report(rows, claims, {"compression-groupings": draw}, ours="error", data=data)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.reports.plots import DRAW, SERIES
+from evaluation.reports.plots import DRAW, SERIES, draw_legend
 from evaluation.result_store import Unit
 from evaluation.statistics import holds_for_all, is_smaller
 from evaluation.study import Claim, Report, Row, verdict
@@ -149,7 +149,16 @@ def _draw_figure(figure: Any, curves: Curves) -> None:
         axes.set_xscale("log")
         axes.tick_params(axis="x", which="minor", labelbottom=False)
         axes.xaxis.set_major_formatter("{x:,g}")
-        axes.set_xlabel(f"CPU s until below {NEAR} for good\n(dashed: never)")
+        axes.set_xlabel(f"CPU s until below {NEAR} for good")
         axes.set_title(game_name(game), fontsize="medium")
     panels[0].set_yticks(range(len(names)), names)
     panels[0].invert_yaxis()
+    draw_legend(
+        figure,
+        {
+            "a run by default": {"marker": "o", "ls": "", "color": SERIES[0]},
+            "a run of a variant": {"marker": "s", "ls": "", "color": SERIES[1]},
+            "median": {"marker": "|", "ls": "", "ms": 12, "mew": 2, "color": DRAW},
+            "never": {"ls": "--", "color": DRAW},
+        },
+    )

@@ -15,7 +15,7 @@ from evaluation.exact.proved_positions import Positions, ProvedPosition, keep_pr
 from evaluation.matches.games import PlayedGame
 from evaluation.matches.match import play_pairs
 from evaluation.matches.move_cost import measure_move_costs
-from evaluation.reports.plots import IntervalRow, draw_intervals
+from evaluation.reports.plots import LOSS, WIN, IntervalRow, draw_intervals, draw_legend
 from evaluation.result_store import Unit
 from evaluation.statistics import Interval, interval_from_pairs, is_above, is_certain, wilson
 from evaluation.study import Claim, Report, Row, interval, signed
@@ -202,8 +202,15 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     draw = draw_intervals(shares, "share of proved positions in which the result is kept")
 
     def draw_figure(figure: Any) -> None:
-        figure.set_size_inches(8, 1 + 0.27 * len(shares))
+        figure.set_size_inches(8, 1.3 + 0.27 * len(shares))
         draw(figure)
+        draw_legend(
+            figure,
+            {
+                NAME: {"marker": "D", "color": LOSS},
+                "searches that take as long": {"marker": "o", "color": WIN},
+            },
+        )
 
     data = [{**unit, **result} for unit, result in results]
     return Report(rows, claims, {"alpha-zero-proved": draw_figure}, data=data)
