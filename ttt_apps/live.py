@@ -181,15 +181,14 @@ class _Sampler:
 
     def play(self, games: int, *, at_once: bool = False) -> None:
         """Play a game after ``games`` games of the training, if one is due or wanted at once."""
-        began = time.monotonic()
-        if self.learner is None or (began < self._due and not at_once):
+        if self.learner is None or (time.monotonic() < self._due and not at_once):
             return
+        began = time.process_time()  # a busy machine must not make games rarer
         try:
             self.found = self._play(self.learner, games)
         except ValueError:  # a learner that has diverged: its training reports it
             self.learner = None
-        now = time.monotonic()
-        self._due = now + max(SAMPLE_S, (now - began) / SAMPLE_SHARE)
+        self._due = time.monotonic() + max(SAMPLE_S, (time.process_time() - began) / SAMPLE_SHARE)
 
     def _play(self, learner: Policy, games: int) -> dict[str, Any]:
         options = self._options

@@ -216,7 +216,7 @@ function showFirst(run) {
   boardIn("first", run.game, "the first move").show({
     cells: numbers.map(() => 0),
     values: numbers,
-    format: kind === "values" ? (value) => ttt.signed(value, narrow ? 3 : 1) : ttt.percent,
+    format: kind === "values" ? (value) => ttt.signed(value, narrow ? 3 : 2) : ttt.percent,
     scale: Math.max(1, ...numbers.map(Math.abs)),
     chosen: [...numbers.keys()].filter((cell) => numbers[cell] > most - 1e-9),
     word: kind === "values" ? "value" : "probability",
