@@ -80,7 +80,7 @@ def take_explorer(browser: Browser, runs: Path) -> None:
     """Take the explorer with six panels."""
     with explorer(runs) as address:
         panels = [f"#panel-{name}[aria-busy=false] .cell" for name in PANELS]
-        view = {"viewport": {"width": 1400, "height": 1130}, "device_scale_factor": 0.75}
+        view = {"viewport": {"width": 1400, "height": 1400}, "device_scale_factor": 0.75}
         take(browser, "explorer", f"{address.rstrip('/')}/#{POSITION}&run=first", ["#board .cell", *panels], **view)
 
 
