@@ -18,7 +18,8 @@
 A game, a learner with a live plot of its exact exploitability, its values beside the exact ones, a compressed table,
 and a match with its interval. All exact results are computed, not sampled.
 
-As a notebook: `examples/tour.ipynb`, which `make notebooks` writes. As a script: `python examples/tour.py`.
+As a notebook: `examples/tour.ipynb`, which `make notebooks` writes. As a script: `python examples/tour.py`. In a
+checkout, `pip install ".[notebook,report]"` installs its requirements.
 """
 
 # %%

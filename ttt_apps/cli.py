@@ -415,10 +415,7 @@ def run_command(command: Callable[[], Any]) -> None:
     try:
         with interrupt_on_signals(), warnings.catch_warnings():
             warnings.simplefilter("always", OtherGame)
-            shown = warnings.showwarning
-            warnings.showwarning = lambda message, category, *rest, **more: (
-                warn(str(message)) if issubclass(category, OtherGame) else shown(message, category, *rest, **more)
-            )
+            warnings.showwarning = _notes_once(warnings.showwarning)
             command()
             sys.stdout.flush()
     except BrokenPipeError:  # the reader of our output has closed it
@@ -428,6 +425,20 @@ def run_command(command: Callable[[], Any]) -> None:
     except KeyboardInterrupt as stop:
         print(installed_names(str(stop)) if isinstance(stop, Stopped) else "stopped", file=sys.stderr)
         sys.exit(130)
+
+
+def _notes_once(show: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function like ``warnings.showwarning`` that prints an :class:`OtherGame` as a note, each text once."""
+    noted = set()
+
+    def show_or_note(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+        if not issubclass(category, OtherGame):
+            show(message, category, *rest, **more)
+        elif str(message) not in noted:
+            noted.add(str(message))
+            warn(str(message))
+
+    return show_or_note
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -218,9 +218,9 @@ def test_run_that_plays_another_game_warns(tmp_path, capsys):
     capsys.readouterr()
     with pytest.warns(OtherGame, match=r"learned 3 x 3, 3 to win, and plays 3 x 3, 3 to win, skip 0\.1 here"):
         make_policy(f"run:{tmp_path}", Game(skip_chance=0.1))
-    evaluate.main(["exact", f"run:{tmp_path}", "random", "--skip-chance", "0.1"])
-    said = capsys.readouterr().err
-    assert said.count("note: run:") == 1
+    for command in (["exact"], ["match", "--games", "4"]):
+        evaluate.main([*command, f"run:{tmp_path}", "random", "--skip-chance", "0.1"])
+        assert capsys.readouterr().err.count("note: run:") == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         make_policy(f"run:{tmp_path}", Game())

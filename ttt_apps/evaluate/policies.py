@@ -53,8 +53,8 @@ class Learners(JsonOptions):
             return
         print_table(_table(found))
         print_output(
-            "\nSettings are options of train.py: python train.py --learner q-learning --epsilon 0.2. Behind a stroke "
-            "stands the default in self-play (--opponent self or pool) where it is another one."
+            "\nSettings are options of train.py: python train.py --learner q-learning --epsilon 0.2. The value "
+            "after | is the default in self-play (--opponent self or pool)."
         )
 
 
