@@ -1,4 +1,5 @@
-"""Speed of matches beside OpenSpiel's loop over bots; of a second worker; of a torch net; and of a placement.
+"""Speed of matches beside OpenSpiel's loop over bots, with corrected luck, of a second worker, of a torch net, of
+a placement.
 
 Both sides alternate in one process on one core, for several rounds, and the ratio is taken within each round. A rate is
 finished games per second of CPU time; imports, compilation and the first match are not timed. One worker and two play
@@ -31,6 +32,11 @@ def our_match(a: str, b: str) -> Stretch:
     return time_work(lambda: play_pairs(Game(), a, b, PAIRS).games)
 
 
+def skip_match(a: str, b: str, luck_correction: str) -> Stretch:
+    game = Game(skip_chance=0.25)
+    return time_work(lambda: play_pairs(game, a, b, PAIRS, luck_correction=luck_correction).games)
+
+
 def open_spiel_bots(games: int = 100) -> Stretch:
     """Return two random bots at tic-tac-toe, in OpenSpiel's evaluation of bots."""
     import pyspiel
@@ -59,6 +65,16 @@ ROWS = tuple(
         open_spiel_bots,
     )
     for a, b in PLAYERS
+) + tuple(
+    Row(
+        f"luck-{a}-{b.partition(':')[0]}",
+        f"match of {a} and {b} with corrected luck, 3 x 3, skip .25",
+        "the same match without correction",
+        0.7,
+        lambda a=a, b=b: skip_match(a, b, "exact"),
+        lambda a=a, b=b: skip_match(a, b, "off"),
+    )
+    for a, b in (("optimal", "optimal"), ("optimal", "svd:rank=18"))
 )
 
 

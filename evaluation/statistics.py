@@ -39,11 +39,44 @@ def wilson(mean: float, count: float, confidence: float = 0.95) -> Interval:
     return Interval(mean, max(0.0, centre - half), min(1.0, centre + half))
 
 
+class GuardedMean(NamedTuple):
+    """Mean of scores of pairs of games with a few more pairs at 0, and as many at 1.
+
+    So the standard error is not 0 where all pairs so far are equal, and changes little with the first that differs.
+    """
+
+    centre: float
+    standard_error: float
+
+    def interval(self, mean: float, confidence: float = 0.95) -> Interval:
+        """Return the normal interval within [0, 1] of the sample mean, which it contains."""
+        half = NORMAL.inv_cdf((1 + confidence) / 2) * self.standard_error
+        mean = min(max(mean, 0.0), 1.0)
+        return Interval(mean, min(mean, max(0.0, self.centre - half)), max(mean, min(1.0, self.centre + half)))
+
+
+def guarded_mean(mean: float, variance: float, pairs: int, added: float) -> GuardedMean:
+    """Return the guarded mean of ``pairs`` scores with this sample mean and sample variance.
+
+    Args:
+        mean, variance, pairs: of the sample.
+        added: number of pairs added at 0, and at 1; see :func:`agresti_coull`.
+    """
+    total = pairs + 2 * added
+    centre = (pairs * mean + added) / total
+    square = ((pairs - 1) * variance + pairs * mean * mean + added) / total
+    return GuardedMean(centre, math.sqrt(max(0.0, square - centre * centre) / total))
+
+
+def agresti_coull(confidence: float) -> float:
+    """Return the pairs added at each end for results of games: for independent games they are the z**2 / 2 successes
+    and failures that Agresti and Coull (1998) add to a proportion.
+    """
+    return NORMAL.inv_cdf((1 + confidence) / 2) ** 2 / 4
+
+
 def interval_from_pairs(mean: float, variance: float, pairs: int, confidence: float = 0.95) -> Interval:
     """Return the interval of a quantity in [0, 1] from the means of pairs of games, the independent samples.
-
-    This is Wilson's interval with the effective sample size implied by the between-pair variance. A pair counts as two
-    games if its games are independent, less if they correlate positively, more if negatively.
 
     Args:
         mean: over all pairs.
@@ -51,10 +84,9 @@ def interval_from_pairs(mean: float, variance: float, pairs: int, confidence: fl
         pairs: number of pairs.
         confidence: confidence level of the interval.
     """
-    bound = mean * (1 - mean)
-    # with equal pairs the data show no dependence: count the pairs themselves
-    effective = pairs * bound / variance if variance > 0 and bound > 0 else float(pairs)
-    return wilson(mean, effective, confidence)
+    if pairs < 1:
+        return Interval(mean, 0.0, 1.0)
+    return guarded_mean(mean, variance, pairs, agresti_coull(confidence)).interval(mean, confidence)
 
 
 def interval_from_seeds(

@@ -253,6 +253,22 @@ class PairOptions(WorkOptions, GameOptions):
     """start positions of both games of a pair: after N random plies, each position after N plies in turn, or those of a
     file"""
 
+    luck_correction: Annotated[str, tyro.conf.arg(metavar="exact|run:PATH|off")] = ""
+    """values that correct scores for the luck of skips and draws: exact, those of a policy such as run:PATH, or off; by
+    default exact with skips on boards of up to 12 cells, else off"""
+
+    def correction(self, game: Game) -> str:
+        """Return the value function that corrects luck, checked.
+
+        Raises:
+            ValueError: an unknown one, or one of another game.
+        """
+        from evaluation.matches.luck import default_correction, make_correction
+
+        spec = self.luck_correction or default_correction(game)
+        make_correction(spec, game)
+        return spec
+
     def read_openings(self, game: Game) -> Openings | None:
         """Return the start positions of pairs, None for the empty board.
 

@@ -17,7 +17,9 @@ from rich.text import Text
 from baselines.expectiminimax import Search, SearchSettings
 from baselines.retrograde.solver import MAX_CELLS, Solution, solve
 from evaluation.exact.strength import choice_in
-from evaluation.matches.games import HUMAN, MAX_LINE_LENGTH, append_games
+from evaluation.matches.account import account_of, describe_account
+from evaluation.matches.games import HUMAN, MAX_LINE_LENGTH, PlayedGame, append_games
+from evaluation.matches.luck import EXACT, MAX_CELLS_BY_DEFAULT, make_correction
 from evaluation.matches.match import StatelessPlayer, make_player
 from ttt_apps.board import ONLY, LiveGame, board_text
 from ttt_apps.cli import Stopped
@@ -150,11 +152,14 @@ class TerminalGame:
         self.player.begin(ONLY)
         self._settings = {}
 
+    def _played(self) -> PlayedGame:
+        players = (HUMAN, self.name) if self.seat == 0 else (self.name, HUMAN)
+        return self.live.played(players, self.seed, self._settings)
+
     def _save(self) -> None:
         """Save the game to the log, unless it is saved or has not begun."""
         if self.log is not None and self.live.plies:
-            players = (HUMAN, self.name) if self.seat == 0 else (self.name, HUMAN)
-            played = self.live.played(players, self.seed, self._settings)
+            played = self._played()
             with block_signals():
                 append_games(self.log, [played])
                 self.live = LiveGame(self.game, self._key, self.live.episode)  # prevents saving it twice
@@ -173,7 +178,19 @@ class TerminalGame:
         self.score[result] += 1
         how = ("You win.", "A draw.", f"{self.called} wins.")[result]
         self.say(f"{how} So far you have {self._score_text()}.")
+        self._explain_result()
         self._save()
+
+    def _explain_result(self) -> None:
+        """Say where the result came from: moves, and the luck of skips."""
+        if self.game.cells > MAX_CELLS_BY_DEFAULT:
+            return
+        correction = make_correction(EXACT, self.game)
+        assert correction is not None
+        account = account_of(self._played(), correction)
+        skips = self.game.skip_chance > 0
+        names = ("you", "your moves", f"those of {self.called}")
+        self.say(f"By exact values, {describe_account(account, self.seat, names, skips=skips)}.")
 
     def _ask_for_another(self) -> None:
         while True:

@@ -44,7 +44,9 @@ def elo(score: Score, confidence: float = 0.95) -> Interval:
 
 
 def pair_moments(score: Score) -> tuple[float, float]:
-    """Return the sample mean and variance of a pair's mean score, 0 to 1."""
+    """Return the sample mean and variance of a pair's mean score, 0 to 1; without luck where it is corrected."""
+    if score.corrected is not None:
+        return score.corrected.mean, score.corrected.variance
     counts = score.pentanomial
     total, points = int(counts.sum()), np.arange(5) / 4
     mean = float(points @ counts) / total
@@ -52,21 +54,37 @@ def pair_moments(score: Score) -> tuple[float, float]:
 
 
 def likelihood_of_superiority(score: Score) -> float:
-    """Return the probability that a is better than b, by the normal approximation from pairs; 1/2 if all pairs are
-    even.
+    """Return the probability that a is better than b, by the normal approximation of :func:`guarded_mean`."""
+    centre, error = score.guarded_mean()
+    return NORMAL.cdf((centre - 0.5) / error)
+
+
+def normalized_elo(score: Score) -> float:
+    """Return the normalized Elo difference of the sample means; infinite where all pairs are equal and not even.
+
+    It is the distance of the score of a game from 1/2 in standard deviations of a game, as implied by pairs, times
+    800 / ln 10 (Van den Bergh, Normalized Elo, 2020). So it tells the number of games that a test needs.
     """
     mean, variance = pair_moments(score)
-    total = score.games // 2
     if variance == 0:
-        return 0.5 if mean == 0.5 else float(mean > 0.5)
-    return NORMAL.cdf((mean - 0.5) / math.sqrt(variance / total))
+        return 0.0 if mean == 0.5 else math.copysign(math.inf, mean - 0.5)
+    return (mean - 0.5) / math.sqrt(2 * variance) * 800 / math.log(10)
 
 
-def elo_to_dict(score: Score) -> dict[str, Any]:
-    """Return the Elo interval and the likelihood of superiority, JSON-ready; docs/files.md documents the keys."""
-    rating = elo(score)._asdict()
+def finite_or_none(value: float) -> float | None:
+    """Return a number for JSON, which has no infinity."""
+    return value if math.isfinite(value) else None
+
+
+def elo_to_dict(score: Score, rating: Interval | None = None) -> dict[str, Any]:
+    """Return the Elo interval and the likelihood of superiority, JSON-ready; docs/files.md documents the keys.
+
+    Args:
+        score: the score.
+        rating: of it; by default :func:`elo`, of a match of fixed size.
+    """
     return {
-        "elo": {name: value if math.isfinite(value) else None for name, value in rating.items()},
+        "elo": {name: finite_or_none(value) for name, value in (rating or elo(score))._asdict().items()},
         "likelihood_of_superiority": likelihood_of_superiority(score),
     }
 
@@ -200,16 +218,22 @@ class SPRT:
         if self.model not in ("pentanomial", "trinomial"):
             raise ValueError(f"model={self.model!r} is not known: choose 'pentanomial' or 'trinomial'")
 
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Bounds of the log-likelihood ratio: at the lower one ``elo0`` is accepted, at the upper one ``elo1``."""
+        return math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)
+
     def decide(self, score: Score) -> Decision:
         """Return the state of the test after the pairs played so far."""
-        if self.model == "pentanomial":
+        counts: Float64Array | Int64Array
+        if score.corrected is not None:
+            counts, points = score.corrected.support()
+        elif self.model == "pentanomial":
             counts, points = score.pentanomial, np.arange(5) / 4
         else:
             counts, points = score.table.sum(axis=0)[::-1], np.arange(3) / 2
-        low, high = math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)
-        return Decision(
-            likelihood_ratio(counts, points, score_from_elo(self.elo0), score_from_elo(self.elo1)), low, high
-        )
+        ratio = likelihood_ratio(counts, points, score_from_elo(self.elo0), score_from_elo(self.elo1))
+        return Decision(ratio, *self.bounds)
 
     def fixed_pairs(self, variance: float) -> int:
         """Return the number of pairs of a fixed-size test with the same errors, given the variance of a pair's mean
@@ -223,12 +247,12 @@ class SPRT:
 _NEVER_SEEN = 1e-3  # pseudo-count of each result, so that an unseen result is not taken for impossible
 
 
-def likelihood_ratio(counts: Int64Array, points: Float64Array, score0: float, score1: float) -> float:
+def likelihood_ratio(counts: Float64Array | Int64Array, points: Float64Array, score0: float, score1: float) -> float:
     """Return the log of the ratio of the maximum likelihoods with the means ``score1`` and ``score0``.
 
     Args:
-        counts: int64[K]: count of each result.
-        points: float64[K]: score of each result, 0 to 1.
+        counts: float64[K]: count of each result.
+        points: float64[K]: score of each result; at least one is below both means, and one above.
         score0, score1: the means of the two hypotheses, in (0, 1).
     """
     seen = counts + _NEVER_SEEN

@@ -11,7 +11,9 @@ from uuid import uuid4
 
 import numpy as np
 
+from evaluation.matches.corrected_pairs import CorrectedPairs
 from evaluation.matches.games import Move, PlayedGame
+from evaluation.matches.luck import OFF, KnownDraws, LuckTracker, StateValues, known_draws, make_correction
 from evaluation.matches.openings import Openings, draw_openings
 from evaluation.matches.score import Forfeits, Score
 from ttt_envs.agents.policy import Forfeit, HasPlayer, Player, Policy, act_in_episodes, acts_fast
@@ -53,6 +55,7 @@ class MatchSettings:
         seed: seed of all random numbers; the same seed plays the same games with any number of workers.
         openings: start positions of the pairs; None for the empty board.
         clock: of both players in each game of a timed match; None in an untimed one.
+        luck_correction: value function of :func:`evaluation.matches.luck.value_function`, which corrects the scores.
     """
 
     game: Game
@@ -61,6 +64,7 @@ class MatchSettings:
     seed: int = 0
     openings: Openings | None = None
     clock: Clock | None = None
+    luck_correction: str | StateValues = OFF
 
     def make_policies(self) -> tuple[Policy, Policy]:
         """Return a and b as policies.
@@ -92,6 +96,7 @@ def play_pairs(
     seed: int = 0,
     jobs: Jobs = 1,
     openings: str | Openings | None = None,
+    luck_correction: str | StateValues = OFF,
     log: Log | None = None,
 ) -> Score:
     """Play pairs of games, a first and then b first, both with the same skips.
@@ -101,6 +106,7 @@ def play_pairs(
         pairs: number of pairs, at least 1.
         jobs: the workers; other processes require a and b to be spec strings or picklable.
         openings: start positions of the pairs, see :meth:`Openings.of`; None is the empty board.
+        luck_correction: of :class:`MatchSettings`.
         log: called with the games of each block, in order, pair by pair; such as ``partial(append_games, path)``.
 
     Raises:
@@ -110,7 +116,7 @@ def play_pairs(
     """
     if isinstance(openings, str):
         openings = Openings.of(openings, game)
-    match = MatchSettings(game, a, b, seed, openings)
+    match = MatchSettings(game, a, b, seed, openings, luck_correction=luck_correction)
     return sum(play_blocks(match, pairs, jobs=jobs, log=log), Score.nothing(game))
 
 
@@ -175,6 +181,7 @@ def run_blocks(
                 yield result
     finally:
         _policies.pop(name, None)
+        _known.pop(name, None)
 
 
 def play_part(match: MatchSettings, numbers: range, name: str = "") -> Score:
@@ -310,8 +317,8 @@ class PairBatch(NamedTuple):
         for index in range(pairs):
             yield from (index, index + pairs)
 
-    def score(self, game: Game, forfeits: Mapping[int, str]) -> Score:
-        """Return the score, given the reasons of forfeited games by row."""
+    def score(self, game: Game, forfeits: Mapping[int, str], tracker: LuckTracker | None = None) -> Score:
+        """Return the score, given the reasons of forfeited games by row, corrected by the luck of the games."""
         pairs = len(self.mover) // 2
         # a's results: 0 win, 1 draw, 2 loss
         result = np.where(self.outcome == DRAW, 1, np.where(self.outcome == self.swapped, 0, 2))
@@ -320,7 +327,13 @@ class PairBatch(NamedTuple):
         lengths = np.zeros((2, 3, game.cells + 1), np.int64)
         np.add.at(lengths, (self.swapped.astype(np.int64), result, self.stones), 1)
         lost = result[list(forfeits)] == 2
-        return Score(results, lengths, Forfeits(int(lost.sum()), int((~lost).sum()), next(iter(forfeits.values()), "")))
+        given_up = Forfeits(int(lost.sum()), int((~lost).sum()), next(iter(forfeits.values()), ""))
+        corrected = None
+        if tracker is not None:
+            luck = np.where(self.swapped, -tracker.luck, tracker.luck)  # a's
+            points = (2 - result - luck) / 2
+            corrected = CorrectedPairs.of((points[:pairs] + points[pairs:]) / 2)
+        return Score(results, lengths, given_up, corrected)
 
 
 class Side(NamedTuple):
@@ -343,18 +356,41 @@ def make_sides(match: MatchSettings, name: str, block: PairBlock, games: PairBat
     )
 
 
+_known: dict[str, tuple[KnownDraws | None, KnownDraws | None]] = {}
+"""Known draws of the players of the call that this process played last, see ``_policies``."""
+
+
+def make_tracker(match: MatchSettings, name: str, sides: Sequence[Side], games: PairBatch) -> LuckTracker | None:
+    """Return the tracker of the luck in the games of a block; None if luck is not corrected.
+
+    Draws from known probabilities are corrected in untimed matches only: a clock changes what a player does.
+    """
+    correction = make_correction(match.luck_correction, match.game)
+    if correction is None:
+        return None
+    known = _known.get(name)
+    if known is None:
+        a, b = (known_draws(side.policy, correction) if match.clock is None else None for side in sides)
+        known = a, b
+        if name:
+            _known.clear()
+            _known[name] = known
+    return LuckTracker(correction, known, games.cells)
+
+
 def _play_block(match: MatchSettings, name: str, logged: bool, block: PairBlock) -> tuple[Score, Sequence[PlayedGame]]:
     """Play a block of pairs; return their games too if ``logged``."""
     games = PairBatch.begin(match, block)
     cells, mover, stones, skip_keys, _, outcome, swapped = games
     sides = make_sides(match, name, block, games)
     record = Record(match, block, games) if logged else None
+    tracker = make_tracker(match, name, sides, games)
     forfeits: dict[int, str] = {}
     for side in sides:
         side.player.begin(np.arange(len(mover)))
     while (running := outcome == NOT_OVER).any():
         turn = running & (mover == swapped)  # where a is to move
-        for side, mine in zip(sides, (turn, running & ~turn), strict=True):
+        for which, (side, mine) in enumerate(zip(sides, (turn, running & ~turn), strict=True)):
             rows = np.flatnonzero(mine)
             if not len(rows):
                 continue
@@ -371,7 +407,9 @@ def _play_block(match: MatchSettings, name: str, logged: bool, block: PairBlock)
             check_legal(side.policy, outcome)
             if record is not None:
                 record.add(rows, actions, (mover[rows] == boards.mover) & (outcome[rows] == NOT_OVER))
-    score = games.score(match.game, forfeits)
+            if tracker is not None:
+                tracker.add(which, rows, boards, actions, mover, outcome)
+    score = games.score(match.game, forfeits, tracker)
     if record is None:
         return score, ()
     return score, [record.played(row, forfeits.get(row)) for row in games.rows_by_pairs()]

@@ -14,6 +14,9 @@ from uuid import uuid4
 import numpy as np
 
 from baselines.timed import Clock
+from evaluation.code_fingerprint import policy_identity
+from evaluation.matches.corrected_pairs import CorrectedPairs
+from evaluation.matches.luck import EXACT, OFF
 from evaluation.matches.match import MatchSettings, play_part
 from evaluation.matches.openings import Openings
 from evaluation.matches.score import Forfeits, Score
@@ -47,6 +50,9 @@ def make_units(match: MatchSettings, pairs: int, identities: Mapping[str, str]) 
     }
     if match.clock is not None:
         unit["clock"] = list(match.clock)
+    if match.luck_correction != OFF:
+        correction = str(match.luck_correction)
+        unit["luck_correction"] = [correction, "" if correction == EXACT else policy_identity(correction)]
     block = block_size(match.clock)
     return [{**unit, "first": first, "pairs": min(block, pairs - first)} for first in range(0, pairs, block)]
 
@@ -66,12 +72,15 @@ def openings_hash(openings: Openings) -> str:
 def play_unit(call: str, openings: Openings | None, unit: Unit) -> dict[str, Any]:
     """Play a block; return ``pairs``, as of :class:`Score`, and the time ``cpu_s``. ``call`` names the whole call.
 
+    Corrected scores add ``corrected``, as of :meth:`CorrectedPairs.to_list`.
+
     A timed match adds ``lost_on_time``, a's and b's games; forfeited games add ``forfeits``, as of :class:`Forfeits`.
     """
     start = time.process_time()
     a, b = unit["players"]
     clock = Clock(*unit["clock"]) if "clock" in unit else None
-    match = MatchSettings(Game.from_dict(unit["game"]), a, b, unit["seed"], openings, clock)
+    correction, _ = unit.get("luck_correction", [OFF, ""])
+    match = MatchSettings(Game.from_dict(unit["game"]), a, b, unit["seed"], openings, clock, correction)
     numbers, name = range(unit["first"], unit["first"] + unit["pairs"]), f"{call} {a} {b}"
     more: dict[str, Any] = {}
     if clock is None:
@@ -81,6 +90,8 @@ def play_unit(call: str, openings: Openings | None, unit: Unit) -> dict[str, Any
         score, more = timed.score, {"lost_on_time": [times.lost for times in timed.times]}
     if score.forfeits.first:
         more["forfeits"] = list(score.forfeits)
+    if score.corrected is not None:
+        more["corrected"] = score.corrected.to_list()
     return {"pairs": score.pairs.tolist(), "cpu_s": time.process_time() - start, **more}
 
 
@@ -108,4 +119,6 @@ def play_units(
     with closing(work) as results:
         for number, result in results:
             forfeits = Forfeits.of(result.get("forfeits", [0, 0, ""]))
-            yield number, Score(np.array(result["pairs"], np.int64), forfeits=forfeits), float(result["cpu_s"])
+            corrected = CorrectedPairs.from_list(result["corrected"]) if "corrected" in result else None
+            score = Score(np.array(result["pairs"], np.int64), None, forfeits, corrected)
+            yield number, score, float(result["cpu_s"])

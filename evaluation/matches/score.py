@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from evaluation.statistics import Interval, interval_from_pairs
-from ttt_envs.core.jit import Int64Array
+from evaluation.matches.corrected_pairs import CorrectedPairs
+from evaluation.statistics import GuardedMean, Interval, agresti_coull, guarded_mean, interval_from_pairs
+from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.rules import Game
 
 
@@ -47,6 +48,8 @@ class Forfeits(NamedTuple):
 
 
 NONE_GIVEN_UP = Forfeits()
+CORRECTED_GUARD = 0.5
+"""Pairs added at 0, and at 1, to corrected scores: fewer than to results, because most are near their mean."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +61,13 @@ class Score:
         lengths: int64[2, 3, cells + 1]: games by a's seat, a's result and the stones on the board at the end; None if
             not counted.
         forfeits: games among them that a and b forfeited.
+        corrected: the scores of the pairs without luck; None if luck is not corrected.
     """
 
     pairs: Int64Array
     lengths: Int64Array | None = None
     forfeits: Forfeits = NONE_GIVEN_UP
+    corrected: CorrectedPairs | None = None
 
     @classmethod
     def nothing(cls, game: Game) -> Score:
@@ -72,11 +77,16 @@ class Score:
     def __add__(self, other: Score) -> Score:
         """Return the sum over the games of both."""
         lengths = None if self.lengths is None or other.lengths is None else self.lengths + other.lengths
-        return Score(self.pairs + other.pairs, lengths, self.forfeits.plus(other.forfeits))
+        if self.corrected is None or other.corrected is None:  # of no games, nothing is to be corrected
+            corrected = other.corrected if not self.games else None if other.games else self.corrected
+        else:
+            corrected = self.corrected + other.corrected
+        return Score(self.pairs + other.pairs, lengths, self.forfeits.plus(other.forfeits), corrected)
 
     def reversed(self) -> Score:
         """Return the score of the same games from the other player's view, without lengths."""
-        return Score(np.ascontiguousarray(self.pairs[::-1, ::-1].T), forfeits=self.forfeits.reversed())
+        corrected = self.corrected and self.corrected.reversed()
+        return Score(np.ascontiguousarray(self.pairs[::-1, ::-1].T), None, self.forfeits.reversed(), corrected)
 
     @property
     def games(self) -> int:
@@ -106,6 +116,27 @@ class Score:
         return np.bincount(total, self.pairs.ravel(), minlength=5).astype(np.int64)
 
     @property
+    def effective_pentanomial(self) -> Float64Array:
+        """float64[5]: the pentanomial; where luck is corrected, as many pairs of 0 and 2 points with the mean of the
+        corrected scores.
+        """
+        if self.corrected is None:
+            return self.pentanomial.astype(np.float64)
+        mean = min(max(self.corrected.mean, 0.0), 1.0)
+        return np.array([1 - mean, 0, 0, 0, mean]) * self.corrected.num
+
+    @property
+    def precision(self) -> float:
+        """Number of pairs of the effective pentanomial whose mean has the same standard error, relative to the number
+        of pairs played: 1 where luck is not corrected.
+        """
+        if self.corrected is None:
+            return 1.0
+        centre, error = self.guarded_mean()
+        centre = min(max(centre, 0.0), 1.0)
+        return max(1e-3, centre * (1 - centre) / error**2 / self.corrected.num)
+
+    @property
     def variance_ratio(self) -> float:
         """Variance of a pair's score, relative to that of two independent games.
 
@@ -121,8 +152,10 @@ class Score:
 
     def rate(self, result: str, confidence: float = 0.95) -> Interval:
         """Return the rate per game of ``"wins"``, ``"draws"``, ``"losses"`` or ``"score"`` (wins and half the
-        draws).
+        draws), the last without luck where it is corrected.
         """
+        if result == "score" and self.corrected is not None:
+            return self.guarded_mean(confidence).interval(self.corrected.mean, confidence)
         of_game = {"wins": [1, 0, 0], "draws": [0, 1, 0], "losses": [0, 0, 1], "score": [1, 0.5, 0]}[result]
         value = np.array(of_game, np.float64)
         per_pair = (value[:, None] + value) / 2
@@ -131,12 +164,45 @@ class Score:
         variance = float(((per_pair - mean) ** 2 * self.pairs).sum() / max(1, count - 1))
         return interval_from_pairs(mean, variance, count, confidence)
 
+    def guarded_mean(self, confidence: float = 0.95) -> GuardedMean:
+        """Return the guarded mean of the pairs' scores, without luck where it is corrected."""
+        if self.corrected is not None:
+            return guarded_mean(self.corrected.mean, self.corrected.variance, self.corrected.num, CORRECTED_GUARD)
+        counts, points = self.pentanomial, np.arange(5) / 4
+        num = int(counts.sum())
+        mean = float(points @ counts) / num
+        variance = float((points - mean) ** 2 @ counts) / max(1, num - 1)
+        return guarded_mean(mean, variance, num, agresti_coull(confidence))
+
+    @property
+    def raw(self) -> Score:
+        """The same games without luck correction."""
+        return replace(self, corrected=None)
+
+    @property
+    def correction_ratio(self) -> float | None:
+        """Variance of a pair's raw score, relative to that of its corrected score; None if unknown.
+
+        A match with the corrected scores is as precise as one of as many times more games without.
+        """
+        if self.corrected is None or not self.corrected.variance > 0:
+            return None
+        counts, points = self.pentanomial, np.arange(5) / 4
+        mean = float(points @ counts) / int(counts.sum())
+        return float((points - mean) ** 2 @ counts) / max(1, int(counts.sum()) - 1) / self.corrected.variance
+
+    def _describe_correction(self) -> dict[str, Any]:
+        ratio = self.correction_ratio
+        equivalent = None if ratio is None else round(self.games * ratio)
+        return {"raw_score": self.raw.rate("score")._asdict(), "variance_ratio": ratio, "equivalent_games": equivalent}
+
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data; docs/files.md documents the keys."""
         rates = {name: self.rate(name)._asdict() for name in ("score", "wins", "draws", "losses")}
         return {
             "games": self.games,
             **rates,
+            **({} if self.corrected is None else self._describe_correction()),
             "first": [int(n) for n in self.table[0]],
             "second": [int(n) for n in self.table[1]],
             "pentanomial": [int(n) for n in self.pentanomial],

@@ -10,10 +10,21 @@ from typing import Any
 
 from evaluation.code_fingerprint import policy_identity
 from evaluation.exact.strength import differences_within
-from evaluation.matches.elo import SPRT, Decision, elo_to_dict, pair_moments
+from evaluation.matches.elo import (
+    SPRT,
+    Decision,
+    elo_from_score,
+    elo_to_dict,
+    finite_or_none,
+    normalized_elo,
+    pair_moments,
+)
+from evaluation.matches.luck import make_correction
 from evaluation.matches.match import MatchSettings
 from evaluation.matches.match_blocks import block_size, make_units, openings_hash, play_units
 from evaluation.matches.score import Score
+from evaluation.matches.stopping import stopped_score
+from evaluation.statistics import Interval
 from ttt_envs.core.files import write_json
 from ttt_envs.core.parallel import Jobs, results_in_order
 
@@ -43,6 +54,16 @@ class SequentialMatch:
     differences: Sequence[Mapping[str, Any]] | None = None
 
     @property
+    def estimate(self) -> Interval:
+        """Score per game, median unbiased, with its 95% interval; both allow for the early stop."""
+        return stopped_score(self.test, self.score, len(self.path))
+
+    @property
+    def elo(self) -> Interval:
+        """Elo difference of the estimate."""
+        return Interval(*map(elo_from_score, self.estimate))
+
+    @property
     def fixed_games(self) -> int | None:
         """Number of games of a fixed-size test with the same errors, for the observed variance; None if that is 0."""
         variance = pair_moments(self.score)[1]
@@ -61,7 +82,9 @@ class SequentialMatch:
             "llr_high": self.decision.high,
             **self.score.to_dict(),
             "pairs": self.score.pairs.tolist(),
-            **elo_to_dict(self.score),
+            "score": self.estimate._asdict(),
+            **elo_to_dict(self.score, self.elo),
+            "normalized_elo": finite_or_none(normalized_elo(self.score)),
             "fixed_games": self.fixed_games,
             "path": [list(point) for point in self.path],
             "differences": None if self.differences is None else list(self.differences),
@@ -99,6 +122,7 @@ def run_sprt(
     if not 1 <= pairs <= MAX_GAMES // 2:
         raise ValueError(f"pairs={pairs} makes no match: choose 1 to {MAX_GAMES // 2:,}")
     match.make_policies()  # reports a wrong name before anything is written
+    make_correction(match.luck_correction, match.game)
     a, b = str(match.a), str(match.b)
     identities = {spec: policy_identity(spec) for spec in (a, b)}
     units = make_units(match, pairs, identities)
@@ -122,6 +146,7 @@ def run_sprt(
         "openings": match.openings and match.openings.text,
         "openings_sha256": match.openings and openings_hash(match.openings),
         "most_games": 2 * pairs,
+        "luck_correction": str(match.luck_correction),
         "block": block_size(match.clock),
         **({} if match.clock is None else {"clock": str(match.clock)}),
         "provenance": dict(provenance),

@@ -17,6 +17,7 @@ import numpy as np
 
 from baselines.timed import TimedPlayer, estimated_moves_left
 from evaluation.matches.games import PlayedGame
+from evaluation.matches.luck import LuckTracker
 from evaluation.matches.match import (
     ForfeitLimit,
     Log,
@@ -30,6 +31,7 @@ from evaluation.matches.match import (
     check_pairs,
     make_player,
     make_sides,
+    make_tracker,
     part_block,
     run_blocks,
     split_blocks,
@@ -165,6 +167,7 @@ def play_timed_block(
     games = PairBatch.begin(match, block)
     record = Record(match, block, games)
     sides = make_sides(match, name, block, games)
+    tracker = make_tracker(match, name, sides, games)
     for side in sides:
         if isinstance(side.player, ReadsClocks):
             side.player.use_clock(*match.clock)
@@ -177,7 +180,7 @@ def play_timed_block(
         for row in games.rows_by_pairs():
             for side in sides:
                 side.player.begin(np.array([row]))
-            taken, forfeit = _play_game(match, games, row, sides, record, now)
+            taken, forfeit = _play_game(match, games, row, sides, (record, tracker), now)
             times = [sum_ + one for sum_, one in zip(times, taken, strict=True)]
             if forfeit not in (None, FORFEIT):
                 forfeits[row] = forfeit
@@ -192,7 +195,7 @@ def play_timed_block(
     for who, side in enumerate(sides):
         if isinstance(side.player, TimedPlayer):
             times[who] += Times(np.zeros(0), float("inf"), 0, side.player.guesses, side.player.hits)
-    return TimedScore(games.score(match.game, forfeits), (times[0], times[1])), played
+    return TimedScore(games.score(match.game, forfeits, tracker), (times[0], times[1])), played
 
 
 _warm_for: str | None = None
@@ -212,10 +215,15 @@ def _warm(game: Game, policy: Policy, games: PairBatch) -> None:
 
 
 def _play_game(
-    match: MatchSettings, games: PairBatch, row: int, sides: Sequence[Side], record: Record, now: Now
+    match: MatchSettings,
+    games: PairBatch,
+    row: int,
+    sides: Sequence[Side],
+    records: tuple[Record, LuckTracker | None],
+    now: Now,
 ) -> tuple[list[Times], str | None]:
     """Play one game to its end; return both players' times, and the reason of a forfeit."""
-    clock = match.clock
+    clock, (record, tracker) = match.clock, records
     assert clock is not None
     cells, mover, stones, skip_keys, _, outcome, swapped = games
     rows = np.array([row])
@@ -245,6 +253,8 @@ def _play_game(
         play_rows(cells, mover, stones, skip_keys, rows, actions, match.game.parameters, outcome)
         check_legal(side.policy, outcome[rows])
         record.add(rows, actions, (mover[rows] == boards.mover) & (outcome[rows] == NOT_OVER))
+        if tracker is not None:
+            tracker.add(which, rows, boards, actions, mover, outcome)
     return [Times(np.array(taken[who]), least[who], lost[who]) for who in (0, 1)], forfeit
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from evaluation.code_fingerprint import policy_identity
 from evaluation.exact.strength import differences_within
+from evaluation.matches.luck import OFF
 from evaluation.matches.match import MatchSettings
 from evaluation.matches.match_blocks import BLOCK, make_units, openings_hash, play_units
 from evaluation.matches.openings import Openings
@@ -45,6 +46,7 @@ def bradley_terry(
     *,
     anchor: int | None = None,
     known: Sequence[float | None] | None = None,
+    precision: Float64Array | None = None,
     confidence: float = 0.95,
     draws: int = DRAWS,
     seed: int = 0,
@@ -63,6 +65,8 @@ def bradley_terry(
             two never met.
         anchor: player with rating 0; by default the mean of all is 0.
         known: ratings that are held fixed, None for each unknown one. Games between known players are ignored.
+        precision: float64[N, N]: number of independent pairs for each one counted, as of :attr:`Score.precision`, which
+            only the intervals depend on; 0 where not filled. None is 1 for all.
         confidence: confidence level of the intervals.
         draws: number of samples for the intervals.
         seed: of the samples.
@@ -100,7 +104,8 @@ def bradley_terry(
     points = np.arange(5) / 4
     mean = rate(weights @ points / weights.sum(axis=1))
     # normalized gamma variates are Dirichlet distributed
-    sampled = np.random.default_rng(seed).standard_gamma(weights, (draws, *weights.shape))
+    independent = 1.0 if precision is None else np.maximum(precision, precision.T)[first, second, None]
+    sampled = np.random.default_rng(seed).standard_gamma(weights * independent, (draws, *weights.shape))
     scores = np.clip(sampled @ points / sampled.sum(axis=2), _LEAST, 1 - _LEAST)
     tail = (1 - confidence) / 2
     low, high = np.quantile(np.array([rate(one, mean) for one in scores]), (tail, 1 - tail), axis=0)
@@ -187,7 +192,13 @@ class Tournament:
                 for i, spec in enumerate(self.players)
             ],
             "pairings": [
-                {"a": i, "b": j, **score.to_dict(), "pairs": score.pairs.tolist()}
+                {
+                    "a": i,
+                    "b": j,
+                    **score.to_dict(),
+                    "pairs": score.pairs.tolist(),
+                    **({} if score.corrected is None else {"corrected": score.corrected.to_list()}),
+                }
                 for (i, j), score in self.scores.items()
             ],
             "differences": self.differences,
@@ -205,6 +216,7 @@ class TournamentSettings:
         seed: seed of all random numbers; all pairings use the same random numbers.
         openings: start positions of the pairs; None for the empty board.
         anchor: player with rating 0; None where the mean of all is 0.
+        luck_correction: of :class:`evaluation.matches.match.MatchSettings`, a spec.
 
     Raises:
         ValueError: too few players or pairs, a duplicate player, an anchor that does not play.
@@ -216,6 +228,7 @@ class TournamentSettings:
     seed: int = 0
     openings: Openings | None = None
     anchor: str | None = None
+    luck_correction: str = OFF
 
     def __post_init__(self) -> None:
         players = self.players
@@ -231,7 +244,7 @@ class TournamentSettings:
 
     def match(self, a: str, b: str) -> MatchSettings:
         """Return the match of two players."""
-        return MatchSettings(self.game, a, b, self.seed, self.openings)
+        return MatchSettings(self.game, a, b, self.seed, self.openings, luck_correction=self.luck_correction)
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data, without the players; docs/files.md documents the keys."""
@@ -243,6 +256,7 @@ class TournamentSettings:
             "games_per_pairing": 2 * self.pairs,
             "block": BLOCK,
             "anchor": self.anchor,
+            "luck_correction": self.luck_correction,
             "prior": PRIOR,
             "draws": DRAWS,
             "rated_by": {"choix": metadata.version("choix")},
@@ -287,11 +301,11 @@ def run_tournament(
         owners += [_BlockOwner((i, j), a != players[i])] * len(blocks)
     played = play_units(units, settings.openings, folder, provenance, jobs=jobs, other_files=(RESULT, COST))
     scores, seconds = _sum_by_pairing(owners, played, progress)
-    counts = np.zeros((len(players), len(players), 5), np.int64)
+    counts, precision = np.zeros((len(players), len(players), 5)), np.zeros((len(players), len(players)))
     for (i, j), score in scores.items():
-        counts[i, j] = score.pentanomial
+        counts[i, j], precision[i, j] = score.effective_pentanomial, score.precision
     anchor = None if settings.anchor is None else players.index(settings.anchor)
-    ratings = bradley_terry(counts, anchor=anchor, seed=settings.seed)
+    ratings = bradley_terry(counts, anchor=anchor, precision=precision, seed=settings.seed)
     best, second, *_ = sorted(range(len(players)), key=lambda i: -ratings[i].mean)
     positions = differences_within(settings.game, players[best], players[second])
     differences = None if positions is None else {"a": best, "b": second, "positions": positions}

@@ -9,14 +9,17 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 from markupsafe import Markup
 
+from evaluation.matches.corrected_pairs import CorrectedPairs
 from evaluation.matches.score import Forfeits, Score
 from evaluation.reports.boards import draw_choice
+from evaluation.reports.formats import format_ends, share
 from evaluation.reports.html import Content
 from evaluation.statistics import Interval
 from ttt_envs.core.jit import Float64Array, Int64Array
@@ -143,7 +146,28 @@ class Record(dict[str, Any]):
         score = Score(self.counts("pairs", 3, 3))
         if not 1 <= score.games <= _FAR:
             raise _wrong("pairs", self.get("pairs"), "counts of pairs, one or more in all")
-        return score
+        if self.get("corrected") is None:
+            return score
+        corrected = CorrectedPairs.from_list(self["corrected"])
+        if corrected.num != score.games // 2:
+            raise _wrong("corrected", corrected.num, f"scores of all {score.games // 2} pairs")
+        return replace(score, corrected=corrected)
+
+    def correction_tiles(self) -> list[tuple[str, str, str]]:
+        """Read the raw score beside a corrected one, as tiles; none if luck is not corrected."""
+        if self.get("raw_score") is None:
+            return []
+        raw, games = self.interval("raw_score", 0, 1), self.optional("equivalent_games", Record.count)
+        precise = "leaves no variance" if games is None else f"as precise as {games:,} games without"
+        return [
+            ("score with luck", share(raw.mean), f"95%: {format_ends(raw)}"),
+            ("luck correction", self.optional("luck_correction", Record.text) or "on", precise),
+        ]
+
+    def correction_options(self) -> list[str]:
+        """Read the luck correction as options of a command; none in results without this key."""
+        correction = self.optional("luck_correction", Record.spec)
+        return [] if correction is None else ["--luck-correction", correction]
 
     def forfeits(self, a: str, b: str) -> str:
         """Read forfeited games as a sentence; empty if there are none."""

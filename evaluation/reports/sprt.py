@@ -23,7 +23,8 @@ from evaluation.reports.result_reader import MAX_SEED, Record, differences, repr
 from evaluation.statistics import Interval
 
 DECIDING = (
-    "game", "a", "b", "identities", "seed", "openings", "openings_sha256", "most_games", "block", "test", "provenance",
+    "game", "a", "b", "identities", "seed", "openings", "openings_sha256", "most_games", "luck_correction", "block",
+    "test", "provenance",
 )  # fmt: skip
 _MAX_PATH = 1_000_000
 
@@ -68,6 +69,7 @@ def _answer(data: Record, a: str, b: str) -> Content:
                 if fixed is None or fixed <= games
                 else f"games, {fixed / games:.1f} times as many",
             ),
+            *data.correction_tiles(),
         ],
         "chart": _elo_chart(elo),
     }
@@ -147,4 +149,5 @@ def _again(data: Record) -> Content:
     words += ["--seed", str(data.count("seed", MAX_SEED))]
     openings = data.optional("openings", Record.spec)
     words += [] if openings is None else ["--openings", openings]
+    words += data.correction_options()
     return reproduction(data, words, DECIDING)

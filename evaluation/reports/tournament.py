@@ -28,8 +28,8 @@ MAX_PLAYERS = 200
 MAX_CROSSED = 20
 """Maximum number of players in the cross table, best first."""
 DECIDING = (
-    "game", "games_per_pairing", "seed", "openings", "openings_sha256", "anchor", "prior", "draws", "rated_by", "block",
-    "provenance",
+    "game", "games_per_pairing", "seed", "openings", "openings_sha256", "luck_correction", "anchor", "prior", "draws",
+    "rated_by", "block", "provenance",
 )  # fmt: skip
 _format_rating = partial(format_interval, write=format_elo_difference)
 
@@ -176,4 +176,5 @@ def _again(data: Record) -> Content:
     for name in ("openings", "anchor"):
         value = data.optional(name, Record.spec)
         words += [] if value is None else [f"--{name}", value]
+    words += data.correction_options()
     return reproduction(data, words, DECIDING)

@@ -105,11 +105,15 @@ def test_bounds_of_the_sequential_test_are_those_of_wald():
 def test_likelihood_of_superiority():
     assert likelihood_of_superiority(from_pentanomial([10, 20, 40, 20, 10])) == pytest.approx(0.5)
     assert likelihood_of_superiority(from_pentanomial([0, 0, 7, 0, 0])) == 0.5
-    assert likelihood_of_superiority(from_pentanomial([0, 0, 0, 7, 0])) == 1
-    # all pairs one win and one loss, but for n of them: mean and variance are known
-    score = from_pentanomial([0, 0, 84, 0, 16])
-    mean, variance = 0.58, 0.16 * 0.84 * 0.25 * 100 / 99
-    assert likelihood_of_superiority(score) == pytest.approx(norm.cdf((mean - 0.5) / math.sqrt(variance / 100)))
+    assert 0.5 < likelihood_of_superiority(from_pentanomial([0, 0, 0, 0, 1])) < 0.8  # one pair is no certainty
+    assert 0.95 < likelihood_of_superiority(from_pentanomial([0, 0, 0, 7, 0])) < 1
+    # all pairs one win and one loss, but for 16: after z**2 / 4 more pairs at each end, mean and variance are known
+    added = norm.ppf(0.975) ** 2 / 4
+    total = 100 + 2 * added
+    mean = (58 + added) / total
+    variance = (84 / 4 + 16 + added) / total - mean**2
+    found = likelihood_of_superiority(from_pentanomial([0, 0, 84, 0, 16]))
+    assert found == pytest.approx(norm.cdf((mean - 0.5) / math.sqrt(variance / total)))
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from evaluation.statistics import (
+    NORMAL,
     Interval,
     are_samples,
     difference,
@@ -32,12 +33,37 @@ def test_wilson_interval_has_its_published_values():
     assert wilson(0.5, 0) == (0.5, 0.0, 1.0)
 
 
-@pytest.mark.parametrize(
-    ("mean", "variance", "pairs", "effective"),
-    [(0.5, 0.25, 100, 100), (0.5, 0.125, 100, 200), (0.5, 0.5, 100, 50), (1.0, 0.0, 50, 50), (0.5, 0.0, 50, 50)],
-)
-def test_interval_from_pairs_has_the_effective_sample_size_of_the_variance(mean, variance, pairs, effective):
-    assert interval_from_pairs(mean, variance, pairs) == wilson(mean, effective)
+@pytest.mark.parametrize(("wins", "games"), [(81, 263), (15, 148), (500, 1000)])
+def test_interval_from_pairs_of_independent_games_is_near_that_of_agresti_and_coull(wins, games):
+    z, share = NORMAL.inv_cdf(0.975), wins / games
+    centre = (wins + z * z / 2) / (games + z * z)
+    half = z * math.sqrt(centre * (1 - centre) / (games + z * z))
+    interval = interval_from_pairs(share, share * (1 - share) / 2, games // 2)
+    assert interval.low == pytest.approx(centre - half, abs=0.004)
+    assert interval.high == pytest.approx(centre + half, abs=0.004)
+
+
+def test_interval_from_pairs_changes_little_with_the_first_pair_that_differs():
+    for pairs in (200, 10_000):
+        equal = interval_from_pairs(0.5, 0.0, pairs)
+        scores = np.full(pairs, 0.5)
+        scores[0] = 0.75
+        other = interval_from_pairs(scores.mean(), scores.var(ddof=1), pairs)
+        assert (other.high - other.low) / (equal.high - equal.low) == pytest.approx(1, abs=0.1)
+
+
+@pytest.mark.parametrize("draws", [0.5, 0.9, 0.99, 1.0])
+@pytest.mark.parametrize("pairs", [20, 200, 2000])
+def test_coverage_of_intervals_from_pairs_with_many_draws(draws, pairs):
+    rng = np.random.default_rng([int(100 * draws), pairs])
+    chances = np.array([0, (1 - draws) / 3, draws, (1 - draws) / 3, (1 - draws) / 3])
+    points = np.arange(5) / 4
+    counts = rng.multinomial(pairs, chances, size=4000)
+    means = counts @ points / pairs
+    variances = (counts @ points**2 / pairs - means**2) * pairs / (pairs - 1)
+    intervals = (interval_from_pairs(mean, max(0, var), pairs) for mean, var in zip(means, variances, strict=True))
+    truth = chances @ points
+    assert np.mean([low - 1e-12 <= truth <= high + 1e-12 for _, low, high in intervals]) >= 0.94
 
 
 def test_interval_from_seeds_is_student_s():

@@ -64,6 +64,8 @@ x: win-or-block plays c2.
 3  .  . *x*
 
 win-or-block wins. So far you have won 0, drawn 0 and lost 1.
+By exact values, the start is worth +0.31 to you, your moves lose 0.16, those of win-or-block lose 0.00, the skips \
+bring you -1.15: -1 in all.
 Another game? (yes, swap seats, quit) no
 Goodbye: you have won 0, drawn 0 and lost 1.
 """

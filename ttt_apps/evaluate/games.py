@@ -7,13 +7,18 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Annotated, Any
 
 import tyro
 
+from evaluation.matches.account import account_of, describe_account
 from evaluation.matches.games import RESULTS, PlayedGame, read_any_format, to_notation, write_games
+from evaluation.matches.luck import EXACT, LuckCorrection, default_correction, make_correction
 from ttt_apps.cli import Count, JsonOptions, new_table, print_status, print_table, warn
 from ttt_envs.core.files import write_atomically
+from ttt_envs.game.boards import MOVERS, coordinate
+from ttt_envs.game.rules import Game
 
 UNFINISHED = "unfinished"
 
@@ -30,12 +35,18 @@ class Games(JsonOptions):
     """only the game with this number, from 1"""
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """write them to another file, as a log, or as text if its name ends with .txt"""
+    explain: Count | None = None
+    """explain the result of the game with this number, from 1: by the values of its moves and the luck of its skips"""
+    luck_correction: Annotated[str, tyro.conf.arg(metavar="exact|run:PATH|off")] = ""
+    """values that explain a game and correct scores for the luck of skips, as in evaluate.py match"""
 
     def run(self) -> None:
         """Read, check, and print or write."""
         if self.number is not None and self.number < 1:
             raise ValueError(f"--number {self.number} is no game: choose 1 or more")
-        if self.out is not None:
+        if self.explain is not None:
+            self._explain(self.explain)
+        elif self.out is not None:
             self._write(self.out)
         elif self.text:
             for count, played in enumerate(self._selected_games()):
@@ -45,14 +56,48 @@ class Games(JsonOptions):
 
     def _selected_games(self) -> Iterator[PlayedGame]:
         """Yield the selected games, each replayed."""
+        if self.number is not None:
+            yield self._game("--number", self.number)
+        else:
+            yield from read_any_format(self.file, tell=warn)
+
+    def _game(self, option: str, number: int) -> PlayedGame:
+        """Return the game with a number, which an option gave.
+
+        Raises:
+            ValueError: there is none.
+        """
         count = 0
         for count, played in enumerate(read_any_format(self.file, tell=warn), 1):
-            if self.number in (None, count):
-                yield played
-            if count == self.number:
-                return
-        if self.number is not None:
-            raise ValueError(f"--number {self.number} is not in {self.file}: it has {count} games")
+            if count == number:
+                return played
+        raise ValueError(f"{option} {number} is not in {self.file}: it has {count} games, choose 1 to {count}")
+
+    def _correction(self, game: Game) -> LuckCorrection | None:
+        return make_correction(self.luck_correction or default_correction(game), game)
+
+    def _explain(self, number: int) -> None:
+        """Print the account of one game."""
+        played = self._game("--explain", number)
+        correction = make_correction(self.luck_correction or EXACT, played.game)
+        if correction is None:
+            raise ValueError("--luck-correction off leaves no values to explain a game with: leave it out")
+        account = account_of(played, correction)
+        if self.json:
+            print(json.dumps(account.to_dict(played)))
+            return
+        table = new_table("move", "by", "cell", "loses", "skip after it", "luck of o")
+        table.title = f"game {number} of {self.file}, {played.players[0]} (o) against {played.players[1]} (x)"
+        for count, move in enumerate(account.moves, 1):
+            mover = move.position.mover
+            loss, luck = (round(value, 6) + 0.0 for value in (-move.change * (1 - 2 * mover), move.luck))
+            skip = "skip" if move.skipped else ""
+            table.add_row(
+                str(count), MOVERS[mover], coordinate(move.action, played.game), f"{loss:.3f}", skip, f"{luck:+.3f}"
+            )
+        print_table(table)
+        skips = played.game.skip_chance > 0
+        print_status(f"{describe_account(account, 0, ('o', 'its moves', 'those of x'), skips=skips).capitalize()}.")
 
     def _write(self, path: Path) -> None:
         """Write another file atomically."""
@@ -70,17 +115,28 @@ class Games(JsonOptions):
     def _count(self) -> None:
         """Print the number of wins of each player in each seat."""
         found: dict[tuple[Any, ...], dict[str, int]] = {}
+        scores: dict[tuple[Any, ...], list[float]] = {}
         for played in self._selected_games():
             counts = found.setdefault((played.game, *played.players), dict.fromkeys((*RESULTS, UNFINISHED), 0))
             counts[UNFINISHED if played.result is None else RESULTS[played.result]] += 1
+            correction = self._correction(played.game)
+            if correction is not None and played.result is not None:
+                without_luck = account_of(played, correction).corrected
+                scores.setdefault((played.game, *played.players), []).append((1 + without_luck) / 2)
         total = sum(sum(counts.values()) for counts in found.values())
         if self.json:
-            listed = [{"game": game.to_dict(), "players": [o, x], **counts} for (game, o, x), counts in found.items()]
+            listed = [
+                {"game": key[0].to_dict(), "players": list(key[1:]), **counts}
+                | ({"corrected_score": fmean(scores[key])} if key in scores else {})
+                for key, counts in found.items()
+            ]
             print(json.dumps({"games": total, "results": listed}))
             return
-        table = new_table("o (player_0)", "x (player_1)", "game", "o wins", "draws", "x wins", "unfinished")
+        more = ("o's score without luck",) if scores else ()
+        table = new_table("o (player_0)", "x (player_1)", "game", "o wins", "draws", "x wins", "unfinished", *more)
         table.title = f"{self.file}, {total:,} games"
         for (game, o, x), counts in found.items():
             numbers = (counts[name] for name in (RESULTS[0], RESULTS[2], RESULTS[1], UNFINISHED))
-            table.add_row(o, x, str(game), *(f"{number:,}" for number in numbers))
+            corrected = [f"{fmean(scores[game, o, x]):.3f}" if (game, o, x) in scores else ""] if scores else []
+            table.add_row(o, x, str(game), *(f"{number:,}" for number in numbers), *corrected)
         print_table(table)

@@ -87,7 +87,7 @@ class Match(JsonOptions, PairOptions):
         workers = self.workers()
         make_policy(self.a, game), make_policy(self.b, game)  # reports a wrong name before a bar is drawn
         openings = self.read_openings(game)
-        match = MatchSettings(game, self.a, self.b, self.seed, openings, clock)
+        match = MatchSettings(game, self.a, self.b, self.seed, openings, clock, self.correction(game))
         if openings is not None and openings.boards is not None and pairs < len(openings.boards.mover):
             warn(
                 f"{pairs:,} pairs play the first of {len(openings.boards.mover):,} openings; "
@@ -129,7 +129,20 @@ def score_table(game: Game, a: str, b: str, score: Score) -> Table:
     table.add_row("Elo difference", "", "", "", f"{rating.mean:+.0f}")
     table.add_row("95% interval", "", "", "", f"{rating.low:+.0f} to {rating.high:+.0f}")
     table.add_row("likelihood of superiority", "", "", "", f"{likelihood_of_superiority(score):.3f}")
+    for name, value in describe_correction(score):
+        table.add_row(name, "", "", "", value)
     return table
+
+
+def describe_correction(score: Score) -> list[tuple[str, str]]:
+    """Return rows about the luck correction of a score: names and values; none if luck is not corrected."""
+    if score.corrected is None:
+        return []
+    raw, ratio = score.raw.rate("score"), score.correction_ratio
+    rows = [("score with luck", f"{raw.mean:.3f} ({raw.low:.3f}-{raw.high:.3f})")]
+    if ratio is None:
+        return [*rows, ("luck correction", "leaves no variance")]
+    return [*rows, ("luck correction", f"variance / {ratio:.1f}, as of {round(score.games * ratio):,} games")]
 
 
 def times_table(clock: str, a: str, b: str, times: tuple[Times, Times]) -> Table:

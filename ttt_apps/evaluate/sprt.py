@@ -10,10 +10,11 @@ import tyro
 from rich.table import Table
 
 from baselines.timed import Clock
-from evaluation.matches.elo import SPRT, Decision, Model, elo, likelihood_of_superiority
+from evaluation.matches.elo import SPRT, Decision, Model, likelihood_of_superiority, normalized_elo
 from evaluation.matches.match import MatchSettings
 from evaluation.matches.sprt import MAX_GAMES, RESULT, SequentialMatch, run_sprt
 from ttt_apps.cli import Count, new_table, progress_bar, report_interrupt, warn
+from ttt_apps.evaluate.match import describe_correction
 from ttt_apps.evaluate.pairs_command import PairsCommand
 from ttt_apps.train_options import folder_name
 from ttt_apps.versions import make_provenance
@@ -59,7 +60,7 @@ class Sprt(PairsCommand):
         pairs, workers, game = self.validate(self.games, MAX_GAMES, (self.a, self.b))
         test = SPRT(self.elo0, self.elo1, self.alpha, self.beta, self.model)
         clock = Clock.of(self.clock) if self.clock else None
-        match = MatchSettings(game, self.a, self.b, self.seed, self.read_openings(game), clock)
+        match = MatchSettings(game, self.a, self.b, self.seed, self.read_openings(game), clock, self.correction(game))
         folder = self.out or Path(
             "runs", "sprt", folder_name([game.slug, self.a, self.b, *([self.clock] if self.clock else [])])
         )
@@ -82,7 +83,7 @@ def describe_decision(decision: Decision) -> str:
 
 
 def _table(asked: Sprt, game: str, found: SequentialMatch) -> Table:
-    score, rating = found.score, elo(found.score)
+    score, rating = found.score, found.elo
     table = new_table("", "", title=f"{asked.a} against {asked.b}, {game}")
     table.show_header = False
     verdict = {
@@ -98,5 +99,8 @@ def _table(asked: Sprt, game: str, found: SequentialMatch) -> Table:
     table.add_row("games of a test of fixed size", "any" if fixed is None else f"{fixed:,}")
     table.add_row("wins, draws, losses", f"{wins:,}, {draws:,}, {losses:,}")
     table.add_row("Elo, 95% interval", f"{rating.mean:+.1f} ({rating.low:+.1f} to {rating.high:+.1f})")
+    table.add_row("normalized Elo", f"{normalized_elo(score):+.1f}")
     table.add_row("A is better, likelihood", f"{likelihood_of_superiority(score):.4f}")
+    for row in describe_correction(score):
+        table.add_row(*row)
     return table

@@ -48,7 +48,9 @@ class PlayTournament(PairsCommand):
             Stopped: an interrupt; completed work is stored.
         """
         pairs, workers, game = self.validate(self.games, MAX_GAMES_PER_PAIRING, self.players)
-        asked = TournamentSettings(game, self.players, pairs, self.seed, self.read_openings(game), self.anchor)
+        asked = TournamentSettings(
+            game, self.players, pairs, self.seed, self.read_openings(game), self.anchor, self.correction(game)
+        )
         folder = self.out or Path("runs", "tournament", game.slug)
         pairings = len(self.players) * (len(self.players) - 1) // 2
         with report_interrupt(folder), progress_bar() as bar:

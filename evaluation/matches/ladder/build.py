@@ -141,8 +141,9 @@ def _measure(unit: Unit) -> dict[str, Any]:
 def _round_robin(
     count: int, pairings: Sequence[tuple[int, int]], met: Sequence[Mapping[str, Any]], anchor: int, *, exact: bool
 ) -> list[Interval]:
-    pairs = np.zeros((count, count, 5))
+    pairs, precision = np.zeros((count, count, 5)), np.zeros((count, count))
     for (i, j), result in zip(pairings, met, strict=True):
-        pairs[i, j] = pair_weights(result)
-    found = bradley_terry(pairs, anchor=anchor, confidence=CONFIDENCE, draws=1 if exact else DRAWS)
+        pairs[i, j], precision[i, j] = pair_weights(result)
+    draws = 1 if exact else DRAWS
+    found = bradley_terry(pairs, anchor=anchor, precision=precision, confidence=CONFIDENCE, draws=draws)
     return [Interval(one.mean, one.mean, one.mean) for one in found] if exact else found

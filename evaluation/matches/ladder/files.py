@@ -79,7 +79,7 @@ def read_ladder(name: str | Path) -> Ladder:
         met = {frozenset((result["a"], result["b"])) for result in data["results"]}
         if met != set(map(frozenset, combinations(range(len(rungs)), 2))) or ANCHOR not in [r["spec"] for r in rungs]:
             raise ValueError("it lacks rungs or results")
-        if not all(pair_weights(result).shape == (5,) for result in data["results"]):
+        if not all(pair_weights(result)[0].shape == (5,) for result in data["results"]):
             raise ValueError("it has a result that is none")
         return Ladder(str(data["name"]), Game.from_dict(data["game"]), rungs, {**data, "games": int(data["games"])})
     except (ValueError, TypeError, KeyError) as problem:

@@ -221,20 +221,22 @@ def _play_rung(policy: str | Policy, unit: Unit) -> dict[str, Any]:
 def _fit_rating(ladder: Ladder, results: Sequence[Mapping[str, Any]], *, exact: bool) -> Interval:
     """Return the maximum likelihood rating, with the rungs' ratings held fixed."""
     count = len(ladder.rungs)
-    pairs = np.zeros((count + 1, count + 1, 5))
-    pairs[count, :count] = [pair_weights(result) for result in results]
+    pairs, precision = np.zeros((count + 1, count + 1, 5)), np.zeros((count + 1, count + 1))
+    for number, result in enumerate(results):
+        pairs[count, number], precision[count, number] = pair_weights(result)
     known = [*(float(rung["rating"]) for rung in ladder.rungs), None]
     draws = DRAWS if ladder.exact and not exact else 1  # only where intervals are taken from it
-    found = bradley_terry(pairs, known=known, confidence=CONFIDENCE, draws=draws)[-1]
+    found = bradley_terry(pairs, known=known, precision=precision, confidence=CONFIDENCE, draws=draws)[-1]
     if exact:
         return Interval(found.mean, found.mean, found.mean)
     if ladder.exact:
         return found
     # the rungs' ratings come from samples: re-estimate all together to include their uncertainty
     for result in ladder.data["results"]:
-        pairs[result["a"], result["b"]] = pair_weights(result)
+        pairing = result["a"], result["b"]
+        pairs[pairing], precision[pairing] = pair_weights(result)
     anchor = ladder.specs.index(ANCHOR)
-    doubt = bradley_terry(pairs, anchor=anchor, confidence=CONFIDENCE, draws=DRAWS)[-1]
+    doubt = bradley_terry(pairs, anchor=anchor, precision=precision, confidence=CONFIDENCE, draws=DRAWS)[-1]
     return Interval(found.mean, found.mean - (doubt.mean - doubt.low), found.mean + (doubt.high - doubt.mean))
 
 

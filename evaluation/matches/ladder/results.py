@@ -10,6 +10,8 @@ import numpy as np
 from baselines.retrograde.solver import MAX_CELLS
 from evaluation.exact.dynamic_programming import exploitability, match_outcome, regret
 from evaluation.exact.policy_cache import make_policy_once
+from evaluation.matches.corrected_pairs import CorrectedPairs
+from evaluation.matches.luck import default_correction
 from evaluation.matches.match import play_pairs
 from evaluation.matches.score import Score
 from evaluation.statistics import Interval
@@ -44,8 +46,14 @@ def play_pairing(game: Game, a: str | Policy, b: str | Policy, games: int, seed:
     if games == 0:
         found = match_outcome(game, first, second)
         return {"exact": True, "games": 0, **found._asdict(), "pentanomial": None}
-    score = play_pairs(game, first, second, games // 2, seed=seed)
-    return {"exact": False, "games": score.games, **_outcome_shares(score), "pentanomial": score.pentanomial.tolist()}
+    score = play_pairs(game, first, second, games // 2, seed=seed, luck_correction=default_correction(game))
+    return {
+        "exact": False,
+        "games": score.games,
+        **_outcome_shares(score),
+        "pentanomial": score.pentanomial.tolist(),
+        **({} if score.corrected is None else {"corrected": score.corrected.to_list()}),
+    }
 
 
 def _outcome_shares(score: Score) -> dict[str, float]:
@@ -61,14 +69,16 @@ def exact_strength(game: Game, policy: Policy) -> dict[str, float | None]:
     }
 
 
-def pair_weights(result: Mapping[str, Any]) -> Float64Array:
-    """Return pair counts by result, float64[5]. An exact result counts as so many pairs that it has no sampling
-    error.
+def pair_weights(result: Mapping[str, Any]) -> tuple[Float64Array, float]:
+    """Return pair counts by result, float64[5], and their precision, as :func:`bradley_terry` takes them.
+
+    An exact result counts as so many pairs that it has no sampling error.
     """
     if result["exact"]:
         score = result["win"] + result["draw"] / 2
-        return _CERTAIN * np.array([1 - score, 0, 0, 0, score])
-    return np.array(result["pentanomial"], np.float64)
+        return _CERTAIN * np.array([1 - score, 0, 0, 0, score]), 1.0
+    score = _score_of(result)
+    return score.effective_pentanomial, score.precision
 
 
 def score_from_result(result: Mapping[str, Any]) -> Interval:
@@ -76,6 +86,10 @@ def score_from_result(result: Mapping[str, Any]) -> Interval:
     if result["exact"]:
         score = result["win"] + result["draw"] / 2
         return Interval(score, score, score)
+    return _score_of(result).rate("score", CONFIDENCE)
+
+
+def _score_of(result: Mapping[str, Any]) -> Score:
     pairs = np.zeros((3, 3), np.int64)
     pairs[2, 2], pairs[1, 2], pairs[1, 1], pairs[0, 1], pairs[0, 0] = result["pentanomial"]
-    return Score(pairs).rate("score", CONFIDENCE)
+    return Score(pairs, corrected=CorrectedPairs.from_list(result["corrected"]) if "corrected" in result else None)
