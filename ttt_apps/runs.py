@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +17,7 @@ from evaluation.cost import Meter
 from evaluation.exact.dynamic_programming import CHUNK, training_callback
 from evaluation.exact.estimate import affordable, check_fits
 from evaluation.exact.strength import Strength, compute_strength
+from evaluation.reports.formats import game_options
 from evaluation.reports.run import write_report
 from evaluation.run_files import DERIVED_FILES, REPORT, RunDirectory, RunState
 from learners.checkpoint import build_config, new_config
@@ -45,7 +47,7 @@ class WrittenReport(NamedTuple):
     """A written report."""
 
     strength: Strength | None
-    """strength of the learner; None if computing it takes long"""
+    """strength of the learner; None if it is not computed unasked, see :func:`~evaluation.exact.estimate.affordable`"""
     page: Path
 
 
@@ -408,7 +410,7 @@ class Run:
         return self._write_report() if REPORT in state.missing else None
 
     def strength(self) -> Strength | None:
-        """Return the strength of the trained policy; None if computing it takes long."""
+        """Return the strength of the trained policy; None if it is not computed unasked."""
         policy = make_policy(self.directory.policy, self.game)
         if not affordable(self.game, policy):
             return None
@@ -428,10 +430,21 @@ class Run:
             if written.strength is not None:
                 print_output(describe_strength(written.strength, options))
             else:
-                match = f"evaluate.py match {policy} random"
-                print_status(f"how good it is exactly takes long to compute on {game}; {match} samples it")
+                print_output(self._describe_unmeasured())
             print_status(f"a report to look at: {written.page}")
         print_status(f"play it as {policy}")
+
+    def _describe_unmeasured(self) -> str:
+        """Describe the strength of a learner without exact results against its opponents."""
+        words = shlex.join(["match", self.directory.policy, "random", *game_options(self.game)])
+        rows = [row for row in self.directory.read_metrics() if "exploitability" in row]
+        measured = ""
+        if rows:
+            measured = f"exactly: exploitability {rows[-1]['exploitability']:.6f} after {rows[-1]['games']:,} games; "
+        return (
+            f"{measured}exact results against {' and '.join(COMPARED)} are left out on {self.game}: they take long, or "
+            f"the policy is not a function of the position. evaluate.py {words} samples them"
+        )
 
     def _write_report(self) -> WrittenReport:
         """Write the report, the last file of a run; its page includes the cost of the evaluation."""

@@ -11,14 +11,12 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
 import psutil
 
 from evaluation.exact.forward_backward import MAX_POSITIONS_PER_LAYER, Players, TraversalSpec, forward_layers
 from evaluation.exact.symmetry_classes import counts_by_stones
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.jit_settings import compile_at_once
-from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game
 
 MAX_BOARDS_WITHOUT_ESTIMATE = 1 << 21
@@ -27,8 +25,8 @@ MOVES, SECONDS = 1 << 21, 3.0
 """Limits of the partial traversal that the estimate is based on: moves and seconds."""
 ENOUGH = 16
 """Minimum size of a layer whose time is informative, in boards."""
-BATCH = 256
-"""Number of positions for timing a policy."""
+POSITION_SECONDS, AFFORDABLE_SECONDS = 5e-6, 5.0
+"""Assumed cost of a position of a trained policy, and the maximum cost of strength that is computed unasked."""
 
 
 class Estimate(NamedTuple):
@@ -138,19 +136,14 @@ def check_fits(
     return found
 
 
-@compile_at_once()
-def affordable(game: Game, policy: Policy, seconds: float = 5.0) -> bool:
-    """Return whether exploitability, regret and an exact result of ``policy`` take roughly at most ``seconds``."""
-    boards = sum(boards_by_stones(game))
-    if not policy.pure or boards > MAX_BOARDS_WITHOUT_ESTIMATE:
-        return False
-    batch = Boards.start(game, BATCH)
-    policy.probabilities(batch.take(np.arange(1)))  # compiles or loads at the first call
-    began = time.perf_counter()
-    policy.probabilities(batch)
-    each = (time.perf_counter() - began) / BATCH
-    positions = boards * (2 if game.skip_chance else 1)
-    return 5 * positions * (each + 2e-6) <= seconds  # two best responses, regret, and a result in each seat
+def affordable(game: Game, policy: Policy) -> bool:
+    """Return whether exploitability, regret and exact results of a trained policy take some seconds.
+
+    The decision is a count with a fixed cost for each position, so that every machine decides alike, busy or idle.
+    """
+    positions = sum(boards_by_stones(game)) * (2 if game.skip_chance else 1)
+    # two best responses, regret, and a result in each seat
+    return policy.pure and 5 * positions * POSITION_SECONDS <= AFFORDABLE_SECONDS
 
 
 def duration(seconds: float) -> str:

@@ -98,11 +98,20 @@ def test_memory_limit():
     assert check_fits(Game(), (None, None), CHUNK, backward=True, memory=1) is None  # next to nothing
 
 
-def test_small_games_of_pure_policies_are_affordable():
-    assert affordable(Game(skip_chance=0.25), make_policy("random", Game(skip_chance=0.25)))
-    assert not affordable(Game(), make_policy("random", Game()), seconds=1e-6)
-    assert not affordable(Game(5, 5, 4), make_policy("random", Game(5, 5, 4)))
-    assert not affordable(Game(), make_policy("mcts", Game()))
+@pytest.mark.parametrize(
+    ("game", "policy", "expected"),
+    [
+        (Game(skip_chance=0.25), "random", True),
+        (Game(3, 4, 3), "random", True),
+        (Game(3, 4, 3, 0.1), "random", False),
+        (Game(5, 5, 4), "random", False),
+        (Game(), "mcts", False),  # not pure
+    ],
+    ids=str,
+)
+def test_small_games_of_pure_policies_are_affordable(game, policy, expected, monkeypatch):
+    monkeypatch.setattr("time.perf_counter", lambda: pytest.fail("a clock decides, so that a busy machine differs"))
+    assert affordable(game, make_policy(policy, game)) is expected
 
 
 @pytest.mark.parametrize(

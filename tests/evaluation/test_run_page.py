@@ -15,7 +15,6 @@ from pages import check_in_browser, needs_chromium, read_page
 
 from baselines.retrograde.solver import solve
 from evaluation.exact.dynamic_programming import OutcomeProbabilities
-from evaluation.exact.estimate import affordable
 from evaluation.exact.strength import Strength, compute_strength, first_choice, worst_positions
 from evaluation.matches.score import Score
 from evaluation.policy_snapshots import CHOICES, read_choices
@@ -57,12 +56,6 @@ def train_run(folder, *options, games=600):
     marks = ("--games", str(games), "--log-every", "100")
     train.main([*marks, *options, "--overwrite", "--no-report", "--out", str(folder)])
     return folder
-
-
-@pytest.fixture(autouse=True)
-def unlimited_time(monkeypatch):
-    """Whether a number is quick to compute does not depend on the clock, which other work slows down."""
-    monkeypatch.setattr(run_page, "affordable", lambda game, policy: affordable(game, policy, seconds=1e9))
 
 
 @pytest.fixture(scope="module")
