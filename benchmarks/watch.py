@@ -2,7 +2,8 @@
 
 Both sides alternate in new processes, and the ratio is taken within each round; a page asks for the run once a second.
 CPU seconds, user and system, are those of the training's process in its phase of training, from ``cost.json``: the
-page's own process is listed apart. All processes share one core.
+page's own process is listed apart. All processes share one core. On a busy machine the ratio is noisy; the share of the
+calls of ``ttt_apps.live`` in the CPU seconds of a watched training is not.
 
     python benchmarks/watch.py [--rounds N] [--only NAME,...] [--json FILE]
 """
@@ -30,7 +31,8 @@ from rich.box import MARKDOWN
 from rich.console import Console
 from rich.table import Table
 
-from evaluation.cost import processor, read_cost
+from evaluation.cost import processor
+from evaluation.run_files import RunDirectory
 
 ROOT = Path(__file__).resolve().parents[1]
 ROWS: dict[str, tuple[str, ...]] = {
@@ -41,6 +43,24 @@ ROWS: dict[str, tuple[str, ...]] = {
     "sb3-dqn": ("--opponent=random", "--games=3000"),
 }
 """Learner -> options of a training of a few seconds."""
+TRAIN = """
+import sys, time
+from ttt_apps import live, runs, train
+spent = 0.0
+def timed(method):
+    def call(*arguments):
+        global spent
+        began = time.thread_time()
+        found = method(*arguments)
+        spent += time.thread_time() - began
+        return found
+    return call
+for name in ("begin", "update", "show_learner"):
+    setattr(live.LiveRun, name, timed(getattr(live.LiveRun, name)))
+train.main(sys.argv[1:])
+print(f"spent={spent}", file=sys.stderr)
+"""
+"""A training that prints the CPU seconds of its calls for those who watch."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +77,10 @@ class Watch:
 
 @dataclass(frozen=True)
 class Trained:
-    """CPU seconds of a training, and of the page's process; the number of the page's answers."""
+    """CPU seconds of a training, of its calls for those who watch, and of the page's process; the page's answers."""
 
     cpu_s: float
+    live_cpu_s: float
     page_cpu_s: float = 0.0
     answers: int = 0
 
@@ -67,7 +88,7 @@ class Trained:
 def train(name: str, *, watched: bool) -> Trained:
     """Train in a new process."""
     with tempfile.TemporaryDirectory() as folder:
-        words = ["train.py", "--learner", name, *ROWS[name], "--out", folder, "--overwrite", "--no-report"]
+        words = ["-c", TRAIN, "--learner", name, *ROWS[name], "--out", folder, "--overwrite", "--no-report"]
         process = subprocess.Popen(
             [sys.executable, *words, *(["--watch", "--no-browser"] if watched else [])],
             cwd=ROOT,
@@ -88,8 +109,9 @@ def train(name: str, *, watched: bool) -> Trained:
             asking.join()
         if process.returncode:
             raise RuntimeError(error)
-        spent = read_cost(Path(folder))["training"]
-    return Trained(spent["cpu_user_s"] + spent["cpu_system_s"], max(asked, default=0.0), len(asked))
+        spent = RunDirectory(folder).read_cost()["training"]
+    own = float(error.rpartition("spent=")[2])
+    return Trained(spent["cpu_user_s"] + spent["cpu_system_s"], own, max(asked, default=0.0), len(asked))
 
 
 def ask(process: subprocess.Popen[str], address: str, asked: list[float]) -> None:
@@ -110,12 +132,14 @@ def ask(process: subprocess.Popen[str], address: str, asked: list[float]) -> Non
 
 def table(found: dict[str, Sequence[tuple[Trained, Trained]]]) -> Table:
     """Return medians and ranges of the rounds."""
-    shown = Table("learner", "alone, CPU s", "watched, CPU s", "watched / alone", "page, CPU s", box=MARKDOWN)
+    heads = ("alone, CPU s", "watched, CPU s", "watched / alone", "calls / watched", "page, CPU s")
+    shown = Table("learner", *heads, box=MARKDOWN)
     for name, rounds in found.items():
         columns = (
             Spread.of(alone.cpu_s for alone, _ in rounds),
             Spread.of(watched.cpu_s for _, watched in rounds),
             Spread.of(watched.cpu_s / alone.cpu_s for alone, watched in rounds),
+            Spread.of(watched.live_cpu_s / watched.cpu_s for _, watched in rounds),
             Spread.of(watched.page_cpu_s for _, watched in rounds),
         )
         shown.add_row(name, *map(str, columns))
