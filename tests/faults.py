@@ -423,9 +423,9 @@ FAULTS = (
         "ttt_envs/test_files.py",
     ),
     Fault(
-        "ttt_envs/agents/specs.py",
-        "difflib.get_close_matches(name, known, 1, 0.5)",
-        "sorted(known)[:1]",
+        "ttt_envs/core/checks.py",
+        "difflib.get_close_matches(_plain(name), plain, 1, similarity)",
+        "sorted(plain)[:1]",
         "ttt_envs/test_specs.py",
     ),
     Fault(

@@ -130,6 +130,10 @@ def _inside(box: str) -> str:
 
 def _reworded(message: str) -> str:
     """Reword the parser's messages about values."""
+    if match := re.fullmatch(
+        r"Error parsing (\S+): no type matching .*\. Got errors: .* - .*?: (\S+: '.*'|\S.*)", message
+    ):
+        message = f"Error parsing {match[1]}: {match[2]}"
     if match := re.fullmatch(r"Error parsing (\S+): could not convert string to float: '(.*)'", message):
         return f"{match[1]} {match[2]} is not a number: write for example {_as_number(match[2])}"
     if match := re.fullmatch(r"Error parsing (\S+): invalid literal for int\(\).*: '(.*)'", message):
@@ -198,6 +202,8 @@ def _meant(word: str, options: Sequence[str]) -> str | None:
 
 def unknown_command(name: str, commands: Iterable[str], prog: str) -> str:
     """Return the error message for a command that does not exist."""
+    if name.startswith("-"):
+        return f"{name} stands before the command: write {prog} COMMAND ... {name}. See {prog} --help"
     see = f"See {prog} --help"
     if name.partition(":")[0] in POLICIES:
         return f"{name!r} is a policy, and a command comes before it: did you mean {prog} exploitability {name}? {see}"

@@ -33,6 +33,7 @@ CALLS = [
     (lambda: exploitability("random", Game()), "is a game, where a policy is needed: exchange the game and the policy"),
     (lambda: make_policy(3, Game()), "3 is neither a policy nor the name of one: write name or name:key=value"),
     (lambda: Game(size=3), "Game has no argument 'size': write Game.of_size(3), "),
+    (lambda: Game(skip_chance=25), "would never move); 25% is 0.25"),
     (lambda: Game(skip=0.1), "Game has no argument 'skip': did you mean 'skip_chance'?"),
     (lambda: Game.of_size("3x"), "size='3x' is not a board: write size=3 or size=(5, 6), rows first"),
     (
@@ -60,7 +61,13 @@ def test_a_mistaken_call_says_what_to_write(call, message):
 
 @pytest.mark.parametrize(
     ("name", "near"),
-    [("Q_Learning", "q-learning"), ("q-lerning", "q-learning"), ("OPTIMAL", "optimal"), ("zzz", None)],
+    [
+        ("Q_Learning", "q-learning"),
+        ("q-lerning", "q-learning"),
+        ("OPTIMAL", "optimal"),
+        ("zzz", None),
+        ("opti", "optimal"),
+    ],
 )
 def test_closest_name(name, near):
     assert closest_name(name, ["optimal", "q-learning"]) == near

@@ -8,6 +8,9 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
+MIN_PREFIX = 3
+"""Minimum number of letters of a beginning that means the whole name."""
+
 Class = TypeVar("Class", bound=type[Any])
 
 
@@ -25,9 +28,13 @@ def closest_names(name: str, known: Iterable[str]) -> str:
 
 
 def closest_name(name: str, known: Iterable[str], similarity: float = 0.5) -> str | None:
-    """Return the known name closest to ``name``, None if none is close; case, ``-`` and ``_`` make no difference."""
+    """Return the known name closest to ``name``, None if none is close; case, ``-`` and ``_`` make no difference.
+
+    A name that is the beginning of one known name alone means that one.
+    """
     plain = {_plain(other): other for other in sorted(known, reverse=True)}
-    near = difflib.get_close_matches(_plain(name), plain, 1, similarity)
+    longer = [other for other in plain if other.startswith(_plain(name))] if len(name) >= MIN_PREFIX else []
+    near = longer if len(longer) == 1 else difflib.get_close_matches(_plain(name), plain, 1, similarity)
     return plain[near[0]] if near else None
 
 

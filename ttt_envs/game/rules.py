@@ -134,9 +134,10 @@ class Game:
         if isinstance(skip, bool) or not isinstance(skip, (int, float, np.integer, np.floating)):
             raise TypeError(f"skip_chance={skip!r} is not a number: write for example skip_chance=0.25")
         if not 0 <= skip < 1:  # also rejects NaN
+            percent = f"; {skip:g}% is {skip / 100:g}" if 1 < skip < 100 else ""
             raise ValueError(
                 f"skip_chance={skip} is not a probability below 1: choose 0 (turns are never skipped) "
-                f"up to, but not including, 1 (the other player would never move)"
+                f"up to, but not including, 1 (the other player would never move){percent}"
             )
         object.__setattr__(self, "skip_chance", float(skip))
 
