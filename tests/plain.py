@@ -216,7 +216,7 @@ def _events(path):
 
 def _report(path):
     text = path.read_text()
-    text = text.replace(re.search(r"train\.py --resume (\S+)", text)[1], "RUN")  # it may have been copied
+    text = text.replace(re.search(r"train\.py --resume ([^\s<]+)", text)[1], "RUN")  # it may have been copied
     for name in UNLIKE:
         text = re.sub(rf",\n  &#34;{name}&#34;: (\[.*?\n  \]|[^,\n]+)", "", text, flags=re.S)
     return re.sub(r"\b[\d,]+(\.\d+)? (s|MiB)\b", "COST", text)

@@ -6,6 +6,7 @@ import shutil
 import signal
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from commands import error_of
@@ -109,6 +110,40 @@ def test_teacher_or_opponent_from_a_file_runs_no_code(learner, opponent, setting
     (evil / "checkpoint.npz").unlink()
     assert "was read from a file" in error_of(capsys, train.main, "--resume", evil)
     assert not (evil / "evil.ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (train.main, ["--resume", "runs/x", "--games=80"]),
+        (evaluate, ["report", "runs/x"]),
+        (evaluate, ["exact", "run:runs/x", "random"]),
+        (evaluate, ["compare", "runs/x", "runs/x"]),
+    ],
+    ids=["resume", "report", "exact", "compare"],
+)
+def test_learner_from_a_file_runs_no_code(command, words, evil, capsys):
+    change_config(evil, learner="runs.x.evil:Policy")
+    if words[0] == "compare":
+        command(words)
+        assert "was read from a file" in (evil.parent / "compare.html").read_text()
+    else:
+        assert "was read from a file" in error_of(capsys, command, *words)
+    assert not (evil / "evil.ran").exists()
+
+
+def test_learner_named_by_its_user_is_trained_and_loaded_with_trust(tmp_path, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "examples" / "files")
+    name = "favourite:FavouriteConfig"
+    train_run(tmp_path / "run", f"--learner={name}", "--epsilon=0.1")
+    capsys.readouterr()
+    monkeypatch.setattr("learners.config._named", set())  # as in a new process
+    words = ["exploitability", f"run:{tmp_path / 'run'}", "--json"]
+    assert f"the learner '{name}' was read from a file" in error_of(capsys, evaluate, *words)
+    evaluate([*words, "--trust"])
+    assert 0 <= json.loads(capsys.readouterr().out)["exploitability"] <= 1
+    wrong = error_of(capsys, train.main, "--learner=favourite:Favourite")
+    assert "favourite:Favourite is no class of a learner's settings" in wrong
 
 
 @pytest.mark.parametrize("words", [["report"], ["cost", "--repeats=1"]])
