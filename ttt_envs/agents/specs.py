@@ -194,6 +194,14 @@ def parse_spec(spec: str) -> Spec:
     return Spec(head, unkeyed, keyed)
 
 
+def closest_or_class(name: str, known: typing.Iterable[str]) -> str:
+    """Return the hint after an unknown name, in whose place a class may be named: see :func:`closest_names`."""
+    near = closest_names(name, known)
+    if near.endswith("?"):
+        return near
+    return f"{near}. A class of your own is written module:Class, with its module where python finds it"
+
+
 def load_object(path: str) -> Any:
     """Import the object named by ``"package.module:name"``.
 
@@ -342,13 +350,7 @@ def _unknown(spec: str, name: str) -> str:
     is_class = name != spec and spec.removeprefix(f"{name}:").partition(":")[0].isidentifier()
     if is_class and closest_name(name, POLICIES) is None:
         return f"there is no module {name!r} for {spec!r}: put {name}.py into the current folder, or install it"
-    near = closest_names(name, POLICIES)
-    own = (
-        ""
-        if near.endswith("?")
-        else ". A class of your own is written module:Class, with its module where python finds it"
-    )
-    return f"there is no policy {name!r}: {near}{own}"
+    return f"there is no policy {name!r}: {closest_or_class(name, POLICIES)}"
 
 
 def _arguments(spec: Spec, factory: Callable[..., Any]) -> Mapping[str, Any]:
