@@ -190,3 +190,29 @@ def test_invalid_trainings_are_refused(arguments, message):
 
 def test_training_without_games():
     assert train(build(Game()), "random", 0) == Progress()
+
+
+def test_moves_are_counted_also_after_a_resumption():
+    """On 1 x 2 with one to win a game is one move; a checkpoint of an older version has no count."""
+    game = Game(1, 2, 1)
+
+    def make(games):
+        return Training(build(game), "self", games, batch=2)
+
+    whole = make(6)
+    whole.run()
+    assert whole.steps == whole.done.games == 6
+    begun, resumed = make(4), make(6)
+    begun.run()
+    stored = begun.to_arrays()
+    resumed.from_arrays(stored)
+    resumed.run()
+    assert resumed.steps == 6
+    old = make(6)
+    old.from_arrays({name: array for name, array in stored.items() if name != "steps"})
+    logged = []
+    old.run(every=1, log=lambda games, found: logged.append(found))
+    assert old.steps is None
+    assert all("steps" not in found for found in logged)
+    with pytest.raises(ValueError, match="its number of moves is none"):
+        make(6).from_arrays({**stored, "steps": np.array([-1])})
