@@ -123,7 +123,7 @@ def parse_options(arguments: Sequence[str], prog: str) -> tuple[Options, AnyConf
     joined: Any = dataclasses.make_dataclass(
         "Train",
         [("run", flat[Options]), ("settings", flat[kind])],
-        namespace={"__doc__": f"{Options.__doc__}\n\n    {GLOBAL}"},
+        namespace={"__doc__": GLOBAL},  # the help of the options tells the rest
         frozen=True,
     )
     parsed = parse(joined, arguments, prog, default=joined(*default), elsewhere=lambda: _settings_of_others(name))
