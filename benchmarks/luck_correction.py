@@ -10,7 +10,6 @@ trained for it first.
 
 from __future__ import annotations
 
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tyro
+from measuring import Spread
 from rich.box import MARKDOWN
 from rich.console import Console
 from rich.table import Table
@@ -69,6 +69,7 @@ class LuckCorrection:
             score = play_pairs(game, a, b, pairs, luck_correction=EXACT)
             tests = ("", "") if self.quick else tuple(_games_of_tests(game, a, b, value) for value in (EXACT, OFF))
             table.add_row(str(game), a, b, f"{score.games:,}", _ratio(score), *tests)
+            print(f"{game}: {a} against {b}, {_ratio(score)}", file=sys.stderr)
         if not self.quick:
             with tempfile.TemporaryDirectory() as folder:
                 values = self.run or _train(Path(folder) / "run")
@@ -93,8 +94,7 @@ def _games_of_tests(game: Game, a: str, b: str, luck_correction: str) -> str:
         match = MatchSettings(game, a, b, seed, luck_correction=luck_correction)
         with tempfile.TemporaryDirectory() as folder:
             games.append(run_sprt(match, SPRT(0, 20), Path(folder), {}, pairs=MOST_PAIRS).score.games)
-    more = "" if max(games) < 2 * MOST_PAIRS else ", the most allowed"
-    return f"{statistics.median(games):,.0f} ({min(games):,}-{max(games):,}{more})"
+    return f"{Spread.of(games)}{f' of at most {2 * MOST_PAIRS:,}' if max(games) == 2 * MOST_PAIRS else ''}"
 
 
 def _train(folder: Path) -> Path:

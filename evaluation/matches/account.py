@@ -26,7 +26,7 @@ class MoveAccount(NamedTuple):
 
 
 class GameAccount(NamedTuple):
-    """A finished game in values for player_0; ``start + luck + changes[0] + changes[1] + forfeit == result``."""
+    """A game in values for player_0; ``start + luck + changes[0] + changes[1] + forfeit == result``."""
 
     start: float
     """value of the first position"""
@@ -34,7 +34,7 @@ class GameAccount(NamedTuple):
     forfeit: float
     """change of the value by a forfeit or a loss on time"""
     result: float
-    """1 if player_0 won, -1 if it lost, 0 for a draw"""
+    """1 if player_0 won, -1 if it lost, 0 for a draw; of an unfinished game the value of its last position"""
 
     @property
     def luck(self) -> float:
@@ -75,23 +75,21 @@ class GameAccount(NamedTuple):
 
 
 def account_of(played: PlayedGame, correction: LuckCorrection) -> GameAccount:
-    """Return the account of a finished game by a value function.
+    """Return the account of a game by a value function.
 
     Raises:
-        ValueError: an unfinished game, or one of another game than the correction's.
+        ValueError: a game of another kind than the correction's.
     """
     game = played.game
     if game != correction.game:
         raise ValueError(
             f"a game of {game} is not explained by values of {correction.game}: choose values of that game"
         )
-    if played.result is None:
-        raise ValueError("an unfinished game has no result to explain: choose a finished one")
-    result = 0.0 if played.result == DRAW else 1.0 - 2.0 * played.result
+    result = None if played.result is None else 0.0 if played.result == DRAW else 1.0 - 2.0 * played.result
     steps = list(played.positions())
     if not steps:
         value = float(correction.values(Boards.of([played.start()]))[0])
-        return GameAccount(value, (), result - value, result)
+        return GameAccount(value, (), 0.0 if result is None else result - value, value if result is None else result)
     cells = np.array([position.cells for position, _, _ in steps])
     mover = np.array([position.mover for position, _, _ in steps], np.int8)
     actions = np.array([action for _, action, _ in steps])
@@ -107,7 +105,9 @@ def account_of(played: PlayedGame, correction: LuckCorrection) -> GameAccount:
         MoveAccount(position, action, skipped, float(expected[i] - values[i]), float(following[i] - expected[i]))
         for i, (position, action, skipped) in enumerate(steps)
     )
-    return GameAccount(float(values[0]), moves, float(result - following[-1]), result)
+    last = float(following[-1])
+    result = last if result is None else result
+    return GameAccount(float(values[0]), moves, result - last, result)
 
 
 def describe_account(account: GameAccount, seat: int, names: tuple[str, str, str], *, skips: bool = True) -> str:

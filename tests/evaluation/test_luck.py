@@ -1,6 +1,7 @@
 """Luck correction of matches: unbiased for any value function, and exact for each game."""
 
 import math
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -109,6 +110,9 @@ def test_account_of_a_game_sums_to_its_result(game, spec):
     correction = make_correction(Noise() if spec == "noise" else spec, game)
     for played in log:
         account = account_of(played, correction)
+        early = account_of(replace(played, moves=played.moves[:2], result=None), correction)
+        assert early.start + early.luck + sum(early.changes) == pytest.approx(early.result, abs=1e-12)
+        assert [move[1:] for move in early.moves] == [move[1:] for move in account.moves[:2]]
         total = account.start + account.luck + sum(account.changes) + account.forfeit
         assert total == pytest.approx(account.result, abs=1e-12)
         assert len(account.moves) == len(played.moves)

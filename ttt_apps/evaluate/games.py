@@ -82,6 +82,8 @@ class Games(JsonOptions):
         correction = make_correction(self.luck_correction or EXACT, played.game)
         if correction is None:
             raise ValueError("--luck-correction off leaves no values to explain a game with: leave it out")
+        if played.result is None:
+            raise ValueError(f"--explain {number} is an unfinished game, without a result: choose a finished one")
         account = account_of(played, correction)
         if self.json:
             print(json.dumps(account.to_dict(played)))

@@ -6,7 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from evaluation.matches.account import account_of
 from evaluation.matches.games import AGAIN, PlayedGame
+from evaluation.matches.luck import LuckCorrection
 from ttt_apps.explorer.board_json import best_cells, cell_names, value_text
 from ttt_apps.explorer.solutions import Exact
 from ttt_envs.game.boards import (
@@ -51,20 +53,17 @@ def review_game(played: PlayedGame, exact: Exact) -> Review:
     Raises:
         ValueError: a position without a value, from no game without skips.
     """
-    plies = list(played.positions())
-    positions = [position for position, _, _ in plies] + [played.end()]
-    boards = Boards.of(positions)
-    values = (1 - 2 * boards.mover) * exact.solution.values(boards) + 0.0
-    losses, skips, best = [], [], []
-    if plies:
-        moves = exact.solution.action_values(boards.take(np.arange(len(plies))))
-        for number, (position, cell, _) in enumerate(plies):
-            own = moves[number]
-            loss = float(np.nanmax(own) - own[cell])
-            losses.append(0.0 if loss <= exact.tolerance else loss)
-            skips.append(float(values[number + 1] - (1 - 2 * position.mover) * own[cell]))
-            best.append(best_cells(own, exact.tolerance))
-    return Review(values.tolist(), losses, skips, best, exact.tolerance)
+    account = account_of(played, LuckCorrection(played.game, exact.solution))
+    values, losses, skips, best = [account.start], [], [], []
+    if account.moves:
+        moves = exact.solution.action_values(Boards.of([move.position for move in account.moves]))
+        best = [best_cells(own, exact.tolerance) for own in moves]
+    for move in account.moves:
+        loss = -move.change * (1 - 2 * move.position.mover)
+        losses.append(0.0 if loss <= exact.tolerance else loss)
+        skips.append(move.luck)
+        values.append(values[-1] + move.change + move.luck)
+    return Review(values, losses, skips, best, exact.tolerance)
 
 
 def line_json(played: PlayedGame, review: Review | None) -> dict[str, Any]:
