@@ -19,7 +19,7 @@ from evaluation.exact.strength import compute_strength
 from evaluation.matches.match import play_pairs
 from evaluation.reports.sweep import write_sweep_curves
 from evaluation.result_store import UNITS, Unit, do_units
-from evaluation.run_files import DERIVED_FILES, RUN_FILES, RunDirectory
+from evaluation.run_files import DERIVED_FILES, REPORT, RUN_FILES, RunDirectory
 from evaluation.sweep import (
     AGENT,
     CURVES,
@@ -127,7 +127,7 @@ class Sweep(ReportOptions, TrustOptions, WorkOptions, WatchOptions):
                 folder,
                 provenance,
                 jobs=workers,
-                other_files=(RESULT, TABLE, CURVES),
+                other_files=(RESULT, TABLE, CURVES, REPORT),
                 postprocess=partial(_write_files, folder),
             ):
                 done[index] = numbers
