@@ -153,13 +153,13 @@ class MCTSSearch:
         if self._leaf is None:
             run_uct(batch, self._params.c, self._decisive, keys, first, last)
             return
-        leaves = self._leaves
+        cells, movers = self._leaves
         for simulation in range(first, last):
-            count = int(simulate_uct(batch, self._params.c, self._decisive, keys, simulation, leaves))
+            count = int(simulate_uct(batch, self._params.c, self._decisive, keys, simulation, cells, movers))
             values = _NO_VALUES
             if count:
-                values = np.asarray(self._leaf.values(Boards(leaves.cells[:count], leaves.mover[:count])), np.float64)
-            backup_uct_all(batch, self._decisive, leaves.mover, values)
+                values = np.asarray(self._leaf.values(Boards(cells[:count], movers[:count])), np.float64)
+            backup_uct_all(batch, self._decisive, movers, values)
 
     def add_root_noise(self, shares: Float64Array, weight: float) -> None:
         """Mix noise into the root priors.
@@ -180,7 +180,7 @@ class MCTSSearch:
     def _run_guided(self, considered_visit: Int64Array) -> None:
         """Run guided simulations in all trees, see :func:`simulate`: ``considered_visit`` int64[S, B]."""
         assert self._guide is not None
-        leaves = self._leaves
+        cells, movers = self._leaves
         for rows, batch in self._batches:
             params = self._params._replace(root_logits=self._params.root_logits[rows])
             visits = np.ascontiguousarray(considered_visit[:, rows])
@@ -188,13 +188,13 @@ class MCTSSearch:
                 self._guide.run_simulations(visits, params, batch)
                 continue
             for visit in visits:
-                count = int(simulate_all(visit, params, batch, leaves))
+                count = int(simulate_all(visit, params, batch, cells, movers))
                 prior_logits, values = _NO_LOGITS, _NO_VALUES
                 if count:
-                    prior_logits, values = self._guide.evaluate(Boards(leaves.cells[:count], leaves.mover[:count]))
+                    prior_logits, values = self._guide.evaluate(Boards(cells[:count], movers[:count]))
                 # fixed array types, so that the kernel is compiled once
                 prior_logits = np.ascontiguousarray(prior_logits, np.float32)
-                backup_all(batch, leaves.mover, prior_logits, np.ascontiguousarray(values, np.float64))
+                backup_all(batch, movers, prior_logits, np.ascontiguousarray(values, np.float64))
 
     def _make_room(self, simulations: int) -> None:
         """Ensure capacity: every simulation adds at most one edge; a search in small steps grows by half at a time."""

@@ -74,19 +74,20 @@ def simulate_uct(
     decisive: bool,
     keys: UInt64Array,
     simulation: int,
-    leaves: Boards,
+    cells: Int8Array,
+    movers: Int8Array,
 ) -> int:
     """Select and expand for one simulation in all trees; the stones stay on the boards.
 
     Returns:
-        The number of positions to evaluate, written to ``leaves``, which has B rows.
+        The number of positions to evaluate, written to ``cells`` int8[B, cells] and ``movers`` int8[B].
     """
     count = int64(0)
     for b in range(len(batch.cells)):
         tree = tree_view(b, batch)
         mover, _ = _descend(b, splitmix64(keys[b], simulation), c, decisive, batch, tree)
         if not is_solved(tree.path[batch.depths[b]], tree.nodes):
-            add_leaf(tree.board, mover, leaves, count)
+            add_leaf(tree.board, mover, Boards(cells, movers), count)
             count += 1
     return count
 
@@ -293,12 +294,14 @@ def backup(
 
 
 @compiled_nogil
-def simulate_all(considered_visit: Int64Array, params: SelectionParams, batch: SearchBatch, leaves: Boards) -> int:
+def simulate_all(
+    considered_visit: Int64Array, params: SelectionParams, batch: SearchBatch, cells: Int8Array, movers: Int8Array
+) -> int:
     """Run :func:`simulate` in all trees, ``considered_visit`` int64[B]; return the number of positions to evaluate.
 
-    They are written to ``leaves``, which has 2 * B rows, tree by tree.
+    They are written to ``cells`` int8[2 * B, cells] and ``movers`` int8[2 * B], tree by tree.
     """
-    num_leaves = int64(0)
+    num_leaves, leaves = int64(0), Boards(cells, movers)
     for b in range(len(considered_visit)):
         num_leaves = simulate(b, considered_visit[b], params, batch, leaves, num_leaves)
     return num_leaves

@@ -172,9 +172,8 @@ def _query_boards(layer: Layer, mover: int, rows: Int64Array) -> Boards:
     """Return the positions of a query as the queried policy sees them."""
     traversal = layer.traversal
     boards = Boards(np.empty((len(rows), traversal.game.cells), np.int8), np.empty(len(rows), np.int8))
-    _write_boards(
-        _Query(layer.index.keys, rows, mover, layer.stones), traversal.by_roles, traversal.game.parameters, boards
-    )
+    keys = layer.index.keys.take(rows, axis=0)
+    _write_boards(keys, mover, traversal.by_roles, traversal.game.parameters, *boards)
     return boards
 
 
@@ -191,18 +190,6 @@ def query_policy(policy: Policy, boards: Boards) -> Float64Array:
             f"they must be {list(boards.cells.shape)}, one for each cell"
         )
     return answer
-
-
-class _Query(NamedTuple):
-    """Positions of a layer with one mover."""
-
-    keys: UInt64Array
-    """uint64[N, words]: the boards of the layer"""
-    rows: Int64Array
-    """int64[B]: those of the positions"""
-    mover: int
-    stones: int
-    """number on each board"""
 
 
 class _Moves(NamedTuple):
@@ -235,8 +222,10 @@ class _Moves(NamedTuple):
         )
         weights = np.empty((0, cells)) if p is None else p
         scratch = None if traversal.words == 1 else np.empty((2, cells), np.int8)
-        query = _Query(layer.index.keys, rows, mover, layer.stones)
-        size = _write_moves(query, weights, traversal.game.parameters, traversal.symmetries, scratch, found)
+        keys = layer.index.keys.take(rows, axis=0)
+        size = _write_moves(
+            keys, mover, layer.stones, weights, traversal.game.parameters, traversal.symmetries, scratch, found
+        )
         if size < 0:
             row = -1 - size
             assert boards is not None
@@ -343,28 +332,30 @@ def _stone_at(keys: UInt64Array, row: int, cell: int) -> int:
 
 
 @compiled
-def _write_boards(query: _Query, by_roles: bool, parameters: Parameters, boards: Boards) -> None:
-    """Write the positions of a query into ``boards``.
+def _write_boards(
+    keys: UInt64Array, mover: int, by_roles: bool, parameters: Parameters, cells: Int8Array, movers: Int8Array
+) -> None:
+    """Write the positions of a query, uint64[B, words], into int8[B, cells] and int8[B].
 
     A policy queried by its role is player_1 wherever games can reach the position so, and else player_0.
     """
-    keys, rows, mover, _ = query
-    cells, movers = boards
-    for b in range(len(rows)):
+    for b in range(len(keys)):
         exchanged = False
         if by_roles:
-            code = int64(keys[rows[b], 0])
+            code = int64(keys[b, 0])
             others, own = count_bits(stones_in_code(code, 0)), count_bits(stones_in_code(code, 1))
             exchanged = others == 0 if skip_chance_of(parameters) > 0 else others == own
         for cell in range(cells.shape[1]):
-            stone = _stone_at(keys, rows[b], cell)
+            stone = _stone_at(keys, b, cell)
             cells[b, cell] = 3 - stone if exchanged and stone > 0 else stone
         movers[b] = 1 - mover if exchanged else mover
 
 
 @compiled
 def _write_moves(
-    query: _Query,
+    keys: UInt64Array,
+    mover: int,
+    stones: int,
     p: Float64Array,
     parameters: Parameters,
     symmetries: SymmetryTables,
@@ -373,25 +364,24 @@ def _write_moves(
 ) -> int:
     """Write ``moves``; return the number of non-final moves, or -1 - b if row b of ``p`` is no distribution.
 
+    ``keys`` uint64[B, words] are the boards of the query, with ``stones`` each.
     ``p`` is empty where a best responder moves. ``scratch`` is None where a key is one word: the compiler removes a
     branch on None.
     """
-    keys, rows, mover, stones = query
     found, ends, share, won, drawn = moves
     size, is_policy = p.shape[1], len(p) > 0
     last = outcome_of_move(False, mover, stones + 1, parameters) == DRAW
     made = 0
-    for b in range(len(rows)):
-        row = rows[b]
+    for b in range(len(keys)):
         own, other, legal, winning = 0, 0, 0, 0
         if scratch is None:
-            code = int64(keys[row, 0])
+            code = int64(keys[b, 0])
             own, other = stones_in_code(code, mover), stones_in_code(code, 1 - mover)
             legal = legal_bits(own, other, parameters)
             winning = winning_bits(own, parameters) & legal
         else:
             for cell in range(size):
-                scratch[0, cell] = _stone_at(keys, row, cell)
+                scratch[0, cell] = _stone_at(keys, b, cell)
             winning_cells(scratch[0], mover, parameters, scratch[1])
         if is_policy:
             total = 0.0
@@ -422,7 +412,7 @@ def _write_moves(
                 else:
                     words = keys.shape[1]
                     for word in range(words):
-                        found[made, word] = keys[row, word]
+                        found[made, word] = keys[b, word]
                     found[made, mover * (words // 2) + cell // 64] |= np.uint64(1) << np.uint64(cell % 64)
                 if is_policy:
                     share[made] = chance
