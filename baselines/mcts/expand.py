@@ -12,7 +12,6 @@ from baselines.retrograde.layers import Probe
 from baselines.retrograde.tablebase import result_for_last_player
 from ttt_envs.core.jit import Int8Array, Parameters, compiled_at_once, compiled_nogil, inlined, int64
 from ttt_envs.core.random import uniform
-from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import (
     DRAW,
     NOT_OVER,
@@ -125,11 +124,11 @@ def probe_edge(edge: int, tree: TreeView, parameters: Parameters, probe: Probe) 
 
 
 @inlined
-def add_leaf(board: Int8Array, mover: int, leaves: Boards, row: int) -> None:
+def add_leaf(board: Int8Array, mover: int, leaves: Int8Array, movers: Int8Array, row: int) -> None:
     """Write a position that needs an evaluation into row ``row``."""
     for cell in range(len(board)):
-        leaves.cells[row, cell] = board[cell]
-    leaves.mover[row] = mover
+        leaves[row, cell] = board[cell]
+    movers[row] = mover
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -55,8 +55,8 @@ class GumbelSearch(MCTSSearch):
         value_scale: float = 0.1,
     ) -> None:
         check_gumbel(simulations, max_num_considered_actions, maxvisit_init, value_scale)
+        self._room = simulations
         super().__init__(game, boards, np.zeros(len(boards.mover), np.uint64), leaf=evaluator)
-        self._make_room(simulations)
         self._evaluate_roots()
         priors = self._trees.priors[:, 0]
         root_logits = np.log(priors, out=np.full(priors.shape, -np.inf), where=priors > 0, dtype=np.float64)

@@ -66,6 +66,9 @@ class MCTSSearch:
         counts: int64[B]: number of moves in the trees, plus 1 for the root.
     """
 
+    _room = 0
+    """number of simulations to allocate for at the start; the trees grow as needed"""
+
     def __init__(
         self,
         game: Game,
@@ -91,7 +94,7 @@ class MCTSSearch:
         self._stones = np.count_nonzero(boards.cells, axis=1)
         self.counts = np.ones(count, np.int64)
         found = [(b, saved) for b, saved in enumerate(subtrees or ()) if saved is not None]
-        most = max([1, *(saved.tree.edges.shape[1] for _, saved in found)])
+        most = max([1 + self._room, *(saved.tree.edges.shape[1] for _, saved in found)])
         self._trees = Tree.empty(count, most, self._turns_per_move, 0 if self._guide is None else game.cells)
         for b, saved in found:
             self._reuse_subtree(b, saved)

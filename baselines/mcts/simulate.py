@@ -29,7 +29,6 @@ from ttt_envs.core.jit import (
     int64,
 )
 from ttt_envs.core.random import splitmix64, uniform
-from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import (
     DRAW,
     NOT_OVER,
@@ -74,20 +73,20 @@ def simulate_uct(
     decisive: bool,
     keys: UInt64Array,
     simulation: int,
-    cells: Int8Array,
+    leaves: Int8Array,
     movers: Int8Array,
 ) -> int:
     """Select and expand for one simulation in all trees; the stones stay on the boards.
 
     Returns:
-        The number of positions to evaluate, written to ``cells`` int8[B, cells] and ``movers`` int8[B].
+        The number of positions to evaluate, written to ``leaves`` int8[B, cells] and ``movers`` int8[B].
     """
     count = int64(0)
     for b in range(len(batch.cells)):
         tree = tree_view(b, batch)
         mover, _ = _descend(b, splitmix64(keys[b], simulation), c, decisive, batch, tree)
         if not is_solved(tree.path[batch.depths[b]], tree.nodes):
-            add_leaf(tree.board, mover, Boards(cells, movers), count)
+            add_leaf(tree.board, mover, leaves, movers, count)
             count += 1
     return count
 
@@ -176,8 +175,9 @@ def simulate(
     considered_visit: int,
     params: SelectionParams,
     batch: SearchBatch,
-    leaves: Boards,
-    num_leaves: int,
+    leaves: Int8Array,
+    movers: Int8Array,
+    asked: int,
 ) -> int:
     """Select and expand for one simulation in tree ``b``; the stones stay on its board.
 
@@ -187,8 +187,8 @@ def simulate(
             has not been.
         params: parameters of action selection.
         batch: the trees.
-        leaves: A positions, written: those to evaluate, after the first ``num_leaves``.
-        num_leaves: number of positions so far.
+        leaves, movers: int8[A, cells] and int8[A], written: positions to evaluate, after the first ``asked``.
+        asked: number of positions so far.
 
     Returns:
         The new number of positions, at most 2 more.
@@ -201,15 +201,15 @@ def simulate(
     batch.depths[b] = -1
     if tree.nodes.visits[0] == 0:
         batch.depths[b] = 0
-        add_leaf(tree.board, mover, leaves, num_leaves)
-        return num_leaves + 1
+        add_leaf(tree.board, mover, leaves, movers, asked)
+        return asked + 1
     if considered_visit < 0 or is_solved(0, tree.nodes):
-        return num_leaves
+        return asked
     while True:
         if node == 0 and params.rule == GUMBEL:
             cell, edge = select_root_gumbel(considered_visit, params.root_logits[b], params, tree, scratch.closed)
             if cell < 0:  # no move of the root has this number of visits
-                return num_leaves
+                return asked
         else:
             cell, edge = select_guided(node, params, tree, scratch)
         depth += 1
@@ -221,15 +221,15 @@ def simulate(
             batch.depths[b] = depth
             outcome = add_edge(edge, cell, node, mover, stones, tree, batch.parameters)
             if outcome == NOT_OVER:
-                num_leaves = _init_children(edge, node, mover, stones + 1, tree, batch, leaves, num_leaves)
-            return num_leaves
+                asked = _init_children(edge, node, mover, stones + 1, tree, batch, leaves, movers, asked)
+            return asked
         tree.board[cell] = mover + 1
         stones += 1
         node = select_turn(edge, tree, skip)
         tree.path[depth] = node
         if is_solved(node, tree.nodes):
             batch.depths[b] = depth
-            return num_leaves
+            return asked
         mover = mover if node % tree.turns_per_move == 1 else 1 - mover
 
 
@@ -241,42 +241,43 @@ def _init_children(
     stones: int,
     tree: TreeView,
     batch: SearchBatch,
-    leaves: Boards,
-    num_leaves: int,
+    leaves: Int8Array,
+    movers: Int8Array,
+    asked: int,
 ) -> int:
-    """Initialise the positions after a new edge of ``node``; return ``num_leaves`` plus those to evaluate."""
+    """Initialise the positions after a new edge of ``node``; return ``asked`` plus the number of those to evaluate."""
     if stones == batch.probe.stones:
         probe_edge(edge, tree, batch.parameters, batch.probe)
-        return num_leaves
+        return asked
     is_foreseen = tree.turns_per_move == 1 and node > 0
     for turn in range(tree.turns_per_move):
         child, next_mover = edge * tree.turns_per_move + turn, mover if turn == 1 else 1 - mover
         if init_child(child, next_mover, is_foreseen, tree, batch.parameters, batch.scratch.forced_mask):
-            add_leaf(tree.board, next_mover, leaves, num_leaves)
-            num_leaves += 1
-    return num_leaves
+            add_leaf(tree.board, next_mover, leaves, movers, asked)
+            asked += 1
+    return asked
 
 
 @inlined
 def backup(
-    b: int, batch: SearchBatch, movers: Int8Array, prior_logits: Float32Array, values: Float64Array, num_evaluated: int
+    b: int, batch: SearchBatch, movers: Int8Array, prior_logits: Float32Array, values: Float64Array, answered: int
 ) -> int:
     """Finish the simulation of :func:`simulate` in tree ``b``: expand and back up.
 
     Args:
         b: the tree.
         batch: the trees.
-        movers: int8[A], of the positions to evaluate.
+        movers: as for :func:`simulate`.
         prior_logits: float32[A, cells] of the positions to evaluate, up to a constant.
         values: float64[A], values of these positions for their movers.
-        num_evaluated: number of evaluations consumed by earlier trees.
+        answered: number of evaluations consumed by earlier trees.
 
     Returns:
-        ``num_evaluated`` plus the number consumed by this tree.
+        ``answered`` plus the number consumed by this tree.
     """
     depth = batch.depths[b]
     if depth < 0:
-        return num_evaluated
+        return answered
     tree = tree_view(b, batch)
     nodes, node = tree.nodes, tree.path[depth]
     if nodes.visits[node] > 0:  # no new node
@@ -286,30 +287,30 @@ def backup(
             if is_solved(node + turn, nodes):
                 nodes.visits[node + turn] = 1
             else:
-                mover, logits, value = int64(movers[num_evaluated]), prior_logits[num_evaluated], values[num_evaluated]
+                mover, logits, value = int64(movers[answered]), prior_logits[answered], values[answered]
                 expand(node + turn, mover, logits, value, tree, batch.parameters, batch.scratch.forced_mask)
-                num_evaluated += 1
+                answered += 1
     backup_guided(depth, tree, batch.parameters)
-    return num_evaluated
+    return answered
 
 
 @compiled_nogil
 def simulate_all(
-    considered_visit: Int64Array, params: SelectionParams, batch: SearchBatch, cells: Int8Array, movers: Int8Array
+    considered_visit: Int64Array, params: SelectionParams, batch: SearchBatch, leaves: Int8Array, movers: Int8Array
 ) -> int:
     """Run :func:`simulate` in all trees, ``considered_visit`` int64[B]; return the number of positions to evaluate.
 
-    They are written to ``cells`` int8[2 * B, cells] and ``movers`` int8[2 * B], tree by tree.
+    They are written to ``leaves`` int8[2 * B, cells] and ``movers`` int8[2 * B], tree by tree.
     """
-    num_leaves, leaves = int64(0), Boards(cells, movers)
+    asked = int64(0)
     for b in range(len(considered_visit)):
-        num_leaves = simulate(b, considered_visit[b], params, batch, leaves, num_leaves)
-    return num_leaves
+        asked = simulate(b, considered_visit[b], params, batch, leaves, movers, asked)
+    return asked
 
 
 @compiled_nogil
 def backup_all(batch: SearchBatch, movers: Int8Array, prior_logits: Float32Array, values: Float64Array) -> None:
     """Run :func:`backup` in all trees with the evaluations of these positions."""
-    num_evaluated = int64(0)
+    answered = int64(0)
     for b in range(len(batch.cells)):
-        num_evaluated = backup(b, batch, movers, prior_logits, values, num_evaluated)
+        answered = backup(b, batch, movers, prior_logits, values, answered)

@@ -34,7 +34,8 @@ class _Workspace(NamedTuple):
     seen: Int8Array  # int8[cells]
     image: Int8Array  # int8[cells]
     means: Float64Array  # float64[cells]
-    leaves: Boards  # 2 positions
+    leaves: Int8Array  # int8[2, cells]
+    movers: Int8Array  # int8[2]
     logits: Float32Array  # float32[2, cells]
     values: Float64Array  # float64[2]
 
@@ -46,7 +47,8 @@ class _Workspace(NamedTuple):
             seen=np.zeros(cells, np.int8),
             image=np.zeros(cells, np.int8),
             means=np.zeros(cells),
-            leaves=Boards(np.zeros((2, cells), np.int8), np.zeros(2, np.int8)),
+            leaves=np.zeros((2, cells), np.int8),
+            movers=np.zeros(2, np.int8),
             logits=np.zeros((2, cells), np.float32),
             values=np.zeros(2),
         )
@@ -67,15 +69,6 @@ class EvaluationCache(NamedTuple):
         """Return an empty cache."""
         size = 3**cells if cells <= MAX_SMALL_CELLS else 0
         return cls(np.zeros(size, np.int8), np.empty((size, cells), np.float32), np.empty(size))
-
-
-class _CachedNet(NamedTuple):
-    """A net with everything that a search needs to evaluate positions."""
-
-    net: Packed
-    group: SymmetryTables
-    work: _Workspace
-    cache: EvaluationCache
 
 
 class NetEvaluator:
@@ -112,12 +105,12 @@ class NetEvaluator:
     def run_simulations(self, considered_visit: Int64Array, params: SelectionParams, batch: SearchBatch) -> None:
         """See :class:`~baselines.mcts.FusedEvaluator`."""
         simulations, count = considered_visit.shape
-        net = _CachedNet(self._net, self._group, _Workspace.of(self._net, batch.cells.shape[1]), self.cache)
+        fixed = self._net, self._group, _Workspace.of(self._net, batch.cells.shape[1]), self.cache
         trees = max(1, CHUNK_SIZE // max(1, simulations))
         for first in range(0, count, trees):
             last = min(count, first + trees)
             for done in range(0, simulations, CHUNK_SIZE):
-                _run_simulations(first, last, considered_visit[done : done + CHUNK_SIZE], params, batch, net)
+                _run_simulations(first, last, considered_visit[done : done + CHUNK_SIZE], params, batch, *fixed)
 
 
 @inlined
@@ -156,11 +149,10 @@ def _evaluate_rows(
 
 
 @inlined
-def _cached_evaluate(leaf: int, net: _CachedNet) -> None:
+def _cached_evaluate(leaf: int, net: Packed, group: SymmetryTables, work: _Workspace, cache: EvaluationCache) -> None:
     """Write the logits and the value of a leaf into the workspace, from the cache if possible."""
-    packed, group, work, cache = net
     seen, logits = work.seen, work.logits[leaf]
-    own_first_row(work.leaves.cells[leaf], int64(work.leaves.mover[leaf]), seen)
+    own_first_row(work.leaves[leaf], int64(work.movers[leaf]), seen)
     has_cache = len(cache.known) > 0
     key = int64(0)
     if has_cache:
@@ -170,7 +162,7 @@ def _cached_evaluate(leaf: int, net: _CachedNet) -> None:
             for cell in range(len(seen)):
                 logits[cell] = cache.logits[key, cell]
             return
-    work.values[leaf] = _evaluate(seen, packed, group, work)
+    work.values[leaf] = _evaluate(seen, net, group, work)
     for cell in range(len(seen)):
         logits[cell] = work.means[cell]
     if has_cache:
@@ -187,13 +179,15 @@ def _run_simulations(
     considered_visit: Int64Array,
     params: SelectionParams,
     batch: SearchBatch,
-    net: _CachedNet,
+    net: Packed,
+    group: SymmetryTables,
+    work: _Workspace,
+    cache: EvaluationCache,
 ) -> None:
     """Run S simulations of trees ``first`` to ``last`` - 1, tree by tree for cache locality."""
-    work = net.work
     for b in range(first, last):
         for simulation in range(len(considered_visit)):
-            num_leaves = simulate(b, considered_visit[simulation, b], params, batch, work.leaves, int64(0))
-            for leaf in range(num_leaves):
-                _cached_evaluate(leaf, net)
-            backup(b, batch, work.leaves.mover, work.logits, work.values, int64(0))
+            asked = simulate(b, considered_visit[simulation, b], params, batch, work.leaves, work.movers, int64(0))
+            for leaf in range(asked):
+                _cached_evaluate(leaf, net, group, work, cache)
+            backup(b, batch, work.movers, work.logits, work.values, int64(0))
