@@ -94,6 +94,21 @@ def test_quiet_prints_results_alone(tmp_path, capsys):
     assert "a report to look at" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ((), "exact results against random and optimal are left out on 3 x 4, 3 to win, skip 0.1: "),
+        (("--exact-every", "50", "--opponent", "self"), "exactly: exploitability "),
+    ],
+)
+def test_quiet_training_says_what_it_leaves_out(options, line, tmp_path, capsys):
+    run = tmp_path / "run"
+    train.main(["--games", "50", "--size", "3x4", "--skip-chance", "0.1", "--quiet", "--out", str(run), *options])
+    said = capsys.readouterr().out
+    assert said.startswith(line)
+    assert said.endswith(f"evaluate.py match run:{run} random --size 3x4 --skip-chance 0.1 samples them\n")
+
+
 def test_command_names_of_an_installed_package(monkeypatch):
     text = "go on with train.py --resume x, or python evaluate.py match a b"
     assert messages.installed_names(text) == text
