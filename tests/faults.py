@@ -196,8 +196,8 @@ FAULTS = (
     ),
     Fault(
         "evaluation/matches/elo.py",
-        "low, high = math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)",
-        "low, high = math.log(self.alpha / (1 - self.beta)), math.log((1 - self.beta) / self.alpha)",
+        "return math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)",
+        "return math.log(self.alpha / (1 - self.beta)), math.log((1 - self.beta) / self.alpha)",
         "evaluation/test_elo.py evaluation/test_sprt.py",
     ),
     Fault(
@@ -238,9 +238,63 @@ FAULTS = (
     ),
     Fault(
         "evaluation/result_store.py",
-        "missing = [index for index, name in enumerate(names) if name not in kept]",
+        "missing = [index for index, name in enumerate(names) if name not in stored]",
         "missing = [index for index, name in enumerate(names)]",
         "evaluation/test_study.py evaluation/test_sprt.py",
+    ),
+    Fault(
+        "evaluation/matches/luck.py",
+        "            mean = value_over_skip(table[player, after], table[1 - player, after], skip)",
+        "            mean = value_over_skip(table[1 - player, after], table[player, after], skip)",
+        "evaluation/test_luck.py",
+    ),
+    Fault(
+        "evaluation/matches/luck.py",
+        "            value = 0.0 if outcome[b] == DRAW else 1.0 - 2.0 * outcome[b]",
+        "            value = 0.0 if outcome[b] == DRAW else 2.0 * outcome[b] - 1.0",
+        "evaluation/test_luck.py",
+    ),
+    Fault(
+        "evaluation/matches/luck.py",
+        "return np.where(following == mover, own, other) - values_over_skip(own, other, self.game.skip_chance)",
+        "return np.where(following == mover, own, other) - values_over_skip(own, other, 0.0)",
+        "evaluation/test_luck.py",
+    ),
+    Fault(
+        "evaluation/matches/luck.py",
+        "            self.luck[rows] += drawn - known.expected(before)",
+        "            self.luck[rows] += known.expected(before) - drawn",
+        "evaluation/test_luck.py",
+    ),
+    Fault(
+        "evaluation/matches/match.py",
+        "            luck = np.where(self.swapped, -tracker.luck, tracker.luck)  # a's",
+        "            luck = tracker.luck",
+        "evaluation/test_luck.py",
+    ),
+    Fault(
+        "evaluation/matches/account.py",
+        "        expected[-1] = following[-1] = result",
+        "        following[-1] = result",
+        "evaluation/test_luck.py",
+    ),
+    Fault(
+        "evaluation/matches/corrected_pairs.py",
+        "        squares = self.counts - 2 * self.sums + self.squares",
+        "        squares = self.counts - self.sums + self.squares",
+        "evaluation/test_luck.py",
+    ),
+    Fault(
+        "evaluation/matches/stopping.py",
+        "        step = self.step * self.looks / looks",
+        "        step = self.step",
+        "evaluation/test_luck.py",
+    ),
+    Fault(
+        "evaluation/matches/stopping.py",
+        "return Interval(find(0.5), find(1 - tail), find(tail))",
+        "return Interval(find(0.5), find(1 - 2 * tail), find(2 * tail))",
+        "evaluation/test_luck.py",
     ),
     Fault(
         "evaluation/exact/symmetry_classes.py",

@@ -116,6 +116,7 @@ def test_account_of_a_game_sums_to_its_result(game, spec):
         total = account.start + account.luck + sum(account.changes) + account.forfeit
         assert total == pytest.approx(account.result, abs=1e-12)
         assert len(account.moves) == len(played.moves)
+        assert account.moves[-1].luck == 0
         if spec != "noise":
             assert account.changes[0] < 1e-9 < account.changes[1] + 2e-9
     assert "in all" in describe_account(account, 1, ("you", "your moves", "its moves"))
@@ -160,6 +161,16 @@ def test_probabilities_of_a_stopped_walk_are_those_of_a_simulation(drift, looks)
         at = at[(at > walk.low) & (at < walk.high)]
     lower += np.count_nonzero(at + rng.normal(drift * walk.step, math.sqrt(walk.step), len(at)) <= end)
     assert walk.coarser().probability_of_lower(drift, end) == pytest.approx(lower / games, abs=0.012)
+
+
+def test_a_test_of_one_look_has_the_interval_of_a_sample():
+    score = corrected(CorrectedPairs.of(np.random.default_rng(3).normal(0.55, 0.2, 64)))
+    error = score.guarded_mean().standard_error
+    found = stopped_score(SPRT(0, 40), score, 1)
+    mean = score.corrected.mean
+    assert found == pytest.approx((mean, mean - 1.959964 * error, mean + 1.959964 * error), abs=1e-6)
+    early = stopped_score(SPRT(0, 40), score, 4)  # nearer to the middle: an early stop exaggerates
+    assert found.mean > early.mean
 
 
 def discrete(points, chances):
