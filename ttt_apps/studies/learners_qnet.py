@@ -64,7 +64,8 @@ STUDY = Study(
     captions={
         "learners-qnet": Caption(
             "Which of Q-learning and the Q-net learns faster?",
-            "Ten runs do not decide it up to 20,000 games. From there on at least four of five games are drawn.",
+            "Ten runs show a lead of Q-learning at 10,000 games, and are undecided elsewhere. From 20,000 games "
+            "on at least four of five games are drawn.",
             "Wins, draws and losses are drawn side by side, with 95% intervals over runs.",
         ),
     },
