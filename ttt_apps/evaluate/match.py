@@ -25,6 +25,7 @@ from ttt_apps.cli import (
 from ttt_envs.agents.specs import make_policy
 
 if TYPE_CHECKING:  # compiled code and scipy are imported where a game is played, not where help is written
+    from baselines.timed import Clock
     from evaluation.matches.score import Score
     from evaluation.matches.timed_match import Times
     from ttt_envs.game.rules import Game
@@ -68,6 +69,14 @@ class Match(JsonOptions, PairOptions):
             if times:
                 print_table(times_table(self.clock, self.a, self.b, times))
 
+    def read_clock(self) -> Clock | None:
+        """Return the clock of a timed match; an untimed one loads no search."""
+        if not self.clock:
+            return None
+        from baselines.timed import Clock
+
+        return Clock.of(self.clock)
+
     def play(self, game: Game) -> tuple[Score, tuple[Times, Times] | None]:
         """Play with a progress bar; return a's score, and in a timed match both players' times.
 
@@ -75,13 +84,11 @@ class Match(JsonOptions, PairOptions):
             OSError: openings that cannot be read, a log that cannot be written.
             ValueError: an invalid number of games, unknown policies, invalid openings or clock, a log that exists.
         """
-        from baselines.timed import Clock
         from evaluation.matches.games import append_games, new_games
         from evaluation.matches.match import MatchSettings, play_blocks
         from evaluation.matches.score import Score
-        from evaluation.matches.timed_match import TimedScore, play_timed_blocks
 
-        clock = Clock.of(self.clock) if self.clock else None
+        clock = self.read_clock()
         pairs = num_pairs(self.games)
         check_seed(self.seed)
         workers = self.workers()
@@ -104,6 +111,8 @@ class Match(JsonOptions, PairOptions):
                     score += one
                     bar.advance(task, one.games)
                 return score, None
+            from evaluation.matches.timed_match import TimedScore, play_timed_blocks
+
             timed = TimedScore.nothing(game)
             for each in play_timed_blocks(match, pairs, jobs=workers, log=log):
                 timed += each
