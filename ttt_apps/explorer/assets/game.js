@@ -93,7 +93,8 @@ function sketch() {
     cells[cell] = mover + 1
     if (!word.endsWith("+")) mover = 1 - mover
   }
-  if (cells.length === state.rows * state.columns) board.show({cells, mover, legal: []})
+  const legal = state[SEATS[mover]] === YOU ? null : []
+  if (cells.length === state.rows * state.columns) board.show({cells, mover, legal})
 }
 
 function drawGame() {
@@ -195,10 +196,10 @@ function flashSkip() {
 }
 
 function put(cell) {
-  const parsed = ttt.fromText(position().position)
-  const cells = [...parsed.cells]
-  cells[cell] = parsed.mover + 1
-  board.show({cells, mover: parsed.mover, last: [cell], legal: []}) // the server's answer replaces it
+  if (!isStale()) {
+    const {cells, mover} = ttt.fromText(position().position)
+    board.show({cells: cells.map((stone, at) => (at === cell ? mover + 1 : stone)), mover, last: [cell], legal: []})
+  } // the server's answer replaces it
   play({cell})
 }
 
