@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from evaluation.matches.elo import SPRT
+from evaluation.matches.luck import EXACT
 from evaluation.matches.match import PAIRS_PER_SEED_BLOCK, MatchSettings, play_blocks, play_part
 from evaluation.matches.match_blocks import BLOCK, make_units
 from evaluation.matches.openings import Openings
@@ -21,7 +22,7 @@ PROVENANCE = {"code": "this"}
 
 
 def run(folder, a="random", test=TEST, pairs=2000, openings=None, **options):
-    match = MatchSettings(GAME, a, "random", 3, openings and Openings.of(openings, GAME))
+    match = MatchSettings(GAME, a, "random", 3, openings and Openings.of(openings, GAME), luck_correction=EXACT)
     return run_sprt(match, test, folder, PROVENANCE, pairs=pairs, **options)
 
 
@@ -35,7 +36,9 @@ def done(tmp_path_factory):
 def test_result_is_that_of_the_pairs_in_order(done):
     found, _ = done
     total, path = Score.nothing(GAME), []
-    for score in play_blocks(MatchSettings(GAME, "random", "random", 3), 2 * PAIRS_PER_SEED_BLOCK, block=BLOCK):
+    for score in play_blocks(
+        MatchSettings(GAME, "random", "random", 3, luck_correction=EXACT), 2 * PAIRS_PER_SEED_BLOCK, block=BLOCK
+    ):
         total += score
         path.append((total.games // 2, TEST.decide(total).llr))
         if TEST.decide(total).accepted is not None:
@@ -101,7 +104,7 @@ def test_other_hypotheses_and_more_games_reuse_stored_games(tmp_path):
 def test_openings_are_those_of_a_match(tmp_path):
     found = run(tmp_path, test=SPRT(0, 5), pairs=70, openings="all:2")
     openings = Openings.of("all:2", GAME)
-    match = MatchSettings(GAME, "random", "random", 3, openings)
+    match = MatchSettings(GAME, "random", "random", 3, openings, luck_correction=EXACT)
     parts = [play_part(match, numbers) for numbers in (range(64), range(64, 70))]
     np.testing.assert_array_equal(found.score.pairs, sum(parts, Score.nothing(GAME)).pairs)
     others = replace(match, openings=Openings.of("all:3", GAME)._replace(text="all:2"))
