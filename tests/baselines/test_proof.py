@@ -330,7 +330,7 @@ def test_a_small_table_grows(monkeypatch):
             "skip_chance=0.25 leaves nothing to prove, .* get the exact values with evaluate.py",
         ),
         (Game(5, 13, 5), {}, "a board of 5 x 13 has 65 cells: choose one of at most 64"),
-        (Game(), {"nodes": 0}, "nodes=0 visits no position: choose at least 1, or None"),
+        (Game(), {"nodes": 0}, "nodes=0 visits no position: choose at least 1"),
         (Game(), {"memory": -1}, "memory=-1 is negative: choose the bytes of the table, or 0"),
     ],
 )

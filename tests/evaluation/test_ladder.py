@@ -94,7 +94,7 @@ def test_rating_of_a_rung_is_its_own(measured, kind):
             assert found["exploitability"] == pytest.approx(rung["exploitability"], abs=1e-12)
         else:
             # without luck, 200 games tell a few Elo; the interval does not include the misfit of the model
-            assert found["rating"]["mean"] == pytest.approx(rung["rating"], abs=5)
+            assert found["rating"]["mean"] == pytest.approx(rung["rating"], abs=10)
             assert 0 < found["rating"]["high"] - found["rating"]["low"] < 60
 
 

@@ -107,6 +107,7 @@ def test_a_game_by_mouse(page, address):
 def test_a_game_by_keyboard_against_a_policy(page, address):
     """Arrow keys, Enter and the space bar; the policy answers until the game is over."""
     open_page(page, address, "x=optimal&seed=5")
+    page.wait_for_load_state("networkidle")  # the answer to the link replaces the board
     cell(page, "b2").focus()
     around = ("ArrowUp", "ArrowLeft", "ArrowDown", "ArrowDown", "ArrowRight", "ArrowRight", "ArrowUp", "ArrowUp")
     for number in range(16):
@@ -170,7 +171,7 @@ def test_a_link_restores_a_position_and_its_panels(page, address):
     there = page.url
     cell(page, "c1").click()
     page.wait_for_selector('#board .cell.last[aria-label^="c1"]')
-    assert page.url != there
+    page.wait_for_url(lambda url: url != there)
     open_page(page, address, there.partition("#")[2])
     assert page.input_value("#position") == position
 
