@@ -207,7 +207,8 @@ class SPRT:
     beta: float = 0.05
     """maximum probability of accepting ``elo0`` if ``elo1`` is true"""
     model: Model = "pentanomial"
-    """the independent sample: ``"pentanomial"`` pairs of games, or ``"trinomial"`` single games"""
+    """the independent sample: ``"pentanomial"`` pairs of games, by their corrected scores where luck is corrected, or
+    ``"trinomial"`` results of single games"""
 
     def __post_init__(self) -> None:
         if not self.elo0 < self.elo1:
@@ -226,12 +227,12 @@ class SPRT:
     def decide(self, score: Score) -> Decision:
         """Return the state of the test after the pairs played so far."""
         counts: Float64Array | Int64Array
-        if score.corrected is not None:
-            counts, points = score.corrected.support()
-        elif self.model == "pentanomial":
-            counts, points = score.pentanomial, np.arange(5) / 4
-        else:
+        if self.model == "trinomial":
             counts, points = score.table.sum(axis=0)[::-1], np.arange(3) / 2
+        elif score.corrected is not None:
+            counts, points = score.corrected.support()
+        else:
+            counts, points = score.pentanomial, np.arange(5) / 4
         ratio = likelihood_ratio(counts, points, score_from_elo(self.elo0), score_from_elo(self.elo1))
         return Decision(ratio, *self.bounds)
 

@@ -249,6 +249,14 @@ def test_values_that_correct_nothing_are_refused(capsys, options, words):
     assert all(word in message for word in words)
 
 
+def test_results_of_single_games_are_not_corrected(capsys, tmp_path):
+    match = ("random", "random", "--skip-chance", "0.25", "--games", "200", "--model", "trinomial", "--no-report")
+    found = json_of(capsys, "sprt", *match, "--out", tmp_path)
+    assert (found["luck_correction"], "raw_score" in found) == ("off", False)
+    message = error_of(capsys, evaluate.main, "sprt", *match, "--out", tmp_path, "--luck-correction", "exact")
+    assert "choose one of the two" in message
+
+
 def test_a_game_of_a_log_is_explained(capsys, tmp_path):
     log = tmp_path / "games.jsonl"
     json_of(capsys, "match", "random", "win-or-block", "--skip-chance", "0.25", "--games", "4", "--log", log)

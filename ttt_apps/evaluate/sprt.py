@@ -11,6 +11,7 @@ from rich.table import Table
 
 from baselines.timed import Clock
 from evaluation.matches.elo import SPRT, Decision, Model, likelihood_of_superiority, normalized_elo
+from evaluation.matches.luck import OFF
 from evaluation.matches.match import MatchSettings
 from evaluation.matches.sprt import MAX_GAMES, RESULT, SequentialMatch, run_sprt
 from ttt_apps.cli import Count, new_table, progress_bar, report_interrupt, warn
@@ -18,6 +19,7 @@ from ttt_apps.evaluate.match import describe_correction
 from ttt_apps.evaluate.pairs_command import PairsCommand
 from ttt_apps.train_options import folder_name
 from ttt_apps.versions import make_provenance
+from ttt_envs.game.rules import Game
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Sprt(PairsCommand):
         pairs, workers, game = self.validate(self.games, MAX_GAMES, (self.a, self.b))
         test = SPRT(self.elo0, self.elo1, self.alpha, self.beta, self.model)
         clock = Clock.of(self.clock) if self.clock else None
-        match = MatchSettings(game, self.a, self.b, self.seed, self.read_openings(game), clock, self.correction(game))
+        match = MatchSettings(game, self.a, self.b, self.seed, self.read_openings(game), clock, self._correction(game))
         folder = self.out or Path(
             "runs", "sprt", folder_name([game.slug, self.a, self.b, *([self.clock] if self.clock else [])])
         )
@@ -75,6 +77,17 @@ class Sprt(PairsCommand):
         if found.score.forfeits.first:
             warn(found.score.forfeits.describe(self.a, self.b))
         self.print_result(_table(self, str(game), found), folder / RESULT)
+
+    def _correction(self, game: Game) -> str:
+        """Return the value function that corrects luck: single games are not corrected."""
+        if self.model == "pentanomial":
+            return self.correction(game)
+        if self.luck_correction not in ("", OFF):
+            raise ValueError(
+                f"--model {self.model} counts results of games, and --luck-correction {self.luck_correction} has real "
+                "numbers in their place: choose one of the two"
+            )
+        return OFF
 
 
 def describe_decision(decision: Decision) -> str:
