@@ -97,10 +97,10 @@ def test_a_game_by_mouse(page, address):
     for name in ("b2", "a1", "c1", "a3", "a2", "c2", "b1", "b3", "c3"):
         cell(page, name).click()
         page.wait_for_selector(f'#board .cell.last[aria-label^="{name}"]')
-    assert page.inner_text("#status") == "A draw"
+    wait_for_text(page, "A draw")
     assert page.locator("#moves button").count() == 9
     page.click("#undo")
-    assert page.inner_text("#status") == "o to move"
+    wait_for_text(page, "o to move")
 
 
 @in_browser
@@ -122,6 +122,11 @@ def test_a_game_by_keyboard_against_a_policy(page, address):
     assert page.locator("#board .cell.x").count() >= 3
 
 
+def wait_for_text(page, status):
+    """Wait for a status: stones stand on the board before the server's answer."""
+    page.wait_for_selector(f'#status:has-text("{status}")')
+
+
 def wait_for_status(page):
     """The status at a person's turn or at the end, after the policy's move."""
     page.wait_for_selector('#status:not(:has-text("optimal"))')
@@ -138,7 +143,7 @@ def test_the_winning_line_is_marked_and_named(page, address):
         "b1: o, winning line",
         "c1: o, last move, winning line",
     ]
-    assert page.inner_text("#status") == "o has won"
+    wait_for_text(page, "o has won")
 
 
 @in_browser
@@ -187,7 +192,7 @@ def test_a_logged_game_is_replayed_step_by_step(page, address):
     assert losses[1] == "\N{MINUS SIGN}1.000"  # an edge against the middle loses
     assert page.locator("#moves .worst").count() == 1
     page.locator("#moves button").nth(6).click()
-    assert page.inner_text("#status") == "o has won"
+    wait_for_text(page, "o has won")
 
 
 def read_mark(page):
@@ -310,13 +315,13 @@ def test_play_mode_shows_no_values_until_the_game_is_over(page, address):
     assert page.locator("#board .value, #moves small").count() == 0
     page.click("#hint")
     hinted = page.wait_for_selector("#board .cell.hint").get_attribute("aria-label")[:2]
-    assert page.inner_text("#status") == f"o to move. Hint: {hinted}, by perfect play"
+    wait_for_text(page, f"o to move. Hint: {hinted}, by perfect play")
     best = solve(Game()).optimal_actions(Boards.of([from_text(".x./.o./... o")]))[0]
     assert best[cell_at(hinted, Game())]
     for name in ("a1", "c3", "a2", "a3", "c2"):
         cell(page, name).click()
         page.wait_for_selector(f'#board .cell.last[aria-label^="{name}"]')
-    assert page.inner_text("#status") == "o has won"
+    wait_for_text(page, "o has won")
     page.wait_for_selector("#summary table")
     assert "o\t4\t" in page.inner_text("#summary")
     page.click("#to-worst")
