@@ -72,7 +72,7 @@ def open_page(page, address, link=""):
     """Open the page of a link and wait for its board."""
     page.goto("about:blank")
     page.goto(f"{address}/#{link}")
-    page.wait_for_selector("#board .cell")
+    page.wait_for_selector("#board[aria-busy=false] .cell")
     return page
 
 
@@ -96,7 +96,7 @@ def test_a_game_by_mouse(page, address):
     open_page(page, address, "x=you&seed=1")
     for name in ("b2", "a1", "c1", "a3", "a2", "c2", "b1", "b3", "c3"):
         cell(page, name).click()
-        page.wait_for_selector(f'#board .cell.last[aria-label^="{name}"]')
+        page.wait_for_selector(f'#board[aria-busy=false] .cell.last[aria-label^="{name}"]')
     wait_for_text(page, "A draw")
     assert page.locator("#moves button").count() == 9
     page.click("#undo")
@@ -107,7 +107,6 @@ def test_a_game_by_mouse(page, address):
 def test_a_game_by_keyboard_against_a_policy(page, address):
     """Arrow keys, Enter and the space bar; the policy answers until the game is over."""
     open_page(page, address, "x=optimal&seed=5")
-    page.wait_for_load_state("networkidle")  # the answer to the link replaces the board
     cell(page, "b2").focus()
     around = ("ArrowUp", "ArrowLeft", "ArrowDown", "ArrowDown", "ArrowRight", "ArrowRight", "ArrowUp", "ArrowUp")
     for number in range(16):
@@ -175,7 +174,7 @@ def test_a_link_restores_a_position_and_its_panels(page, address):
     assert all("best move" in name and "value +0.177" in name for name in best)
     there = page.url
     cell(page, "c1").click()
-    page.wait_for_selector('#board .cell.last[aria-label^="c1"]')
+    page.wait_for_selector('#board[aria-busy=false] .cell.last[aria-label^="c1"]')
     page.wait_for_url(lambda url: url != there)
     open_page(page, address, there.partition("#")[2])
     assert page.input_value("#position") == position
@@ -320,7 +319,7 @@ def test_play_mode_shows_no_values_until_the_game_is_over(page, address):
     assert best[cell_at(hinted, Game())]
     for name in ("a1", "c3", "a2", "a3", "c2"):
         cell(page, name).click()
-        page.wait_for_selector(f'#board .cell.last[aria-label^="{name}"]')
+        page.wait_for_selector(f'#board[aria-busy=false] .cell.last[aria-label^="{name}"]')
     wait_for_text(page, "o has won")
     page.wait_for_selector("#summary table")
     assert "o\t4\t" in page.inner_text("#summary")
@@ -359,7 +358,7 @@ def test_keys_go_through_the_game(page, address):
         page.keyboard.press(key)
         assert at.inner_text() == f"{shown} of 3"
     cell(page, "a3").click()
-    page.wait_for_selector('#board .cell.last[aria-label^="a3"]')
+    page.wait_for_selector('#board[aria-busy=false] .cell.last[aria-label^="a3"]')
     page.keyboard.press("ArrowLeft")
     assert at.inner_text() == "3 of 4"
 

@@ -32,13 +32,16 @@ const isPersonsTurn = () => !isOver() && playsNow() === YOU && !(line.forfeit &&
 async function asked(name, body, then) {
   const mine = ++turn
   clearTimeout(timer)
+  find("board").setAttribute("aria-busy", "true")
   try {
     const answer = await ask(name, body)
     if (mine !== turn) return
+    find("board").setAttribute("aria-busy", "false")
     content()
     then(answer)
   } catch (problem) {
     if (mine !== turn) return
+    find("board").setAttribute("aria-busy", "false")
     run(false)
     if (line) look()
     complain(problem)
