@@ -1,0 +1,89 @@
+r"""Parsing of a model's answer: a move that it names, or the reason why there is none.
+
+The move stands between marks: ``<move>b2</move>``, ``\boxed{b2}`` or ``[b2]``; the first kind that occurs counts, and
+all marks of that kind must name the same move. Without marks, the whole answer must be the name of a cell. Nothing is
+guessed from prose: "anything but b2" names no move.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, NamedTuple
+
+from ttt_envs.game.rules import Position, legal
+from ttt_envs.text.presentations import Presentation
+
+MAX_ANSWER_LENGTH = 100_000
+"""Maximum number of characters of an answer that are read: the last ones, because the move is at the end."""
+MAX_NAME_LENGTH = 40
+"""Maximum number of characters between marks."""
+_SHOWN_LENGTH = 20
+
+ProblemKind = Literal["no-move", "several-moves", "unknown-cell", "occupied-cell"]
+
+_THOUGHT_END = "</think>"
+_MARKS = tuple(
+    re.compile(pattern, re.IGNORECASE | re.ASCII)
+    for pattern in (
+        rf"<move>([^<>]{{0,{MAX_NAME_LENGTH}}})(?:</move>|\Z)",  # a stop sequence may have cut the end off
+        rf"\\boxed\{{(?:\\(?:text|mathrm|texttt)\{{)?([^{{}}]{{0,{MAX_NAME_LENGTH}}})\}}",
+        rf"\[([^\[\]]{{0,{MAX_NAME_LENGTH}}})\]",
+    )
+)
+_DECORATION = " \t\r\n\"'`*_.,:;!()$"
+_ANNOUNCEMENT = re.compile(r"(?:(?:my |final |the )?(?:move|answer)(?: is)?\s*:?\s+)", re.IGNORECASE | re.ASCII)
+
+
+class Problem(NamedTuple):
+    """The reason why an answer is no legal move."""
+
+    kind: ProblemKind
+    message: str
+    """one sentence for the player"""
+
+
+def parse_answer(answer: object, presentation: Presentation, position: Position | None = None) -> int | Problem:
+    """Return the action that an answer names, or the problem. Never raises, whatever the answer is.
+
+    Args:
+        answer: the answer, a string; of a longer one the last :data:`MAX_ANSWER_LENGTH` characters are read. Text up to
+            ``</think>`` is ignored.
+        presentation: the presentation that was shown.
+        position: if given, the position that was shown: then a move must be legal in it.
+    """
+    if not isinstance(answer, str):
+        return Problem("no-move", f"The answer is not text. {_advice(presentation)}")
+    text = answer[-MAX_ANSWER_LENGTH:].rpartition(_THOUGHT_END)[2]
+    names = _marked_names(text)
+    if not names:
+        whole = text.strip(_DECORATION)
+        announced = _ANNOUNCEMENT.match(whole)
+        whole = whole[announced.end() :].strip(_DECORATION) if announced else whole
+        if whole.lower() not in presentation.cells:
+            return Problem("no-move", f"The answer names no move. {_advice(presentation)}")
+        names = [whole.lower()]
+    unknown = [name for name in names if name not in presentation.cells]
+    if unknown:
+        shown = ascii(unknown[0][:_SHOWN_LENGTH])
+        return Problem("unknown-cell", f"{shown} is no {presentation.noun} of this game. {_advice(presentation)}")
+    if len(set(names)) > 1:
+        listed = " and ".join(sorted({presentation.cell_names[presentation.cells[name]] for name in names})[:2])
+        return Problem("several-moves", f"The answer names several moves, {listed}. {_advice(presentation)}")
+    cell = presentation.cells[names[0]]
+    if position is not None and not legal(presentation.game, position.cells)[cell]:
+        taken = "not empty" if presentation.layout == "board" else "already taken"
+        return Problem("occupied-cell", f"{presentation.cell_names[cell]} is {taken}.")
+    return cell
+
+
+def _marked_names(text: str) -> list[str]:
+    """Return what stands between marks, in lower case, of the first kind of marks that occurs."""
+    for mark in _MARKS:
+        found = [name.strip(_DECORATION).lower() for name in mark.findall(text)]
+        if found:
+            return found
+    return []
+
+
+def _advice(presentation: Presentation) -> str:
+    return f"Write the name of one {presentation.noun} between <move> and </move>."

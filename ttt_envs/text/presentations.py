@@ -1,0 +1,260 @@
+"""Presentations: the same positions and moves in different words.
+
+A presentation is a bijection: every cell has one name, and two positions never have the same text. The presentations
+differ in what a reader has to know: a drawn board, coordinates without a drawing, sums (the magic square), or letters
+of words (Hot).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from ttt_envs.core.checks import closest_names
+from ttt_envs.core.jit import BoolArray
+from ttt_envs.game.boards import COLUMNS, STONES, coordinate
+from ttt_envs.game.rules import Game, Position, check_cells, legal
+
+MAGIC_SQUARE = (2, 7, 6, 9, 5, 1, 4, 3, 8)
+"""The numbers of the cells, row by row: the lines are all triples of different numbers from 1 to 9 with the sum 15.
+
+Berlekamp, Conway and Guy, Winning Ways for your Mathematical Plays, second edition, volume 3, chapter 22.
+"""
+MAGIC_SUM = 15
+HOT = ("HOT", "FORM", "WOES", "TANK", "HEAR", "WASP", "TIED", "BRIM", "SHIP")
+"""The words of the cells, row by row: the lines are all triples of words with a common letter.
+
+Leo Moser's game Hot; the same chapter.
+"""
+
+Layout = Literal["board", "lists"]
+_ORDINALS = ("first", "second")
+
+
+@dataclass(frozen=True)
+class Presentation:
+    """A way to write the positions and moves of one game; see :func:`make_presentation`."""
+
+    name: str
+    game: Game
+    cell_names: tuple[str, ...]
+    """name of each cell, row by row; all differ, also in lower case"""
+    layout: Layout
+    """a drawn board, or lists of both players' cells"""
+    noun: str
+    """``"cell"``, ``"number"`` or ``"word"``"""
+    goal: str
+    """sentences: what the cells are, and what wins"""
+
+    def __str__(self) -> str:
+        return self.name
+
+    @cached_property
+    def cells(self) -> dict[str, int]:
+        """Cell of each name, in lower case."""
+        return {name.lower(): cell for cell, name in enumerate(self.cell_names)}
+
+    def rules(self) -> str:
+        """Return the rules of the game, including the skip chance, as sentences."""
+        skip = self.game.skip_chance
+        turns = (
+            f"After every move that does not end the game, the other player's turn is skipped with probability "
+            f"{skip:g}, and the same player moves again. This can happen several times in a row, and no player knows "
+            f"it in advance."
+            if skip
+            else "The players take turns; no turn is skipped."
+        )
+        return f"{self.goal} {turns}"
+
+    def legal_names(self, position: Position) -> list[str]:
+        """Return the names of the legal moves of a position that is not over."""
+        return self._listed(legal(self.game, position.cells))
+
+    def _listed(self, chosen: BoolArray) -> list[str]:
+        """Return the names of cells, bool[rows * columns], in an order that tells nothing about their places."""
+        names = [self.cell_names[cell] for cell in np.flatnonzero(chosen).tolist()]
+        if self.name in ("grid", "coordinates"):
+            return names
+        return sorted(names, key=lambda name: int(name) if name.isdigit() else name)
+
+    def position_text(self, position: Position) -> str:
+        """Return a position as lines of text, for the player to move."""
+        return self.view(position, position.mover)
+
+    def view(self, position: Position, seat: int) -> str:
+        """Return a position as lines of text, for the player of a seat, without the names of the legal moves."""
+        if self.layout == "board":
+            mark = STONES[seat + 1]
+            return f"{self._board(position)}\nYou are the {_ORDINALS[seat]} player, {mark}."
+        lines = [f"You are the {_ORDINALS[seat]} player."]
+        for owner, stone in (("Your", seat + 1), ("The other player's", 2 - seat)):
+            lines.append(f"{owner} {self.noun}s: {', '.join(self._listed(position.cells == stone)) or 'none'}")
+        return "\n".join(lines)
+
+    def _board(self, position: Position) -> str:
+        """Return the drawn board: with coordinates at its edges, or with the names of empty cells in their places."""
+        columns = self.game.columns
+        if self.name == "grid":
+            labels = [f"{row + 1:>{len(str(self.game.rows))}} " for row in range(self.game.rows)]
+            lines, empty = [" " * len(labels[0]) + " ".join(COLUMNS[:columns])], (STONES[0],) * self.game.cells
+        else:
+            labels = [""] * self.game.rows
+            lines, empty = [], self.cell_names
+        width = max(map(len, empty))
+        marks = [
+            f"{STONES[stone] if stone else name:>{width}}"
+            for stone, name in zip(position.cells.tolist(), empty, strict=True)
+        ]
+        rows = (" ".join(marks[start : start + columns]) for start in range(0, self.game.cells, columns))
+        return "\n".join([*lines, *(label + row for label, row in zip(labels, rows, strict=True))])
+
+
+def _line_goal(game: Game, parts: str = "stones") -> str:
+    """Return what wins, on a board of which the lines can be seen."""
+    more = "" if game.win_length == max(game.rows, game.columns) else " or more"
+    return (
+        f"The first player with {game.win_length}{more} own {parts} in an unbroken line, in a row, a column or a "
+        f"diagonal, wins. A full board without such a line is a draw."
+    )
+
+
+def _board_goal(game: Game) -> str:
+    """Return what players do on a drawn board, and what wins."""
+    return (
+        f"Two players put stones on the empty cells of a board of {game.rows} rows and {game.columns} columns, the "
+        f"first player o, the second player x. {_line_goal(game)}"
+    )
+
+
+def _grid(game: Game, seed: int) -> Presentation:
+    names = tuple(coordinate(cell, game) for cell in range(game.cells))
+    goal = f"{_board_goal(game)} A cell is named by its column, a letter, and its row, a number counted from the top."
+    return Presentation("grid", game, names, "board", "cell", goal)
+
+
+def _coordinates(game: Game, seed: int) -> Presentation:
+    goal = (
+        f"Two players take cells of a board of {game.rows} rows and {game.columns} columns, one cell in each turn; a "
+        f"cell that is taken cannot be taken again. A cell is named by its column, a letter from a to "
+        f"{COLUMNS[game.columns - 1]}, and its row, a number from 1 to {game.rows}. {_line_goal(game, 'cells')}"
+    )
+    return Presentation("coordinates", game, _grid(game, seed).cell_names, "lists", "cell", goal)
+
+
+def _numbered(name: str, game: Game, numbers: list[int], order: str) -> Presentation:
+    goal = f"{_board_goal(game)} {order}; the board shows the number of each empty cell."
+    return Presentation(name, game, tuple(map(str, numbers)), "board", "cell", goal)
+
+
+def _numbers(game: Game, seed: int) -> Presentation:
+    order = f"The cells are numbered from 0 to {game.cells - 1}, row by row"
+    return _numbered("numbers", game, list(range(game.cells)), order)
+
+
+def _shuffled(game: Game, seed: int) -> Presentation:
+    order = f"The cells have the numbers from 0 to {game.cells - 1}, in no order"
+    return _numbered("shuffled", game, np.random.default_rng(seed).permutation(game.cells).tolist(), order)
+
+
+def _check_is_tic_tac_toe(name: str, why: str, game: Game) -> None:
+    if (game.rows, game.columns, game.win_length) != (3, 3, 3):
+        raise ValueError(
+            f"presentation {name} is of 3 x 3 with 3 to win, not of {game}: {why}. Choose grid, coordinates, numbers "
+            f"or shuffled"
+        )
+
+
+def _magic_square(game: Game, seed: int) -> Presentation:
+    why = "only in the magic square of 3 x 3 are the lines exactly the triples with one sum"
+    _check_is_tic_tac_toe("magic-square", why, game)
+    goal = (
+        f"Two players take numbers from 1 to 9, one number in each turn; a number that is taken cannot be taken again. "
+        f"The first player who holds three numbers with the sum {MAGIC_SUM} wins. If all numbers are taken and neither "
+        f"player has won, the game is a draw."
+    )
+    return Presentation("magic-square", game, tuple(map(str, MAGIC_SQUARE)), "lists", "number", goal)
+
+
+def _words(game: Game, seed: int) -> Presentation:
+    why = "its nine words have a common letter exactly along the eight lines of that board"
+    _check_is_tic_tac_toe("words", why, game)
+    goal = (
+        f"Two players take words from {', '.join(sorted(HOT))}, one word in each turn; a word that is taken cannot be "
+        f"taken again. The first player who holds three words with a common letter wins. If all words are taken and "
+        f"neither player has won, the game is a draw."
+    )
+    return Presentation("words", game, HOT, "lists", "word", goal)
+
+
+PRESENTATIONS = {
+    "grid": _grid,
+    "coordinates": _coordinates,
+    "numbers": _numbers,
+    "shuffled": _shuffled,
+    "magic-square": _magic_square,
+    "words": _words,
+}
+"""name -> function of the game and the seed that makes the presentation"""
+
+
+def make_presentation(presentation: str | Presentation, game: Game, seed: int = 0) -> Presentation:
+    """Return a presentation of a game by its name; a presentation is returned unchanged.
+
+    Args:
+        presentation: ``"grid"``, a drawn board with coordinates; ``"coordinates"``, the same without a drawing;
+            ``"numbers"``, a drawn board with the action of each empty cell; ``"shuffled"``, the same with permuted
+            numbers; on 3 x 3 with 3 to win also ``"magic-square"`` (numbers from 1 to 9, sum 15) and ``"words"`` (Hot).
+        game: the game.
+        seed: of the permutation of ``"shuffled"``; the others ignore it.
+
+    Raises:
+        ValueError: an unknown name, a presentation that the game does not have, or one of another game.
+    """
+    if isinstance(presentation, Presentation):
+        if presentation.game != game:
+            raise ValueError(f"presentation {presentation} is of {presentation.game}, not of {game}: make another one")
+        return presentation
+    if presentation not in PRESENTATIONS:
+        raise ValueError(f"{presentation!r} is no presentation: {closest_names(str(presentation), PRESENTATIONS)}")
+    return PRESENTATIONS[presentation](game, seed)
+
+
+def present(
+    game: Game,
+    position: Position,
+    presentation: str | Presentation = "grid",
+    *,
+    seed: int = 0,
+    rules: bool = True,
+    show_legal: bool = True,
+) -> str:
+    """Return the prompt for a position that is not over: rules, position, legal moves, and the form of the answer.
+
+    Args:
+        game: the game.
+        position: the position; the reader is its mover.
+        presentation, seed: see :func:`make_presentation`.
+        rules: whether the prompt begins with the rules.
+        show_legal: whether it lists the legal moves.
+
+    Raises:
+        ValueError: see :func:`make_presentation`; or the cells are not a board of the game.
+    """
+    check_cells(game, position.cells)
+    chosen = make_presentation(presentation, game, seed)
+    parts = [chosen.rules()] if rules else []
+    parts += [chosen.position_text(position), question(chosen, position, show_legal)]
+    return "\n\n".join(parts)
+
+
+def question(presentation: Presentation, position: Position, show_legal: bool) -> str:
+    """Return the last lines of a prompt: whose turn it is, the legal moves, and the form of the answer."""
+    lines = ["It is your turn."]
+    if show_legal:
+        lines.append(f"Legal moves: {', '.join(presentation.legal_names(position))}")
+    kind = "an empty cell" if presentation.layout == "board" else f"a {presentation.noun} that is not taken"
+    lines.append(f"Answer with the name of {kind}, between <move> and </move>.")
+    return "\n".join(lines)

@@ -1,0 +1,245 @@
+"""A game in text: prompts for the player to move, answers parsed into moves, remarks on what has happened.
+
+Skips and the opponent's moves are those of ``ttt/MNK-v0`` with the same seed: the same moves give the same game.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+
+from ttt_envs.agents.policy import ActsInGames, Forfeit, Policy, act_in_episodes
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.checks import check_choice
+from ttt_envs.core.random import draw_key, splitmix64, uniform
+from ttt_envs.game.boards import Boards, check_opening
+from ttt_envs.game.rules import (
+    NOT_OVER,
+    STREAM_OPPONENT,
+    Game,
+    Outcome,
+    Position,
+    mover_after,
+    nth_empty_cell,
+    place,
+)
+from ttt_envs.text.answers import Problem, parse_answer
+from ttt_envs.text.presentations import Presentation, make_presentation, question
+
+Illegal = Literal["ask", "lose", "random"]
+By = Literal["answer", "random", "opponent"]
+SELF = "self"
+"""Opponent name: the caller answers for both players."""
+MAX_ASKS = 3
+"""Default number of further questions in one turn after answers that are no legal moves."""
+
+_OWN_RESULTS = {1: "You have won.", 0: "The game is a draw.", -1: "You have lost."}
+
+
+class Turn(NamedTuple):
+    """One turn of a game."""
+
+    position: Position
+    """before the move"""
+    action: int
+    """the cell, -1 if the mover has forfeited the game"""
+    after: Position
+    """after the move and the chance event; the mover of a finished game is the player who moved last"""
+    outcome: Outcome
+    """of the game: NOT_OVER, or how it ended"""
+    by: By
+    """the origin of the move: an answer, a random move in its place, or the opponent"""
+    problems: tuple[Problem, ...] = ()
+    """reasons why answers of this turn were no legal moves"""
+
+
+class TextGame:
+    """One game between the caller, who answers prompts in one seat, and an opponent; or of a caller with both seats.
+
+    Args:
+        game: the game.
+        opponent: a spec string such as ``"optimal"``, a policy, or ``"self"``: the caller answers for both players.
+        seat: the caller's seat, 0 moves first; of no effect with ``"self"``.
+        presentation: see :func:`ttt_envs.text.make_presentation`; ``"shuffled"`` permutes by the seed of the game.
+        illegal: what follows an answer that is no legal move: ``"ask"`` again, up to ``max_asks`` times in one turn,
+            after which the game is lost; ``"lose"`` the game; or a ``"random"`` legal move.
+        max_asks: number of further questions in one turn, with ``"ask"``.
+        show_legal: whether prompts list the legal moves.
+        seed: of skips, of the opponent, and of random moves, as in ``reset(seed=seed)`` of ``ttt/MNK-v0``.
+        start: position in which the game begins; the empty board by default.
+
+    Attributes:
+        turns: list of :class:`Turn`, in order.
+        outcome: NOT_OVER, or how the game ended.
+
+    Raises:
+        TypeError, ValueError: an argument is invalid, or the start position is over or does not fit the game.
+    """
+
+    def __init__(
+        self,
+        game: Game,
+        *,
+        opponent: str | Policy = "random",
+        seat: int = 0,
+        presentation: str | Presentation = "grid",
+        illegal: Illegal = "ask",
+        max_asks: int = MAX_ASKS,
+        show_legal: bool = True,
+        seed: int = 0,
+        start: Position | None = None,
+    ) -> None:
+        check_choice("illegal", illegal, get_args(Illegal))
+        check_choice("seat", seat, (0, 1))
+        if max_asks < 0:
+            raise ValueError(f"max_asks={max_asks} is no number of questions: choose 0 or more")
+        if start is not None:
+            check_opening(game, start, "start")
+        self.game = game
+        self.opponent = None if opponent == SELF else make_policy(opponent, game)
+        self.seats = (0, 1) if self.opponent is None else (seat,)
+        self.presentation = make_presentation(presentation, game, seed)
+        self.illegal, self.max_asks, self.show_legal = illegal, max_asks, show_legal
+        self.turns: list[Turn] = []
+        self.outcome = Outcome.NOT_OVER
+        self._cells = np.zeros(game.cells, np.int8) if start is None else start.cells.copy()
+        self._mover = 0 if start is None else int(start.mover)
+        self._episode_key = np.uint64(splitmix64(draw_key(np.random.default_rng(seed)), 0))
+        self._problems: list[Problem] = []
+        self._remarks: tuple[list[str], list[str]] = ([], [])
+        self._has_answered = [False, False]
+        self._reply()
+
+    @property
+    def over(self) -> bool:
+        """Whether the game has ended; it may end before the first answer, by an opponent who moves first."""
+        return self.outcome != NOT_OVER
+
+    @property
+    def position(self) -> Position:
+        """The current position, copied; of a finished game with the player who moved last."""
+        return Position(self._cells.copy(), self._mover)
+
+    @property
+    def mover(self) -> int:
+        """The player to move, who is always one of ``seats`` while the game is in progress."""
+        return self._mover
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Reasons why answers of the current turn were no legal moves."""
+        return tuple(self._problems)
+
+    def legal_moves(self) -> list[str]:
+        """Return the names of the legal moves; none when the game is over."""
+        return [] if self.over else self.presentation.legal_names(self.position)
+
+    def result(self, seat: int) -> int:
+        """Return the result for the player of a seat: 1 win, 0 draw or not over, -1 loss; a forfeit is a loss."""
+        winner = self.outcome.winner
+        return 0 if winner < 0 else 1 if winner == seat else -1
+
+    def prompt(self, seat: int | None = None, rules: bool | None = None) -> str:
+        """Return what a player reads: rules, remarks on what has happened since its last answer, position, question.
+
+        Args:
+            seat: the player; by default the player to move, or after the end the caller's first seat.
+            rules: whether the rules come first; by default until the player's first answer. A model that sees each
+                prompt without the earlier ones needs them always.
+        """
+        if seat is None:
+            seat = self.seats[0] if self.over else self._mover
+        position = self.position
+        parts = [self.presentation.rules()] if (not self._has_answered[seat] if rules is None else rules) else []
+        if self._remarks[seat]:
+            parts.append("\n".join(self._remarks[seat]))
+        parts.append(self.presentation.view(position, seat))
+        if self.over:
+            parts.append(f"The game is over. {_OWN_RESULTS[self.result(seat)]}")
+        elif seat == self._mover:
+            parts.append(question(self.presentation, position, self.show_legal))
+        return "\n\n".join(parts)
+
+    def parse(self, answer: object) -> int | Problem:
+        """Return the legal action that an answer names in the current position, or the problem; never raises."""
+        if self.over:
+            return Problem("no-move", "The game is over.")
+        return parse_answer(answer, self.presentation, self.position)
+
+    def step(self, answer: object) -> Problem | None:
+        """Make the move that an answer of the player to move names, and let the opponent reply.
+
+        Returns:
+            None, or the problem of an answer that is no legal move, with the consequence chosen by ``illegal``.
+
+        Raises:
+            RuntimeError: the game is over.
+        """
+        if self.over:
+            raise RuntimeError("the game is over: make a new TextGame")
+        seat, found = self._mover, self.parse(answer)
+        self._has_answered[seat] = True
+        self._remarks[seat].clear()
+        if not isinstance(found, Problem):
+            self._move(found, "answer")
+            self._reply()
+            return None
+        self._problems.append(found)
+        left = self.max_asks + 1 - len(self._problems)
+        if self.illegal == "random":
+            u = uniform(self._episode_key, STREAM_OPPONENT, int(np.count_nonzero(self._cells)))
+            action = int(nth_empty_cell(self._cells, u))
+            name = self.presentation.cell_names[action]
+            self._remarks[seat].append(f"{found.message} A random move was made for you: {name}.")
+            self._move(action, "random")
+            self._reply()
+        elif self.illegal == "lose" or left <= 0:
+            self._remarks[seat].append(f"{found.message} This loses the game.")
+            self._remarks[1 - seat].append("The other player has lost by an illegal move.")
+            self._forfeit("answer")
+        else:
+            again = "once more" if left == 1 else f"up to {left} times more"
+            self._remarks[seat].append(f"{found.message} You may answer {again} in this turn.")
+        return found
+
+    def _move(self, action: int, by: By) -> None:
+        """Make a legal move and draw the chance event that follows."""
+        before, mover = self.position, self._mover
+        stones = int(np.count_nonzero(self._cells))
+        parameters = self.game.parameters
+        self.outcome = Outcome(int(place(self._cells, mover, action, stones, parameters)))
+        if not self.over:
+            self._mover = int(mover_after(mover, self._episode_key, stones, parameters))
+        self._add_turn(before, action, by)
+        name = self.presentation.cell_names[action]
+        self._remarks[1 - mover].append(f"The other player chose {name}.")
+        if not self.over and self._mover == mover:
+            self._remarks[mover].append("The other player's turn was skipped: you move again.")
+            self._remarks[1 - mover].append("Your turn was skipped.")
+
+    def _forfeit(self, by: By) -> None:
+        """End the game as a loss of the player to move."""
+        self.outcome = (Outcome.PLAYER_0_FORFEITED, Outcome.PLAYER_1_FORFEITED)[self._mover]
+        self._add_turn(self.position, -1, by)
+
+    def _add_turn(self, before: Position, action: int, by: By) -> None:
+        self.turns.append(Turn(before, action, self.position, self.outcome, by, tuple(self._problems)))
+        self._problems.clear()
+
+    def _reply(self) -> None:
+        """Let the opponent move until the caller's turn or the end."""
+        while self.opponent is not None and self._mover not in self.seats and not self.over:
+            boards = Boards(self._cells[None].copy(), np.array([self._mover], np.int8))
+            plies = np.array([np.count_nonzero(self._cells)])
+            keys = np.array([self._episode_key])
+            try:
+                if isinstance(self.opponent, ActsInGames):
+                    action = self.opponent.act_in_games(boards, np.zeros(1, np.int64), keys, plies)[0]
+                else:
+                    action = act_in_episodes(self.opponent, boards, keys, plies)[0]
+            except Forfeit:
+                self._remarks[self.seats[0]].append("The other player has given up.")
+                self._forfeit("opponent")
+                return
+            self._move(int(action), "opponent")
