@@ -110,7 +110,7 @@ def outcome(
         ValueError: a policy that is unknown, is not pure, or does not play by the rules.
         MemoryError: too many reachable positions; raised after the first layers.
     """
-    players = _cache_symmetric(game, _make_pure(first, game), _make_pure(second, game))
+    players = _cache_symmetric(game, make_pure(first, game), make_pure(second, game))
     check_fits(game, players, chunk, backward=False, memory=memory)
     results = np.zeros((3, 2))
     for layer in forward_layers(TraversalSpec.of(game, players), chunk, results=results):
@@ -130,7 +130,7 @@ def match_outcome(
     progress: Progress | None = None,
 ) -> OutcomeProbabilities:
     """Return the exact result of a against b, the mean over both seats; see :func:`outcome`."""
-    players = (_make_pure(a, game), _make_pure(b, game))
+    players = (make_pure(a, game), make_pure(b, game))
     as_first = outcome(game, *players, chunk=chunk, memory=memory, progress=_partial_progress(progress, 0, 2))
     as_second = outcome(game, *players[::-1], chunk=chunk, memory=memory, progress=_partial_progress(progress, 1, 2))
     return as_first.mean(as_second.reversed())
@@ -163,7 +163,7 @@ def best_response(
     """
     if seat not in (0, 1):
         raise ValueError(f"seat={seat!r} is no seat: choose 0 (the responder moves first) or 1 (second)")
-    pure = _make_pure(policy, game)
+    pure = make_pure(policy, game)
     traversal = TraversalSpec.of(game, (None, pure) if seat == 0 else (pure, None))
     return _responses(traversal, chunk, memory, progress)[0]
 
@@ -172,7 +172,7 @@ def exploitation(
     game: Game, policy: str | Policy, *, chunk: int = CHUNK, memory: int | None = None, progress: Progress | None = None
 ) -> Exploitation:
     """Return the results of best responders to a policy in both seats; see :func:`best_response`."""
-    pure = _make_pure(policy, game)  # reject an impure policy before the game is solved
+    pure = make_pure(policy, game)  # reject an impure policy before the game is solved
     value = solve(game).value if game.cells <= MAX_CELLS else None
     return _exploitation(game, pure, value, chunk, memory, progress)
 
@@ -191,7 +191,7 @@ def exploitability(
 def _exploitation(
     game: Game, policy: str | Policy, value: float | None, chunk: int, memory: int | None, progress: Progress | None
 ) -> Exploitation:
-    pure = _make_pure(policy, game)
+    pure = make_pure(policy, game)
     traversal = TraversalSpec.of(game, (None, pure))
     if traversal.by_roles:
         first, second = _responses(traversal._replace(starts=(0, 1)), chunk, memory, progress)
@@ -247,7 +247,7 @@ def regret_table(
     game: Game, policy: str | Policy, *, chunk: int = CHUNK, memory: int | None = None, progress: Progress | None = None
 ) -> list[RegretRow]:
     """Return :func:`regret` by the number of stones on the board, up to the longest game."""
-    pure = _make_pure(policy, game)
+    pure = make_pure(policy, game)
     check_fits(game, (pure, pure), chunk, backward=False, memory=memory)  # before the game is solved in vain
     solution = solve(game)
     lost = np.zeros((game.cells + 1, 2))
@@ -291,7 +291,7 @@ def training_callback(
     """
     if every < 1:
         raise ValueError(f"every={every} is no number of games between two measurements: choose 1 or more")
-    other = None if opponent is None else _make_pure(opponent, game)
+    other = None if opponent is None else make_pure(opponent, game)
     due = start // every * every + every
 
     def measure(done: int, learner: Policy) -> dict[str, float]:
@@ -316,8 +316,8 @@ def training_callback(
     return measure
 
 
-def _make_pure(spec: str | Policy, game: Game) -> Policy:
-    """Return the policy if it is pure, a function of the board.
+def make_pure(spec: str | Policy, game: Game) -> Policy:
+    """Return the policy of a spec if it is pure, a function of the board.
 
     Raises:
         ValueError: it is not.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,6 +91,20 @@ def account_of(played: PlayedGame, correction: LuckCorrection) -> GameAccount:
     if not steps:
         value = float(correction.values(Boards.of([played.start()]))[0])
         return GameAccount(value, (), 0.0 if result is None else result - value, value if result is None else result)
+    start, moves, last = account_moves(steps, correction)
+    result = last if result is None else result
+    return GameAccount(start, moves, result - last, result)
+
+
+def account_moves(
+    steps: Sequence[tuple[Position, int, bool]], correction: LuckCorrection
+) -> tuple[float, tuple[MoveAccount, ...], float]:
+    """Return the value before the first move, the accounts of moves, and the value after the last move.
+
+    Args:
+        steps: at least one position with its move, and whether the other player's turn was then skipped, in order.
+        correction: the correction.
+    """
     cells = np.array([position.cells for position, _, _ in steps])
     mover = np.array([position.mover for position, _, _ in steps], np.int8)
     actions = np.array([action for _, action, _ in steps])
@@ -97,17 +112,16 @@ def account_of(played: PlayedGame, correction: LuckCorrection) -> GameAccount:
     after = cells.copy()
     after[np.arange(len(steps)), actions] = mover + 1
     own, other = (correction.values(Boards(after, player)) for player in (mover, 1 - mover))
-    expected = values_over_skip(own, other, game.skip_chance)
+    expected = values_over_skip(own, other, correction.game.skip_chance)
     following = np.where([skipped for _, _, skipped in steps], own, other)
-    if winner(game, after[-1]) is not None:  # the last move ends the game: no chance event follows
-        expected[-1] = following[-1] = result
+    end = winner(correction.game, after[-1])
+    if end is not None:  # the last move ends the game: no chance event follows
+        expected[-1] = following[-1] = 0.0 if end == DRAW else 1.0 - 2.0 * end
     moves = tuple(
         MoveAccount(position, action, skipped, float(expected[i] - values[i]), float(following[i] - expected[i]))
         for i, (position, action, skipped) in enumerate(steps)
     )
-    last = float(following[-1])
-    result = last if result is None else result
-    return GameAccount(float(values[0]), moves, result - last, result)
+    return float(values[0]), moves, float(following[-1])
 
 
 def describe_account(account: GameAccount, seat: int, names: tuple[str, str, str], *, skips: bool = True) -> str:

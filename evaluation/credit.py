@@ -1,0 +1,180 @@
+"""Exact credit for the turns of a text game: what each decision changed, and what was luck.
+
+A value function splits a game into a sum: the value of its start, the change by each move, and the luck of each chance
+event add up to the result. There are two value functions:
+
+* *Optimal* values (:func:`optimal_credit`). The change by a move is minus its *regret*, the value that it loses
+  if both players are perfect from there on. These rewards teach minimax play. They never teach to exploit an opponent:
+  a move that sets a trap for a weak player loses value against a perfect one.
+* *Best-response* values against the actual opponent (:func:`opponent_credit`), which has to be pure. The change by an
+  own move is its *advantage*: at most 0, and 0 for a best response to this opponent. The change by a move of the
+  opponent is luck with mean 0, because its move probabilities are known.
+
+The accounting is that of :mod:`evaluation.matches.account`, in values for the player of one seat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from evaluation.exact.best_response_values import BestResponseValues
+from evaluation.matches.account import account_moves
+from evaluation.matches.luck import EXACT, LuckCorrection, make_correction
+from ttt_envs.agents.policy import Policy
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import NOT_OVER, Game
+from ttt_envs.text import TextGame, Turn
+
+
+class TurnCredit(NamedTuple):
+    """One turn in values for the player of one seat."""
+
+    value: float
+    """expected result before the turn"""
+    change: float
+    """change of the value by the decision or the forfeit"""
+    luck: float
+    """change of the value by the chance event after the move"""
+
+
+Credit = Callable[[Sequence[Turn], int], list[TurnCredit]]
+"""credit of consecutive turns of a game, for a seat"""
+
+
+def optimal_credit(game: Game) -> Credit:
+    """Return the credit by optimal values: the change by an own move is minus its regret.
+
+    Raises:
+        ValueError: the board is too large for exact values.
+    """
+    correction = make_correction(EXACT, game)
+    assert correction is not None
+    return lambda turns, seat: _credit(turns, seat, correction)
+
+
+def opponent_credit(game: Game, opponent: str | Policy, seat: int) -> Credit:
+    """Return the credit by best-response values of a seat against the opponent: the change by an own move is its
+    advantage, the change by a move of the opponent the luck of its draw.
+
+    Raises:
+        ValueError: the opponent is not pure, or the board is too large.
+    """
+    values = BestResponseValues(game, opponent, seat)
+    correction = LuckCorrection(game, values)
+
+    def credit(turns: Sequence[Turn], of_seat: int) -> list[TurnCredit]:
+        if of_seat != seat:
+            raise ValueError(f"seat={of_seat} has no credit against {opponent} in its own seat: choose {seat}")
+        if turns:
+            values.check_reached(Boards.of([turn.position for turn in turns]))
+        return _credit(turns, seat, correction)
+
+    return credit
+
+
+def _credit(turns: Sequence[Turn], seat: int, correction: LuckCorrection) -> list[TurnCredit]:
+    sign = 1.0 - 2.0 * seat
+    moved = [turn for turn in turns if turn.action >= 0]
+    credits, value = [], 0.0
+    if moved:
+        steps = [(turn.position, turn.action, _is_skip(turn)) for turn in moved]
+        value, moves, _ = account_moves(steps, correction)
+        for move in moves:
+            credits.append(TurnCredit(sign * value, sign * move.change, sign * move.luck))
+            value += move.change + move.luck
+    if len(moved) < len(turns):  # the last turn is a forfeit
+        last = turns[-1]
+        value = float(correction.values(Boards.of([last.position]))[0])
+        result = 1.0 - 2.0 * last.outcome.winner
+        credits.append(TurnCredit(sign * value, sign * (result - value), 0.0))
+    return credits
+
+
+def _is_skip(turn: Turn) -> bool:
+    """Return whether the other player's turn was skipped after a turn."""
+    return turn.outcome == NOT_OVER and turn.after.mover == turn.position.mover
+
+
+class GameCredit(NamedTuple):
+    """The sum of a game in values for the player of one seat: ``start + own + other + luck == result``."""
+
+    start: float
+    """value of the first position; the result of a game without a turn"""
+    own: float
+    """sum of the changes by the own decisions: minus the regret, or the advantages"""
+    other: float
+    """sum of the changes by the other player's decisions"""
+    luck: float
+    """sum of the luck of chance events"""
+
+    @property
+    def total(self) -> float:
+        """Sum of all terms: the result."""
+        return self.start + self.own + self.other + self.luck
+
+
+def game_credit(text: TextGame, credit: Credit, seat: int) -> GameCredit:
+    """Return the sum of a text game, which may be unfinished: then the total is the value of its last position.
+
+    Raises:
+        ValueError: the game has no turn yet, or the credit is of another opponent or seat.
+    """
+    if not text.turns:
+        raise ValueError("the game has no turn yet: its credit has no terms")
+    turns = credit(text.turns, seat)
+    own, other = (
+        sum(one.change for one, turn in zip(turns, text.turns, strict=True) if (turn.position.mover == seat) == is_own)
+        for is_own in (True, False)
+    )
+    return GameCredit(turns[0].value, own, other, sum(one.luck for one in turns))
+
+
+@dataclass(frozen=True)
+class TurnReward:
+    """A reward for consecutive turns: a weighted sum of the result, minus the regret, the advantage, and of errors.
+
+    It is the ``reward`` of the text environments, which call it with the turns since the previous answer.
+    """
+
+    game: Game
+    result: float = 1.0
+    """weight of the result: 1 win, 0 draw, -1 loss"""
+    regret: float = 0.0
+    """weight of minus the regret of own moves"""
+    advantage: float = 0.0
+    """weight of the advantage of own moves against the opponent"""
+    illegal: float = 0.0
+    """weight of -1 for each answer that is no legal move"""
+    opponent: str | Policy | None = None
+    """the opponent, which the advantage needs"""
+
+    def __post_init__(self) -> None:
+        if self.advantage and self.opponent is None:
+            raise ValueError(f"advantage={self.advantage} needs opponent=, the policy that plays the other seat")
+        self._credits  # noqa: B018  # raises errors early
+
+    @cached_property
+    def _credits(self) -> list[tuple[float, tuple[Credit, Credit]]]:
+        """Weights, and the credits of both seats."""
+        credits: list[tuple[float, tuple[Credit, Credit]]] = []
+        if self.regret:
+            credits.append((self.regret, (optimal_credit(self.game),) * 2))
+        if self.advantage and self.opponent is not None:
+            of = [opponent_credit(self.game, self.opponent, seat) for seat in (0, 1)]
+            credits.append((self.advantage, (of[0], of[1])))
+        return credits
+
+    def __call__(self, turns: Sequence[Turn], seat: int) -> float:
+        """Return the reward of consecutive turns, of both players, for the player of a seat."""
+        own = [turn.position.mover == seat for turn in turns]
+        reward = -self.illegal * sum(len(turn.problems) for turn, is_own in zip(turns, own, strict=True) if is_own)
+        for weight, by_seat in self._credits:
+            changes = by_seat[seat](turns, seat)
+            reward += weight * sum(one.change for one, is_own in zip(changes, own, strict=True) if is_own)
+        if turns:
+            winner = turns[-1].outcome.winner
+            reward += self.result * (0.0 if winner < 0 else 1.0 if winner == seat else -1.0)
+        return reward

@@ -1,0 +1,101 @@
+"""Values of positions of which one seat plays the best response to a policy in the other."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from functools import cached_property
+
+import numpy as np
+
+from evaluation.exact.dynamic_programming import CHUNK, make_pure
+from evaluation.exact.estimate import check_fits
+from evaluation.exact.forward_backward import Layer, Players, TraversalSpec, backward, forward_layers
+from evaluation.exact.symmetry_classes import MAX_CELLS, SECOND
+from ttt_envs.agents.policy import Policy
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.jit import Float64Array, Int64Array
+from ttt_envs.game.boards import Boards, to_text
+from ttt_envs.game.rules import Game
+
+
+class BestResponseValues:
+    """Expected results of the best response to a pure policy, in all positions that they can reach.
+
+    A position of the responder has the value of its best move, and one of the policy the mean over its moves.
+
+    Args:
+        game: the game.
+        policy: a spec string or a pure policy, which plays the other seat.
+        seat: the responder's: 0 moves first, 1 second.
+        chunk: maximum number of positions per query of the policy; the values do not depend on it.
+
+    Raises:
+        ValueError: another seat, a board too large, or a policy that is unknown or not pure.
+        MemoryError: too many reachable positions.
+    """
+
+    def __init__(self, game: Game, policy: str | Policy, seat: int, *, chunk: int = CHUNK) -> None:
+        if seat not in (0, 1):
+            raise ValueError(f"seat={seat!r} is no seat: choose 0 (the responder moves first) or 1 (second)")
+        if game.cells > MAX_CELLS:
+            raise ValueError(f"{game} has {game.cells} cells: values of a best response need at most {MAX_CELLS}")
+        self.game, self.seat = game, seat
+        self.policy = make_pure(policy, game)
+        self._chunk = chunk
+
+    @cached_property
+    def _tables(self) -> list[tuple[Int64Array, Float64Array]]:
+        """For each number of stones: the sorted codes, and float64[B, 2] values for the responder by mover."""
+        codes_and_values = []
+        for layer in self._layers():
+            codes = layer.index.keys[: layer.index.size, 0].astype(np.int64)
+            order = np.argsort(codes)
+            values = np.where(layer.reached[: len(codes)] == 1, layer.values[: len(codes), :, 0], np.nan)
+            codes_and_values.append((codes[order], values[order]))
+        return codes_and_values[::-1]
+
+    def _layers(self) -> Iterator[Layer]:
+        """Yield the layers with their values, the last first.
+
+        A traversal of a best responder leaves out the moves beside a win. Here a random player stands for the responder
+        on the way forward, so that all its moves are followed.
+        """
+        anyone, seat = make_policy("random", self.game), self.seat
+        players: Players = (anyone, self.policy) if seat == 0 else (self.policy, anyone)
+        traversal = TraversalSpec.plain(self.game, players)
+        check_fits(self.game, players, self._chunk, backward=True, traversal=traversal)
+        layers = []
+        for layer in forward_layers(traversal, self._chunk, edge_budget=[sys.maxsize]):
+            layer.index.pack()
+            layers.append(layer)
+        responding = traversal._replace(players=(None, self.policy) if seat == 0 else (self.policy, None))
+        after = Layer(traversal, self.game.cells)
+        while layers:
+            layer = layers.pop()
+            backward(responding, self._chunk, layer, after)
+            yield layer
+            after = layer
+
+    def values(self, boards: Boards) -> Float64Array:
+        """Return values for the mover, float64[B]; NaN in a position that the two players cannot reach."""
+        bits = np.int64(1) << np.arange(self.game.cells)
+        codes = (boards.cells == 1) @ bits | ((boards.cells == 2) @ bits) << SECOND
+        stones = np.count_nonzero(boards.cells, axis=1)
+        out = np.full(len(codes), np.nan)
+        for number in np.unique(stones[stones < len(self._tables)]).tolist():
+            known, values = self._tables[number]
+            rows = np.flatnonzero(stones == number)
+            at = np.minimum(np.searchsorted(known, codes[rows]), len(known) - 1)
+            found = known[at] == codes[rows]
+            out[rows[found]] = values[at[found], boards.mover[rows[found]]]
+        return np.where(boards.mover == self.seat, out, -out)
+
+    def check_reached(self, boards: Boards) -> None:
+        """Raise ValueError, naming a position, if the two players cannot reach all positions."""
+        lost = np.flatnonzero(np.isnan(self.values(boards)))
+        if len(lost):
+            raise ValueError(
+                f"{to_text(boards.position(int(lost[0])), self.game)!r} is not reached against {self.policy}: the game "
+                f"was played against another opponent, or from another start"
+            )
