@@ -49,7 +49,8 @@ def do_units(
             with another ``provenance`` are discarded.
         provenance: JSON-ready: versions and everything else that determines results.
         jobs: the workers.
-        postprocess: takes a unit and its result in this process, before storage, and returns the data to store.
+        postprocess: takes a unit and its result in this process, before storage, and returns the data to store, or
+            None for a unit that stays undone: the same call does it again.
         other_files: names of the caller's files in the folder: leftovers of their killed writers are removed, too.
 
     Yields:
@@ -73,7 +74,11 @@ def do_units(
         with open_to_write(folder / UNITS) as file, closing(work) as results:
             file.seek(0, os.SEEK_END)
             for number, result in results:
-                line = _line(names[missing[number]], postprocess(units[missing[number]], result))
+                data = postprocess(units[missing[number]], result)
+                if data is None:
+                    yield missing[number], None
+                    continue
+                line = _line(names[missing[number]], data)
                 file.write(line.encode() + b"\n")
                 file.flush()
                 yield missing[number], json.loads(line)["result"]

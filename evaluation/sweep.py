@@ -206,7 +206,13 @@ def _format_number(name: str, value: Interval | None, seeds: int) -> str:
 
 
 def write_sweep(
-    folder: Path, source: str, provenance: Mapping[str, Any], lines: Sequence[Line], runs: Sequence[Row]
+    folder: Path,
+    source: str,
+    provenance: Mapping[str, Any],
+    lines: Sequence[Line],
+    runs: Sequence[Row],
+    *,
+    trust: bool = False,
 ) -> None:
     """Write ``result.json`` and ``table.md`` into a folder.
 
@@ -216,6 +222,7 @@ def write_sweep(
         provenance: JSON-ready: versions and code.
         lines: the table.
         runs: JSON-ready: every run, with its folder.
+        trust: whether classes outside this package were allowed.
     """
 
     def numbers_of(line: Line) -> dict[str, Any]:  # a single run has no interval
@@ -225,6 +232,7 @@ def write_sweep(
         "format": 1,
         "kind": "sweep",
         "source": source,
+        "trust": trust,
         "provenance": dict(provenance),
         "table": [{"options": line.row, "seeds": line.seeds, **numbers_of(line)} for line in lines],
         "runs": list(runs),

@@ -26,7 +26,7 @@ from tyro.constructors import PrimitiveConstructorSpec
 
 from learners import OtherGame
 from ttt_apps.messages import installed_names, note_options, parser_sentence, print_error, unknown_word
-from ttt_apps.signals import interrupt_on_signals
+from ttt_apps.signals import INTERRUPTED, interrupt_on_signals
 from ttt_envs.agents.specs import TRUST
 from ttt_envs.core.array_cache import CACHE_BYTES_VARIABLE
 from ttt_envs.core.jit_settings import NOTICE
@@ -153,6 +153,44 @@ class TrustOptions:
 
     trust: tyro.conf.FlagCreatePairsOff[bool] = False
     """run code that files name or hold: policies of your own class, or zips of sb3:PATH"""
+
+
+@dataclass(frozen=True)
+class RunGameOptions(TrustOptions):
+    """Parameters of the game; those that are not given are a run's."""
+
+    size: Annotated[str | None, tyro.conf.arg(metavar="N|RxC")] = None
+    """edge of the board, or rows x columns, as in 5x6; default: that of the run, else 3"""
+    win_length: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    """number of stones in a line that win; default: that of the run, else by the shorter edge, 3 up to an edge of 3, 4
+    up to 6, else 5"""
+    skip_chance: float | None = None
+    """probability that a turn is skipped; default: that of the run, else 0"""
+
+    def game_words(self) -> list[str]:
+        """Return the given options as words of a command line."""
+        given = {"--size": self.size, "--win-length": self.win_length, "--skip-chance": self.skip_chance}
+        return [word for name, value in given.items() if value is not None for word in (name, str(value))]
+
+    def game_of(self, policy: str) -> Game:
+        """Return the validated game: by default that of the run if ``policy`` is one, else 3 x 3 without skips.
+
+        Raises:
+            ValueError: an invalid game, or no such run.
+        """
+        from evaluation.matches.ladder import run_folder
+        from evaluation.run_files import RunDirectory
+        from ttt_envs.game.rules import Game
+
+        folder = run_folder(policy) if policy else None
+        default = Game() if folder is None else RunDirectory(folder).read_game()
+        size = (default.rows, default.columns) if self.size is None else parse_size(self.size)
+        own = default.win_length if self.size is None else None  # another board has its own default
+        return Game.of_size(
+            size,
+            own if self.win_length is None else self.win_length,
+            default.skip_chance if self.skip_chance is None else self.skip_chance,
+        )
 
 
 @dataclass(frozen=True)
@@ -440,7 +478,7 @@ def run_command(command: Callable[[], Any]) -> None:
         sys.exit(print_error(problem))
     except KeyboardInterrupt as stop:
         print(installed_names(str(stop)) if isinstance(stop, Stopped) else "stopped", file=sys.stderr)
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
 
 
 def _notes_once(show: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
+INTERRUPTED = 130
+"""Exit code of a command that a signal, or a watch page, asked to stop."""
+
 
 class Interrupt:
     """Context in which a first stop signal is recorded, so that the step can finish; a second one stops at once.

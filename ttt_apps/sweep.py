@@ -25,6 +25,7 @@ from evaluation.sweep import (
     CURVES,
     RESULT,
     TABLE,
+    Row,
     RunResult,
     aggregate_runs,
     read_sweep,
@@ -36,6 +37,7 @@ from evaluation.sweep import (
 )
 from ttt_apps.cli import (
     ReportOptions,
+    Stopped,
     TrustOptions,
     WatchOptions,
     WorkOptions,
@@ -49,7 +51,7 @@ from ttt_apps.cli import (
 )
 from ttt_apps.runs import COMPARED, complete_run, new_run_config
 from ttt_apps.train_options import MEASURED, Options, complete_options, folder_name, parse_options
-from ttt_apps.train_subprocess import train_in_subprocess
+from ttt_apps.train_subprocess import TrainingStopped, train_in_subprocess
 from ttt_apps.versions import make_provenance, versions
 from ttt_apps.watch_page import watch_page
 from ttt_envs.agents.policy import Policy
@@ -96,7 +98,8 @@ class Sweep(ReportOptions, TrustOptions, WorkOptions, WatchOptions):
         [[runs]]                             # a policy, which is measured and not trained
         agent = "win-or-block"
 
-    After a stop or kill, the same command continues the sweep, with an identical final result.
+    After a stop or kill, the same command continues the sweep, with an identical final result. A run that is stopped
+    from its page of --watch is left out, and the others go on; Ctrl-C stops them all.
     """
 
     sweep: Path = tyro.MISSING
@@ -109,7 +112,7 @@ class Sweep(ReportOptions, TrustOptions, WorkOptions, WatchOptions):
 
         Raises:
             ValueError: a file that describes no runs, invalid options.
-            Stopped: an interrupt; completed work is stored.
+            Stopped: an interrupt, or a stop of single runs; completed work is stored.
         """
         workers = self.workers()
         rows, seeds = read_sweep(self.sweep, REFUSED)
@@ -132,12 +135,34 @@ class Sweep(ReportOptions, TrustOptions, WorkOptions, WatchOptions):
             ):
                 done[index] = numbers
                 progress(len(done), len(units))
-            for unit in units:
+            finished = [(unit, done[index]) for index, unit in enumerate(units) if done[index] is not None]
+            for unit, _ in finished:
                 _complete(folder / RUNS / unit["name"])
-        trained = [RunResult(unit["row"], unit["seed"], done[index]) for index, unit in enumerate(units)]
-        runs = [{**one._asdict(), "run": f"{RUNS}/{unit['name']}"} for one, unit in zip(trained, units, strict=True)]
+        stopped = len(units) - len(finished)
+        if finished:
+            self._write(folder, provenance, rows, finished)
+        if stopped:
+            raise Stopped(
+                f"{stopped} of {len(units)} runs {'was' if stopped == 1 else 'were'} stopped, and "
+                f"{'is' if stopped == 1 else 'are'} not in the results: the same command continues"
+            )
+
+    def _write(
+        self,
+        folder: Path,
+        provenance: Mapping[str, Any],
+        rows: Sequence[Row],
+        finished: Sequence[tuple[Mapping[str, Any], Mapping[str, float]]],
+    ) -> None:
+        """Write the results of finished runs, each a unit with its numbers, and print them."""
+        shown_rows = sorted({unit["row"] for unit, _ in finished})
+        rows = [rows[row] for row in shown_rows]
+        trained = [RunResult(shown_rows.index(unit["row"]), unit["seed"], numbers) for unit, numbers in finished]
+        runs = [
+            {**one._asdict(), "run": f"{RUNS}/{unit['name']}"} for one, (unit, _) in zip(trained, finished, strict=True)
+        ]
         lines = aggregate_runs(rows, trained)
-        write_sweep(folder, self.sweep.name, provenance, lines, runs)
+        write_sweep(folder, self.sweep.name, provenance, lines, runs, trust=self.trust)
         curves = write_sweep_curves(folder)
         page = write_folder_report(folder, self.no_report)
         if self.json:
@@ -216,7 +241,7 @@ def train_unit(runs: str | None, code: str, unit: Unit) -> dict[str, Any]:
         unit: of :func:`sweep_units`.
 
     Returns:
-        ``numbers``, and ``files`` by name if they are sent.
+        ``numbers``, and ``files`` by name if they are sent; or ``stopped``, a sentence, if the run was asked to stop.
     """
     if AGENT in unit:
         game = Game.from_dict(unit["game"])
@@ -228,7 +253,12 @@ def train_unit(runs: str | None, code: str, unit: Unit) -> dict[str, Any]:
         if path.exists() and (runs is None or not _is_of(run, config)):
             shutil.rmtree(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        train_in_subprocess(config, run)
+        try:
+            train_in_subprocess(config, run)
+        except TrainingStopped as stop:
+            if runs is None:  # its files would be lost
+                raise
+            return {"stopped": str(stop)}
         numbers = measure_run(run, config)
         if runs is not None:
             return {"numbers": numbers}
@@ -270,7 +300,10 @@ def measure_policy(game: Game, policy: Policy, opponent: str) -> dict[str, float
 
 
 def _write_files(folder: Path, unit: Unit, result: Mapping[str, Any]) -> Any:
-    """Write the files that came with a result; return the numbers to store."""
+    """Write the files that came with a result; return the numbers to store, None of a run that was stopped."""
+    if "stopped" in result:
+        warn(f"{result['stopped']}: the others go on")
+        return None
     run = folder / RUNS / unit["name"]
     for name, content in result.get("files", {}).items():
         run.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,12 @@ from typing import Any
 
 from evaluation.cost import ProcessFailed, Usage, measure_usage
 from evaluation.run_files import RunDirectory
+from ttt_apps.signals import INTERRUPTED
 from ttt_envs.core.files import write_atomically
+
+
+class TrainingStopped(ValueError):  # noqa: N818  # what happened
+    """A training was asked to stop, by its watch page or by a signal, and can be resumed."""
 
 
 def measure_training(config: dict[str, Any]) -> Usage:
@@ -31,6 +36,7 @@ def train_in_subprocess(config: dict[str, Any], run: RunDirectory) -> Usage:
         The resource usage of the process, imports included; peak memory is measured by the process itself.
 
     Raises:
+        TrainingStopped: the process was asked to stop.
         ValueError: the process failed; its output is in the file that the message names, beside the run.
     """
     run.path.mkdir(exist_ok=True)
@@ -45,6 +51,8 @@ def train_in_subprocess(config: dict[str, Any], run: RunDirectory) -> Usage:
     try:
         used = measure_usage(command, found)
     except ProcessFailed as problem:
+        if problem.code == INTERRUPTED:
+            raise TrainingStopped(f"{run} was stopped {_describe_progress(run, config['games'])}") from None
         output, last = problem.output.encode(), problem.last_line.removeprefix("error: ")
         write_atomically(log, lambda file: file.write(output))
         where = _describe_progress(run, config["games"])

@@ -319,8 +319,12 @@ def training_callback(
 def make_pure(spec: str | Policy, game: Game) -> Policy:
     """Return the policy of a spec if it is pure, a function of the board.
 
+    Args:
+        spec: a spec string or a policy.
+        game: the game.
+
     Raises:
-        ValueError: it is not.
+        ValueError: an unknown policy, or one that is not pure.
     """
     policy = make_policy(spec, game)
     if not policy.pure:

@@ -69,16 +69,9 @@ def write_side_by_side(
 
     Raises:
         OSError: a page that cannot be written.
-        ValueError: fewer runs or too many, no run, one whose ``config.json`` is damaged, or runs of different games.
-            Other damaged parts are left out of the page.
+        ValueError: as :func:`read_common_game`. Other damaged parts are left out of the page.
     """
-    if not 2 <= len(runs) <= MAX_RUNS:
-        raise ValueError(f"these are {len(runs)} runs: name 2 to {MAX_RUNS} to show them side by side")
-    games = {path: RunDirectory(path).read_game() for path in runs}
-    if len(set(games.values())) > 1:
-        shown = "; ".join(f"{path}: {game}" for path, game in games.items())
-        raise ValueError(f"runs of different games cannot be compared ({shown}): name runs of one game")
-    game = games[runs[0]]
+    game = read_common_game(runs)
     policies = [or_why(partial(load_policy, game, str(path))) for path in runs]
     exact = [policy is not None and policy.pure and affordable(game, policy) for policy, _ in policies]
     total, done = exact.count(True) + exact.count(True) * (exact.count(True) - 1) // 2, 0
@@ -114,6 +107,25 @@ def write_side_by_side(
         "command": shlex.join(["python", "evaluate.py", "compare", *map(str, runs), "--out", str(page)]),
     }
     return write_page(page, "side_by_side.html", content)
+
+
+def read_common_game(runs: Sequence[Path]) -> Game:
+    """Return the game of runs that are to be compared.
+
+    Raises:
+        ValueError: fewer than two runs or too many, no run, one whose ``config.json`` is damaged, or runs of different
+            games.
+    """
+    if not 2 <= len(runs) <= MAX_RUNS:
+        given = "1 is" if len(runs) == 1 else f"{len(runs)} are"
+        raise ValueError(
+            f"compare needs two or more runs, up to {MAX_RUNS}, and {given} given: write evaluate.py compare RUN RUN..."
+        )
+    games = {path: RunDirectory(path).read_game() for path in runs}
+    if len(set(games.values())) > 1:
+        shown = "; ".join(f"{path}: {game}" for path, game in games.items())
+        raise ValueError(f"runs of different games cannot be compared ({shown}): name runs of one game")
+    return games[runs[0]]
 
 
 def _names(runs: Sequence[Path]) -> list[str]:

@@ -255,7 +255,8 @@ def _cost(order: Sequence[Setting]) -> Content:
 
 
 def _again(data: Record) -> Content:
-    return reproduction(data, ["train.py", "--sweep", data.spec("source")], ("source", "provenance"))
+    trust = ["--trust"] if data.get("trust") is True else []
+    return reproduction(data, ["train.py", "--sweep", data.spec("source"), *trust], ("source", "provenance"))
 
 
 def _display_name(name: str) -> str:

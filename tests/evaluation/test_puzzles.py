@@ -5,6 +5,8 @@ import json
 
 import numpy as np
 import pytest
+import tiny
+from commands import error_of, json_of, text_of
 
 from baselines.retrograde.solver import solve
 from evaluation.matches.games import Move, PlayedGame
@@ -104,6 +106,22 @@ def test_puzzles_of_games_are_the_moves_that_lose(tmp_path, capsys):
     assert list(from_games([played], "human")) == []
 
 
+def test_a_run_plays_its_own_game_unless_options_say_otherwise(tmp_path, capsys):
+    folder = tiny.train_run(
+        "q-learning", tmp_path / "run", "--size=3x4", "--win-length=3", "--games=4", "--exact-every=0"
+    )
+    run = f"run:{folder}"
+    capsys.readouterr()
+    data = json_of(capsys, "puzzles", run, "--count", "3", "--out", tmp_path / "p.json")
+    games = {Game.from_dict(one["game"]) for one in data["puzzles"]}
+    assert games == {Game(3, 4, 3, 0.25)}
+    assert f"puzzles of {run}, 3 x 4, 3 to win, skip 0.25" in text_of(capsys, "puzzles", run)
+    data = json_of(capsys, "puzzles", run, "--skip-chance", "0.5", "--out", tmp_path / "p.json")
+    assert {Game.from_dict(one["game"]) for one in data["puzzles"]} == {Game(3, 4, 3, 0.5)}
+    assert json.loads((tmp_path / "p.json").read_text())["command"] == f"evaluate.py puzzles {run} --skip-chance 0.5"
+    assert "play it on its own board" in error_of(capsys, evaluate.main, "puzzles", run, "--size", "3")
+
+
 def test_the_command_lists_and_writes(tmp_path, capsys):
     evaluate.main(
         ["puzzles", "win-or-block", "--skip-chance", "0.25", "--count", "2", "--out", str(tmp_path / "p.json")]
@@ -111,7 +129,7 @@ def test_the_command_lists_and_writes(tmp_path, capsys):
     assert "win-or-block" in capsys.readouterr().out
     assert [one.why for one in read_puzzles(tmp_path / "p.json")] == ["win-or-block"] * 2
     evaluate.main(["puzzles", "optimal"])
-    assert capsys.readouterr().out == "no move loses value: there is no puzzle\n"
+    assert capsys.readouterr().out == "no move of optimal, 3 x 3, 3 to win loses value: there is no puzzle\n"
     evaluate.main(["puzzles", "--json"])
     assert len(json.loads(capsys.readouterr().out)["puzzles"]) == 100
 
@@ -127,6 +145,4 @@ def test_the_command_lists_and_writes(tmp_path, capsys):
     ],
 )
 def test_errors_name_the_remedy(words, message, capsys):
-    with pytest.raises(SystemExit):
-        evaluate.main(["puzzles", *words])
-    assert message in capsys.readouterr().err
+    assert message in error_of(capsys, evaluate.main, "puzzles", *words)

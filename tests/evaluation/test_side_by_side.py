@@ -63,7 +63,9 @@ def test_an_unfinished_or_damaged_run_is_noted(runs, tmp_path):
 
 def test_runs_of_other_games_and_other_files_are_refused(runs, tmp_path, capsys):
     other = tiny.train_run("q-learning", tmp_path / "other", "--skip-chance=0")
-    assert "these are 1 runs: name 2 to 12" in error_of(capsys, evaluate.main, "compare", runs[0])
+    assert "compare needs two or more runs, up to 12, and 1 is given: write evaluate.py compare RUN RUN" in error_of(
+        capsys, evaluate.main, "compare", runs[0]
+    )
     message = error_of(capsys, evaluate.main, "compare", runs[0], other)
     assert "runs of different games cannot be compared" in message
     assert "name runs of one game" in message

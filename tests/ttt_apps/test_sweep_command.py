@@ -11,11 +11,12 @@ from kills import train_until
 from pages import read_page
 from plain import assert_same_runs
 
-from evaluation.cost import ProcessFailed
+from evaluation.cost import ProcessFailed, Usage
 from evaluation.exact import exploitability
-from evaluation.run_files import REPORT, RunDirectory
+from evaluation.run_files import REPORT, STOP, RunDirectory
 from learners.checkpoint import load_checkpoint
-from ttt_apps import sweep, train, train_subprocess
+from ttt_apps import live, runs, sweep, train, train_subprocess
+from ttt_apps.signals import INTERRUPTED
 from ttt_envs import Game
 from ttt_envs.agents.specs import TRUST
 from ttt_envs.core.files import write_json
@@ -192,6 +193,8 @@ def test_own_learners_and_agents_stand_beside_the_others(tmp_path, monkeypatch, 
     parts = [line for line in shown if line.split()[:1] == ["setting"]]
     names = [line.split()[0] for line in shown if line.startswith((" favourite:", " win-or-block", " corner:"))]
     assert len(parts) > 1
+    command = "train.py --sweep own.toml --trust"
+    assert command in read_page(tmp_path / "out" / REPORT).text()
     assert names == ["favourite:FavouriteConfig", "win-or-block", "corner:Corner:firmly=0.5"] * len(parts)
     assert max(map(len, shown)) <= 80
     found = json.loads((tmp_path / "out" / "result.json").read_text())
@@ -224,6 +227,41 @@ def test_the_page_of_a_sweep_has_learning_curves(once):
     ends = [run["numbers"]["exploitability"] for run in runs]
     assert float(curves[-1]["exploitability"]) == pytest.approx(sum(ends) / 2)
     assert [float(curves[-1][name]) for name in ("low", "high")] == pytest.approx(sorted(ends))
+
+
+def test_a_run_that_is_stopped_from_its_page_is_left_out_and_the_others_go_on(once, tmp_path, monkeypatch, capsys):
+    class StoppedRun(live.LiveRun):
+        def __enter__(self):
+            found = super().__enter__()
+            if self._options.seed == 0:
+                (self._folder / STOP).touch()  # as the page does
+            return found
+
+    def train_or_stop(config, run):
+        try:
+            train_here(config, run)
+        except SystemExit as end:
+            raise ProcessFailed(["train.py"], end.code, "stopped") from None
+
+    def measure(command, environment):
+        run = RunDirectory(Path(command[-1]))
+        train_or_stop(run.read_config(), run)
+        return Usage(0.0, 0.0, 0.0, 0)
+
+    monkeypatch.setattr(train_subprocess, "measure_usage", measure)
+    out = tmp_path / "out"
+    with monkeypatch.context() as patch:
+        patch.setattr(runs, "LiveRun", StoppedRun)
+        patch.setattr(live, "POLL_S", 0.0)
+        with pytest.raises(SystemExit) as end:
+            run_sweep(once, out)
+    assert end.value.code == INTERRUPTED
+    said = capsys.readouterr().err
+    assert "1 of 2 runs was stopped, and is not in the results: the same command continues" in said
+    assert [run["seed"] for run in json.loads((out / "result.json").read_text())["runs"]] == [1]
+    stopped = next((out / "runs").glob("*-seed0"))
+    assert not RunDirectory(stopped).read_state().is_trained(60)
+    assert run_sweep(once, out) == results_of(once / "out")
 
 
 @pytest.mark.parametrize(

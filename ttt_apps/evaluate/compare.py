@@ -31,10 +31,11 @@ class Compare(TrustOptions):
         Raises:
             ValueError: fewer than two runs or too many, no run, a damaged one, or runs of different games.
         """
-        from evaluation.reports.side_by_side import write_side_by_side
+        from evaluation.reports.side_by_side import read_common_game, write_side_by_side
 
         if self.out.suffix != ".html":
             raise ValueError(f"--out {self.out} is no page: end its name in .html")
+        read_common_game(self.runs)  # refuses before a bar is drawn
         with count_bar("exact results") as progress:
             page = write_side_by_side(self.out, self.runs, progress)
         print_output(f"a page to look at: {page}")

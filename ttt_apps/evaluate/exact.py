@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import tyro
 from rich.table import Table
 
-from evaluation.exact.dynamic_programming import CHUNK, OutcomeProbabilities, outcome
+from evaluation.exact.dynamic_programming import CHUNK, OutcomeProbabilities, make_pure, outcome
 from evaluation.exact.estimate import check_fits
 from evaluation.exact.forward_backward import Players
 from ttt_apps.cli import Count, ExactOptions, new_table, print_table, share_bar, warn
@@ -54,14 +54,15 @@ class Exact(ExactOptions):
 def announce(
     game: Game, players: Players, chunk: int, memory: int | None, *, walks: int, backward: bool = False
 ) -> None:
-    """Print the estimated cost if it is large.
+    """Check the players of an exact computation, and print its estimated cost if it is large.
 
     Raises:
-        MemoryError: it will not fit.
+        ValueError: a policy that is not pure.
+        MemoryError: the computation will not fit.
     """
     for player in players:
-        if player is not None and not player.pure:
-            return  # the computation itself rejects it
+        if player is not None:
+            make_pure(player, game)
     found = check_fits(game, players, chunk, backward=backward, memory=memory)
     if found is not None and walks * found.seconds > LONG:
         warn(f"this takes {found._replace(seconds=walks * found.seconds)}")

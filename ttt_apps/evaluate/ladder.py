@@ -15,13 +15,12 @@ from rich.table import Table
 from ttt_apps.cli import (
     Count,
     ReportOptions,
-    TrustOptions,
+    RunGameOptions,
     WorkOptions,
     check_seed,
     count_bar,
     new_table,
     num_pairs,
-    parse_size,
     print_output,
     print_status,
     print_table,
@@ -38,7 +37,7 @@ if TYPE_CHECKING:  # compiled code and scipy are imported where a game is played
 
 
 @dataclass(frozen=True)
-class PlaceOnLadder(ReportOptions, TrustOptions, WorkOptions):
+class PlaceOnLadder(ReportOptions, RunGameOptions, WorkOptions):
     """Place a policy on a ladder: its rating among a dozen opponents of known strength, and the cost of its moves.
 
     Without a policy, show the ladder itself. On small boards results of pure policies are exact.
@@ -48,12 +47,6 @@ class PlaceOnLadder(ReportOptions, TrustOptions, WorkOptions):
     """policy to place, such as run:PATH or mcts:simulations=50"""
     ladder: Annotated[str, tyro.conf.arg(metavar="NAME|FILE")] = ""
     """3x3, 3x3-skip, 4x4-skip, 5x5-skip or a .json file; default: that of the game, or of the run's own game"""
-    size: Annotated[str | None, tyro.conf.arg(metavar="N|RxC")] = None
-    """the board of the ladder, in place of its name"""
-    win_length: int | None = None
-    """number of stones in a line that win, in place of its name"""
-    skip_chance: float | None = None
-    """probability that a turn is skipped, in place of its name"""
     games: Count | None = None
     """number of games against each rung where results are not exact, an even number: 500, with --measure as the ladder
     has it"""
@@ -103,27 +96,14 @@ class PlaceOnLadder(ReportOptions, TrustOptions, WorkOptions):
 
     def _load_ladder(self) -> Ladder:
         """Return the selected ladder."""
-        from evaluation.matches.ladder import ladder_name, read_ladder, run_folder
-        from evaluation.run_files import RunDirectory
-        from ttt_envs.game.rules import Game
+        from evaluation.matches.ladder import ladder_name, read_ladder
 
-        options = (self.size, self.win_length, self.skip_chance)
-        game = None
-        if any(option is not None for option in options):
-            game = Game.of_size(
-                parse_size("3" if self.size is None else self.size),
-                self.win_length,
-                0.0 if self.skip_chance is None else self.skip_chance,
-            )
-        if self.ladder:
-            ladder = read_ladder(self.ladder)
-            if game not in (None, ladder.game):
-                raise ValueError(f"--ladder {self.ladder} is of {ladder.game}, not of {game}: choose one of the two")
-            return ladder
-        run = run_folder(self.policy) if self.policy and game is None else None
-        if run is not None:
-            game = RunDirectory(run).read_game()
-        return read_ladder(ladder_name(game or Game()))
+        if not self.ladder:
+            return read_ladder(ladder_name(self.game_of(self.policy)))
+        ladder = read_ladder(self.ladder)
+        if self.game_words() and (game := self.game_of(self.policy)) != ladder.game:
+            raise ValueError(f"--ladder {self.ladder} is of {ladder.game}, not of {game}: choose one of the two")
+        return ladder
 
     def _measure(self, workers: Jobs) -> Ladder:
         """Measure the ladder and return it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -14,8 +15,8 @@ from rich.table import Table
 
 from ttt_apps.cli import (
     Count,
-    GameOptions,
     JsonOptions,
+    RunGameOptions,
     check_seed,
     new_table,
     print_output,
@@ -33,14 +34,15 @@ TYPED = "evaluate.py puzzles"
 
 
 @dataclass(frozen=True)
-class Puzzles(JsonOptions, GameOptions):
+class Puzzles(JsonOptions, RunGameOptions):
     """List puzzles: positions where an obvious move loses value, with the exact value of every move.
 
-    Without a policy or a log they are those of the built-in set of 100, whose game options are ignored.
+    Without a policy or a log they are those of the built-in set of 100. Options of the game are for a policy.
     """
 
     policy: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="[POLICY]")] = ""
-    """a pure policy, such as run:PATH or win-or-block: the positions in which it loses most, up to 16 cells"""
+    """a pure policy, such as run:PATH or win-or-block: the positions in which it loses most, up to 16 cells; in the
+    game of the run by default"""
     opponent: str = ""
     """opponent in the games of POLICY, such as random; default: itself"""
     log: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
@@ -76,11 +78,16 @@ class Puzzles(JsonOptions, GameOptions):
         puzzles, command = self._collect()
         if self.out is not None:
             write_puzzles(self.out, puzzles, {"command": command, **({"seed": self.seed} if self.make else {})})
-            print_status(f"written: {self.out}, {len(puzzles)} puzzles")
         if self.json:
             print(json.dumps({"puzzles": [one.to_dict() for one in puzzles]}))
             return
-        print_table(_table(puzzles)) if puzzles else print_output("no move loses value: there is no puzzle")
+        of = f" of {self.policy}, {self.game_of(self.policy)}" if self.policy else ""
+        if puzzles:
+            print_table(_table(puzzles, f"puzzles{of}"))
+        else:
+            print_output(f"no move{of} loses value: there is no puzzle")
+        if self.out is not None:
+            print_status(f"written: {self.out}, {len(puzzles)} puzzles")
 
     def _collect(self) -> tuple[list[Puzzle], str]:
         """Return the puzzles, and the command without the names of files."""
@@ -91,9 +98,10 @@ class Puzzles(JsonOptions, GameOptions):
             with share_bar("puzzles") as progress:
                 return make_set(self.seed, progress=progress), f"{TYPED} --make --seed {self.seed}"
         if self.policy:
+            game = self.game_of(self.policy)
             with slow_status(f"the games of {self.policy}"):
-                found = from_policy(self.game(), self.policy, self.count, self.opponent or None)
-            return found, f"{TYPED} {self.policy}"
+                found = from_policy(game, self.policy, self.count, self.opponent or None)
+            return found, shlex.join([*TYPED.split(), self.policy, *self.game_words()])
         if self.log is not None:
             games = read_any_format(self.log, tell=warn)
             with slow_status("the games of the log"):
@@ -101,10 +109,10 @@ class Puzzles(JsonOptions, GameOptions):
         return read_puzzles(), TYPED
 
 
-def _table(puzzles: Sequence[Puzzle]) -> Table:
+def _table(puzzles: Sequence[Puzzle], title: str) -> Table:
     from ttt_envs.game.boards import coordinate, to_text
 
-    table = new_table("", "position", "game", "tempting", "why", "loses", "best", "level", title="puzzles")
+    table = new_table("", "position", "game", "tempting", "why", "loses", "best", "level", title=title)
     for number, one in enumerate(puzzles, 1):
         tempting, best = (" ".join(coordinate(cell, one.game) for cell in cells) for cells in (one.tempting, one.best))
         table.add_row(
