@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ttt_envs.game.boards import MOVERS, coordinate, to_text
-from ttt_envs.game.rules import Game, Position, winner
+from ttt_envs.game.rules import Game, Position, default_win_length, winner
 
 PLAY_PAGE = Path(__file__).resolve().parents[2] / "docs" / "play" / "index.html"
 """The page without a server, in a checkout."""
@@ -31,12 +31,9 @@ def explorer_command(game: Game, position: Position | None = None, moves: Sequen
     """
     if max(game.rows, game.columns) > MAX_EXPLORER_EDGE or game.skip_chance > MAX_EXPLORER_SKIP:
         return ""
-    usual = Game()
-    parts = {
-        name: f"{getattr(game, field):g}"
-        for name, field in (("rows", "rows"), ("columns", "columns"), ("win", "win_length"), ("skip", "skip_chance"))
-        if getattr(game, field) != getattr(usual, field)
-    }
+    usual = {"rows": 3, "columns": 3, "win": default_win_length(game.rows, game.columns), "skip": 0.0}
+    own = {"rows": game.rows, "columns": game.columns, "win": game.win_length, "skip": game.skip_chance}
+    parts = {name: f"{value:g}" for name, value in own.items() if value != usual[name]}
     if position is not None and position.cells.any():
         parts["opening"] = to_text(position, game)
     if moves:

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,7 @@ from baselines.mcts import MCTS
 from baselines.retrograde.solver import solve
 from baselines.tables import Softmax, Table, values_of
 from evaluation.matches.games import Move, PlayedGame, append_games
+from evaluation.reports.links import explorer_command
 from ttt_apps.board import LiveGame
 from ttt_envs import Game
 from ttt_envs.agents.specs import make_policy
@@ -436,6 +438,17 @@ def test_a_curve_is_shown_without_its_boards_if_these_are_damaged(client, root):
         assert (answer["boards"], answer["no_boards"]) == ([], "")
     finally:
         path.write_text(whole)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 5), (3, 3), (3, 7), (4, 4), (5, 6), (7, 9), (15, 15)])
+def test_a_size_alone_has_the_win_length_of_the_size(client, rows, columns):
+    from ttt_apps.explorer.schemas import GameRequest
+
+    game = GameRequest(rows=rows, columns=columns).game()
+    assert game == Game.of_size((rows, columns))
+    assert ask(client, "about")["win_lengths"][min(rows, columns) - 1] == game.win_length
+    assert "win=" not in explorer_command(game)
+    assert "win=2" in explorer_command(replace(game, win_length=2))
 
 
 def test_about_lists_runs_logs_and_playable_policies(client):

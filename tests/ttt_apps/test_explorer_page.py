@@ -397,6 +397,20 @@ def test_a_link_with_unknown_keys_is_shown_and_the_known_ones_are_named(page, ad
 
 
 @in_browser
+def test_a_link_with_a_size_alone_has_the_win_length_of_the_size(page, address):
+    for link, win in (("rows=5&columns=5", "4"), ("rows=3&columns=7", "3"), ("rows=5&columns=5&win=3", "3")):
+        open_page(page, address, f"{link}&show=none&panels=&x=you")
+        assert page.input_value("#win") == win
+        assert ("win=" in page.url) == ("win=" in link)
+    for link, win in (("rows=5&columns=7", "5"), ("rows=5&columns=7&win=3", "3")):  # a length that was chosen stays
+        open_page(page, address, f"{link}&show=none&panels=&x=you")
+        page.fill("#rows", "7")
+        page.dispatch_event("#rows", "change")
+        page.wait_for_selector("#board[aria-busy=false] .cell >> nth=48")
+        assert page.input_value("#win") == win
+
+
+@in_browser
 def test_the_played_board_is_the_largest_and_larger_games_are_reviewed(page, address):
     open_page(page, address, "rows=1&columns=13&skip=0.25&o=you&x=you&moves=g1.a1")
     page.wait_for_selector("#moves small >> nth=1")

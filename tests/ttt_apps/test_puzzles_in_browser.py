@@ -170,11 +170,44 @@ def test_a_command_of_a_report_opens_its_position(visit, monkeypatch):
         page.close()  # before the server, which would not answer all requests
 
 
+def check_links(page, number):
+    """The puzzle of a number is shown; its link opens it, and one beyond the set says so."""
+    from playwright.sync_api import expect
+
+    count = page.locator("#trainer .count")
+    expect(count).to_have_text(f"{number} of 100")
+    shown = read_puzzles()[number - 1]
+    text = "".join(".ox"[stone] for stone in shown.position.cells)
+    assert "".join(page.locator("#trainer .board .cell").evaluate_all(STONES)) == text
+    page.get_by_role("button", name="Next puzzle", exact=True).first.click()
+    link = page.get_by_role("link", name="Link to this puzzle")
+    assert link.get_attribute("href") == f"#puzzle={number + 1}"
+    link.click()
+    there = page.get_by_label("Link to this puzzle").last
+    assert page.get_by_text("Copied", exact=True).is_visible() or there.input_value().endswith(f"#puzzle={number + 1}")
+    page.evaluate("location.hash = '#puzzle=99'")
+    expect(count).to_have_text("99 of 100")
+    page.evaluate("location.hash = '#puzzle=101'")
+    expect(page.get_by_text("There is no puzzle 101: the set has 100.")).to_be_visible()
+
+
+@in_browser
+def test_a_link_to_a_puzzle_on_the_page_without_a_server(visit):
+    page = visit(f"{PAGE.as_uri()}#puzzle=40")
+    check_links(page, 40)
+    assert page.locator("#moves button").count() == 0  # the game is as it was
+    assert accessibility_faults(page) == []
+
+
 @in_browser
 def test_puzzles_in_the_explorer(visit, root):
     from playwright.sync_api import expect
 
     with serve(root, warm=True) as port:
+        page = visit(f"http://127.0.0.1:{port}/#puzzle=40")
+        check_links(page, 40)
+        assert page.locator("#notice").is_hidden()
+        page.close()
         page = visit(f"http://127.0.0.1:{port}/#x=you&moves=b2.b1.a1")
         page.wait_for_selector("#board .cell")
         page.locator("#practice summary").click()

@@ -50,7 +50,7 @@ from ttt_envs.agents.policy import act
 from ttt_envs.core.jit_settings import compile_at_once_in_thread
 from ttt_envs.core.random import draw_key
 from ttt_envs.game.boards import Boards, check_opening, coordinate, from_text, to_text
-from ttt_envs.game.rules import STREAM_OPPONENT, Game, legal, mover_after, winner
+from ttt_envs.game.rules import STREAM_OPPONENT, Game, default_win_length, legal, mover_after, winner
 from ttt_envs.version import __version__
 
 MAX_SNAPSHOTS = 8
@@ -119,6 +119,7 @@ class ExplorerApi:
         return {
             "version": __version__,
             "edge": schemas.MAX_EDGE,
+            "win_lengths": [default_win_length(edge, edge) for edge in range(1, schemas.MAX_EDGE + 1)],
             "solvable": MAX_CELLS_LAYERED,
             "provable": proof_number.MAX_CELLS,
             "tables": schemas.MAX_TABLE_CELLS,

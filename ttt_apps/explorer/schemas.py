@@ -61,11 +61,11 @@ class BaseRequest(BaseModel):
 
 
 class GameRequest(BaseRequest):
-    """Parameters of a game."""
+    """Parameters of a game; without a win length it is the default of the size."""
 
     rows: Annotated[int, Field(ge=1, le=MAX_EDGE)] = 3
     columns: Annotated[int, Field(ge=1, le=MAX_EDGE)] = 3
-    win_length: Annotated[int, Field(ge=1, le=MAX_EDGE)] = 3
+    win_length: Annotated[int, Field(ge=1, le=MAX_EDGE)] | None = None
     skip_chance: Annotated[float, Field(ge=0, le=MAX_SKIP_CHANCE)] = 0.0
 
     def game(self) -> Game:
@@ -74,7 +74,7 @@ class GameRequest(BaseRequest):
         Raises:
             ValueError: a line that does not fit on the board.
         """
-        return Game(self.rows, self.columns, self.win_length, round(self.skip_chance, 2))
+        return Game.of_size((self.rows, self.columns), self.win_length, round(self.skip_chance, 2))
 
 
 class LineRequest(BaseRequest):

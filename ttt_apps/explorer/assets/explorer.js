@@ -86,7 +86,8 @@ function showSetup() {
 
 async function onSize() {
   const wanted = {...state, rows: Number(find("rows").value), columns: Number(find("columns").value), win: Number(find("win").value)}
-  const said = clampSizes(wanted)
+  const usual = wanted.win === state.win && state.win === defaultWin(state) // another size has another default
+  const said = clampSizes(wanted, usual)
   if (!(await mayDiscard("Another board begins another game."))) return showSetup()
   begin({rows: wanted.rows, columns: wanted.columns, win: wanted.win, rank: null}, said)
 }
@@ -214,6 +215,7 @@ async function start() {
     return
   }
   Object.assign(LIMITS, {rows: about.edge, columns: about.edge, skip: about.most_skips})
+  WIN_LENGTHS.push(...about.win_lengths)
   if (window.matchMedia("(max-width: 40rem)").matches) find("setup").open = false
   makePanels()
   makeSeats()

@@ -19,6 +19,7 @@ const PANELS = {
 const MODES = ["analyse", "play"]
 const SHOW = ["auto", "none", ...Object.keys(PANELS)] // what stands on the board that is played on
 const LIMITS = {rows: 15, columns: 15, win: 15, skip: 0.5} // until the server has said them
+const WIN_LENGTHS = [] // the default by the shorter edge, from 1, when the server has said it
 const NUMBERS = ["rows", "columns", "win", "skip", "at", "seed", "rank", "depth", "simulations"]
 const STILL = window.matchMedia("(prefers-reduced-motion: reduce)")
 
@@ -112,13 +113,14 @@ const fresh = () => ({
   policy: "win-or-block",
 })
 
+const defaultWin = (of) => WIN_LENGTHS[Math.min(of.rows, of.columns) - 1] ?? 3
 const words = (text) => text.split(" ").filter(Boolean)
 const gameOf = (of) => ({rows: of.rows, columns: of.columns, win_length: of.win, skip_chance: of.skip})
 const lineOf = (of, count = of.moves.length) => ({game: gameOf(of), opening: of.opening, moves: of.moves.slice(0, count).join(" ")})
 
 function toAddress() {
   const said = new URLSearchParams()
-  const plain = fresh()
+  const plain = {...fresh(), win: defaultWin(state)}
   for (const key of Object.keys(plain)) {
     const value = key === "at" && state.at === state.moves.length ? null : state[key]
     if (value === null || value === "") continue
@@ -157,20 +159,21 @@ function fromAddress() {
       problems.push(`${key}=${value.slice(0, 40)} in the link is not known: choose ${choices[key].join(", ")}`)
     } else found[key] = value
   }
-  problems.push(...clampSizes(found))
+  problems.push(...clampSizes(found, !said.has("win")))
   if (!said.has("at")) found.at = found.moves.length
   found.at = Math.max(0, Math.min(Math.round(found.at), found.moves.length))
   return [found, problems]
 }
 
-/** Bring the sizes of a state into their limits; says what is replaced. */
-function clampSizes(of) {
+/** Bring the sizes of a state into their limits, with the win length of the size if wanted; says what is replaced. */
+function clampSizes(of, usual = false) {
   const said = []
   for (const key of ["rows", "columns"]) {
     const fit = Math.max(1, Math.min(LIMITS[key], Math.round(of[key]) || 1))
     if (fit !== of[key]) said.push(`boards have 1 to ${LIMITS[key]} ${key}: ${of[key]} is replaced by ${fit}`)
     of[key] = fit
   }
+  if (usual) of.win = defaultWin(of)
   const longest = Math.max(of.rows, of.columns)
   const win = Math.max(1, Math.min(longest, Math.round(of.win) || 1))
   if (win !== of.win) said.push(`a line of ${of.win} does not fit on ${of.rows} \u00d7 ${of.columns}: ${win} in a line win`)

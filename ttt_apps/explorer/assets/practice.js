@@ -10,6 +10,7 @@ const practice = (() => {
       find("play-title").scrollIntoView({block: "start"})
     },
   })
+  let wanted = null // number of the puzzle that a link names
   const EMPTY = {built: "", game: "No move of this game has lost value.", run: "This run loses nothing in its own games."}
 
   /** What is asked for a source: the built-in set, the game on the board, or a run by its name. */
@@ -24,7 +25,12 @@ const practice = (() => {
     find("practice-trouble").textContent = ""
     try {
       const found = (await ask("puzzles", bodyOf(source))).puzzles
-      if (source === sources.value) trainer.load(found, EMPTY[source.split(":")[0]])
+      if (source !== sources.value) return
+      trainer.load(found, EMPTY[source.split(":")[0]], source === "built")
+      if (wanted === null || source !== "built") return
+      if (!trainer.open(wanted)) find("practice-trouble").textContent = `There is no puzzle ${wanted}: the set has ${found.length}.`
+      wanted = null
+      place.scrollIntoView({block: "start"})
     } catch (problem) {
       if (source !== sources.value) return
       trainer.load([], "")
@@ -34,10 +40,25 @@ const practice = (() => {
     }
   }
 
+  /** Show the puzzle that an address names. */
+  function follow(address) {
+    const number = puzzles.numberIn(new URL(address).hash)
+    if (number === null) return
+    wanted = number
+    if (place.open) open()
+    else place.open = true // which is told to open()
+  }
+
   /** Fill the list of sources when it is first opened. */
   async function open() {
     await explorer.ready
-    if (!place.open || sources.options.length) return
+    if (!place.open || sources.options.length) {
+      if (place.open && wanted !== null) {
+        sources.value = "built"
+        load()
+      }
+      return
+    }
     const runs = about.runs.map(({name}) => [`run:${name}`, `The mistakes of ${name}`])
     for (const [value, text] of [["built", "The built-in puzzles"], ["game", "The mistakes of the game on the board"], ...runs]) {
       sources.append(ttt.make("option", {value}, text))
@@ -45,7 +66,10 @@ const practice = (() => {
     load()
   }
 
+  explorer.keys.add("puzzle")
+  window.addEventListener("hashchange", (event) => follow(event.newURL))
   place.addEventListener("toggle", open)
+  follow(location.href)
   sources.addEventListener("change", load)
   find("practice-again").addEventListener("click", load)
 })()

@@ -7,6 +7,14 @@ const puzzles = (() => {
   const TIE = 1e-6
   const REASONS = {wins: "it completes a line", blocks: "it blocks a line", extends: "it makes the longest open line"}
 
+  const COPY = "Link to this puzzle"
+
+  /** The number of the puzzle that the part of an address after # names; null if it names none. */
+  function numberIn(hash) {
+    const found = /^#puzzle=(\d{1,6})$/.exec(hash)
+    return found === null ? null : Number(found[1])
+  }
+
   const bestValue = (values) => Math.max(...values.filter((value) => value !== null))
   const digitsOf = (game) => (game.skip_chance === 0 ? 0 : 3) // without skips values are whole numbers
   const plain = (value, game) => Math.abs(value).toFixed(digitsOf(game))
@@ -62,7 +70,9 @@ const puzzles = (() => {
    *
    * onOpen(puzzle): opens a position elsewhere; canOpen(puzzle): whether that is possible.
    *
-   * Returns {load(list, empty)}: show a list of puzzles; `empty` is the sentence for a list without any.
+   * Returns {load(list, empty, linked), open(number)}: show a list of puzzles, where `empty` is the sentence for a list
+   * without any, and `linked` says that a number in an address finds a puzzle; show one, from 1. It is false if there is
+   * none of that number.
    */
   function createTrainer(element, {onOpen, canOpen = () => true}) {
     let all = []
@@ -70,6 +80,7 @@ const puzzles = (() => {
     let at = 0
     let answered = null // the cell that was chosen, -1 for the answer alone, null before
     let board = null
+    let linked = false
     const tried = new Map() // the first try at each puzzle: whether it was right
 
     const sort = make("select", {"aria-label": "Which puzzles"})
@@ -83,9 +94,11 @@ const puzzles = (() => {
     const retry = make("button", {type: "button"}, "Try again")
     const next = make("button", {type: "button", class: "first"}, "Next puzzle")
     const open = make("button", {type: "button"}, "Play on from here")
+    const link = make("a", {class: "button"}, COPY)
+    const address = make("input", {type: "text", readonly: "", "aria-label": "Link to this puzzle", hidden: ""})
     const score = make("p", {class: "quiet"})
-    const keys = make("div", {class: "keys buttons"}, next, reveal, retry, open)
-    const body = make("div", {class: "puzzle"}, place, make("div", {}, task, answer, keys, score))
+    const keys = make("div", {class: "keys buttons"}, next, reveal, retry, open, link)
+    const body = make("div", {class: "puzzle"}, place, make("div", {}, task, answer, keys, address, score))
     const nothing = make("p", {class: "quiet"})
     const bar = make("div", {class: "puzzle-bar"}, sort, before, count, after)
     element.replaceChildren(bar, nothing, body)
@@ -138,12 +151,17 @@ const puzzles = (() => {
       reveal.hidden = known
       retry.hidden = next.hidden = !known
       open.hidden = !canOpen(one)
+      link.hidden = !linked
+      link.href = `#puzzle=${all.indexOf(one) + 1}`
+      link.textContent = COPY
+      address.hidden = true
       const right = [...tried.values()].filter(Boolean).length
       score.textContent = tried.size ? `Right at the first try: ${right} of ${tried.size}.` : ""
     }
 
-    function load(list, empty = "There are no puzzles.") {
+    function load(list, empty = "There are no puzzles.", hasLinks = false) {
       all = list
+      linked = hasLinks
       body.hidden = bar.hidden = !list.length
       nothing.hidden = list.length > 0
       nothing.textContent = empty
@@ -160,6 +178,27 @@ const puzzles = (() => {
       choose("a")
     }
 
+    function openNumber(number) {
+      if (number < 1 || number > all.length) return false
+      sort.value = "a"
+      choose("a")
+      go(number - 1)
+      return true
+    }
+
+    async function copyLink(event) {
+      event.preventDefault()
+      try {
+        await navigator.clipboard.writeText(link.href)
+        link.textContent = "Copied"
+      } catch {
+        address.value = link.href
+        address.hidden = false
+        address.select()
+      }
+    }
+
+    link.addEventListener("click", copyLink)
     sort.addEventListener("change", () => choose(sort.value))
     before.addEventListener("click", () => go(at - 1))
     after.addEventListener("click", () => go(at + 1))
@@ -174,8 +213,8 @@ const puzzles = (() => {
       board.focus()
     })
     open.addEventListener("click", () => onOpen(shown[at]))
-    return {load}
+    return {load, open: openNumber}
   }
 
-  return {createTrainer}
+  return {createTrainer, numberIn}
 })()

@@ -414,7 +414,7 @@ const page = (() => {
   }
 
   function practise(own) {
-    trainer.load(own ? mistakes().map(toPuzzle) : inside.puzzles)
+    trainer.load(own ? mistakes().map(toPuzzle) : inside.puzzles, "", !own)
     at("all-puzzles").hidden = !own
     if (own) at("puzzles").scrollIntoView({block: "start"})
   }
@@ -490,9 +490,19 @@ const page = (() => {
   })
 
   function arrive() {
+    const number = puzzles.numberIn(location.hash)
+    if (number !== null) return openPuzzle(number)
     const good = follow(location.hash)
     show()
     if (!good) at("link-said").textContent = "That link names no game that can be played: here is another one."
+  }
+
+  /** Show a puzzle of the set, and leave the game as it is. */
+  function openPuzzle(number) {
+    practise(false)
+    show()
+    if (trainer.open(number)) at("puzzles").scrollIntoView({block: "start"})
+    else at("link-said").textContent = `There is no puzzle ${number}: the set has ${inside.puzzles.length}.`
   }
 
   state.seed = crypto.getRandomValues(new Uint32Array(1))[0] % 1000
