@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.exact.dynamic_programming import training_callback
-from learners.silence import avoid_triton_crash
 from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.observations import Observation
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.files import parse_json, read_bounded, write_atomically
+from ttt_envs.core.silence import avoid_triton_crash
 from ttt_envs.game.rules import Game
 
 avoid_triton_crash()  # Stable-Baselines3 imports TensorFlow where it is installed

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from learners.base import Arrays, get_array
-from learners.silence import avoid_triton_crash, silence_native_output
 from ttt_envs.core.extras import install_command
+from ttt_envs.core.silence import avoid_triton_crash, silence_native_output
 
 DEVICE = "/CPU:0"
 """Fastest device for a net of this size."""

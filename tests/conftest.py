@@ -120,7 +120,7 @@ def no_waiting_for_the_disk():
 @pytest.fixture(scope="session", autouse=True)
 def tensorflow_and_torch_in_any_order():
     """A worker may have tests of both, and some import Stable-Baselines3 by themselves, which imports TensorFlow."""
-    from learners.silence import avoid_triton_crash
+    from ttt_envs.core.silence import avoid_triton_crash
 
     avoid_triton_crash()
 

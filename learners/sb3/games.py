@@ -8,6 +8,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from learners.training import Progress, Task
+from ttt_envs.core.jit import Int64Array
 from ttt_envs.envs.lockstep import SELF, IllegalAction, Symmetry
 from ttt_envs.envs.vector_env import MNKVectorEnv
 
@@ -18,7 +19,7 @@ def games_of(task: Task, symmetry: Symmetry, illegal_action: IllegalAction, done
     Its ``discount`` float32[B] describes the last step as in ``learners.base.Transition``: 0 if the game is over, +1 if
     the mover moves again, -1 if the opponent is next (in self-play only).
     """
-    from stable_baselines3.common.vec_env import VecEnv
+    from ttt_envs.sb3 import MNKVecEnv
 
     game = task.game
     env = MNKVectorEnv(
@@ -34,59 +35,41 @@ def games_of(task: Task, symmetry: Symmetry, illegal_action: IllegalAction, done
         autoreset_mode=AutoresetMode.SAME_STEP,
     )
     both = task.opponent == SELF
-    seeds = np.random.SeedSequence(task.seed, spawn_key=(0,)).generate_state(task.batch, np.uint64)
+    seeds: list[int] = np.random.SeedSequence(task.seed, spawn_key=(0,)).generate_state(task.batch, np.uint64).tolist()
 
-    class Games(VecEnv):
+    class Games(MNKVecEnv):
         def __init__(self) -> None:
-            super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
+            super().__init__(env)
             self.discount = np.ones(env.num_envs, np.float32)
 
         def reset(self) -> Any:
-            observation, info = env.reset(seed=seeds.tolist())
-            self._mover = info["mover"]
+            self._seeds = [*seeds]  # in place of those that the model has drawn
+            observation = super().reset()
+            self._mover = _movers(self.reset_infos)
             return observation
 
-        def step_async(self, actions: np.ndarray[Any, Any]) -> None:
-            self._actions = actions
-
         def step_wait(self) -> Any:
-            observation, rewards, terminated, truncated, info = env.step(self._actions)
-            over = terminated | truncated
-            self.discount = np.where(over, 0, np.where(both & (info["mover"] != self._mover), -1, 1)).astype(np.float32)
-            self._mover = info["mover"]
-            infos: list[dict[str, Any]] = [{}] * env.num_envs
+            observation, rewards, over, infos = super().step_wait()
             rows = np.flatnonzero(over)
+            begun = list(infos)
+            for row in rows:
+                begun[row] = self.reset_infos[row]
+            mover = _movers(begun)
+            self.discount = np.where(over, 0, np.where(both & (mover != self._mover), -1, 1)).astype(np.float32)
+            self._mover = mover
             if len(rows):
-                ended = rewards[rows]
+                ended = rewards[rows].astype(np.float64)
                 if both:  # results are counted for player_0
-                    ended = np.where(info["final_info"]["seat"][rows] == 1, -ended, ended)
+                    ended = np.where([infos[row]["seat"] == 1 for row in rows], -ended, ended)
                 done.count(ended)
-                for row in rows:
-                    infos[row] = {
-                        "terminal_observation": info["final_obs"][row],
-                        "TimeLimit.truncated": bool(truncated[row]),
-                    }
-            return observation, rewards.astype(np.float32), over, infos
-
-        def close(self) -> None:
-            env.close()
-
-        def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list[Any]:
-            assert method_name == "action_masks"
-            return list(env.action_masks())
-
-        def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-            if attr_name not in ("render_mode", "action_masks"):
-                raise AttributeError(attr_name)
-            return [getattr(env, attr_name)] * env.num_envs
-
-        def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-            raise AttributeError(attr_name)
-
-        def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
-            return [False] * env.num_envs
+            return observation, rewards, over, infos
 
     return Games()
+
+
+def _movers(infos: list[dict[str, Any]]) -> Int64Array:
+    """Return the mover int64[B] in each info."""
+    return np.array([info["mover"] for info in infos])
 
 
 # In self-play the next position is mostly the opponent's, and its value has the opposite sign. Both buffers below know

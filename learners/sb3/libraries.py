@@ -10,8 +10,8 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from learners.silence import avoid_triton_crash, silence_native_output
 from ttt_envs.core.extras import install_command
+from ttt_envs.core.silence import avoid_triton_crash, silence_native_output
 
 
 @contextmanager

@@ -46,7 +46,8 @@ RenderMode = Literal["ansi", "rgb_array", "rgb_array_list", "human"]
 
 
 _IS_OVER = 4  # index into `Lockstep.info_of_first`
-_DESCRIPTIONS = tuple(Outcome(number).description for number in (*range(6), NOT_OVER))  # by number
+OUTCOME_DESCRIPTIONS = tuple(Outcome(number).description for number in (*range(6), NOT_OVER))
+"""``info["outcome"]`` by ``info["result"]``, which is -1 during the game."""
 
 
 @check_argument_names(BOARD_HINTS)
@@ -200,7 +201,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
             "mover": mover,
             "result": result,
             "winner": winner,
-            "outcome": _DESCRIPTIONS[result],
+            "outcome": OUTCOME_DESCRIPTIONS[result],
         }
         if self._flat is not None:  # the fast path for the common case
             return self._flat.astype(self._views.dtype), info

@@ -22,7 +22,8 @@ from ttt_envs.envs.render import Scene
 from ttt_envs.envs.single_env import RenderMode, SingleEnv
 from ttt_envs.game.rules import BOARD_HINTS, ChanceOutcome, Game
 
-_MOVING = frozenset(("reset", "step", "restore_state"))  # methods of single environments that change the game
+MOVING_METHODS = frozenset(("reset", "step", "restore_state"))
+"""Methods of single environments that change the game."""
 
 
 @check_argument_names(BOARD_HINTS)
@@ -116,6 +117,11 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         )  # the boards before the last step, for rendering
         self._refused = np.full(self.num_envs, -1)  # the illegal actions of the last step, for rendering; else -1
 
+    @property
+    def plays_both_seats(self) -> bool:
+        """Whether the caller moves for both players: ``opponent="self"``."""
+        return self._games.opponent is None
+
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
@@ -136,7 +142,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         """
         others = dict(options or {})
         mask = self._checked_mask(others.pop("reset_mask", None))
-        position, at_seat = parse_reset_options(self.game, others, self._games.opponent is None)
+        position, at_seat = parse_reset_options(self.game, others, self.plays_both_seats)
         rows = np.flatnonzero(mask)
         seeds = self._seeds(seed)
         if isinstance(seed, (int, np.integer)):
@@ -309,36 +315,38 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             AttributeError: single environments have no such attribute.
             ValueError: the method would change the copies and not the games.
         """
-        if name in _MOVING:
+        if name in MOVING_METHODS:
             raise ValueError(f"call({name!r}) would move copies of the games: use {name}() of the vector itself")
-        results = (getattr(single, name) for single in self._as_singles())
+        results = (getattr(single, name) for single in self.single_envs())
         return tuple(result(*args, **kwargs) if callable(result) else result for result in results)
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
         """Return an attribute of each game's ``SingleEnv``; see :meth:`call`."""
         return self.call(name)
 
-    def set_attr(self, name: str, values: Any) -> None:
+    def set_attr(self, name: str, values: Any, indices: Sequence[int] | None = None) -> None:
         """Set a new attribute on each game's ``SingleEnv``, which :meth:`get_attr` returns.
 
         Args:
             name: name of the attribute.
-            values: a list or tuple of B values, or one value for all.
+            values: a list or tuple of a value for each game, or one value for all.
+            indices: the games, by default all.
 
         Raises:
-            ValueError: there are not B values, or single environments already have the attribute.
+            ValueError: there are not as many values as games, or single environments already have the attribute.
         """
-        values = values if isinstance(values, (list, tuple)) else [values] * self.num_envs
-        if len(values) != self.num_envs:
-            raise ValueError(f"{len(values)} values do not fit {self.num_envs} games: give one, or one for each game")
-        singles = self._as_singles()
+        rows = range(self.num_envs) if indices is None else indices
+        values = values if isinstance(values, (list, tuple)) else [values] * len(rows)
+        if len(values) != len(rows):
+            raise ValueError(f"{len(values)} values do not fit {len(rows)} games: give one, or one for each game")
+        singles = self.single_envs()
         if name in self._attributes:
             raise ValueError(f"{name} cannot be set, for the games share it: make another environment")
-        for single, value in zip(singles, values, strict=True):
-            setattr(single, name, value)
+        for row, value in zip(rows, values, strict=True):
+            setattr(singles[row], name, value)
 
-    def _as_singles(self) -> list[SingleEnv]:
-        """Return copies of the games as single environments."""
+    def single_envs(self) -> list[SingleEnv]:
+        """Return copies of the games as single environments; they do not follow later moves."""
         if not self._singles:
             self._singles = [SingleEnv(**self._settings) for _ in range(self.num_envs)]
             self._attributes = frozenset(dir(self._singles[0]))

@@ -1,0 +1,278 @@
+"""The vector environment as a ``VecEnv`` of Stable-Baselines3: all games are stepped by one kernel.
+
+``make_vec_env`` takes the place of the function of that name in ``stable_baselines3.common.env_util``. Games,
+observations, rewards and infos are those of its ``DummyVecEnv`` over ``Monitor(gymnasium.make(...))``.
+
+Importing this imports Stable-Baselines3: the extra ``[sb3]``.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode
+
+from ttt_envs.core.extras import install_command
+from ttt_envs.core.jit import BoolArray
+from ttt_envs.core.silence import avoid_triton_crash
+from ttt_envs.envs.lockstep import parse_reset_options
+from ttt_envs.envs.registration import PRESETS
+from ttt_envs.envs.single_env import OUTCOME_DESCRIPTIONS, SingleEnv
+from ttt_envs.envs.vector_env import MOVING_METHODS, MNKVectorEnv
+
+avoid_triton_crash()  # Stable-Baselines3 imports TensorFlow where it is installed
+
+try:
+    from stable_baselines3.common.monitor import Monitor, ResultsWriter
+    from stable_baselines3.common.vec_env import VecEnv
+except ModuleNotFoundError as problem:
+    package = (problem.name or "").partition(".")[0]
+    raise ModuleNotFoundError(
+        f"ttt_envs.sb3 needs {package}, which is not installed: {install_command('sb3')}", name=problem.name
+    ) from None
+
+if TYPE_CHECKING:
+    from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
+
+_NUMBERS = ("seat", "mover", "result", "winner")  # the entries of an info that are integers
+
+
+def make_vec_env(
+    env_id: str = "ttt/MNK-v0",
+    n_envs: int = 1,
+    seed: int | None = None,
+    *,
+    monitor_file: str | os.PathLike[str] | None = None,
+    **settings: Any,
+) -> MNKVecEnv:
+    """Make ``n_envs`` simultaneous games for a model of Stable-Baselines3 or sb3-contrib.
+
+    Args:
+        env_id: a Gymnasium id of this package, such as ``"ttt/TicTacToe-v0"``; for another environment that is a
+            ``MNKVectorEnv``, call :class:`MNKVecEnv`.
+        n_envs: number of games, at least 1.
+        seed: game i is seeded ``seed + i`` at the first reset. Models with a seed of their own replace it.
+        monitor_file: see :class:`MNKVecEnv`.
+        settings: arguments of :class:`ttt_envs.envs.vector_env.MNKVectorEnv` other than ``autoreset_mode``.
+
+    Raises:
+        ValueError: the id is of another package, or a setting is invalid.
+    """
+    name = env_id.rpartition(":")[2]  # a module may stand before the id
+    if name not in PRESETS:
+        raise ValueError(
+            f"{env_id} is no environment of ttt_envs: choose one of {', '.join(PRESETS)}, or take "
+            f"stable_baselines3.common.env_util.make_vec_env"
+        )
+    env = gymnasium.make_vec(name, n_envs, "vector_entry_point", autoreset_mode=AutoresetMode.SAME_STEP, **settings)
+    assert isinstance(env, MNKVectorEnv)
+    games = MNKVecEnv(env, monitor_file)
+    if seed is not None:
+        games.seed(seed)
+        games.action_space.seed(seed)
+    return games
+
+
+class MNKVecEnv(VecEnv):
+    """``MNKVectorEnv`` as a ``VecEnv``; game i is the ``SingleEnv`` seeded ``seed + i``.
+
+    ``step`` returns observations in new arrays, rewards float32[B], dones bool[B], and a list of infos. These are the
+    infos of ``SingleEnv`` with ``TimeLimit.truncated``. At the end of an episode they also have
+    ``terminal_observation`` and, as ``Monitor`` writes it, ``episode``: the return ``r``, the length ``l`` in steps,
+    and the time ``t`` in seconds since the environment was made. ``reset_infos`` has the infos of each game's last
+    reset.
+
+    ``get_attr``, ``set_attr`` and ``env_method`` work on single environments that are copies of the games, made on
+    demand: such calls are slow, except ``action_masks``, and none can change a game.
+
+    Args:
+        env: with ``autoreset_mode=AutoresetMode.SAME_STEP``.
+        monitor_file: file for the episodes of all games, as ``VecMonitor`` writes it; its name gets the ending
+            ``monitor.csv``, by which ``load_results`` finds it. None for no file.
+
+    Attributes:
+        env: the vector environment.
+
+    Raises:
+        ValueError: another ``autoreset_mode``.
+    """
+
+    def __init__(self, env: MNKVectorEnv, monitor_file: str | os.PathLike[str] | None = None) -> None:
+        if env.autoreset_mode is not AutoresetMode.SAME_STEP:
+            raise ValueError(
+                f"autoreset_mode={env.autoreset_mode.name} does not fit Stable-Baselines3, whose environments begin "
+                f"the next game in the same step: choose AutoresetMode.SAME_STEP"
+            )
+        self.env = env
+        self._began = False
+        super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
+        self.metadata = env.metadata
+        self._start = time.time()
+        self._writer: ResultsWriter | None = None
+        if monitor_file is not None:
+            header: dict[str, float | str] = {
+                "t_start": self._start,
+                "env_id": str(env.spec.id if env.spec is not None else None),
+            }
+            self._writer = ResultsWriter(os.fspath(monitor_file), header)
+        self._returns = np.zeros(self.num_envs)
+        self._lengths = np.zeros(self.num_envs, np.int64)
+
+    def reset(self) -> VecEnvObs:
+        """Begin new episodes, with the seeds and options that were set before, which are used once.
+
+        Raises:
+            TypeError, ValueError: an option is invalid; no game has changed then.
+        """
+        groups = self._option_groups()
+        for options, _ in groups:
+            parse_reset_options(self.env.game, options, self.env.plays_both_seats)
+        observation: VecEnvObs
+        if len(groups) > 1 and not self._began:
+            self.env.reset(seed=self._seeds)  # the first reset is of all games
+        for options, rows in groups:
+            mask = np.zeros(self.num_envs, np.bool_)
+            mask[rows] = True
+            observation, info = self.env.reset(seed=self._seeds, options={**options, "reset_mask": mask})
+            for row, its_info in zip(rows, _split(info, rows), strict=True):
+                self.reset_infos[row] = its_info
+        self._began = True
+        self._returns[:] = 0
+        self._lengths[:] = 0
+        self._reset_seeds()
+        self._reset_options()
+        return observation
+
+    def _option_groups(self) -> list[tuple[dict[str, Any], list[int]]]:
+        """Return the different options, each with its games."""
+        groups: list[tuple[dict[str, Any], list[int]]] = []
+        for row, options in enumerate(self._options):
+            rows = next((rows for other, rows in groups if other == options), None)
+            if rows is None:
+                groups.append((options, [row]))
+            else:
+                rows.append(row)
+        return groups
+
+    def step_async(self, actions: np.ndarray[Any, Any]) -> None:
+        """Store the actions int[B]."""
+        self._actions = actions
+
+    def step_wait(self) -> VecEnvStepReturn:
+        """Make the moves; see the class and ``MNKVectorEnv.step``."""
+        observation, rewards, terminated, truncated, info = self.env.step(self._actions)
+        dones: BoolArray = terminated | truncated
+        self._returns += rewards
+        self._lengths += 1
+        infos = _split(info)
+        rows = np.flatnonzero(dones).tolist()
+        if rows:
+            now = round(time.time() - self._start, 6)
+            for row, its_info in zip(rows, _split(info["final_info"], rows), strict=True):
+                self.reset_infos[row], infos[row] = infos[row], its_info
+                its_info["terminal_observation"] = info["final_obs"][row]
+                its_info["episode"] = self._episode(row, now)
+            self._returns[rows] = 0
+            self._lengths[rows] = 0
+        for its_info, cut in zip(infos, (truncated & ~terminated).tolist(), strict=True):
+            its_info["TimeLimit.truncated"] = cut
+        observed: VecEnvObs = observation
+        return observed, rewards.astype(np.float32), dones, infos
+
+    def _episode(self, row: int, now: float) -> dict[str, float]:
+        """Return the statistics of the episode that has ended in a game, and write them to the file."""
+        episode = {"r": round(float(self._returns[row]), 6), "l": int(self._lengths[row]), "t": now}
+        if self._writer is not None:
+            self._writer.write_row(episode)
+        return episode
+
+    def close(self) -> None:
+        """Close the file, if any."""
+        if self._writer is not None:
+            self._writer.close()
+        self.env.close()
+
+    def get_images(self) -> Sequence[np.ndarray[Any, Any] | None]:
+        """Return a picture uint8[height, width, 3] of each game with ``render_mode="rgb_array"``, else None."""
+        if self.render_mode != "rgb_array":
+            warnings.warn(f"render_mode={self.render_mode!r} makes no pictures: choose 'rgb_array'", stacklevel=2)
+            return [None] * self.num_envs
+        return list(self.env.render() or ())
+
+    def has_attr(self, attr_name: str) -> bool:
+        """Return whether single environments have an attribute; sb3-contrib asks at every rollout."""
+        return hasattr(SingleEnv, attr_name) or super().has_attr(attr_name)
+
+    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
+        """Return an attribute of single environments.
+
+        Raises:
+            AttributeError: they have no such attribute.
+        """
+        chosen = self._get_indices(indices)
+        if attr_name == "render_mode":
+            return [self.env.render_mode for _ in chosen]
+        singles = self.env.single_envs()
+        return [getattr(singles[index], attr_name) for index in chosen]
+
+    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
+        """Set a new attribute, which :meth:`get_attr` returns.
+
+        Raises:
+            ValueError: single environments already have it.
+        """
+        chosen = list(self._get_indices(indices))
+        self.env.set_attr(attr_name, [value] * len(chosen), chosen)
+
+    def env_method(
+        self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
+    ) -> list[Any]:
+        """Return the results of a method of single environments.
+
+        Raises:
+            AttributeError: they have no such method.
+            ValueError: the method would change the copies and not the games.
+        """
+        chosen = list(self._get_indices(indices))
+        if method_name in MOVING_METHODS:
+            raise ValueError(
+                f"env_method({method_name!r}) would move copies of the games: use seed(), set_options(), reset() and "
+                f"step() of the VecEnv itself"
+            )
+        if method_name == "action_masks":
+            masks = self.env.action_masks()
+            return [masks[index] for index in chosen]
+        if method_name == "set_wrapper_attr":
+            name, value = method_args
+            self.set_attr(name, value, chosen)
+            return [True] * len(chosen)
+        return [method(*method_args, **method_kwargs) for method in self.get_attr(method_name, chosen)]
+
+    def env_is_wrapped(
+        self, wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]], indices: VecEnvIndices = None
+    ) -> list[bool]:
+        """Return whether ``wrapper_class`` is ``Monitor``, whose statistics the infos have; no game has a wrapper."""
+        return [issubclass(Monitor, wrapper_class) for _ in self._get_indices(indices)]
+
+
+def _split(info: dict[str, Any], rows: Sequence[int] | None = None) -> list[dict[str, Any]]:
+    """Return the infos of ``SingleEnv`` of some games, by default all, from the info of ``MNKVectorEnv``."""
+    columns = [info[name] if rows is None else info[name][rows] for name in ("action_mask", *_NUMBERS)]
+    masks, *numbers = columns
+    return [
+        {
+            "action_mask": mask,
+            "seat": seat,
+            "mover": mover,
+            "result": result,
+            "winner": winner,
+            "outcome": OUTCOME_DESCRIPTIONS[result],
+        }
+        for mask, seat, mover, result, winner in zip(masks, *(column.tolist() for column in numbers), strict=True)
+    ]
