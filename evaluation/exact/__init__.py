@@ -1,4 +1,4 @@
-"""Exact evaluation: outcome, best response, exploitability and regret of policies, without sampling."""
+"""Exact evaluation: outcome, best response, exploitability, regret and values of policies, without sampling."""
 
 from __future__ import annotations
 
@@ -16,12 +16,24 @@ from evaluation.exact.dynamic_programming import (
     regret_table,
     training_callback,
 )
+from evaluation.exact.policy_evaluation import (
+    BellmanError,
+    PolicyEvaluation,
+    SeatEvaluation,
+    bellman_error,
+    evaluate_policy,
+)
 
 __all__ = [
+    "BellmanError",
     "Exploitation",
     "OutcomeProbabilities",
+    "PolicyEvaluation",
     "RegretRow",
+    "SeatEvaluation",
+    "bellman_error",
     "best_response",
+    "evaluate_policy",
     "exploitability",
     "exploitation",
     "match_outcome",

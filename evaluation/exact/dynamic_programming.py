@@ -114,8 +114,8 @@ def outcome(
     check_fits(game, players, chunk, backward=False, memory=memory)
     results = np.zeros((3, 2))
     for layer in forward_layers(TraversalSpec.of(game, players), chunk, results=results):
-        _report_progress(progress, layer, 0, 1)
-    _report_end(progress)
+        report_progress(progress, layer, 0, 1)
+    report_end(progress)
     win, loss, draw = (float(share) for share in results.sum(axis=1))
     return OutcomeProbabilities(win, draw, loss)
 
@@ -131,8 +131,8 @@ def match_outcome(
 ) -> OutcomeProbabilities:
     """Return the exact result of a against b, the mean over both seats; see :func:`outcome`."""
     players = (make_pure(a, game), make_pure(b, game))
-    as_first = outcome(game, *players, chunk=chunk, memory=memory, progress=_partial_progress(progress, 0, 2))
-    as_second = outcome(game, *players[::-1], chunk=chunk, memory=memory, progress=_partial_progress(progress, 1, 2))
+    as_first = outcome(game, *players, chunk=chunk, memory=memory, progress=partial_progress(progress, 0, 2))
+    as_second = outcome(game, *players[::-1], chunk=chunk, memory=memory, progress=partial_progress(progress, 1, 2))
     return as_first.mean(as_second.reversed())
 
 
@@ -197,7 +197,7 @@ def _exploitation(
         first, second = _responses(traversal._replace(starts=(0, 1)), chunk, memory, progress)
     else:
         first, second = (
-            best_response(game, pure, seat, chunk=chunk, memory=memory, progress=_partial_progress(progress, seat, 2))
+            best_response(game, pure, seat, chunk=chunk, memory=memory, progress=partial_progress(progress, seat, 2))
             for seat in (0, 1)
         )
     return Exploitation(first, second, value)
@@ -212,14 +212,14 @@ def _responses(
     for layer in forward_layers(traversal, chunk, edge_budget=[MAX_CACHE_BYTES]):
         layer.index.pack()
         layers.append(layer)
-        _report_progress(progress, layer, 0, 0.5)
+        report_progress(progress, layer, 0, 0.5)
     after = Layer(traversal, traversal.game.cells)
     while layers:
         layer = layers.pop()
         backward(traversal, chunk, layer, after)
-        _report_progress(progress, layer, 1, 0.5)
+        report_progress(progress, layer, 1, 0.5)
         after = layer
-    _report_end(progress)
+    report_end(progress)
     found = []
     for mover in traversal.starts:
         win, loss = (float(share) for share in after.values[0, mover, 1:])
@@ -258,8 +258,8 @@ def regret_table(
     rows = []
     for layer in forward_layers(TraversalSpec.of(game, (pure, pure)), chunk, visit=visit):
         rows.append(RegretRow(layer.stones, layer.total, float(lost[layer.stones].sum())))
-        _report_progress(progress, layer, 0, 1)
-    _report_end(progress)
+        report_progress(progress, layer, 0, 1)
+    report_end(progress)
     return rows
 
 
@@ -343,7 +343,7 @@ def _cache_symmetric(game: Game, first: Policy, second: Policy) -> Players:
     return first, second
 
 
-def _report_progress(progress: Progress | None, layer: Layer, start: float, end: float) -> None:
+def report_progress(progress: Progress | None, layer: Layer, start: float, end: float) -> None:
     """Report progress from ``start`` to ``end``, in proportion to the arrangements up to this layer."""
     if progress is not None:
         bound = boards_by_stones(layer.game)
@@ -351,11 +351,12 @@ def _report_progress(progress: Progress | None, layer: Layer, start: float, end:
         progress(start + (end - start) * share)
 
 
-def _report_end(progress: Progress | None) -> None:
+def report_end(progress: Progress | None) -> None:
+    """Report that all is done."""
     if progress is not None:
         progress(1.0)  # games may have ended before the board was full
 
 
-def _partial_progress(progress: Progress | None, index: int, count: int) -> Progress | None:
+def partial_progress(progress: Progress | None, index: int, count: int) -> Progress | None:
     """Return the progress callback of part ``index`` of ``count`` equal parts."""
     return None if progress is None else lambda share: progress((index + share) / count)

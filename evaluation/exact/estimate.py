@@ -50,7 +50,13 @@ def boards_by_stones(game: Game) -> list[int]:
 
 @compile_at_once()
 def estimate(
-    game: Game, players: Players, chunk: int, *, backward: bool, traversal: TraversalSpec | None = None
+    game: Game,
+    players: Players,
+    chunk: int,
+    *,
+    backward: bool,
+    traversal: TraversalSpec | None = None,
+    bytes_per_position: float = 0.0,
 ) -> Estimate:
     """Estimate the cost of a traversal from its first layers.
 
@@ -60,6 +66,7 @@ def estimate(
         chunk: maximum number of positions per query.
         backward: whether a backward pass follows, for which all layers are stored.
         traversal: the traversal, if it differs from :meth:`TraversalSpec.of` of these players.
+        bytes_per_position: what is stored of every board besides the layers.
     """
     traversal = TraversalSpec.of(game, players) if traversal is None else traversal
     bound = counts_by_stones(game, traversal.classes)
@@ -82,6 +89,7 @@ def estimate(
     words = traversal.words
     peak = max(sizes) * (16 * words + 160)  # keys, masses, hash table, and values of the backward pass
     stored = sum(sizes) * (8 * words + 2) if backward else peak / 2
+    stored += sum(sizes) * bytes_per_position
     return Estimate(sum(sizes), max(sizes), each * sum(sizes) * (2 if backward else 1), peak + stored)
 
 
@@ -109,6 +117,7 @@ def check_fits(
     backward: bool,
     memory: int | None = None,
     traversal: TraversalSpec | None = None,
+    bytes_per_position: float = 0.0,
 ) -> Estimate | None:
     """Check that a traversal fits into memory.
 
@@ -116,6 +125,7 @@ def check_fits(
         game, players, chunk, backward: of the traversal, see :func:`estimate`.
         memory: bytes that may be used; by default the available memory.
         traversal: the traversal, if it differs from :meth:`TraversalSpec.of` of these players.
+        bytes_per_position: what is stored of every board besides the layers.
 
     Returns:
         The estimate; None if it is negligible.
@@ -126,7 +136,9 @@ def check_fits(
     traversal = TraversalSpec.of(game, players) if traversal is None else traversal
     if sum(counts_by_stones(game, traversal.classes)) <= MAX_BOARDS_WITHOUT_ESTIMATE:
         return None
-    found = estimate(game, players, chunk, backward=backward, traversal=traversal)
+    found = estimate(
+        game, players, chunk, backward=backward, traversal=traversal, bytes_per_position=bytes_per_position
+    )
     allowed = free_bytes() if memory is None else memory
     if found.bytes > allowed or found.largest > MAX_POSITIONS_PER_LAYER:
         raise MemoryError(

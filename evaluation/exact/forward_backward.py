@@ -21,7 +21,17 @@ from numpy.typing import NDArray
 from evaluation.exact.symmetry_classes import MAX_CELLS, SymmetryTables, canonical, stones_in_code, symmetry_tables
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, is_colour_blind, is_symmetric
 from ttt_envs.core.hash_index import KeyIndex
-from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, Parameters, UInt64Array, compiled, inlined, int64
+from ttt_envs.core.jit import (
+    BoolArray,
+    Float64Array,
+    Int8Array,
+    Int64Array,
+    Parameters,
+    UInt64Array,
+    compiled,
+    inlined,
+    int64,
+)
 from ttt_envs.game.bits import count_bits, winning_bits
 from ttt_envs.game.boards import Boards, to_text
 from ttt_envs.game.rules import (
@@ -38,6 +48,7 @@ from ttt_envs.game.rules import (
 MAX_POSITIONS_PER_LAYER = 1 << 27
 """Maximum number of positions of a layer."""
 Int32Array = NDArray[np.int32]
+NO_FLAGS: BoolArray = np.zeros(0, np.bool_)
 
 Players = tuple[Policy | None, Policy | None]
 """Players by seat; None is the best responder, who may play any move."""
@@ -158,7 +169,7 @@ def _longer(pairs: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:
     return longer
 
 
-def _queries(layer: Layer, chunk: int) -> Iterator[tuple[int, Int64Array]]:
+def queries(layer: Layer, chunk: int) -> Iterator[tuple[int, Int64Array]]:
     """Yield queries of at most ``chunk`` positions of a layer: mover, rows of the layer."""
     if chunk < 1:
         raise ValueError(f"chunk={chunk} leaves nothing to ask: choose 1 or more positions at once")
@@ -168,7 +179,7 @@ def _queries(layer: Layer, chunk: int) -> Iterator[tuple[int, Int64Array]]:
             yield mover, rows[start : start + chunk]
 
 
-def _query_boards(layer: Layer, mover: int, rows: Int64Array) -> Boards:
+def query_boards(layer: Layer, mover: int, rows: Int64Array) -> Boards:
     """Return the positions of a query as the queried policy sees them."""
     traversal = layer.traversal
     boards = Boards(np.empty((len(rows), traversal.game.cells), np.int8), np.empty(len(rows), np.int8))
@@ -192,7 +203,7 @@ def query_policy(policy: Policy, boards: Boards) -> Float64Array:
     return answer
 
 
-class _Moves(NamedTuple):
+class Moves(NamedTuple):
     """Successors of the positions of one query; the rows of the successors are not known yet."""
 
     keys: UInt64Array
@@ -202,10 +213,26 @@ class _Moves(NamedTuple):
     won: Float64Array
     drawn: Float64Array
     """float64[B]: the probability that the move fills the board"""
+    cell: Int8Array
+    """int8[K]: the cells of the non-final moves"""
 
     @classmethod
-    def of(cls, layer: Layer, mover: int, rows: Int64Array, boards: Boards | None, p: Float64Array | None) -> _Moves:
+    def of(
+        cls,
+        layer: Layer,
+        mover: int,
+        rows: Int64Array,
+        boards: Boards | None,
+        p: Float64Array | None,
+        complete: BoolArray = NO_FLAGS,
+    ) -> Moves:
         """Return the moves with a positive probability ``p``; all moves of a best responder, for which ``p`` is None.
+
+        Args:
+            layer, mover, rows: the query.
+            boards: its positions.
+            p: float64[B, cells], the policy's probabilities.
+            complete: bool[B]: positions of which moves of probability 0 are also returned; empty for none.
 
         Raises:
             ValueError: the policy's answer is no distribution over legal moves.
@@ -219,12 +246,21 @@ class _Moves(NamedTuple):
             np.empty(0 if p is None else most),
             np.zeros(count),
             np.zeros(count),
+            np.empty(most, np.int8),
         )
         weights = np.empty((0, cells)) if p is None else p
         scratch = None if traversal.words == 1 else np.empty((2, cells), np.int8)
         keys = layer.index.keys.take(rows, axis=0)
         size = _write_moves(
-            keys, mover, layer.stones, weights, traversal.game.parameters, traversal.symmetries, scratch, found
+            keys,
+            mover,
+            layer.stones,
+            weights,
+            complete,
+            traversal.game.parameters,
+            traversal.symmetries,
+            scratch,
+            found,
         )
         if size < 0:
             row = -1 - size
@@ -234,7 +270,7 @@ class _Moves(NamedTuple):
                 f"{to_text(boards.position(row), layer.game)!r}: {np.array2string(weights[row], precision=4)} must be "
                 f"0 on occupied cells, nowhere negative, and sum to 1"
             )
-        return found._replace(keys=found.keys[:size], share=found.share[:size])
+        return found._replace(keys=found.keys[:size], share=found.share[:size], cell=found.cell[:size])
 
 
 def forward(
@@ -274,15 +310,15 @@ def forward_layers(
         after = Layer(traversal, layer.stones + 1)
         if visit is not None:
             layer.total = float(layer.mass[: layer.index.size].sum())
-        for mover, rows in _queries(layer, chunk):
+        for mover, rows in queries(layer, chunk):
             player = traversal.players[mover]
             boards, p = None, None
             if player is not None:
-                boards = _query_boards(layer, mover, rows)
+                boards = query_boards(layer, mover, rows)
                 p = query_policy(player, boards)
                 if visit is not None:
                     visit(layer.stones, boards, p, layer.mass[rows, mover])
-            moves = _Moves.of(layer, mover, rows, boards, p)
+            moves = Moves.of(layer, mover, rows, boards, p)
             edges = Edges(moves.ends, after.rows(moves.keys).astype(np.int32), moves.share, moves.won)
             masses = layer.mass, after.mass
             _propagate(rows, edges, moves.drawn, mover, masses, parameters, after.reached, results)
@@ -302,12 +338,12 @@ def backward(traversal: TraversalSpec, chunk: int, layer: Layer, after: Layer) -
     layer.values = np.zeros((layer.index.size, 2, 3))
     if None in layer.edges:
         after.index.reserve(max(1, after.index.size))
-    for (mover, rows), edges in zip(_queries(layer, chunk), layer.edges, strict=True):
+    for (mover, rows), edges in zip(queries(layer, chunk), layer.edges, strict=True):
         player = traversal.players[mover]
         if edges is None:
-            boards = None if player is None else _query_boards(layer, mover, rows)
+            boards = None if player is None else query_boards(layer, mover, rows)
             p = None if player is None or boards is None else query_policy(player, boards)
-            moves = _Moves.of(layer, mover, rows, boards, p)
+            moves = Moves.of(layer, mover, rows, boards, p)
             edges = Edges(moves.ends, after.index.find(moves.keys).astype(np.int32), moves.share, moves.won)
         kernel = _best_response_values if player is None else _expected_values
         kernel(rows, edges, mover, after.values, parameters, layer.values)
@@ -357,18 +393,19 @@ def _write_moves(
     mover: int,
     stones: int,
     p: Float64Array,
+    complete: BoolArray,
     parameters: Parameters,
     symmetries: SymmetryTables,
     scratch: Int8Array | None,
-    moves: _Moves,
+    moves: Moves,
 ) -> int:
     """Write ``moves``; return the number of non-final moves, or -1 - b if row b of ``p`` is no distribution.
 
     ``keys`` uint64[B, words] are the boards of the query, with ``stones`` each.
-    ``p`` is empty where a best responder moves. ``scratch`` is None where a key is one word: the compiler removes a
-    branch on None.
+    ``p`` is empty where a best responder moves, and ``complete`` where no moves of probability 0 are wanted.
+    ``scratch`` is None where a key is one word: the compiler removes a branch on None.
     """
-    found, ends, share, won, drawn = moves
+    found, ends, share, won, drawn, moved = moves
     size, is_policy = p.shape[1], len(p) > 0
     last = outcome_of_move(False, mover, stones + 1, parameters) == DRAW
     made = 0
@@ -394,10 +431,11 @@ def _write_moves(
             if not abs(total - 1.0) <= 1e-6:
                 return -1 - b
         begin = made
+        every = len(complete) > 0 and complete[b]
         for cell in range(size):
             may = legal >> cell & 1 != 0 if scratch is None else is_legal(scratch[0], cell, parameters)
             chance = p[b, cell] if is_policy else 1.0
-            if not may or not chance > 0:
+            if not may or not (chance > 0 or every):
                 continue
             win = winning >> cell & 1 != 0 if scratch is None else scratch[1, cell] != 0
             if win:
@@ -416,6 +454,7 @@ def _write_moves(
                     found[made, mover * (words // 2) + cell // 64] |= np.uint64(1) << np.uint64(cell % 64)
                 if is_policy:
                     share[made] = chance
+                moved[made] = cell
                 made += 1
         if not is_policy and won[b] > 0:
             won[b], drawn[b] = 1.0, 0.0  # a best responder takes a win, so nothing else is reached
@@ -425,7 +464,7 @@ def _write_moves(
 
 
 @inlined
-def _add(sums: Float64Array, row: int, term: float) -> None:
+def add_compensated(sums: Float64Array, row: int, term: float) -> None:
     """Add by compensated summation (Neumaier, 1974), for millions of terms without loss of digits."""
     total = sums[row, 0] + term
     if abs(sums[row, 0]) >= abs(term):
@@ -455,7 +494,7 @@ def add_losses(
             if not np.isnan(value):
                 best = max(best, value)
                 got += p[b, cell] * value
-        _add(lost, stones, mass[b] * max(0.0, best - got))
+        add_compensated(lost, stones, mass[b] * max(0.0, best - got))
 
 
 @compiled
@@ -479,8 +518,8 @@ def _propagate(
     k = 0
     for b in range(len(rows)):
         here = mass[rows[b], mover]
-        _add(results, mover, here * won[b])
-        _add(results, 2, here * drawn[b])
+        add_compensated(results, mover, here * won[b])
+        add_compensated(results, 2, here * drawn[b])
         while k < ends[b]:
             part = here * share[k] if len(share) else here
             after_mass[child[k], 1 - mover] += (1.0 - skip) * part

@@ -1,0 +1,94 @@
+"""A softmax policy with one logit for each move of each position, and the index of its positions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from ttt_envs.core.hash_index import KeyIndex
+from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array
+from ttt_envs.game.boards import Boards, keys, num_words
+from ttt_envs.game.rules import Game
+
+
+class PositionIndex:
+    """Numbers distinct positions, board and mover, in the order given.
+
+    Args:
+        game: the game.
+        boards: the N positions.
+
+    Raises:
+        ValueError: a position occurs twice.
+    """
+
+    def __init__(self, game: Game, boards: Boards) -> None:
+        self.game = game
+        self.boards = boards
+        self._index = KeyIndex(num_words(game) + 1)
+        self._index.reserve(max(1, len(boards.mover)))
+        self._index.rows(self._keys(boards))
+        if self._index.size != len(boards.mover):
+            raise ValueError(f"{len(boards.mover)} positions hold {self._index.size} different ones: give each once")
+
+    def __len__(self) -> int:
+        return self._index.size
+
+    def find(self, boards: Boards) -> Int64Array:
+        """Return the numbers int64[B] of positions, -1 for positions that have none."""
+        return self._index.find(self._keys(boards))
+
+    def _keys(self, boards: Boards) -> UInt64Array:
+        """Return uint64[B, words + 1]: the board's key, then the mover."""
+        board = keys(boards.cells).reshape(len(boards.mover), -1)
+        return np.concatenate([board, boards.mover.astype(np.uint64)[:, None]], axis=1)
+
+
+@dataclass(frozen=True)
+class SoftmaxTable:
+    """Plays each legal move with a probability proportional to exp(logit); uniformly in positions without a row.
+
+    Raises:
+        ValueError: logits of another shape, or that are not finite.
+    """
+
+    pure: ClassVar[bool] = True
+
+    index: PositionIndex
+    logits: Float64Array
+    """float64[N, cells]; those of illegal moves are ignored"""
+
+    def __post_init__(self) -> None:
+        shape = (len(self.index), self.game.cells)
+        if self.logits.shape != shape:
+            raise ValueError(f"logits of shape {self.logits.shape} do not fit {shape[0]} positions: give {shape}")
+        if not np.isfinite(self.logits).all():
+            raise ValueError("logits must be finite: mask no moves in them, illegal ones are ignored")
+
+    @classmethod
+    def uniform(cls, game: Game, boards: Boards) -> SoftmaxTable:
+        """Return the table with logits 0 for distinct positions."""
+        return cls(PositionIndex(game, boards), np.zeros(boards.cells.shape))
+
+    @property
+    def game(self) -> Game:
+        """The game."""
+        return self.index.game
+
+    def __str__(self) -> str:
+        return f"softmax-table of {len(self.index)} positions"
+
+    @cached_property
+    def _rows(self) -> Float64Array:
+        """float64[N + 1, cells]: the logits, and a last row 0, which the number -1 reads."""
+        return np.concatenate([self.logits, np.zeros((1, self.game.cells))])
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
+        """Return float64[B, cells]."""
+        legal = boards.legal(self.game)
+        logits = np.where(legal, self._rows[self.index.find(boards)], -np.inf)
+        weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
