@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from evaluation.exact.best_response_values import BestResponseValues
 from evaluation.matches.account import account_moves
@@ -130,6 +130,29 @@ def game_credit(text: TextGame, credit: Credit, seat: int) -> GameCredit:
         for is_own in (True, False)
     )
     return GameCredit(turns[0].value, own, other, sum(one.luck for one in turns))
+
+
+def own_turns(turns: Sequence[Turn], seat: int, optimal: Credit, against: Credit | None = None) -> list[dict[str, Any]]:
+    """Return JSON-ready credit of the turns of a seat, in order.
+
+    Args:
+        turns: consecutive turns of a game, of both players.
+        seat: the seat.
+        optimal: from :func:`optimal_credit`.
+        against: from :func:`opponent_credit`, if the opponent is pure.
+
+    Returns:
+        For each own turn: ``action``, a cell, or -1 for a forfeit; ``problems``, the kinds of answers that were no
+        legal moves; ``regret``; ``luck`` of the chance event after the move; with ``against`` also ``advantage``.
+    """
+    rows: list[dict[str, Any]] = []
+    advantages = [None] * len(turns) if against is None else [one.change for one in against(turns, seat)]
+    for turn, found, advantage in zip(turns, optimal(turns, seat), advantages, strict=True):
+        if turn.position.mover == seat:
+            kinds = [problem.kind for problem in turn.problems]
+            rows.append({"action": turn.action, "problems": kinds, "regret": -found.change, "luck": found.luck})
+            rows[-1] |= {} if advantage is None else {"advantage": advantage}
+    return rows
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ def test_the_wheel_contains_packages_and_their_data_only(distributions):
     with zipfile.ZipFile(distributions[1]) as archive:
         held = archive.namelist()
     tops = {name.split("/")[0] for name in held}
-    assert {top for top in tops if not top.endswith(".dist-info")} == {"ttt_envs", "ttt_apps", *OTHERS}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"ttt_envs", "ttt_apps", "ttt_text.py", *OTHERS}
     for package in ("ttt_envs", "ttt_apps", *OTHERS):
         ours = {
             str(path.relative_to(ROOT))

@@ -150,13 +150,12 @@ def test_unreached_positions_and_impure_opponents_are_named():
     game = Game()
     values = BestResponseValues(game, "win-or-block", 0)
     assert np.isnan(values.values(Boards.of([from_text("ooo/.../... x")]))[0])
-    lines = ("o.o/.../..x x", "oxo/.../..x o")
-    turn = Turn(from_text(lines[0]), 1, from_text(lines[1]), Outcome.NOT_OVER, "opponent")
-    assert opponent_credit(game, "random", 0)([turn], 0)[0].change < -0.05  # the opponent stops a win
-    lost = Turn(from_text(lines[0]), 8, from_text("o.o/x../..x o"), Outcome.NOT_OVER, "opponent")
+    lines = ("o../.../... x", "o../.x./... o")
+    turn = Turn(from_text(lines[0]), 4, from_text(lines[1]), Outcome.NOT_OVER, "opponent")
+    assert opponent_credit(game, "random", 0)([turn], 0)[0].change < -0.002  # the centre is the best reply
     after = Turn(from_text("o.o/x../..x o"), 1, from_text("ooo/x../..x o"), Outcome.PLAYER_0_WON, "answer")
     with pytest.raises(ValueError, match=r"^'o.o/x../..x o' is not reached against win-or-block: the game was played "):
-        opponent_credit(game, "win-or-block", 0)([lost, after], 0)
+        opponent_credit(game, "win-or-block", 0)([after], 0)
     with pytest.raises(ValueError, match=r"is not pure"):
         opponent_credit(game, "mcts:simulations=10", 0)
     with pytest.raises(ValueError, match=r"^seat=2 is no seat"):

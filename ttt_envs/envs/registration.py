@@ -21,6 +21,9 @@ PRESETS: dict[str, dict[str, object]] = {
 }
 """Gymnasium ids and their preset arguments; all other arguments stay open"""
 
+TEXT_ID = "ttt/Text-v0"
+"""Gymnasium id of the text environment"""
+
 PETTINGZOO_PRESETS = {name.lower(): kwargs for name, kwargs in PRESETS.items()}
 """the same for PettingZoo, in lower case as its ids are"""
 
@@ -37,6 +40,8 @@ def register_in_gymnasium() -> None:
                 vector_entry_point="ttt_envs.envs.vector_env:MNKVectorEnv",
                 kwargs=dict(kwargs),
             )
+    if TEXT_ID not in gymnasium.registry:
+        gymnasium.register(TEXT_ID, entry_point="ttt_envs.text.text_env:TextEnv")
 
 
 def register_in_pettingzoo() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ttt_envs.agents.policy import ActsInGames, Forfeit, Policy, act_in_episodes
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.checks import check_choice
+from ttt_envs.core.checks import check_argument_names, check_choice
 from ttt_envs.core.random import draw_key, splitmix64, uniform
 from ttt_envs.game.boards import Boards, check_opening
 from ttt_envs.game.rules import (
@@ -54,6 +54,7 @@ class Turn(NamedTuple):
     """reasons why answers of this turn were no legal moves"""
 
 
+@check_argument_names({"size": "write game=Game.of_size(size)"})
 class TextGame:
     """One game between the caller, who answers prompts in one seat, and an opponent; or of a caller with both seats.
 
@@ -61,12 +62,13 @@ class TextGame:
         game: the game.
         opponent: a spec string such as ``"optimal"``, a policy, or ``"self"``: the caller answers for both players.
         seat: the caller's seat, 0 moves first; of no effect with ``"self"``.
-        presentation: see :func:`ttt_envs.text.make_presentation`; ``"shuffled"`` permutes by the seed of the game.
+        presentation: see :func:`ttt_envs.text.make_presentation`; ``"shuffled"`` permutes by ``seed + episode``.
         illegal: what follows an answer that is no legal move: ``"ask"`` again, up to ``max_asks`` times in one turn,
             after which the game is lost; ``"lose"`` the game; or a ``"random"`` legal move.
         max_asks: number of further questions in one turn, with ``"ask"``.
         show_legal: whether prompts list the legal moves.
         seed: of skips, of the opponent, and of random moves, as in ``reset(seed=seed)`` of ``ttt/MNK-v0``.
+        episode: number of the game under that seed: 0, or the number of calls of ``reset()`` since then.
         start: position in which the game begins; the empty board by default.
 
     Attributes:
@@ -88,6 +90,7 @@ class TextGame:
         max_asks: int = MAX_ASKS,
         show_legal: bool = True,
         seed: int = 0,
+        episode: int = 0,
         start: Position | None = None,
     ) -> None:
         check_choice("illegal", illegal, get_args(Illegal))
@@ -99,13 +102,13 @@ class TextGame:
         self.game = game
         self.opponent = None if opponent == SELF else make_policy(opponent, game)
         self.seats = (0, 1) if self.opponent is None else (seat,)
-        self.presentation = make_presentation(presentation, game, seed)
+        self.presentation = make_presentation(presentation, game, seed + episode)
         self.illegal, self.max_asks, self.show_legal = illegal, max_asks, show_legal
         self.turns: list[Turn] = []
         self.outcome = Outcome.NOT_OVER
         self._cells = np.zeros(game.cells, np.int8) if start is None else start.cells.copy()
         self._mover = 0 if start is None else int(start.mover)
-        self._episode_key = np.uint64(splitmix64(draw_key(np.random.default_rng(seed)), 0))
+        self._episode_key = np.uint64(splitmix64(draw_key(np.random.default_rng(seed)), episode))
         self._problems: list[Problem] = []
         self._remarks: tuple[list[str], list[str]] = ([], [])
         self._has_answered = [False, False]
