@@ -354,7 +354,8 @@ class TFQNetwork:
         tf = self._tf
         if self._means:
             rate = adam_rate(rate, step)
-        return float(self._compiled_update(tf.constant(batch), tf.constant(rate, tf.float32)))
+        # TensorFlow keeps every Python number that it has converted: 650 bytes for each new rate
+        return float(self._compiled_update(tf.constant(batch), tf.constant(np.float32(rate))))
 
     def update_target(self) -> None:
         """Copy the net to the target net."""

@@ -1,5 +1,8 @@
 """The update by hand, exploration, symmetries; the rest is in test_learner_conformance.py."""
 
+import gc
+import sys
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -271,7 +274,18 @@ def test_self_play_with_its_defaults_reaches_perfect_play(seed):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What is refused
+# Memory, and what is refused
+
+
+def test_an_update_leaves_nothing_in_memory():
+    """TensorFlow keeps a Python number, and 650 bytes more, for each different number that it converts."""
+    learner, blocks = build(optimizer="adam"), []
+    for count in (500, 1000):  # the first fill caches
+        for _ in range(count):
+            learner.observe(ONE_OF_EACH)
+        gc.collect()
+        blocks.append(sys.getallocatedblocks())
+    assert blocks[1] - blocks[0] < 800  # of 1,000 updates
 
 
 def test_divergence_is_reported():
