@@ -1,6 +1,7 @@
 """Values, advantages and occupancy of policies, beside the same in plain Python dictionaries."""
 
 import math
+import random
 from functools import cache
 
 import numpy as np
@@ -8,6 +9,7 @@ import plain
 import pytest
 from exactly import Drawn, answers, chances, policy_of, start_of
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import kstest
 
 from baselines.softmax_table import PositionIndex, SoftmaxTable
 from evaluation.exact import bellman_error, evaluate_policy, outcome
@@ -264,3 +266,36 @@ def test_softmax_table():
         SoftmaxTable(table.index, logits[1:])
     with pytest.raises(ValueError, match="must be finite"):
         SoftmaxTable(table.index, np.full_like(logits, np.inf))
+
+
+def sampled_games(game, games, seed):
+    """{state of player_0: [returns after it]} of games between two random players, in plain Python."""
+    rng, moves, returns = random.Random(seed), plain.moves_of(game), {}
+    for _ in range(games):
+        state, winner, met = start_of(game), None, []
+        while winner is None:
+            if state[1] == 0:
+                met.append(state)
+            winner, states = moves[state][rng.choice(list(moves[state]))]
+            if winner is None:
+                state = states[1] if rng.random() < game.skip_chance else states[0]
+        result = {0: 1, 1: -1, DRAW: 0}[winner]
+        for state in met:
+            returns.setdefault(state, []).append(result)
+    return returns
+
+
+def test_sampled_estimates_converge():
+    """Standardised differences of visits and mean returns in 500 positions are normal."""
+    games = 30_000
+    found = evaluate_policy(SKIP3, "random", "random", seat=0)
+    rows = np.argsort(-found.occupancy, kind="stable")[1:501]
+    returns = sampled_games(SKIP3, games, seed=1)
+    samples = [returns.get(state, []) for state in states_of(found.boards.take(rows))]
+    p = found.occupancy[rows]
+    visits = (np.array([len(one) for one in samples]) - games * p) / np.sqrt(games * p * (1 - p))
+    assert kstest(visits, "norm").pvalue > 0.01
+    often = [(row, one) for row, one in zip(rows, samples, strict=True) if len(one) >= 30]
+    means = [(np.mean(one) - found.values[row]) / np.std(one, ddof=1) * len(one) ** 0.5 for row, one in often]
+    assert len(often) > 150
+    assert kstest(means, "norm").pvalue > 0.01

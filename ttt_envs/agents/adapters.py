@@ -50,13 +50,38 @@ class CallableAgent:
         Raises:
             TypeError, ValueError: the function's output has the wrong type, shape or values.
         """
-        seen = boards.own_first()
-        planes = np.stack([seen == 1, seen == 2], axis=1).astype(np.int8)
-        mask = boards.legal(self.game).astype(np.int8)
+        planes, mask = _planes(boards), boards.legal(self.game).astype(np.int8)
         if not len(mask):
             return np.zeros(mask.shape)
-        answer = self._in_batches(planes, mask) if self.batch else self._one_by_one(planes, mask)
+        answer = self._answers(planes, mask)
         return self._of_actions(answer, mask) if self.returns == "actions" else self._of_numbers(answer, mask)
+
+    def observe(self, boards: Boards) -> tuple[Any, Int8Array]:
+        """Return the observations and masks int8[B, cells] of positions."""
+        mask = boards.legal(self.game).astype(np.int8)
+        return self.views.show(_planes(boards), mask), mask
+
+    def illegal_mass(self, boards: Boards) -> Float64Array:
+        """Return float64[B]: the probability of illegal moves before they are masked; 0 for a function of actions.
+
+        Of values it is the share of illegal moves among those of highest value.
+        """
+        if self.returns == "actions" or not len(boards.mover):
+            return np.zeros(len(boards.mover))
+        mask = boards.legal(self.game).astype(np.int8)
+        numbers = self._answers(_planes(boards), mask).astype(np.float64)
+        numbers = np.where((mask == 0) & np.isnan(numbers), -np.inf, numbers)
+        if self.returns == "probabilities":
+            weights = np.maximum(numbers, 0.0)
+        elif self.returns == "values":
+            weights = best_shares(numbers)
+        else:
+            weights = np.exp(numbers - numbers.max(axis=1, keepdims=True))
+        return np.asarray(np.where(mask == 0, weights, 0.0).sum(axis=1) / weights.sum(axis=1))
+
+    def _answers(self, planes: Int8Array, mask: Int8Array) -> np.ndarray[Any, Any]:
+        """Return the function's outputs for all positions."""
+        return self._in_batches(planes, mask) if self.batch else self._one_by_one(planes, mask)
 
     def _in_batches(self, planes: Int8Array, mask: Int8Array) -> np.ndarray[Any, Any]:
         """Return the outputs for all positions, in one batch or in batches of fixed size; the last one is padded."""
@@ -65,7 +90,9 @@ class CallableAgent:
         answers = []
         for start in range(0, count, size):
             rows = np.minimum(np.arange(start, start + size), count - 1)
-            answer = self._array(self.function(self.views.show(planes[rows], mask[rows]), mask[rows]))
+            answer = _to_array(
+                self.function(self.views.show(planes[rows], mask[rows]), mask[rows]), self.name, self.returns
+            )
             self._check_shape(answer.shape, (size, *self._shape))
             answers.append(answer)
         return np.concatenate(answers)[:count]
@@ -73,7 +100,8 @@ class CallableAgent:
     def _one_by_one(self, planes: Int8Array, mask: Int8Array) -> np.ndarray[Any, Any]:
         """Return the outputs of a function that takes one position at a time."""
         shown, masks = self.views.show(planes, mask), mask.copy()
-        answers = [self._array(self.function(_row(shown, b), masks[b])) for b in range(len(mask))]
+        outputs = (self.function(_row(shown, b), masks[b]) for b in range(len(mask)))
+        answers = [_to_array(output, self.name, self.returns) for output in outputs]
         shapes = {one.shape for one in answers}
         if len(shapes) > 1:
             raise ValueError(f"{self.name} returned {self.returns} of different shapes, {sorted(shapes)}")
@@ -91,19 +119,6 @@ class CallableAgent:
                 f"{self.name} returned {self.returns} of shape {got}, not {fits}: "
                 f"set as_policy(..., returns=..., batch=...) accordingly"
             )
-
-    def _array(self, answer: Any) -> np.ndarray[Any, Any]:
-        """Convert an output to an array; torch tensors may need to be detached, moved and converted for numpy."""
-        if hasattr(answer, "detach"):
-            answer = answer.detach().cpu()
-            answer = answer.double() if answer.is_floating_point() else answer
-        try:
-            return np.asarray(answer)
-        except (TypeError, ValueError, RuntimeError):
-            raise TypeError(
-                f"{self.name} returned a {type(answer).__name__} that is no array: hand in a function that returns "
-                f"the {self.returns} and nothing else"
-            ) from None
 
     def _of_actions(self, actions: np.ndarray[Any, Any], mask: Int8Array) -> Float64Array:
         if actions.dtype.kind not in "iu":
@@ -186,20 +201,115 @@ def as_policy(
         raise TypeError("as_policy takes the function first and the game second: write as_policy(function, game)")
     if isinstance(function, Policy):
         return function
-    space = getattr(function, "observation_space", None)
-    views = Views(game, _kind_of(space, game) if observation is None else observation, dtype)
     name = getattr(function, "__name__", type(function).__name__)
+    views = _views_of(function, name, game, observation, dtype)
     if not (batch is None or isinstance(batch, bool) or (isinstance(batch, int) and batch > 0)):
         raise ValueError(f"batch={batch!r} is no size of batches: choose True, False, or a number above 0")
+    asked, returns, batched = _inspect_callable(function, name, returns)
+    if batched and batch is not None and not batch:
+        raise ValueError(f"batch=False does not work for {name}: nets and models take batches")
+    return CallableAgent(game, asked, views, returns, batched if batch is None else batch, name)
+
+
+def as_value_function(
+    critic: Any, game: Game, observation: Observation | None = None, *, dtype: DType = "float32"
+) -> Callable[[Boards], Float64Array]:
+    """Wrap a critic of any framework as a function of positions.
+
+    Args:
+        critic: an object with a method ``values(boards)``, such as a learner; a torch module, a method of one, or a
+            Keras model, which gives a value for each observation, [B] or [B, 1]; a model of Stable-Baselines3 or its
+            policy: ``predict_values`` of an actor-critic, the highest value of a legal action of DQN; or a function of
+            ``Boards``.
+        game: the game.
+        observation, dtype: the critic's observation, as for :func:`as_policy`.
+
+    Returns:
+        A function of ``Boards`` that returns float64[B], values for the mover. It raises ValueError for an output of
+        another shape.
+
+    Raises:
+        TypeError: none of the above.
+        ValueError: an option is unknown, or the critic needs another observation.
+    """
+    if callable(getattr(critic, "values", None)):
+        return _Critic(lambda boards: critic.values(boards), type(critic).__name__)
+    name = getattr(critic, "__name__", type(critic).__name__)
+    policy, owner = _sb3_policy(critic, name), getattr(critic, "__self__", critic)
+    if policy is not None:
+        function: Any = _SB3(critic, policy, returns="values")
+    elif _is_module(owner):
+        function = _Torch(critic, owner, _takes_mask(getattr(critic, "forward", critic), name, star=False))
+    elif any(_is_a(critic, package, "Model") for package in ("keras", "tf_keras")):
+        function = _Keras(critic)
+    elif callable(critic):
+        return _Critic(critic, name)
+    else:
+        raise TypeError(f"{critic!r} is no critic: give a function of Boards, a net, or an object with values(boards)")
+    views = _views_of(critic, name, game, observation, dtype)
+
+    def values(boards: Boards) -> Any:
+        mask = boards.legal(game).astype(np.int8)
+        return function(views.show(_planes(boards), mask), mask)
+
+    return _Critic(values, name)
+
+
+@dataclass(frozen=True)
+class _Critic:
+    """A function of positions that gives one value for each."""
+
+    function: Callable[[Boards], Any]
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __call__(self, boards: Boards) -> Float64Array:
+        answer = _to_array(self.function(boards), self.name, "values")
+        count = len(boards.mover)
+        if answer.shape not in ((count,), (count, 1)):
+            raise ValueError(
+                f"{self.name} returned values of shape {answer.shape} for {count} positions, not {(count,)} or "
+                f"{(count, 1)}: it must give one value for each"
+            )
+        return answer.astype(np.float64).reshape(count)
+
+
+def _planes(boards: Boards) -> Int8Array:
+    """Return int8[B, 2, cells]: the mover's stones, then the other player's."""
+    seen = boards.own_first()
+    return np.stack([seen == 1, seen == 2], axis=1).astype(np.int8)
+
+
+def _to_array(answer: Any, name: str, returns: str) -> np.ndarray[Any, Any]:
+    """Convert an output to an array; torch tensors may need to be detached, moved and converted for numpy."""
+    if hasattr(answer, "detach"):
+        answer = answer.detach().cpu()
+        answer = answer.double() if answer.is_floating_point() else answer
+    try:
+        return np.asarray(answer)
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(
+            f"{name} returned a {type(answer).__name__} that is no array: hand in a function that returns "
+            f"the {returns} and nothing else"
+        ) from None
+
+
+def _views_of(function: Any, name: str, game: Game, observation: Observation | None, dtype: DType) -> Views:
+    """Return the observations of a function; by default those that a model was trained with.
+
+    Raises:
+        ValueError: the model needs another observation.
+    """
+    space = getattr(function, "observation_space", None)
+    views = Views(game, _kind_of(space, game) if observation is None else observation, dtype)
     if space is not None and _shape_of(space) != _shape_of(views.observation_space):
         raise ValueError(
             f"{name} sees observations of shape {_shape_of(space)}, but observation={views.kind!r} of {game} has "
             f"{_shape_of(views.observation_space)}: choose the observation of its training"
         )
-    asked, returns, batched = _inspect_callable(function, name, returns)
-    if batched and batch is not None and not batch:
-        raise ValueError(f"batch=False does not work for {name}: nets and models take batches")
-    return CallableAgent(game, asked, views, returns, batched if batch is None else batch, name)
+    return views
 
 
 def opponent_of(opponent: Opponent, game: Game, observation: Observation, dtype: DType) -> str | Policy:
@@ -301,6 +411,8 @@ class _Torch:
     function: Any
     module: Any
     takes_mask: bool
+    gradients: bool = False
+    """whether outputs keep their graph, for gradients in the module's parameters"""
 
     def __call__(self, observations: Any, masks: Int8Array) -> Any:
         import torch
@@ -316,25 +428,33 @@ class _Torch:
             if isinstance(observations, dict)
             else tensor(observations)
         )
-        with _in_eval_mode(self.module):
+        with _in_eval_mode(self.module, gradients=self.gradients):
             return self.function(shown, tensor(masks == 1)) if self.takes_mask else self.function(shown)
 
 
 @dataclass(frozen=True)
 class _SB3:
-    """The values, or the logits, of a Stable-Baselines3 model; the caller applies masks."""
+    """The action values, the logits or the state values of a Stable-Baselines3 model; the caller masks actions."""
 
     model: Any
     policy: Any
+    returns: Literal["actions", "values"] = "actions"
+    """numbers for actions, or one value for each observation"""
+    gradients: bool = False
 
     def __call__(self, observations: Any, masks: Int8Array) -> Any:
         normalizing = self.model.get_vec_normalize_env() if hasattr(self.model, "get_vec_normalize_env") else None
         if normalizing is not None:
             observations = normalizing.normalize_obs(observations)
-        with _in_eval_mode(self.policy):
+        with _in_eval_mode(self.policy, gradients=self.gradients):
             shown = self.policy.obs_to_tensor(observations)[0]
             if hasattr(self.policy, "q_net"):
-                return self.policy.q_net(shown)
+                q = self.policy.q_net(shown)
+                if self.returns == "actions":
+                    return q
+                return q.masked_fill(q.new_tensor(masks) == 0, -np.inf).max(dim=1).values
+            if self.returns == "values":
+                return self.policy.predict_values(shown)
             return self.policy.get_distribution(shown).distribution.logits
 
 
@@ -357,14 +477,14 @@ def _sb3_policy(model: Any, name: str) -> Any:
 
 
 @contextmanager
-def _in_eval_mode(module: Any) -> Iterator[None]:
-    """Put a torch module into evaluation mode without gradients; its mode is restored on exit."""
+def _in_eval_mode(module: Any, *, gradients: bool = False) -> Iterator[None]:
+    """Put a torch module into evaluation mode, by default without gradients; its mode is restored on exit."""
     import torch
 
     before = [(part, part.training) for part in module.modules()]
     module.eval()
     try:
-        with torch.no_grad():
+        with torch.set_grad_enabled(gradients):
             yield
     finally:
         for part, training in before:
