@@ -81,6 +81,23 @@ def test_only_the_marked_part_of_the_page_is_rewritten(tmp_path, monkeypatch):
     assert "- `rllib`: numpy 2.0" in first
 
 
+def test_clients_without_a_record_keep_their_rows():
+    records = {
+        name: {"versions": {"numpy": "1.0"}, "reason": "", "cases": [case("a", speed=100.0), case("b")]}
+        for name in ("RLlib", "OpenSpiel", "Tianshou 0.5")
+    }
+    page = run.results_table(records)
+    assert run.results_table({}, page) == page
+    newer = {"RLlib": {**records["RLlib"], "versions": {"numpy": "2.0"}, "cases": [case("c")]}}
+    changed = run.results_table(newer, page)
+    assert set(changed.splitlines()) ^ set(page.splitlines()) == {
+        "| **RLlib** | a | 100 | passed |",
+        "| **RLlib** | c |  | passed |",
+        "- `rllib`: numpy 1.0",
+        "- `rllib`: numpy 2.0",
+    }
+
+
 def test_clients_are_selected_by_name():
     assert [client.name for client in run.select_clients(("openspiel,Tianshou-0.5",))] == ["OpenSpiel", "Tianshou 0.5"]
     assert run.select_clients(()) == list(run.CLIENTS)

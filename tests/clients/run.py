@@ -66,6 +66,7 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
     ),
     "tianshou-0.5": ("tianshou==0.5.1", "pygame-ce", "tensorboard"),
     "rllib": ("ray[rllib]",),
+    "text": ("verifiers>=0.4", "textarena>=0.7", "gem-llm"),
 }
 """Packages of each environment, in addition to the wheel, torch and pytest."""
 
@@ -79,6 +80,9 @@ CLIENTS = (
     Client("TorchRL", "test_torchrl.py", "newest", ("torchrl", "tensordict"), ("rl",)),
     Client("RLlib", "test_rllib.py", "rllib", ("ray",)),
     Client("OpenSpiel", "test_open_spiel.py", "newest", ("open_spiel",)),
+    Client("verifiers", "test_verifiers.py", "text", ("verifiers",)),
+    Client("TextArena", "test_textarena.py", "text", ("textarena",)),
+    Client("GEM", "test_gem.py", "text", ("gem-llm",)),
 )
 COMMON = ("ttt_envs", "gymnasium", "pettingzoo", "numpy", "torch")
 """Packages with their versions on the page for every environment."""
@@ -275,8 +279,21 @@ def result_rows(record: dict[str, Any]) -> list[tuple[str, str, str]]:
     return rows
 
 
-def results_table(records: dict[str, dict[str, Any]]) -> str:
-    """Return the generated part of the page."""
+def rows_by_head(page: str) -> dict[str, list[str]]:
+    """Return the lines of the page's table by client, and of its list by environment."""
+    rows: dict[str, list[str]] = {}
+    head = ""
+    for line in page.splitlines():
+        found = re.match(r"\| \*\*([^*]+)\*\*|- `([^`]+)`:", line)
+        head = (found[1] or found[2]) if found else head if line.startswith("|  |") else ""
+        if head:
+            rows.setdefault(head, []).append(line)
+    return rows
+
+
+def results_table(records: dict[str, dict[str, Any]], page: str = "") -> str:
+    """Return the generated part of the page; clients without a record keep their rows of the old ``page``."""
+    old = rows_by_head(page)
     lines = [
         f"CPU: {processor()}, one thread a process; Python {platform.python_version()}.",
         "",
@@ -284,6 +301,9 @@ def results_table(records: dict[str, dict[str, Any]]) -> str:
         "|---|---|---|---|",
     ]
     for client in CLIENTS:
+        if client.name not in records and client.name in old:
+            lines += old[client.name]
+            continue
         record = records.get(client.name) or {"reason": "not yet", "versions": {}, "cases": []}
         own = [f"{name} {record['versions'][name]}" for name in client.packages if name in record["versions"]]
         own += [f"{name} at {text}" for name, text in record.get("checkouts", {}).items() if text]
@@ -294,7 +314,11 @@ def results_table(records: dict[str, dict[str, Any]]) -> str:
             head = ""
     lines += ["", "Beside them in their environments:", ""]
     for name in ENVIRONMENTS:
-        of = next((records[c.name]["versions"] for c in CLIENTS if c.environment == name and c.name in records), {})
+        of = next((records[c.name]["versions"] for c in CLIENTS if c.environment == name and c.name in records), None)
+        if of is None and name in old:
+            lines += old[name]
+            continue
+        of = of or {}
         lines.append(f"- `{name}`: " + ", ".join(f"{one} {of[one]}" for one in COMMON if one in of))
     return "\n".join(lines)
 
@@ -303,8 +327,8 @@ def write_page(records: dict[str, dict[str, Any]]) -> None:
     """Write the table into docs/clients.md, between its two marks."""
     text = PAGE.read_text()
     before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    page = f"{before}{BEGIN}\n\n{results_table(records)}\n\n{END}{after}"
+    old, _, after = rest.partition(END)
+    page = f"{before}{BEGIN}\n\n{results_table(records, old)}\n\n{END}{after}"
     write_atomically(PAGE, lambda file: file.write(page.encode()))
 
 
