@@ -17,6 +17,7 @@ from evaluation.exact.dynamic_programming import (
     regret_table,
     training_callback,
 )
+from evaluation.exact.gradients import ModelGradient, exact_policy_gradient, fisher_information, policy_gradient
 from evaluation.exact.policy_evaluation import (
     BellmanError,
     PolicyEvaluation,
@@ -24,7 +25,6 @@ from evaluation.exact.policy_evaluation import (
     bellman_error,
     evaluate_policy,
 )
-from evaluation.exact.gradients import ModelGradient, exact_policy_gradient, fisher_information, policy_gradient
 
 __all__ = [
     "BellmanError",
