@@ -269,7 +269,7 @@ Results = tuple[int, list[int]]
 
 def games_by_numba(game: Game, games: int, key: int) -> Results:
     results = np.zeros(3, np.int64)
-    return random_games(games, np.uint64(key), game.parameters, results), results.tolist()
+    return random_games(0, games, np.uint64(key), game.parameters, results), results.tolist()
 
 
 @functools.cache

@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 import numpy as np
 
+from ttt_envs.core.threads import MAX_THREADS, Threads
+
 
 @dataclass(frozen=True)
 class Range:
@@ -61,6 +63,17 @@ class _NumProcesses:
 
 
 NumProcesses = Annotated[int, _NumProcesses()]
+
+
+class _NumThreads:
+    def admits(self, value: Any) -> bool:
+        return value == "auto" or (type(value) is int and 1 <= value <= MAX_THREADS)
+
+    def __str__(self) -> str:
+        return f"auto (cores / jobs), or 1 to {MAX_THREADS:,}"
+
+
+NumThreads = Annotated[Threads, _NumThreads()]
 
 _KINDS: Mapping[type, tuple[tuple[type, ...], str]] = {
     int: ((int, np.integer), "a whole number"),

@@ -12,6 +12,7 @@ from baselines.mcts.select import GUMBEL, SelectionParams, scan_children
 from baselines.mcts.tree import SearchBatch, is_solved, tree_view
 from ttt_envs.agents.policy import Evaluator, best_shares
 from ttt_envs.core.jit import Float64Array, Int64Array, compiled_nogil, int64
+from ttt_envs.core.threads import Threads
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game
 
@@ -32,6 +33,7 @@ class GumbelSearch(MCTSSearch):
         value_scale: weight of values, -1 loss to 1 win, for each of these visits. With 0.1, values converge to the
             exact ones with more simulations for any evaluator; larger values, as in alpha-zero, suit few simulations
             and a strong evaluator, and explore less of the moves it rates as poor.
+        threads: as of :class:`MCTSSearch`.
 
     Attributes:
         improved: float64[B, cells]: the improved policy, the training target.
@@ -53,10 +55,11 @@ class GumbelSearch(MCTSSearch):
         noise: Float64Array | None = None,
         maxvisit_init: float = 50.0,
         value_scale: float = 0.1,
+        threads: Threads = 1,
     ) -> None:
         check_gumbel(simulations, max_num_considered_actions, maxvisit_init, value_scale)
         self._room = simulations
-        super().__init__(game, boards, np.zeros(len(boards.mover), np.uint64), leaf=evaluator)
+        super().__init__(game, boards, np.zeros(len(boards.mover), np.uint64), leaf=evaluator, threads=threads)
         self._evaluate_roots()
         priors = self._trees.priors[:, 0]
         root_logits = np.log(priors, out=np.full(priors.shape, -np.inf), where=priors > 0, dtype=np.float64)

@@ -15,6 +15,7 @@ from baselines.retrograde.tablebase import Tablebase
 from ttt_envs.agents.policy import Evaluator, Policy, Values, sample
 from ttt_envs.agents.specs import Named, make_policy
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, UInt64Array
+from ttt_envs.core.threads import Threads, count_threads
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game, Position
 
@@ -65,9 +66,12 @@ class MCTS(Named):
     """in matches, continue the tree of the previous move if the position is in it"""
     endgame: str | None = None
     """a folder built by evaluate.py database build, whose positions count as solved"""
+    threads: Threads = 1
+    """number of threads that search a batch of positions, or auto for one per core; results do not depend on it"""
 
     def __post_init__(self) -> None:
         check_settings(self.simulations, self.c, self.temperature)
+        count_threads(self.threads)
         self._leaf  # noqa: B018  # raises errors in names early
         self._database  # noqa: B018
 
@@ -108,6 +112,7 @@ class MCTS(Named):
             decisive=self.decisive,
             subtrees=subtrees,
             endgame=self._database,
+            threads=self.threads,
         )
 
     def groups(self, count: int) -> Iterator[slice]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -15,11 +15,18 @@ from baselines.mcts.tree import SavedSubtree, SearchBatch, Tree, Workspace, copy
 from baselines.retrograde.tablebase import Tablebase, empty_probe
 from ttt_envs.agents.policy import Evaluator, Values
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, UInt64Array
+from ttt_envs.core.threads import Threads, count_threads, map_threads, split_rows
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game
 
 CHUNK_SIZE = 1_024
 """Maximum number of simulations per call of an evaluator with its own simulation kernel."""
+UCT_CHUNK_SIZE = 1 << 14
+"""Maximum number of simulations per call of the kernel of UCT, some hundredths of a second."""
+MIN_BLOCK_SIMULATIONS = 256
+"""Minimum number of simulations for which another thread is worth its start."""
+BLOCKS_PER_THREAD = 4
+"""Number of blocks of trees for each thread, so that no thread waits long for the last one."""
 _NO_LOGITS, _NO_VALUES = np.zeros((0, 0), np.float32), np.zeros(0)
 
 
@@ -30,6 +37,7 @@ class FusedEvaluator(Evaluator, Protocol):
     def run_simulations(self, considered_visit: Int64Array, params: SelectionParams, batch: SearchBatch) -> None:
         """Run simulations in B trees, one tree after another.
 
+        A search with several threads calls it in all of them, each time for other trees.
         The resulting trees are bit-identical to those of a search that calls :meth:`evaluate` on the reached positions.
 
         Args:
@@ -60,6 +68,9 @@ class MCTSSearch:
         decisive: see the module.
         subtrees: for each position a tree to continue, if the position is in it; see :meth:`subtree`.
         endgame: a database, whose positions count as solved.
+        threads: number of threads for the simulations, see :mod:`ttt_envs.core.threads`; results do not depend on it.
+            It has no effect with a ``leaf`` that is not a :class:`FusedEvaluator`, because such a leaf evaluates all
+            trees in one call.
 
     Attributes:
         simulations: number of simulations of each position in this search.
@@ -80,8 +91,10 @@ class MCTSSearch:
         decisive: bool = True,
         subtrees: Sequence[SavedSubtree | None] | None = None,
         endgame: Tablebase | None = None,
+        threads: Threads = 1,
     ) -> None:
         check_settings(c=c)
+        self._threads = count_threads(threads)
         self.game = game
         self.simulations = 0
         self._boards, self._keys, self._leaf = boards, keys, leaf
@@ -120,16 +133,16 @@ class MCTSSearch:
             (
                 rows,
                 SearchBatch(
-                    self._cells[rows],
-                    self._stones[rows],
-                    self.counts[rows],
-                    self._trees.of(rows),
+                    self._cells,
+                    self._stones,
+                    self.counts,
+                    self._trees,
                     self.game.parameters,
-                    self._paths[rows],
-                    self._depths[rows],
+                    self._paths,
+                    self._depths,
                     probe,
                     self._scratch,
-                ),
+                ).of_rows(rows, self._scratch),
             )
             for rows, probe in self._groups
         ]
@@ -154,7 +167,13 @@ class MCTSSearch:
     def _run_uct(self, batch: SearchBatch, keys: UInt64Array, first: int, last: int) -> None:
         """Run the simulations ``first`` to ``last`` - 1 in some of the trees."""
         if self._leaf is None:
-            run_uct(batch, self._params.c, self._decisive, keys, first, last)
+
+            def run_block(trees: slice, batch: SearchBatch) -> None:
+                for start in range(first, last, UCT_CHUNK_SIZE):
+                    stop = min(last, start + UCT_CHUNK_SIZE)
+                    run_uct(batch, self._params.c, self._decisive, keys[trees], start, stop)
+
+            self._for_trees(run_block, batch, last - first, UCT_CHUNK_SIZE)
             return
         cells, movers = self._leaves
         for simulation in range(first, last):
@@ -163,6 +182,32 @@ class MCTSSearch:
             if count:
                 values = np.asarray(self._leaf.values(Boards(cells[:count], movers[:count])), np.float64)
             backup_uct_all(batch, self._decisive, movers, values)
+
+    def _for_trees(
+        self, run_block: Callable[[slice, SearchBatch], None], batch: SearchBatch, simulations: int, chunk: int
+    ) -> None:
+        """Call ``run_block`` with blocks of the trees of a batch, in threads where that pays.
+
+        Args:
+            run_block: runs the simulations of a block, given its trees and views of them.
+            batch: the trees.
+            simulations: number of simulations of each tree.
+            chunk: maximum number of simulations of a block, unless it is one tree.
+        """
+        count = len(batch.cells)
+        threads = min(self._threads, count, max(1, count * simulations // MIN_BLOCK_SIMULATIONS))
+        size = max(1, chunk // simulations)
+        if threads > 1:
+            size = min(size, -(-count // (BLOCKS_PER_THREAD * threads)))
+        if size >= count:
+            run_block(slice(0, count), batch)
+            return
+        scratch = [self._scratch, *(Workspace.of(self.game.cells) for _ in range(1, threads))]
+        map_threads(
+            lambda worker, trees: run_block(trees, batch.of_rows(trees, scratch[worker])),
+            split_rows(count, size),
+            threads,
+        )
 
     def add_root_noise(self, shares: Float64Array, weight: float) -> None:
         """Mix noise into the root priors.
@@ -188,7 +233,7 @@ class MCTSSearch:
             params = self._params._replace(root_logits=self._params.root_logits[rows])
             visits = np.ascontiguousarray(considered_visit[:, rows])
             if isinstance(self._guide, FusedEvaluator):
-                self._guide.run_simulations(visits, params, batch)
+                self._run_fused(self._guide, visits, params, batch)
                 continue
             for visit in visits:
                 count = int(simulate_all(visit, params, batch, cells, movers))
@@ -198,6 +243,17 @@ class MCTSSearch:
                 # fixed array types, so that the kernel is compiled once
                 prior_logits = np.ascontiguousarray(prior_logits, np.float32)
                 backup_all(batch, movers, prior_logits, np.ascontiguousarray(values, np.float64))
+
+    def _run_fused(
+        self, guide: FusedEvaluator, considered_visit: Int64Array, params: SelectionParams, batch: SearchBatch
+    ) -> None:
+        """Run the simulations of a batch by the guide's own kernel."""
+
+        def run_block(trees: slice, batch: SearchBatch) -> None:
+            of_trees = params._replace(root_logits=params.root_logits[trees])
+            guide.run_simulations(np.ascontiguousarray(considered_visit[:, trees]), of_trees, batch)
+
+        self._for_trees(run_block, batch, len(considered_visit), 1 << 30)  # the evaluator limits the time of a call
 
     def _make_room(self, simulations: int) -> None:
         """Ensure capacity: every simulation adds at most one edge; a search in small steps grows by half at a time."""

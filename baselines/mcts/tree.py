@@ -170,6 +170,21 @@ class SearchBatch(NamedTuple):
     """positions with this number of stones are solved, see :class:`baselines.retrograde.layers.Probe`"""
     scratch: Workspace
 
+    def of_rows(self, rows: slice, scratch: Workspace) -> SearchBatch:
+        """Return views of some of the trees, with a workspace of their own."""
+        cells, stones, counts, trees, parameters, paths, depths, probe, _ = self
+        return SearchBatch(
+            cells[rows],
+            stones[rows],
+            counts[rows],
+            trees.of(rows),
+            parameters,
+            paths[rows],
+            depths[rows],
+            probe,
+            scratch,
+        )
+
 
 class TreeView(NamedTuple):
     """One tree of a batch, with the state of its current simulation."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -14,15 +14,20 @@ from baselines.retrograde import layers as layers_module
 from baselines.retrograde import ranks, sweep
 from baselines.retrograde.folder import Folder, open_folder
 from baselines.retrograde.layers import Layers, check_memory, make_layers
-from baselines.retrograde.sweep import Part, Values, afterstates, best_values
+from baselines.retrograde.sweep import Part, Values, afterstates, best_values, write_ranks_with
 from baselines.retrograde.tablebase import LayeredTable
 from ttt_envs.core.array_cache import hash_of_sources
+from ttt_envs.core.threads import Threads, count_threads, map_threads, split_rows
 from ttt_envs.game import bits, rules
 from ttt_envs.game.rules import Game
 
 MADE_BY = hash_of_sources(bits, rules, ranks, sweep, layers_module, sys.modules[__name__])
 CHUNK_SIZE = 1 << 22
 """Maximum number of entries computed between two calls of ``progress``, where interrupts are handled."""
+MIN_BLOCK_SIZE = 1 << 13
+"""Minimum number of entries for which another thread is worth its start."""
+BLOCKS_PER_THREAD = 4
+"""Number of blocks of rows for each thread, so that no thread waits long for the last one."""
 
 Progress = Callable[[float], None]
 """called with the fraction of work done, 0 to 1"""
@@ -35,6 +40,7 @@ def build(
     stones: int = 0,
     memory: int | None = None,
     progress: Progress | None = None,
+    threads: Threads = 1,
 ) -> LayeredTable:
     """Compute the values of all positions with ``stones`` stones or more, layer by layer from the full board on.
 
@@ -47,12 +53,14 @@ def build(
         stones: number of stones of the first layer, which is computed last; 0 for the whole game.
         memory: maximum memory in bytes; None for all free memory.
         progress: called with the fraction done.
+        threads: number of threads, see :mod:`ttt_envs.core.threads`; the values do not depend on it.
 
     Raises:
         FolderLockedError: another process builds in the folder.
         ValueError: the board is larger, memory is too small, the disk is full (no finished layer is lost), or the
             folder holds something else.
     """
+    num_threads = count_threads(threads)
     layers = make_layers(game, stones, folder is not None)
     found = None if folder is None else Folder(folder, layers)
     done: dict[int, Values] = {}
@@ -69,7 +77,7 @@ def build(
                 done = found.read_all()
             found.check_free_space(layers.estimate().disk - sum(array.nbytes for array in done.values()))
             found.write_manifest()
-        _sweep(layers, found, done, progress)
+        _sweep(layers, found, done, progress, num_threads)
     return LayeredTable(layers, done.__getitem__)
 
 
@@ -82,7 +90,9 @@ def is_finished(game: Game, folder: Path) -> bool:
     return found.layers.game == game and not found.missing() and found.layers.stones == 0
 
 
-def _sweep(layers: Layers, folder: Folder | None, done: dict[int, Values], progress: Progress | None) -> None:
+def _sweep(
+    layers: Layers, folder: Folder | None, done: dict[int, Values], progress: Progress | None, threads: int
+) -> None:
     """Compute all missing layers into ``done``."""
     total, finished = sum(map(layers.size, layers.build_order())), 0
     for stones in layers.build_order():
@@ -90,7 +100,7 @@ def _sweep(layers: Layers, folder: Folder | None, done: dict[int, Values], progr
             layer = np.empty(layers.size(stones), layers.dtype)
             so_far = finished
             for own in layers.own_counts(stones):
-                _compute_part(layers, stones, own, done, layers.part(stones, own, layer))
+                _compute_part(layers, stones, own, done, layers.part(stones, own, layer), threads)
                 so_far += math.prod(layers.shape(stones, own))
                 if progress is not None and own != layers.own_counts(stones)[-1]:
                     progress(so_far / total)
@@ -108,7 +118,7 @@ def _sweep(layers: Layers, folder: Folder | None, done: dict[int, Values], progr
         done[layers.stones] = folder.mapped(layers.stones)
 
 
-def _compute_part(layers: Layers, stones: int, own: int, done: dict[int, Values], out: Values) -> None:
+def _compute_part(layers: Layers, stones: int, own: int, done: dict[int, Values], out: Values, threads: int) -> None:
     """Compute one part from those of the next layer."""
     other, parameters = stones - own, layers.game.parameters
     if stones == layers.game.cells:
@@ -120,15 +130,28 @@ def _compute_part(layers: Layers, stones: int, own: int, done: dict[int, Values]
     above = done[stones + 1]
     turned = layers.part(stones + 1, other, above)
     same = layers.part(stones + 1, own + 1, above) if layers.game.skip_chance > 0 else turned  # not read
-    for start, stop in _split_rows(after):
-        part = Part(start, stop, own + 1, other)
-        afterstates(part, layers.ranks, layers.classes, parameters, same, turned, after)
-    for start, stop in _split_rows(out):
-        part, results = Part(start, stop, own, other), (layers.won, layers.lost)
-        best_values(part, layers.ranks, layers.classes, parameters, results, after, out)
+    ranks, classes, results = layers.ranks, layers.classes, (layers.won, layers.lost)
+
+    def write_afterstates(_: int, rows: slice) -> None:
+        part = Part(rows.start, rows.stop, own + 1, other)
+        afterstates(part, ranks, classes, parameters, same, turned, after)
+
+    _map_rows(write_afterstates, after, threads)
+    ranks_with = np.empty((layers.game.cells - own, after.shape[1]), np.uint32)
+    write_ranks_with(other, ranks, ranks_with)
+
+    def write_best_values(_: int, rows: slice) -> None:
+        part = Part(rows.start, rows.stop, own, other)
+        best_values(part, ranks, classes, parameters, results, ranks_with, after, out)
+
+    _map_rows(write_best_values, out, threads)
 
 
-def _split_rows(array: Values) -> Iterator[tuple[int, int]]:
-    """Yield ranges of rows to compute at once."""
-    rows = max(1, CHUNK_SIZE // max(1, array.shape[1]))
-    return ((start, min(start + rows, len(array))) for start in range(0, len(array), rows))
+def _map_rows(compute: Callable[[int, slice], None], array: Values, threads: int) -> None:
+    """Call ``compute`` for blocks of rows of an array, in threads where that pays."""
+    count, width = array.shape
+    threads = min(threads, max(1, array.size // MIN_BLOCK_SIZE))
+    rows = max(1, CHUNK_SIZE // max(1, width))
+    if threads > 1:
+        rows = min(rows, -(-count // (BLOCKS_PER_THREAD * threads)))
+    map_threads(compute, split_rows(count, rows), threads)

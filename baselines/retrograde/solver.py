@@ -15,7 +15,7 @@ import math
 import sys
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -36,11 +36,12 @@ from ttt_envs.core.jit import (
     Int64Array,
     Parameters,
     compiled,
-    compiled_allocating,
+    compiled_nogil_small_allocating,
     inlined,
     inlined_allocating,
     int64,
 )
+from ttt_envs.core.threads import Threads, count_threads, map_threads, split_rows
 from ttt_envs.game import bits, rules
 from ttt_envs.game.bits import line_in
 from ttt_envs.game.boards import Boards
@@ -68,6 +69,10 @@ MIN_CACHED_BYTES = 1 << 22
 """Minimum size in bytes of a table cached on disk; computing a smaller one is faster than reading it."""
 NUM_LOW_CELLS = 5
 """Number of cells whose contents make up a block of boards, the unit of the sweep."""
+BLOCKS_AT_ONCE = 512
+"""Number of blocks that a thread sweeps at a time, some milliseconds."""
+MIN_CELLS_IN_THREADS = 12
+"""Minimum number of cells for which several threads pay; the table is made in some milliseconds."""
 
 Progress = Callable[[float], None]
 """called with the fraction of work done, 0 to 1"""
@@ -173,7 +178,14 @@ _latest: deque[Solution] = deque(maxlen=8)
 """keeps recent small tables alive, because they are not cached on disk"""
 
 
-def solve(game: Game, *, cache: bool = True, memory: int | None = None, progress: Progress | None = None) -> Solution:
+def solve(
+    game: Game,
+    *,
+    cache: bool = True,
+    memory: int | None = None,
+    progress: Progress | None = None,
+    threads: Threads = 1,
+) -> Solution:
     """Return the exact values of all positions of a game.
 
     A table of more than 4 MiB is cached in the user's cache directory, or in the folder ``TTT_ENVS_CACHE``, checked by
@@ -186,17 +198,19 @@ def solve(game: Game, *, cache: bool = True, memory: int | None = None, progress
         cache: whether to read and store the table on disk.
         memory: maximum memory in bytes above 16 cells; None for all free memory.
         progress: called with the fraction done.
+        threads: number of threads, see :mod:`ttt_envs.core.threads`; the result does not depend on it.
 
     Raises:
-        ValueError: the board is larger, or memory or disk space is too small.
+        ValueError: the board is larger, memory or disk space is too small, or the number of threads is invalid.
     """
     check_size(game)
+    threads = count_threads(threads)
     found = _alive.get(game) if cache else None
     if found is None:
         if game.cells > MAX_CELLS:
-            found = LayeredSolution(_layers(game, cache, memory, progress))
+            found = LayeredSolution(_layers(game, cache, memory, progress, threads))
         else:
-            found = Solution(game, _table(game, 1.0, cache, progress), cache)
+            found = Solution(game, _table(game, 1.0, cache, progress, threads), cache)
             if cache and found.after.nbytes < MIN_CACHED_BYTES:
                 _latest.append(found)
         if cache:
@@ -225,7 +239,9 @@ def _cache_entry(game: Game) -> tuple[str, dict[str, Any], str]:
     return f"layers-{game.slug}", {"format": retrograde.FORMAT, "game": game.to_dict()}, retrograde.MADE_BY
 
 
-def _layers(game: Game, cache: bool, memory: int | None, progress: Progress | None) -> retrograde.LayeredTable:
+def _layers(
+    game: Game, cache: bool, memory: int | None, progress: Progress | None, threads: int
+) -> retrograde.LayeredTable:
     """Return the layers of a game, in a cache folder if the limit allows it, else in memory."""
     folder, size = None, retrograde.estimate(game).disk
     if not (cache and is_stored(game)):  # check before evicting others
@@ -234,7 +250,7 @@ def _layers(game: Game, cache: bool, memory: int | None, progress: Progress | No
         folder = cache_folder(*_cache_entry(game), size)
     while True:
         try:
-            return retrograde.build(game, folder, memory=memory, progress=progress)
+            return retrograde.build(game, folder, memory=memory, progress=progress, threads=threads)
         except retrograde.FolderLockedError:  # another process is building; its layers will be read
             time.sleep(1.0)
 
@@ -243,14 +259,14 @@ def _layers(game: Game, cache: bool, memory: int | None, progress: Progress | No
 # The sweep
 
 
-def _table(game: Game, discount: float, cache: bool, progress: Progress | None) -> Float64Array:
+def _table(game: Game, discount: float, cache: bool, progress: Progress | None, threads: int = 1) -> Float64Array:
     """Return ``after`` with results multiplied by ``discount`` at every ply, read-only."""
     name = f"solution-{game.rows}x{game.columns}-{game.win_length}-skip{game.skip_chance:g}"
     content = {"format": FORMAT, "game": game.to_dict(), "discount": discount}
     after = load_or_compute(
         CachedArray(name, content, MADE_BY) if cache else None,
         (2, 3**game.cells),
-        lambda: sweep(game, discount=discount, progress=progress),
+        lambda: sweep(game, discount=discount, progress=progress, threads=threads),
         lambda after: is_consistent(game, after, discount),
     )
     if progress is not None:
@@ -314,7 +330,12 @@ def is_consistent(game: Game, after: Float64Array, discount: float = 1.0) -> boo
 
 
 def sweep(
-    game: Game, *, discount: float = 1.0, average: bool = False, progress: Progress | None = None
+    game: Game,
+    *,
+    discount: float = 1.0,
+    average: bool = False,
+    progress: Progress | None = None,
+    threads: Threads = 1,
 ) -> Float64Array:
     """Compute the values of all afterstates, for player_0: float64[2, 3**cells], as in :class:`Solution`.
 
@@ -323,19 +344,37 @@ def sweep(
         discount: factor applied to a result at every ply.
         average: whether both players move uniformly at random; else they play optimally.
         progress: called with the fraction done.
+        threads: number of threads; the result does not depend on it.
     """
     low = min(NUM_LOW_CELLS, game.cells)
     after = np.empty((2, 3**game.cells))
     low_bits, high_bits = _stone_bits(game, 0, low), _stone_bits(game, low, game.cells)
     plan = _Plan(low_bits, high_bits, game.cells - low, discount, average, game.parameters)
-    blocks = 3 ** (game.cells - low)
-    step = max(1, blocks // 100) if game.cells > 12 else blocks  # for progress reports and interrupts
-    for stop in range(blocks, 0, -step):
-        start = max(0, stop - step)
-        _sweep_blocks(start, stop, plan, after)
+    count, done = 3 ** (game.cells - low), 0
+    threads = 1 if game.cells < MIN_CELLS_IN_THREADS else count_threads(threads)
+    for blocks in _independent_blocks(high_bits) if threads > 1 else _blocks_in_order(count, game.cells):
+        parts = split_rows(len(blocks), BLOCKS_AT_ONCE if threads > 1 else len(blocks))
+        map_threads(lambda _, part: _sweep_blocks(blocks[part], plan, after), parts, min(threads, len(parts)))  # noqa: B023
+        done += len(blocks)
         if progress is not None:
-            progress(1 - start / blocks)
+            progress(done / count)
     return after
+
+
+def _blocks_in_order(count: int, cells: int) -> Iterator[Int64Array]:
+    """Yield all blocks from the last to the first, in parts for progress reports and interrupts."""
+    step = max(1, count // 100) if cells > 12 else count
+    return (np.arange(stop - 1, max(0, stop - step) - 1, -1) for stop in range(count, 0, -step))
+
+
+def _independent_blocks(high_bits: Int64Array) -> Iterator[Int64Array]:
+    """Yield the blocks with the same number of stones on high cells, those with most stones first.
+
+    A block depends on blocks with one more such stone only.
+    """
+    taken = high_bits[0] | high_bits[1]
+    stones = sum(taken >> cell & 1 for cell in range(int(taken.max()).bit_length()))
+    return (np.flatnonzero(stones == number)[::-1].copy() for number in range(int(np.max(stones)), -1, -1))
 
 
 class _Plan(NamedTuple):
@@ -364,9 +403,9 @@ def _stone_bits(game: Game, start: int, stop: int) -> Int64Array:
     return bits
 
 
-@compiled_allocating
-def _sweep_blocks(start: int, stop: int, plan: _Plan, after: Float64Array) -> None:
-    """Compute blocks ``stop - 1`` down to ``start``; all blocks above must be done.
+@compiled_nogil_small_allocating
+def _sweep_blocks(blocks: Int64Array, plan: _Plan, after: Float64Array) -> None:
+    """Compute blocks int64[N] in this order; all those with one more stone must be done.
 
     A stone on a high cell leads to the same place in another block. That maximum, or sum, runs over whole blocks and is
     vectorised, and so is the search for lines. Only stones on the few low cells are followed one by one.
@@ -377,7 +416,7 @@ def _sweep_blocks(start: int, stop: int, plan: _Plan, after: Float64Array) -> No
     second = np.empty(block)
     lines = np.empty(block, np.int64)
     free, steps = _free_cells(block)
-    for high in range(stop - 1, start - 1, -1):
+    for high in blocks:
         open_high = _best_of_high_moves(high, num_high, average, after, first, second)
         for i in range(block):
             won = line_in(high_bits[0, high] | low_bits[0, i], parameters)

@@ -35,7 +35,15 @@ from baselines.retrograde.ranks import (
     rank_in,
     spread_halves,
 )
-from ttt_envs.core.jit import Int64Array, Parameters, compiled_at_once_allocating, inlined, inlined_allocating, int64
+from ttt_envs.core.jit import (
+    Int64Array,
+    Parameters,
+    compiled_nogil,
+    compiled_nogil_allocating,
+    inlined,
+    inlined_allocating,
+    int64,
+)
 from ttt_envs.game.bits import count_bits
 from ttt_envs.game.rules import legal_bits, skip_chance_of, value_over_skip
 
@@ -74,7 +82,7 @@ class Part(NamedTuple):
     other: int
 
 
-@compiled_at_once_allocating
+@compiled_nogil_allocating
 def afterstates(
     part: Part, ranks: Ranks, classes: Classes, parameters: Parameters, same: Values, turned: Values, out: Values
 ) -> None:
@@ -114,13 +122,14 @@ def afterstates(
         _expected_values(skip, same, row, everywhere, at, out[row])
 
 
-@compiled_at_once_allocating
+@compiled_nogil_allocating
 def best_values(
     part: Part,
     ranks: Ranks,
     classes: Classes,
     parameters: Parameters,
     results: tuple[float, float],
+    ranks_with: UInt32Array,
     after: Values,
     out: Values,
 ) -> None:
@@ -132,6 +141,7 @@ def best_values(
         classes: of the game.
         parameters: ``Game.parameters``.
         results: the values of a line of the mover and of the other player, of the type of all values.
+        ranks_with: from :func:`write_ranks_with`, for the part.
         after: W[classes of own + 1, ranks of other].
         out: written, [classes of own, ranks of other].
     """
@@ -141,7 +151,6 @@ def best_values(
     cells = len(ranks.starts) - 2
     count = cells - own  # cells outside the mover's stones
     others = ranks.sets[ranks.starts[other] :]
-    ranks_with = _ranks_with(count, after.shape[1], other, ranks)
     empty, to = np.zeros(cells, np.int64), np.zeros(cells, np.int64)
     halves, moved = _allocate_halves(count), _allocate_halves(count - 1)
     for row in range(start, stop):
@@ -279,16 +288,17 @@ def _expected_values(skip: float, same: Values, row: int, everywhere: Values, at
 # Moves
 
 
-@inlined_allocating
-def _ranks_with(count: int, width: int, size: int, ranks: Ranks) -> UInt32Array:
-    """Return uint32[count, width]: for each of ``count`` cells, the ranks of the sets of a size that avoid it."""
-    out = np.zeros((count, width), np.uint32)
-    for gap in range(count):
+@compiled_nogil
+def write_ranks_with(size: int, ranks: Ranks, out: UInt32Array) -> None:
+    """Write uint32[count, width]: for each of ``count`` cells, the ranks of the sets of ``size`` that avoid it.
+
+    In a part, these are the cells outside the mover's stones, and the sets of the other player's.
+    """
+    for gap in range(out.shape[0]):
         below = (int64(1) << gap) - 1
-        for i in range(width):
+        for i in range(out.shape[1]):
             bits = int64(ranks.sets[ranks.starts[size] + i])
             out[gap, i] = rank_in((bits & ~below) << 1 | bits & below, size, ranks)
-    return out
 
 
 @inlined

@@ -17,12 +17,15 @@ from baselines.retrograde.layers import Layers, Probe, find_entry
 from baselines.retrograde.ranks import Halves, join_halves, spread_halves
 from baselines.retrograde.sweep import BYTES, WON, Values
 from ttt_envs.core.jit import Float64Array, Int64Array, Parameters, compiled_nogil, inlined, int64
+from ttt_envs.core.threads import Threads, count_threads, map_threads, split_rows
 from ttt_envs.game.bits import line_in
 from ttt_envs.game.boards import to_text
 from ttt_envs.game.rules import Position, legal_bits, skip_chance_of, value_over_skip
 
 BLOCK = 64
 """Number of entries whose look-ups are in flight at once."""
+ENTRIES_AT_ONCE = 1 << 16
+"""Number of entries that a thread checks at a time, some hundredths of a second."""
 SCRATCH = 13
 """Number of cells in half of the largest board."""
 UNKNOWN, LOST, WON_AT_ONCE = 0, 1, 2
@@ -40,7 +43,7 @@ class CheckResult(NamedTuple):
     """stones and index of the first entry whose difference exceeds rounding"""
 
 
-def check_entries(folder: Path, stones: int, entries: range | Int64Array) -> CheckResult:
+def check_entries(folder: Path, stones: int, entries: range | Int64Array, *, threads: Threads = 1) -> CheckResult:
     """Recompute entries of a layer from the rules and from single look-ups in the next layer.
 
     Hashes are not checked.
@@ -49,15 +52,24 @@ def check_entries(folder: Path, stones: int, entries: range | Int64Array) -> Che
         folder: of a database.
         stones: the layer.
         entries: the entries to check, in increasing order.
+        threads: number of threads, see :mod:`ttt_envs.core.threads`; the result does not depend on it.
 
     Raises:
         ValueError: there is no database, or a file cannot be read.
     """
     layers, layer, probe = _map_layers(folder, stones)
     chosen = np.arange(entries.start, entries.stop) if isinstance(entries, range) else entries
-    scratch = _Scratch.of(layers.game.cells)
-    largest, wrong = _check_entries(chosen, stones, probe, layers.game.parameters, layer, layers.rounding, scratch)
-    return CheckResult(len(chosen), largest, None if wrong < 0 else (stones, int(wrong)))
+    num_threads, game = count_threads(threads), layers.game
+    scratch = [_Scratch.of(game.cells) for _ in range(num_threads)]
+
+    def check(worker: int, rows: slice) -> tuple[float, int]:
+        part = chosen[rows]
+        return _check_entries(part, stones, probe, game.parameters, layer, layers.rounding, scratch[worker])
+
+    found = map_threads(check, split_rows(len(chosen), ENTRIES_AT_ONCE), num_threads)
+    largest = max((difference for difference, _ in found), default=0.0)
+    wrong = next((entry for _, entry in found if entry >= 0), None)
+    return CheckResult(len(chosen), largest, None if wrong is None else (stones, wrong))
 
 
 def describe_check(found: Folder, stones: int, entry: int) -> str:

@@ -18,6 +18,7 @@ from evaluation.exact.policy_cache import MAX_CACHE_BYTES, cached
 from ttt_envs.agents.policy import Policy, is_symmetric
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float64Array
+from ttt_envs.core.threads import Threads, count_threads
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game
 
@@ -96,6 +97,7 @@ def outcome(
     chunk: int = CHUNK,
     memory: int | None = None,
     progress: Progress | None = None,
+    threads: Threads = 1,
 ) -> OutcomeProbabilities:
     """Return the exact result of ``first``, who is player_0, against ``second``.
 
@@ -105,6 +107,7 @@ def outcome(
         chunk: maximum number of positions per query of a policy; the result does not depend on it.
         memory: bytes that may be used; by default the available memory.
         progress: called with the share that is done.
+        threads: number of threads, see :mod:`ttt_envs.core.threads`; the result does not depend on it.
 
     Raises:
         ValueError: a policy that is unknown, is not pure, or does not play by the rules.
@@ -113,7 +116,8 @@ def outcome(
     players = _cache_symmetric(game, make_pure(first, game), make_pure(second, game))
     check_fits(game, players, chunk, backward=False, memory=memory)
     results = np.zeros((3, 2))
-    for layer in forward_layers(TraversalSpec.of(game, players), chunk, results=results):
+    traversal, num_threads = TraversalSpec.of(game, players), count_threads(threads)
+    for layer in forward_layers(traversal, chunk, results=results, threads=num_threads):
         report_progress(progress, layer, 0, 1)
     report_end(progress)
     win, loss, draw = (float(share) for share in results.sum(axis=1))
@@ -128,11 +132,16 @@ def match_outcome(
     chunk: int = CHUNK,
     memory: int | None = None,
     progress: Progress | None = None,
+    threads: Threads = 1,
 ) -> OutcomeProbabilities:
     """Return the exact result of a against b, the mean over both seats; see :func:`outcome`."""
     players = (make_pure(a, game), make_pure(b, game))
-    as_first = outcome(game, *players, chunk=chunk, memory=memory, progress=partial_progress(progress, 0, 2))
-    as_second = outcome(game, *players[::-1], chunk=chunk, memory=memory, progress=partial_progress(progress, 1, 2))
+    as_first = outcome(
+        game, *players, chunk=chunk, memory=memory, progress=partial_progress(progress, 0, 2), threads=threads
+    )
+    as_second = outcome(
+        game, *players[::-1], chunk=chunk, memory=memory, progress=partial_progress(progress, 1, 2), threads=threads
+    )
     return as_first.mean(as_second.reversed())
 
 
@@ -144,6 +153,7 @@ def best_response(
     chunk: int = CHUNK,
     memory: int | None = None,
     progress: Progress | None = None,
+    threads: Threads = 1,
 ) -> OutcomeProbabilities:
     """Return the exact result of a best responder to ``policy``, from the responder's view.
 
@@ -156,6 +166,7 @@ def best_response(
         chunk: maximum number of positions per query of the policy; the result does not depend on it.
         memory: bytes that may be used; by default the available memory.
         progress: called with the share that is done.
+        threads: number of threads, see :mod:`ttt_envs.core.threads`; the result does not depend on it.
 
     Raises:
         ValueError: another seat; a policy that is unknown, is not pure, or does not play by the rules.
@@ -165,58 +176,85 @@ def best_response(
         raise ValueError(f"seat={seat!r} is no seat: choose 0 (the responder moves first) or 1 (second)")
     pure = make_pure(policy, game)
     traversal = TraversalSpec.of(game, (None, pure) if seat == 0 else (pure, None))
-    return _responses(traversal, chunk, memory, progress)[0]
+    return _responses(traversal, chunk, memory, progress, threads)[0]
 
 
 def exploitation(
-    game: Game, policy: str | Policy, *, chunk: int = CHUNK, memory: int | None = None, progress: Progress | None = None
+    game: Game,
+    policy: str | Policy,
+    *,
+    chunk: int = CHUNK,
+    memory: int | None = None,
+    progress: Progress | None = None,
+    threads: Threads = 1,
 ) -> Exploitation:
     """Return the results of best responders to a policy in both seats; see :func:`best_response`."""
     pure = make_pure(policy, game)  # reject an impure policy before the game is solved
-    value = solve(game).value if game.cells <= MAX_CELLS else None
-    return _exploitation(game, pure, value, chunk, memory, progress)
+    value = solve(game, threads=threads).value if game.cells <= MAX_CELLS else None
+    return _exploitation(game, pure, value, chunk, memory, progress, threads)
 
 
 def exploitability(
-    game: Game, policy: str | Policy, *, chunk: int = CHUNK, memory: int | None = None, progress: Progress | None = None
+    game: Game,
+    policy: str | Policy,
+    *,
+    chunk: int = CHUNK,
+    memory: int | None = None,
+    progress: Progress | None = None,
+    threads: Threads = 1,
 ) -> float:
     """Return NashConv / 2 of a policy that plays both seats (Lanctot et al., 2017): 0 only for perfect play, skips or
     not.
 
     It is (best response value as first + as second) / 2; see :func:`best_response`.
     """
-    return _exploitation(game, policy, None, chunk, memory, progress).exploitability
+    return _exploitation(game, policy, None, chunk, memory, progress, threads).exploitability
 
 
 def _exploitation(
-    game: Game, policy: str | Policy, value: float | None, chunk: int, memory: int | None, progress: Progress | None
+    game: Game,
+    policy: str | Policy,
+    value: float | None,
+    chunk: int,
+    memory: int | None,
+    progress: Progress | None,
+    threads: Threads,
 ) -> Exploitation:
     pure = make_pure(policy, game)
     traversal = TraversalSpec.of(game, (None, pure))
     if traversal.by_roles:
-        first, second = _responses(traversal._replace(starts=(0, 1)), chunk, memory, progress)
+        first, second = _responses(traversal._replace(starts=(0, 1)), chunk, memory, progress, threads)
     else:
         first, second = (
-            best_response(game, pure, seat, chunk=chunk, memory=memory, progress=partial_progress(progress, seat, 2))
+            best_response(
+                game,
+                pure,
+                seat,
+                chunk=chunk,
+                memory=memory,
+                progress=partial_progress(progress, seat, 2),
+                threads=threads,
+            )
             for seat in (0, 1)
         )
     return Exploitation(first, second, value)
 
 
 def _responses(
-    traversal: TraversalSpec, chunk: int, memory: int | None, progress: Progress | None
+    traversal: TraversalSpec, chunk: int, memory: int | None, progress: Progress | None, threads: Threads
 ) -> list[OutcomeProbabilities]:
     """Return the best responder's results, for each possible first mover."""
     check_fits(traversal.game, traversal.players, chunk, backward=True, memory=memory, traversal=traversal)
-    layers = []
-    for layer in forward_layers(traversal, chunk, edge_budget=[MAX_CACHE_BYTES]):
+    layers, num_threads = [], count_threads(threads)
+    budget = [MAX_CACHE_BYTES]
+    for layer in forward_layers(traversal, chunk, edge_budget=budget, masses=False, threads=num_threads):
         layer.index.pack()
         layers.append(layer)
         report_progress(progress, layer, 0, 0.5)
     after = Layer(traversal, traversal.game.cells)
     while layers:
         layer = layers.pop()
-        backward(traversal, chunk, layer, after)
+        backward(traversal, chunk, layer, after, threads=num_threads)
         report_progress(progress, layer, 1, 0.5)
         after = layer
     report_end(progress)
@@ -228,14 +266,20 @@ def _responses(
 
 
 def regret(
-    game: Game, policy: str | Policy, *, chunk: int = CHUNK, memory: int | None = None, progress: Progress | None = None
+    game: Game,
+    policy: str | Policy,
+    *,
+    chunk: int = CHUNK,
+    memory: int | None = None,
+    progress: Progress | None = None,
+    threads: Threads = 1,
 ) -> float:
     """Return the mean loss of value per move: E[sum of losses] / E[number of moves] in self-play.
 
     Raises:
         ValueError: as :func:`outcome`; a board too large to solve.
     """
-    return mean_loss(regret_table(game, policy, chunk=chunk, memory=memory, progress=progress))
+    return mean_loss(regret_table(game, policy, chunk=chunk, memory=memory, progress=progress, threads=threads))
 
 
 def mean_loss(rows: Sequence[RegretRow]) -> float:
@@ -244,19 +288,26 @@ def mean_loss(rows: Sequence[RegretRow]) -> float:
 
 
 def regret_table(
-    game: Game, policy: str | Policy, *, chunk: int = CHUNK, memory: int | None = None, progress: Progress | None = None
+    game: Game,
+    policy: str | Policy,
+    *,
+    chunk: int = CHUNK,
+    memory: int | None = None,
+    progress: Progress | None = None,
+    threads: Threads = 1,
 ) -> list[RegretRow]:
     """Return :func:`regret` by the number of stones on the board, up to the longest game."""
     pure = make_pure(policy, game)
     check_fits(game, (pure, pure), chunk, backward=False, memory=memory)  # before the game is solved in vain
-    solution = solve(game)
+    num_threads = count_threads(threads)
+    solution = solve(game, threads=num_threads)
     lost = np.zeros((game.cells + 1, 2))
 
     def visit(stones: int, boards: Boards, probabilities: Float64Array, mass: Float64Array) -> None:
         add_losses(solution.action_values(boards), probabilities, mass, stones, lost)
 
     rows = []
-    for layer in forward_layers(TraversalSpec.of(game, (pure, pure)), chunk, visit=visit):
+    for layer in forward_layers(TraversalSpec.of(game, (pure, pure)), chunk, visit=visit, threads=num_threads):
         rows.append(RegretRow(layer.stones, layer.total, float(lost[layer.stones].sum())))
         report_progress(progress, layer, 0, 1)
     report_end(progress)

@@ -4,6 +4,9 @@ The forward pass propagates each position's probability to the next layer. The b
 best responder from it. Rows are numbered in the order in which positions are met, which does not depend on the number
 of positions per query: so all sums are identical.
 
+With several threads, each computes the moves or values of one query at a time. Policies are asked by one thread at a
+time, and boards are numbered and probabilities added in the same order, so results are identical, too.
+
 If every playing policy is symmetric, the traversal visits one canonical board of each symmetry class: reachability,
 probability and value are equal within a class, and a best responder may play symmetric moves in symmetric positions.
 Against a colour-blind policy the responder is player_0 of the traversal in either seat, so that one traversal can serve
@@ -12,7 +15,8 @@ both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,9 +33,11 @@ from ttt_envs.core.jit import (
     Parameters,
     UInt64Array,
     compiled,
+    compiled_nogil_small,
     inlined,
     int64,
 )
+from ttt_envs.core.threads import map_threads
 from ttt_envs.game.bits import count_bits, winning_bits
 from ttt_envs.game.boards import Boards, to_text
 from ttt_envs.game.rules import (
@@ -47,6 +53,8 @@ from ttt_envs.game.rules import (
 
 MAX_POSITIONS_PER_LAYER = 1 << 27
 """Maximum number of positions of a layer."""
+QUERIES_PER_THREAD = 2
+"""Number of queries for each thread whose moves are found before their boards are numbered."""
 Int32Array = NDArray[np.int32]
 NO_FLAGS: BoolArray = np.zeros(0, np.bool_)
 
@@ -144,6 +152,17 @@ class Layer:
             layer.mass[row, mover] = 1.0
         return layer
 
+    def find(self, keys: UInt64Array) -> _KnownRows:
+        """Return the rows of the boards that were met before; several threads may call it."""
+        rows = self.index.find(keys)
+        missing = np.flatnonzero(rows < 0)
+        return _KnownRows(rows, missing, keys[missing])
+
+    def complete(self, known: _KnownRows) -> Int64Array:
+        """Return the rows int64[B] of boards from :meth:`find`, adding those not met before."""
+        known.rows[known.missing] = self.rows(known.keys)
+        return known.rows
+
     def rows(self, keys: UInt64Array) -> Int64Array:
         """Return the rows int64[B] of boards, adding those not met before."""
         needed = self.index.size + len(keys)
@@ -162,6 +181,17 @@ class Layer:
         return self.index.rows(keys)
 
 
+class _KnownRows(NamedTuple):
+    """The rows of boards met before."""
+
+    rows: Int64Array
+    """int64[B], -1 for boards not met before"""
+    missing: Int64Array
+    """int64[N]: indices of these boards"""
+    keys: UInt64Array
+    """uint64[N, words]: their keys"""
+
+
 def _longer(pairs: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:
     """Extend an array [N, 2] with zeros."""
     longer = np.zeros((size, 2), pairs.dtype)
@@ -177,6 +207,12 @@ def queries(layer: Layer, chunk: int) -> Iterator[tuple[int, Int64Array]]:
         rows = layer.reached[: layer.index.size, mover].nonzero()[0]
         for start in range(0, len(rows), chunk):
             yield mover, rows[start : start + chunk]
+
+
+def _batched(pairs: Iterator[tuple[int, Int64Array]], count: int) -> Iterator[list[tuple[int, Int64Array]]]:
+    """Yield lists of ``count`` queries, the last one shorter."""
+    while batch := list(itertools.islice(pairs, count)):
+        yield batch
 
 
 def query_boards(layer: Layer, mover: int, rows: Int64Array) -> Boards:
@@ -273,13 +309,51 @@ class Moves(NamedTuple):
         return found._replace(keys=found.keys[:size], share=found.share[:size], cell=found.cell[:size])
 
 
+class _Query(NamedTuple):
+    """A query of a policy, with its answer; a best responder is not asked."""
+
+    mover: int
+    rows: Int64Array
+    boards: Boards | None
+    p: Float64Array | None
+
+
+Visit = Callable[[int, Boards, Float64Array, Float64Array], None]
+"""called with stones, boards, the mover's answers and the probability of the boards, or of their classes"""
+
+
+def _ask(layer: Layer, players: Players, mover: int, rows: Int64Array, visit: Visit | None = None) -> _Query:
+    """Ask the mover about positions of a layer."""
+    player = players[mover]
+    if player is None:
+        return _Query(mover, rows, None, None)
+    boards = query_boards(layer, mover, rows)
+    p = query_policy(player, boards)
+    if visit is not None:
+        visit(layer.stones, boards, p, layer.mass[rows, mover])
+    return _Query(mover, rows, boards, p)
+
+
+def _find_moves(
+    layer: Layer, after: Layer, batch: Sequence[tuple[int, Int64Array]], threads: int, visit: Visit | None
+) -> list[tuple[_Query, Moves, _KnownRows | None]]:
+    """Return the moves of queries and, with several threads, what is known of their rows in the layer ``after``."""
+
+    def find(_: int, query: _Query) -> tuple[_Query, Moves, _KnownRows | None]:
+        moves = Moves.of(layer, *query)
+        return query._replace(boards=None, p=None), moves, None if threads == 1 else after.find(moves.keys)
+
+    asked = (_ask(layer, layer.traversal.players, mover, rows, visit) for mover, rows in batch)
+    return map_threads(find, asked, min(threads, len(batch)))
+
+
 def forward(
     game: Game,
     players: Players,
     chunk: int,
     *,
     results: Float64Array | None = None,
-    visit: Callable[[int, Boards, Float64Array, Float64Array], None] | None = None,
+    visit: Visit | None = None,
 ) -> Iterator[Layer]:
     """Yield the layers that two players can reach, over every single board: see :func:`forward_layers`."""
     return forward_layers(TraversalSpec.plain(game, players), chunk, results=results, visit=visit)
@@ -290,8 +364,10 @@ def forward_layers(
     chunk: int,
     *,
     results: Float64Array | None = None,
-    visit: Callable[[int, Boards, Float64Array, Float64Array], None] | None = None,
+    visit: Visit | None = None,
     edge_budget: list[int] | None = None,
+    masses: bool = True,
+    threads: int = 1,
 ) -> Iterator[Layer]:
     """Yield the layers that two players can reach, in order.
 
@@ -300,8 +376,10 @@ def forward_layers(
         chunk: maximum number of positions per query.
         results: float64[3, 2], to which the probabilities of a win of player_0, of player_1 and of a draw are added:
             sums, and their rounding errors.
-        visit: called with stones, boards, the mover's answers and the probability of the boards, or of their classes.
+        visit: called for each query of a policy, in order.
         edge_budget: remaining bytes of edges that the layers may keep; none by default, for no backward pass.
+        masses: whether probabilities are computed; else ``Layer.mass`` and ``results`` are meaningless.
+        threads: number of threads.
     """
     parameters = traversal.game.parameters
     results = np.zeros((3, 2)) if results is None else results
@@ -310,43 +388,47 @@ def forward_layers(
         after = Layer(traversal, layer.stones + 1)
         if visit is not None:
             layer.total = float(layer.mass[: layer.index.size].sum())
-        for mover, rows in queries(layer, chunk):
-            player = traversal.players[mover]
-            boards, p = None, None
-            if player is not None:
-                boards = query_boards(layer, mover, rows)
-                p = query_policy(player, boards)
-                if visit is not None:
-                    visit(layer.stones, boards, p, layer.mass[rows, mover])
-            moves = Moves.of(layer, mover, rows, boards, p)
-            edges = Edges(moves.ends, after.rows(moves.keys).astype(np.int32), moves.share, moves.won)
-            masses = layer.mass, after.mass
-            _propagate(rows, edges, moves.drawn, mover, masses, parameters, after.reached, results)
-            if edge_budget is not None:
-                fits = edges.nbytes <= edge_budget[0]
-                layer.edges.append(edges if fits else None)
-                edge_budget[0] -= edges.nbytes if fits else 0
+        for batch in _batched(queries(layer, chunk), 1 if threads == 1 else QUERIES_PER_THREAD * threads):
+            found = _find_moves(layer, after, batch, threads, visit)
+            for query, moves, known in found:
+                child = after.rows(moves.keys) if known is None else after.complete(known)
+                edges = Edges(moves.ends, child.astype(np.int32), moves.share, moves.won)
+                if masses:
+                    both = layer.mass, after.mass
+                    _propagate(query.rows, edges, moves.drawn, query.mover, both, parameters, after.reached, results)
+                else:
+                    _mark_reached(edges.child, query.mover, parameters, after.reached)
+                if edge_budget is not None:
+                    fits = edges.nbytes <= edge_budget[0]
+                    layer.edges.append(edges if fits else None)
+                    edge_budget[0] -= edges.nbytes if fits else 0
         layer.mass = layer.mass[:0]
         layer.following = after.index.size
         yield layer
         layer = after
 
 
-def backward(traversal: TraversalSpec, chunk: int, layer: Layer, after: Layer) -> None:
+def backward(traversal: TraversalSpec, chunk: int, layer: Layer, after: Layer, *, threads: int = 1) -> None:
     """Compute ``layer.values`` of the best responder from those of the layer ``after``."""
     parameters = traversal.game.parameters
     layer.values = np.zeros((layer.index.size, 2, 3))
     if None in layer.edges:
         after.index.reserve(max(1, after.index.size))
-    for (mover, rows), edges in zip(queries(layer, chunk), layer.edges, strict=True):
-        player = traversal.players[mover]
+
+    def asked() -> Iterator[tuple[_Query, Edges | None]]:
+        for (mover, rows), edges in zip(queries(layer, chunk), layer.edges, strict=True):
+            query = _ask(layer, traversal.players, mover, rows) if edges is None else _Query(mover, rows, None, None)
+            yield query, edges
+
+    def write_values(_: int, work: tuple[_Query, Edges | None]) -> None:
+        query, edges = work
         if edges is None:
-            boards = None if player is None else query_boards(layer, mover, rows)
-            p = None if player is None or boards is None else query_policy(player, boards)
-            moves = Moves.of(layer, mover, rows, boards, p)
+            moves = Moves.of(layer, *query)
             edges = Edges(moves.ends, after.index.find(moves.keys).astype(np.int32), moves.share, moves.won)
-        kernel = _best_response_values if player is None else _expected_values
-        kernel(rows, edges, mover, after.values, parameters, layer.values)
+        kernel = _best_response_values if traversal.players[query.mover] is None else _expected_values
+        kernel(query.rows, edges, query.mover, after.values, parameters, layer.values)
+
+    map_threads(write_values, asked(), min(threads, max(1, len(layer.edges))))
     layer.edges.clear()
     after.index.pack()
 
@@ -367,7 +449,7 @@ def _stone_at(keys: UInt64Array, row: int, cell: int) -> int:
     return int64(keys[row, at] >> bit & one) + 2 * int64(keys[row, words // 2 + at] >> bit & one)
 
 
-@compiled
+@compiled_nogil_small
 def _write_boards(
     keys: UInt64Array, mover: int, by_roles: bool, parameters: Parameters, cells: Int8Array, movers: Int8Array
 ) -> None:
@@ -387,7 +469,7 @@ def _write_boards(
         movers[b] = 1 - mover if exchanged else mover
 
 
-@compiled
+@compiled_nogil_small
 def _write_moves(
     keys: UInt64Array,
     mover: int,
@@ -531,6 +613,16 @@ def _propagate(
 
 
 @compiled
+def _mark_reached(child: Int32Array, mover: int, parameters: Parameters, reached: Int8Array) -> None:
+    """Mark the boards after moves as reached, as :func:`_propagate` does."""
+    skips = skip_chance_of(parameters) > 0
+    for k in range(len(child)):
+        reached[child[k], 1 - mover] = 1
+        if skips:
+            reached[child[k], mover] = 1
+
+
+@compiled_nogil_small
 def _expected_values(
     rows: Int64Array, edges: Edges, mover: int, after: Float64Array, parameters: Parameters, values: Float64Array
 ) -> None:
@@ -547,7 +639,7 @@ def _expected_values(
             k += 1
 
 
-@compiled
+@compiled_nogil_small
 def _best_response_values(
     rows: Int64Array, edges: Edges, mover: int, after: Float64Array, parameters: Parameters, values: Float64Array
 ) -> None:

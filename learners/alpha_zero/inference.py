@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +12,7 @@ import numpy as np
 from baselines.mcts import SearchBatch, SelectionParams, backup, simulate
 from learners.alpha_zero.settings import MAX_SMALL_CELLS
 from learners.dense import Float32Array, Packed, outputs_of
-from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, compiled_at_once, compiled_nogil, inlined, int64
+from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, compiled_nogil, inlined, int64
 from ttt_envs.game.boards import Boards, base_3, own_first_row
 
 CHUNK_SIZE = 4_096
@@ -83,12 +85,13 @@ class NetEvaluator:
         group: the symmetries to average over.
 
     Attributes:
-        cache: cache of the evaluations made by searches.
+        cache: cache of the evaluations made by searches. Searches in several threads have one each.
     """
 
     def __init__(self, net: Packed, group: SymmetryTables) -> None:
         self._net, self._group = net, group
         self.cache = EvaluationCache.of(group.permutations.shape[1])
+        self._idle_caches = [self.cache]
 
     def means(self, boards: Boards) -> tuple[Float64Array, Float64Array]:
         """Return logits float64[B, cells] and values float64[B] from the mover's view."""
@@ -105,12 +108,25 @@ class NetEvaluator:
     def run_simulations(self, considered_visit: Int64Array, params: SelectionParams, batch: SearchBatch) -> None:
         """See :class:`~baselines.mcts.FusedEvaluator`."""
         simulations, count = considered_visit.shape
-        fixed = self._net, self._group, _Workspace.of(self._net, batch.cells.shape[1]), self.cache
         trees = max(1, CHUNK_SIZE // max(1, simulations))
-        for first in range(0, count, trees):
-            last = min(count, first + trees)
-            for done in range(0, simulations, CHUNK_SIZE):
-                _run_simulations(first, last, considered_visit[done : done + CHUNK_SIZE], params, batch, *fixed)
+        with self._unshared_cache() as cache:
+            fixed = self._net, self._group, _Workspace.of(self._net, batch.cells.shape[1]), cache
+            for first in range(0, count, trees):
+                last = min(count, first + trees)
+                for done in range(0, simulations, CHUNK_SIZE):
+                    _run_simulations(first, last, considered_visit[done : done + CHUNK_SIZE], params, batch, *fixed)
+
+    @contextmanager
+    def _unshared_cache(self) -> Iterator[EvaluationCache]:
+        """Lend a cache that no other thread has."""
+        try:
+            cache = self._idle_caches.pop()
+        except IndexError:
+            cache = EvaluationCache.of(self._group.permutations.shape[1])
+        try:
+            yield cache
+        finally:
+            self._idle_caches.append(cache)
 
 
 @inlined
@@ -172,7 +188,7 @@ def _cached_evaluate(leaf: int, net: Packed, group: SymmetryTables, work: _Works
             cache.logits[key, cell] = logits[cell]
 
 
-@compiled_at_once  # keeps the GIL: concurrent calls would share the cache
+@compiled_nogil
 def _run_simulations(
     first: int,
     last: int,

@@ -17,6 +17,7 @@ from learners.checkpoint import load_policy
 from ttt_envs.agents.policy import Evaluator
 from ttt_envs.agents.specs import Named
 from ttt_envs.core.jit import Float64Array
+from ttt_envs.core.threads import Threads, count_threads
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game
 
@@ -57,9 +58,12 @@ class AlphaZeroSearch(Named):
     symmetrize: bool = True
     """average the net over its training symmetries, as run:PATH does; without, each position is evaluated once, which
     is less accurate and, on boards of more than 9 cells, two to five times as fast"""
+    threads: Threads = 1
+    """number of threads that search a batch of positions, or auto for one per core; results do not depend on it"""
 
     def __post_init__(self) -> None:
         check_gumbel(self.simulations, self.max_num_considered_actions, self.maxvisit_init, self._value_scale)
+        count_threads(self.threads)
         self._evaluator  # noqa: B018  # reports a wrong path at once
 
     @property
@@ -93,6 +97,7 @@ class AlphaZeroSearch(Named):
             max_num_considered_actions=self.max_num_considered_actions,
             maxvisit_init=self.maxvisit_init,
             value_scale=self._value_scale,
+            threads=self.threads,
         )
 
     def _searches(self, boards: Boards) -> Iterator[tuple[slice, GumbelSearch]]:

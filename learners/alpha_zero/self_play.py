@@ -127,9 +127,11 @@ def _search(
             noise=-np.log(-np.log(u + 2.0**-54)),
             maxvisit_init=config.maxvisit_init,
             value_scale=config.value_scale_of(game),
+            threads=config.threads,
         )
         return gumbel.improved, gumbel.improved_values, np.argmax(gumbel.scores, axis=1)
-    puct = MCTSSearch(search_game, boards, np.zeros(len(keys), np.uint64), c=config.c, leaf=evaluator)
+    no_keys = np.zeros(len(keys), np.uint64)
+    puct = MCTSSearch(search_game, boards, no_keys, c=config.c, leaf=evaluator, threads=config.threads)
     gammas = np.zeros(shape)
     for row, (legal, *key) in enumerate(zip(boards.legal(game), keys.tolist(), stones.tolist(), strict=True)):
         gammas[row, legal] = np.random.default_rng(key).standard_gamma(CONCENTRATION / legal.sum(), legal.sum())

@@ -6,7 +6,17 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from learners.config import LoopLearnerConfig
-from learners.limits import Fraction, Layers, NonNegative, NonNegativeInt, NumProcesses, Positive, PositiveInt, Range
+from learners.limits import (
+    Fraction,
+    Layers,
+    NonNegative,
+    NonNegativeInt,
+    NumProcesses,
+    NumThreads,
+    Positive,
+    PositiveInt,
+    Range,
+)
 from ttt_envs.envs.lockstep import SELF
 from ttt_envs.game.rules import Game
 from ttt_envs.game.symmetry import Symmetries
@@ -85,6 +95,8 @@ class AlphaZeroSettings(LoopLearnerConfig):
     win"""
     jobs: NumProcesses = 1
     """number of processes that play the games, -1 for one per core; results do not depend on it"""
+    threads: NumThreads = 1
+    """number of threads of each process for the searches, or auto for cores / jobs; results do not depend on it"""
 
     def layers_of(self, game: Game) -> tuple[int, ...]:
         """Return the number of units of each hidden layer."""

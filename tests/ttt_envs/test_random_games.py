@@ -40,6 +40,17 @@ def test_a_million_have_the_known_frequencies(known):
 def test_games_do_not_depend_on_the_method(game, games):
     by_lanes, by_turns = np.zeros(3, np.int64), np.zeros(3, np.int64)
     key = np.uint64(games)
-    moves = random_games.random_games(games, key, game.parameters, by_lanes)
-    assert moves == random_games._one_by_one(games, key, game.parameters, by_turns)
+    moves = random_games.random_games(0, games, key, game.parameters, by_lanes)
+    assert moves == random_games._one_by_one(0, games, key, game.parameters, by_turns)
     assert_array_equal(by_lanes, by_turns)
+    in_parts = np.zeros(3, np.int64)
+    parts = [(0, games // 3), (games // 3, games)]
+    assert moves == sum(random_games.random_games(*part, key, game.parameters, in_parts) for part in parts)
+    assert_array_equal(in_parts, by_turns)
+
+
+@pytest.mark.parametrize("threads", [2, 3, 7])
+def test_results_do_not_depend_on_threads(threads, monkeypatch):
+    monkeypatch.setattr(random_games, "BLOCK_MOVES", 2_500)
+    for game in (Game(skip_chance=0.25), Game(5, 5, 4)):
+        assert random_games.random_results(game, 999, 5, threads=threads) == random_games.random_results(game, 999, 5)

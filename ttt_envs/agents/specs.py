@@ -232,9 +232,12 @@ def load_object(path: str) -> Any:
 def _converted(name: str, key: str, value: str, kind: Any) -> Any:
     """Convert a value of a spec string to the type in the factory's signature."""
     if isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union:  # as in int | None
-        if type(None) in typing.get_args(kind) and value.lower() == "none":
+        arms = typing.get_args(kind)
+        if type(None) in arms and value.lower() == "none":
             return None
-        kind = next(arm for arm in typing.get_args(kind) if arm is not type(None))
+        if any(typing.get_origin(arm) is typing.Literal and value in typing.get_args(arm) for arm in arms):
+            return value  # as in int | Literal["auto"]
+        kind = next(arm for arm in arms if arm is not type(None))
     if typing.get_origin(kind) is typing.Literal:
         if value not in typing.get_args(kind):
             raise ValueError(f"{name}: {key}={value!r} is not known, {closest_names(value, typing.get_args(kind))}")

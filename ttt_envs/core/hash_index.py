@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ttt_envs.core.jit import Int64Array, UInt64Array, compiled, inlined, int64
+from ttt_envs.core.jit import Int64Array, UInt64Array, compiled, compiled_nogil_small, inlined, int64
 from ttt_envs.core.random import splitmix64
 
 
@@ -71,7 +71,7 @@ def _equal(a: UInt64Array, b: UInt64Array) -> bool:
     return True
 
 
-@compiled
+@compiled_nogil_small
 def _find(wanted: UInt64Array, row_keys: UInt64Array, slots: Int64Array, out: Int64Array) -> None:
     for b in range(len(wanted)):
         slot = _slot_of(wanted[b], slots)

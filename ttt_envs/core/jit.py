@@ -146,6 +146,21 @@ def compiled_nogil_bounded(count_steps: Callable[..., int]) -> Callable[[Functio
     return functools.partial(kernel, interpretable=count_steps, nogil=True)
 
 
+def compiled_nogil_allocating(function: Function) -> Function:
+    """Like :func:`compiled_nogil`, for a kernel that makes arrays."""
+    return kernel(function, nogil=True, _nrt=True)
+
+
+def compiled_nogil_small(function: Function) -> Function:
+    """Like :func:`compiled`, but the kernel releases the GIL, which takes some 50 ns per call."""
+    return kernel(function, interpretable=True, nogil=True)
+
+
+def compiled_nogil_small_allocating(function: Function) -> Function:
+    """Like :func:`compiled_nogil_small`, for a kernel that makes arrays."""
+    return kernel(function, interpretable=True, nogil=True, _nrt=True)
+
+
 def inlined(function: Function) -> Function:
     """Decorate a kernel inlined into other kernels. A call from Python is always interpreted.
 

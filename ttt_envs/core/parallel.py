@@ -29,6 +29,7 @@ from joblib.externals.loky.process_executor import BrokenProcessPool
 from joblib.parallel import LokyBackend, get_active_backend
 
 from ttt_envs.core.extras import install_command
+from ttt_envs.core.threads import MAX_THREADS, share_cores
 
 Result = TypeVar("Result")
 Block = Sequence[Any]
@@ -130,12 +131,13 @@ class _TiedLokyBackend(LokyBackend):  # type: ignore[misc]
 
     def configure(self, n_jobs: int = 1, parallel: Any = None, **settings: Any) -> Any:
         """Return the number of workers."""
-        settings |= {"initializer": _prepare_worker, "initargs": (os.getpid(),)}
+        settings |= {"initializer": _prepare_worker, "initargs": (os.getpid(), self.effective_n_jobs(n_jobs))}
         return super().configure(n_jobs, parallel, **settings)
 
 
-def _prepare_worker(parent: int) -> None:
-    """Initialise this process as a worker of ``parent``."""
+def _prepare_worker(parent: int, workers: int) -> None:
+    """Initialise this process as one of the workers of ``parent``."""
+    share_cores(workers)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent stops its workers
     threading.Thread(target=_end_with, args=(parent,), name="parent", daemon=True).start()
 
@@ -360,6 +362,7 @@ def _check_answers(address: str) -> None:
 
 def _shared(function: Callable[..., Result], blocks: Sequence[Block]) -> tuple[float, list[Result]]:
     """Run blocks with the function stored once in Ray, and return the elapsed seconds and the results."""
+    share_cores(MAX_THREADS)  # a task has one core
     start = time.perf_counter()
     results = [function(*block) for block in blocks]
     return time.perf_counter() - start, results

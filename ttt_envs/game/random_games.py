@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ttt_envs.core.jit import Int64Array, Parameters, compiled_at_once, compiled_at_once_allocating, int64
+from ttt_envs.core.jit import Int64Array, Parameters, compiled_nogil, compiled_nogil_allocating, int64
 from ttt_envs.core.random import draw_key, splitmix64, uniform
+from ttt_envs.core.threads import Threads, count_threads, map_threads, split_rows
 from ttt_envs.game.bits import line_in
 from ttt_envs.game.rules import (
     DRAW,
@@ -21,24 +22,43 @@ from ttt_envs.game.rules import (
 
 NUM_LANES = 64
 """Number of simultaneous games."""
+BLOCK_MOVES = 1 << 20
+"""Maximum number of moves per call of the kernel, a few hundredths of a second."""
 _SMALL = 16  # maximum number of cells whose order fits into one integer, four bits per cell
 
 
-def random_results(game: Game, games: int, seed: int) -> tuple[int, int, int]:
-    """Play random games and return (player_0's wins, player_1's wins, draws); compiled."""
+def random_results(game: Game, games: int, seed: int, *, threads: Threads = 1) -> tuple[int, int, int]:
+    """Play random games and return (player_0's wins, player_1's wins, draws); compiled.
+
+    Args:
+        game: the game.
+        games: number of games.
+        seed: seed of all random numbers.
+        threads: number of threads, see :mod:`ttt_envs.core.threads`; the result does not depend on it.
+
+    Raises:
+        ValueError: a negative number of games, or an invalid number of threads.
+    """
     if games < 0:
         raise ValueError(f"games={games} is negative: choose 0 or more")
-    results = np.zeros(3, np.int64)
-    random_games(games, draw_key(np.random.default_rng(seed)), game.parameters, results)
+    key = draw_key(np.random.default_rng(seed))
+
+    def play_block(_: int, block: slice) -> Int64Array:
+        results = np.zeros(3, np.int64)
+        random_games(block.start, block.stop, key, game.parameters, results)
+        return results
+
+    blocks = split_rows(games, BLOCK_MOVES // game.cells)
+    results = sum(map_threads(play_block, blocks, count_threads(threads)), start=np.zeros(3, np.int64))
     return int(results[0]), int(results[1]), int(results[2])
 
 
-@compiled_at_once
-def random_games(games: int, key: np.uint64, parameters: Parameters, results: Int64Array) -> int:
+@compiled_nogil
+def random_games(first: int, last: int, key: np.uint64, parameters: Parameters, results: Int64Array) -> int:
     """Play uniformly random games.
 
     Args:
-        games: number of games.
+        first, last: the games ``first`` to ``last`` - 1 are played.
         key: uint64; game ``i`` is episode ``i``.
         parameters: ``Game.parameters``.
         results: int64[3], to which player_0's wins, player_1's wins and draws are added.
@@ -47,15 +67,16 @@ def random_games(games: int, key: np.uint64, parameters: Parameters, results: In
         The number of moves played.
     """
     if parameters[0] * parameters[1] <= _SMALL:
-        return _side_by_side(games, key, parameters, results)
-    return _one_by_one(games, key, parameters, results)
+        return _side_by_side(first, last, key, parameters, results)
+    return _one_by_one(first, last, key, parameters, results)
 
 
-@compiled_at_once_allocating
-def _side_by_side(games: int, key: np.uint64, parameters: Parameters, results: Int64Array) -> int:
+@compiled_nogil_allocating
+def _side_by_side(first_game: int, last_game: int, key: np.uint64, parameters: Parameters, results: Int64Array) -> int:
     """Do :func:`random_games` on a small board: ``NUM_LANES`` games at once, without data-dependent branches.
 
-    Lane l plays the games l, l + ``NUM_LANES`` and so on; games beyond the last are played and not counted.
+    Lane l plays the games ``first_game`` + l, + l + ``NUM_LANES`` and so on; games from ``last_game`` on are played
+    and not counted.
     """
     size = parameters[0] * parameters[1]
     rows = np.zeros((8, NUM_LANES), np.int64)
@@ -67,11 +88,11 @@ def _side_by_side(games: int, key: np.uint64, parameters: Parameters, results: I
         all_empty |= np.uint64(cell) << np.uint64(4 * cell)
     for b in range(NUM_LANES):
         empty[b] = all_empty
-        number[b] = b
-        episode_keys[b] = splitmix64(key, b)
+        number[b] = first_game + b
+        episode_keys[b] = splitmix64(key, number[b])
     one, four, fifteen = np.uint64(1), np.uint64(4), np.uint64(15)
     moves, finished = 0, 0
-    while finished < games:
+    while finished < last_game - first_game:
         for b in range(NUM_LANES):
             left = size - stones[b]
             cells = empty[b]
@@ -96,7 +117,7 @@ def _side_by_side(games: int, key: np.uint64, parameters: Parameters, results: I
             mover[b] = player ^ (turn[b] & int64(result == NOT_OVER))
         first_won, second_won, drawn = 0, 0, 0
         for b in range(NUM_LANES):
-            counts = int64(number[b] < games)
+            counts = int64(number[b] < last_game)
             moves += counts
             first_won += counts & int64(over[b] == 0)
             second_won += counts & int64(over[b] == 1)
@@ -119,14 +140,14 @@ def _side_by_side(games: int, key: np.uint64, parameters: Parameters, results: I
     return moves
 
 
-@compiled_at_once_allocating
-def _one_by_one(games: int, key: np.uint64, parameters: Parameters, results: Int64Array) -> int:
+@compiled_nogil_allocating
+def _one_by_one(first_game: int, last_game: int, key: np.uint64, parameters: Parameters, results: Int64Array) -> int:
     """Do :func:`random_games` on a board of any size."""
     size = parameters[0] * parameters[1]
     cells = np.zeros(size, np.int8)
     empty = np.empty(size, np.int64)
     moves = 0
-    for game in range(games):
+    for game in range(first_game, last_game):
         episode_key = splitmix64(key, game)
         cells[:] = 0
         for cell in range(size):
