@@ -282,6 +282,29 @@ class WorkOptions:
 
 
 @dataclass(frozen=True)
+class ThreadOptions:
+    """Option of work on several threads of one process."""
+
+    threads: Annotated[str, tyro.conf.arg(metavar="N|auto")] = "1"
+    """number of threads of each process; auto: one per core, divided by the number of processes. Results do not depend
+    on it"""
+
+    def num_threads(self, jobs: Jobs = 1) -> int:
+        """Return the validated number of threads beside so many processes.
+
+        Raises:
+            ValueError: an invalid number.
+        """
+        from ttt_envs.core.threads import MAX_THREADS, count_threads
+
+        if self.threads == "auto":
+            return count_threads("auto", jobs if isinstance(jobs, int) else -1)
+        if not self.threads.isdecimal() or not 1 <= int(self.threads) <= MAX_THREADS:
+            raise ValueError(f"--threads {self.threads} is no number of threads: choose 1 to {MAX_THREADS}, or auto")
+        return int(self.threads)
+
+
+@dataclass(frozen=True)
 class PairOptions(WorkOptions, GameOptions):
     """Options of matches in pairs of games."""
 

@@ -75,6 +75,7 @@ REFUSED = (
     "trust",
     "cluster",
     "jobs",
+    "threads",
     "json",
     "watch",
     "port",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +17,7 @@ from ttt_apps.cli import (
     Count,
     ExactOptions,
     JsonOptions,
+    ThreadOptions,
     WorkOptions,
     check_seed,
     new_table,
@@ -37,7 +39,7 @@ BLOCK_SIZE = 1 << 20
 
 
 @dataclass(frozen=True)
-class Build(ExactOptions):
+class Build(ThreadOptions, ExactOptions):
     """Compute the values of all positions with at least so many stones, in a folder; resume a build that was
     stopped.
     """
@@ -52,7 +54,7 @@ class Build(ExactOptions):
         from baselines.retrograde import build, check_memory, estimate
         from baselines.retrograde.folder import open_folder
 
-        game = self.game()
+        game, threads = self.game(), self.num_threads()
         needed = estimate(game, stones=self.stones)
         folder = DATABASES / game.slug if self.folder is None else self.folder
         warn(
@@ -61,7 +63,7 @@ class Build(ExactOptions):
         )
         check_memory(game, stones=self.stones, memory=self.memory_bytes())
         with share_bar("building") as progress:
-            build(game, folder, stones=self.stones, memory=self.memory_bytes(), progress=progress)
+            build(game, folder, stones=self.stones, memory=self.memory_bytes(), progress=progress, threads=threads)
         found = open_folder(folder)
         if self.json:
             print(json.dumps(found.facts()))
@@ -72,7 +74,7 @@ class Build(ExactOptions):
 
 
 @dataclass(frozen=True)
-class Verify(JsonOptions, WorkOptions):
+class Verify(JsonOptions, ThreadOptions, WorkOptions):
     """Recompute the entries of a database from the rules, by single look-ups; errors end with exit code 2."""
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")] = tyro.MISSING
@@ -93,6 +95,8 @@ class Verify(JsonOptions, WorkOptions):
         from ttt_envs.core.parallel import map_blocks
 
         check_seed(self.seed)
+        jobs = self.workers()
+        check = partial(check_entries, threads=self.num_threads(jobs))
         if self.sample is not None and self.sample < 1:
             raise ValueError(f"--sample {self.sample} looks at nothing: choose 1 or more entries")
         found = open_folder(self.folder)
@@ -108,7 +112,7 @@ class Verify(JsonOptions, WorkOptions):
         blocks = list(_blocks(self, {stones: found.layers.size(stones) for stones in layers}))
         with progress_bar() as bar:
             task = bar.add_task("entries", total=sum(len(entries) for _, _, entries in blocks))
-            for _, part in map_blocks(check_entries, blocks, self.workers()):
+            for _, part in map_blocks(check, blocks, jobs):
                 if part.wrong is not None:
                     stones, entry = part.wrong
                     position = describe_check(found, stones, entry)

@@ -12,7 +12,7 @@ from rich.table import Table
 from evaluation.exact.dynamic_programming import CHUNK, OutcomeProbabilities, make_pure, outcome
 from evaluation.exact.estimate import check_fits
 from evaluation.exact.forward_backward import Players
-from ttt_apps.cli import Count, ExactOptions, new_table, print_table, share_bar, warn
+from ttt_apps.cli import Count, ExactOptions, ThreadOptions, new_table, print_table, share_bar, warn
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.game.rules import Game
 
@@ -21,7 +21,7 @@ LONG = 10.0
 
 
 @dataclass(frozen=True)
-class Exact(ExactOptions):
+class Exact(ThreadOptions, ExactOptions):
     """Compute the exact probabilities that A wins, draws and loses against B, in either seat."""
 
     a: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="A")] = tyro.MISSING
@@ -35,12 +35,13 @@ class Exact(ExactOptions):
         """Compute and print."""
         game = self.game()
         a, b = make_policy(self.a, game), make_policy(self.b, game)
-        memory = self.memory_bytes()
+        memory, threads = self.memory_bytes(), self.num_threads()
         announce(game, (a, b), self.chunk, memory, walks=2)
         with share_bar("moving first") as progress:
-            first = outcome(game, a, b, chunk=self.chunk, memory=memory, progress=progress)
+            first = outcome(game, a, b, chunk=self.chunk, memory=memory, progress=progress, threads=threads)
         with share_bar("moving second") as progress:
-            second = outcome(game, b, a, chunk=self.chunk, memory=memory, progress=progress).reversed()
+            found = outcome(game, b, a, chunk=self.chunk, memory=memory, progress=progress, threads=threads)
+        second = found.reversed()
         mean = first.mean(second)
         rows = {"first": first, "second": second, "mean": mean}
         if self.json:

@@ -13,12 +13,12 @@ from rich.console import Console
 from baselines import retrograde
 from baselines.retrograde.solver import MAX_CELLS, check_size, solve
 from ttt_apps.board import parse_position, values_json, values_text
-from ttt_apps.cli import ExactOptions, print_output, share_bar, warn
+from ttt_apps.cli import ExactOptions, ThreadOptions, print_output, share_bar, warn
 from ttt_envs.game.boards import Boards
 
 
 @dataclass(frozen=True)
-class Solve(ExactOptions):
+class Solve(ThreadOptions, ExactOptions):
     """Solve a game on up to 21 cells: the values of all positions under perfect play, skips included."""
 
     position: Annotated[str | None, tyro.conf.arg(metavar="TEXT")] = None
@@ -27,6 +27,7 @@ class Solve(ExactOptions):
     def run(self) -> None:
         """Solve and print."""
         game = self.game()
+        threads = self.num_threads()
         check_size(game)  # before a bar is drawn
         at = parse_position(self.position, game)
         if game.cells > MAX_CELLS:
@@ -36,7 +37,7 @@ class Solve(ExactOptions):
                 f"on disk, {needed.memory:,} of memory while they are made ({needed.memory_alone:,} with --no-cache)"
             )
         with share_bar("solving") as progress:
-            solution = solve(game, memory=self.memory_bytes(), progress=progress)
+            solution = solve(game, memory=self.memory_bytes(), progress=progress, threads=threads)
         boards = Boards.of([at])
         value = float(solution.values(boards)[0])
         moves = solution.action_values(boards)[0]

@@ -1,0 +1,221 @@
+"""Results are bit-identical for every number of threads, in all work that is spread over threads."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from baselines.mcts import MCTS, GumbelSearch, MCTSSearch, search
+from baselines.retrograde import build, builder, solver, verify
+from baselines.retrograde.solver import solve, sweep
+from baselines.retrograde.verify import check_entries
+from evaluation.exact import dynamic_programming
+from evaluation.exact.dynamic_programming import exploitation, match_outcome, regret_table
+from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch
+from learners.alpha_zero.self_play import play_games
+from ttt_envs.core import threads as threads_module
+from ttt_envs.game import random_games
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import Game
+
+SKIPS = Game(skip_chance=0.25)
+GAMES = (SKIPS, Game(4, 4, 4))
+NUMBERS = (2, 3, 7)
+
+
+def keys(count):
+    return np.arange(count, dtype=np.uint64)
+
+
+def random_boards(game, count=30):
+    rng = np.random.default_rng(3)
+    cells = np.zeros((count, game.cells), np.int8)
+    for row in cells:
+        row[rng.choice(game.cells, 2, replace=False)] = 1, 2
+    return Boards(cells, np.zeros(count, np.int8))
+
+
+def learner(game):
+    return AlphaZeroConfig(hidden=(8,)).build(game, np.random.default_rng(0))
+
+
+def play_random_games(threads):
+    return [random_games.random_results(game, 5_000, 1, threads=threads) for game in GAMES]
+
+
+def search_by_uct(threads):
+    found = []
+    for game in GAMES:
+        boards = random_boards(game)
+        uct = MCTSSearch(game, boards, keys(30), threads=threads)
+        uct.run(20)
+        uct.run(35)
+        found += [*uct.root_moves, uct.counts]
+        policy = MCTS(game, 25, threads=threads)
+        found.append(policy.probabilities(boards, np.random.default_rng(1)))
+    return found
+
+
+def search_by_guide(threads):
+    found = []
+    for game in GAMES:
+        boards, net = random_boards(game), learner(game)
+        puct = MCTSSearch(game, boards, keys(30), leaf=net, threads=threads)
+        puct.run(20)
+        gumbel = GumbelSearch(game, boards, net, simulations=20, threads=threads)
+        leaf = MCTSSearch(game, boards, keys(30), leaf=Values(net), threads=threads)
+        leaf.run(10)
+        found += [*puct.root_moves, *leaf.root_moves, gumbel.improved, gumbel.scores, gumbel.improved_values]
+    return found
+
+
+class Values:
+    """Leaf values without priors."""
+
+    def __init__(self, net):
+        self.values, self.action_values = net.values, net.action_values
+
+
+def play_training_games(threads):
+    found = []
+    for search_rule in ("gumbel", "puct"):
+        config = AlphaZeroConfig(hidden=(8,), simulations=16, search=search_rule, threads=threads)
+        found += play_games(config, SKIPS, learner(SKIPS), np.uint64(5), range(3, 30))
+    return found
+
+
+def sweep_all_boards(threads):
+    game = Game(3, 4, 3, 0.25)
+    tables = [sweep(game, threads=threads), sweep(game, discount=0.5, average=True, threads=threads)]
+    return [*tables, solve(game, cache=False, threads=threads).after]
+
+
+def build_layers(threads):
+    found = []
+    for game in (Game(3, 4, 3, 0.25), Game(3, 4, 4)):
+        table = build(game, threads=threads)
+        found += [table.layer(stones) for stones in range(game.cells + 1)]
+    return found
+
+
+def evaluate_exactly(threads):
+    found = [
+        [*exploitation(SKIPS, policy, chunk=chunk, threads=threads)[:2]]
+        for policy in ("random", "win-or-block", "optimal:epsilon=0.3")
+        for chunk in (50, 1 << 14)
+    ]
+    outcomes = [match_outcome(SKIPS, "win-or-block", "random", chunk=30, threads=threads)]
+    return [*found, outcomes, regret_table(Game(), "random", chunk=30, threads=threads)]
+
+
+WORK = (
+    play_random_games,
+    search_by_uct,
+    search_by_guide,
+    play_training_games,
+    sweep_all_boards,
+    build_layers,
+    evaluate_exactly,
+)
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Cut small work into blocks, too."""
+    monkeypatch.setattr(random_games, "BLOCK_MOVES", 10_000)
+    monkeypatch.setattr(search, "MIN_BLOCK_SIMULATIONS", 8)
+    monkeypatch.setattr(search, "UCT_CHUNK_SIZE", 64)
+    monkeypatch.setattr(solver, "BLOCKS_AT_ONCE", 50)
+    monkeypatch.setattr(builder, "MIN_BLOCK_SIZE", 64)
+    monkeypatch.setattr(verify, "ENTRIES_AT_ONCE", 1_000)
+
+
+@pytest.mark.parametrize("work", WORK, ids=lambda work: work.__name__)
+@pytest.mark.usefixtures("small_blocks")
+def test_results_do_not_depend_on_threads(work, monkeypatch):
+    expected = work(1)
+    spread = []
+    run = threads_module._Work.run
+    monkeypatch.setattr(threads_module._Work, "run", lambda work, worker: spread.append(worker) or run(work, worker))
+    for threads in NUMBERS:
+        found = work(threads)
+        assert len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            assert_array_equal(one, other, strict=isinstance(one, np.ndarray))
+        assert spread, "no work was spread over threads"
+        spread.clear()
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_edges_that_were_not_kept(monkeypatch):
+    monkeypatch.setattr(dynamic_programming, "MAX_CACHE_BYTES", 10_000)
+    expected = exploitation(SKIPS, "win-or-block", chunk=40)
+    assert expected == exploitation(SKIPS, "win-or-block")
+    for threads in NUMBERS:
+        assert exploitation(SKIPS, "win-or-block", chunk=40, threads=threads) == expected
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_database_is_checked_alike(tmp_path):
+    game = Game(3, 4, 3, 0.25)
+    digests = set()
+    for threads in (1, 2):
+        folder = tmp_path / str(threads)
+        build(game, folder, threads=threads)
+        digests.update(file.read_bytes() for file in folder.glob("*-layer.npy"))
+    assert len(digests) == len(list(folder.glob("*-layer.npy")))
+    file = folder / "05-layer.npy"
+    values = np.load(file)
+    values[[1_500, 3_000]] += 0.5
+    np.save(file, values)
+    entries = range(len(values))
+    expected = check_entries(folder, 5, entries)
+    assert expected.wrong == (5, 1_500)
+    verify._map_layers.cache_clear()
+    for threads in NUMBERS:
+        assert check_entries(folder, 5, entries, threads=threads) == expected
+    verify._map_layers.cache_clear()
+
+
+class Failing:
+    """A policy that fails at four stones."""
+
+    pure = True
+
+    def probabilities(self, boards, rng=None):
+        if np.count_nonzero(boards.cells[0]) == 4:
+            raise RuntimeError("this policy fails at four stones")
+        legal = boards.legal(SKIPS)
+        return legal / legal.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("threads", [1, *NUMBERS])
+def test_exceptions_reach_the_caller(threads):
+    with pytest.raises(RuntimeError, match="fails at four stones"):
+        match_outcome(SKIPS, Failing(), "random", chunk=20, threads=threads)
+
+
+def test_wrong_numbers_of_threads():
+    for call in (
+        lambda threads: random_games.random_results(SKIPS, 5, 1, threads=threads),
+        lambda threads: MCTS(SKIPS, 5, threads=threads),
+        lambda threads: solve(SKIPS, cache=False, threads=threads),
+        lambda threads: build(SKIPS, threads=threads),
+        lambda threads: exploitation(SKIPS, "random", threads=threads),
+        lambda threads: AlphaZeroConfig(threads=threads),
+    ):
+        for threads in (0, -1, 1.5, "all"):
+            with pytest.raises(ValueError, match="threads="):
+                call(threads)
+
+
+def test_a_spec_string_names_threads():
+    from ttt_envs import make_policy
+
+    assert make_policy("mcts:threads=auto", SKIPS) == MCTS(SKIPS, threads="auto")
+    policy = make_policy("mcts:simulations=7,threads=2", SKIPS)
+    assert str(policy) == "mcts:simulations=7,threads=2"
+    assert {field.name for field in dataclasses.fields(AlphaZeroSearch)} >= {"threads"}
+    with pytest.raises(ValueError, match="threads=0 is no number of threads"):
+        make_policy("mcts:threads=0", SKIPS)
