@@ -56,3 +56,23 @@ def test_startup_cost_is_measured(tmp_path):
     assert cold > 0
     assert warm > 0
     assert "<= 0.3" in done.stdout
+
+
+def test_quick_form_of_scaling(tmp_path):
+    words = ("--json", str(tmp_path / "found.json"), "--pictures", str(tmp_path / "pictures"))
+    done = bench("scaling.py", "--quick", "--only", "batch,cells", *words)
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert all(point["per_second"] > 0 and point["memory"] > 0 for part in ("batch", "cells") for point in found[part])
+    assert {path.name for path in (tmp_path / "pictures").glob("*.svg")} >= {"scaling-batch.svg", "scaling-cells.svg"}
+
+
+@pytest.mark.slow
+def test_quick_form_of_scaling_with_threads(tmp_path):
+    done = bench("scaling.py", "--quick", "--only", "threads", "--json", str(tmp_path / "found.json"))
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "found.json").read_text())
+    for row in found["threads"]:
+        assert row["ratio"]["1"] == [1, 1, 1]
+        assert row["ratio"]["2"][1] > 0
+    assert bench("scaling.py", "--only", "cores").returncode != 0

@@ -1,0 +1,344 @@
+"""How cost grows: speed by the number of threads, of games or positions at once, and of cells of the board.
+
+Speeds by threads are wall times, measured in turns: each round does the same work with each number of threads, and the
+ratio to one thread is taken within the round. Speeds by batch and board size are of one thread, in CPU time. The memory
+is that of the arrays that the work allocates, at its peak. Projections to more cores are the smaller of two bounds: the
+speed of one thread times the cores, and a machine's memory bandwidth over the bytes that an item moves.
+
+    python benchmarks/scaling.py [--quick] [--rounds N] [--only threads,batch,cells] [--json FILE] [--pictures FOLDER]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import tracemalloc
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any, NamedTuple
+
+import numpy as np
+from measuring import to_json
+from rich.box import MARKDOWN
+from rich.console import Console
+from rich.table import Table
+
+from baselines.mcts import MCTSSearch
+from baselines.retrograde import build
+from baselines.retrograde.solver import sweep
+from evaluation.cost import processor
+from evaluation.exact.dynamic_programming import exploitability
+from learners.alpha_zero import AlphaZeroConfig
+from learners.alpha_zero.self_play import play_games
+from ttt_envs.core.threads import map_threads, split_rows
+from ttt_envs.envs.vector_env import MNKVectorEnv
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.random_games import random_results
+from ttt_envs.game.rules import Game
+
+SKIP_3, SKIP_4 = Game(3, 3, 3, 0.25), Game(4, 4, 4, 0.1)
+CORES = 64
+"""Number of cores of projections."""
+BANDWIDTH_GB = 300.0
+"""Memory bandwidth of such a machine in GB/s: two thirds of the nominal one of twelve channels of DDR5-4800."""
+ARRAY_BYTES = 1 << 27
+"""Size of an array that is copied to measure the bandwidth; more than the caches."""
+
+
+class Work(NamedTuple):
+    """Work that several threads can do."""
+
+    name: str
+    item: str
+    """what is counted"""
+    run: Callable[[int], float]
+    """does the work with a number of threads and returns the number of items"""
+    bytes_per_item: float
+    """bytes that an item moves from and to memory beyond the caches, estimated from the sizes of its arrays"""
+    bound: str
+    """what limits one thread: compute, memory or Python"""
+
+
+class Point(NamedTuple):
+    """A speed and the memory for it."""
+
+    name: str
+    at: int
+    """threads, batch or cells"""
+    per_second: float
+    memory: int
+    """bytes"""
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Work
+
+
+def play_steps(game: Game, count: int, steps: int, threads: int = 1) -> Callable[[], float]:
+    """Return a function that makes random steps in a vector environment and returns the number of both players' moves.
+
+    Actions are drawn without regard to the mask, because masks cost as much as steps; an occupied cell loses.
+    """
+    more: dict[str, Any] = {} if threads == 1 else {"threads": threads}
+    env = MNKVectorEnv(
+        count, (game.rows, game.columns), game.win_length, game.skip_chance, opponent="random", dtype="int8", **more
+    )
+    env.reset(seed=0)
+    actions = np.random.default_rng(0).integers(0, game.cells, (16, count))
+
+    def step() -> float:
+        for number in range(steps):
+            env.step(actions[number % 16])
+        return 2.0 * count * steps
+
+    return step
+
+
+def run_uct(game: Game, count: int, simulations: int, threads: int = 1) -> float:
+    """Search empty boards; return the number of simulations."""
+    search = MCTSSearch(game, Boards.start(game, count), np.arange(count, dtype=np.uint64), threads=threads)
+    search.run(simulations)
+    return float(count * simulations)
+
+
+def play_itself(games: int, threads: int) -> float:
+    """Play a batch of self-play games; return the number of positions."""
+    config = AlphaZeroConfig(threads=threads)
+    net = config.build(SKIP_4, np.random.default_rng(0))
+    return float(len(play_games(config, SKIP_4, net, np.uint64(1), range(games)).seen))
+
+
+def fill_layers(game: Game, threads: int) -> float:
+    """Solve a game by layers in memory; return the number of entries."""
+    table = build(game, threads=threads)
+    return float(sum(len(table.layer(stones)) for stones in range(game.cells + 1)))
+
+
+def fill_table(game: Game, threads: int) -> float:
+    """Solve a game in one table; return the number of entries."""
+    return float(sweep(game, threads=threads).size)
+
+
+def respond(game: Game, threads: int) -> float:
+    """Compute an exploitability; return 1."""
+    exploitability(game, "random", threads=threads)
+    return 1.0
+
+
+def play_at_random(games: int, threads: int) -> float:
+    """Play random games; return their number."""
+    random_results(SKIP_3, games, 0, threads=threads)
+    return float(games)
+
+
+def works(quick: bool) -> list[Work]:
+    """Return the work that is spread over threads."""
+    layered = Game(3, 4, 3, 0.25) if quick else Game(4, 5, 4, 0.25)
+    board = SKIP_3 if quick else SKIP_4
+    table = Game(3, 4, 3, 0.25) if quick else SKIP_4
+    games, sims, count, played = (2_000, 20, 32, 8) if quick else (20_000_000, 200, 256, 256)
+    return [
+        Work("random games, 3x3", "games", lambda n: play_at_random(games, n), 0.0, "compute"),
+        Work(
+            f"MCTS of {count} positions, 3x3", "simulations", lambda n: run_uct(SKIP_3, count, sims, n), 0.0, "compute"
+        ),
+        Work(f"self-play of {played} games, 4x4", "positions", lambda n: play_itself(played, n), 0.0, "compute"),
+        Work(f"exploitability, {board.rows}x{board.columns}", "answers", lambda n: respond(board, n), 0.0, "memory"),
+        Work(f"table, {table.rows}x{table.columns}", "entries", lambda n: fill_table(table, n), 40.0, "memory"),
+        Work(
+            f"layers, {layered.rows}x{layered.columns}", "entries", lambda n: fill_layers(layered, n), 100.0, "memory"
+        ),
+    ]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Measurements
+
+
+def measure_threads(work: Work, numbers: Sequence[int], rounds: int) -> dict[str, Any]:
+    """Measure work with each number of threads, in turns."""
+    for threads in numbers:
+        work.run(threads)  # compiles
+    speeds: dict[int, list[float]] = {threads: [] for threads in numbers}
+    for _ in range(rounds):
+        for threads in numbers:
+            begin = perf_counter()
+            items = work.run(threads)
+            speeds[threads].append(items / (perf_counter() - begin))
+    ratios = {n: [fast / one for fast, one in zip(speeds[n], speeds[1], strict=True)] for n in numbers}
+    alone = statistics.median(speeds[1])
+    by_memory = BANDWIDTH_GB * 1e9 / work.bytes_per_item if work.bytes_per_item else np.inf
+    return {
+        "name": work.name,
+        "item": work.item,
+        "bound": work.bound,
+        "per_second": {n: statistics.median(of_threads) for n, of_threads in speeds.items()},
+        "ratio": {n: [min(one), statistics.median(one), max(one)] for n, one in ratios.items()},
+        "projected": min(CORES * alone, by_memory),
+    }
+
+
+def measure_point(name: str, at: int, work: Callable[[], float], seconds: float) -> Point:
+    """Measure work of one thread by CPU time, and the peak of its arrays."""
+    tracemalloc.start()
+    work()  # compiles, too
+    tracemalloc.clear_traces()
+    tracemalloc.reset_peak()
+    work()
+    memory = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    items, begin = 0.0, process_time()
+    while items == 0 or process_time() - begin < seconds:
+        items += work()
+    return Point(name, at, items / (process_time() - begin), memory)
+
+
+def measure_batches(quick: bool, seconds: float) -> list[Point]:
+    """Measure speeds by the number of games or positions at once."""
+    found = []
+    for count in (1, 64) if quick else (4**power for power in range(9)):
+        steps = max(2, min(2_000, (1 << 16) // count))
+        found.append(measure_point("moves, vector environment 3x3", count, play_steps(SKIP_3, count, steps), seconds))
+        if count <= 4_096:
+            found.append(
+                measure_point("simulations, MCTS 3x3", count, lambda c=count: run_uct(SKIP_3, c, 100), seconds)
+            )
+    return found
+
+
+def measure_boards(quick: bool, seconds: float) -> list[Point]:
+    """Measure speeds by the number of cells."""
+    found = []
+    for edge in (3, 5) if quick else (3, 4, 5, 7, 9, 13, 19):
+        game = Game.of_size(edge)
+        found += [
+            measure_point("moves, vector environment of 1,024", game.cells, play_steps(game, 1_024, 20), seconds),
+            measure_point("simulations, MCTS of 16", game.cells, lambda g=game: run_uct(g, 16, 100), seconds),
+        ]
+    for size in ((3, 3), (3, 4)) if quick else ((3, 3), (3, 4), (3, 5), (4, 4), (3, 6)):
+        game = Game(*size, 3, 0.25)
+        found.append(measure_point("entries, layers", game.cells, lambda g=game: fill_layers(g, 1), seconds))
+    return found
+
+
+def measure_bandwidth(numbers: Sequence[int]) -> dict[int, float]:
+    """Return the bytes per second that threads copy, read and written."""
+    source, to = np.zeros((2, ARRAY_BYTES // 8))
+    rows = split_rows(len(source), 1 << 17)
+
+    def copy(_: int, part: slice) -> None:
+        np.copyto(to[part], source[part])
+
+    found = {}
+    for threads in numbers:
+        times = []
+        for _ in range(5):
+            begin = perf_counter()
+            map_threads(copy, rows, threads)
+            times.append(perf_counter() - begin)
+        found[threads] = 2 * ARRAY_BYTES / min(times)
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Output
+
+
+def format_speed(value: float) -> str:
+    scale, unit = next(((s, u) for s, u in ((1e9, " G"), (1e6, " M"), (1e3, " k")) if value >= s), (1.0, ""))
+    return f"{value / scale:.3g}{unit}"
+
+
+def tables(found: dict[str, Any]) -> list[Table]:
+    """Return the tables of measurements."""
+    made = []
+    if found.get("threads"):
+        numbers = list(found["bandwidth"])
+        more = [f"{n} threads, times one" for n in numbers if n > 1]
+        table = Table(
+            "work", "items", "a second, one thread", *more, "limit", f"projected, {CORES} cores", box=MARKDOWN
+        )
+        for row in found["threads"]:
+            ratios = ["{1:.2f} ({0:.2f} - {2:.2f})".format(*row["ratio"][n]) for n in numbers if n > 1]
+            speed, projected = format_speed(row["per_second"][1]), format_speed(row["projected"])
+            table.add_row(row["name"], row["item"], speed, *ratios, row["bound"], projected)
+        made.append(table)
+        copied = Table("threads", "memory copied, GB/s", box=MARKDOWN)
+        for threads, speed in found["bandwidth"].items():
+            copied.add_row(str(threads), f"{speed / 1e9:.1f}")
+        made.append(copied)
+    for key, header in (("batch", "at once"), ("cells", "cells")):
+        if found.get(key):
+            table = Table("items", header, "a second", "arrays, MiB", box=MARKDOWN)
+            for point in sorted(found[key]):
+                memory = f"{point.memory / 2**20:,.2f}"
+                table.add_row(point.name, f"{point.at:,}", format_speed(point.per_second), memory)
+            made.append(table)
+    return made
+
+
+def draw_points(points: Sequence[Point], x_label: str) -> Callable[[Any], None]:
+    """Return a plot of speeds, and below it one of memory."""
+
+    def draw(figure: Any) -> None:
+        from evaluation.reports.plots import SERIES
+
+        speed, memory = figure.subplots(1, 2)
+        for colour, name in zip(SERIES, sorted({point.name for point in points}), strict=False):
+            part = sorted(point for point in points if point.name == name)
+            at = [point.at for point in part]
+            speed.plot(at, [point.per_second for point in part], ".-", color=colour, label=name)
+            memory.plot(at, [point.memory / 2**20 for point in part], ".-", color=colour)
+        for axes, label in ((speed, "items a second"), (memory, "arrays, MiB")):
+            axes.set(xlabel=x_label, ylabel=label, xscale="log", yscale="log")
+        figure.legend(loc="outside upper left", ncols=2, frameon=False)
+
+    return draw
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="small work, one round")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default="threads,batch,cells", help="parts, separated by commas")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--pictures", type=Path, help="folder for scaling-batch and scaling-cells, .png and .svg")
+    options = parser.parse_args()
+    if hasattr(os, "sched_setaffinity"):  # the other benchmarks have one core
+        os.sched_setaffinity(0, range(os.cpu_count() or 1))
+    parts = options.only.split(",")
+    if unknown := set(parts) - {"threads", "batch", "cells"}:
+        raise SystemExit(f"there is no part {', '.join(sorted(unknown))}: choose among threads, batch, cells")
+    rounds, seconds = (1, 0.0) if options.quick else (options.rounds, 0.3)
+    numbers = [1, 2] if options.quick else sorted({1, 2, *(2**n for n in range(11) if 2**n <= (os.cpu_count() or 1))})
+    found: dict[str, Any] = {"cpu": processor(), "rounds": rounds, "cores": os.cpu_count()}
+    if "threads" in parts:
+        found["bandwidth"] = measure_bandwidth(numbers)
+        found["threads"] = [measure_threads(work, numbers, rounds) for work in works(options.quick)]
+    if "batch" in parts:
+        found["batch"] = measure_batches(options.quick, seconds)
+    if "cells" in parts:
+        found["cells"] = measure_boards(options.quick, seconds)
+    console = Console(width=160)
+    console.print(f"{found['cpu']}, {os.cpu_count()} cores; medians of {rounds} rounds")
+    for table in tables(found):
+        console.print(table)
+    if options.json:
+        data = {
+            key: [p._asdict() for p in value] if key in ("batch", "cells") else value for key, value in found.items()
+        }
+        options.json.write_text(json.dumps(to_json(data), indent=2) + "\n", encoding="utf-8")
+    if options.pictures:
+        from evaluation.reports.plots import save_picture
+
+        options.pictures.mkdir(parents=True, exist_ok=True)
+        for key, label in (("batch", "games or positions at once"), ("cells", "cells of the board")):
+            if key in parts:
+                save_picture(options.pictures / f"scaling-{key}.png", draw_points(found[key], label))
+
+
+if __name__ == "__main__":
+    main()
