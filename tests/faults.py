@@ -124,6 +124,18 @@ FAULTS = (
     ),
     Fault(
         "ttt_envs/envs/step_kernels.py",
+        "skip_chance[b] = drawn if begins[b] else skip_chance[b]",
+        "skip_chance[b] = drawn",
+        "ttt_envs/test_contexts.py",
+    ),
+    Fault(
+        "ttt_envs/envs/lockstep.py",
+        "self._num_steps += 1 - self._columns.begins",
+        "self._num_steps += 1",
+        "ttt_envs/test_contexts.py",
+    ),
+    Fault(
+        "ttt_envs/envs/step_kernels.py",
         "float(ended * (first_won - second_won) * (1 - 2 * seat[b]))",
         "float(ended * (first_won - second_won))",
         "ttt_envs/test_environments.py ttt_envs/test_vector_env.py ttt_envs/test_single_env.py",

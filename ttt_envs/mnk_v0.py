@@ -19,7 +19,7 @@ game with -1 to its player and 0 to the other.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import repeat
 from typing import Any, ClassVar, get_args
 
@@ -29,16 +29,19 @@ from gymnasium.utils import EzPickle, seeding
 from pettingzoo import AECEnv
 from pettingzoo.utils.env_logger import EnvLogger
 
+from ttt_envs.agents.observations import SKIP_CHANCE_SPACE, Context
 from ttt_envs.core.checks import check_argument_names, check_choice
 from ttt_envs.core.jit import Int8Array, Int64Array, compiled, int64
 from ttt_envs.core.random import draw_key, splitmix64, uniform
 from ttt_envs.envs import render as drawing
+from ttt_envs.envs.contexts import SkipChance, draw_opening, games_of, openings_of
 from ttt_envs.envs.lockstep import Symmetry, check_restored
 from ttt_envs.envs.step_kernels import FORFEIT
 from ttt_envs.game.rules import (
     BOARD_HINTS,
     ILLEGAL,
     NOT_OVER,
+    STREAM_CONTEXT,
     STREAM_SYMMETRY,
     ChanceOutcome,
     Game,
@@ -99,6 +102,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
     ``infos`` hold the same keys for both agents at every step: ``action_mask`` as in the observation, ``seat`` (the
     agent's own, 0 or 1), ``mover``, ``result`` (the number of the ``rules.Outcome``, -1 during the game),
     ``winner`` (0 or 1; -1 during the game and in a draw) and ``outcome``, the result as text, empty during the game.
+    With several skip chances, ``skip_chance`` is the one of the episode, for logs.
 
     After the end, the opponent of the last mover is selected first, as in ``pettingzoo.classic.tictactoe_v3``; after an
     illegal action it is player_0, as with ``TerminateIllegalWrapper``.
@@ -106,8 +110,12 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
     Args:
         size: edge of the board, or (rows, columns), 1 to 19.
         win_length: stones in a line needed to win.
-        skip_chance: probability of a skipped turn, in [0, 1).
+        skip_chance: probability of a skipped turn, in [0, 1); or several, as in ``(0, 0.5)``, of which each episode
+            draws one, all equally often.
         symmetry: ``"random"`` shows each episode under a random symmetry of the board; actions are mapped back.
+        context: ``"shown"`` adds ``skip_chance`` float32[1], the skip chance of the episode, to observations; or
+            ``"hidden"``.
+        openings: positions as text, of which each episode begins with one, drawn uniformly; None for the empty board.
         render_mode: None, ``"ansi"``, ``"rgb_array"`` or ``"human"`` (needs pygame).
     """
 
@@ -129,29 +137,35 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         self,
         size: int | tuple[int, int] = 3,
         win_length: int = 3,
-        skip_chance: float = 0.0,
+        skip_chance: SkipChance = 0.0,
         *,
         symmetry: Symmetry = "none",
+        context: Context = "hidden",
+        openings: Sequence[str] | None = None,
         render_mode: str | None = None,
     ) -> None:
-        EzPickle.__init__(self, size, win_length, skip_chance, symmetry=symmetry, render_mode=render_mode)
+        settings = {"symmetry": symmetry, "context": context, "openings": openings, "render_mode": render_mode}
+        EzPickle.__init__(self, size, win_length, skip_chance, **settings)
         super().__init__()
         check_choice("render_mode", render_mode, (None, *drawing.MODES))
         check_choice("symmetry", symmetry, get_args(Symmetry))
-        self.game = Game.of_size(size, win_length, skip_chance)
+        check_choice("context", context, get_args(Context))
+        self.games = games_of(size, win_length, skip_chance)
+        self.game = self.games[0]
+        self._openings = openings_of(self.games, openings)
+        self._shows_context = context == "shown"
+        self._has_contexts = len(self.games) > 1
         self.render_mode = render_mode
         self._human = render_mode == "human"
         self.possible_agents = list(PLAYERS)
         shape = (self.game.rows, self.game.columns, 2)
-        self.observation_spaces = {
-            agent: spaces.Dict(
-                {
-                    "observation": spaces.Box(0, 1, shape, np.int8),
-                    "action_mask": spaces.Box(0, 1, (self.game.cells,), np.int8),
-                }
-            )
-            for agent in PLAYERS
+        parts: dict[str, spaces.Space[Any]] = {
+            "observation": spaces.Box(0, 1, shape, np.int8),
+            "action_mask": spaces.Box(0, 1, (self.game.cells,), np.int8),
         }
+        if self._shows_context:
+            parts["skip_chance"] = SKIP_CHANCE_SPACE
+        self.observation_spaces = {agent: spaces.Dict(parts) for agent in PLAYERS}
         self.action_spaces = {agent: spaces.Discrete(self.game.cells) for agent in PLAYERS}
         self._actions = self.action_spaces[PLAYERS[0]]
         self.state_space = spaces.Box(0, 1, (self.game.rows, self.game.columns, 3), np.int8)
@@ -182,6 +196,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         shape = (2, self.game.rows, self.game.columns, 2)
         self._seen = dict(zip(PLAYERS, self._views.reshape(shape), strict=True))
         self._key = self._numbers.view(np.uint64)[_KEY : _KEY + 1]
+        self._skip_chance = self._numbers.view(np.float64)[_SKIP_CHANCE : _SKIP_CHANCE + 1]
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__  # a copy continues the game, which `EzPickle` would not
@@ -214,15 +229,14 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         numbers = self._numbers
         numbers[_MOVER] = numbers[_STONES] = 0
         numbers[_EPISODE] += 1
-        if self._permutations is not None:
-            episode_key = np.uint64(splitmix64(self._key[0], numbers[_EPISODE]))
-            self._symmetry = int(uniform(episode_key, STREAM_SYMMETRY, 0) * len(self._permutations))
         self._memory[:] = self._start
         self._mover = 0
+        if self._permutations is not None or self._has_contexts or self._openings is not None:
+            self._draw_episode(np.uint64(splitmix64(self._key[0], numbers[_EPISODE])))
         self._last = None
         self._outcome = NOT_OVER
         self.agents = list(PLAYERS)
-        self.agent_selection = PLAYERS[0]
+        self.agent_selection = PLAYERS[self._mover]
         self.rewards = {"player_0": 0.0, "player_1": 0.0}
         self._cumulative_rewards = {"player_0": 0.0, "player_1": 0.0}
         self.terminations = {"player_0": False, "player_1": False}
@@ -230,9 +244,34 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         self._infos = {}
         self._skip_agent_selection: str | None = None
         self._has_reset = self._has_updated = True
-        self._quick = type(self).observe is raw_env.observe
+        self._quick = self._is_quick()
         if self._human:
             self.render()
+
+    def _is_quick(self) -> bool:
+        """Return whether :meth:`last` can do without :meth:`observe` and the keys of contexts."""
+        return type(self).observe is raw_env.observe and not (self._shows_context or self._has_contexts)
+
+    def _draw_episode(self, episode_key: np.uint64) -> None:
+        """Draw what differs between episodes: the symmetry, the skip chance and the opening."""
+        if self._permutations is not None:
+            self._symmetry = int(uniform(episode_key, STREAM_SYMMETRY, 0) * len(self._permutations))
+        if self._has_contexts:
+            drawn = int(uniform(episode_key, STREAM_CONTEXT, 0) * len(self.games))
+            self._skip_chance[0] = self.games[drawn].skip_chance
+        if self._openings is not None:
+            self._place(self._openings.position(draw_opening(episode_key, len(self._openings.mover))))
+
+    def _place(self, position: Position) -> None:
+        """Write a position into the memory of an empty board."""
+        cells, self._mover = position
+        shown = cells if self._permutations is None else cells[self._permutations[self._symmetry]]
+        self._cells[:] = cells
+        self._mask[shown != 0] = 0
+        for player, view in enumerate(self._views.reshape(2, -1, 2)):
+            view[:, 0] = shown == player + 1
+            view[:, 1] = shown == 2 - player
+        self._numbers[_MOVER], self._numbers[_STONES] = self._mover, np.count_nonzero(cells)
 
     def step(self, action: Any) -> None:
         """Make a move for ``agent_selection``; None for an agent whose game is over.
@@ -333,17 +372,25 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
             on_move = self._outcome == NOT_OVER and agent == self.agent_selection
             info["action_mask"] = (self._mask if on_move else self._no_mask).copy()
             info["mover"] = self._mover
+            if self._has_contexts:
+                info["skip_chance"] = float(self._skip_chance[0])
         return info
 
     def observe(self, agent: str) -> dict[str, Any]:
-        """Return copies of ``observation`` int8[rows, columns, 2] and ``action_mask`` int8[cells] of ``agent``."""
+        """Return copies of ``observation`` int8[rows, columns, 2] and ``action_mask`` int8[cells] of ``agent``.
+
+        With ``context="shown"`` also ``skip_chance`` float32[1].
+        """
         mask = self._no_mask
         if self._outcome == NOT_OVER:
             if agent == self.agent_selection:
                 mask = self._mask
         elif not self._has_reset:
             EnvLogger.error_observe_before_reset()
-        return {"observation": self._seen[agent].copy(), "action_mask": mask.copy()}
+        observation = {"observation": self._seen[agent].copy(), "action_mask": mask.copy()}
+        if self._shows_context:
+            observation["skip_chance"] = self._skip_chance.astype(np.float32)
+        return observation
 
     def last(self, observe: bool = True) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Return observation (or None), cumulative reward, terminated, truncated and info of the selected agent."""
@@ -411,7 +458,8 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         cell = action_index(self.game, action)
         if self._permutations is not None:
             cell = int(self._permutations[self._symmetry, cell])
-        return chance_outcomes(self.game, Position(self._cells, self._mover), cell)
+        game = next(game for game in self.games if game.skip_chance == self._skip_chance[0])
+        return chance_outcomes(game, Position(self._cells, self._mover), cell)
 
     _STATE = (
         "_mover",
@@ -424,14 +472,21 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
     )
     _COPIED = ("agents", "rewards", "_cumulative_rewards", "terminations", "truncations")
 
+    @property
+    def _identity(self) -> Game | tuple[Game, ...]:
+        """What a stored state must have in common."""
+        return self.games if self._has_contexts else self.game
+
     def clone_state(self, include_rng: bool = False) -> dict[str, Any]:
         """Return a copy of the game. Without ``include_rng`` it does not determine future skips."""
         if not self._has_reset:
             EnvLogger.error_state_before_reset()
-        state: dict[str, Any] = {"game": self.game, **{name: getattr(self, name) for name in self._STATE}}
+        state: dict[str, Any] = {"game": self._identity, **{name: getattr(self, name) for name in self._STATE}}
         state |= {name: getattr(self, name).copy() for name in self._COPIED}
         state["_memory"] = self._memory.copy()
         state["_stones"] = int(self._numbers[_STONES])
+        if self._has_contexts:
+            state["_skip_chance"] = float(self._skip_chance[0])
         if include_rng:
             state |= {"_key": self._key.copy(), "_episode": int(self._numbers[_EPISODE])}
         return state
@@ -446,7 +501,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         Raises:
             ValueError: the state has another board, or neither the state nor ``seed`` determines random numbers.
         """
-        check_restored(state["game"], self.game, "_key" in state, seed)
+        check_restored(state["game"], self._identity, "_key" in state, seed)
         for name in self._STATE:
             setattr(self, name, state[name])
         for name in self._COPIED:
@@ -454,6 +509,8 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         self._infos = {}
         self._memory[:] = state["_memory"]
         self._numbers[_MOVER], self._numbers[_STONES] = self._mover, state["_stones"]
+        if self._has_contexts:
+            self._skip_chance[0] = state["_skip_chance"]
         if seed is None:
             self._key[:] = state["_key"]
             self._numbers[_EPISODE] = state["_episode"]
@@ -461,7 +518,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
             self._key[0] = draw_key(seeding.np_random(seed)[0])
             self._numbers[_EPISODE] = 0
         self._has_reset = self._seeded = True
-        self._quick = type(self).observe is raw_env.observe
+        self._quick = self._is_quick()
 
     def render(self) -> Any:
         """Return the board as text (``"ansi"``) or uint8[height, width, 3] (``"rgb_array"``), or show a window."""
@@ -480,6 +537,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
 
 # Arguments of a move in one int64 array: these (the key is the bits of uint64) and the game.
 _MOVER, _STONES, _EPISODE, _KEY, _GAME = range(5)
+_SKIP_CHANCE = _GAME + 3  # the bits of float64, see `to_kernel_args`
 _REFUSED = 5
 
 

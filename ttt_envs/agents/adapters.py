@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from gymnasium import spaces
 
-from ttt_envs.agents.observations import DType, Observation, Views
+from ttt_envs.agents.observations import Context, DType, Observation, Views
 from ttt_envs.agents.policy import Policy, best_shares
 from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import Float64Array, Int8Array
@@ -167,6 +167,7 @@ def as_policy(
     *,
     batch: bool | int | None = None,
     dtype: DType = "float32",
+    context: Context | None = None,
 ) -> Policy:
     """Wrap a function or model of any framework as a policy: for matches, exact evaluation, and as an opponent.
 
@@ -191,10 +192,12 @@ def as_policy(
             model the last two use its action distribution.
         batch: whether the function takes and returns batches, [B, ...] each; by default networks and models do,
             functions do not. A number is a fixed batch size, useful for compiled functions; the last batch is padded.
+        context: whether observations show the skip chance of ``game``, as in ``SingleEnv``; by default as a model with
+            an ``observation_space`` was trained, else ``"hidden"``.
 
     Raises:
         TypeError: none of the above.
-        ValueError: an option is unknown, or the model needs another observation.
+        ValueError: an option is unknown, or the model needs another observation, or its space fits several.
     """
     check_choice("returns", returns, get_args(Returns))
     if isinstance(function, Game) or not isinstance(game, Game):
@@ -202,7 +205,7 @@ def as_policy(
     if isinstance(function, Policy):
         return function
     name = getattr(function, "__name__", type(function).__name__)
-    views = _views_of(function, name, game, observation, dtype)
+    views = _views_of(function, name, game, observation, dtype, context)
     if not (batch is None or isinstance(batch, bool) or (isinstance(batch, int) and batch > 0)):
         raise ValueError(f"batch={batch!r} is no size of batches: choose True, False, or a number above 0")
     asked, returns, batched = _inspect_callable(function, name, returns)
@@ -296,14 +299,17 @@ def _to_array(answer: Any, name: str, returns: str) -> np.ndarray[Any, Any]:
         ) from None
 
 
-def _views_of(function: Any, name: str, game: Game, observation: Observation | None, dtype: DType) -> Views:
+def _views_of(
+    function: Any, name: str, game: Game, observation: Observation | None, dtype: DType, context: Context | None = None
+) -> Views:
     """Return the observations of a function; by default those that a model was trained with.
 
     Raises:
         ValueError: the model needs another observation.
     """
     space = getattr(function, "observation_space", None)
-    views = Views(game, _kind_of(space, game) if observation is None else observation, dtype)
+    kind, shown = _kind_of(space, game, observation, context, name)
+    views = Views(game, kind, dtype, shown)
     if space is not None and _shape_of(space) != _shape_of(views.observation_space):
         raise ValueError(
             f"{name} sees observations of shape {_shape_of(space)}, but observation={views.kind!r} of {game} has "
@@ -312,11 +318,13 @@ def _views_of(function: Any, name: str, game: Game, observation: Observation | N
     return views
 
 
-def opponent_of(opponent: Opponent, game: Game, observation: Observation, dtype: DType) -> str | Policy:
+def opponent_of(
+    opponent: Opponent, game: Game, observation: Observation, dtype: DType, context: Context = "hidden"
+) -> str | Policy:
     """Convert an environment's ``opponent``: functions and models become policies with the caller's observation."""
     if isinstance(opponent, (str, Policy)) or not (callable(opponent) or hasattr(opponent, "predict")):
         return opponent  # also anything unknown, which make_policy rejects
-    return as_policy(opponent, game, observation, dtype=dtype)
+    return as_policy(opponent, game, observation, dtype=dtype, context=context)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -515,10 +523,27 @@ def _shape_of(space: Any) -> Any:
     return {name: part.shape for name, part in space.items()} if isinstance(space, spaces.Dict) else space.shape
 
 
-def _kind_of(space: Any, game: Game) -> Observation:
-    """Return the kind of observation of a space; flat if none matches, so that the caller reports a mismatch."""
-    for kind in get_args(Observation):
-        if space is not None and _shape_of(space) == _shape_of(Views(game, kind, "float32").observation_space):
-            found: Observation = kind
-            return found
-    return "flat"
+def _kind_of(
+    space: Any, game: Game, observation: Observation | None, context: Context | None, name: str
+) -> tuple[Observation, Context]:
+    """Return the kind of observation of a space, where not given, and whether it shows the skip chance.
+
+    If none matches, it is flat and hidden, so that the caller reports a mismatch.
+
+    Raises:
+        ValueError: planes and channels have the same shape.
+    """
+    kinds = get_args(Observation) if observation is None else (observation,)
+    contexts = get_args(Context) if context is None else (context,)
+    found = [
+        (kind, shown)
+        for kind in kinds
+        for shown in contexts
+        if space is not None and _shape_of(space) == _shape_of(Views(game, kind, "float32", shown).observation_space)
+    ]
+    if len(found) > 1 and any(shown == "shown" for _, shown in found):
+        raise ValueError(
+            f"{name} sees observations of shape {_shape_of(space)}, which may be planes or channels: write "
+            f"observation='planes' or observation='channels'"
+        )
+    return found[0] if found else (kinds[0], contexts[0])

@@ -276,6 +276,12 @@ def acts_fast(kind: type) -> bool:
     return issubclass(kind, ActsFast)
 
 
+@functools.cache
+def acts_in_games(kind: type) -> bool:
+    """Return whether policies of a class depend on the game number: see :class:`ActsInGames`."""
+    return issubclass(kind, ActsInGames)
+
+
 class EpisodeStreams:
     """Replaces a generator by uniform numbers indexed by (episode, ply): row b gets number ``plies[b]``.
 

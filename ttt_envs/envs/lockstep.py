@@ -5,16 +5,18 @@ Both environments are thin wrappers, so game i of a batch cannot differ from the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple, get_args
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 import numpy as np
 
-from ttt_envs.agents.policy import ActsInGames, PlaysUniformly, Policy, act_in_episodes
-from ttt_envs.agents.specs import make_policy
+from ttt_envs.agents.policy import ActsInGames, Policy, act_in_episodes, acts_in_games
 from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array
 from ttt_envs.envs import step_kernels
+from ttt_envs.envs.contexts import draw_opening
+from ttt_envs.envs.opponents import SELF as SELF
+from ttt_envs.envs.opponents import Opponents, make_opponents
 from ttt_envs.envs.step_kernels import (
     BOTH_SEATS,
     FINISH,
@@ -45,18 +47,16 @@ SeatChoice = Literal["first", "second", "random", "alternate"]
 IllegalAction = Literal["lose", "penalize", "raise"]
 Symmetry = Literal["none", "random"]
 
-SELF = "self"
-"""opponent name for self-play: the caller moves for both players"""
 _SEATS = get_args(SeatChoice)
 
 
 def parse_reset_options(
-    game: Game, options: Mapping[str, Any] | None, both: bool
+    games: Sequence[Game], options: Mapping[str, Any] | None, both: bool
 ) -> tuple[Position | None, int | None]:
     """Return the position and the caller's seat from the options of a reset; None for each that is missing.
 
     Args:
-        game: the game.
+        games: the game of each skip chance; the position must be an opening of all of them.
         options: ``position``, a text, and ``seat``, 0 or 1; both are optional.
         both: whether the caller moves for both players.
 
@@ -80,20 +80,30 @@ def parse_reset_options(
         return None, seat
     if not isinstance(text, str):
         raise TypeError(f"options['position']={text!r} is no text: write rows and mover, as in 'x.o/.../..o x'")
-    position = from_text(text, game)
-    check_opening(game, position, f"options['position']={text!r}")
+    position = from_text(text, games[0])
+    for game in games:
+        check_opening(game, position, f"options['position']={text!r}")
     return position, seat
 
 
-def check_restored(cloned: Game, game: Game, has_keys: bool, seed: object) -> None:
+def check_restored(
+    cloned: Game | tuple[Game, ...], game: Game | tuple[Game, ...], has_keys: bool, seed: object
+) -> None:
     """Raise ValueError unless a cloned state fits the game and it or ``seed`` determines future random numbers."""
     if cloned != game:
-        raise ValueError(f"a state of the game {cloned} cannot be restored in the game {game}: make that game first")
+        raise ValueError(
+            f"a state of the game {_describe(cloned)} cannot be restored in the game {_describe(game)}: "
+            f"make that game first"
+        )
     if not has_keys and seed is None:
         raise ValueError(
             "this state was cloned without its generator: use restore_state(state, seed=...), or "
             "clone_state(include_rng=True), which copies the generator"
         )
+
+
+def _describe(game: Game | tuple[Game, ...]) -> str:
+    return " or ".join(map(str, game)) if isinstance(game, tuple) else str(game)
 
 
 class StepOutput(NamedTuple):
@@ -147,50 +157,66 @@ class Lockstep:
             seeding, and ``splitmix64(key, episode)``, from which all random numbers of the episode are computed.
         symmetry: int64[B]: index into ``permutations`` int64[S, cells] of the caller's view of the board.
         num_illegal: int64[B]: number of illegal actions so far.
+        skip_chance: float64[B]: of the episode.
+
+    Args:
+        game: the game, or games that differ in the skip chance only, of which each episode draws one.
+        count: B.
+        opponent: see :func:`ttt_envs.envs.opponents.make_opponents`.
+        seat, illegal_action, symmetry: as in ``SingleEnv``.
+        openings: positions, of which each episode draws one to begin with; by default the empty board.
     """
 
     def __init__(
         self,
-        game: Game,
+        game: Game | Sequence[Game],
         count: int,
-        opponent: str | Policy,
+        opponent: str | Policy | Opponents,
         seat: SeatChoice,
         illegal_action: IllegalAction,
         symmetry: Symmetry,
+        openings: Boards | None = None,
     ) -> None:
         check_choice("seat", seat, _SEATS)
         check_choice("illegal_action", illegal_action, get_args(IllegalAction))
         check_choice("symmetry", symmetry, get_args(Symmetry))
-        self.game = game
-        self.opponent = None if opponent == SELF else make_policy(opponent, game)
+        self.games = (game,) if isinstance(game, Game) else tuple(game)
+        game = self.game = self.games[0]
+        self.opponents = make_opponents(opponent, self.games)
+        self.is_self_play = self.opponents is None
+        self._openings = openings
         self.permutations = symmetries(game, "all" if symmetry == "random" else "none")
-        if self.opponent is None:
+        if self.opponents is None:
             self._replies = REPLY_NONE
-        else:
-            uniform = isinstance(self.opponent, PlaysUniformly) and self.opponent.plays_uniformly
+        else:  # the kernel that replies at once knows no openings
+            uniform = self.opponents.plays_uniformly and openings is None
             self._replies = REPLY_RANDOM if uniform else REPLY_POLICY
-        playing: Policy | ActsInGames | None = self.opponent
-        self._in_games = playing if isinstance(playing, ActsInGames) else None
-        seats = BOTH_SEATS if self.opponent is None else _SEATS.index(seat)
+        self._has_several = self.opponents is not None and self.opponents.num_policies > 1
+        self._is_scheduled = self.opponents is not None and len(self.opponents.starts) > 1
+        self._counts_steps = self.opponents is not None and self._is_scheduled and self.opponents.unit == "steps"
+        seats = BOTH_SEATS if self.is_self_play else _SEATS.index(seat)
         illegal = get_args(IllegalAction).index(illegal_action)
-        self._settings = pack_settings(game, count, seats, illegal, self._replies, self.permutations)
+        self._settings = pack_settings(self.games, count, seats, illegal, self._replies, self.permutations)
         self._rows = np.zeros((step_kernels.ROWS, step_kernels.stride(count)), np.int64)
         self._cells = np.zeros(0 if game.cells <= MAX_CELLS_IN_BITS else (count, game.cells), np.int8)
         self._words = np.empty(count * 2 * game.cells // 64 + 1, np.uint64)
         self._waiting = np.empty(count, np.int64)
+        self._stage = np.zeros(count, np.int64)  # of the schedule of opponents, by game
+        self._num_steps = np.zeros(count, np.int64)  # since seeding, counted if the schedule needs it
         self._count = count
         self._no_output = (np.empty(0, np.uint64), np.empty(0), np.empty((2, 0), np.bool_))
         self._name_columns()
         self.outcome[:] = NOT_OVER
         self._columns.is_over[:] = 1
         self.episode[:] = -1
+        self.skip_chance[:] = game.skip_chance
 
     def _name_columns(self) -> None:
         """Create the views of the arrays; needed after copying, because a copy of a view is not a view."""
         columns = self._columns = step_kernels.name_columns(self._rows, self._count)
         self.mover, self.seat, self.outcome, self.stones = columns.mover, columns.seat, columns.outcome, columns.stones
         self.episode, self.symmetry, self.num_illegal = columns.episode, columns.symmetry, columns.num_illegal
-        self.keys, self.episode_keys = columns.key, columns.episode_key
+        self.keys, self.episode_keys, self.skip_chance = columns.key, columns.episode_key, columns.skip_chance
         self.info_of_first = self._rows[: step_kernels.INFO_ROWS + 1, 0]  # without a copy, for the single environment
         self._state = (self._settings, self._cells, self._rows, self._words)
 
@@ -199,10 +225,20 @@ class Lockstep:
         self._name_columns()
 
     @property
+    def opponent(self) -> Policy | None:
+        """The only opponent, or the first of several; None in self-play."""
+        return None if self.opponents is None else self.opponents.policies[0][0]
+
+    @property
     def over(self) -> BoolArray:
         """bool[B], a copy: the end of the game has been shown, and the game must be reset."""
         over: BoolArray = self._columns.is_over != 0
         return over
+
+    @property
+    def begun(self) -> Int64Array:
+        """int64[R]: the games that the last operation began."""
+        return np.flatnonzero(self._columns.begins)
 
     def end(self, rows: BoolArray) -> None:
         """Mark the games where ``rows`` bool[B] is true as over, so that they must be reset; outcomes do not change."""
@@ -220,6 +256,7 @@ class Lockstep:
         """Set the 64-bit seed keys of the games ``rows``; their next episode is number 0."""
         self.keys[rows] = keys
         self.episode[rows] = -1
+        self._num_steps[rows] = 0
 
     def begin(
         self, rows: Int64Array, position: Position | None = None, seat: int | None = None, out: StepOutput | None = None
@@ -228,23 +265,49 @@ class Lockstep:
 
         Args:
             rows: int64[R].
-            position: initial position; the empty board by default.
+            position: initial position; by default an opening, or the empty board without openings.
             seat: the caller's seat; by default as configured.
             out: its ``planes`` and ``mask`` are written, for all games.
         """
         _call_step(*self._state, rows, RESET, *(self._no_output if out is None else out.memory))
-        placed = position is not None or seat is not None
-        if placed:
+        if self._is_scheduled:
+            self._set_stage(rows)
+        placed = position is not None or seat is not None or self._openings is not None
+        if position is None and self._openings is not None:
+            self._place(rows, *self._draw_openings(rows))
+        elif placed:
             cells, mover = position or Position(np.zeros(self.game.cells, np.int8), 0)
-            step_kernels.write_boards(rows, np.tile(cells, (len(rows), 1)), self._cells, self._rows)
-            self.mover[rows] = mover
-            self.outcome[rows] = NOT_OVER
-            if seat is not None:
-                self.seat[rows] = seat
-        if self._replies == REPLY_POLICY or (placed and self.opponent is not None):
+            self._place(rows, np.tile(cells, (len(rows), 1)), mover)
+        if seat is not None:
+            self.seat[rows] = seat
+        if self._replies == REPLY_POLICY or (placed and not self.is_self_play):
             self._reply()
         if out is not None and (placed or self._replies == REPLY_POLICY):
             self.observe(out)
+
+    def _set_stage(self, rows: Int64Array) -> None:
+        """Look the schedule of opponents up for episodes that begin."""
+        assert self.opponents is not None
+        counts = self._num_steps if self._counts_steps else self.episode
+        self._stage[rows] = self.opponents.stages(counts[rows])
+
+    def _place(self, rows: Int64Array, cells: Int8Array, mover: Int8Array | int) -> None:
+        """Set the positions of games that begin."""
+        step_kernels.write_boards(rows, cells, self._cells, self._rows)
+        self.mover[rows] = mover
+        self.outcome[rows] = NOT_OVER
+
+    def _draw_openings(self, rows: Int64Array) -> Boards:
+        """Return the openings of the current episodes of the games ``rows``."""
+        assert self._openings is not None
+        count = len(self._openings.mover)
+        return self._openings.take(np.array([draw_opening(key, count) for key in self.episode_keys[rows]], np.int64))
+
+    def first_cells(self, rows: Int64Array) -> Int8Array:
+        """Return int8[R, cells], the boards with which the current episodes of the games ``rows`` begin."""
+        if self._openings is None:
+            return np.zeros((len(rows), self.game.cells), np.int8)
+        return self._draw_openings(rows).cells
 
     def step(self, actions: Int64Array, begin_over: bool, out: StepOutput) -> int:
         """Make the caller's move in every game, let the opponent reply, and write the resulting state.
@@ -264,27 +327,57 @@ class Lockstep:
         status: int = _call_step(*self._state, actions, MOVE_OR_RESET if begin_over else MOVE, *out.memory)
         if status < 0:
             self._refuse(-1 - status, int(actions[-1 - status]))
+        if self._counts_steps:
+            self._num_steps += 1 - self._columns.begins
         if self._replies == REPLY_POLICY:
+            if self._is_scheduled or self._openings is not None:
+                self._begin_scheduled()
             self._reply()
             status = _call_step(*self._state, actions, FINISH, *out.memory)
+        elif self._openings is not None and self._begin_scheduled():  # in self-play
+            self.observe(out)
         return status
+
+    def _begin_scheduled(self) -> bool:
+        """Set opponents and openings of the games that the last step began, and return whether there are any."""
+        rows = self.begun
+        if len(rows):
+            if self._is_scheduled:
+                self._set_stage(rows)
+            if self._openings is not None:
+                self._place(rows, *self._draw_openings(rows))
+        return len(rows) > 0
 
     def _reply(self) -> None:
         """Let an opponent with its own ``act`` move, until the caller is to move in every game."""
-        assert self.opponent is not None
+        assert self.opponents is not None
         while True:
             rows = self._waiting[: step_kernels.games_to_reply(self._count, self._rows, self._waiting)]
             if not len(rows):
                 return
-            boards = self.boards(rows)
-            keys, stones = self.episode_keys[rows], self.stones[rows]
-            if self._in_games is not None:
-                actions = self._in_games.act_in_games(boards, self.episode[rows], keys, stones)
-            else:
-                actions = act_in_episodes(self.opponent, boards, keys, stones)
-            refused = step_kernels.play_replies(rows, actions, self._settings, self._cells, self._rows)
-            if refused >= 0:
-                raise ValueError(f"the opponent {self.opponent} moved to a cell that is not empty: it is at fault")
+            if not self._has_several:
+                self._reply_by(self.opponents.policies[0][0], rows)
+                continue
+            stage, context = self._stage[rows], self._context(rows)
+            for i, j in sorted(set(zip(stage.tolist(), context.tolist(), strict=True))):
+                self._reply_by(self.opponents.policies[i][j], rows[(stage == i) & (context == j)])
+
+    def _context(self, rows: Int64Array) -> Int64Array:
+        """Return the index into ``games`` int64[R] of the games ``rows``."""
+        known = np.array([game.skip_chance for game in self.games])
+        index: Int64Array = (self.skip_chance[rows, None] == known).argmax(axis=1)
+        return index
+
+    def _reply_by(self, opponent: Policy, rows: Int64Array) -> None:
+        """Let an opponent make one move in each of the games ``rows``."""
+        boards = self.boards(rows)
+        keys, stones = self.episode_keys[rows], self.stones[rows]
+        if acts_in_games(type(opponent)):
+            actions = cast(ActsInGames, opponent).act_in_games(boards, self.episode[rows], keys, stones)
+        else:
+            actions = act_in_episodes(opponent, boards, keys, stones)
+        if step_kernels.play_replies(rows, actions, self._settings, self._cells, self._rows) >= 0:
+            raise ValueError(f"the opponent {opponent} moved to a cell that is not empty: it is at fault")
 
     def observe(self, out: StepOutput) -> None:
         """Write ``planes`` and ``mask``."""
@@ -315,20 +408,33 @@ class Lockstep:
     def chance_outcomes(self, row: int, action: object) -> list[ChanceOutcome]:
         """Return the possible successors of the caller's move in game ``row``, before the opponent's reply."""
         cell = self.permutations[self.symmetry[row], action_index(self.game, action)]
-        return chance_outcomes(self.game, self.position(row), int(cell))
+        game = self.games[int(self._context(np.array([row]))[0])]
+        return chance_outcomes(game, self.position(row), int(cell))
 
     # columns in a stored state, which are named as in stored trainings
     _SMALL = {"mover": "mover", "seat": "seat", "outcome": "outcome"}  # noqa: RUF012  # stored as int8
     _WHOLE = {"stones": "stones", "symmetry": "symmetry", "illegal": "num_illegal"}  # noqa: RUF012
     _RANDOM = {"episode_keys": "episode_keys", "keys": "keys", "episode": "episode"}  # noqa: RUF012
 
+    @property
+    def _identity(self) -> Game | tuple[Game, ...]:
+        """What a stored state must have in common."""
+        return self.games if len(self.games) > 1 else self.game
+
+    def _scheduled(self) -> dict[str, str]:
+        """Return further columns in a stored state, where the settings need them."""
+        columns = {"skip_chance": "skip_chance"} if len(self.games) > 1 else {}
+        if self._is_scheduled:
+            columns |= {"stage": "_stage", "steps_since_seed": "_num_steps"}
+        return columns
+
     def clone(self, include_rng: bool) -> dict[str, Any]:
         """Return copies of the arrays, with ``cells`` int8[B, rows * columns]; without ``include_rng``, arrays that
         determine future random numbers are left out.
         """
-        whole = self._WHOLE | (self._RANDOM if include_rng else {})
+        whole = self._WHOLE | self._scheduled() | (self._RANDOM if include_rng else {})
         return {
-            "game": self.game,
+            "game": self._identity,
             "cells": self.boards().cells,
             "over": self.over,
             **{name: getattr(self, column).astype(np.int8) for name, column in self._SMALL.items()},
@@ -341,11 +447,12 @@ class Lockstep:
         Raises:
             ValueError: the state has another board or number of games, or there are neither stored nor new keys.
         """
-        check_restored(state["game"], self.game, "episode_keys" in state, keys)
+        check_restored(state["game"], self._identity, "episode_keys" in state, keys)
         count = len(self.mover)
         if len(state["cells"]) != count:
             raise ValueError(f"a state of {len(state['cells'])} games does not fit {count}")
-        for name, column in (self._SMALL | self._WHOLE | (self._RANDOM if "episode_keys" in state else {})).items():
+        columns = self._SMALL | self._WHOLE | self._scheduled() | (self._RANDOM if "episode_keys" in state else {})
+        for name, column in columns.items():
             getattr(self, column)[...] = state[name]
         self._columns.is_over[:] = state["over"]
         cells = np.empty((count, self.game.cells), np.int8)

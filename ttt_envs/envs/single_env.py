@@ -14,7 +14,8 @@ learner's reward; an illegal action costs -1 and by default ends the game.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import gymnasium
@@ -22,15 +23,14 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 
 from ttt_envs.agents.adapters import Opponent, opponent_of
-from ttt_envs.agents.observations import DType, Observation, Views
+from ttt_envs.agents.observations import Context, DType, Observation, Views
 from ttt_envs.agents.policy import Policy, act_in_episodes
-from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import check_argument_names, check_choice
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array
 from ttt_envs.core.random import draw_key
 from ttt_envs.envs import render
+from ttt_envs.envs.contexts import SkipChance, games_of, openings_of
 from ttt_envs.envs.lockstep import (
-    SELF,
     IllegalAction,
     Lockstep,
     SeatChoice,
@@ -38,9 +38,10 @@ from ttt_envs.envs.lockstep import (
     Symmetry,
     parse_reset_options,
 )
+from ttt_envs.envs.opponents import SELF, Opponents, make_opponents
 from ttt_envs.envs.render import Scene, scene_of
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import BOARD_HINTS, NOT_OVER, ChanceOutcome, Game, Outcome, action_index
+from ttt_envs.game.rules import BOARD_HINTS, NOT_OVER, ChanceOutcome, Outcome, action_index
 
 RenderMode = Literal["ansi", "rgb_array", "rgb_array_list", "human"]
 
@@ -65,15 +66,24 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
     Python integers ``seat`` the caller's seat (with ``"self"`` the seat that moved last), ``mover``, ``result`` (the
     number of the ``rules.Outcome``: -1 during the game, 0 or 1 the winner, 2 a draw, 3 or 4 the player who lost by an
     illegal action, 5 truncated) and ``winner`` (0 or 1; -1 during the game, and without a winner), and
-    ``outcome``, the result as text, empty during the game.
+    ``outcome``, the result as text, empty during the game. With several skip chances it also holds ``skip_chance``, the
+    one of the episode, which is for logs: a hidden context is no part of the observation.
+
+    Attributes:
+        games: the game of each skip chance, one or several.
+        game: the first of them.
 
     Args:
         size: edge of the board, or (rows, columns), 1 to 19.
         win_length: stones in a line needed to win.
-        skip_chance: probability of a skipped turn, in [0, 1).
+        skip_chance: probability of a skipped turn, in [0, 1); or several, as in ``(0, 0.5)``, of which each episode
+            draws one, all equally often.
         opponent: a spec string such as ``"random"``, a Policy, ``"self"``, or an argument of
             :func:`ttt_envs.as_policy`: a function of (observation, mask) of one game, which returns an action, or a
-            model of Stable-Baselines3. These get the caller's kind of observation, from the opponent's seat.
+            model of Stable-Baselines3. These get the caller's kind of observation, from the opponent's seat. Or a
+            schedule, such as ``("random", "win-or-block@20000", "optimal@40000")``: each of these plays in episodes
+            that begin after so many steps, or episodes (``"optimal@500 episodes"``), since seeding. With several skip
+            chances, an opponent named by a spec string knows the one of the episode.
         seat: the caller's seat: ``"first"``, ``"second"``, ``"random"`` or ``"alternate"`` (starting with first).
         observation: ``"flat"`` [2 * cells] own stones then the opponent's, ``"planes"`` [rows, columns, 2],
             ``"channels"`` [2, rows, columns], or ``"dict"`` with ``observation`` (planes) and ``action_mask``.
@@ -81,6 +91,9 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         illegal_action: ``"lose"`` (-1, terminated), ``"penalize"`` (-1, no move; truncated once there are as many as
             cells) or ``"raise"``.
         symmetry: ``"random"`` shows each episode under a random symmetry of the board; actions are mapped back.
+        context: ``"shown"`` adds the skip chance of the episode to observations: a last entry of ``"flat"``, a third
+            plane, or ``skip_chance`` float32[1] in ``"dict"``; or ``"hidden"``.
+        openings: positions as text, of which each episode begins with one, drawn uniformly; None for the empty board.
         render_mode: None, ``"ansi"``, ``"rgb_array"``, ``"rgb_array_list"`` (a picture of each turn, including the
             opponent's) or ``"human"`` (needs pygame).
 
@@ -94,7 +107,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         self,
         size: int | tuple[int, int] = 3,
         win_length: int = 3,
-        skip_chance: float = 0.0,
+        skip_chance: SkipChance = 0.0,
         *,
         opponent: Opponent = "random",
         seat: SeatChoice = "first",
@@ -102,16 +115,23 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         dtype: DType = "float32",
         illegal_action: IllegalAction = "lose",
         symmetry: Symmetry = "none",
+        context: Context = "hidden",
+        openings: Sequence[str] | None = None,
         render_mode: RenderMode | None = None,
     ) -> None:
         check_choice("render_mode", render_mode, (None, *get_args(RenderMode)))
-        self.game = Game.of_size(size, win_length, skip_chance)
-        other = opponent_of(opponent, self.game, observation, dtype)
-        self._watched: _Watched | None = None
-        if render_mode == "rgb_array_list" and other != SELF:
-            other = self._watched = _Watched(make_policy(other, self.game))
-        self._games = Lockstep(self.game, 1, other, seat, illegal_action, symmetry)
-        self._views = Views(self.game, observation, dtype)
+        self.games = games_of(size, win_length, skip_chance)
+        self.game = self.games[0]
+        self._views = Views(self.game, observation, dtype, context)
+        opponents = make_opponents(
+            opponent, self.games, lambda other, game: opponent_of(other, game, observation, dtype, context)
+        )
+        self._met: list[tuple[Int8Array, int]] | None = None  # positions of the opponent's moves, for rgb_array_list
+        if render_mode == "rgb_array_list" and opponents is not None:
+            self._met = []
+            opponents = _watched(opponents, self._met)
+        positions = openings_of(self.games, openings)
+        self._games = Lockstep(self.games, 1, opponents or SELF, seat, illegal_action, symmetry, positions)
         self.observation_space = self._views.observation_space
         self.action_space = self._views.action_space
         self.render_mode = render_mode
@@ -129,7 +149,8 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         """Create the views of arrays; needed after copying, because a copy of a view is not a view."""
         self._mask = self._out.mask[0]
         self._numbers = self._games.info_of_first
-        self._flat = self._out.planes.reshape(-1) if self._views.kind == "flat" else None
+        views = self._views
+        self._flat = self._out.planes.reshape(-1) if views.kind == "flat" and not views.shows_context else None
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -147,15 +168,15 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         Raises:
             TypeError, ValueError: an option is unknown, or the position or seat is invalid.
         """
-        position, at_seat = parse_reset_options(self.game, options, self._games.opponent is None)
+        position, at_seat = parse_reset_options(self.games, options, self._games.is_self_play)
         super().reset(seed=seed)
         if seed is not None or not self._seeded:
             self._games.seed(self._row, np.array([draw_key(self.np_random)]))
             self._seeded = True
-        if self._watched is not None:
-            self._watched.met.clear()
+        if self._met is not None:
+            self._met.clear()
         self._games.begin(self._row, position, at_seat, self._out)
-        self._before = np.zeros(self.game.cells, np.int8) if position is None else position.cells
+        self._before = self._games.first_cells(self._row)[0] if position is None else position.cells
         self._refused = None
         if self.render_mode is not None:
             self._draw(new_game=True)
@@ -203,9 +224,11 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
             "winner": winner,
             "outcome": OUTCOME_DESCRIPTIONS[result],
         }
+        if len(self.games) > 1:
+            info["skip_chance"] = float(self._games.skip_chance[0])
         if self._flat is not None:  # the fast path for the common case
             return self._flat.astype(self._views.dtype), info
-        shown = self._views.show(self._out.planes.copy(), self._out.mask)
+        shown = self._views.show(self._out.planes.copy(), self._out.mask, self._games.skip_chance)
         if isinstance(shown, dict):
             return {name: array[0] for name, array in shown.items()}, info
         return shown[0], info
@@ -276,7 +299,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
     def _scene_of(self, cells: Int8Array, mover: int, end: str | None = None, refused: int | None = None) -> Scene:
         games = self._games
         before, cells = games.seen(0, self._before), games.seen(0, cells)
-        seat = int(games.mover[0] if games.opponent is None else games.seat[0])
+        seat = int(games.mover[0] if games.is_self_play else games.seat[0])
         return scene_of(before, cells, mover, end, seat, refused)
 
     def _draw(self, new_game: bool = False) -> None:
@@ -290,9 +313,9 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         elif self.render_mode == "rgb_array_list":
             if new_game:
                 self._scenes.clear()
-            if self._watched is not None:  # the opponent has seen the board after each turn but the last
-                self._scenes += [self._scene_of(cells, mover) for cells, mover in self._watched.met]
-                self._watched.met.clear()
+            if self._met is not None:  # the opponent has seen the board after each turn but the last
+                self._scenes += [self._scene_of(cells, mover) for cells, mover in self._met]
+                self._met.clear()
             self._scenes.append(self._scene())
 
     def close(self) -> None:
@@ -300,12 +323,18 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         self._renderer.close()
 
 
+def _watched(opponents: Opponents, met: list[tuple[Int8Array, int]]) -> Opponents:
+    """Return the same opponents, which record in ``met`` the positions that they move in."""
+    policies = tuple(tuple(_Watched(policy, met) for policy in stage) for stage in opponents.policies)
+    return replace(opponents, policies=policies)
+
+
 @dataclass(frozen=True)
 class _Watched:
     """An opponent in one game at a time that plays like ``policy`` and records the positions it moves in."""
 
     policy: Policy
-    met: list[tuple[Int8Array, int]] = field(default_factory=list)
+    met: list[tuple[Int8Array, int]]
 
     @property
     def pure(self) -> bool:

@@ -12,6 +12,7 @@ The number of dimensions of ``cells``, two or one, selects the case by type: num
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +33,7 @@ from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game.bits import count_bits, line_in, nth_bit
 from ttt_envs.game.rules import (
     NOT_OVER,
+    STREAM_CONTEXT,
     STREAM_OPPONENT,
     STREAM_SEAT,
     STREAM_SKIP,
@@ -48,6 +50,7 @@ from ttt_envs.game.rules import (
     play,
     skip_chance_of,
     to_kernel_args,
+    with_skip_chance,
 )
 
 FORFEIT, TRUNCATED = int(Outcome.PLAYER_0_FORFEITED), int(Outcome.TRUNCATED)  # FORFEIT + the loser
@@ -68,21 +71,29 @@ class Settings(NamedTuple):
     replies: int
     """replies of the opponent, as above"""
     parameters: Parameters
+    """of the game with the highest skip chance; ``Games.skip_chance`` has those of episodes"""
     size: int
     """number of cells"""
     permutations: Int64Array
     """int64[S * cells]: symmetries of the board, one after another; each episode is seen under one of them"""
+    skip_chances: Float64Array
+    """float64[K]: each episode has one of them"""
 
 
 def pack_settings(
-    game: Game, count: int, seats: int, illegal_action: int, replies: int, permutations: Int64Array
+    games: Sequence[Game], count: int, seats: int, illegal_action: int, replies: int, permutations: Int64Array
 ) -> Int64Array:
     """Return :class:`Settings` as one array: each argument costs the caller of a kernel as much as a move.
 
-    ``permutations`` are int64[S, rows * columns].
+    ``games`` differ in their skip chances only; ``permutations`` are int64[S, rows * columns].
     """
     numbers = np.array([count, seats, illegal_action, replies])
-    return np.concatenate([numbers, to_kernel_args(game), permutations.ravel()])
+    most = max(games, key=lambda game: game.skip_chance)
+    skip_chances = np.array([game.skip_chance for game in games])
+    num_skip_chances = np.array([len(games)])
+    return np.concatenate(
+        [numbers, to_kernel_args(most), num_skip_chances, permutations.ravel(), skip_chances.view(np.int64)]
+    )
 
 
 class Games(NamedTuple):
@@ -114,11 +125,13 @@ class Games(NamedTuple):
     """the key of the seed"""
     episode_key: UInt64Array
     """``splitmix64(key, episode)``"""
+    skip_chance: Float64Array
+    """of the episode"""
     scratch: Int64Array
     """int64[3, stride]"""
 
 
-KEY, SCRATCH, ROWS = 12, 14, 17  # rows of the columns from `key`, of `scratch`, and all
+KEY, SKIP_CHANCE, SCRATCH, ROWS = 12, 14, 15, 18  # rows of the columns from `key`, of the next two, and all
 INFO_ROWS = 4  # every step returns the columns up to `winner`
 
 
@@ -133,7 +146,8 @@ def stride(count: int) -> int:
 def name_columns(rows: Int64Array, count: int) -> Games:
     """Return the columns of ``count`` games in ``rows`` int64[``ROWS``, stride]."""
     keys = rows.view(np.uint64)
-    columns: list[Any] = [*rows[:KEY, :count], *keys[KEY:SCRATCH, :count], rows[SCRATCH:, :count]]
+    skip_chance = rows[SKIP_CHANCE, :count].view(np.float64)
+    columns: list[Any] = [*rows[:KEY, :count], *keys[KEY:SKIP_CHANCE, :count], skip_chance, rows[SCRATCH:, :count]]
     return Games(*columns)
 
 
@@ -156,6 +170,7 @@ def _columns(rows: Int64Array) -> Games:
         rows[11],
         keys[12],
         keys[13],
+        rows[SKIP_CHANCE].view(np.float64),
         rows[SCRATCH:],
     )
 
@@ -165,7 +180,9 @@ def _unpack_settings(packed: Int64Array) -> Settings:
     """Return the settings from :func:`pack_settings`, in kernels."""
     parameters = from_kernel_args(packed[4:11])
     size = parameters[0] * parameters[1]
-    return Settings(packed[0], packed[1], packed[2], packed[3], parameters, size, packed[11:])
+    end = len(packed) - packed[11]
+    skip_chances = packed[end:].view(np.float64)
+    return Settings(packed[0], packed[1], packed[2], packed[3], parameters, size, packed[12:end], skip_chances)
 
 
 _SPREAD = np.uint64(0x8040201008040201)  # byte i has bit i
@@ -209,7 +226,7 @@ def _bits_to_bytes(packed: UInt64Array, out: UInt64Array) -> None:
 
 @inlined
 def _reset(settings: Settings, cells: Int8Array, games: Games) -> None:
-    """Begin the next episode where ``begins`` is 1: empty the board, set the episode's seat and symmetry."""
+    """Begin the next episode where ``begins`` is 1: empty the board, set its seat, symmetry and skip chance."""
     count, begins = settings.num_games, games.begins
     mover, stones, first, second = games.mover, games.stones, games.first, games.second
     for b in range(count):  # several loops: with many arrays per loop the compiler vectorises less
@@ -243,6 +260,11 @@ def _reset(settings: Settings, cells: Int8Array, games: Games) -> None:
         for b in range(count):
             random_symmetry = int(uniform(episode_key[b], STREAM_SYMMETRY, 0) * num_symmetries)
             symmetry[b] = random_symmetry if begins[b] else symmetry[b]
+    num_skip_chances, skip_chance = len(settings.skip_chances), games.skip_chance
+    if num_skip_chances > 1:
+        for b in range(count):
+            drawn = settings.skip_chances[int(uniform(episode_key[b], STREAM_CONTEXT, 0) * num_skip_chances)]
+            skip_chance[b] = drawn if begins[b] else skip_chance[b]
     if cells.ndim == 2:
         for b in range(count):
             if begins[b]:
@@ -253,12 +275,20 @@ def _reset(settings: Settings, cells: Int8Array, games: Games) -> None:
 @inlined
 def _draw_skips(settings: Settings, games: Games, out: Int64Array) -> None:
     """Write into ``out`` 1 where the other player moves after the next stone, 0 where that turn is skipped."""
-    stones, episode_key = games.stones, games.episode_key
+    stones, episode_key, skip_chance = games.stones, games.episode_key, games.skip_chance
     for b in range(settings.num_games):
         out[b] = 1
     if skip_chance_of(settings.parameters) > 0:
         for b in range(settings.num_games):
-            out[b] = next_mover(0, uniform(episode_key[b], STREAM_SKIP, stones[b]), settings.parameters)
+            parameters = with_skip_chance(settings.parameters, skip_chance[b])
+            out[b] = next_mover(0, uniform(episode_key[b], STREAM_SKIP, stones[b]), parameters)
+
+
+@inlined
+def _mover_after(b: int, games: Games, parameters: Parameters) -> int:
+    """Return what :func:`_draw_skips` writes for game ``b``."""
+    parameters = with_skip_chance(parameters, games.skip_chance[b])
+    return mover_after(int64(0), games.episode_key[b], games.stones[b], parameters)
 
 
 @inlined
@@ -281,6 +311,7 @@ def _put(b: int, bit: int, moves: int, turn: int, parameters: Parameters, games:
 def _play_in_cells(b: int, cell: int, cells: Int8Array, games: Games, parameters: Parameters) -> None:
     """Apply ``rules.play`` in game ``b`` on a board without bits."""
     stones = games.stones[b]
+    parameters = with_skip_chance(parameters, games.skip_chance[b])
     outcome, mover = play(cells[b], games.mover[b], cell, stones, games.episode_key[b], parameters)
     games.outcome[b], games.mover[b], games.stones[b] = outcome, mover, stones + 1
 
@@ -367,7 +398,7 @@ def _reply_at_random(settings: Settings, cells: Int8Array, games: Games) -> None
     if skip_chance_of(parameters) > 0:  # few games, those with a skipped turn: the opponent moves again
         for b in range(settings.num_games):
             while outcome[b] == NOT_OVER and mover[b] != seat[b]:
-                _reply(b, mover_after(int64(0), episode_key[b], stones[b], parameters), parameters, games)
+                _reply(b, _mover_after(b, games, parameters), parameters, games)
 
 
 @inlined
@@ -592,7 +623,7 @@ def play_replies(which: Int64Array, actions: Int64Array, packed: Int64Array, cel
         if cells.ndim == 2:
             _play_in_cells(b, actions[i], cells, games, parameters)
         else:
-            turn = mover_after(int64(0), games.episode_key[b], games.stones[b], parameters)
+            turn = _mover_after(b, games, parameters)
             _put(b, int64(1) << actions[i], int64(1), turn, parameters, games)
     return -1
 

@@ -12,15 +12,17 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from ttt_envs.agents.adapters import Opponent, opponent_of
-from ttt_envs.agents.observations import DType, Observation, Views
+from ttt_envs.agents.observations import Context, DType, Observation, Views
 from ttt_envs.core.checks import check_argument_names, check_choice
 from ttt_envs.core.jit import BoolArray, Int64Array
 from ttt_envs.core.random import draw_key
 from ttt_envs.envs import render
-from ttt_envs.envs.lockstep import SELF, IllegalAction, Lockstep, SeatChoice, StepOutput, Symmetry, parse_reset_options
+from ttt_envs.envs.contexts import SkipChance, games_of, openings_of
+from ttt_envs.envs.lockstep import IllegalAction, Lockstep, SeatChoice, StepOutput, Symmetry, parse_reset_options
+from ttt_envs.envs.opponents import SELF, make_opponents
 from ttt_envs.envs.render import Scene
 from ttt_envs.envs.single_env import RenderMode, SingleEnv
-from ttt_envs.game.rules import BOARD_HINTS, ChanceOutcome, Game
+from ttt_envs.game.rules import BOARD_HINTS, ChanceOutcome
 
 MOVING_METHODS = frozenset(("reset", "step", "restore_state"))
 """Methods of single environments that change the game."""
@@ -44,7 +46,8 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         max_episode_steps: number of steps after which a game is truncated, as by ``gymnasium.wrappers.TimeLimit``;
             ``info["result"]`` then stays -1, because the game is not over. None or -1: no limit.
 
-    The other arguments are those of ``SingleEnv``.
+    The other arguments are those of ``SingleEnv``. A schedule of opponents counts the steps or episodes of each game:
+    with B games, 20,000 steps in all are 20,000 / B of each.
     """
 
     render_modes: ClassVar[tuple[str, ...]] = ("ansi", "rgb_array")
@@ -54,7 +57,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         num_envs: int = 1,
         size: int | tuple[int, int] = 3,
         win_length: int = 3,
-        skip_chance: float = 0.0,
+        skip_chance: SkipChance = 0.0,
         *,
         opponent: Opponent = "random",
         seat: SeatChoice = "first",
@@ -62,6 +65,8 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         dtype: DType = "float32",
         illegal_action: IllegalAction = "lose",
         symmetry: Symmetry = "none",
+        context: Context = "hidden",
+        openings: Sequence[str] | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         render_mode: RenderMode | None = None,
         max_episode_steps: int | None = None,
@@ -79,10 +84,14 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             ) from None
         check_choice("render_mode", render_mode, (None, *self.render_modes))
         self._limit = _checked_limit(max_episode_steps)
-        self.game = Game.of_size(size, win_length, skip_chance)
-        other = opponent_of(opponent, self.game, observation, dtype)
-        self._games = Lockstep(self.game, int(num_envs), other, seat, illegal_action, symmetry)
-        self._views = Views(self.game, observation, dtype)
+        self.games = games_of(size, win_length, skip_chance)
+        self.game = self.games[0]
+        self._views = Views(self.game, observation, dtype, context)
+        opponents = make_opponents(
+            opponent, self.games, lambda other, game: opponent_of(other, game, observation, dtype, context)
+        )
+        positions = openings_of(self.games, openings)
+        self._games = Lockstep(self.games, int(num_envs), opponents or SELF, seat, illegal_action, symmetry, positions)
         self.num_envs = int(num_envs)
         self.single_observation_space = self._views.observation_space
         self.single_action_space = self._views.action_space
@@ -99,12 +108,14 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             "size": (self.game.rows, self.game.columns),
             "win_length": win_length,
             "skip_chance": skip_chance,
-            "opponent": SELF if self._games.opponent is None else self._games.opponent,
+            "opponent": opponents or SELF,
             "seat": seat,
             "observation": observation,
             "dtype": dtype,
             "illegal_action": illegal_action,
             "symmetry": symmetry,
+            "context": context,
+            "openings": openings,
             "render_mode": render_mode,
         }
         self._singles: list[SingleEnv] = []  # see `call`
@@ -120,7 +131,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
     @property
     def plays_both_seats(self) -> bool:
         """Whether the caller moves for both players: ``opponent="self"``."""
-        return self._games.opponent is None
+        return self._games.is_self_play
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
@@ -142,7 +153,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         """
         others = dict(options or {})
         mask = self._checked_mask(others.pop("reset_mask", None))
-        position, at_seat = parse_reset_options(self.game, others, self.plays_both_seats)
+        position, at_seat = parse_reset_options(self.games, others, self.plays_both_seats)
         rows = np.flatnonzero(mask)
         seeds = self._seeds(seed)
         if isinstance(seed, (int, np.integer)):
@@ -159,7 +170,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
                 self._given[row] = seeds[row]
         self._games.begin(rows, position, at_seat)
         self._steps[rows] = 0
-        self._before[rows] = 0 if position is None else position.cells
+        self._before[rows] = self._games.first_cells(rows) if position is None else position.cells
         self._refused[rows] = -1
         return self._observation(self._games.shown(), None if mask.all() else mask)
 
@@ -212,6 +223,9 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             info["final_info"], info["_final_info"] = final_info, over
         else:
             observation, info = self._observation(out)
+        if self.render_mode is not None:
+            begun = games.begun
+            self._before[begun] = games.first_cells(begun)
         return observation, out.rewards, out.terminated, out.truncated, info
 
     def _cut(self, limit: int, new: BoolArray, out: StepOutput) -> int:
@@ -229,7 +243,8 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         The result shares the arrays of ``out``.
         """
         mask = out.mask
-        shown = self._views.show(out.planes, mask)
+        skip_chance = self._games.skip_chance
+        shown = self._views.show(out.planes, mask, skip_chance)
         rows_of_info = self._games.infos()
         if rows is None:
             there = self._every.copy()
@@ -250,6 +265,8 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             "winner": winner,
             "_winner": there,
         }
+        if len(self.games) > 1:
+            info |= {"skip_chance": skip_chance * there, "_skip_chance": there}
         return shown, info
 
     def _unbatched(self, observation: Any, rows: Int64Array) -> Any:
@@ -395,7 +412,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
     def _scene(self, b: int) -> Scene:
         games = self._games
         before, cells = games.seen(b, self._before[b]), games.seen(b, games.position(b).cells)
-        seat = int(games.mover[b] if games.opponent is None else games.seat[b])
+        seat = int(games.mover[b] if games.is_self_play else games.seat[b])
         return render.scene_of(before, cells, int(games.mover[b]), games.description(b), seat, self._refused_in(b))
 
     def _refused_in(self, b: int) -> int | None:

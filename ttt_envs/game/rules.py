@@ -85,7 +85,7 @@ DRAW, NOT_OVER, ILLEGAL = int(Outcome.DRAW), int(Outcome.NOT_OVER), int(Outcome.
 
 # Independent streams of the random numbers of an episode, see `core.random.uniform`. The key of an episode is
 # `splitmix64(key, episode)`. Numbers of skips and opponents are indexed by ply, the others have number 0 only.
-STREAM_SKIP, STREAM_OPPONENT, STREAM_SEAT, STREAM_SYMMETRY, STREAM_POOL = range(5)
+STREAM_SKIP, STREAM_OPPONENT, STREAM_SEAT, STREAM_SYMMETRY, STREAM_POOL, STREAM_CONTEXT, STREAM_OPENING = range(7)
 
 
 @check_argument_names({"size": "write Game.of_size(3), Game.of_size((5, 6)), or rows and columns"})
@@ -285,6 +285,13 @@ def win_length_of(parameters: Parameters) -> int:
 def skip_chance_of(parameters: Parameters) -> float:
     """Return the skip chance from ``Game.parameters``."""
     return parameters[3]
+
+
+@inlined
+def with_skip_chance(parameters: Parameters, skip_chance: float) -> Parameters:
+    """Return ``Game.parameters`` with another skip chance."""
+    rows, columns, win_length, _, across, falling, rising = parameters
+    return rows, columns, win_length, skip_chance, across, falling, rising
 
 
 @inlined

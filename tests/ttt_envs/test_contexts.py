@@ -1,0 +1,443 @@
+"""Skip chances drawn per episode, schedules of opponents, and openings: in all three environments."""
+
+import copy
+import json
+import pickle
+import warnings
+from collections import Counter
+
+import gymnasium
+import numpy as np
+import plain
+import pytest
+from environment_contract import AEC, KINDS, Row, Single, play, same_copy
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode
+from pettingzoo.utils.conversions import turn_based_aec_to_parallel
+from test_vector_env import compare
+
+from ttt_envs import Game, as_policy, from_text, mnk_v0
+from ttt_envs.envs.opponents import make_opponents, parse_schedule
+from ttt_envs.envs.single_env import SingleEnv
+from ttt_envs.envs.vector_env import MNKVectorEnv
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # of PettingZoo's own games, which its tests import
+    from pettingzoo.test import api_test, parallel_api_test, seed_test
+
+SKIPS = (0, 0.25, 0.6)
+OPENINGS = ("o../.../... x", ".../.o./..x o", "ox./.../..o x")
+SEVERAL = {"skip_chance": (0, 0.5), "context": "shown"}
+SCHEDULES = {
+    "steps": ("random", "win-or-block@20", "optimal@40"),
+    "episodes": ("random@0", "win-or-block@4 episodes", "random@7episodes"),
+}
+# what a game may draw for each episode, apart and together
+ALL_SETTINGS = [
+    {"skip_chance": SKIPS},
+    SEVERAL,
+    {"openings": OPENINGS},
+    {**SEVERAL, "openings": OPENINGS, "symmetry": "random"},
+    {"skip_chance": SKIPS, "size": (8, 9)},
+]
+AGAINST = [
+    {**SEVERAL, "opponent": "random", "seat": "second"},
+    {**SEVERAL, "opponent": "optimal", "seat": "alternate"},
+    {**SEVERAL, "opponent": SCHEDULES["steps"], "seat": "random"},
+    {"opponent": SCHEDULES["episodes"], "seat": "alternate", "openings": OPENINGS},
+]
+
+
+@pytest.fixture(
+    params=[
+        *((kind, settings) for kind in KINDS.values() for settings in ALL_SETTINGS),
+        *((kind, settings) for kind in (Single, Row) for settings in AGAINST),
+    ],
+    ids=lambda param: f"{param[0].__name__} {param[1]}",
+)
+def make(request):
+    """Make an environment with these settings, in the middle of its sixth game; and what it shows."""
+    kind, settings = request.param
+
+    def make(seed=3):
+        game = kind(**settings)
+        play(game, game.reset(seed), np.random.default_rng(1), 5)
+        shown = game.reset()
+        return game, game.step(int(np.argmax(shown[1])))
+
+    return make
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What is drawn
+
+
+@pytest.mark.parametrize("settings", ALL_SETTINGS, ids=str)
+def test_all_environments_draw_the_same(settings):
+    traces = []
+    for kind in KINDS.values():
+        game = kind(**settings)
+        traces.append(play(game, game.reset(seed=7), np.random.default_rng(0), episodes=30))
+    assert traces[0] == traces[1] == traces[2]
+
+
+def test_skip_chances_are_the_addressed_draws_of_episodes():
+    env = SingleEnv(skip_chance=SKIPS)
+    drawn = [env.reset(seed=5)[1]["skip_chance"], *(env.reset()[1]["skip_chance"] for _ in range(300))]
+    keys = [plain.splitmix64(int(env._games.keys[0]), episode) for episode in range(301)]
+    assert drawn == [SKIPS[int(plain.splitmix64(key, 5 << 32) / 2**64 * 3)] for key in keys]
+    assert min(Counter(drawn).values()) > 70
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize("size", [3, (8, 9)], ids=str)
+def test_turns_are_skipped_as_often_as_the_drawn_chance_says(kind, size):
+    game = kind(size=size, skip_chance=(0, 0.75))
+    skipped, turns = Counter(), Counter()
+    for episode in range(60):
+        shown = game.reset(0 if episode == 0 else None)
+        chance = skip_chance_of(game)
+        for _ in range(4):
+            mover = shown[-1]["mover"]
+            shown = game.step(int(np.argmax(shown[1])))
+            if shown[-1]["result"] != -1:
+                break
+            assert {outcome.probability for outcome in game.chance_outcomes(int(np.argmax(shown[1])))} <= {
+                1,
+                0.25,
+                0.75,
+            }
+            turns[chance] += 1
+            skipped[chance] += shown[-1]["mover"] == mover
+    assert skipped[0] == 0 < turns[0]
+    assert 0.6 < skipped[0.75] / turns[0.75] < 0.9
+
+
+def skip_chance_of(game):
+    """Return the skip chance in the info of an environment of the contract."""
+    if isinstance(game, AEC):
+        return game.env.infos["player_0"]["skip_chance"]
+    return game.info["skip_chance"]
+
+
+def test_openings_are_drawn_uniformly():
+    env = SingleEnv(openings=OPENINGS, opponent="self", observation="planes", dtype="int8")
+    boards = Counter()
+    env.reset(seed=0)
+    for _ in range(300):
+        observation, info = env.reset()
+        own = 1 if info["mover"] == 0 else 2
+        cells = observation[..., 0] * own + observation[..., 1] * (3 - own)
+        boards[cells.tobytes(), info["mover"]] += 1
+    expected = {(position.cells.tobytes(), position.mover) for position in map(from_text, OPENINGS)}
+    assert set(boards) == expected
+    assert min(boards.values()) > 70
+
+
+def test_a_position_in_the_options_replaces_the_opening():
+    env = SingleEnv(openings=OPENINGS, render_mode="ansi")
+    for _ in range(5):
+        env.reset(seed=0, options={"position": "o.o/.x./..x o"})
+        assert env.legal_actions() == [1, 3, 5, 6, 7]
+
+
+def test_shown_contexts_are_in_observations():
+    chances = MNKVectorEnv(4, **SEVERAL).reset(seed=2)[1]["skip_chance"]
+    assert set(chances) == {0, 0.5}
+    for kind, where in (("flat", np.s_[:, -1]), ("planes", np.s_[:, 0, 2, 2]), ("channels", np.s_[:, 2, 1, 0])):
+        shown = MNKVectorEnv(4, (3, 4), observation=kind, **SEVERAL)
+        hidden = MNKVectorEnv(4, (3, 4), observation=kind, skip_chance=SEVERAL["skip_chance"])
+        (own, info), (other, _) = shown.reset(seed=2), hidden.reset(seed=2)
+        np.testing.assert_array_equal(own[where], chances)
+        np.testing.assert_array_equal(info["skip_chance"], chances)
+        axis = -1 if kind != "channels" else 1
+        np.testing.assert_array_equal(np.delete(own, -1, axis=axis), other)
+    observation = MNKVectorEnv(4, observation="dict", dtype="int8", **SEVERAL).reset(seed=2)[0]
+    np.testing.assert_array_equal(observation["skip_chance"][:, 0], chances)
+    assert observation["observation"].dtype == np.int8
+    env = mnk_v0.env(**SEVERAL)
+    env.reset(seed=2)
+    assert env.observe("player_1")["skip_chance"].tolist() == [chances[0]]
+
+
+def test_one_skip_chance_can_be_shown():
+    observation, info = SingleEnv(skip_chance=0.1, context="shown").reset()
+    assert observation[-1] == np.float32(0.1)
+    assert "skip_chance" not in info
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Schedules
+
+
+class Marker:
+    """Plays cell ``first``, then the least empty cell."""
+
+    pure = True
+
+    def __init__(self, first):
+        self.first = first
+
+    def probabilities(self, boards, rng=None):
+        empty = boards.cells == 0
+        weights = empty * 0.5 ** np.arange(9)
+        weights[:, self.first] = np.where(empty[:, self.first], 1e9, 0)
+        return weights / weights.sum(axis=1, keepdims=True)
+
+
+def first_replies(schedule, num_episodes):
+    """Return the opponent's first cell in each episode, and the number of steps of each episode."""
+    env, cells, lengths = SingleEnv(opponent=schedule, seat="second", dtype="int8"), [], []
+    for episode in range(num_episodes):
+        observation = env.reset(seed=0 if episode == 0 else None)[0]
+        cells.append(int(np.flatnonzero(observation[9:])[0]))
+        terminated, steps = False, 0
+        while not terminated:
+            terminated = env.step(int(np.flatnonzero(env.action_masks())[-1]))[2]
+            steps += 1
+        lengths.append(steps)
+    return cells, lengths
+
+
+def test_a_schedule_changes_the_opponent_when_an_episode_begins():
+    stages = [Marker(cell) for cell in (4, 2, 6)]
+    by_episodes = (stages[0], (stages[1], "2 episodes"), (stages[2], "5 episodes"))
+    assert first_replies(by_episodes, 8)[0] == [4, 4, 2, 2, 2, 6, 6, 6]
+    [length] = set(first_replies(stages[0], 3)[1])
+    assert length > 1
+    for start in (length + 1, 2 * length):  # in the second game, or at its end: then the third game has a new opponent
+        assert first_replies((stages[0], (stages[1], start)), 5)[0] == [4, 4, 2, 2, 2]
+    assert first_replies((stages[0], (stages[1], 2 * length + 1)), 5)[0] == [4, 4, 4, 2, 2]
+
+
+def test_seeding_starts_a_schedule_again():
+    env = SingleEnv(opponent=((Marker(4), 0), (Marker(2), "1 episodes")), seat="second", dtype="int8")
+    for _ in range(2):
+        assert env.reset(seed=1)[0][9 + 4] == 1
+        assert env.reset()[0][9 + 2] == 1
+
+
+def test_a_game_in_a_vector_counts_its_own_steps():
+    for mode in AutoresetMode:
+        for name in SCHEDULES:
+            assert compare(3, mode, steps=120, opponent=SCHEDULES[name], seat="alternate", **SEVERAL)[0] > 30
+
+
+@pytest.mark.parametrize("mode", AutoresetMode, ids=lambda mode: mode.name)
+@pytest.mark.parametrize("settings", [*ALL_SETTINGS, *AGAINST], ids=str)
+def test_the_vector_equals_sync_vector_env(settings, mode):
+    compare(4, mode, steps=60, limit=7, observation="dict", **{"opponent": "self", **settings})
+
+
+def test_opponents_named_by_specs_know_the_skip_chance():
+    opponents = make_opponents("optimal", [Game(), Game(skip_chance=0.5)])
+    [[one, other]] = opponents.policies
+    assert (one.game.skip_chance, other.game.skip_chance) == (0, 0.5)
+    shared = make_opponents(Marker(4), [Game(), Game(skip_chance=0.5)])
+    assert shared.num_policies == 1
+
+
+def test_functions_as_opponents_see_the_context():
+    seen = set()
+
+    def opponent(observation, mask):
+        seen.add(float(observation[-1]))
+        return int(np.flatnonzero(mask)[0])
+
+    env = SingleEnv(opponent=opponent, seat="second", **SEVERAL)
+    known = set()
+    for episode in range(10):
+        known.add(env.reset(seed=episode)[1]["skip_chance"])
+    assert seen == known == {0, 0.5}
+
+
+def test_models_that_saw_contexts_are_policies_of_each_game():
+    class Model:
+        def __init__(self, **settings):
+            self.observation_space = SingleEnv(**settings).observation_space
+
+        def predict(self, observation):
+            self.seen = observation
+            return np.zeros(len(observation), np.int64)
+
+    start = from_text(".../.../... o")
+    for skip_chance in (0.1, 0.5):
+        model = Model(**SEVERAL)
+        game = Game(skip_chance=skip_chance)
+        as_policy(model, game).probabilities(type(plain.positions_of_random_play(game, 1)).of([start]))
+        assert model.seen.shape == (1, 19)
+        assert model.seen[0, -1] == np.float32(skip_chance)
+    with pytest.raises(ValueError, match="may be planes or channels: write observation="):
+        as_policy(Model(observation="channels", **SEVERAL), Game())
+    as_policy(Model(observation="channels", **SEVERAL), Game(), "channels")
+    with pytest.raises(ValueError, match=r"sees observations of shape \(19,\)"):
+        as_policy(Model(**SEVERAL), Game(), context="hidden")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# States, copies, checkers
+
+
+def test_a_state_determines_the_future(make):
+    game, shown = make()
+    state = game.env.clone_state(include_rng=True)
+    first = play(game, shown, np.random.default_rng(0), 10)
+    for other in (game, make(8)[0]):
+        assert play(other, other.restore(state), np.random.default_rng(0), 10)[1:] == first[1:]
+
+
+@pytest.mark.parametrize("copies", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["deep", "pickle"])
+def test_a_copy_plays_on_as_the_original(make, copies):
+    game, shown = make()
+    alone = play(same_copy(copies, game), shown, np.random.default_rng(0), episodes=5)
+    assert play(game, shown, np.random.default_rng(0), episodes=5) == alone
+
+
+def test_states_without_the_generator_keep_the_episode_and_not_its_future(make):
+    game, _ = make()
+    state = game.env.clone_state()
+    assert not any(word in name for name in state for word in ("key", "episode"))
+    futures = [play(game, game.restore(state, seed=seed), np.random.default_rng(0), 6) for seed in (1, 1, 2)]
+    assert futures[0] == futures[1] != futures[2]
+    if "skip_chance" in state:
+        game.restore(state, seed=9)
+        np.testing.assert_array_equal(game.env.clone_state()["skip_chance"], state["skip_chance"])
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_states_fit_the_same_skip_chances_only(kind):
+    game = kind(**SEVERAL)
+    game.reset(seed=0)
+    message = "a state of the game 3 x 3, 3 to win or 3 x 3, 3 to win, skip 0.5 cannot be restored in the game 3 x 3, 3"
+    with pytest.raises(ValueError, match=message):
+        kind().env.restore_state(game.env.clone_state(), seed=0)
+
+
+@pytest.mark.parametrize("settings", [{**SEVERAL, "opponent": SCHEDULES["steps"]}, {"openings": OPENINGS}], ids=str)
+@pytest.mark.parametrize("observation", ["flat", "planes", "channels", "dict"])
+def test_gymnasium_s_and_sb3_s_checkers_pass(observation, settings):
+    env = gymnasium.make("ttt/MNK-v0", observation=observation, **settings)
+    check_env(env.unwrapped, skip_render_check=True)
+    if observation != "flat":
+        return
+    checker = pytest.importorskip("stable_baselines3.common.env_checker")
+    checker.check_env(SingleEnv(observation=observation, **settings))
+
+
+@pytest.mark.parametrize("settings", [SEVERAL, {"openings": OPENINGS, "skip_chance": (0, 0.5)}], ids=str)
+def test_pettingzoo_s_checkers_pass(settings, capsys):
+    api_test(mnk_v0.env(**settings), num_cycles=100)
+    seed_test(lambda: mnk_v0.env(**settings), num_cycles=100)
+    parallel_api_test(turn_based_aec_to_parallel(mnk_v0.env(**settings)), num_cycles=50)
+
+
+@pytest.mark.needs("stable_baselines3")
+@pytest.mark.parametrize("observation", ["flat", "dict"])
+def test_sb3_trains_on_contexts_and_schedules(observation):
+    sb3 = pytest.importorskip("stable_baselines3")
+    env = SingleEnv(opponent=SCHEDULES["steps"], observation=observation, **SEVERAL)
+    policy = "MlpPolicy" if observation == "flat" else "MultiInputPolicy"
+    model = sb3.PPO(policy, env, n_steps=32, batch_size=32, n_epochs=1, policy_kwargs={"net_arch": [4]}, device="cpu")
+    model.learn(64)
+    game = Game(skip_chance=0.25)
+    p = as_policy(model, game, returns="probabilities").probabilities(plain.positions_of_random_play(game, 8))
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+
+
+def test_pictures_of_each_turn_with_several_opponents():
+    env = SingleEnv(opponent=SCHEDULES["steps"], render_mode="rgb_array_list", openings=OPENINGS, **SEVERAL)
+    env.reset(seed=0)
+    env.render()
+    env.step(int(np.flatnonzero(env.action_masks())[0]))
+    assert len(env.render()) >= 1
+
+
+def test_an_opening_is_no_last_move_in_pictures():
+    for seed in range(5):
+        env = SingleEnv(opponent="self", openings=OPENINGS, render_mode="ansi")
+        env.reset(seed=seed)
+        assert "[" not in env.render().split("\n", 4)[1]
+    env = MNKVectorEnv(2, opponent="self", openings=OPENINGS, render_mode="ansi", autoreset_mode="SameStep")
+    mask = env.reset(seed=0)[1]["action_mask"]
+    for _ in range(20):
+        _, _, terminated, _, info = env.step(mask.argmax(axis=1))
+        mask = info["action_mask"]
+        for over, text in zip(terminated, env.render(), strict=True):
+            assert over == ("[" not in text)
+
+
+def test_infos_of_contexts_are_stored_as_json():
+    info = SingleEnv(**SEVERAL).reset(seed=0)[1]
+    assert json.loads(json.dumps({"skip_chance": info["skip_chance"]}))["skip_chance"] in (0, 0.5)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Arguments
+
+ANY = (mnk_v0.env, SingleEnv, MNKVectorEnv)
+WITH_OPPONENT = (SingleEnv, MNKVectorEnv)
+
+
+@pytest.mark.parametrize(
+    ("makers", "settings", "error", "message"),
+    [
+        (ANY, {"skip_chance": ()}, ValueError, r"skip_chance=\(\) leaves nothing to draw: write for example"),
+        (ANY, {"skip_chance": (0.25,)}, ValueError, r"leaves nothing to draw: write skip_chance=0.25, or two or more"),
+        (ANY, {"skip_chance": (0, 0)}, ValueError, r"skip_chance=\(0, 0\) names a value twice"),
+        (ANY, {"skip_chance": (0, 1)}, ValueError, "skip_chance=1 is not a probability below 1"),
+        (ANY, {"skip_chance": (0, "0.5")}, TypeError, "skip_chance='0.5' is not a number"),
+        (ANY, {"skip_chance": ((0, 0.5), 0.1)}, TypeError, r"skip_chance=\(0, 0.5\) is not a number"),
+        (ANY, {"skip_chance": {0, 0.5}}, TypeError, "is not a number: write for example skip_chance=0.25"),
+        (ANY, {"context": "visible"}, ValueError, "context='visible' is not known: choose 'hidden', 'shown'"),
+        (ANY, {"openings": "o../.../... x"}, TypeError, r"is no list of positions: write openings=\['o../.../... x'\]"),
+        (ANY, {"openings": []}, ValueError, r"openings=\[\] leaves nothing to begin with"),
+        (ANY, {"openings": [3]}, TypeError, "the opening 3 is no text"),
+        (ANY, {"openings": ["oxo"]}, ValueError, "'oxo' is not a position"),
+        (ANY, {"openings": ["ooo/xx./... x"]}, ValueError, "the opening 'ooo/xx./... x' is over"),
+        (ANY, {"openings": ["oo./.../... x"], "skip_chance": (0.5, 0)}, ValueError, "comes from no game without skips"),
+        (WITH_OPPONENT, {"context": "shown", "dtype": "int8"}, ValueError, "context='shown' needs dtype='float32'"),
+        (WITH_OPPONENT, {"opponent": ()}, ValueError, r"opponent=\(\) names no opponent: write for example opponent="),
+        (WITH_OPPONENT, {"opponent": ("random", "optimal")}, ValueError, "the opponent 'optimal' of a schedule has no"),
+        (
+            WITH_OPPONENT,
+            {"opponent": ("random@5",)},
+            ValueError,
+            "'random@5' of a schedule must start at 0",
+        ),
+        (
+            WITH_OPPONENT,
+            {"opponent": ("random", "optimal@9", "random@9")},
+            ValueError,
+            "'random@9' of a schedule must start after 9",
+        ),
+        (
+            WITH_OPPONENT,
+            {"opponent": ("random", "optimal@9", "random@10 episodes")},
+            ValueError,
+            "counts both steps and episodes",
+        ),
+        (WITH_OPPONENT, {"opponent": ("random", "optimal@soon")}, ValueError, "'soon' is no start of an opponent"),
+        (WITH_OPPONENT, {"opponent": ("random", ("optimal", 2.5))}, ValueError, "2.5 is no start of an opponent"),
+        (
+            WITH_OPPONENT,
+            {"opponent": ("random", Marker(4))},
+            TypeError,
+            r"has no start: write it as \(opp",
+        ),
+        (WITH_OPPONENT, {"opponent": ("self", "random@5")}, ValueError, "a schedule of opponents cannot hold 'self'"),
+        (WITH_OPPONENT, {"opponent": ("randm", "random@5")}, ValueError, "there is no policy 'randm'"),
+    ],
+)
+def test_invalid_arguments_are_rejected(makers, settings, error, message):
+    for make in makers:
+        with pytest.raises(error, match=message):
+            make(**settings)
+
+
+def test_the_last_at_of_an_entry_separates_the_start():
+    assert parse_schedule(["run:runs/a@20@0", "run:(b@3)@10 steps"]) == (
+        ["run:runs/a@20", "run:(b@3)"],
+        [0, 10],
+        "steps",
+    )
+    assert parse_schedule([("random", "0 episodes"), ("optimal", "5 episodes")])[1:] == ([0, 5], "episodes")

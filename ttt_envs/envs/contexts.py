@@ -1,0 +1,69 @@
+"""What an environment draws anew for each episode beside the seat: the skip chance and the opening.
+
+Both draws are counter-based, see :mod:`ttt_envs.core.random`: a function of the seed's key and the number of the
+episode. So the single, the vector and the PettingZoo environment draw the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ttt_envs.core.random import uniform
+from ttt_envs.game.boards import Boards, check_opening, from_text
+from ttt_envs.game.rules import STREAM_OPENING, Game
+
+SkipChance = float | Sequence[float]
+"""a skip chance, or two or more, of which each episode draws one"""
+
+
+def games_of(size: int | tuple[int, int], win_length: int, skip_chance: SkipChance) -> tuple[Game, ...]:
+    """Return the game of each skip chance, in the given order.
+
+    Raises:
+        TypeError, ValueError: an argument of a game is invalid, or several skip chances are fewer than two or repeat.
+    """
+    if not isinstance(skip_chance, (tuple, list)):
+        return (Game.of_size(size, win_length, skip_chance),)  # type: ignore[arg-type]  # anything else is refused there
+    if len(skip_chance) < 2:
+        single = f"write skip_chance={skip_chance[0]!r}" if skip_chance else "write for example skip_chance=0.25"
+        raise ValueError(
+            f"skip_chance={skip_chance!r} leaves nothing to draw: {single}, or two or more values, as in "
+            f"skip_chance=(0, 0.5)"
+        )
+    games = tuple(Game.of_size(size, win_length, value) for value in skip_chance)
+    if len(set(games)) < len(games):
+        raise ValueError(f"skip_chance={skip_chance!r} names a value twice: all values are drawn equally often")
+    return games
+
+
+def openings_of(games: Sequence[Game], openings: Sequence[str] | None) -> Boards | None:
+    """Return the openings of an environment as positions, None for the empty board.
+
+    Args:
+        games: the game of each skip chance; an opening must be one of all of them.
+        openings: positions as text.
+
+    Raises:
+        TypeError, ValueError: not a sequence of texts, or one is no position of an unfinished game.
+    """
+    if openings is None:
+        return None
+    if isinstance(openings, str) or not isinstance(openings, Sequence):
+        raise TypeError(f"openings={openings!r} is no list of positions: write openings=['o../.../... x']")
+    if not openings:
+        raise ValueError("openings=[] leaves nothing to begin with: name one or more positions, or None for none")
+    positions = []
+    for text in openings:
+        if not isinstance(text, str):
+            raise TypeError(f"the opening {text!r} is no text: write rows and mover, as in 'o../.../... x'")
+        positions.append(from_text(text, games[0]))
+        for game in games:
+            check_opening(game, positions[-1], f"the opening {text!r}")
+    return Boards.of(positions)
+
+
+def draw_opening(episode_key: np.uint64, count: int) -> int:
+    """Return the index of an episode's opening, uniform among ``count``."""
+    return int(uniform(episode_key, STREAM_OPENING, 0) * count)
