@@ -132,7 +132,7 @@ class MNKVecEnv(VecEnv):
         """
         groups = self._option_groups()
         for options, _ in groups:
-            parse_reset_options(self.env.game, options, self.env.plays_both_seats)
+            parse_reset_options(self.env.games, options, self.env.plays_both_seats)
         observation: VecEnvObs
         if len(groups) > 1 and not self._began:
             self.env.reset(seed=self._seeds)  # the first reset is of all games

@@ -191,7 +191,7 @@ class Lockstep:
         else:  # the kernel that replies at once knows no openings
             uniform = self.opponents.plays_uniformly and openings is None
             self._replies = REPLY_RANDOM if uniform else REPLY_POLICY
-        self._has_several = self.opponents is not None and self.opponents.num_policies > 1
+        self._only = self.opponent if self.opponents is not None and self.opponents.num_policies == 1 else None
         self._is_scheduled = self.opponents is not None and len(self.opponents.starts) > 1
         self._counts_steps = self.opponents is not None and self._is_scheduled and self.opponents.unit == "steps"
         seats = BOTH_SEATS if self.is_self_play else _SEATS.index(seat)
@@ -273,17 +273,22 @@ class Lockstep:
         if self._is_scheduled:
             self._set_stage(rows)
         placed = position is not None or seat is not None or self._openings is not None
-        if position is None and self._openings is not None:
-            self._place(rows, *self._draw_openings(rows))
-        elif placed:
-            cells, mover = position or Position(np.zeros(self.game.cells, np.int8), 0)
-            self._place(rows, np.tile(cells, (len(rows), 1)), mover)
-        if seat is not None:
-            self.seat[rows] = seat
+        if placed:
+            self._begin_in(rows, position, seat)
         if self._replies == REPLY_POLICY or (placed and not self.is_self_play):
             self._reply()
         if out is not None and (placed or self._replies == REPLY_POLICY):
             self.observe(out)
+
+    def _begin_in(self, rows: Int64Array, position: Position | None, seat: int | None) -> None:
+        """Set position and seat of games that begin; see :meth:`begin`."""
+        if position is None and self._openings is not None:
+            self._place(rows, *self._draw_openings(rows))
+        else:
+            cells, mover = position or Position(np.zeros(self.game.cells, np.int8), 0)
+            self._place(rows, np.tile(cells, (len(rows), 1)), mover)
+        if seat is not None:
+            self.seat[rows] = seat
 
     def _set_stage(self, rows: Int64Array) -> None:
         """Look the schedule of opponents up for episodes that begin."""
@@ -355,8 +360,8 @@ class Lockstep:
             rows = self._waiting[: step_kernels.games_to_reply(self._count, self._rows, self._waiting)]
             if not len(rows):
                 return
-            if not self._has_several:
-                self._reply_by(self.opponents.policies[0][0], rows)
+            if self._only is not None:
+                self._reply_by(self._only, rows)
                 continue
             stage, context = self._stage[rows], self._context(rows)
             for i, j in sorted(set(zip(stage.tolist(), context.tolist(), strict=True))):

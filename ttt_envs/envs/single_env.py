@@ -136,7 +136,9 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         self.action_space = self._views.action_space
         self.render_mode = render_mode
         self._renderer = render.Renderer(self.game, render_mode)
-        self._before = np.zeros(self.game.cells, np.int8)  # the board before the last step, for rendering
+        self._has_contexts, self._has_openings = len(self.games) > 1, positions is not None
+        self._empty = np.zeros(self.game.cells, np.int8)
+        self._before = self._empty  # the board before the last step, for rendering; replaced, never changed
         self._refused: int | None = None  # the action of the last step if it was illegal, for rendering
         self._scenes: list[Scene] = []  # since the last render() or reset(), for rgb_array_list
         self._seeded = False
@@ -176,7 +178,12 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         if self._met is not None:
             self._met.clear()
         self._games.begin(self._row, position, at_seat, self._out)
-        self._before = self._games.first_cells(self._row)[0] if position is None else position.cells
+        if position is not None:
+            self._before = position.cells
+        elif self._has_openings:
+            self._before = self._games.first_cells(self._row)[0]
+        else:
+            self._before = self._empty
         self._refused = None
         if self.render_mode is not None:
             self._draw(new_game=True)
@@ -224,7 +231,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
             "winner": winner,
             "outcome": OUTCOME_DESCRIPTIONS[result],
         }
-        if len(self.games) > 1:
+        if self._has_contexts:
             info["skip_chance"] = float(self._games.skip_chance[0])
         if self._flat is not None:  # the fast path for the common case
             return self._flat.astype(self._views.dtype), info

@@ -278,17 +278,27 @@ def _draw_skips(settings: Settings, games: Games, out: Int64Array) -> None:
     stones, episode_key, skip_chance = games.stones, games.episode_key, games.skip_chance
     for b in range(settings.num_games):
         out[b] = 1
-    if skip_chance_of(settings.parameters) > 0:
+    if len(settings.skip_chances) > 1:
         for b in range(settings.num_games):
             parameters = with_skip_chance(settings.parameters, skip_chance[b])
             out[b] = next_mover(0, uniform(episode_key[b], STREAM_SKIP, stones[b]), parameters)
+    elif skip_chance_of(settings.parameters) > 0:
+        for b in range(settings.num_games):
+            out[b] = next_mover(0, uniform(episode_key[b], STREAM_SKIP, stones[b]), settings.parameters)
 
 
 @inlined
-def _mover_after(b: int, games: Games, parameters: Parameters) -> int:
+def _parameters_of(b: int, games: Games, settings: Settings) -> Parameters:
+    """Return the parameters of game ``b``; where all are the same, loops are compiled for them."""
+    if len(settings.skip_chances) > 1:
+        return with_skip_chance(settings.parameters, games.skip_chance[b])
+    return settings.parameters
+
+
+@inlined
+def _mover_after(b: int, games: Games, settings: Settings) -> int:
     """Return what :func:`_draw_skips` writes for game ``b``."""
-    parameters = with_skip_chance(parameters, games.skip_chance[b])
-    return mover_after(int64(0), games.episode_key[b], games.stones[b], parameters)
+    return mover_after(int64(0), games.episode_key[b], games.stones[b], _parameters_of(b, games, settings))
 
 
 @inlined
@@ -308,10 +318,10 @@ def _put(b: int, bit: int, moves: int, turn: int, parameters: Parameters, games:
 
 
 @inlined
-def _play_in_cells(b: int, cell: int, cells: Int8Array, games: Games, parameters: Parameters) -> None:
+def _play_in_cells(b: int, cell: int, cells: Int8Array, games: Games, settings: Settings) -> None:
     """Apply ``rules.play`` in game ``b`` on a board without bits."""
     stones = games.stones[b]
-    parameters = with_skip_chance(parameters, games.skip_chance[b])
+    parameters = _parameters_of(b, games, settings)
     outcome, mover = play(cells[b], games.mover[b], cell, stones, games.episode_key[b], parameters)
     games.outcome[b], games.mover[b], games.stones[b] = outcome, mover, stones + 1
 
@@ -352,7 +362,7 @@ def _move(settings: Settings, cells: Int8Array, games: Games, actions: Int64Arra
                     truncated = TRUNCATED if num_illegal[b] >= size else NOT_OVER
                     outcome[b] = FORFEIT + mover[b] if loses else truncated
                 else:
-                    _play_in_cells(b, cell_of[b], cells, games, parameters)
+                    _play_in_cells(b, cell_of[b], cells, games, settings)
         return
     _draw_skips(settings, games, turn)
     any_illegal = int64(0)
@@ -390,7 +400,7 @@ def _reply_at_random(settings: Settings, cells: Int8Array, games: Games) -> None
         for b in range(settings.num_games):
             while outcome[b] == NOT_OVER and mover[b] != seat[b]:
                 cell = nth_empty_cell(cells[b], uniform(episode_key[b], STREAM_OPPONENT, stones[b]))
-                _play_in_cells(b, cell, cells, games, parameters)
+                _play_in_cells(b, cell, cells, games, settings)
         return
     _draw_skips(settings, games, turn)
     for b in range(settings.num_games):
@@ -398,7 +408,7 @@ def _reply_at_random(settings: Settings, cells: Int8Array, games: Games) -> None
     if skip_chance_of(parameters) > 0:  # few games, those with a skipped turn: the opponent moves again
         for b in range(settings.num_games):
             while outcome[b] == NOT_OVER and mover[b] != seat[b]:
-                _reply(b, _mover_after(b, games, parameters), parameters, games)
+                _reply(b, _mover_after(b, games, settings), parameters, games)
 
 
 @inlined
@@ -621,9 +631,9 @@ def play_replies(which: Int64Array, actions: Int64Array, packed: Int64Array, cel
     for i in range(len(which)):
         b = which[i]
         if cells.ndim == 2:
-            _play_in_cells(b, actions[i], cells, games, parameters)
+            _play_in_cells(b, actions[i], cells, games, settings)
         else:
-            turn = _mover_after(b, games, parameters)
+            turn = _mover_after(b, games, settings)
             _put(b, int64(1) << actions[i], int64(1), turn, parameters, games)
     return -1
 
