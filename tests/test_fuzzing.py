@@ -478,6 +478,13 @@ ASKED = {
     "games": ([FILES], {"text": None, "number": NUMBERS, "out": FILES, "json": None}),
     "exact": (["P", "P"], {**EXACT, "chunk": NUMBERS}),
     "exploitability": (["P"], {**EXACT, "chunk": NUMBERS}),
+    "audit": (
+        [["gae", "gae:lam=x", "rloo", "all", "x", "no_such:a", "", "\x00"]],
+        {**COMMON, "json": None, "episodes": FEW, "group-size": NUMBERS, "max-steps": NUMBERS, "discount": NUMBERS,
+         "seat": NUMBERS, "policy": SOME, "opponent": SOME, "behaviour": SOME, "worst": NUMBERS, "enumerate": None,
+         "critic": ["exact", "zero", "learned:5", "learned:", "learned:x", "random", "optimal", "x", ""],
+         "position": ["x.o/.../..o x", "", "x"]},
+    ),
     "solve": ([], {**EXACT, "position": ["x.o/.../..o x", "", "x", "o../.../... o", "." * 99, "\x00"]}),
     "prove": ([], {**COMMON, "nodes": ["1", "50", "1000", "0", "-1", "x", "nan"], "memory": ["0.001", "0", "-1", "x"]}),
     "compression-levels": (

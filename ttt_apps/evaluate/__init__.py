@@ -36,6 +36,10 @@ COMMANDS: Commands = {
         "Measure how often a policy keeps a proved result.",
     ),
     "puzzles": ("ttt_apps.evaluate.puzzles:Puzzles", "List puzzles: positions where an obvious move loses value."),
+    "audit": (
+        "ttt_apps.evaluate.audit:AuditEstimator",
+        "Measure bias and variance of an advantage estimator against exact advantages.",
+    ),
     "cost": ("ttt_apps.evaluate.cost:Cost", "Measure the cost of runs in new processes."),
     "watch": ("ttt_apps.evaluate.watch:Watch", "Show runs on a page while they learn, and stop them."),
     "report": ("ttt_apps.evaluate.report:Report", "Regenerate the pages of finished runs."),

@@ -17,5 +17,6 @@ STUDIES: dict[str, str] = {
     "tree-search": "ttt_apps.studies.tree_search:STUDY",
     "tree-net": "ttt_apps.studies.tree_net:STUDY",
     "slides-tables": "ttt_apps.studies.slides_tables:STUDY",
+    "estimators": "ttt_apps.studies.estimators:STUDY",
 }
 """Maps a name to "module:study", imported on demand."""

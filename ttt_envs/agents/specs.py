@@ -229,8 +229,12 @@ def load_object(path: str) -> Any:
     return getattr(module, name)
 
 
-def _converted(name: str, key: str, value: str, kind: Any) -> Any:
-    """Convert a value of a spec string to the type in the factory's signature."""
+def convert_value(name: str, key: str, value: str, kind: Any) -> Any:
+    """Convert a value of a spec string to the type in the signature of what it names.
+
+    Raises:
+        ValueError: it has another type; the message begins with ``name``.
+    """
     if isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union:  # as in int | None
         arms = typing.get_args(kind)
         if type(None) in arms and value.lower() == "none":
@@ -375,7 +379,7 @@ def _arguments(spec: Spec, factory: Callable[..., Any]) -> Mapping[str, Any]:
             if not named:
                 raise ValueError(f"{spec.name} takes no arguments: write {spec.name!r} without {key}={value}")
             raise ValueError(f"{spec.name} has no argument {key!r}: {closest_names(key, named)}")
-        converted[parameter.name] = _converted(spec.name, key, value, parameter.annotation)
+        converted[parameter.name] = convert_value(spec.name, key, value, parameter.annotation)
     for key, parameter in named.items():
         if parameter.default is parameter.empty and parameter.name not in converted:
             given = "".join(f"{each}={value}," for each, value in arguments.items())

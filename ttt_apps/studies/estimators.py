@@ -1,0 +1,367 @@
+"""Advantage estimators: what each estimates, with which bias and variance."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from evaluation.audit import Auditor, AuditSettings
+from evaluation.reports.plots import legend, plot_intervals
+from evaluation.result_store import Unit
+from evaluation.statistics import Interval, holds_for_all, is_above
+from evaluation.study import Caption, Claim, Report, Row, Study
+from ttt_envs.game.rules import Game
+
+SCHULMAN = "Schulman et al. (2016), High-Dimensional Continuous Control Using Generalized Advantage Estimation"
+GAE_ENDS = "rlevo issue 343, after Doering et al. (2026, arXiv:2602.03386)"
+PER_TURN = "verl issue 7244"
+LAMBDAS = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 1.0)
+STEPS = (1, 2, 3, 4)
+FAMILY = [*(f"gae:lam={lam:g}" for lam in LAMBDAS), *(f"n-step:n={n}" for n in STEPS)]
+BASELINES = ["monte-carlo", "return-minus-value", "td-lambda", "gae-finite", "v-trace", "importance-sampling"]
+GROUPS = ["rloo", "grpo", "grpo:scale=false", "per-turn", "per-turn:leave_one_out=true", "per-turn-return"]
+BOOTSTRAP = ["gae", "gae:bootstrap=false", "gae-finite", "gae:lam=1", "gae:lam=1,bootstrap=false"]
+LEARNED = "learned:1000"
+FEW = "learned:100"
+"""Critic of the enumerated episodes: of so few episodes that it is wrong."""
+SMALL = (2, 3, 2)
+"""Rows, columns and win length of the board whose episodes are enumerated."""
+BOARDS = ((3, 3, 3), (3, 4, 3), (4, 4, 4))
+SKIPS = (0.0, 0.25, 0.5)
+SAMPLED, QUICK = 20_000, 1_000
+"""Numbers of sampled episodes."""
+GROUP_SIZE = 8
+MAIN = ("3 x 3, skip 0.25", "exact")
+"""Game and critic of the table."""
+COLOURS = ("#0072B2", "#D55E00", "#009E73")
+UNBIASED = 1e-18
+"""Maximum squared length of an enumerated bias that is rounding."""
+
+Results = Mapping[tuple[str, str], Mapping[str, Mapping[str, Any]]]
+"""By (game, critic), then by estimator: ``Audit.to_dict()``."""
+
+
+def units(quick: bool) -> list[Unit]:
+    """Return a unit for each game, critic and kind of episodes."""
+    found = []
+    for rows, columns, win_length in BOARDS[: 1 if quick else None]:
+        for skip in SKIPS if (rows, columns) == (3, 3) and not quick else (0.25,):
+            for critic in ("exact", LEARNED):
+                names = [*FAMILY, *BASELINES, *(GROUPS if critic == "exact" else [])]
+                found.append(_unit((rows, columns, win_length), skip, critic, names, QUICK if quick else SAMPLED))
+    for skip in SKIPS:
+        for critic in ("exact", FEW):
+            found.append(_unit(SMALL, skip, critic, [*FAMILY, *BASELINES], None))
+            found.append(_unit(SMALL, skip, critic, BOOTSTRAP, None, max_steps=2))
+    found += [_unit(SMALL, skip, "exact", GROUPS, None, group_size=2) for skip in SKIPS[:2]]
+    return found
+
+
+def _unit(
+    board: tuple[int, int, int], skip: float, critic: str, names: Sequence[str], episodes: int | None, **more: Any
+) -> Unit:
+    return {
+        "board": list(board),
+        "skip": skip,
+        "critic": critic,
+        "estimators": list(names),
+        "episodes": episodes,
+        **more,
+    }
+
+
+def measure(unit: Unit) -> list[dict[str, Any]]:
+    """Audit the estimators of a unit: random play against random play, moving first."""
+    rows, columns, win_length = unit["board"]
+    settings = AuditSettings(
+        critic=unit["critic"],
+        episodes=unit["episodes"],
+        group_size=unit.get("group_size", GROUP_SIZE),
+        max_steps=unit.get("max_steps"),
+    )
+    auditor = Auditor(Game(rows, columns, win_length, unit["skip"]), "random", "random", settings)
+    return [auditor.audit(name).to_dict() for name in unit["estimators"]]
+
+
+def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
+    """Report biases and variances, and verdicts on the claims."""
+    sampled = _select(results, lambda unit: unit["episodes"] is not None)
+    exact = _select(
+        results, lambda unit: unit["episodes"] is None and "max_steps" not in unit and "group_size" not in unit
+    )
+    truncated = _select(results, lambda unit: "max_steps" in unit)
+    groups = _select(results, lambda unit: "group_size" in unit)
+    rows = [
+        _row(f"{game}, {critic}: {name}", one)
+        for (game, critic), found in sampled.items()
+        for name, one in found.items()
+    ]
+    for words, part in (("", exact), (", truncated after 2 decisions", truncated), (", groups of 2", groups)):
+        rows += [
+            _row(f"{game}{words}, {critic}: {name}", one)
+            for (game, critic), found in part.items()
+            for name, one in found.items()
+        ]
+    claims = [*_claims_on_lambda(sampled, exact), *_claims_on_ends(exact, truncated), *_claims_on_groups(groups)]
+    pictures = {
+        "estimators-lambda": _draw_by_parameter(sampled, "gae:lam=", LAMBDAS, "lambda"),
+        "estimators-n": _draw_by_parameter(sampled, "n-step:n=", STEPS, "n"),
+        "estimators-all": _draw_all(sampled[MAIN]),
+    }
+    data = [{**unit, "audits": found} for unit, found in results]
+    return Report(rows, claims, pictures, ours="advantage: bias^2; variance; error", data=data)
+
+
+def _select(results: Sequence[tuple[Unit, Any]], wanted: Callable[[Unit], bool]) -> Results:
+    found = {}
+    for unit, audits in results:
+        if wanted(unit):
+            rows, columns, _ = unit["board"]
+            game = f"{rows} x {columns}, skip {unit['skip']:g}"
+            found[game, "learned" if unit["critic"] != "exact" else "exact"] = {one["name"]: one for one in audits}
+    return found
+
+
+def _interval(one: Mapping[str, Any]) -> Interval:
+    """Return an interval from JSON; infinite where it is null."""
+    low, high = one["low"], one["high"]
+    return Interval(one["mean"], float("-inf") if low is None else low, float("inf") if high is None else high)
+
+
+def _number(one: Interval) -> str:
+    return f"{one.mean:.3g}" if one.low == one.high else f"{one.mean:.3g} ({one.low:.3g} to {one.high:.3g})"
+
+
+def _row(name: str, audit: Mapping[str, Any]) -> Row:
+    """Return the errors of the advantages, and those of the gradients."""
+    texts = [
+        "; ".join(_number(_interval(audit[kind][each])) for each in ("bias_squared", "variance", "mse"))
+        for kind in ("advantage", "gradient")
+    ]
+    return Row(name, "", texts[0], texts[1])
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Claims
+
+
+def _bias(audit: Mapping[str, Any]) -> float:
+    """Return the squared length of the bias of an enumerated gradient."""
+    return float(audit["gradient"]["bias_squared"]["mean"])
+
+
+def _all_unbiased(part: Results, critic: str, names: Iterable[str]) -> tuple[bool, float]:
+    biases = [_bias(found[name]) for (_, each), found in part.items() if each == critic for name in names]
+    return max(biases) <= UNBIASED, max(biases)
+
+
+def _is_smallest(found: Mapping[str, Mapping[str, Any]], kind: str) -> bool | None:
+    """Return whether lambda = 0 has the smallest variance; None if intervals overlap."""
+    first = _interval(found["gae:lam=0"][kind]["variance"])
+    verdicts = []
+    for name in FAMILY[1:]:
+        if name != "n-step:n=1":  # which is the same
+            other = _interval(found[name][kind]["variance"])
+            verdicts.append(
+                is_above([Interval(other.mean - first.mean, other.low - first.high, other.high - first.low)])
+            )
+    return holds_for_all(verdicts)
+
+
+def _claims_on_lambda(sampled: Results, exact: Results) -> list[Claim]:
+    one, largest = _all_unbiased(exact, "exact", ["gae:lam=1"])
+    wrong, largest_wrong = _all_unbiased(exact, "learned", ["gae:lam=1"])
+    every, largest_every = _all_unbiased(exact, "exact", FAMILY)
+    parts = [found for part in (sampled, exact) for (_, critic), found in part.items() if critic == "exact"]
+    smallest = holds_for_all(_is_smallest(found, kind) for found in parts for kind in ("advantage", "gradient"))
+    main = sampled[MAIN]
+    low, high = (_number(_interval(main[name]["gradient"]["variance"])) for name in ("gae:lam=0", "gae:lam=1"))
+    biases = [
+        [_bias(found[f"gae:lam={lam:g}"]) for lam in LAMBDAS]
+        for (_, critic), found in exact.items()
+        if critic == "learned"
+    ]
+    return [
+        Claim(
+            f"{SCHULMAN}, section 3: GAE with lambda = 1 and exact values is unbiased",
+            one,
+            f"all episodes of 2 x 3 at three skip chances: the squared bias is at most {largest:.1g}",
+        ),
+        Claim(
+            f"{SCHULMAN}, section 3: with lambda = 1 the gradient is unbiased whatever the values are",
+            wrong,
+            f"with values from 100 episodes the squared bias is at most {largest_wrong:.1g}",
+        ),
+        Claim(
+            f"{SCHULMAN}, section 3: with exact values every lambda is unbiased",
+            every,
+            f"the squared bias is at most {largest_every:.1g}, n-step estimates included",
+        ),
+        Claim(
+            f"{SCHULMAN}, section 3: with exact values, lambda = 0 has the smallest variance",
+            smallest,
+            f"among GAE and n-step estimates, in {len(parts)} games, of advantages and of gradients; gradients on "
+            f"3 x 3, skip .25: {low} at 0, {high} at 1",
+        ),
+        Claim(
+            f"{SCHULMAN}, section 3: with inexact values lambda < 1 is biased, and the less so the larger lambda is",
+            all(row[0] > UNBIASED and all(a >= b for a, b in itertools.pairwise(row)) for row in biases),
+            "squared bias of gradients at lambda 0, 0.5, 0.95: "
+            + "; ".join(", ".join(f"{row[LAMBDAS.index(lam)]:.2g}" for lam in (0.0, 0.5, 0.95)) for row in biases),
+        ),
+    ]
+
+
+def _claims_on_ends(exact: Results, truncated: Results) -> list[Claim]:
+    kept, largest = _all_unbiased(truncated, "exact", ["gae", "gae:lam=1"])
+    cut = [_bias(found["gae:lam=1,bootstrap=false"]) for (_, critic), found in truncated.items() if critic == "exact"]
+    parts = [*exact.items(), *truncated.items()]
+    learned = [
+        (_bias(found["gae:lam=0.95" if "gae:lam=0.95" in found else "gae"]), _bias(found["gae-finite"]))
+        for (_, critic), found in parts
+        if critic == "learned"
+    ]
+    finite = [_bias(found["gae-finite"]) for (_, critic), found in parts if critic == "exact"]
+    return [
+        Claim(
+            "Pardo et al. (2018), Time Limits in Reinforcement Learning: a truncation without bootstrapping biases",
+            min(cut) > UNBIASED,
+            f"the squared bias is {min(cut):.2g} or more at lambda = 1; with bootstrapping at most {largest:.1g}",
+        ),
+        Claim(
+            f"{GAE_ENDS}: the weights of GAE leave a bias at episode ends even if the bootstrap is correct",
+            not kept,
+            f"with exact values and lambda 0.95 or 1 the squared bias is at most {largest:.1g}: every k-step estimate "
+            f"is unbiased, so no choice of fixed weights matters",
+        ),
+        Claim(
+            f"{GAE_ENDS}: weights normalised over the existing k-step estimates remove this bias",
+            max(finite) <= UNBIASED,
+            f"with exact values their squared bias is up to {max(finite):.2g}: they depend on how long the episode "
+            f"turns out to be",
+        ),
+        Claim(
+            f"{GAE_ENDS}: with learned values, normalised weights have less bias than those of GAE",
+            all(new < old for old, new in learned),
+            "squared bias of GAE (0.95) and of normalised weights: "
+            + "; ".join(f"{old:.2g}, {new:.2g}" for old, new in learned),
+        ),
+    ]
+
+
+def _claims_on_groups(groups: Results) -> list[Claim]:
+    def biases(name: str) -> list[float]:
+        return [_bias(found[name]) for found in groups.values()]
+
+    def evidence(name: str) -> str:
+        cosines = [found[name]["cosine"]["mean"] for found in groups.values()]
+        shown = ", ".join(f"{bias:.2g}" for bias in biases(name))
+        return (
+            f"{name}: squared bias {shown}, cosine 1 - {', 1 - '.join(f'{max(0.0, 1 - one):.2g}' for one in cosines)}"
+        )
+
+    turns, fixed = "per-turn:leave_one_out=true", "per-turn-return"
+    return [
+        Claim(
+            f"{PER_TURN}: rewards that are normalised by turn and then summed give a biased gradient, because the "
+            f"number of subtracted means depends on when the episode ends",
+            min(biases(turns)) > UNBIASED,
+            f"every pair of episodes of 2 x 3, skip 0 and .25. {evidence(turns)}; {evidence('per-turn')}",
+        ),
+        Claim(
+            f"{PER_TURN}: a baseline that does not depend on when the episode ends is unbiased",
+            max(biases(fixed)) <= UNBIASED,
+            evidence(fixed),
+        ),
+        Claim(
+            "Kool et al. (2019), Ahmadian et al. (2024): RLOO is unbiased",
+            max(biases("rloo")) <= UNBIASED,
+            evidence("rloo"),
+        ),
+        Claim(
+            "Liu et al. (2025), Understanding R1-Zero-Like Training: advantages that are divided by the standard "
+            "deviation of the group give a biased gradient",
+            min(biases("grpo")) > UNBIASED,
+            f"{evidence('grpo')}: here it changes the length more than the direction. Without the division the mean, "
+            f"which includes the episode itself, shortens the gradient. {evidence('grpo:scale=false')}",
+        ),
+    ]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Pictures
+
+
+def _draw_by_parameter(sampled: Results, prefix: str, parameters: Sequence[float], label: str) -> Callable[[Any], None]:
+    """Return a picture of bias and variance of gradients by a parameter of the estimator."""
+    games = [game for game, critic in sampled if critic == "exact"]
+
+    def draw(figure: Any) -> None:
+        panels = figure.subplots(2, 2, sharex=True)
+        for column, critic in enumerate(("exact", "learned")):
+            for index, game in enumerate(games):
+                found = sampled[game, critic]
+                audits = [found[f"{prefix}{parameter:g}"]["gradient"] for parameter in parameters]
+                for row, what in enumerate(("bias_squared", "variance")):
+                    plot_intervals(
+                        panels[row][column], parameters, [_interval(one[what]) for one in audits],
+                        color=COLOURS[index % 3], ls=("-", "--")[index // 3], lw=1.2, marker=".", capsize=2, label=game,
+                    )  # fmt: skip
+            panels[0][column].set_title(f"{critic} values", fontsize="medium")
+            panels[1][column].set_xlabel(label)
+        panels[0][0].set_ylabel("squared bias")
+        panels[1][0].set_ylabel("variance")
+        legend(figure, panels[0][0], 3)
+
+    return draw
+
+
+def _draw_all(found: Mapping[str, Mapping[str, Any]]) -> Callable[[Any], None]:
+    """Return a picture of the variance of gradients, by estimator."""
+    ordered = sorted(found, key=lambda name: found[name]["gradient"]["variance"]["mean"])
+
+    def draw(figure: Any) -> None:
+        axes = figure.subplots()
+        values = [_interval(found[name]["gradient"]["variance"]) for name in ordered]
+        plot_intervals(axes, range(len(ordered)), values, across=True, fmt="o", ms=4, color=COLOURS[0], capsize=2)
+        axes.set_yticks(range(len(ordered)), ordered, fontsize="x-small")
+        axes.set(xlabel="variance of the gradient of one episode", xlim=(0, None))
+
+    return draw
+
+
+STUDY = Study(
+    title="Advantage estimators against exact advantages",
+    source=f"{SCHULMAN}; {GAE_ENDS}; {PER_TURN}",
+    about=(
+        "Random play against random play, moving first; the estimated gradient is that of uniform softmax play. All "
+        "episodes of 2 x 3, two to win, are enumerated: these numbers are exact. Those of larger boards are from "
+        f"{SAMPLED:,} episodes, with 95% intervals. Values are exact, or learned: the mean returns of other episodes "
+        "(1,000, or 100 on 2 x 3), by position. Both columns of numbers are bias squared, variance and mean squared "
+        "error: of advantages (for monte-carlo and td-lambda: of returns), and of the policy gradient of one episode, "
+        "as sums of squares over all logits (the column exact). Groups have 8 episodes, on 2 x 3 two."
+    ),
+    units=units,
+    measure=measure,
+    analyse=analyse,
+    left_out="19 of 20 sampled episodes, the boards 3 x 4 and 4 x 4, and the skip chances 0 and .5 of 3 x 3",
+    captions={
+        "estimators-lambda": Caption(
+            "How do bias and variance of GAE depend on lambda?",
+            "With exact values there is no bias, and the variance grows with lambda. Learned values add a bias that "
+            "shrinks as lambda grows.",
+            "Squared bias and variance of the gradient of one episode; bars are 95% intervals.",
+        ),
+        "estimators-n": Caption(
+            "How do bias and variance of n-step estimates depend on n?",
+            "As those of GAE depend on lambda.",
+            "Squared bias and variance of the gradient of one episode; bars are 95% intervals.",
+        ),
+        "estimators-all": Caption(
+            "Which estimator has the least variance on 3 x 3 with a skip chance of .25?",
+            "One-step estimates with exact values.",
+            "Variance of the gradient of one episode, with exact values; bars are 95% intervals.",
+        ),
+    },
+)
