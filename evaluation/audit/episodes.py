@@ -21,7 +21,7 @@ MAX_ENUMERATED = 200_000
 """Maximum number of enumerated episodes."""
 MAX_GROUPS = 250_000
 """Maximum number of enumerated groups of episodes."""
-MAX_EPISODES = 10_000_000
+MAX_EPISODES = 1_000_000
 """Maximum number of sampled episodes."""
 
 

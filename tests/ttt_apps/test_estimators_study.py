@@ -1,0 +1,63 @@
+"""The study of advantage estimators: its verdicts follow from its measurements."""
+
+import pytest
+
+from ttt_apps.studies import estimators
+
+
+@pytest.fixture(scope="module")
+def results():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(estimators, "SKIPS", (0.0,))
+        patch.setattr(estimators, "QUICK", 200)
+        return [(unit, estimators.measure(unit)) for unit in estimators.units(True)]
+
+
+def verdict(results, words):
+    (found,) = [claim.holds for claim in estimators.analyse(results).claims if words in claim.words]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("words", "holds"),
+    [
+        ("lambda = 1 and exact values is unbiased", True),
+        ("unbiased whatever the values are", True),
+        ("every lambda is unbiased", True),
+        ("lambda = 0 has the smallest variance", None),  # 200 episodes do not tell it from 0.25
+        ("with inexact values lambda < 1 is biased", True),
+        ("a truncation without bootstrapping biases", True),
+        ("even if the bootstrap is correct", False),
+        ("remove this bias", False),
+        ("have less bias than those of GAE", False),
+        ("number of subtracted means depends", True),
+        ("does not depend on when the episode ends", True),
+        ("RLOO is unbiased", True),
+        ("divided by the standard deviation", True),
+    ],
+)
+def test_verdicts(words, holds, results):
+    assert verdict(results, words) is holds
+
+
+def test_verdicts_follow_the_numbers(results):
+    """A measured bias of lambda = 1 refutes the claims that there is none."""
+    biased = [
+        (unit, [one if one["name"] != "gae:lam=1" else one | {"gradient": worse(one["gradient"])} for one in audits])
+        for unit, audits in results
+    ]
+    assert verdict(biased, "lambda = 1 and exact values is unbiased") is False
+    assert verdict(biased, "unbiased whatever the values are") is False
+    assert verdict(biased, "every lambda is unbiased") is False
+    assert verdict(biased, "RLOO is unbiased") is True
+
+
+def worse(gradient):
+    return gradient | {"bias_squared": dict.fromkeys(("mean", "low", "high"), 0.1)}
+
+
+def test_the_table_has_a_row_for_each_audit(results):
+    rows = estimators.analyse(results).rows
+    assert len(rows) == sum(len(audits) for _, audits in results)
+    assert len({row.what for row in rows}) == len(rows)
+    assert all(row.ours.count(";") == row.exact.count(";") == 2 for row in rows)
