@@ -98,7 +98,7 @@ def sb3_rollout_buffer(
         discount: its ``gamma``.
         lam: its ``gae_lambda``.
     """
-    from learners.silence import avoid_triton_crash
+    from ttt_envs.core.silence import avoid_triton_crash
 
     avoid_triton_crash()
     import torch

@@ -23,7 +23,7 @@ from evaluation.audit.episodes import (
 )
 from evaluation.audit.errors import (
     ROUNDING,
-    Errors,
+    AdvantageErrors,
     GradientErrors,
     PositionErrors,
     Reference,
@@ -102,8 +102,8 @@ class Audit(NamedTuple):
     """whether all episodes were enumerated; else numbers have 95% intervals"""
     episodes: int
     """number of sampled or enumerated episodes"""
-    advantage: Errors
-    """of estimates, given position and action, averaged over the decisions of an episode"""
+    advantage: AdvantageErrors
+    """of the estimates"""
     gradient: GradientErrors
     """of the policy gradient"""
     positions: PositionErrors
@@ -118,7 +118,7 @@ class Audit(NamedTuple):
     @property
     def biased_advantage(self) -> bool | None:
         """Whether the expected estimates differ from what they estimate, which may leave the gradient as it is."""
-        return _differs(self.advantage.bias_squared, self.exact)
+        return _differs(self.advantage.errors.bias_squared, self.exact)
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data without the positions; docs/files.md documents the keys."""
@@ -127,7 +127,8 @@ class Audit(NamedTuple):
             "estimates": self.estimator.estimates,
             "exact": self.exact,
             "episodes": self.episodes,
-            "advantage": {name: _to_json(value) for name, value in self.advantage._asdict().items()},
+            "advantage": {name: _to_json(value) for name, value in self.advantage.errors._asdict().items()},
+            "coverage": self.advantage.coverage,
             "biased_advantage": self.biased_advantage,
             "gradient": {name: _to_json(value) for name, value in self.gradient.errors._asdict().items()},
             "biased": self.biased,

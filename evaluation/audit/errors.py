@@ -55,6 +55,16 @@ class Errors(NamedTuple):
     """mean squared error, their sum"""
 
 
+class AdvantageErrors(NamedTuple):
+    """Errors of estimates, given position and action, averaged over the decisions of an episode."""
+
+    errors: Errors
+    """the mean squared error is that of all decisions; bias and variance are those of the covered ones"""
+    coverage: float
+    """share of decisions whose pair of position and action was sampled at least twice, which bias and variance need; 1
+    where exact"""
+
+
 class GradientErrors(NamedTuple):
     """Errors of the gradient of one episode, as sums of squares over all logits."""
 
@@ -109,15 +119,14 @@ class Visits(NamedTuple):
 # Advantages
 
 
-def advantage_errors(visits: Visits, error: Float64Array, num_cells: int, blocks: Int64Array | None) -> Errors:
-    """Return the errors of estimates, given position and action, averaged over the decisions of an episode.
+def advantage_errors(visits: Visits, error: Float64Array, num_cells: int, blocks: Int64Array | None) -> AdvantageErrors:
+    """Return the errors of estimates.
 
     Args:
         visits: the decisions.
         error: float64[V], estimate minus exact.
         num_cells: of the board.
-        blocks: int64[V], of sampled decisions; None if all episodes are enumerated. Pairs of a position and an action
-            that were sampled once tell nothing about bias and variance, and are left out.
+        blocks: int64[V], of sampled decisions; None if all episodes are enumerated.
     """
     _, pair = np.unique(visits.row * num_cells + visits.action, return_inverse=True)
     if blocks is None:
@@ -125,22 +134,21 @@ def advantage_errors(visits: Visits, error: Float64Array, num_cells: int, blocks
         total = weight.sum()
         bias = float((first**2 / weight).sum() / total)
         mse = float(second.sum() / total)
-        return Errors(*(Interval(x, x, x) for x in (bias, max(0.0, mse - bias), mse)))
+        return AdvantageErrors(Errors(*(Interval(x, x, x) for x in (bias, max(0.0, mse - bias), mse))), 1.0)
     moments = np.stack([_block_sums(blocks, pair, error**power) for power in range(3)])
     whole = moments.sum(axis=1)
 
     def measure(keep: BoolArray) -> Float64Array:
         count, first, second = whole - moments[:, ~keep].sum(axis=1)
-        known = count > 1
-        count, first, second = count[known], first[known], second[known]
-        total = count.sum()
-        if total == 0:
-            return np.full(3, np.nan)
-        bias = float(((first**2 - second) / (count - 1)).sum() / total)
-        mse = float(second.sum() / total)
-        return np.array([bias, mse - bias, mse])
+        mse = second.sum() / max(1.0, count.sum())
+        count, first, second = (array[count > 1] for array in (count, first, second))
+        if not len(count):
+            return np.array([np.nan, np.nan, mse])
+        square = float(((first**2 - second) / (count - 1)).sum() / count.sum())
+        return np.array([square, second.sum() / count.sum() - square, mse])
 
-    return Errors(*_jackknife(measure, len(moments[0])))
+    coverage = float(whole[0][whole[0] > 1].sum() / max(1.0, whole[0].sum()))
+    return AdvantageErrors(Errors(*_jackknife(measure, len(moments[0]))), coverage)
 
 
 def _block_sums(blocks: Int64Array, pair: Int64Array, terms: Float64Array) -> Float64Array:

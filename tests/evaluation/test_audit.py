@@ -254,12 +254,12 @@ def test_gae_with_exact_values_is_unbiased_and_its_variance_grows_with_lambda(ga
     found = [auditor.audit(f"gae:lam={lam}") for lam in (0.0, 0.3, 0.9, 1.0)]
     for one in found:
         assert one.exact
-        assert one.advantage.bias_squared.mean < 1e-24
+        assert one.advantage.errors.bias_squared.mean < 1e-24
         assert one.gradient.errors.bias_squared.mean < 1e-24
         assert one.biased is one.biased_advantage is False
-        assert one.advantage.mse.mean == pytest.approx(one.advantage.variance.mean)
+        assert one.advantage.errors.mse.mean == pytest.approx(one.advantage.errors.variance.mean)
     for kind in ("advantage", "gradient"):
-        errors = [one.advantage if kind == "advantage" else one.gradient.errors for one in found]
+        errors = [one.advantage.errors if kind == "advantage" else one.gradient.errors for one in found]
         variances = [each.variance.mean for each in errors]
         assert variances == sorted(variances)
         assert variances[0] < variances[-1]
@@ -309,7 +309,10 @@ def test_sampled_bias_agrees_with_exact_bias(spec):
         distance = abs(exact.positions.bias[row] - sampled.positions.bias[other])
         assert distance <= 4 * sampled.positions.standard_error[other] + 1e-12
     for kind in ("bias_squared", "variance", "mse"):
-        for one, other in ((exact.advantage, sampled.advantage), (exact.gradient.errors, sampled.gradient.errors)):
+        for one, other in (
+            (exact.advantage.errors, sampled.advantage.errors),
+            (exact.gradient.errors, sampled.gradient.errors),
+        ):
             interval = getattr(other, kind)
             half = (interval.high - interval.low) / 2 / 2.02  # Student's t of 40 blocks
             assert abs(getattr(one, kind).mean - interval.mean) <= 4 * half + 1e-12

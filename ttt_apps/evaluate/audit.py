@@ -133,17 +133,24 @@ class AuditEstimator(ExactOptions):
         advantages = new_table("advantages", *columns, "biased", title=title)
         gradients = new_table("policy gradients", *columns, "cosine", "biased")
         for one in audits:
-            errors = one.advantage
-            advantages.add_row(one.estimator.name, *map(_format, errors), _word(one.biased_advantage))
+            advantages.add_row(one.estimator.name, *map(_format, one.advantage.errors), _word(one.biased_advantage))
             errors, cosine = one.gradient.errors, _format(one.gradient.cosine)
             gradients.add_row(one.estimator.name, *map(_format, errors), cosine, _word(one.biased))
         print_table(advantages)
         print_table(gradients)
         length = _format(audits[0].gradient.exact)
+        coverage = (
+            f"Bias and variance of advantages are those of {audits[0].advantage.coverage:.1%} of the decisions, whose "
+            f"position and action occurred at least twice."
+        )
         print_output(
             f"exact gradient: squared length {length}. Errors are sums of squares over all logits, of the gradient of "
             f"one episode. "
-            + ("All numbers are exact." if audits[0].exact else "Intervals are 95%; biased is empty if undecided.")
+            + (
+                "All numbers are exact."
+                if audits[0].exact
+                else f"Intervals are 95%; biased is empty if undecided. {coverage}"
+            )
         )
         for one in audits[: 1 if self.worst else 0]:
             table = new_table("position", "visits", "bias", "mean squared error", title=f"{one.estimator.name}: worst")

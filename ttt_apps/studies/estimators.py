@@ -27,6 +27,8 @@ FEW = "learned:100"
 """Critic of the enumerated episodes: of so few episodes that it is wrong."""
 SMALL = (2, 3, 2)
 """Rows, columns and win length of the board whose episodes are enumerated."""
+LATE = "oxo/xo./x.. o"
+"""Position of 3 x 3 from which groups of three episodes are enumerated."""
 BOARDS = ((3, 3, 3), (3, 4, 3), (4, 4, 4))
 SKIPS = (0.0, 0.25, 0.5)
 SAMPLED, QUICK = 20_000, 1_000
@@ -55,6 +57,7 @@ def units(quick: bool) -> list[Unit]:
             found.append(_unit(SMALL, skip, critic, [*FAMILY, *BASELINES], None))
             found.append(_unit(SMALL, skip, critic, BOOTSTRAP, None, max_steps=2))
     found += [_unit(SMALL, skip, "exact", GROUPS, None, group_size=2) for skip in SKIPS[:2]]
+    found.append(_unit((3, 3, 3), 0.25, "exact", GROUPS, None, group_size=3, position=LATE))
     return found
 
 
@@ -79,6 +82,7 @@ def measure(unit: Unit) -> list[dict[str, Any]]:
         episodes=unit["episodes"],
         group_size=unit.get("group_size", GROUP_SIZE),
         max_steps=unit.get("max_steps"),
+        position=unit.get("position", ""),
     )
     auditor = Auditor(Game(rows, columns, win_length, unit["skip"]), "random", "random", settings)
     return [auditor.audit(name).to_dict() for name in unit["estimators"]]
@@ -97,7 +101,7 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
         for (game, critic), found in sampled.items()
         for name, one in found.items()
     ]
-    for words, part in (("", exact), (", truncated after 2 decisions", truncated), (", groups of 2", groups)):
+    for words, part in (("", exact), (", truncated after 2 decisions", truncated), (", groups", groups)):
         rows += [
             _row(f"{game}{words}, {critic}: {name}", one)
             for (game, critic), found in part.items()
@@ -118,7 +122,8 @@ def _select(results: Sequence[tuple[Unit, Any]], wanted: Callable[[Unit], bool])
     for unit, audits in results:
         if wanted(unit):
             rows, columns, _ = unit["board"]
-            game = f"{rows} x {columns}, skip {unit['skip']:g}"
+            place = f" from {unit['position']!r}" if "position" in unit else ""
+            game = f"{rows} x {columns}{place}, skip {unit['skip']:g}"
             found[game, "learned" if unit["critic"] != "exact" else "exact"] = {one["name"]: one for one in audits}
     return found
 
@@ -267,7 +272,8 @@ def _claims_on_groups(groups: Results) -> list[Claim]:
             f"{PER_TURN}: rewards that are normalised by turn and then summed give a biased gradient, because the "
             f"number of subtracted means depends on when the episode ends",
             min(biases(turns)) > UNBIASED,
-            f"every pair of episodes of 2 x 3, skip 0 and .25. {evidence(turns)}; {evidence('per-turn')}",
+            f"all groups of episodes: pairs of 2 x 3, and three from a late position. {evidence(turns)}; "
+            f"{evidence('per-turn')}",
         ),
         Claim(
             f"{PER_TURN}: a baseline that does not depend on when the episode ends is unbiased",
@@ -283,8 +289,8 @@ def _claims_on_groups(groups: Results) -> list[Claim]:
             "Liu et al. (2025), Understanding R1-Zero-Like Training: advantages that are divided by the standard "
             "deviation of the group give a biased gradient",
             min(biases("grpo")) > UNBIASED,
-            f"{evidence('grpo')}: here it changes the length more than the direction. Without the division the mean, "
-            f"which includes the episode itself, shortens the gradient. {evidence('grpo:scale=false')}",
+            f"{evidence('grpo')}. Without the division the direction is exact, and the mean, which includes the "
+            f"episode itself, shortens the gradient. {evidence('grpo:scale=false')}",
         ),
     ]
 
@@ -340,7 +346,9 @@ STUDY = Study(
         f"{SAMPLED:,} episodes, with 95% intervals. Values are exact, or learned: the mean returns of other episodes "
         "(1,000, or 100 on 2 x 3), by position. Both columns of numbers are bias squared, variance and mean squared "
         "error: of advantages (for monte-carlo and td-lambda: of returns), and of the policy gradient of one episode, "
-        "as sums of squares over all logits (the column exact). Groups have 8 episodes, on 2 x 3 two."
+        "as sums of squares over all logits (the column exact). Sampled biases and variances of advantages are those "
+        "of positions and actions that occurred twice or more, on 4 x 4 the early ones. Sampled groups have 8 "
+        "episodes; enumerated ones two, or three from a position with three cells left, whose results include draws."
     ),
     units=units,
     measure=measure,
