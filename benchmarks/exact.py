@@ -20,8 +20,10 @@ from measuring import MS, Benchmark, Row, SkipRow, alone_part, compile_c, run, t
 
 from baselines.retrograde import build
 from baselines.retrograde.solver import Solution, solve
+from baselines.softmax_table import PositionIndex, SoftmaxTable
 from evaluation.exact import dynamic_programming
 from evaluation.exact.dynamic_programming import exploitability
+from evaluation.exact.policy_evaluation import evaluate_policy
 from ttt_envs.agents.policy import Policy
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game, winner, winning_lines
@@ -87,6 +89,80 @@ def open_spiel_nash_conv_cpp() -> Ask:
         return pyspiel.nash_conv(game, uniform, True)
 
     close(exploitability(Game(), "random"), ask() / 2)
+    return ask
+
+
+def table_of(game: Game) -> SoftmaxTable:
+    """Return a softmax table with random logits for all positions in which player_0 moves."""
+    boards = evaluate_policy(game, "random", "random", seat=0).boards
+    return SoftmaxTable(PositionIndex(game, boards), np.random.default_rng(0).normal(size=boards.cells.shape))
+
+
+def open_spiel_policy_value() -> Ask:
+    """Return the value of the same policy at the start alone, by OpenSpiel's Python."""
+    import pyspiel
+    from open_spiel.python import policy
+    from open_spiel.python.algorithms import expected_game_score
+
+    game = pyspiel.load_game("tic_tac_toe")
+    uniform = policy.UniformRandomPolicy(game)
+
+    def ask() -> Any:
+        return expected_game_score.policy_value(game.new_initial_state(), [uniform, uniform])
+
+    close(evaluate_policy(Game(), "random", "random", seat=0).value, float(ask()[0]))
+    return ask
+
+
+def dictionary_evaluation(game: Game, table: SoftmaxTable) -> Ask:
+    """Return values, action values and occupancy against a random player, by dictionaries in plain Python."""
+    lines = [tuple(line) for line in winning_lines(game).tolist()]
+    boards, logits = table.index.boards, table.probabilities(table.index.boards)
+    policy = dict(zip(map(bytes, boards.cells), logits.tolist(), strict=True))
+    skip = game.skip_chance
+
+    def ask() -> tuple[Any, Any, Any]:
+        values: dict[Any, float] = {}
+        action_values: dict[Any, dict[int, float]] = {}
+
+        def evaluate(cells: bytes, mover: int) -> float:
+            if (cells, mover) in values:
+                return values[cells, mover]
+            legal = [cell for cell, stone in enumerate(cells) if stone == 0]
+            of_moves = {}
+            for cell in legal:
+                after = cells[:cell] + bytes([mover + 1]) + cells[cell + 1 :]
+                if any(all(after[at] == mover + 1 for at in line) for line in lines):
+                    of_moves[cell] = 1.0 - 2.0 * mover
+                elif 0 not in after:
+                    of_moves[cell] = 0.0
+                else:
+                    of_moves[cell] = (1 - skip) * evaluate(after, 1 - mover)
+                    if skip:
+                        of_moves[cell] += skip * evaluate(after, mover)
+            p = policy[cells] if mover == 0 else dict.fromkeys(legal, 1 / len(legal))
+            action_values[cells, mover] = of_moves
+            values[cells, mover] = sum(p[cell] * value for cell, value in of_moves.items())
+            return values[cells, mover]
+
+        evaluate(bytes(game.cells), 0)
+        occupancy: dict[Any, float] = dict.fromkeys(values, 0.0)
+        occupancy[bytes(game.cells), 0] = 1.0
+        for cells, mover in sorted(values, key=lambda state: -state[0].count(0)):
+            legal = action_values[cells, mover]
+            p = policy[cells] if mover == 0 else dict.fromkeys(legal, 1 / len(legal))
+            for cell in legal:
+                after = cells[:cell] + bytes([mover + 1]) + cells[cell + 1 :]
+                for turn, chance in ((1 - mover, 1 - skip), (mover, skip)):
+                    if (after, turn) in occupancy:
+                        occupancy[after, turn] += occupancy[cells, mover] * p[cell] * chance
+        return values, action_values, occupancy
+
+    found = evaluate_policy(game, table, "random", seat=0)
+    values, _, occupancy = ask()
+    keys = [(bytes(cells), 0) for cells in found.boards.cells]
+    assert np.allclose(found.values, [values[key] for key in keys], rtol=0, atol=1e-12), "two answers"
+    assert np.allclose(found.occupancy, [occupancy[key] for key in keys], rtol=0, atol=1e-12), "two answers"
     return ask
 
 
@@ -192,6 +268,12 @@ def exploitability_without_symmetry() -> Ask:
 # Rows
 
 
+def time_table(game: Game) -> Any:
+    """Time the evaluation of a table against a random player."""
+    table = table_of(game)
+    return time_answers(lambda: evaluate_policy(game, table, "random", seat=0))
+
+
 ROWS = (
     Row(
         "solve-3x3",
@@ -216,6 +298,22 @@ ROWS = (
         1500,
         lambda: time_answers(lambda: exploitability(Game(), "random")),
         lambda: time_answers(open_spiel_nash_conv_cpp()),
+    ),
+    Row(
+        "evaluate-3x3",
+        "all values, advantages, occupancy of a table, 3 x 3",
+        "OpenSpiel policy_value, Python: one value",
+        300,
+        lambda: time_table(Game()),
+        lambda: time_answers(open_spiel_policy_value()),
+    ),
+    Row(
+        "evaluate-3x3-skip",
+        "the same, 3 x 3, skip .25",
+        "the same by dictionaries, Python",
+        20,
+        lambda: time_table(SKIP_3),
+        lambda: time_answers(dictionary_evaluation(SKIP_3, table_of(SKIP_3))),
     ),
     Row(
         "exploitability-qnet-4x4",
@@ -256,6 +354,7 @@ ALONE = {
     "solve-4x4-alone": "solve(Game(4, 4, 4, 0.25)).value",
     "layers-4x4-alone": "layers(Game(4, 4, 4, 0.25))",
     "layers-4x5-alone": "layers(Game(4, 5, 4, 0.25), Path(folder.name))",
+    "evaluate-4x4": "evaluate_policy(Game(4, 4, 4, 0.25), 'random', 'random', seat=0, merge_symmetries=True).value",
     "outcome-4x4": 'outcome(Game(4, 4, 4), "optimal", "random")',
     **{f"prove-{m}x{n}-{k}": f"prove(Game({m}, {n}, {k}))" for m, n, k in PROOFS},
 }
@@ -269,6 +368,7 @@ from baselines.proof_number import prove
 from baselines.retrograde import build
 from baselines.retrograde.solver import Solution, solve
 from evaluation.exact.dynamic_programming import outcome
+from evaluation.exact.policy_evaluation import evaluate_policy
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game
 
@@ -277,6 +377,7 @@ def layers(game, *folder):
 
 folder = TemporaryDirectory()
 layers(Game()), layers(Game(1, 17, 2, 0.25)),
+evaluate_policy(Game(), "random", "random"),
 solve(Game()), outcome(Game(), "optimal", "random"), prove(Game())  # compiles
 """
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from evaluation.exact.critics import critic_error
 from evaluation.exact.dynamic_programming import training_callback
 from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.observations import Observation
@@ -38,6 +39,10 @@ class ExactEvalCallback(EventCallback):
     It logs ``exact/exploitability``, on boards that can be solved ``exact/regret``, and against an opponent
     ``exact/win``, ``exact/draw``, ``exact/loss``. The best model is that of lowest exploitability.
 
+    With ``critic=True`` it logs ``exact/critic_rmse``, ``exact/critic_bias`` and ``exact/critic_explained_variance``:
+    the error of an actor-critic's values for its masked stochastic policy, of DQN's highest action values for its
+    greedy policy, with the model's discount. The opponent is that of the exact result; None means self-play.
+
     A training resumed with ``learn(..., reset_num_timesteps=False)`` of a loaded model appends to its file, and its
     best is the best of both. Lines beyond the model's number of steps are dropped, so a new model starts a new file.
 
@@ -55,6 +60,7 @@ class ExactEvalCallback(EventCallback):
         seat: the model's against the opponent, 0 or 1; None for the mean of both.
         observation: the model's observation, as in ``ttt_envs.envs.single_env.SingleEnv``; by default derived from its
             space.
+        critic: whether the critic's error is measured too, see :func:`evaluation.exact.critic_error`.
         verbose: 1 prints every evaluation.
 
     Attributes:
@@ -79,6 +85,7 @@ class ExactEvalCallback(EventCallback):
         deterministic: bool = True,
         seat: int | None = None,
         observation: Observation | None = None,
+        critic: bool = False,
         verbose: int = 1,
     ) -> None:
         super().__init__(callback_after_eval, verbose=verbose)
@@ -97,6 +104,7 @@ class ExactEvalCallback(EventCallback):
         self.deterministic = deterministic
         self.seat = seat
         self.observation = observation
+        self.critic = critic
         self.evaluations: list[dict[str, Any]] = []
         self._measure = self._measuring()
 
@@ -131,11 +139,27 @@ class ExactEvalCallback(EventCallback):
         """Return the model's current policy."""
         return as_policy(self.model, self.game, self.observation, "actions" if self.deterministic else "probabilities")
 
+    def _critic_error(self) -> dict[str, float]:
+        """Return the error of the model's critic by name."""
+        stochastic = hasattr(self.model.policy, "get_distribution")
+        policy = as_policy(self.model, self.game, self.observation, "probabilities" if stochastic else "actions")
+        return critic_error(
+            self.game,
+            policy,
+            self.opponent,
+            self.model,
+            seat=self.seat,
+            discount=float(getattr(self.model, "gamma", 1.0)),
+            observation=self.observation,
+        ).to_dict()
+
     def _on_step(self) -> bool:
         if self.eval_freq == 0 or self.n_calls % self.eval_freq:
             return True
         measured = self._measure(self.num_timesteps, self._policy())
         found = {name.removeprefix("exact_"): value for name, value in measured.items()}
+        if self.critic:
+            found |= self._critic_error()
         for name, value in found.items():
             self.logger.record(f"exact/{name}", value)
         self.logger.record("time/total_timesteps", self.num_timesteps, exclude="tensorboard")

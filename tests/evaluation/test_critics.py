@@ -56,9 +56,11 @@ def test_worst_positions():
     assert worst[1].predicted == worst[1].exact
 
 
+@pytest.mark.needs("torch")
 def test_kinds_of_critics():
     boards = evaluate_policy(SMALL, "random", "random").boards
-    torch = pytest.importorskip("torch")
+    import torch
+
     net = torch.nn.Linear(12, 1)
     planes = np.stack([boards.own_first() == 1, boards.own_first() == 2], axis=1)
     values = as_value_function(net, SMALL, "flat")(boards)
@@ -80,9 +82,10 @@ def test_kinds_of_critics():
         critic_error(SMALL, "random", None, lambda boards: np.zeros(len(boards.mover))).calibration(0)
 
 
+@pytest.mark.needs("torch", "stable_baselines3")
 def test_stable_baselines3_critics():
-    sb3 = pytest.importorskip("stable_baselines3")
     import gymnasium
+    import stable_baselines3 as sb3
 
     env = gymnasium.make("ttt_envs:ttt/MNK-v0", size=(2, 3), win_length=2)
     boards = Boards.start(SMALL, 2)

@@ -110,8 +110,10 @@ def check_model(model, parameters, scale):
     return along, expected
 
 
+@pytest.mark.needs("torch")
 def test_torch():
-    torch = pytest.importorskip("torch")
+    import torch
+
     torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Linear(12, 8), torch.nn.Tanh(), torch.nn.Linear(8, 6)).double()
 
@@ -129,8 +131,10 @@ def test_torch():
         exact_policy_gradient(SMALL, lambda observation, mask: mask, "random")
 
 
+@pytest.mark.needs("tensorflow")
 def test_keras():
-    keras = pytest.importorskip("keras")
+    import keras
+
     keras.utils.set_random_seed(0)
     net = keras.Sequential([keras.layers.Input((12,)), keras.layers.Dense(8, "tanh"), keras.layers.Dense(6)])
     access = {one.path: (one.numpy, one.assign) for one in net.trainable_variables}
@@ -138,9 +142,10 @@ def test_keras():
     assert along == pytest.approx(expected, rel=1e-3)  # float32
 
 
+@pytest.mark.needs("torch", "stable_baselines3")
 def test_stable_baselines3():
-    sb3 = pytest.importorskip("stable_baselines3")
     import gymnasium
+    import stable_baselines3 as sb3
 
     model = sb3.PPO("MlpPolicy", gymnasium.make("ttt_envs:ttt/MNK-v0", size=(2, 3), win_length=2), seed=0, device="cpu")
     found = exact_policy_gradient(SMALL, model, "random")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from evaluation.exact.critics import critic_error
 from evaluation.exact.dynamic_programming import exploitability, match_outcome, outcome, regret
 from ttt_envs import Game, as_policy, make_policy
 from ttt_envs.envs.single_env import SingleEnv
@@ -273,3 +274,17 @@ def test_networks_and_their_zips_evaluate_the_same(name, tmp_path):
         assert_allclose(exploitability(GAME, same), exploitability(GAME, zipped), atol=1e-12)
         assert_allclose(regret(GAME, same), regret(GAME, zipped), atol=1e-12)
         assert_allclose(match_outcome(GAME, same, "random"), match_outcome(GAME, zipped, "random"), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["dqn", "ppo"])
+@pytest.mark.parametrize("opponent", ["random", None])
+def test_the_error_of_the_critic_is_logged(name, opponent):
+    model = model_of(name)
+    logged = logged_by(model)
+    model.learn(32, callback(GAME, opponent, eval_freq=16, seat=0, critic=True))
+    alone = model_of(name).learn(32, callback(GAME, opponent, eval_freq=16, seat=0))
+    assert_array_equal(weights(model), weights(alone))
+    seen, untrained = logged[16], model_of(name)  # neither learns before step 17
+    policy = as_policy(untrained, GAME, returns="actions" if name == "dqn" else "probabilities")
+    expected = critic_error(GAME, policy, opponent, untrained, seat=0, discount=model.gamma).to_dict()
+    assert {key: seen[f"exact/{key}"] for key in expected} == pytest.approx(expected)
