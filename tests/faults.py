@@ -518,6 +518,60 @@ FAULTS = (
         "if False:",
         "ttt_apps/test_explorer.py",
     ),
+    Fault(
+        "ttt_envs/text/answers.py",
+        "if len(set(names)) > 1:",
+        "if len(set(names)) > 2:",
+        "ttt_envs/test_text.py",
+    ),
+    Fault(
+        "ttt_envs/text/answers.py",
+        "answer[-MAX_ANSWER_LENGTH:]",
+        "answer[:MAX_ANSWER_LENGTH]",
+        "ttt_envs/test_text.py",
+    ),
+    Fault(
+        "ttt_envs/text/presentations.py",
+        '(("Your", seat + 1), ("The other player\'s", 2 - seat))',
+        '(("Your", 2 - seat), ("The other player\'s", seat + 1))',
+        "ttt_envs/test_text.py",
+    ),
+    Fault(
+        "ttt_envs/text/text_game.py",
+        "left = self.max_asks + 1 - len(self._problems)",
+        "left = self.max_asks - len(self._problems)",
+        "ttt_envs/test_text.py",
+    ),
+    Fault(
+        "ttt_envs/text/text_game.py",
+        'self._remarks[1 - mover].append("Your turn was skipped.")',
+        'self._remarks[mover].append("Your turn was skipped.")',
+        "ttt_envs/test_text.py",
+    ),
+    Fault(
+        "ttt_envs/text/text_env.py",
+        "self._num_turns = len(self.text.turns)\n        return self.render(), reward",
+        "self._num_turns += 1\n        return self.render(), reward",
+        "ttt_envs/test_text_env.py",
+    ),
+    Fault(
+        "evaluation/credit.py",
+        "sign * (result - value)",
+        "sign * result",
+        "evaluation/test_credit.py",
+    ),
+    Fault(
+        "evaluation/credit.py",
+        "if turn.position.mover == seat:",
+        "if turn.position.mover != seat:",
+        "evaluation/test_credit.py",
+    ),
+    Fault(
+        "evaluation/exact/best_response_values.py",
+        "return np.where(boards.mover == self.seat, out, -out)",
+        "return out",
+        "evaluation/test_credit.py",
+    ),
 )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from functools import cache
 
 import numpy as np
 import pytest
 
 from baselines.retrograde.solver import solve
-from evaluation.credit import TurnReward, game_credit, opponent_credit, optimal_credit
+from evaluation.credit import TurnReward, game_credit, opponent_credit, optimal_credit, own_turns
 from evaluation.exact import best_response
 from evaluation.exact.best_response_values import BestResponseValues
 from ttt_envs import Boards, Game, Position, chance_outcomes, from_text, make_policy
@@ -196,3 +197,18 @@ def test_rewards_are_weighted_sums():
         TurnReward(game, advantage=1.0)
     with pytest.raises(ValueError, match=r"is not pure"):
         TurnReward(game, advantage=1.0, opponent="mcts:simulations=10")
+
+
+def test_own_turns_are_those_of_the_seat_ready_for_json():
+    game = Game(skip_chance=0.25)
+    for number in range(12):
+        text, seat = play(number, 0.25, "random", "grid"), number % 2
+        optimal, against = optimal_credit(game), opponent_credit(game, "random", seat)
+        rows = own_turns(text.turns, seat, optimal, against)
+        own = [turn for turn in text.turns if turn.position.mover == seat]
+        assert [row["action"] for row in rows] == [turn.action for turn in own]
+        assert [row["problems"] for row in rows] == [[problem.kind for problem in turn.problems] for turn in own]
+        assert -sum(row["regret"] for row in rows) == pytest.approx(game_credit(text, optimal, seat).own, abs=1e-12)
+        assert sum(row["advantage"] for row in rows) == pytest.approx(game_credit(text, against, seat).own, abs=1e-12)
+        assert json.loads(json.dumps(rows)) == rows
+        assert all("advantage" not in row for row in own_turns(text.turns, seat, optimal))
