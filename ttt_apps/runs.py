@@ -23,11 +23,11 @@ from evaluation.run_files import DERIVED_FILES, REPORT, RunDirectory, RunState
 from learners.checkpoint import build_config, new_config
 from learners.config import TEACHER, AnyConfig, FitLearnerConfig, LearnerConfig, TransitionLearnerConfig
 from learners.training import Progress, ResumableTraining, Task
-from ttt_apps.cli import Stopped, WatchOptions, print_output, print_status, progress_bar
+from ttt_apps.cli import Stopped, WatchOptions, print_output, print_status, progress_bar, warn
 from ttt_apps.live import LiveRun
 from ttt_apps.metrics import Metrics, SnapshotWriter
 from ttt_apps.signals import Interrupt
-from ttt_apps.train_options import Options, complete_options, default_folder
+from ttt_apps.train_options import Options, batch_note, complete_options, default_folder
 from ttt_apps.versions import revision, versions
 from ttt_apps.watch_page import watch_page
 from ttt_envs.agents.policy import Policy
@@ -67,6 +67,7 @@ def train_run(options: Options, settings: AnyConfig) -> Path:
     """
     meter = Meter()
     directory, game = RunDirectory(options.out or default_folder(options, settings)), options.game()
+    note = batch_note(options, settings)
     options = complete_options(options, settings)
     if directory.exists() and not options.overwrite:
         raise ValueError(
@@ -80,6 +81,8 @@ def train_run(options: Options, settings: AnyConfig) -> Path:
     if training is not None and options.exact_games(game):
         _check_measurable(game, training.learner)  # before an older run is replaced
     new = not directory.path.exists()
+    if note:
+        warn(note)
     with watch_page(directory.path, options):
         directory.path.mkdir(parents=True, exist_ok=True)
         with directory.lock():

@@ -50,7 +50,7 @@ from ttt_apps.cli import (
     write_folder_report,
 )
 from ttt_apps.runs import COMPARED, complete_run, new_run_config
-from ttt_apps.train_options import MEASURED, Options, complete_options, folder_name, parse_options
+from ttt_apps.train_options import MEASURED, Options, batch_note, complete_options, folder_name, parse_options
 from ttt_apps.train_subprocess import TrainingStopped, train_in_subprocess
 from ttt_apps.versions import make_provenance, versions
 from ttt_apps.watch_page import watch_page
@@ -197,6 +197,8 @@ def sweep_units(path: Path, rows: Sequence[Mapping[str, Any]], seeds: Sequence[i
             if AGENT in row:
                 units.append(_agent_unit(number, str(row[AGENT]), options))
                 continue
+            if note := batch_note(options, settings):
+                warn(f"run {number + 1} of {path}: {note}")
             config = new_run_config(complete_options(options, settings), settings)
         except (ValueError, TypeError) as problem:
             raise ValueError(f"run {number + 1} of {path}: {problem}") from None

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from learners import LEARNERS
-from learners.config import TEACHER, AnyConfig, LearnerConfig, load_learner
+from learners.config import TEACHER, AnyConfig, FitLearnerConfig, LearnerConfig, load_learner
 from learners.pool import NAME as POOL
 from learners.training import Marks, check_counts, dense_first
 from ttt_apps.cli import GLOBAL, Count, GameOptions, WatchOptions, check_seed, option_names, parse
@@ -173,6 +173,16 @@ def default_options(learner: str, opponent: str | None = None) -> tuple[Options,
 def complete_options(options: Options, settings: AnyConfig) -> Options:
     """Return the options, completed with the learner's defaults."""
     return dataclasses.replace(options, batch=settings.batch) if options.batch is None else options
+
+
+def batch_note(options: Options, settings: AnyConfig) -> str:
+    """Return a note if the default batch is the whole training, so that no game profits from another; else ""."""
+    if isinstance(settings, FitLearnerConfig) or options.batch is not None or options.games > settings.batch:
+        return ""
+    return (
+        f"all {options.games:,} games are played at the same time, because the batch of {options.learner} is "
+        f"{settings.batch:,}: no game uses what was learned from another. Choose more --games, or --batch 16"
+    )
 
 
 def default_folder(options: Options, settings: AnyConfig) -> Path:

@@ -115,7 +115,9 @@ def test_a_run_plays_its_own_game_unless_options_say_otherwise(tmp_path, capsys)
     data = json_of(capsys, "puzzles", run, "--count", "3", "--out", tmp_path / "p.json")
     games = {Game.from_dict(one["game"]) for one in data["puzzles"]}
     assert games == {Game(3, 4, 3, 0.25)}
-    assert f"puzzles of {run}, 3 x 4, 3 to win, skip 0.25" in text_of(capsys, "puzzles", run)
+    table = text_of(capsys, "puzzles", run)
+    assert f"puzzles of {run}, 3 x 4, 3 to win, skip 0.25" in table
+    assert "position tempting loses best" in table  # one game and one policy, which the title names
     data = json_of(capsys, "puzzles", run, "--skip-chance", "0.5", "--out", tmp_path / "p.json")
     assert {Game.from_dict(one["game"]) for one in data["puzzles"]} == {Game(3, 4, 3, 0.5)}
     assert json.loads((tmp_path / "p.json").read_text())["command"] == f"evaluate.py puzzles {run} --skip-chance 0.5"

@@ -15,7 +15,7 @@ from learners import LEARNERS
 from learners.checkpoint import load_arrays, load_checkpoint, load_policy, save_arrays
 from ttt_apps import evaluate, train
 from ttt_apps.evaluate import ground_truth, warm_up
-from ttt_apps.train_options import default_folder, parse_options
+from ttt_apps.train_options import batch_note, default_folder, parse_options
 from ttt_envs import Game, make_policy
 from ttt_envs.core.files import write_atomically
 from ttt_envs.core.jit_settings import kernel_folder
@@ -109,6 +109,17 @@ def test_file_is_written_whole_or_not_at_all(tmp_path):
 )
 def test_default_folder_names_settings(words, name):
     assert str(default_folder(*parse_options(words, "train.py"))) == f"runs/{name}"
+
+
+@pytest.mark.parametrize(
+    ("words", "noted"),
+    [(["--games=2000"], True), (["--games=2049"], False), (["--games=100", "--batch=100"], False)],
+)
+def test_a_training_in_one_batch_is_noted(words, noted):
+    """Its games do not learn from each other: no setting of its exploration makes a difference."""
+    note = batch_note(*parse_options(["--learner=q-learning", *words], "train.py"))
+    assert bool(note) == noted
+    assert not noted or "because the batch of q-learning is 2,048: no game uses what was learned" in note
 
 
 def test_long_folder_names_are_cut_and_still_differ():

@@ -83,7 +83,7 @@ class Puzzles(JsonOptions, RunGameOptions):
             return
         of = f" of {self.policy}, {self.game_of(self.policy)}" if self.policy else ""
         if puzzles:
-            print_table(_table(puzzles, f"puzzles{of}"))
+            print_table(_table(puzzles, f"puzzles{of}", of_policy=bool(self.policy)))
         else:
             print_output(f"no move{of} loses value: there is no puzzle")
         if self.out is not None:
@@ -109,14 +109,25 @@ class Puzzles(JsonOptions, RunGameOptions):
         return read_puzzles(), TYPED
 
 
-def _table(puzzles: Sequence[Puzzle], title: str) -> Table:
+def _table(puzzles: Sequence[Puzzle], title: str, *, of_policy: bool) -> Table:
+    """Return a table of puzzles; those of a policy have one game and one reason, which the title names."""
     from ttt_envs.game.boards import coordinate, to_text
 
-    table = new_table("", "position", "game", "tempting", "why", "loses", "best", "level", title=title)
-    for number, one in enumerate(puzzles, 1):
-        tempting, best = (" ".join(coordinate(cell, one.game) for cell in cells) for cells in (one.tempting, one.best))
-        table.add_row(
-            str(number), to_text(one.position, one.game), str(one.game), tempting, one.why, f"{one.loss:.3f}", best,
-            str(one.level or ""),
-        )  # fmt: skip
+    cells = [
+        {
+            "": str(number),
+            "position": to_text(one.position, one.game),
+            "game": str(one.game),
+            "tempting": " ".join(coordinate(cell, one.game) for cell in one.tempting),
+            "why": one.why,
+            "loses": f"{one.loss:.3f}",
+            "best": " ".join(coordinate(cell, one.game) for cell in one.best),
+            "level": str(one.level or ""),
+        }
+        for number, one in enumerate(puzzles, 1)
+    ]
+    columns = [name for name in cells[0] if not (of_policy and name in ("game", "why", "level"))]
+    table = new_table(*columns, title=title)
+    for row in cells:
+        table.add_row(*(row[name] for name in columns))
     return table
