@@ -13,8 +13,14 @@ from evaluation.statistics import Interval, holds_for_all, is_above
 from evaluation.study import Caption, Claim, Report, Row, Study
 from ttt_envs.game.rules import Game
 
-SCHULMAN = "Schulman et al. (2016), High-Dimensional Continuous Control Using Generalized Advantage Estimation"
-GAE_ENDS = "rlevo issue 343, after Doering et al. (2026, arXiv:2602.03386)"
+SCHULMAN = "Schulman et al. (2016)"
+SOURCE = (
+    f"{SCHULMAN}, High-Dimensional Continuous Control Using Generalized Advantage Estimation "
+    "(https://arxiv.org/abs/1506.02438); rlevo issue 343 (https://github.com/anthonytorlucci/rlevo/issues/343), after "
+    "Doering et al. (2026), An Approximate Ascent Approach To Prove Convergence of PPO "
+    "(https://arxiv.org/abs/2602.03386); verl issue 7244 (https://github.com/verl-project/verl/issues/7244)"
+)
+GAE_ENDS = "rlevo issue 343, after Doering et al. (2026)"
 PER_TURN = "verl issue 7244"
 LAMBDAS = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 1.0)
 STEPS = (1, 2, 3, 4)
@@ -36,6 +42,9 @@ SAMPLED, QUICK = 20_000, 1_000
 GROUP_SIZE = 8
 MAIN = ("3 x 3, skip 0.25", "exact")
 """Game and critic of the table."""
+MAIN_SKIP = "skip 0.25"
+SHOWN = ("gae:lam=0", "gae:lam=0.5", "gae:lam=0.95", "gae:lam=1", "gae-finite", *BOOTSTRAP)
+"""Estimators of the table for other games."""
 COLOURS = ("#0072B2", "#D55E00", "#009E73")
 UNBIASED = 1e-18
 """Maximum squared length of an enumerated bias that is rounding."""
@@ -96,17 +105,14 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     )
     truncated = _select(results, lambda unit: "max_steps" in unit)
     groups = _select(results, lambda unit: "group_size" in unit)
+    parts = (("", sampled), ("", exact), (", truncated after 2 decisions", truncated), (", groups", groups))
     rows = [
-        _row(f"{game}, {critic}: {name}", one)
-        for (game, critic), found in sampled.items()
+        _row(f"{game}{words}, {critic} values: {name}", one)
+        for words, part in parts
+        for (game, critic), found in part.items()
         for name, one in found.items()
+        if part is groups or game == MAIN[0] or (name in SHOWN and game.endswith(MAIN_SKIP))
     ]
-    for words, part in (("", exact), (", truncated after 2 decisions", truncated), (", groups", groups)):
-        rows += [
-            _row(f"{game}{words}, {critic}: {name}", one)
-            for (game, critic), found in part.items()
-            for name, one in found.items()
-        ]
     claims = [*_claims_on_lambda(sampled, exact), *_claims_on_ends(exact, truncated), *_claims_on_groups(groups)]
     pictures = {
         "estimators-lambda": _draw_by_parameter(sampled, "gae:lam=", LAMBDAS, "lambda"),
@@ -114,7 +120,7 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
         "estimators-all": _draw_all(sampled[MAIN]),
     }
     data = [{**unit, "audits": found} for unit, found in results]
-    return Report(rows, claims, pictures, ours="advantage: bias^2; variance; error", data=data)
+    return Report(rows, claims, pictures, ours="bias^2; variance; mean squared error", data=data)
 
 
 def _select(results: Sequence[tuple[Unit, Any]], wanted: Callable[[Unit], bool]) -> Results:
@@ -144,7 +150,7 @@ def _row(name: str, audit: Mapping[str, Any]) -> Row:
         "; ".join(_number(_interval(audit[kind][each])) for each in ("bias_squared", "variance", "mse"))
         for kind in ("advantage", "gradient")
     ]
-    return Row(name, "", texts[0], texts[1])
+    return Row(name, "", f"advantages {texts[0]}. Gradients {texts[1]}", "")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -339,16 +345,16 @@ def _draw_all(found: Mapping[str, Mapping[str, Any]]) -> Callable[[Any], None]:
 
 STUDY = Study(
     title="Advantage estimators against exact advantages",
-    source=f"{SCHULMAN}; {GAE_ENDS}; {PER_TURN}",
+    source=SOURCE,
     about=(
         "Random play against random play, moving first; the estimated gradient is that of uniform softmax play. All "
         "episodes of 2 x 3, two to win, are enumerated: these numbers are exact. Those of larger boards are from "
         f"{SAMPLED:,} episodes, with 95% intervals. Values are exact, or learned: the mean returns of other episodes "
-        "(1,000, or 100 on 2 x 3), by position. Both columns of numbers are bias squared, variance and mean squared "
-        "error: of advantages (for monte-carlo and td-lambda: of returns), and of the policy gradient of one episode, "
-        "as sums of squares over all logits (the column exact). Sampled biases and variances of advantages are those "
-        "of positions and actions that occurred twice or more, on 4 x 4 the early ones. Sampled groups have 8 "
-        "episodes; enumerated ones two, or three from a position with three cells left, whose results include draws."
+        "(1,000, or 100 on 2 x 3), by position. Errors are those of advantages (for monte-carlo and td-lambda: of "
+        "returns), and those of the policy gradient of one episode, as sums of squares over all logits; result.json "
+        "has those of all games and estimators. Sampled biases and variances of advantages are those of "
+        "positions and actions that occurred twice or more, on 4 x 4 the early ones. Sampled groups have 8 episodes; "
+        "enumerated ones two, or three from a position with three cells left, whose results include draws."
     ),
     units=units,
     measure=measure,
