@@ -16,6 +16,7 @@ import numpy as np
 from markupsafe import Markup
 
 from baselines.retrograde.solver import MAX_CELLS, Solution, solve
+from evaluation.exact.critics import critic_error
 from evaluation.exact.estimate import affordable
 from evaluation.exact.strength import Mistake, SampleGame, Strength, first_choice, sample_game, worst_positions
 from evaluation.reports.boards import cells_hold_text, draw_board, draw_choice, first_move_map, heat_map, open_position
@@ -36,7 +37,7 @@ from evaluation.reports.plots import RESULTS, SERIES, STYLES, Line
 from evaluation.run_files import REPORT, RUN_FILES, RunDirectory
 from learners.checkpoint import CONFIG, COST, METRICS, build_config, load_policy
 from learners.pool import NAME as POOL
-from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
+from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, Values
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.envs.lockstep import SELF
@@ -267,6 +268,31 @@ def _play(run: Run) -> Content:
         "first_move": _first_move(game, policy, solution),
         "sample": _sample(run, policy, solution),
         "worst": worst,
+        "critic": _critic(run, policy) if exact else None,
+    }
+
+
+def _critic(run: Run, policy: Policy) -> Content | None:
+    """Return the error of the policy's own values, beside the exact values of its play; None if it has no values."""
+    if not isinstance(policy, Values):
+        return None
+    opponent = str(run.config.get("opponent", SELF))
+    against = opponent if opponent in QUICK_OPPONENTS else None
+    found, why = or_why(lambda: critic_error(run.game, policy, against, policy))
+    if found is None:
+        return {"missing": f"Left out: {why}."}
+    return {
+        "opponent": against or "itself",
+        "rmse": found.root_mean_square,
+        "bias": found.bias,
+        "rows": [
+            (row.stones, number(row.visits), signed(row.bias), number(row.root_mean_square))
+            for row in found.by_stones()
+        ],
+        "worst": [
+            (row.position, number(row.visits), signed(row.predicted), signed(row.exact))
+            for row in found.worst(MAX_BOARDS)
+        ],
     }
 
 

@@ -14,6 +14,7 @@ import pytest
 from pages import check_in_browser, needs_chromium, read_page
 
 from baselines.retrograde.solver import solve
+from evaluation.exact.critics import critic_error
 from evaluation.exact.dynamic_programming import OutcomeProbabilities
 from evaluation.exact.strength import Strength, compute_strength, first_choice, worst_positions
 from evaluation.matches.score import Score
@@ -22,12 +23,14 @@ from evaluation.reports import links, plots
 from evaluation.reports import run as run_page
 from evaluation.reports.boards import draw_choice
 from evaluation.reports.curves import MAX_MARKS, rates, thin_out
+from evaluation.reports.formats import number
 from evaluation.reports.html import MAX_OPACITY, encode_url, macro
 from evaluation.reports.overview import Compared, Played, write_overview
 from evaluation.reports.run import write_report
 from evaluation.run_files import REPORT, RunDirectory
 from learners.checkpoint import CHECKPOINT, CONFIG, COST, METRICS, load_policy
 from ttt_apps import train
+from ttt_envs.envs.lockstep import SELF
 from ttt_envs.game.boards import MOVERS, Boards, coordinate, to_text
 from ttt_envs.game.rules import Game
 
@@ -44,6 +47,9 @@ h2 A sample game
 h2 Worst positions
 h3 In self-play
 h3 Against random play, which reaches every position
+h2 Error of its values
+table Error by the number of stones
+table Positions with the largest share in the error
 h2 Cost
 table By phase, as the operating system counts it
 h2 Settings
@@ -156,6 +162,16 @@ def test_worst_positions_have_their_loss_and_best_moves(run):
         assert best.split(", ")[:4] == [coordinate(int(cell), SKIP) for cell in one.choice.best[:4]]
         assert f"plays {coordinate(int(one.choice.played[0]), SKIP)} (" in label
         assert f"loses {one.loss:.4f} in" in words
+
+
+def test_the_error_of_values_is_that_of_the_exact_function(run):
+    policy = load_policy(SKIP, str(run))
+    against = json.loads((run / CONFIG).read_text())["opponent"]
+    found = critic_error(SKIP, policy, None if against == SELF else against, policy)
+    assert found.root_mean_square > 0.01
+    text = text_of(run)
+    assert f"root mean square error {number(found.root_mean_square)}, mean error {number(found.bias)}" in text
+    assert found.worst(1)[0].position in text
 
 
 def test_the_sample_game_is_reproducible_and_shows_the_loss_of_each_move(run):
