@@ -1,0 +1,160 @@
+"""A policy as a table: what a submission to the benchmark consists of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.exact.dynamic_programming import CHUNK, make_pure
+from evaluation.exact.forward_backward import forward, query_policy
+from ttt_envs.agents.policy import Policy
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array
+from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards, from_keys, keys, to_text
+from ttt_envs.game.rules import Game
+
+STORED = np.float16
+"""type of stored probabilities and values"""
+MAX_VALUE = 1.0
+SUM_TOLERANCE = 0.02
+"""Maximum deviation of a sum of stored probabilities from 1: float16 rounds each of up to 40 to 11 bits."""
+
+
+class PolicyTable:
+    """A pure policy from a table of positions as their mover sees them, own stones first.
+
+    Probabilities are normalised in float64.
+
+    Args:
+        game: the game, up to 40 cells.
+        codes: uint64[N], ascending: ``keys(boards.own_first())`` of the positions.
+        probabilities: float[N, cells].
+        values: float[N] for the mover, if any.
+        masked: whether all probability is on legal moves.
+
+    Raises:
+        ValueError: an array has another shape, codes are not ascending or no boards, or a row is no distribution.
+    """
+
+    pure = True
+    colour_blind = True
+
+    def __init__(
+        self,
+        game: Game,
+        codes: UInt64Array,
+        probabilities: NDArray[Any],
+        values: NDArray[Any] | None = None,
+        *,
+        masked: bool = True,
+    ) -> None:
+        self.game = game
+        self.masked = masked
+        self.codes = np.asarray(codes)
+        _check_codes(game, self.codes)
+        count = len(self.codes)
+        if probabilities.shape != (count, game.cells) or probabilities.dtype.kind != "f":
+            raise ValueError(f"a table of {count:,} positions needs probabilities float[{count}, {game.cells}]")
+        p = probabilities.astype(np.float64)
+        total = p.sum(axis=1)
+        if not ((p >= 0).all() and (np.abs(total - 1) <= SUM_TOLERANCE).all()):  # also rejects NaN and infinity
+            raise ValueError("a table has a row that is no distribution: probabilities must be 0 or more, and sum to 1")
+        if masked and (p[from_keys(self.codes, game) != 0] > 0).any():
+            raise ValueError("a table has probabilities of illegal moves: they must be 0 on occupied cells")
+        self._probabilities = p / total[:, None]
+        self._values = None
+        if values is not None:
+            if values.shape != (count,) or values.dtype.kind != "f":
+                raise ValueError(f"a table of {count:,} positions needs values float[{count}]")
+            self._values = values.astype(np.float64)
+            if not (np.abs(self._values) <= MAX_VALUE).all():
+                raise ValueError("a table has values outside [-1, 1]")
+            self.values = self._values_of  # an attribute of tables with values alone
+
+    def __str__(self) -> str:
+        return f"table of {len(self.codes):,} positions"
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
+        """Return float64[B, cells].
+
+        Raises:
+            ValueError: the table lacks a position.
+        """
+        found: Float64Array = self._probabilities[self._rows(boards)]
+        return found
+
+    def _values_of(self, boards: Boards) -> Float64Array:
+        """Return values for the mover, float64[B]."""
+        assert self._values is not None
+        found: Float64Array = self._values[self._rows(boards)]
+        return found
+
+    def _rows(self, boards: Boards) -> Int64Array:
+        codes = keys(boards.own_first())
+        rows = np.minimum(np.searchsorted(self.codes, codes), len(self.codes) - 1)
+        missing = np.flatnonzero(self.codes[rows] != codes)
+        if len(missing):
+            text = to_text(boards.position(int(missing[0])), self.game)
+            raise ValueError(f"the table lacks the position {text!r}, which its policy can meet")
+        return rows
+
+
+def _check_codes(game: Game, codes: UInt64Array) -> None:
+    if game.cells > MAX_CELLS_BASE_3:
+        raise ValueError(f"{game} has {game.cells} cells: tables hold boards of at most {MAX_CELLS_BASE_3}")
+    if codes.ndim != 1 or codes.dtype != np.uint64 or not len(codes):
+        raise ValueError("the codes of a table must be uint64[N], one for each position")
+    if (codes[1:] <= codes[:-1]).any():
+        raise ValueError("the codes of a table must ascend, without duplicates")
+    if int(codes[-1]) >= 3**game.cells:
+        raise ValueError(f"a table has a code that is no board of {game}")
+
+
+def list_positions(game: Game, seats: tuple[int, ...] = (0, 1)) -> Boards:
+    """Return all unfinished positions in which a player in one of these seats may have to move, by their codes.
+
+    Positions that their mover sees alike are one: of the two colourings, the one that games reach.
+    """
+    anyone = make_policy("random", game)
+    found: list[Boards] = []
+
+    def visit(stones: int, boards: Boards, probabilities: Float64Array, mass: Float64Array) -> None:
+        if int(boards.mover[0]) in seats:  # all boards of a query have the same mover
+            found.append(boards)
+
+    for _ in forward(game, (anyone, anyone), CHUNK, visit=visit):
+        pass
+    boards = Boards(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+    _, first = np.unique(keys(boards.own_first()), return_index=True)
+    return boards.take(first)
+
+
+def tabulate(
+    game: Game, policy: str | Policy, seats: tuple[int, ...] = (0, 1), *, masked: bool = True, dtype: type = STORED
+) -> dict[str, np.ndarray[Any, Any]]:
+    """Return the arrays of a policy's table: ``codes``, ``probabilities``, and ``values`` if the policy has them.
+
+    Args:
+        game: the game.
+        policy: a spec string or a pure policy that sees own stones first.
+        seats: those in which it plays.
+        masked: whether the policy's probabilities are of legal moves alone.
+        dtype: of probabilities and values.
+
+    Raises:
+        ValueError: a policy that is not pure, or whose probabilities have another shape.
+    """
+    pure = make_pure(policy, game)
+    boards = list_positions(game, seats)
+    count = len(boards.mover)
+    chunks = [boards.take(np.arange(start, min(start + CHUNK, count))) for start in range(0, count, CHUNK)]
+    arrays: dict[str, np.ndarray[Any, Any]] = {
+        "codes": keys(boards.own_first()),
+        "probabilities": np.concatenate([query_policy(pure, chunk) for chunk in chunks]).astype(dtype),
+    }
+    values = getattr(pure, "values", None)
+    if callable(values):
+        arrays["values"] = np.concatenate([np.asarray(values(chunk)) for chunk in chunks]).astype(dtype)
+    return arrays
