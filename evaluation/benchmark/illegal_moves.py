@@ -6,6 +6,7 @@ import numpy as np
 
 from evaluation.exact.dynamic_programming import make_pure
 from evaluation.exact.forward_backward import query_policy
+from evaluation.exact.policy_evaluation import HasIllegalMass
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards, keys
@@ -26,6 +27,34 @@ class UniformOverCells:
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells]."""
         return np.full(boards.cells.shape, 1.0 / boards.cells.shape[1])
+
+
+class Unmasked:
+    """A policy before masking: its illegal mass is spread evenly over the occupied cells.
+
+    Which occupied cell is chosen makes no difference, for any of them ends the game.
+
+    Args:
+        policy: a policy that reports ``illegal_mass``, such as those of ``as_policy``; any other never moves illegally.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.pure = policy.pure
+
+    def __str__(self) -> str:
+        return f"{self.policy} without masks"
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
+        """Return float64[B, cells], over all cells."""
+        masked = self.policy.probabilities(boards, rng)
+        if not isinstance(self.policy, HasIllegalMass):
+            return masked
+        mass = self.policy.illegal_mass(boards)[:, None]
+        occupied = boards.cells != 0
+        count = occupied.sum(axis=1, keepdims=True)
+        unmasked: Float64Array = masked * (1 - mass) + mass * occupied / np.maximum(count, 1)
+        return unmasked
 
 
 def probability_of_illegal_move(game: Game, policy: Policy, opponent: str | Policy, seat: int) -> float:

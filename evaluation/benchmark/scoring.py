@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from baselines.retrograde.solver import solve
-from evaluation.benchmark.illegal_moves import UniformOverCells, probability_of_illegal_move
+from evaluation.benchmark.illegal_moves import UniformOverCells, Unmasked, probability_of_illegal_move
 from evaluation.benchmark.tasks import VERSION, Task, split_openings
 from evaluation.code_fingerprint import code_hash
 from evaluation.exact.best_response_values import BestResponse
@@ -64,8 +64,9 @@ def score_policies(task: Task, policies: Sequence[Policy], steps: int | None = N
 
     Args:
         task: the task.
-        policies: for each of ``task.games`` the agent's pure policy. In the measure ``illegal-moves`` its probabilities
-            are those before masking, over all cells; in ``critic-error`` it has ``values``.
+        policies: for each of ``task.games`` the agent's pure policy. In the measure ``illegal-moves`` it reports
+            ``illegal_mass``, as those of ``as_policy`` do, or its probabilities are those before masking, over all
+            cells; in ``critic-error`` it has ``values``.
         steps: environment steps after which it was stored, by default all; they determine the opponent where it
             changes.
 
@@ -127,7 +128,9 @@ def _measure(task: Task, policies: Sequence[Policy], stage: int) -> float:
     elif task.measure == "illegal-moves":
         opponent = task.opponent_at(stage)
         found = [
-            probability_of_illegal_move(game, policy, opponent, seat) for game, policy in pairs for seat in task.seats
+            probability_of_illegal_move(game, Unmasked(policy), opponent, seat)
+            for game, policy in pairs
+            for seat in task.seats
         ]
     else:
         opponent = task.opponent_at(stage)

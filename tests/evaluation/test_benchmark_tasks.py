@@ -19,7 +19,7 @@ from evaluation.benchmark.scoring import class_weights
 from evaluation.benchmark.tasks import HiddenMasks, split_openings
 from evaluation.exact import exploitability, outcome
 from evaluation.exact.best_response_values import BestResponse
-from ttt_envs import Boards, Game, make_policy
+from ttt_envs import Boards, Game, as_policy, make_policy
 from ttt_envs.game.boards import from_text, keys, to_text
 from ttt_envs.game.rules import Position, chance_outcomes
 from ttt_envs.game.symmetry import canonical_keys, symmetries
@@ -148,6 +148,20 @@ def test_known_probabilities_of_illegal_moves():
     assert probability_of_illegal_move(line, UniformOverCells(), "random", 1) == 0.5
     with pytest.raises(ValueError, match="gave no distribution over cells"):
         probability_of_illegal_move(line, Constant(np.array([0.5, np.nan])), "random", 0)
+
+
+def test_a_wrapped_function_is_measured_before_masking():
+    task = find_task("masks")
+    [game] = task.games
+
+    def uniform(observation, mask):
+        return np.ones(9)
+
+    assert score_policies(task, [as_policy(uniform, game, returns="probabilities")]).score == pytest.approx(
+        0, abs=1e-12
+    )
+    legal = as_policy(lambda observation, mask: mask, game, returns="probabilities")
+    assert score_policies(task, [legal]).score == 1
 
 
 class Constant:
