@@ -76,3 +76,14 @@ def test_quick_form_of_scaling_with_threads(tmp_path):
         assert row["ratio"]["1"] == [1, 1, 1]
         assert row["ratio"]["2"][1] > 0
     assert bench("scaling.py", "--only", "cores").returncode != 0
+
+
+@pytest.mark.slow
+@pytest.mark.needs("torch", "stable_baselines3", "sb3_contrib")
+def test_quick_form_of_sb3_vec_env(tmp_path):
+    only = "step,ppo-4-epochs,ppo-processes,dqn"
+    done = bench("sb3_vec_env.py", "--quick", "--only", only, "--json", str(tmp_path / "found.json"))
+    assert done.returncode == 0, done.stderr
+    rows = json.loads((tmp_path / "found.json").read_text())["rows"]
+    assert [row["name"] for row in rows] == only.split(",")
+    assert all(row["our_side"]["low"] > 0 and row["peer_side"]["low"] > 0 for row in rows)

@@ -1,6 +1,7 @@
 """CleanRL: its single-file scripts as they are, with another id on their command line."""
 
 import math
+import re
 
 import pytest
 
@@ -20,7 +21,26 @@ def test_script(name, checkout, python, timed, tmp_path):
     steps = ("--total-timesteps", "20000", "--no-cuda")
     with timed(20_000):
         python(root / "cleanrl" / f"{name}.py", "--env-id", ID, *steps, path=[root])
-    [events] = (tmp_path / "runs").rglob("events.out.tfevents.*")  # they print no returns with Gymnasium 1
+    check_events(name, tmp_path)
+
+
+def test_vectors(checkout, python, timed, tmp_path):
+    """`ppo.py` with `gymnasium.make_vec` of 64 games in the place of its `SyncVectorEnv`, 65,536 steps"""
+    text = (checkout("cleanrl") / "cleanrl" / "ppo.py").read_text()
+    made = 'gym.make_vec(args.env_id, args.num_envs, opponent="random")'
+    text, count = re.subn(r"gym\.vector\.SyncVectorEnv\(\n.*?\n    \)\n", f"{made}\n", text, flags=re.S)
+    assert count == 1
+    script = tmp_path / "ppo.py"
+    script.write_text(text)
+    sizes = ("--num-envs", "64", "--num-steps", "32", "--total-timesteps", "65536", "--no-cuda")
+    with timed(65_536):
+        python(script, "--env-id", ID, *sizes)
+    check_events("ppo", tmp_path)
+
+
+def check_events(name, folder):
+    """Check what a script has logged to a folder."""
+    [events] = (folder / "runs").rglob("events.out.tfevents.*")  # they print no returns with Gymnasium 1
     events_read = EventAccumulator(str(events)).Reload()
     losses = [point.value for point in events_read.Scalars(LOSSES[name])]
     assert len(losses) > 10

@@ -44,6 +44,23 @@ def test_processes_and_monitors(algorithm, tmp_path, timed):
     assert -1 <= mean <= 1
 
 
+@pytest.mark.parametrize("algorithm", [PPO, DQN], ids=["PPO", "DQN"])
+def test_vectors(algorithm, tmp_path, timed):
+    """`PPO` and `DQN` on `ttt_envs.sb3.make_vec_env` with 64 games and a file of episodes, then evaluated"""
+    from ttt_envs.sb3 import make_vec_env as make_games
+
+    with timed(8192):
+        envs = make_games(ID, 64, 0, monitor_file=tmp_path / "all")
+        settings = {"n_steps": 32, "batch_size": 512} if algorithm is PPO else {"gradient_steps": 16}
+        model = algorithm("MlpPolicy", envs, **settings, **SETTINGS).learn(8192)
+    lines = [line.split(",") for line in (tmp_path / "all.monitor.csv").read_text().splitlines()[2:]]
+    lengths = [int(length) for _, length, _ in lines]
+    assert 8192 - 64 * 5 <= sum(lengths) <= 8192
+    mean, _ = evaluate_policy(model, envs, n_eval_episodes=20)
+    envs.close()
+    assert -1 <= mean <= 1
+
+
 def test_an_environment_in_the_middle_of_a_game_goes_into_a_process():
     """`SubprocVecEnv([lambda: env])` of an environment that is in a game"""
     env = gymnasium.make(ID)

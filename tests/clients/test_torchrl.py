@@ -59,6 +59,23 @@ def test_vectors():
     assert rollout["next", "done"].any()
 
 
+def test_masked_vectors(timed):
+    """`GymWrapper` of `make_vec` with 64 games and masks, `AutoresetMode.DISABLED`: `check_env_specs`, rollouts"""
+    mode = gymnasium.vector.AutoresetMode.DISABLED
+    envs = gymnasium.make_vec(ID, num_envs=64, observation="dict", autoreset_mode=mode)
+    env = GymWrapper(envs, categorical_action_encoding=True)
+    to_bool = DTypeCastTransform(torch.int8, torch.bool, in_keys=["action_mask"])
+    env = TransformedEnv(env, Compose(to_bool, ActionMask()))
+    check_env_specs(env)
+    with timed(64 * 100):
+        rollout = env.rollout(100, break_when_any_done=False)
+    assert rollout.batch_size == (64, 100)
+    chosen = rollout["action_mask"].gather(-1, rollout["action"].unsqueeze(-1))
+    assert chosen.all()
+    assert rollout["next", "done"].sum() > 1000
+    assert set(rollout["next", "reward"].unique().tolist()) == {-1.0, 0.0, 1.0}
+
+
 def test_pettingzoo(timed):
     """`PettingZooWrapper` of `mnk_v0` without its infos (above): `check_env_specs`, masked rollouts with skips"""
     env = PettingZooWrapper(Bare(mnk_v0.env(skip_chance=0.25)), use_mask=True)
