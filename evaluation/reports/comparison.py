@@ -1,4 +1,4 @@
-"""``report.html`` of a sequential test, a tournament, a place on a ladder or a sweep, as a single file.
+"""``report.html`` of a sequential test, a tournament, a ladder, a language model or a sweep, as a single file.
 
 Pages are made from ``result.json`` alone, which is not trusted: invalid parts are replaced by a sentence with the
 reason. See docs/reports.md.
@@ -12,6 +12,7 @@ from pathlib import Path
 
 from evaluation.reports.html import Content, write_page
 from evaluation.reports.ladder import ladder_page
+from evaluation.reports.language_model import language_model_page
 from evaluation.reports.result_reader import Record
 from evaluation.reports.sprt import sprt_page
 from evaluation.reports.sweep import sweep_page
@@ -28,7 +29,7 @@ def write_comparison(folder: Path) -> Path:
     """Write ``report.html`` beside the ``result.json`` of a folder.
 
     Args:
-        folder: of a sequential test, a tournament, a place on a ladder or a sweep.
+        folder: of a sequential test, a tournament, a place on a ladder, a language model or a sweep.
 
     Returns:
         The page's path.
@@ -44,6 +45,7 @@ def write_comparison(folder: Path) -> Path:
         "sprt": sprt_page,
         "tournament": tournament_page,
         "ladder": ladder_page,
+        "language-model": language_model_page,
         "sweep": partial(sweep_page, folder=folder),
     }
     kind = data.get("kind") if isinstance(data, dict) else None

@@ -35,6 +35,8 @@ COMMANDS: Commands = {
         "ttt_apps.evaluate.proved_positions:ProvedPositions",
         "Measure how often a policy keeps a proved result.",
     ),
+    "llm": ("ttt_apps.evaluate.llm:Llm", "Evaluate a language model as a player, through an HTTP endpoint."),
+    "positions": ("ttt_apps.evaluate.positions:Positions", "Write positions as prompts with the value of each move."),
     "puzzles": ("ttt_apps.evaluate.puzzles:Puzzles", "List puzzles: positions where an obvious move loses value."),
     "audit": (
         "ttt_apps.evaluate.audit:AuditEstimator",

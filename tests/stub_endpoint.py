@@ -1,0 +1,166 @@
+"""A chat-completions endpoint on the loopback address, whose model reads the prompt and plays by a policy."""
+
+import hashlib
+import json
+import re
+import threading
+import time
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+
+from baselines.retrograde.solver import solve
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.game.boards import Boards, coordinate
+from ttt_envs.game.rules import Position
+
+KEY = "sk-stub-0123456789abcdef"
+
+
+def read_grid(prompt, game):
+    """The position in a prompt of the presentation "grid"."""
+    rows = re.findall(r"^ ?\d+ ([.ox](?: [.ox])*)$", prompt, re.MULTILINE)[-game.rows :]
+    cells = np.array([".ox".index(stone) for row in rows for stone in row.split()], np.int8)
+    return Position(cells, 0 if "You are the first player" in prompt else 1)
+
+
+def optimal_move(game, position):
+    """The first of the best moves."""
+    values = solve(game).action_values(Boards.of([position]))[0]
+    return int(np.flatnonzero(values >= np.nanmax(values) - 1e-9)[0])
+
+
+def random_move(game, position):
+    """A move that looks random, and is a function of the position."""
+    digest = hashlib.sha256(position.cells.tobytes() + bytes([position.mover])).digest()
+    legal = np.flatnonzero(position.cells == 0)
+    return int(legal[digest[0] % len(legal)])
+
+
+def blocking_move(game, position):
+    """The first move of win-or-block."""
+    return int(np.argmax(make_policy("win-or-block", game).probabilities(Boards.of([position]))[0]))
+
+
+MOVES = {"optimal": optimal_move, "random": random_move, "win-or-block": blocking_move}
+
+
+def answers_badly(game, position):
+    """Whether the model "half-malformed" answers badly in a position."""
+    return int(position.cells.sum()) % 3 == 1
+
+
+class Stub:
+    """The state of a stub: its model, its faults, and the bodies that it has answered.
+
+    ``model`` is one of MOVES; "malformed", which never names a move; or "half-malformed", which names a taken or an
+    unknown cell in some positions, also when it is asked again. ``faults`` are used up one by one, before an answer.
+    """
+
+    def __init__(self, game, faults=(), delay_s=0.0, key=KEY):
+        self.game, self.faults, self.delay_s, self.key = game, list(faults), delay_s, key
+        self.answered, self.attempts, self.most_at_once, self.at_once = [], 0, 0, 0
+        self.lock = threading.Lock()
+
+    def move_of(self, model, position):
+        if model == "malformed" or (model == "half-malformed" and answers_badly(self.game, position)):
+            return None
+        return MOVES[{"half-malformed": "optimal"}.get(model, model)](self.game, position)
+
+    def answer(self, body):
+        position = read_grid(body["messages"][0]["content"], self.game)
+        action = self.move_of(body["model"], position)
+        if action is None:
+            return "I would rather not say: <move>z99</move>"
+        return f"<think>a1? no.</think>I play <move>{coordinate(action, self.game)}</move>"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *words):
+        pass
+
+    def do_POST(self):
+        stub = self.server.stub
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        with stub.lock:
+            stub.attempts += 1
+            stub.at_once += 1
+            stub.most_at_once = max(stub.most_at_once, stub.at_once)
+            fault = stub.faults.pop(0) if stub.faults else None
+        try:
+            time.sleep(stub.delay_s)
+            self._reply(stub, body, fault)
+        finally:
+            with stub.lock:
+                stub.at_once -= 1
+
+    def _reply(self, stub, body, fault):
+        if stub.key and self.headers["authorization"] != f"Bearer {stub.key}":
+            return self._send(401, {"error": f"wrong key {self.headers['authorization']}"})
+        if isinstance(fault, int):
+            headers = {"retry-after": "0"} if fault == 429 else {}
+            return self._send(fault, {"error": f"fault {fault} for {self.headers['authorization']}"}, headers)
+        usage = {"prompt_tokens": 100, "completion_tokens": 7}
+        message = {"role": "assistant", "content": stub.answer(body)}
+        reply = json.dumps({"choices": [{"message": message, "finish_reason": "stop"}], "usage": usage}).encode()
+        if fault == "slow":
+            time.sleep(1.5)
+        if fault == "close":
+            self.close_connection = True
+            return self.connection.close()
+        if fault == "half":  # fewer bytes than announced
+            self._head(200, len(reply))
+            self.wfile.write(reply[: len(reply) // 2])
+            self.close_connection = True
+            return None
+        if fault == "no-json":
+            reply = reply[: len(reply) // 2]
+        if fault == "empty":
+            reply = b'{"choices": []}'
+        if fault == "huge":
+            reply = b'{"choices": [' + b" " * (1 << 24) + b"]}"
+        if fault is None:
+            with stub.lock:
+                stub.answered.append(json.dumps(body, sort_keys=True))
+        self._head(200, len(reply))
+        self.wfile.write(reply)
+        return None
+
+    def _send(self, status, data, headers=()):
+        content = json.dumps(data).encode()
+        self._head(status, len(content), dict(headers))
+        self.wfile.write(content)
+
+    def _head(self, status, length, headers=()):
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(length))
+        for name, value in dict(headers).items():
+            self.send_header(name, value)
+        self.end_headers()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        """Say nothing: clients are killed, and connections closed."""
+
+
+@contextmanager
+def serve_stub(game, **settings):
+    """Serve a stub; yield its state and the address of its endpoint."""
+    stub = Stub(game, **settings)
+    server = _Server(("127.0.0.1", 0), _Handler)
+    server.stub = stub
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield stub, f"http://127.0.0.1:{server.server_port}/v1"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
