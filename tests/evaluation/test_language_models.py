@@ -17,7 +17,7 @@ from commands import error_of, json_of, rows_of
 from hypothesis import given
 from hypothesis import strategies as st
 from processes import ROOT, python_path
-from stub_endpoint import KEY, MOVES, serve_stub, answers_badly
+from stub_endpoint import KEY, MOVES, answers_badly, serve_stub
 
 from baselines.retrograde.solver import solve
 from evaluation.exact import exploitability, outcome, regret
@@ -186,9 +186,10 @@ def test_regret_and_blunders_of_games_are_those_of_the_moves(tmp_path):
     ("illegal", "answers", "ends"), [("lose", 1, True), ("ask", 3, True), ("random", 1, False)], ids=str
 )
 def test_illegal_answers_are_counted_and_have_their_consequence(illegal, answers, ends, tmp_path):
-    settings = TextSettings(SMALL, illegal=illegal, max_asks=2)
-    with serve_stub(SMALL) as (_, url), make_asker(tmp_path, url, "malformed") as asker:
-        opponent = make_policy("random", SMALL)
+    game = Game(2, 3, 3)
+    settings = TextSettings(game, illegal=illegal, max_asks=2)
+    with serve_stub(game) as (_, url), make_asker(tmp_path, url, "malformed") as asker:
+        opponent = make_policy("random", game)
         found = evaluate_model(asker, settings, opponent=opponent, games=8, positions=False)["games"]
     moves = found["moves"]
     assert moves["illegal_share"] == 1.0
@@ -280,11 +281,11 @@ def test_requests_run_concurrently_up_to_the_limit(tmp_path):
 
 
 def test_samples_of_a_model_with_temperature_are_asked_separately(tmp_path):
-    sampling = Sampling("optimal", temperature=1.0, seed=3)
-    with serve_stub(SMALL) as (stub, url):
-        play(tmp_path, url, "", TextSettings(SMALL), "random", 6, sampling=sampling)
+    game, sampling = Game(2, 3, 3), Sampling("optimal", temperature=1.0, seed=3)
+    with serve_stub(game) as (stub, url):
+        play(tmp_path, url, "", TextSettings(game), "random", 6, sampling=sampling)
         asked = len(stub.answered)
-        play(tmp_path, url, "", TextSettings(SMALL), "random", 6, sampling=sampling)
+        play(tmp_path, url, "", TextSettings(game), "random", 6, sampling=sampling)
     assert len(stub.answered) == asked
     bodies = [json.loads(body) for body in stub.answered]
     assert {body["seed"] for body in bodies} == set(range(3, 9))
@@ -325,7 +326,7 @@ def command(url, folder, *words):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("sent", ["SIGKILL", "SIGINT"])
+@pytest.mark.parametrize("sent", ["SIGKILL", pytest.param("SIGINT", marks=pytest.mark.slow)])
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_a_stopped_evaluation_continues_and_asks_nothing_twice(sent, tmp_path):
     game, concurrency = Game(2, 3, 3), 3
