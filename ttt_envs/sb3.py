@@ -265,7 +265,7 @@ def _split(info: dict[str, Any], rows: Sequence[int] | None = None) -> list[dict
     """Return the infos of ``SingleEnv`` of some games, by default all, from the info of ``MNKVectorEnv``."""
     columns = [info[name] if rows is None else info[name][rows] for name in ("action_mask", *_NUMBERS)]
     masks, *numbers = columns
-    return [
+    infos: list[dict[str, Any]] = [
         {
             "action_mask": mask,
             "seat": seat,
@@ -276,3 +276,8 @@ def _split(info: dict[str, Any], rows: Sequence[int] | None = None) -> list[dict
         }
         for mask, seat, mover, result, winner in zip(masks, *(column.tolist() for column in numbers), strict=True)
     ]
+    if "skip_chance" in info:  # of environments with several
+        chances = info["skip_chance"] if rows is None else info["skip_chance"][rows]
+        for its_info, skip_chance in zip(infos, chances.tolist(), strict=True):
+            its_info["skip_chance"] = skip_chance
+    return infos

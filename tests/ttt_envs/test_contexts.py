@@ -344,6 +344,28 @@ def test_sb3_trains_on_contexts_and_schedules(observation):
     np.testing.assert_allclose(p.sum(axis=1), 1)
 
 
+@pytest.mark.needs("stable_baselines3")
+@pytest.mark.parametrize("settings", [{**SEVERAL, "opponent": SCHEDULES["steps"]}, {"openings": OPENINGS}], ids=str)
+def test_the_vec_env_of_sb3_equals_single_environments(settings):
+    vec_env = pytest.importorskip("stable_baselines3.common.vec_env")
+    from ttt_envs.sb3 import make_vec_env
+
+    ours = make_vec_env("ttt/MNK-v0", n_envs=3, **settings)
+    theirs = vec_env.DummyVecEnv([lambda: SingleEnv(**settings)] * 3)
+    for env in (ours, theirs):
+        env.seed(5)
+    shown = [env.reset() for env in (ours, theirs)]
+    for _ in range(60):
+        np.testing.assert_array_equal(*shown)
+        keys = [[info.get("skip_chance") for info in env.reset_infos] for env in (ours, theirs)]
+        assert keys[0] == keys[1]
+        actions = np.array([np.flatnonzero(mask)[-1] for mask in theirs.env_method("action_masks")])
+        (*_, own_infos), (*_, infos) = answers = [env.step(actions) for env in (ours, theirs)]
+        assert [info.get("skip_chance") for info in own_infos] == [info.get("skip_chance") for info in infos]
+        np.testing.assert_array_equal(answers[0][1], answers[1][1])
+        shown = [answer[0] for answer in answers]
+
+
 def test_pictures_of_each_turn_with_several_opponents():
     env = SingleEnv(opponent=SCHEDULES["steps"], render_mode="rgb_array_list", openings=OPENINGS, **SEVERAL)
     env.reset(seed=0)
