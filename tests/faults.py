@@ -141,6 +141,18 @@ FAULTS = (
         "ttt_envs/test_environments.py ttt_envs/test_vector_env.py ttt_envs/test_single_env.py",
     ),
     Fault(
+        "evaluation/benchmark/tasks.py",
+        'max(steps, 1), side="left")) - 1',
+        'max(steps, 1), side="right")) - 1',
+        "evaluation/test_benchmark_tasks.py",
+    ),
+    Fault(
+        "evaluation/benchmark/illegal_moves.py",
+        "np.abs(mover[goes_on] - turn) for turn, _ in parts",
+        "mover[goes_on] * 0 + turn for turn, _ in parts",
+        "evaluation/test_benchmark_tasks.py",
+    ),
+    Fault(
         "baselines/retrograde/solver.py",
         "by_first[i] = discount * value_over_skip(best, worst, skip)",
         "by_first[i] = value_over_skip(best, worst, skip)",
