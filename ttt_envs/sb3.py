@@ -207,7 +207,8 @@ class MNKVecEnv(VecEnv):
 
     def has_attr(self, attr_name: str) -> bool:
         """Return whether single environments have an attribute; sb3-contrib asks at every rollout."""
-        return hasattr(SingleEnv, attr_name) or super().has_attr(attr_name)
+        # not super's, which Stable-Baselines3 has only from 2.6 on
+        return hasattr(SingleEnv, attr_name) or all(hasattr(one, attr_name) for one in self.env.single_envs())
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
         """Return an attribute of single environments.
