@@ -22,7 +22,7 @@ SWEEPS = {
 """files of sweeps, by what is wrong in them"""
 COUNT = "is not a whole number: write for example 10000"
 EVALUATE = [
-    ("", "a command is missing: choose one of 'book'"),
+    ("", "a command is missing: choose one of 'audit'"),
     ("mtach random random", "there is no command 'mtach': did you mean 'match'?"),
     ("exploit random", "there is no command 'exploit': did you mean 'exploitability'?"),
     ("match random", "match needs B: another policy. See evaluate.py match --help"),
