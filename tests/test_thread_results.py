@@ -1,6 +1,8 @@
 """Results are bit-identical for every number of threads, in all work that is spread over threads."""
 
+import copy
 import dataclasses
+import pickle
 
 import numpy as np
 import pytest
@@ -15,6 +17,8 @@ from evaluation.exact.dynamic_programming import exploitation, match_outcome, re
 from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch
 from learners.alpha_zero.self_play import play_games
 from ttt_envs.core import threads as threads_module
+from ttt_envs.envs import lockstep
+from ttt_envs.envs.vector_env import MNKVectorEnv
 from ttt_envs.game import random_games
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game
@@ -109,7 +113,36 @@ def evaluate_exactly(threads):
     return [*found, outcomes, regret_table(Game(), "random", chunk=30, threads=threads)]
 
 
+def step_environments(threads):
+    settings = (
+        {"skip_chance": 0.25},
+        {"skip_chance": (0.0, 0.25), "illegal_action": "penalize"},
+        {"opponent": "self", "symmetry": "random", "size": (3, 5)},
+        {"opponent": "win-or-block", "autoreset_mode": "SameStep"},
+        {"size": 9, "win_length": 5, "max_episode_steps": 6, "observation": "dict"},
+    )
+    found = []
+    for chosen in settings:
+        env = MNKVectorEnv(300, threads=threads, **chosen)
+        rng = np.random.default_rng(2)
+        found += arrays_in(env.reset(seed=1))
+        for step in range(14):
+            found += arrays_in(env.step(rng.integers(0, env.game.cells, 300)))
+            if step in (5, 8):
+                env = copy.deepcopy(env) if step == 5 else pickle.loads(pickle.dumps(env))
+    return found
+
+
+def arrays_in(value):
+    """All arrays of numbers in nested tuples, dictionaries and arrays of objects, in which None stands for nothing."""
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return [value]
+    parts = value.values() if isinstance(value, dict) else value
+    return [array for part in parts if part is not None for array in arrays_in(part)]
+
+
 WORK = (
+    step_environments,
     play_random_games,
     search_by_uct,
     search_by_guide,
@@ -123,6 +156,7 @@ WORK = (
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Cut small work into blocks, too."""
+    monkeypatch.setattr(lockstep, "MIN_BLOCK_GAMES", 64)
     monkeypatch.setattr(random_games, "BLOCK_MOVES", 10_000)
     monkeypatch.setattr(search, "MIN_BLOCK_SIMULATIONS", 8)
     monkeypatch.setattr(search, "UCT_CHUNK_SIZE", 64)
@@ -200,6 +234,7 @@ def test_wrong_numbers_of_threads():
     for call in (
         lambda threads: random_games.random_results(SKIPS, 5, 1, threads=threads),
         lambda threads: MCTS(SKIPS, 5, threads=threads),
+        lambda threads: MNKVectorEnv(5, threads=threads),
         lambda threads: solve(SKIPS, cache=False, threads=threads),
         lambda threads: build(SKIPS, threads=threads),
         lambda threads: exploitation(SKIPS, "random", threads=threads),
@@ -208,6 +243,27 @@ def test_wrong_numbers_of_threads():
         for threads in (0, -1, 1.5, "all"):
             with pytest.raises(ValueError, match="threads="):
                 call(threads)
+
+
+@pytest.mark.parametrize("illegal_action", ["raise", "lose"])
+def test_an_invalid_action_changes_nothing(illegal_action):
+    env = MNKVectorEnv(20_000, illegal_action=illegal_action, threads=3)
+    env.reset(seed=0)
+    before = env.clone_state(include_rng=True)
+    for illegal in (9, -1):
+        actions = np.full(20_000, 4)
+        actions[19_999] = illegal
+        with pytest.raises(ValueError, match=rf"^game 19999: .*{illegal}"):
+            env.step(actions)
+    for name, value in env.clone_state(include_rng=True).items():
+        if name != "game":
+            assert_array_equal(value, before[name])
+    if illegal_action == "raise":
+        env.step(np.full(20_000, 4))
+        after = env.clone_state()["cells"]
+        with pytest.raises(ValueError, match="the cell holds a stone"):
+            env.step(np.full(20_000, 4))
+        assert_array_equal(env.clone_state()["cells"], after)
 
 
 def test_a_spec_string_names_threads():

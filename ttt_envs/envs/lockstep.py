@@ -13,6 +13,7 @@ import numpy as np
 from ttt_envs.agents.policy import ActsInGames, Policy, act_in_episodes, acts_in_games
 from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array
+from ttt_envs.core.threads import map_threads, split_rows
 from ttt_envs.envs import step_kernels
 from ttt_envs.envs.contexts import draw_opening
 from ttt_envs.envs.opponents import SELF as SELF
@@ -23,6 +24,7 @@ from ttt_envs.envs.step_kernels import (
     MOVE,
     MOVE_OR_RESET,
     OBSERVE,
+    RAISE,
     REPLY_NONE,
     REPLY_POLICY,
     REPLY_RANDOM,
@@ -48,6 +50,10 @@ IllegalAction = Literal["lose", "penalize", "raise"]
 Symmetry = Literal["none", "random"]
 
 _SEATS = get_args(SeatChoice)
+MIN_BLOCK_GAMES = 1024
+"""Minimum number of games for which another thread is worth its start, some 30 microseconds."""
+MAX_BLOCK_GAMES = 4096
+"""Maximum number of games per call of the kernel: their numbers fit into a core's second-level cache."""
 
 
 def parse_reset_options(
@@ -127,11 +133,11 @@ class StepOutput(NamedTuple):
     @classmethod
     def empty(cls, count: int, cells: int) -> StepOutput:
         """Allocate uninitialised arrays."""
-        num_words = (count * 2 * cells + 7) // 8
+        num_words = step_kernels.num_plane_words(count, cells)
         observations = np.empty(num_words + (count * cells + 7) // 8, np.uint64)
         planes = np.ndarray((count, 2, cells), np.int8, observations)
         mask = np.ndarray((count, cells), np.int8, observations, 8 * num_words)
-        rewards, flags = np.empty(count), np.empty((2, count), np.bool_)
+        rewards, flags = np.empty(count), np.empty((3, count), np.bool_)[:2]  # the third is room for blocks of games
         return cls(planes, mask, rewards, flags[0], flags[1], (observations, rewards, flags))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -144,6 +150,26 @@ def _rebuild_step_output(*arrays: np.ndarray[Any, Any]) -> StepOutput:
     for name, array in zip(StepOutput._fields, arrays, strict=False):
         getattr(out, name)[...] = array
     return out
+
+
+class _Block(NamedTuple):
+    """Some of the games, for a thread."""
+
+    games: slice
+    first_word: int
+    """the first word of their planes"""
+    state: tuple[Int64Array, Int8Array, Int64Array, UInt64Array]
+    """as ``Lockstep._state``"""
+
+
+def _block_size(count: int, threads: int) -> int:
+    """Return the number of games of a block, a multiple of 64; or ``count`` for a single block.
+
+    Larger blocks do not fit into a core's cache, so one thread has blocks, too.
+    """
+    share = max(MIN_BLOCK_GAMES, -(-count // threads))
+    size = -(-min(MAX_BLOCK_GAMES, share) // 64) * 64
+    return max(1, min(count, size))
 
 
 class Lockstep:
@@ -165,6 +191,7 @@ class Lockstep:
         opponent: see :func:`ttt_envs.envs.opponents.make_opponents`.
         seat, illegal_action, symmetry: as in ``SingleEnv``.
         openings: positions, of which each episode draws one to begin with; by default the empty board.
+        threads: number of threads for steps.
     """
 
     def __init__(
@@ -176,6 +203,7 @@ class Lockstep:
         illegal_action: IllegalAction,
         symmetry: Symmetry,
         openings: Boards | None = None,
+        threads: int = 1,
     ) -> None:
         check_choice("seat", seat, _SEATS)
         check_choice("illegal_action", illegal_action, get_args(IllegalAction))
@@ -196,10 +224,15 @@ class Lockstep:
         self._counts_steps = self.opponents is not None and self._is_scheduled and self.opponents.unit == "steps"
         seats = BOTH_SEATS if self.is_self_play else _SEATS.index(seat)
         illegal = get_args(IllegalAction).index(illegal_action)
+        self._raises_illegal = illegal == RAISE
         self._settings = pack_settings(self.games, count, seats, illegal, self._replies, self.permutations)
-        self._rows = np.zeros((step_kernels.ROWS, step_kernels.stride(count)), np.int64)
+        # rows, and room for those of a block, which begin at its first game
+        self._memory = np.zeros((step_kernels.ROWS + 1) * step_kernels.stride(count), np.int64)
         self._cells = np.zeros(0 if game.cells <= MAX_CELLS_IN_BITS else (count, game.cells), np.int8)
-        self._words = np.empty(count * 2 * game.cells // 64 + 1, np.uint64)
+        self._threads = threads
+        size = _block_size(count, threads)
+        # a word more for each block, because a block writes to the end of its last word and one beyond
+        self._words = np.empty(count * 2 * game.cells // 64 + -(-count // size), np.uint64)
         self._waiting = np.empty(count, np.int64)
         self._stage = np.zeros(count, np.int64)  # of the schedule of opponents, by game
         self._num_steps = np.zeros(count, np.int64)  # since seeding, counted if the schedule needs it
@@ -213,12 +246,24 @@ class Lockstep:
 
     def _name_columns(self) -> None:
         """Create the views of the arrays; needed after copying, because a copy of a view is not a view."""
+        self._rows = np.ndarray((step_kernels.ROWS, step_kernels.stride(self._count)), np.int64, self._memory)
         columns = self._columns = step_kernels.name_columns(self._rows, self._count)
         self.mover, self.seat, self.outcome, self.stones = columns.mover, columns.seat, columns.outcome, columns.stones
         self.episode, self.symmetry, self.num_illegal = columns.episode, columns.symmetry, columns.num_illegal
         self.keys, self.episode_keys, self.skip_chance = columns.key, columns.episode_key, columns.skip_chance
         self.info_of_first = self._rows[: step_kernels.INFO_ROWS + 1, 0]  # without a copy, for the single environment
         self._state = (self._settings, self._cells, self._rows, self._words)
+        parts = split_rows(self._count, _block_size(self._count, self._threads))
+        self._blocks = [self._block(number, part) for number, part in enumerate(parts)] if len(parts) > 1 else []
+
+    def _block(self, number: int, games: slice) -> _Block:
+        """Return the arguments of a step of some of the games."""
+        first, size = games.start, self.game.cells
+        settings = step_kernels.settings_of_block(self._settings, first, games.stop - first)
+        cells = self._cells[games] if self._cells.ndim == 2 else self._cells
+        rows = np.ndarray(self._rows.shape, np.int64, self._memory, 8 * first)  # each row begins at this game
+        words = self._words[first * 2 * size // 64 + number :]
+        return _Block(games, first * 2 * size // 8, (settings, cells, rows, words))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -329,7 +374,7 @@ class Lockstep:
         Raises:
             ValueError: an action is not a cell, or is illegal with ``illegal_action="raise"``; no game has changed.
         """
-        status: int = _call_step(*self._state, actions, MOVE_OR_RESET if begin_over else MOVE, *out.memory)
+        status = self._call_step(actions, MOVE_OR_RESET if begin_over else MOVE, out)
         if status < 0:
             self._refuse(-1 - status, int(actions[-1 - status]))
         if self._counts_steps:
@@ -338,10 +383,29 @@ class Lockstep:
             if self._is_scheduled or self._openings is not None:
                 self._begin_scheduled()
             self._reply()
-            status = _call_step(*self._state, actions, FINISH, *out.memory)
+            status = self._call_step(actions, FINISH, out)
         elif self._openings is not None and self._begin_scheduled():  # in self-play
             self.observe(out)
         return status
+
+    def _call_step(self, actions: Int64Array, mode: int, out: StepOutput) -> int:
+        """Call the kernel with all games, or block by block; see :func:`step_kernels.step`."""
+        if not self._blocks or self._may_refuse(actions):
+            return _call_step(*self._state, actions, mode, *out.memory)
+        observations, rewards, flags = out.memory
+
+        def step(_: int, block: _Block) -> int:
+            games = block.games
+            of_block = np.ndarray(flags.shape, np.bool_, flags.base, games.start)
+            return _call_step(
+                *block.state, actions[games], mode, observations[block.first_word :], rewards[games], of_block
+            )
+
+        return sum(map_threads(step, self._blocks, min(self._threads, len(self._blocks))))
+
+    def _may_refuse(self, actions: Int64Array) -> bool:
+        """Return whether a step may change nothing, because of an action that is invalid."""
+        return self._raises_illegal or int(actions.min()) < 0 or int(actions.max()) >= self.game.cells
 
     def _begin_scheduled(self) -> bool:
         """Set opponents and openings of the games that the last step began, and return whether there are any."""

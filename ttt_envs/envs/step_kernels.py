@@ -25,6 +25,7 @@ from ttt_envs.core.jit import (
     Parameters,
     UInt64Array,
     compiled,
+    compiled_nogil_small,
     inlined,
     int8,
     int64,
@@ -78,6 +79,8 @@ class Settings(NamedTuple):
     """int64[S * cells]: symmetries of the board, one after another; each episode is seen under one of them"""
     skip_chances: Float64Array
     """float64[K]: each episode has one of them"""
+    mask_start: int
+    """number of words from the planes to the masks"""
 
 
 def pack_settings(
@@ -90,10 +93,25 @@ def pack_settings(
     numbers = np.array([count, seats, illegal_action, replies])
     most = max(games, key=lambda game: game.skip_chance)
     skip_chances = np.array([game.skip_chance for game in games])
-    num_skip_chances = np.array([len(games)])
-    return np.concatenate(
-        [numbers, to_kernel_args(most), num_skip_chances, permutations.ravel(), skip_chances.view(np.int64)]
-    )
+    more = np.array([len(games), num_plane_words(count, most.cells)])
+    return np.concatenate([numbers, to_kernel_args(most), more, permutations.ravel(), skip_chances.view(np.int64)])
+
+
+def num_plane_words(count: int, size: int) -> int:
+    """Return the number of 64-bit words of the planes of ``count`` games on ``size`` cells."""
+    return (2 * count * size + 7) // 8
+
+
+def settings_of_block(packed: Int64Array, first: int, count: int) -> Int64Array:
+    """Return the settings for ``count`` of the games, of which ``first``, a multiple of 64, is the first.
+
+    A call of :func:`step` for them gets arrays that begin at this game. The masks of the other games lie between the
+    planes and the masks of these.
+    """
+    block = packed.copy()
+    size = int(packed[4] * packed[5])
+    block[0], block[12] = count, packed[12] - 2 * first * size // 8 + first * size // 8
+    return block
 
 
 class Games(NamedTuple):
@@ -182,7 +200,9 @@ def _unpack_settings(packed: Int64Array) -> Settings:
     size = parameters[0] * parameters[1]
     end = len(packed) - packed[11]
     skip_chances = packed[end:].view(np.float64)
-    return Settings(packed[0], packed[1], packed[2], packed[3], parameters, size, packed[12:end], skip_chances)
+    return Settings(
+        packed[0], packed[1], packed[2], packed[3], parameters, size, packed[13:end], skip_chances, packed[12]
+    )
 
 
 _SPREAD = np.uint64(0x8040201008040201)  # byte i has bit i
@@ -450,8 +470,8 @@ def _write_observations(
         first_won, second_won = _won_by(outcome[b])
         winner[b] = first_won + 2 * second_won - 1
     size = settings.size
-    num_words = (2 * count * size + 7) // 8  # of the planes
-    planes, mask = observations[:num_words], observations[num_words:]
+    num_words, mask_start = (2 * count * size + 7) // 8, settings.mask_start  # of the planes; of the masks
+    planes, mask = observations[:num_words], observations[mask_start : mask_start + (count * size + 7) // 8]
     if cells.ndim == 2:
         stones_seen, legal = planes.view(np.int8), mask.view(np.int8)
         start = 0
@@ -514,7 +534,7 @@ def _first_invalid(settings: Settings, cells: Int8Array, games: Games, actions: 
 # the stones are bits; and the rows of `Games`.
 
 
-@compiled
+@compiled_nogil_small
 def step(
     packed: Int64Array,
     cells: Int8Array,

@@ -16,6 +16,7 @@ from ttt_envs.agents.observations import Context, DType, Observation, Views
 from ttt_envs.core.checks import check_argument_names, check_choice
 from ttt_envs.core.jit import BoolArray, Int64Array
 from ttt_envs.core.random import draw_key
+from ttt_envs.core.threads import Threads, count_threads
 from ttt_envs.envs import render
 from ttt_envs.envs.contexts import SkipChance, games_of, openings_of
 from ttt_envs.envs.lockstep import IllegalAction, Lockstep, SeatChoice, StepOutput, Symmetry, parse_reset_options
@@ -45,6 +46,8 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         render_mode: None, ``"ansi"`` or ``"rgb_array"``: ``render`` returns a tuple with one picture per game.
         max_episode_steps: number of steps after which a game is truncated, as by ``gymnasium.wrappers.TimeLimit``;
             ``info["result"]`` then stays -1, because the game is not over. None or -1: no limit.
+        threads: number of threads for steps of 2,048 games or more, or ``"auto"``, see :mod:`ttt_envs.core.threads`;
+            results do not depend on it. Opponents with code of their own move in one thread.
 
     The other arguments are those of ``SingleEnv``. A schedule of opponents counts the steps or episodes of each game:
     with B games, 20,000 steps in all are 20,000 / B of each.
@@ -70,6 +73,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         render_mode: RenderMode | None = None,
         max_episode_steps: int | None = None,
+        threads: Threads = 1,
     ) -> None:
         if isinstance(num_envs, bool) or not isinstance(num_envs, (int, np.integer)):
             raise TypeError(f"num_envs={num_envs!r} is not a whole number: write for example num_envs=64")
@@ -91,7 +95,16 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             opponent, self.games, lambda other, game: opponent_of(other, game, observation, dtype, context)
         )
         positions = openings_of(self.games, openings)
-        self._games = Lockstep(self.games, int(num_envs), opponents or SELF, seat, illegal_action, symmetry, positions)
+        self._games = Lockstep(
+            self.games,
+            int(num_envs),
+            opponents or SELF,
+            seat,
+            illegal_action,
+            symmetry,
+            positions,
+            count_threads(threads),
+        )
         self.num_envs = int(num_envs)
         self.single_observation_space = self._views.observation_space
         self.single_action_space = self._views.action_space

@@ -6,7 +6,7 @@ import numpy as np
 
 from ttt_envs.core.jit import Int64Array, Parameters, compiled_nogil, compiled_nogil_allocating, int64
 from ttt_envs.core.random import draw_key, splitmix64, uniform
-from ttt_envs.core.threads import Threads, count_threads, map_threads, split_rows
+from ttt_envs.core.threads import Threads, count_threads, map_threads
 from ttt_envs.game.bits import line_in
 from ttt_envs.game.rules import (
     DRAW,
@@ -48,8 +48,10 @@ def random_results(game: Game, games: int, seed: int, *, threads: Threads = 1) -
         random_games(block.start, block.stop, key, game.parameters, results)
         return results
 
-    blocks = split_rows(games, BLOCK_MOVES // game.cells)
-    results = sum(map_threads(play_block, blocks, count_threads(threads)), start=np.zeros(3, np.int64))
+    size = BLOCK_MOVES // game.cells
+    blocks = (slice(start, min(start + size, games)) for start in range(0, games, size))
+    num_threads = min(count_threads(threads), max(1, -(-games // size)))
+    results = sum(map_threads(play_block, blocks, num_threads), start=np.zeros(3, np.int64))
     return int(results[0]), int(results[1]), int(results[2])
 
 
