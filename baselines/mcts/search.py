@@ -248,6 +248,9 @@ class MCTSSearch:
         self, guide: FusedEvaluator, considered_visit: Int64Array, params: SelectionParams, batch: SearchBatch
     ) -> None:
         """Run the simulations of a batch by the guide's own kernel."""
+        if self._threads == 1:
+            guide.run_simulations(considered_visit, params, batch)
+            return
 
         def run_block(trees: slice, batch: SearchBatch) -> None:
             of_trees = params._replace(root_logits=params.root_logits[trees])

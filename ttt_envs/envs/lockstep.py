@@ -137,7 +137,7 @@ class StepOutput(NamedTuple):
         observations = np.empty(num_words + (count * cells + 7) // 8, np.uint64)
         planes = np.ndarray((count, 2, cells), np.int8, observations)
         mask = np.ndarray((count, cells), np.int8, observations, 8 * num_words)
-        rewards, flags = np.empty(count), np.empty((3, count), np.bool_)[:2]  # the third is room for blocks of games
+        rewards, flags = np.empty(count), np.empty((2, count), np.bool_)
         return cls(planes, mask, rewards, flags[0], flags[1], (observations, rewards, flags))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -163,13 +163,9 @@ class _Block(NamedTuple):
 
 
 def _block_size(count: int, threads: int) -> int:
-    """Return the number of games of a block, a multiple of 64; or ``count`` for a single block.
-
-    Larger blocks do not fit into a core's cache, so one thread has blocks, too.
-    """
+    """Return the number of games of a block, a multiple of 64; or ``count`` for a single block."""
     share = max(MIN_BLOCK_GAMES, -(-count // threads))
-    size = -(-min(MAX_BLOCK_GAMES, share) // 64) * 64
-    return max(1, min(count, size))
+    return max(1, min(count, -(-min(MAX_BLOCK_GAMES, share) // 64) * 64)) if threads > 1 else count
 
 
 class Lockstep:
@@ -374,7 +370,11 @@ class Lockstep:
         Raises:
             ValueError: an action is not a cell, or is illegal with ``illegal_action="raise"``; no game has changed.
         """
-        status = self._call_step(actions, MOVE_OR_RESET if begin_over else MOVE, out)
+        mode = MOVE_OR_RESET if begin_over else MOVE
+        if self._blocks:
+            status = self._step_blocks(actions, mode, out)
+        else:
+            status = _call_step(*self._state, actions, mode, *out.memory)
         if status < 0:
             self._refuse(-1 - status, int(actions[-1 - status]))
         if self._counts_steps:
@@ -383,25 +383,31 @@ class Lockstep:
             if self._is_scheduled or self._openings is not None:
                 self._begin_scheduled()
             self._reply()
-            status = self._call_step(actions, FINISH, out)
+            if self._blocks:
+                status = self._step_blocks(actions, FINISH, out)
+            else:
+                status = _call_step(*self._state, actions, FINISH, *out.memory)
         elif self._openings is not None and self._begin_scheduled():  # in self-play
             self.observe(out)
         return status
 
-    def _call_step(self, actions: Int64Array, mode: int, out: StepOutput) -> int:
-        """Call the kernel with all games, or block by block; see :func:`step_kernels.step`."""
-        if not self._blocks or self._may_refuse(actions):
+    def _step_blocks(self, actions: Int64Array, mode: int, out: StepOutput) -> int:
+        """Call the kernel block by block; see :func:`step_kernels.step`."""
+        if self._may_refuse(actions):
             return _call_step(*self._state, actions, mode, *out.memory)
         observations, rewards, flags = out.memory
+        room = np.empty((3, self._count), np.bool_)  # two rows, and room for those of a block
 
         def step(_: int, block: _Block) -> int:
             games = block.games
-            of_block = np.ndarray(flags.shape, np.bool_, flags.base, games.start)
-            return _call_step(
-                *block.state, actions[games], mode, observations[block.first_word :], rewards[games], of_block
-            )
+            of_block = np.ndarray(flags.shape, np.bool_, room, games.start)
+            words = observations[block.first_word :]
+            return _call_step(*block.state, actions[games], mode, words, rewards[games], of_block)
 
-        return sum(map_threads(step, self._blocks, min(self._threads, len(self._blocks))))
+        num_ended = sum(map_threads(step, self._blocks, min(self._threads, len(self._blocks))))
+        if mode == FINISH or self._replies != REPLY_POLICY:
+            flags[...] = room[:2]
+        return num_ended
 
     def _may_refuse(self, actions: Int64Array) -> bool:
         """Return whether a step may change nothing, because of an action that is invalid."""
