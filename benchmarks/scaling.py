@@ -78,7 +78,7 @@ class Point(NamedTuple):
 
 
 def play_steps(game: Game, count: int, steps: int, threads: int = 1) -> Callable[[], float]:
-    """Return a function that makes random steps in a vector environment and returns the number of both players' moves.
+    """Return a function that makes random steps in a vector environment and returns their number in all games.
 
     Actions are drawn without regard to the mask, because masks cost as much as steps; an occupied cell loses.
     """
@@ -92,7 +92,7 @@ def play_steps(game: Game, count: int, steps: int, threads: int = 1) -> Callable
     def step() -> float:
         for number in range(steps):
             env.step(actions[number % 16])
-        return 2.0 * count * steps
+        return float(count * steps)
 
     return step
 
@@ -140,7 +140,15 @@ def works(quick: bool) -> list[Work]:
     board = SKIP_3 if quick else SKIP_4
     table = Game(3, 4, 3, 0.25) if quick else SKIP_4
     games, sims, count, played = (2_000, 20, 32, 8) if quick else (20_000_000, 200, 256, 256)
+    rows, steps = (2_048, 2) if quick else (4_096, 4_000)
     return [
+        Work(
+            f"vector environment of {rows:,}, 3x3",
+            "moves",
+            lambda n: play_steps(SKIP_3, rows, steps, n)(),
+            0.0,
+            "compute",
+        ),
         Work("random games, 3x3", "games", lambda n: play_at_random(games, n), 0.0, "compute"),
         Work(
             f"MCTS of {count} positions, 3x3", "simulations", lambda n: run_uct(SKIP_3, count, sims, n), 0.0, "compute"
@@ -201,7 +209,7 @@ def measure_batches(quick: bool, seconds: float) -> list[Point]:
     found = []
     for count in (1, 64) if quick else (4**power for power in range(9)):
         steps = max(2, min(2_000, (1 << 16) // count))
-        found.append(measure_point("moves, vector environment 3x3", count, play_steps(SKIP_3, count, steps), seconds))
+        found.append(measure_point("steps, vector environment 3x3", count, play_steps(SKIP_3, count, steps), seconds))
         if count <= 4_096:
             found.append(
                 measure_point("simulations, MCTS 3x3", count, lambda c=count: run_uct(SKIP_3, c, 100), seconds)
@@ -215,7 +223,7 @@ def measure_boards(quick: bool, seconds: float) -> list[Point]:
     for edge in (3, 5) if quick else (3, 4, 5, 7, 9, 13, 19):
         game = Game.of_size(edge)
         found += [
-            measure_point("moves, vector environment of 1,024", game.cells, play_steps(game, 1_024, 20), seconds),
+            measure_point("steps, vector environment of 1,024", game.cells, play_steps(game, 1_024, 20), seconds),
             measure_point("simulations, MCTS of 16", game.cells, lambda g=game: run_uct(g, 16, 100), seconds),
         ]
     for size in ((3, 3), (3, 4)) if quick else ((3, 3), (3, 4), (3, 5), (4, 4), (3, 6)):

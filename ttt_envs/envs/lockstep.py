@@ -52,8 +52,6 @@ Symmetry = Literal["none", "random"]
 _SEATS = get_args(SeatChoice)
 MIN_BLOCK_GAMES = 1024
 """Minimum number of games for which another thread is worth its start, some 30 microseconds."""
-MAX_BLOCK_GAMES = 4096
-"""Maximum number of games per call of the kernel: their numbers fit into a core's second-level cache."""
 
 
 def parse_reset_options(
@@ -163,9 +161,12 @@ class _Block(NamedTuple):
 
 
 def _block_size(count: int, threads: int) -> int:
-    """Return the number of games of a block, a multiple of 64; or ``count`` for a single block."""
+    """Return the number of games of a block, a multiple of 64; or ``count`` for a single block.
+
+    There is a block for each thread, so that the numbers of a game mostly stay in the cache of one core.
+    """
     share = max(MIN_BLOCK_GAMES, -(-count // threads))
-    return max(1, min(count, -(-min(MAX_BLOCK_GAMES, share) // 64) * 64)) if threads > 1 else count
+    return max(1, min(count, -(-share // 64) * 64))
 
 
 class Lockstep:
