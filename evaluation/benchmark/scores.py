@@ -10,17 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from evaluation.benchmark.tasks import TASKS, VERSION, find_task
-from evaluation.reports.result_reader import MAX_SEED, Record
-from ttt_envs.core.files import read_json, write_json
+from ttt_envs.core.files import write_json
 from ttt_envs.core.jit import Float64Array
 
 SCORES = "scores.json"
-MAX_BYTES = 1 << 24
-"""Maximum size of a file of scores in bytes."""
-MAX_ROWS = 50_000
-MAX_NAME = 60
-"""Maximum length of a submission's name, in characters."""
-MAX_SCORE = 1.0 + 1e-9
+KIND = "benchmark-scores"
 SETTINGS = ("one", "tuned")
 
 
@@ -90,7 +84,7 @@ def write_scores(path: Path, submission: Submission) -> None:
     """Write scores as JSON."""
     content = {
         "format": 1,
-        "kind": "benchmark-scores",
+        "kind": KIND,
         "version": VERSION,
         "name": submission.name,
         "setting": submission.setting,
@@ -98,48 +92,6 @@ def write_scores(path: Path, submission: Submission) -> None:
         "rows": [row._asdict() for row in submission.rows],
     }
     write_json(path, content)
-
-
-def read_scores(path: Path) -> Submission:
-    """Read scores, which are not trusted; of a folder, those of its file ``scores.json``.
-
-    Raises:
-        OSError: no such file.
-        ValueError: damaged content, or scores of another version of the benchmark.
-    """
-    path = path / SCORES if path.is_dir() else path
-    content = read_json(path, MAX_BYTES)
-    try:
-        if not isinstance(content, dict) or content.get("kind") != "benchmark-scores" or content.get("format") != 1:
-            raise ValueError("it is no file of scores")
-        data = Record(content)
-        if data.text("version") != VERSION:
-            raise ValueError(f"its scores are of version {data.text('version')[:20]!r}, and this is {VERSION}")
-        rows = [_read_row(row) for row in data.records("rows", MAX_ROWS)]
-        if not rows:
-            raise ValueError("it has no scores")
-        if len({(row.task, row.seed, row.steps) for row in rows}) < len(rows):
-            raise ValueError("it has two scores of the same checkpoint")
-        setting = data.text("setting")
-        if setting not in SETTINGS:
-            raise ValueError(f"its setting is {setting[:20]!r}, and must be {' or '.join(SETTINGS)}")
-        return Submission(data.text("name")[:MAX_NAME], rows, setting, data.count("tuning_steps"))
-    except ValueError as problem:
-        raise ValueError(f"{path} cannot be read as scores of the benchmark: {problem}") from None
-
-
-def _read_row(row: Record) -> ScoreRow:
-    return ScoreRow(
-        find_task(row.text("task")).name,
-        row.count("seed", MAX_SEED),
-        row.count("steps"),
-        row.number("score", high=MAX_SCORE),
-        row.number("value"),
-        row.text("sha256"),
-        row.optional("cpu_s", lambda one, name: one.number(name, 0)),
-        row.optional("peak_rss_bytes", Record.count),
-        row.optional("win_random", lambda one, name: one.number(name, 0, MAX_SCORE)),
-    )
 
 
 class Comparison(NamedTuple):

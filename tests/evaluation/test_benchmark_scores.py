@@ -14,9 +14,9 @@ from evaluation.benchmark.scores import (
     ScoreRow,
     Submission,
     compare_submissions,
-    read_scores,
     write_scores,
 )
+from evaluation.reports.benchmark_scores import read_scores
 
 # float64[5 runs, 6 tasks]
 A, B = (
