@@ -1,60 +1,93 @@
-"""Validated reading of scores of the benchmark."""
+"""Validated reading of scores of the benchmark, as ``evaluate.py bench score --out FILE`` writes them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from evaluation.benchmark.scores import KIND, SCORES, SETTINGS, ScoreRow, Submission
+from evaluation.benchmark.comparison import ScoredCheckpoint, ScoredRun, ScoredSubmission
 from evaluation.benchmark.tasks import VERSION, find_task
 from evaluation.reports.result_reader import MAX_SEED, Record
 from ttt_envs.core.files import read_json
 
-MAX_BYTES = 1 << 24
+KIND = "benchmark-scores"
+MAX_BYTES = 1 << 26
 """Maximum size of a file of scores in bytes."""
-MAX_ROWS = 50_000
+MAX_SUBMISSIONS, MAX_RUNS, MAX_CHECKPOINTS = 100, 2_500, 50_000
+MAX_TABLES = 10
+"""Maximum number of tables of a checkpoint."""
 MAX_NAME = 60
 """Maximum length of a submission's name, in characters."""
 MAX_SCORE = 1.0 + 1e-9
 
 
-def read_scores(path: Path) -> Submission:
-    """Read scores, which are not trusted; of a folder, those of its file ``scores.json``.
+def read_scores(path: Path) -> list[ScoredSubmission]:
+    """Read scores from a file, which is not trusted.
 
     Raises:
         OSError: no such file.
         ValueError: damaged content, or scores of another version of the benchmark.
     """
-    path = path / SCORES if path.is_dir() else path
-    content = read_json(path, MAX_BYTES)
+    return parse_scores(read_json(path, MAX_BYTES), str(path))
+
+
+def parse_scores(content: Mapping[str, Any], source: str) -> list[ScoredSubmission]:
+    """Return the submissions of the JSON data of scores.
+
+    Args:
+        content: the data.
+        source: where they are from, for messages.
+
+    Raises:
+        ValueError: damaged content, or scores of another version of the benchmark.
+    """
     try:
         if not isinstance(content, dict) or content.get("kind") != KIND or content.get("format") != 1:
-            raise ValueError("it is no file of scores")
+            raise ValueError("it is no file of scores; evaluate.py bench score FOLDER --out FILE writes one")
         data = Record(content)
         if data.text("version") != VERSION:
             raise ValueError(f"its scores are of version {data.text('version')[:20]!r}, and this is {VERSION}")
-        rows = [_read_row(row) for row in data.records("rows", MAX_ROWS)]
-        if not rows:
-            raise ValueError("it has no scores")
-        if len({(row.task, row.seed, row.steps) for row in rows}) < len(rows):
-            raise ValueError("it has two scores of the same checkpoint")
-        setting = data.text("setting")
-        if setting not in SETTINGS:
-            raise ValueError(f"its setting is {setting[:20]!r}, and must be {' or '.join(SETTINGS)}")
-        return Submission(data.text("name")[:MAX_NAME], rows, setting, data.count("tuning_steps"))
+        return [_read_submission(one) for one in data.records("submissions", MAX_SUBMISSIONS)]
     except ValueError as problem:
-        raise ValueError(f"{path} cannot be read as scores of the benchmark: {problem}") from None
+        raise ValueError(f"{source} cannot be read as scores of the benchmark: {problem}") from None
 
 
-def _read_row(row: Record) -> ScoreRow:
-    return ScoreRow(
+def _read_submission(data: Record) -> ScoredSubmission:
+    name = data.text("name")[:MAX_NAME]
+    runs = [_read_run(row) for row in data.records("runs", MAX_RUNS)]
+    checkpoints = [_read_checkpoint(row) for row in data.records("checkpoints", MAX_CHECKPOINTS)]
+    if not runs:
+        raise ValueError(f"{name} has no runs")
+    if len({(run.task, run.seed) for run in runs}) < len(runs):
+        raise ValueError(f"{name} has two scores of the same run")
+    setting = data.text("setting")
+    if setting not in ("one", "tuned"):
+        raise ValueError(f"setting is {setting[:20]!r}, and must be one or tuned")
+    return ScoredSubmission(name, runs, checkpoints, setting, data.count("tuning_steps"))
+
+
+def _read_run(row: Record) -> ScoredRun:
+    cost = row.optional("cost", Record.record)
+    return ScoredRun(
+        find_task(row.text("task")).name,
+        row.count("seed", MAX_SEED),
+        row.count("steps"),
+        row.number("score", high=MAX_SCORE),
+        row.get("complete") is True,
+        None if cost is None else cost.number("cpu_s", 0),
+        row.optional("win_random", partial(Record.number, low=0, high=MAX_SCORE)),
+    )
+
+
+def _read_checkpoint(row: Record) -> ScoredCheckpoint:
+    hashes = row.entries("sha256", MAX_TABLES)
+    return ScoredCheckpoint(
         find_task(row.text("task")).name,
         row.count("seed", MAX_SEED),
         row.count("steps"),
         row.number("score", high=MAX_SCORE),
         row.number("value"),
-        row.text("sha256"),
-        row.optional("cpu_s", partial(Record.number, low=0)),
-        row.optional("peak_rss_bytes", Record.count),
-        row.optional("win_random", partial(Record.number, low=0, high=MAX_SCORE)),
+        " ".join(Record(sha256=one).text("sha256")[:64] for one in hashes),
     )

@@ -324,6 +324,36 @@ def draw_pareto_front(points: Sequence[CostPoint], x_label: str, y_label: str) -
     return draw
 
 
+def draw_radar(names: Sequence[str], lines: Sequence[Line]) -> Draw:
+    """Return a radar chart: 0 and all below in the centre, 1 at the edge.
+
+    Args:
+        names: of the axes, three or more.
+        lines: whose y has a value for each axis; their x is not used.
+    """
+    angles = np.pi / 2 - 2 * np.pi * np.arange(len(names) + 1) / len(names)
+    x, y = np.cos(angles), np.sin(angles)
+
+    def draw(figure: Figure) -> None:
+        axes: Axes = figure.subplots()
+        for radius in (0.25, 0.5, 0.75, 1.0):
+            axes.plot(radius * x, radius * y, color=DRAW, lw=0.6)
+            axes.annotate(f"{radius:g}", (0, radius), (2, 1), textcoords="offset points", fontsize="x-small")
+        for name, right, up in zip(names, x[:-1], y[:-1], strict=True):
+            axes.plot([0, right], [0, up], color=DRAW, lw=0.6)
+            side = "center" if abs(right) < 0.1 else "left" if right > 0 else "right"
+            level = "bottom" if up > 0.9 else "top" if up < -0.9 else "center"
+            axes.annotate(name, (1.06 * right, 1.06 * up), ha=side, va=level, fontsize="small", parse_math=False)
+        for line in lines:
+            radii = np.clip([*line.y, line.y[0]], 0.0, 1.0)
+            axes.plot(radii * x, radii * y, line.style, color=line.colour, lw=1.6, marker=".", ms=4, label=line.name)
+        axes.set(aspect="equal", xlim=(-1.75, 1.75), ylim=(-1.2, 1.25))
+        axes.set_axis_off()
+        figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize="small")
+
+    return draw
+
+
 def _name(text: str) -> str:
     """Return a name for a figure: shortened, in characters that the font has."""
     shown = "".join(letter if letter.isprintable() and ord(letter) < 0x250 else "?" for letter in text)

@@ -1,22 +1,26 @@
 """Scores of the benchmark: files, aggregates and their intervals."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from pages import accessibility_faults, check_in_browser, in_browser, needs_chromium, read_page
 
-from evaluation.benchmark import aggregates
-from evaluation.benchmark.scores import (
-    SCORES,
-    ScoreRow,
-    Submission,
+from evaluation.benchmark import TASKS, aggregates
+from evaluation.benchmark.comparison import (
+    ScoredCheckpoint,
+    ScoredRun,
+    ScoredSubmission,
     compare_submissions,
-    write_scores,
+    to_json,
+    write_csv,
 )
-from evaluation.reports.benchmark_scores import read_scores
+from evaluation.reports.benchmark import describe_leader, find_reversals, write_benchmark
+from evaluation.reports.benchmark_scores import KIND, read_scores
 
 # float64[5 runs, 6 tasks]
 A, B = (
@@ -84,25 +88,35 @@ def test_resampled_runs_are_runs_of_the_same_task(scores):
         assert np.isin(samples[:, :, task], scores[:, task]).all()
 
 
-def rows(task="random", seeds=(0, 1), scores=(0.25, 0.5), **more):
-    return [
-        ScoreRow(task, seed, 100 * (index + 1), score + seed / 100, 0.0, "0" * 64, **more)
+def submission(name="mine", tasks=("random", "svd", "chance-10", "self-play"), seeds=(0, 1, 2), lift=0.0, **more):
+    runs = [
+        ScoredRun(task, seed, 100, min(1.0, lift + 0.1 * place + 0.01 * seed), True, **more)
+        for place, task in enumerate(tasks)
         for seed in seeds
-        for index, score in enumerate(scores)
     ]
+    checkpoints = [ScoredCheckpoint(run.task, run.seed, run.steps, run.score, 0.5, "0" * 64) for run in runs]
+    return ScoredSubmission(name, runs, checkpoints)
 
 
-def test_scores_are_written_and_read(tmp_path):
-    submission = Submission("mine", [*rows(cpu_s=1.5, peak_rss_bytes=9, win_random=0.75), *rows("svd")], "tuned", 7)
-    write_scores(tmp_path / SCORES, submission)
-    assert read_scores(tmp_path) == read_scores(tmp_path / SCORES) == submission
+def to_file(path, *submissions):
+    """Write scores as ``bench score`` does."""
+    content = [
+        {
+            "name": one.name,
+            "setting": one.setting,
+            "tuning_steps": one.tuning_steps,
+            "runs": [{**run._asdict(), "cost": run.cpu_s and {"cpu_s": run.cpu_s}} for run in one.runs],
+            "checkpoints": [{**row._asdict(), "sha256": row.sha256.split()} for row in one.checkpoints],
+        }
+        for one in submissions
+    ]
+    path.write_text(json.dumps({"format": 1, "kind": KIND, "version": "v1", "submissions": content}))
+    return path
 
 
-def test_score_of_a_run_is_that_of_its_last_checkpoint_or_the_mean_of_all():
-    found = Submission("mine", [*rows("opponents"), *reversed(rows("random"))]).final_scores()
-    assert list(found) == ["random", "opponents"]
-    assert found["random"] == pytest.approx({0: 0.5, 1: 0.51})
-    assert found["opponents"] == pytest.approx({0: 0.375, 1: 0.385})
+def test_scores_are_read(tmp_path):
+    both = [submission(cpu_s=1.5, win_random=0.75), submission("other")]
+    assert read_scores(to_file(tmp_path / "scores.json", *both)) == both
 
 
 @pytest.mark.parametrize(
@@ -110,45 +124,153 @@ def test_score_of_a_run_is_that_of_its_last_checkpoint_or_the_mean_of_all():
     [
         ({"kind": "run"}, "it is no file of scores"),
         ({"version": "v0"}, "of version 'v0', and this is v1"),
-        ({"rows": []}, "it has no scores"),
-        ({"rows": [1]}, "a list of objects"),
-        ({"setting": "all"}, "must be one or tuned"),
-        ({"name": 3}, "name is 3, and must be a text"),
-        ({"row": {"score": 1.5}}, "score is 1.5, and must be"),
-        ({"row": {"score": True}}, "score is True"),
-        ({"row": {"task": "none"}}, "there is no task 'none'"),
-        ({"row": {"seed": -1}}, "seed is -1"),
-        ({"row": {"win_random": 2}}, "win_random is 2"),
-        ({"row": {"seed": 1, "steps": 100}}, "two scores of the same checkpoint"),
+        ({"submissions": [1]}, "a list of objects"),
+        ({"submission": {"runs": []}}, "mine has no runs"),
+        ({"submission": {"setting": "all"}}, "must be one or tuned"),
+        ({"submission": {"name": 3}}, "name is 3, and must be a text"),
+        ({"run": {"score": 1.5}}, "score is 1.5, and must be"),
+        ({"run": {"score": True}}, "score is True"),
+        ({"run": {"task": "none"}}, "there is no task 'none'"),
+        ({"run": {"seed": -1}}, "seed is -1"),
+        ({"run": {"seed": 1}}, "two scores of the same run"),
+        ({"run": {"win_random": 2}}, "win_random is 2"),
+        ({"run": {"cost": {}}}, "cpu_s is None"),
     ],
 )
 def test_damaged_scores_are_one_sentence(change, message, tmp_path):
-    write_scores(tmp_path / SCORES, Submission("mine", rows()))
-    content = json.loads((tmp_path / SCORES).read_text())
-    content["rows"][0].update(change.pop("row", {}))
-    (tmp_path / SCORES).write_text(json.dumps({**content, **change}))
+    path = to_file(tmp_path / "scores.json", submission())
+    content = json.loads(path.read_text())
+    content["submissions"][0]["runs"][0].update(change.pop("run", {}))
+    content["submissions"][0].update(change.pop("submission", {}))
+    path.write_text(json.dumps({**content, **change}))
     with pytest.raises(ValueError, match=message) as problem:
-        read_scores(tmp_path)
+        read_scores(path)
     assert "\n" not in str(problem.value)
 
 
 def test_submissions_are_compared_on_common_tasks_and_seeds():
-    one = Submission("one", [*rows(), *rows("svd", (0, 1, 2)), *rows("critic", (4,))])
-    other = Submission("other", [*rows(seeds=(3,)), *rows("svd", (3,))])
-    found = compare_submissions([one, other])
+    one = submission("one")
+    one = replace(one, runs=[*one.runs, ScoredRun("critic", 0, 100, 0.5, False)])
+    found = compare_submissions([one, submission("other", ("svd", "random"), (3,), 0.5)])
     assert found.tasks == ("random", "svd")
-    np.testing.assert_allclose(found.scores["one"], [[0.5, 0.5], [0.51, 0.51]])
-    assert found.scores["other"].shape == (1, 2)
+    assert [entry.name for entry in found.entries] == ["other", "one"]
+    np.testing.assert_allclose(found.entries[0].scores, [[0.63, 0.53]])
+    np.testing.assert_allclose(found.entries[1].scores, [[0, 0.1], [0.01, 0.11], [0.02, 0.12]])
+    assert found.improvement["other", "one"].mean == 1
+    assert found.improvement["one", "other"].mean == 0
     text = " ".join(found.notes)
-    assert "Left out, because a submission lacks them: critic." in text
+    assert "lacks are left out: chance-10, self-play, critic." in text
     assert "other has one run of each task" in text
+    assert found.undecided() == ["one"]  # a single run decides nothing
+
+
+def test_clear_leads_are_decided_and_equals_are_not():
+    found = compare_submissions([submission("b"), submission("a", lift=0.5)])
+    assert found.undecided() == []
+    assert describe_leader(found).startswith("a is best of 2: interquartile mean 0.660 (")
+    found = compare_submissions([submission("b"), submission("a")])
+    assert found.undecided() == ["b"]
+    assert describe_leader(found).startswith("Undecided: a came out first of 2")
+    assert found.entries[0].axes["basics"].mean == pytest.approx(0.06)
+    assert found.entries[0].axes["self-play"].mean == pytest.approx(0.31)
 
 
 def test_submissions_that_cannot_be_compared_are_rejected():
-    one = Submission("one", rows())
+    one = submission("one")
     with pytest.raises(ValueError, match="the same name, 'one'"):
         compare_submissions([one, one])
     with pytest.raises(ValueError, match="no task in common"):
-        compare_submissions([one, Submission("two", rows("svd"))])
+        compare_submissions([one, submission("two", ("masks",))])
+    runs = [ScoredRun("random", 0, 1, 0.5, True), ScoredRun("svd", 1, 1, 0.5, True)]
     with pytest.raises(ValueError, match="two has no seed in all of its tasks"):
-        compare_submissions([Submission("two", [*rows(), *rows("svd", (7,))])])
+        compare_submissions([ScoredSubmission("two", runs, [])])
+
+
+def test_win_rates_that_mislead_are_found():
+    better, worse = submission("better", lift=0.5, win_random=0.8), submission("worse", win_random=0.9)
+    reversals, pairs = find_reversals(compare_submissions([better, worse]))
+    assert (len(reversals), pairs) == (4, 4)
+    assert {(one.better, one.worse) for one in reversals} == {("better", "worse")}
+    assert find_reversals(compare_submissions([better, submission("worse", win_random=0.7)])) == ([], 4)
+    assert find_reversals(compare_submissions([better, submission("worse")])) == ([], 0)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The page
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("page")
+    tasks = [task.name for task in TASKS]
+    scores = to_file(
+        folder / "scores.json",
+        submission("one <b>", tasks, lift=-0.9, cpu_s=1.5, win_random=0.75),
+        submission("two", tasks, lift=-0.5, cpu_s=15.0, win_random=0.5),
+        submission("three", tasks, lift=-0.7, cpu_s=30.0, win_random=0.6),
+    )
+    write_benchmark(folder / "page.html", compare_submissions(read_scores(scores)), [scores])
+    return folder / "page.html"
+
+
+def test_the_page_begins_with_the_verdict(page):
+    shown = read_page(page)
+    headings = [line for line in shown.outline if line.startswith(("h1", "h2"))]
+    assert headings == [
+        "h1 Benchmark ttt-exact v1",
+        "h2 Axes",
+        "h2 Tasks",
+        "h2 Performance profiles",
+        "h2 Probability of improvement",
+        "h2 Score and cost",
+        "h2 Win rate against random play",
+        "h2 Tables",
+        "h2 Reproduction",
+    ]
+    text = shown.text()
+    assert text.index("two is best of 3") < text.index("Axes")
+    assert "one <b>" in text
+    assert "the win rate names the wrong one" in text
+    assert "the Pareto front: two, one <b>." in text
+    assert "python evaluate.py bench report" in text
+
+
+def test_a_page_of_one_submission_leaves_out_what_it_cannot_show(tmp_path):
+    write_benchmark(tmp_path / "page.html", compare_submissions([submission(seeds=(0,))]), [])
+    text = read_page(tmp_path / "page.html").text()
+    assert "There is one submission." in text
+    assert "The CPU time of the runs is not known." in text
+    assert "Win rates against random play are not among these scores." in text
+    assert "mine has one run of each task, so it has no intervals." in text
+
+
+@needs_chromium
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_browser_shows_the_page_at_any_width(page, tmp_path, dark):
+    check_in_browser([page], tmp_path, dark=dark)
+
+
+@in_browser
+def test_the_page_is_accessible(page):
+    from pages import CHROMIUM
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as drive:
+        browser = drive.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        shown = browser.new_page()
+        shown.goto(page.as_uri())
+        assert accessibility_faults(shown) == []
+        browser.close()
+
+
+def test_comparisons_as_json_and_csv(tmp_path):
+    both = [submission("one", win_random=0.5), submission("two", lift=0.2)]
+    data = json.loads(json.dumps(to_json(compare_submissions(both)), allow_nan=False))
+    assert [one["submission"] for one in data["leaderboard"]] == ["two", "one"]
+    svd = data["leaderboard"][1]["tasks"]["svd"]
+    assert svd == {"scores": pytest.approx([0.1, 0.11, 0.12]), "win_random": 0.5}
+    assert len(data["probability_of_improvement"]) == 2
+    write_csv(tmp_path / "scores.csv", both)
+    lines = (tmp_path / "scores.csv").read_text().splitlines()
+    assert lines[0] == "submission,task,seed,steps,score,value,sha256"
+    assert len(lines) == 1 + 2 * 4 * 3

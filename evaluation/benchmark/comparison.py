@@ -1,0 +1,260 @@
+"""Scored submissions to the benchmark, compared: leaderboard, axes, tasks, and pairs of submissions."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evaluation.benchmark.aggregates import (
+    bootstrap_intervals,
+    interquartile_mean,
+    mean,
+    optimality_gap,
+    performance_profile,
+    probability_of_improvement,
+)
+from evaluation.benchmark.tasks import TASKS, Axis, find_task
+from evaluation.statistics import Interval
+from ttt_envs.core.files import write_atomically
+from ttt_envs.core.jit import Float64Array
+
+THRESHOLDS = np.linspace(0, 1, 51)
+"""Thresholds of performance profiles."""
+
+
+class ScoredRun(NamedTuple):
+    """The score of a run."""
+
+    task: str
+    seed: int
+    steps: int
+    """environment steps of the run"""
+    score: float
+    """0 for random play, 1 for the best possible"""
+    complete: bool
+    """whether all checkpoints of the task are there"""
+    cpu_s: float | None = None
+    """CPU seconds of the run"""
+    win_random: float | None = None
+    """exact probability that the last policy wins against random play, the mean over games and seats"""
+
+
+class ScoredCheckpoint(NamedTuple):
+    """The score of the policy of a run at a checkpoint."""
+
+    task: str
+    seed: int
+    steps: int
+    score: float
+    value: float
+    """the measure of the task, see ``Task.measure``"""
+    sha256: str
+    """of the scored table; of several, separated by spaces"""
+
+
+@dataclass(frozen=True)
+class ScoredSubmission:
+    """All scores of a submission."""
+
+    name: str
+    runs: Sequence[ScoredRun]
+    checkpoints: Sequence[ScoredCheckpoint]
+    setting: str = "one"
+    """``one`` setting for all tasks, or ``tuned`` for each"""
+    tuning_steps: int = 0
+
+    @property
+    def cpu_s(self) -> float | None:
+        """CPU seconds of an average run; None if any is unknown."""
+        spent = [run.cpu_s for run in self.runs if find_task(run.task).uses_runs_of is None]
+        known = [one for one in spent if one is not None]
+        return float(np.mean(known)) if known and len(known) == len(spent) else None
+
+    def win_random(self, task: str) -> float | None:
+        """Return the mean win rate against random play over the runs of a task; None if it is unknown."""
+        found = [run.win_random for run in self.runs if run.task == task]
+        known = [one for one in found if one is not None]
+        return float(np.mean(known)) if known else None
+
+
+class Entry(NamedTuple):
+    """A submission on the leaderboard."""
+
+    submission: ScoredSubmission
+    scores: Float64Array
+    """float64[runs, tasks]; runs have the seeds that all tasks have"""
+    interquartile_mean: Interval
+    mean: Interval
+    optimality_gap: Interval
+    axes: Mapping[Axis, Interval]
+    """mean score of each axis"""
+    profile: Sequence[Interval]
+    """share of runs above each of :data:`THRESHOLDS`"""
+
+    @property
+    def name(self) -> str:
+        """The name of the submission."""
+        return self.submission.name
+
+
+class Comparison(NamedTuple):
+    """Submissions on the tasks that all of them have, the best first."""
+
+    tasks: tuple[str, ...]
+    entries: Sequence[Entry]
+    improvement: Mapping[tuple[str, str], Interval]
+    """probability that a run of the first is better than one of the second"""
+    lead: Mapping[tuple[str, str], Interval]
+    """difference of the interquartile means"""
+    notes: Sequence[str]
+
+    def undecided(self) -> list[str]:
+        """Return the names of submissions that are not shown to be worse than the first: all if a run has no other."""
+        first, *others = self.entries
+        single = {one.name for one in self.entries if len(one.scores) < 2}
+        return [
+            one.name
+            for one in others
+            if first.name in single or one.name in single or self.lead[first.name, one.name].low <= 0
+        ]
+
+
+def compare_submissions(submissions: Sequence[ScoredSubmission], seed: int = 0) -> Comparison:
+    """Compare submissions on the tasks that they have in common, with 95% intervals by a bootstrap over runs.
+
+    Args:
+        submissions: with different names.
+        seed: of the bootstrap.
+
+    Raises:
+        ValueError: two have the same name, no task is common, or a submission has no seed in all of its tasks.
+    """
+    names = [one.name for one in submissions]
+    if not names or len(set(names)) < len(names):
+        same = repr(max(names, key=names.count)) if names else ""
+        raise ValueError(f"two submissions have the same name, {same}: rename one" if names else "no submission")
+    tasks, scores, notes = _common_scores(submissions)
+    entries = [_make_entry(one, tasks, scores[one.name], seed) for one in submissions]
+    entries.sort(key=lambda entry: (-entry.interquartile_mean.mean, entry.name))
+    improvement, lead = {}, {}
+    for one, other in itertools.combinations(entries, 2):
+        pair = [one.scores, other.scores]
+        [found] = bootstrap_intervals(pair, probability_of_improvement, seed)
+        improvement[one.name, other.name] = found
+        improvement[other.name, one.name] = Interval(1 - found.mean, 1 - found.high, 1 - found.low)
+        [lead[one.name, other.name]] = bootstrap_intervals(pair, _lead, seed)
+    return Comparison(tasks, entries, improvement, lead, notes)
+
+
+def _lead(one: Float64Array, other: Float64Array) -> Float64Array:
+    return interquartile_mean(one) - interquartile_mean(other)
+
+
+def _common_scores(
+    submissions: Sequence[ScoredSubmission],
+) -> tuple[tuple[str, ...], dict[str, Float64Array], list[str]]:
+    """Return the tasks that all have, the scores float64[runs, tasks] of each, and notes for readers."""
+    finals: dict[str, dict[str, dict[int, float]]] = {one.name: {} for one in submissions}
+    for one in submissions:
+        for run in one.runs:
+            finals[one.name].setdefault(run.task, {})[run.seed] = run.score
+    everything = [task.name for task in TASKS if any(task.name in final for final in finals.values())]
+    tasks = tuple(name for name in everything if all(name in final for final in finals.values()))
+    if not tasks:
+        raise ValueError("the submissions have no task in common: run each of them on the same tasks")
+    notes = []
+    if len(tasks) < len(everything):
+        missing = [name for name in everything if name not in tasks]
+        notes.append(f"Tasks that a submission lacks are left out: {', '.join(missing)}.")
+    if len(tasks) < len(TASKS):
+        notes.append(f"Scores are of {len(tasks)} of the {len(TASKS)} tasks.")
+    scores = {}
+    for one in submissions:
+        final = finals[one.name]
+        seeds = sorted(set.intersection(*(set(final[task]) for task in tasks)))
+        if not seeds:
+            raise ValueError(f"{one.name} has no seed in all of its tasks: run each task with the same seeds")
+        if len(seeds) == 1:
+            notes.append(f"{one.name} has one run of each task, so it has no intervals.")
+        runs = [run for run in one.runs if run.task in tasks]
+        if not all(run.complete for run in runs):
+            notes.append(f"{one.name} has runs without all checkpoints of the benchmark.")
+        scores[one.name] = np.array([[final[task][seed] for task in tasks] for seed in seeds])
+    return tasks, scores, notes
+
+
+def _make_entry(submission: ScoredSubmission, tasks: Sequence[str], scores: Float64Array, seed: int) -> Entry:
+    columns: dict[Axis, list[int]] = {}
+    for column, name in enumerate(tasks):
+        for axis in find_task(name).axes:
+            columns.setdefault(axis, []).append(column)
+    middle, average, gap = (
+        bootstrap_intervals([scores], measure, seed)[0] for measure in (interquartile_mean, mean, optimality_gap)
+    )
+    return Entry(
+        submission,
+        scores,
+        middle,
+        average,
+        gap,
+        {axis: bootstrap_intervals([scores[:, which]], mean, seed)[0] for axis, which in columns.items()},
+        bootstrap_intervals([scores], _profile, seed),
+    )
+
+
+def _profile(scores: Float64Array) -> Float64Array:
+    return performance_profile(scores, THRESHOLDS)
+
+
+def to_json(comparison: Comparison) -> dict[str, Any]:
+    """Return a comparison, JSON-ready; intervals are objects with ``mean``, ``low`` and ``high``."""
+    return {
+        "format": 1,
+        "kind": "benchmark-comparison",
+        "tasks": list(comparison.tasks),
+        "leaderboard": [
+            {
+                "submission": one.name,
+                "setting": one.submission.setting,
+                "tuning_steps": one.submission.tuning_steps,
+                "cpu_s": one.submission.cpu_s,
+                "interquartile_mean": one.interquartile_mean._asdict(),
+                "mean": one.mean._asdict(),
+                "optimality_gap": one.optimality_gap._asdict(),
+                "axes": {axis: value._asdict() for axis, value in one.axes.items()},
+                "profile": [
+                    {"threshold": float(threshold), **value._asdict()}
+                    for threshold, value in zip(THRESHOLDS, one.profile, strict=True)
+                ],
+                "tasks": {
+                    task: {"scores": one.scores[:, column].tolist(), "win_random": one.submission.win_random(task)}
+                    for column, task in enumerate(comparison.tasks)
+                },
+            }
+            for one in comparison.entries
+        ],
+        "probability_of_improvement": [
+            {"submission": one, "other": other, **value._asdict()}
+            for (one, other), value in comparison.improvement.items()
+        ],
+        "notes": list(comparison.notes),
+    }
+
+
+def write_csv(path: Path, submissions: Sequence[ScoredSubmission]) -> None:
+    """Write the scores of all checkpoints as CSV, a line for each: ``submission`` and the fields of
+    :class:`ScoredCheckpoint`.
+    """
+    text = io.StringIO()
+    out = csv.writer(text, lineterminator="\n")
+    out.writerow(["submission", *ScoredCheckpoint._fields])
+    for one in submissions:
+        out.writerows([one.name, *row] for row in one.checkpoints)
+    write_atomically(path, lambda file: file.write(text.getvalue().encode()))
