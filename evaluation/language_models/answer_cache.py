@@ -38,7 +38,7 @@ class AnswerCache:
         for line in iter(lambda: file.readline(MAX_LINE_BYTES + 1), b""):
             self._size += len(line)
             if self._size > MAX_CACHE_BYTES:
-                raise ValueError(f"{path} has more than {MAX_CACHE_BYTES:,} bytes: name another folder with --cache")
+                raise ValueError(f"{path} has more than {MAX_CACHE_BYTES:,} bytes: name another folder with cache=")
             if (found := _read_line(line)) is not None:
                 self._answers.setdefault(*found)
         self._is_cut = not line.endswith(b"\n") if self._size else False
@@ -59,7 +59,7 @@ class AnswerCache:
         """
         content = b"\n" * self._is_cut + _write_line(key, answer)
         if self._size + len(content) > MAX_CACHE_BYTES:
-            raise ValueError(f"{self._path} is full, {self._size:,} bytes: name another folder with --cache")
+            raise ValueError(f"{self._path} is full, {self._size:,} bytes: name another folder with cache=")
         replace_tail(self._file, self._path, self._size, content)
         self._is_cut = False
         self._size += len(content)
@@ -78,7 +78,7 @@ def open_answers(folder: Path) -> Iterator[AnswerCache]:
     path = folder / ANSWERS
     with locked(folder), open_to_write(path) as file:
         if os.fstat(file.fileno()).st_size > MAX_CACHE_BYTES:
-            raise ValueError(f"{path} has more than {MAX_CACHE_BYTES:,} bytes: name another folder with --cache")
+            raise ValueError(f"{path} has more than {MAX_CACHE_BYTES:,} bytes: name another folder with cache=")
         yield AnswerCache(path, file)
 
 

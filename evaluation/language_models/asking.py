@@ -44,13 +44,13 @@ class Limits:
 
     def __post_init__(self) -> None:
         if not 1 <= self.concurrency <= MAX_CONCURRENCY:
-            raise ValueError(f"--concurrency {self.concurrency} is none: choose from 1 to {MAX_CONCURRENCY}")
+            raise ValueError(f"concurrency={self.concurrency} is none: choose from 1 to {MAX_CONCURRENCY}")
         if self.max_requests is not None and self.max_requests < 0:
-            raise ValueError(f"--max-requests {self.max_requests} is no number of requests: choose 0 or more")
+            raise ValueError(f"max_requests={self.max_requests} is no number of requests: choose 0 or more")
         if not (0 <= self.price_in < 1e9 and 0 <= self.price_out < 1e9):
-            raise ValueError("--price-in and --price-out are prices of a million tokens: choose 0 or more")
+            raise ValueError("price_in= and price_out= are prices of a million tokens: choose 0 or more")
         if self.max_cost is not None and not (self.max_cost >= 0 and self.price_in + self.price_out > 0):
-            raise ValueError("--max-cost needs the prices of a million tokens: add --price-in and --price-out")
+            raise ValueError("max_cost= needs the prices of a million tokens: add price_in= and price_out=")
 
     def cost(self, prompt_tokens: float, completion_tokens: float) -> float:
         """Return the cost of tokens."""

@@ -51,7 +51,7 @@ class DataSettings:
 
     def __post_init__(self) -> None:
         if not 0 <= self.held_out <= 1:
-            raise ValueError(f"--held-out {self.held_out:g} is no share of the classes: choose from 0 to 1")
+            raise ValueError(f"held_out={self.held_out:g} is no share of the classes: choose from 0 to 1")
         check_choice("members", self.members, get_args(Members))
         for kind in self.kinds:
             check_choice("kinds", kind, get_args(Kind))

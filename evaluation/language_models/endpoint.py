@@ -40,9 +40,9 @@ MAX_BACKOFF_S = 60.0
 _SHOWN = 200
 _MAX_TOKENS = 10**9
 _HINTS = {
-    401: "the endpoint does not accept the key: set the environment variable of --key-variable",
+    401: "the endpoint does not accept the key: set the environment variable of key_variable=",
     403: "the key has no access to this model",
-    404: "the endpoint or the model does not exist: --endpoint is the address before /chat/completions",
+    404: "the endpoint or the model does not exist: endpoint= is the address before /chat/completions",
 }
 
 Message = Mapping[str, str]
@@ -93,11 +93,11 @@ class Sampling:
 
     def __post_init__(self) -> None:
         if not self.model or not self.model.isprintable() or len(self.model) > _SHOWN:
-            raise ValueError(f"--model {ascii(self.model)[:_SHOWN]} is no name of a model: write one as the endpoint")
+            raise ValueError(f"model={ascii(self.model)[:_SHOWN]} is no name of a model: write one as the endpoint")
         if self.temperature is not None and not 0 <= self.temperature <= 10:
-            raise ValueError(f"--temperature {self.temperature:g} is none: choose 0 or more, up to 10")
+            raise ValueError(f"temperature={self.temperature:g} is none: choose 0 or more, up to 10")
         if not 1 <= self.max_tokens <= 10**6:
-            raise ValueError(f"--max-tokens {self.max_tokens} leaves no answer: choose from 1 to 1,000,000")
+            raise ValueError(f"max_tokens={self.max_tokens} leaves no answer: choose from 1 to 1,000,000")
 
     @property
     def deterministic(self) -> bool:
@@ -132,14 +132,14 @@ def check_url(url: str) -> str:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise ValueError(f"--endpoint {shown} is no address: write one as http://127.0.0.1:8000/v1") from None
+        raise ValueError(f"{shown} is no address: endpoint= is one such as http://127.0.0.1:8000/v1") from None
     if parts.username is not None or parts.query or parts.fragment:
         raise ValueError(
-            "--endpoint has a user, a query or a fragment, which may hold a key and would be stored: write the plain "
-            "address, and put the key into the environment variable of --key-variable"
+            "endpoint= has a user, a query or a fragment, which may hold a key and would be stored: write the plain "
+            "address, and put the key into the environment variable of key_variable="
         )
     if parts.scheme not in ("http", "https") or not parts.hostname or not url.isprintable() or port == 0:
-        raise ValueError(f"--endpoint {shown} is no address: write one as http://127.0.0.1:8000/v1")
+        raise ValueError(f"{shown} is no address: endpoint= is one such as http://127.0.0.1:8000/v1")
     return url.rstrip("/").removesuffix(PATH) + PATH
 
 
@@ -183,9 +183,9 @@ class Endpoint:
     ) -> None:
         self.url = check_url(url)
         if not 0 < timeout_s <= 86_400:
-            raise ValueError(f"--timeout {timeout_s:g} is no duration: choose more than 0 seconds, up to a day")
+            raise ValueError(f"timeout={timeout_s:g} is no duration: choose more than 0 seconds, up to a day")
         if not 0 <= retries <= 100:
-            raise ValueError(f"--retries {retries} is no number of attempts: choose from 0 to 100")
+            raise ValueError(f"retries={retries} is no number of attempts: choose from 0 to 100")
         try:
             import httpx
         except ImportError:

@@ -55,7 +55,7 @@ class TextSettings:
     def __post_init__(self) -> None:
         check_choice("illegal", self.illegal, get_args(Illegal))
         if not 0 <= self.max_asks <= 100:
-            raise ValueError(f"--max-asks {self.max_asks} is no number of questions: choose from 0 to 100")
+            raise ValueError(f"max_asks={self.max_asks} is no number of questions: choose from 0 to 100")
         self.make_presentation()
 
     def make_presentation(self) -> Presentation:
@@ -138,7 +138,7 @@ def reachable_positions(game: Game) -> Boards:
     if sum(boards_by_stones(game)) > 2 * MAX_POSITIONS or game.cells >= MAX_CELLS_BASE_3:
         raise ValueError(
             f"{game} has too many positions for a question about each, more than {MAX_POSITIONS:,}: take a smaller "
-            f"board, or play --games"
+            f"board, or play a number of games="
         )
     found: list[Boards] = []
     for _ in forward(game, (Random(game),) * 2, CHUNK, visit=lambda stones, boards, shares, mass: found.append(boards)):

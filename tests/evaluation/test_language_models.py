@@ -247,7 +247,7 @@ def test_slow_replies_are_requested_again_after_the_time_limit(tmp_path):
         (["no-json"] * 3, "the last: a reply that is no chat completion: it is not JSON"),
         (["empty"] * 3, "has no choices with a message"),
         ([400], "HTTP status 400"),
-        ([404], "--endpoint is the address before /chat/completions"),
+        ([404], "endpoint= is the address before /chat/completions"),
     ],
     ids=str,
 )
@@ -479,7 +479,7 @@ def test_any_json_is_read_as_a_reply_or_refused(endpoint, content, usage, other)
     [
         ("", "a model is missing: write evaluate.py llm --endpoint"),
         ("--endpoint http://127.0.0.1:1/v1", "a model is missing"),
-        ("--endpoint ftp://host/v1 --model m", "--endpoint ftp://host/v1 is no address"),
+        ("--endpoint ftp://host/v1 --model m", "ftp://host/v1 is no address: --endpoint is one such as"),
         ("--endpoint http://user:secret@host/v1 --model m", "--endpoint has a user, a query or a fragment"),
         ("--endpoint http://host/v1?key=secret --model m", "put the key into the environment variable"),
         ("--endpoint http://host:99999/v1 --model m", "is no address"),
