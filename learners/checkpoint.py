@@ -70,15 +70,16 @@ NEEDED = ("opponent", "games", "seed")
 
 def save_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
     """Write arrays atomically; the zip comment is a hash of all arrays and their names."""
+    write_atomically(path, lambda file: write_arrays(file, arrays))
 
-    def write(file: IO[bytes]) -> None:
-        with zipfile.ZipFile(file, "w") as archive:  # as `np.savez`, which in old numpy takes no allow_pickle=False
-            for name, array in arrays.items():
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as part:
-                    np.lib.format.write_array(part, np.asanyarray(array), allow_pickle=False)
-            archive.comment = _hash(arrays)
 
-    write_atomically(path, write)
+def write_arrays(file: IO[bytes], arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    """Write arrays to an open file, as :func:`save_arrays` does. The same arrays give the same bytes."""
+    with zipfile.ZipFile(file, "w") as archive:  # as `np.savez`, which in old numpy takes no allow_pickle=False
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as part:
+                np.lib.format.write_array(part, np.asanyarray(array), allow_pickle=False)
+        archive.comment = _hash(arrays)
 
 
 def _hash(arrays: Mapping[str, np.ndarray[Any, Any]]) -> bytes:
@@ -130,14 +131,21 @@ def load_arrays(path: Path, limit: int = 1 << 34) -> dict[str, np.ndarray[Any, A
         ValueError: a file that is damaged, too large, or holds anything but arrays of numbers.
     """
     try:
-        with open_to_read(path, limit + MAX_OVERHEAD) as file, warnings.catch_warnings():
-            warnings.simplefilter("error")  # numpy warns of old headers, which are never written here
-            arrays, stored_hash = _unpack(file, limit)
-        if stored_hash and stored_hash != _hash(arrays):
-            raise ValueError("its arrays are not those that were written")
+        with open_to_read(path, limit + MAX_OVERHEAD) as file:
+            arrays = read_arrays(file, limit)
     except Exception as problem:  # a malformed zip or array header can raise many exceptions
         why = str(problem).partition("\n")[0] or type(problem).__name__
         raise ValueError(f"{path} cannot be read as a checkpoint: {why}") from None
+    return arrays
+
+
+def read_arrays(file: IO[bytes], limit: int) -> dict[str, np.ndarray[Any, Any]]:
+    """Read arrays from an open file, as :func:`load_arrays` does; a malformed one can raise any exception."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # numpy warns of old headers, which are never written here
+        arrays, stored_hash = _unpack(file, limit)
+    if stored_hash and stored_hash != _hash(arrays):
+        raise ValueError("its arrays are not those that were written")
     return arrays
 
 

@@ -42,6 +42,7 @@ COMMANDS: Commands = {
         "ttt_apps.evaluate.audit:AuditEstimator",
         "Measure bias and variance of an advantage estimator against exact advantages.",
     ),
+    "bench": ("ttt_apps.evaluate.bench:COMMANDS", "Run agents on the benchmark ttt-exact, and score submissions."),
     "cost": ("ttt_apps.evaluate.cost:Cost", "Measure the cost of runs in new processes."),
     "watch": ("ttt_apps.evaluate.watch:Watch", "Show runs on a page while they learn, and stop them."),
     "report": ("ttt_apps.evaluate.report:Report", "Regenerate the pages of finished runs."),

@@ -1,0 +1,160 @@
+"""Scores of submissions, computed again from their tables alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple, TypedDict
+
+from evaluation.benchmark.scoring import TaskScore, combine_scores, score_policies
+from evaluation.benchmark.submission import (
+    BENCHMARK,
+    RunFolder,
+    StoredTable,
+    find_runs,
+    read_cost,
+    read_submission,
+    read_table,
+    stored_games,
+)
+from evaluation.benchmark.tasks import TASKS, VERSION, Task
+
+KIND = "benchmark-scores"
+
+
+class CheckpointScore(TypedDict):
+    """Score of the policy of a run at a checkpoint."""
+
+    task: str
+    seed: int
+    steps: int
+    score: float
+    value: float
+    """the measure, see ``Task.measure``"""
+    random: float
+    """the measure that scores 0"""
+    best: float
+    """the measure that scores 1"""
+    sha256: list[str]
+    """of each table that was scored"""
+
+
+class RunScore(TypedDict):
+    """Score of a run: of its last checkpoint, or where the opponent changes the mean over its checkpoints."""
+
+    task: str
+    seed: int
+    steps: int
+    score: float
+    complete: bool
+    """whether all checkpoints of the task are there"""
+    cost: dict[str, float] | None
+    """``cpu_s``, ``wall_s``, ``peak_rss_bytes`` and ``steps``, as the submission reports them"""
+
+
+class SubmissionScores(NamedTuple):
+    """Scores of a submission."""
+
+    data: dict[str, Any]
+    """content of its ``submission.toml``"""
+    checkpoints: list[CheckpointScore]
+    runs: list[RunScore]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready data."""
+        return {**self.data, "runs": self.runs, "checkpoints": self.checkpoints}
+
+
+def score_submission(folder: Path, progress: Callable[[int, int], None] = lambda done, all_: None) -> SubmissionScores:
+    """Score all tables of a submission. No code of the submission is run, and no more is read than its folder.
+
+    Args:
+        folder: of the submission.
+        progress: called with the number of checkpoints done, and the total.
+
+    Raises:
+        OSError: a file cannot be opened.
+        ValueError: the folder is no submission, or a file in it is invalid.
+    """
+    submission = asdict(read_submission(folder))
+    runs = list(find_runs(folder))
+    total = sum(len(run.tables) for run in runs)
+    checkpoints: list[CheckpointScore] = []
+    scores: list[RunScore] = []
+    done = 0
+    progress(done, total)
+    for run in runs:
+        found: dict[str, list[CheckpointScore]] = {}
+        for task, one in _score_run(run):
+            found.setdefault(task.name, []).append(one)
+            if task is run.task:
+                done += 1
+                progress(done, total)
+        cost = read_cost(run.folder)
+        for task in _measured(run.task):
+            if task.name in found:
+                checkpoints += found[task.name]
+                scores.append(_score_of_run(task, run.seed, found[task.name], cost))
+    return SubmissionScores(submission, checkpoints, scores)
+
+
+def _measured(task: Task) -> list[Task]:
+    """Return the tasks that are measured by runs of a task: itself first."""
+    return [task, *(other for other in TASKS if other.uses_runs_of == task.name)]
+
+
+def _score_run(run: RunFolder) -> Iterator[tuple[Task, CheckpointScore]]:
+    for steps, paths in run.tables.items():
+        games = stored_games(run.task)
+        tables = [read_table(run.task, game, path) for game, path in zip(games, paths, strict=True)]
+        for task in _measured(run.task):
+            if task.measure == "critic-error" and not hasattr(tables[0].policy, "values"):
+                continue
+            try:
+                measured = score_policies(task, _policies(task, tables), steps)
+            except ValueError as problem:
+                raise ValueError(f"{paths[0]} cannot be scored: {problem}") from None
+            yield task, _checkpoint_score(task, run.seed, steps, measured, [table.sha256 for table in tables])
+
+
+def _policies(task: Task, tables: Sequence[StoredTable]) -> list[Any]:
+    """Return a policy for each of the task's games: of an agent that is not shown which one it is, the same."""
+    found = [table.policy for table in tables]
+    return found if len(found) == len(task.games) else found * len(task.games)
+
+
+def _checkpoint_score(task: Task, seed: int, steps: int, measured: TaskScore, hashes: list[str]) -> CheckpointScore:
+    return {
+        "task": task.name,
+        "seed": seed,
+        "steps": steps,
+        "score": measured.score,
+        "value": measured.value,
+        "random": measured.references.random,
+        "best": measured.references.best,
+        "sha256": hashes,
+    }
+
+
+def _score_of_run(task: Task, seed: int, found: list[CheckpointScore], cost: dict[str, float] | None) -> RunScore:
+    steps = [one["steps"] for one in found]
+    return {
+        "task": task.name,
+        "seed": seed,
+        "steps": steps[-1],
+        "score": combine_scores(task, [one["score"] for one in found]),
+        "complete": steps == list(task.checkpoints),
+        "cost": cost,
+    }
+
+
+def to_json(submissions: Sequence[SubmissionScores]) -> dict[str, Any]:
+    """Return the JSON-ready scores of submissions."""
+    return {
+        "format": 1,
+        "kind": KIND,
+        "benchmark": BENCHMARK,
+        "version": VERSION,
+        "submissions": [one.to_dict() for one in submissions],
+    }

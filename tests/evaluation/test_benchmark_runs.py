@@ -1,0 +1,530 @@
+"""Runs of the benchmark, their submissions, and the scores computed again from tables alone."""
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from functools import cache
+
+import numpy as np
+import pytest
+from kills import Disk, KilledError
+
+from evaluation.benchmark.agents import LearnerAgent, PolicyAgent, load_agent, policy_of
+from evaluation.benchmark.policy_table import list_positions, tabulate
+from evaluation.benchmark.runs import BudgetSpent, CountedEnv, RunSettings, run_benchmark, shorten, train_agent
+from evaluation.benchmark.scores import score_submission
+from evaluation.benchmark.submission import (
+    Submission,
+    find_runs,
+    read_submission,
+    read_table,
+    run_folder_name,
+    stored_games,
+    table_names,
+)
+from evaluation.benchmark.tasks import TASKS, find_task
+from learners.checkpoint import load_arrays, save_arrays
+from ttt_apps.evaluate import main
+from ttt_envs import make_policy
+from ttt_envs.core.parallel import Cluster
+from ttt_envs.game.boards import keys
+from ttt_envs.game.rules import Position, chance_outcomes
+
+STEPS = 200
+SETTINGS = RunSettings("q-learning", ("chance-25", "skips-shown"), 2, STEPS)
+TOLERANCE = 1e-12
+
+
+def run_all(folder, settings=SETTINGS, **options):
+    run_benchmark(settings, Submission("test", steps=STEPS), folder, {"code": "1"}, **options)
+
+
+def contents(folder):
+    """All that two runs of the same submission have in common: no costs, and no order of completion."""
+    paths = [path for path in folder.rglob("*") if path.is_file() and path.name not in ("cost.json", "units.jsonl")]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+@pytest.fixture(scope="module")
+def submission(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bench") / "submission"
+    run_all(folder)
+    return folder
+
+
+@pytest.fixture
+def copy(submission, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(submission, folder)
+    return folder
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Runs
+
+
+def test_a_submission_has_a_table_for_each_checkpoint_and_skip_chance(submission):
+    runs = {(run.task.name, run.seed): run for run in find_runs(submission)}
+    assert list(runs) == [(name, seed) for name in ("chance-25", "skips-shown") for seed in (0, 1)]
+    for run in runs.values():
+        assert tuple(run.tables) == shorten(run.task, STEPS).checkpoints
+        assert {len(paths) for paths in run.tables.values()} == {2 if run.task.name == "skips-shown" else 1}
+        cost = json.loads((run.folder / "cost.json").read_text())
+        assert cost["steps"] == STEPS
+        assert cost["cpu_s"] > 0
+    said = read_submission(submission)
+    assert (said.name, said.steps, said.setting) == ("test", STEPS, "one")
+
+
+def test_the_last_table_is_the_policy_of_an_agent_that_learned_without_the_runner(submission):
+    task = find_task("chance-25")
+    agent = LearnerAgent("q-learning", task, 1)
+    agent.learn(task.make_env(1, **agent.env_options), STEPS)
+    boards = list_positions(task.games[0])
+    stored = read_table(task, task.games[0], submission / "chance-25" / "seed-1" / f"steps-{STEPS:06d}.npz").policy
+    expected = agent.model.probabilities(boards)
+    assert stored.probabilities(boards) == pytest.approx(expected, abs=1e-3)
+    assert np.ptp(expected, axis=1).max() > 0.5  # something was learned
+    assert stored.values(boards) == pytest.approx(np.clip(agent.model.values(boards), -1, 1), abs=1e-3)
+
+
+def test_workers_make_no_difference(submission, tmp_path):
+    run_all(tmp_path / "two", jobs=2)
+    assert contents(tmp_path / "two") == contents(submission)
+
+
+@pytest.mark.slow
+def test_a_cluster_makes_no_difference(submission, tmp_path):
+    ray = pytest.importorskip("ray")
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    try:
+        run_all(tmp_path / "ray", jobs=Cluster())
+    finally:
+        ray.shutdown()
+    assert contents(tmp_path / "ray") == contents(submission)
+
+
+@pytest.mark.parametrize("moments", [2, pytest.param(10, marks=pytest.mark.slow)])
+def test_a_killed_run_continues_to_the_same_bytes(submission, tmp_path, moments, monkeypatch):
+    settings = RunSettings("q-learning", ("chance-25",), 2, STEPS)
+
+    def run_until(folder, kill_at):
+        disk = Disk(folder, kill_at)
+        with monkeypatch.context() as patch:
+            disk.patch(patch)
+            if kill_at is None:
+                run_all(folder, settings)
+            else:
+                with pytest.raises(KilledError):
+                    run_all(folder, settings)
+        return disk.changes
+
+    changes = run_until(tmp_path / "whole", None)
+    whole = contents(tmp_path / "whole")
+    assert whole.items() <= contents(submission).items()
+    for number, moment in enumerate(random.Random(3).sample(range(changes), moments)):
+        folder = tmp_path / str(number)
+        run_until(folder, moment)
+        run_all(folder, settings)
+        assert contents(folder) == whole
+        score_submission(folder)
+
+
+def test_finished_runs_are_not_done_again(copy, monkeypatch):
+    monkeypatch.setattr("evaluation.benchmark.runs.train_agent", lambda *_: pytest.fail("a finished run is done again"))
+    run_all(copy)
+    shutil.rmtree(copy / "chance-25" / "seed-0")
+    with pytest.raises(ValueError, match="is missing or was changed: remove"):
+        run_all(copy)
+
+
+def test_steps_are_counted_and_end():
+    stored = []
+    env = CountedEnv(find_task("random").make_env(0), (3, 5), lambda steps: stored.append((steps, env.steps)))
+    begun = 0
+    with pytest.raises(BudgetSpent):  # noqa: PT012  # the loop that it ends
+        while True:
+            _, info = env.reset(seed=begun)
+            over, begun = False, begun + 1
+            while not over:
+                _, _, over, _, info = env.step(int(np.argmax(info["action_mask"])))
+    assert stored == [(3, 3), (5, 5)]
+    assert env.steps == 5
+    with pytest.raises(ValueError, match="has no options of reset"):
+        env.reset(options={"position": "... / ... / ... o"})
+
+
+def test_agents_that_learn_too_much_too_little_or_nothing():
+    task = shorten(find_task("random"), STEPS)
+
+    class Episodes:
+        """Learns an episode a call, and takes more steps than are left."""
+
+        calls = 0
+
+        def learn(self, env, steps):
+            self.calls += 1
+            _, info = env.reset()
+            over = False
+            while not over:
+                _, _, over, _, info = env.step(int(np.argmax(info["action_mask"])))
+
+        def __call__(self, observation, mask):
+            return int(np.argmax(mask))
+
+    agent = Episodes()
+    files, cost = train_agent(agent, task, 0)
+    assert cost["steps"] == STEPS
+    assert agent.calls > STEPS // 9
+    nothing, cost = train_agent(PolicyAgent("random", task, 0), task, 0)
+    assert cost["steps"] == 0
+    assert list(nothing) == list(files)
+    assert len(set(nothing.values())) == 1
+    with pytest.raises(TypeError, match=r"int is no agent: it has no method learn\(env, steps\)"):
+        train_agent(3, task, 0)
+
+
+@pytest.mark.parametrize("name", ["random", "win-or-block"])
+def test_scores_of_policies_that_do_not_learn_are_the_known_ones(name, tmp_path):
+    run_all(tmp_path, RunSettings(name, ("random", "win-or-block", "self-play", "openings"), 1, STEPS))
+    scores = score_submission(tmp_path).checkpoints
+    if name == "random":
+        assert [one["score"] for one in scores] == pytest.approx([0.0] * len(scores), abs=1e-3)
+    else:
+        assert min(one["score"] for one in scores) > 0.2
+    for one in scores:
+        assert one["score"] == (one["value"] - one["random"]) / (one["best"] - one["random"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["sb3-ppo", "sb3-dqn", "sb3-maskable-ppo", "q-net", "naive-mc"])
+def test_other_agents_twice(name, tmp_path):
+    pytest.importorskip("tensorflow" if name == "q-net" else "sb3_contrib")
+    settings = RunSettings(name, ("masks", "self-play", "chance-25", "skips-shown"), 1, 3 * STEPS)
+    for part in ("a", "b"):
+        run_all(tmp_path / part, settings)
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    found = score_submission(tmp_path / "a")
+    assert {run["task"] for run in found.runs} >= {"masks", "self-play", "chance-25", "skips-shown"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"tasks": ("rondom",)}, "there is no task 'rondom'"),
+        ({"seeds": 0}, "0 is no number of seeds: choose 1 to 100"),
+        ({"max_steps": 7}, "choose 200 or more"),
+    ],
+)
+def test_invalid_settings(settings, message):
+    with pytest.raises(ValueError, match=message):
+        RunSettings("random", **settings)
+
+
+def test_unknown_agents():
+    with pytest.raises(ValueError, match=r"there is no agent 'q-lerning': .*q-learning.*module:make"):
+        load_agent("q-lerning")
+    with pytest.raises(ValueError, match="is no function"):
+        load_agent("evaluation.benchmark.tasks:VERSION")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Scores
+
+
+def write_table(folder, task, probabilities, steps=None, values=None):
+    """Write a submission of one table, and return its path."""
+    [game] = task.games
+    arrays = {"codes": keys(list_positions(game, task.seats).own_first()), "probabilities": probabilities}
+    if values is not None:
+        arrays["values"] = values
+    path = folder / task.name / "seed-0" / f"steps-{steps or task.steps:06d}.npz"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    (folder / "submission.toml").write_text(Submission("table").to_toml())
+    save_arrays(path, arrays)
+    return path
+
+
+@cache
+def uniform(name):
+    """Return the table of uniformly random play."""
+    task = find_task(name)
+    boards = list_positions(task.games[0], task.seats)
+    legal = boards.legal(task.games[0])
+    return legal / legal.sum(axis=1, keepdims=True)
+
+
+def random_table(task, seed):
+    """Return a table of random distributions over legal moves, float16."""
+    weights = uniform(task.name) * np.random.default_rng(seed).exponential(size=uniform(task.name).shape)
+    return (weights / weights.sum(axis=1, keepdims=True)).astype(np.float16)
+
+
+@cache
+def successors(game, position, seat):
+    """Return for each move its outcomes: probability, position or None at the end, and then the result of a seat."""
+    cells, mover = position
+    found = {}
+    for action in np.flatnonzero(np.array(cells) == 0).tolist():
+        found[action] = []
+        for chance in chance_outcomes(game, Position(np.array(cells, np.int8), mover), action):
+            result = {None: 0.0, seat: 1.0, 1 - seat: -1.0}.get(chance.winner, 0.0)
+            after = chance.position
+            following = (tuple(after.cells.tolist()), int(after.mover)) if chance.winner is None else None
+            found[action].append((chance.probability, following, result))
+    return found
+
+
+def recursive_value(game, seat, opponent, own):
+    """Return the expected result, position by position in a dictionary; ``own`` None plays a best response."""
+    values = {}
+
+    def value(position):
+        if position not in values:
+            after = {
+                action: sum(
+                    chance * (found if following is None else value(following)) for chance, following, found in parts
+                )
+                for action, parts in successors(game, position, seat).items()
+            }
+            cells, mover = position
+            if mover == seat and own is None:
+                values[position] = max(after.values())
+            else:
+                p = (own if mover == seat else opponent)(cells, mover)
+                values[position] = sum(p[action] * found for action, found in after.items())
+        return values[position]
+
+    return value(((0,) * game.cells, 0))
+
+
+def lookup(game, table):
+    """Return a table as a function of a position."""
+    codes = keys(list_positions(game).own_first()).tolist()
+    rows = dict(zip(codes, (table / table.sum(axis=1, keepdims=True)).tolist(), strict=True))
+
+    def probabilities(cells, mover):
+        own = [0 if not stone else 1 if stone == mover + 1 else 2 for stone in cells]
+        return rows[int(keys(np.array([own], np.int8))[0])]
+
+    return probabilities
+
+
+@pytest.mark.parametrize(("name", "count"), [("half-random", 8), ("chance-25", 2)])
+def test_ten_submissions_score_what_a_plain_recursion_gives(name, count, tmp_path):
+    task = find_task(name)
+    [game] = task.games
+    boards = list_positions(game)
+    opponent = lookup(game, make_policy(task.opponent, game).probabilities(boards))
+
+    def value(own):
+        return sum(recursive_value(game, seat, opponent, own) for seat in (0, 1)) / 2
+
+    worst, best = value(lookup(game, uniform(task.name))), value(None)
+    for seed in range(count):
+        table = random_table(task, seed)
+        write_table(tmp_path / str(seed), task, table)
+        [scored] = score_submission(tmp_path / str(seed)).checkpoints
+        expected = value(lookup(game, table.astype(np.float64)))
+        assert scored["value"] == pytest.approx(expected, abs=TOLERANCE)
+        assert scored["score"] == pytest.approx((expected - worst) / (best - worst), abs=1e-11)
+
+
+def test_one_changed_probability_changes_hash_and_score(tmp_path):
+    task = find_task("self-play")
+    table = random_table(task, 0)
+    write_table(tmp_path / "a", task, table)
+    row = np.flatnonzero((list_positions(task.games[0]).cells == 0).all(axis=1))[0]  # the empty board
+    table[row, 4] = np.nextafter(table[row, 4], np.float16(1))
+    write_table(tmp_path / "b", task, table)
+    [before], [after] = (score_submission(tmp_path / one).checkpoints for one in "ab")
+    assert before["sha256"] != after["sha256"]
+    assert before["score"] != after["score"]
+
+
+def test_scores_are_of_the_documented_form(submission, capsys, tmp_path):
+    main(["bench", "score", str(submission), "--json", "--out", str(tmp_path / "scores.json")])
+    printed = json.loads(capsys.readouterr().out)
+    assert printed == json.loads((tmp_path / "scores.json").read_text())
+    assert printed.keys() == {"format", "kind", "benchmark", "version", "submissions"}
+    [one] = printed["submissions"]
+    assert {"name", "setting", "tuning_steps", "hyperparameters", "runs", "checkpoints"} <= one.keys()
+    assert {run["task"] for run in one["runs"]} == {"chance-25", "critic", "skips-shown"}
+    assert one["runs"][0].keys() == {"task", "seed", "steps", "score", "complete", "cost"}
+    assert not one["runs"][0]["complete"]  # of the benchmark's 100,000 steps
+    keys_of = {"task", "seed", "steps", "score", "value", "random", "best", "sha256"}
+    assert all(each.keys() == keys_of for each in one["checkpoints"])
+
+
+def test_scores_are_printed_as_means_over_seeds(tmp_path, capsys):
+    task = find_task("self-play")
+    write_table(tmp_path, task, random_table(task, 0))
+    score = score_submission(tmp_path).runs[0]["score"]
+    main(["bench", "score", str(tmp_path)])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"task table {'─' * 4}" in shown
+    assert f"self-play {score:.4f}*" in shown
+    assert "* not all checkpoints of the benchmark are there" in shown
+
+
+AUDITED = """
+import os, sys
+from pathlib import Path
+from evaluation.benchmark.scores import score_submission
+warm, folder = map(Path, sys.argv[1:])
+score_submission(warm)
+modules, faults = set(sys.modules), []
+def inside(path):
+    return os.path.realpath(os.fsdecode(path)).startswith(os.path.realpath(folder) + "/")
+def hook(event, arguments):
+    if event == "open" and isinstance(arguments[0], (str, bytes)) and not inside(arguments[0]):
+        faults.append(f"{event} {arguments[0]}")
+    elif event in ("import", "pickle.find_class", "subprocess.Popen", "os.system", "socket.connect"):
+        faults.append(f"{event} {arguments}")
+sys.addaudithook(hook)
+scores = score_submission(folder)
+assert len(scores.checkpoints) > 1
+assert not faults, faults[:5]
+assert set(sys.modules) == modules, set(sys.modules) - modules
+print("audited")
+"""
+
+
+def test_scoring_opens_nothing_else_and_imports_nothing(submission, copy):
+    answer = subprocess.run(
+        [sys.executable, "-c", AUDITED, submission, copy], capture_output=True, encoding="utf-8", check=False
+    )
+    assert (answer.stdout, answer.returncode) == ("audited\n", 0), answer.stderr
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Hostile folders
+
+
+def edit(path, change):
+    arrays = load_arrays(path)
+    change(arrays)
+    save_arrays(path, arrays)
+
+
+def set_item(name, index, value):
+    return lambda arrays: arrays[name].__setitem__(index, value)
+
+
+def link(path):
+    path.rename(path.parents[3] / "elsewhere.npz")
+    path.symlink_to(path.parents[3] / "elsewhere.npz")
+
+
+def link_folder(path):
+    run = path.parent
+    run.rename(path.parents[3] / "elsewhere")
+    run.symlink_to(path.parents[3] / "elsewhere")
+
+
+def fill(folder):
+    for number in range(300):
+        (folder / f"{number}.txt").touch()
+
+
+def huge(path):
+    path.write_bytes(b"")
+    os.truncate(path, 1 << 33)
+
+
+LEGAL_ROW = 5
+HOSTILE = {
+    "NaN": (lambda path: edit(path, set_item("probabilities", LEGAL_ROW, np.nan)), "no distribution"),
+    "infinite": (lambda path: edit(path, set_item("probabilities", LEGAL_ROW, np.inf)), "no distribution"),
+    "negative": (lambda path: edit(path, set_item("probabilities", LEGAL_ROW, -1)), "no distribution"),
+    "all illegal": (lambda path: edit(path, set_item("probabilities", slice(None), 1 / 9)), "illegal moves"),
+    "values": (lambda path: edit(path, set_item("values", 0, 3)), r"values outside \[-1, 1\]"),
+    "codes": (lambda path: edit(path, set_item("codes", 0, 2**60)), "must ascend"),
+    "too few": (
+        lambda path: edit(path, lambda arrays: arrays.update({key: one[:9] for key, one in arrays.items()})),
+        "the table lacks the position",
+    ),
+    "other array": (lambda path: edit(path, lambda arrays: arrays.update(more=np.zeros(3))), "an array 'more'"),
+    "no codes": (lambda path: edit(path, lambda arrays: arrays.pop("codes")), "it has no array codes"),
+    "other type": (
+        lambda path: edit(path, lambda arrays: arrays.update(probabilities=arrays["probabilities"] > 0)),
+        "needs probabilities",
+    ),
+    "no zip": (lambda path: path.write_bytes(b"nothing"), "is no table of a policy"),
+    "truncated": (lambda path: path.write_bytes(path.read_bytes()[:-99]), "is no table of a policy"),
+    "huge": (huge, "8,589,934,592 bytes, and at most"),
+    "pickle": (
+        lambda path: np.savez(path, codes=np.array([{}]), probabilities=np.zeros(1)),
+        "is no table of a policy",
+    ),
+    "link": (link, "is neither a file nor a folder"),
+    "linked folder": (link_folder, "is neither a file nor a folder"),
+    "many files": (lambda path: fill(path.parent), "has more than 200 files"),
+    "nested": (lambda path: (path.parent / "more").mkdir(), "is no file of a run"),
+    "other name": (lambda path: path.rename(path.with_name("steps-1.npz")), "is no file of a run"),
+    "other steps": (lambda path: path.rename(path.with_name("steps-900000.npz")), "has 100,000"),
+    "other skip": (
+        lambda path: shutil.copy(path, path.with_name("steps-000200-skip-0.1.npz")),
+        "tables of other skip chances",
+    ),
+    "other task": (lambda path: path.parents[1].rename(path.parents[2] / "chance-26"), "chance-25"),
+    "other seed": (lambda path: path.parent.rename(path.parents[1] / "seed-1000"), "is no run"),
+    "code": (lambda path: (path.parents[2] / "agent.py").touch(), "is no file of a submission"),
+    "cost": (lambda path: (path.parent / "cost.json").write_text('{"cpu_s": -1}'), "is no cost of a run"),
+    "no submission": (lambda path: (path.parents[2] / "submission.toml").unlink(), "is no submission"),
+    "no TOML": (lambda path: (path.parents[2] / "submission.toml").write_text("= 3"), "cannot be read"),
+    "unknown key": (
+        lambda path: (path.parents[2] / "submission.toml").write_text(
+            Submission("x").to_toml().replace("tuning_steps", "tuning_step")
+        ),
+        "has 'tuning_step'",
+    ),
+    "other version": (
+        lambda path: (path.parents[2] / "submission.toml").write_text(Submission("x").to_toml().replace("v1", "v2")),
+        "is not of ttt-exact v1",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_hostile_folders_get_one_sentence(kind, copy, capsys):
+    damage, message = HOSTILE[kind]
+    shutil.rmtree(copy / "skips-shown")
+    damage(copy / "chance-25" / "seed-0" / f"steps-{STEPS:06d}.npz")
+    with pytest.raises(ValueError, match=message):
+        score_submission(copy)
+    with pytest.raises(SystemExit):
+        main(["bench", "score", str(copy)])
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_submission_that_is_none(tmp_path):
+    with pytest.raises(ValueError, match="is no submission"):
+        score_submission(tmp_path / "nothing")
+    for settings in ({"name": ""}, {"name": "a\nb"}, {"setting": "three"}, {"steps": -1}, {"versions": {"a": 3}}):
+        with pytest.raises(ValueError, match=r"."):
+            Submission(**{"name": "x", **settings})
+
+
+def test_submissions_are_read_as_written(tmp_path):
+    written = Submission(
+        "ä \"quoted\" \\ name", "lib", "https://example.org/a?b", "cpu", "tuned", 7, 9, {"numpy": "2"},
+        {"hidden": [64, 64], "lr": 1e-3, "anneal": True, "nested": {"a b": 1}},
+    )  # fmt: skip
+    (tmp_path / "submission.toml").write_text(written.to_toml(), encoding="utf-8")
+    assert read_submission(tmp_path) == written
+
+
+def test_tables_of_all_small_tasks_can_be_scored(tmp_path):
+    tasks = [task for task in TASKS if task.size == (3, 3) and task.uses_runs_of is None]
+    (tmp_path / "submission.toml").write_text(Submission("win-or-block").to_toml())
+    for task in tasks:
+        folder = tmp_path / run_folder_name(task, 3)
+        for name, game in zip(table_names(task, 1000), stored_games(task), strict=True):
+            policy = policy_of(PolicyAgent("win-or-block", task, 0), task, game)
+            save_arrays(folder / name, tabulate(game, policy, task.seats, masked=not task.hides_masks))
+    found = score_submission(tmp_path)
+    assert [(run["task"], run["seed"], run["cost"]) for run in found.runs] == [(task.name, 3, None) for task in tasks]

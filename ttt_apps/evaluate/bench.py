@@ -1,0 +1,178 @@
+"""``evaluate.py bench``: run agents on the benchmark, and score submissions."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from ttt_apps.cli import (
+    Count,
+    JsonOptions,
+    WorkOptions,
+    count_bar,
+    new_table,
+    print_output,
+    print_status,
+    print_table,
+    report_interrupt,
+)
+from ttt_envs.core.files import write_json
+
+if TYPE_CHECKING:  # compiled code is imported where it is used, not where help is written
+    from evaluation.benchmark.runs import RunSettings
+    from evaluation.benchmark.scores import SubmissionScores
+    from evaluation.benchmark.submission import Submission
+
+
+@dataclass(frozen=True)
+class BenchRun(WorkOptions):
+    """Train an agent on the tasks of the benchmark ttt-exact, and write a submission.
+
+    Every finished run is stored: the same command continues where it was stopped.
+    """
+
+    agent: Annotated[str, tyro.conf.arg(metavar="NAME|module:make")] = ""
+    """a name, such as q-learning or sb3-ppo; or a function make(task, seed) of your own, which returns an object with
+    learn(env, steps). Without one, list the names"""
+    task: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME...")] = ()
+    """tasks; default: all"""
+    seeds: Count = 0
+    """number of seeds; default: 5, with --quick 2"""
+    quick: tyro.conf.FlagCreatePairsOff[bool] = False
+    """4 tasks, 2 seeds and 20,000 steps at most"""
+    steps: Count = 0
+    """maximum environment steps of a run; default: those of the task"""
+    name: str = ""
+    """name of the agent on the leaderboard; default: that of --agent"""
+    library: str = ""
+    """library of the agent"""
+    code: Annotated[str, tyro.conf.arg(metavar="URL")] = ""
+    """address of its code"""
+    tuned: tyro.conf.FlagCreatePairsOff[bool] = False
+    """settings were chosen for each task"""
+    tuning_steps: Count = 0
+    """environment steps spent on the choice of settings"""
+    out: Path | None = None
+    """folder of the submission; default: runs/bench/ and the name of the agent"""
+
+    def run(self) -> None:
+        """Do the missing runs.
+
+        Raises:
+            ValueError: an unknown agent or task, an invalid number, or an agent that is none.
+            Stopped: an interrupt; completed runs are stored.
+        """
+        from evaluation.benchmark.agents import AGENTS, source_hash
+        from evaluation.benchmark.runs import run_benchmark
+        from ttt_apps.versions import make_provenance
+
+        if not self.agent:
+            print_output("\n".join(AGENTS))
+            return
+        settings, workers = self._settings(), self.workers()
+        submission = self._submission(settings)
+        folder = self.out or Path("runs", "bench", submission.name.replace("/", "-").replace(":", "-"))
+        provenance = {**make_provenance("evaluation.benchmark.runs"), "agent": source_hash(self.agent)}
+        with report_interrupt(folder), count_bar("runs") as progress:
+            run_benchmark(settings, submission, folder, provenance, jobs=workers, progress=progress)
+        print_status(f"written: {folder}; evaluate.py bench score {folder} scores it")
+
+    def _settings(self) -> RunSettings:
+        from evaluation.benchmark.runs import QUICK_SEEDS, QUICK_STEPS, QUICK_TASKS, RunSettings
+        from evaluation.benchmark.tasks import SEEDS
+
+        return RunSettings(
+            self.agent,
+            self.task or (QUICK_TASKS if self.quick else ()),
+            self.seeds or (QUICK_SEEDS if self.quick else len(SEEDS)),
+            self.steps or (QUICK_STEPS if self.quick else 0),
+        )
+
+    def _submission(self, settings: RunSettings) -> Submission:
+        from evaluation.benchmark.agents import SB3_LIBRARIES
+        from evaluation.benchmark.runs import hyperparameters
+        from evaluation.benchmark.submission import Submission
+        from evaluation.cost import processor
+        from ttt_apps.versions import versions
+
+        own = "" if ":" in self.agent else SB3_LIBRARIES.get(self.agent, ("ttt_envs",))[0]
+        return Submission(
+            self.name or self.agent,
+            self.library or own,
+            self.code,
+            processor(),
+            "tuned" if self.tuned else "one",
+            self.tuning_steps,
+            settings.shortened_steps,
+            versions(),
+            hyperparameters(settings),
+        )
+
+
+@dataclass(frozen=True)
+class BenchScore(JsonOptions):
+    """Score submissions to the benchmark ttt-exact: every score is computed from their tables alone.
+
+    No code of a submission is run. Scores are exact: 0 is uniformly random play, 1 the best possible.
+    """
+
+    folders: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER...")] = tyro.MISSING
+    """submissions"""
+    out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """write the scores to a file, as --json prints them"""
+
+    def run(self) -> None:
+        """Score, write and print.
+
+        Raises:
+            OSError: a file cannot be read or written.
+            ValueError: a folder is no submission, or a file in it is invalid.
+        """
+        from evaluation.benchmark.scores import score_submission, to_json
+
+        found = []
+        for folder in self.folders:
+            with count_bar(folder.name) as progress:
+                found.append(score_submission(folder, progress))
+        data = to_json(found)
+        if self.out is not None:
+            write_json(self.out, data)
+        if self.json:
+            print(json.dumps(data))
+            return
+        _print(found)
+
+
+def _print(found: list[SubmissionScores]) -> None:
+    """Print the mean over seeds of each task."""
+    from evaluation.benchmark.tasks import TASKS
+
+    table = new_table("task", *(str(one.data["name"]) for one in found))
+    for task in TASKS:
+        cells = [_mean_score(one, task.name) for one in found]
+        if any(cells):
+            table.add_row(task.name, *cells)
+    print_table(table)
+    runs: list[Any] = [run for one in found for run in one.runs]
+    print_output("Means over seeds of exact scores: 0 is random play, 1 the best possible.")
+    if not all(run["complete"] for run in runs):
+        print_output("* not all checkpoints of the benchmark are there.")
+
+
+def _mean_score(one: SubmissionScores, task: str) -> str:
+    runs = [run for run in one.runs if run["task"] == task]
+    if not runs:
+        return ""
+    mark = "" if all(run["complete"] for run in runs) else "*"
+    return f"{sum(run['score'] for run in runs) / len(runs):.4f}{mark}"
+
+
+COMMANDS = {
+    "run": ("ttt_apps.evaluate.bench:BenchRun", "Train an agent on the tasks, and write a submission."),
+    "score": ("ttt_apps.evaluate.bench:BenchScore", "Score submissions from their tables alone."),
+}
+"""The commands of the group."""
