@@ -37,7 +37,7 @@ from evaluation.reports.plots import RESULTS, SERIES, STYLES, Line
 from evaluation.run_files import REPORT, RUN_FILES, RunDirectory
 from learners.checkpoint import CONFIG, COST, METRICS, build_config, load_policy
 from learners.pool import NAME as POOL
-from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, Values
+from ttt_envs.agents.policy import VALUE_TOLERANCE, ActorCritic, Policy, Values
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.envs.lockstep import SELF
@@ -268,20 +268,22 @@ def _play(run: Run) -> Content:
         "first_move": _first_move(game, policy, solution),
         "sample": _sample(run, policy, solution),
         "worst": worst,
-        "critic": _critic(run, policy) if exact else None,
+        "critic": _critic(run, policy.learner) if exact else None,
     }
 
 
 def _critic(run: Run, policy: Policy) -> Content | None:
     """Return the error of the policy's own values, beside the exact values of its play; None if it has no values."""
-    if not isinstance(policy, Values):
+    if not isinstance(policy, Values | ActorCritic):
         return None
+    actor = policy.actor if isinstance(policy, ActorCritic) else policy
     opponent = str(run.config.get("opponent", SELF))
     against = opponent if opponent in QUICK_OPPONENTS else None
-    found, why = or_why(lambda: critic_error(run.game, policy, against, policy))
+    found, why = or_why(lambda: critic_error(run.game, actor, against, policy))
     if found is None:
         return {"missing": f"Left out: {why}."}
     return {
+        "play": "its play" if actor is policy else "its actor, which samples moves,",
         "opponent": against or "itself",
         "rmse": found.root_mean_square,
         "bias": found.bias,

@@ -19,7 +19,7 @@ from learners.dense import Activation
 from learners.limits import Fraction, Layers, NonNegative, Positive, PositiveInt, Range
 from learners.sb3.games import games_of, signed_replay, signed_rollout
 from learners.sb3.libraries import check_packages, preserve_random_state
-from learners.sb3.net import LinearLayer, SB3Net, SB3QNet, tower
+from learners.sb3.net import LinearLayer, SB3ActorCritic, SB3Net, SB3QNet, tower
 from learners.training import Progress, Task, check_counts, marks_of
 from ttt_envs.agents.policy import Policy
 from ttt_envs.envs.lockstep import SELF, IllegalAction, Symmetry
@@ -265,8 +265,8 @@ class _ProximalSettings(_Settings):
             [*tower("mlp_extractor.value_net", widths), LinearLayer("value_net", last, 1)],
         )
 
-    def _net(self, game: Game, arrays: Arrays) -> SB3Net:
-        return SB3Net(game, self._layers(game)[0], arrays, self.activation, self.stochastic)
+    def _net(self, game: Game, arrays: Arrays) -> SB3ActorCritic:
+        return SB3ActorCritic(game, self._layers(game), arrays, self.activation, self.stochastic)
 
     def _proximal(self, kind: Any, games: Any, common: dict[str, Any], both: bool) -> tuple[Any, int]:
         steps = max(2 if games.num_envs == 1 else 1, self.rollout // games.num_envs)

@@ -62,14 +62,7 @@ class SB3Net:
     ) -> None:
         self.game = game
         self.stochastic = stochastic
-        self._layers = [
-            Dense(
-                arrays[f"{layer.name}.weight"].T.astype(np.float64),
-                arrays[f"{layer.name}.bias"].astype(np.float64),
-                "linear" if layer is layers[-1] else activation,
-            )
-            for layer in layers
-        ]
+        self._layers = _dense(layers, arrays, activation)
 
     def scores(self, boards: Boards) -> Float64Array:
         """Return the last layer's outputs float64[B, cells], illegal actions included."""
@@ -90,6 +83,38 @@ class SB3QNet(SB3Net):
     def values(self, boards: Boards) -> Float64Array:
         """Return float64[B]: the value of the best legal move from the mover's view."""
         return np.asarray(np.where(boards.legal(self.game), self.scores(boards), -np.inf).max(axis=1))
+
+
+class SB3ActorCritic(SB3Net):
+    """A net with the critic that was trained beside it."""
+
+    def __init__(
+        self,
+        game: Game,
+        layers: tuple[list[LinearLayer], list[LinearLayer]],
+        arrays: Arrays,
+        activation: Activation,
+        stochastic: bool,
+    ) -> None:
+        super().__init__(game, layers[0], arrays, activation, stochastic)
+        self.actor = self if stochastic else SB3Net(game, layers[0], arrays, activation, stochastic=True)
+        self._critic = _dense(layers[1], arrays, activation)
+
+    def values(self, boards: Boards) -> Float64Array:
+        """Return float64[B]: the critic's values of ``actor`` from the mover's view."""
+        return forward(flat(boards), self._critic)[:, 0]
+
+
+def _dense(layers: list[LinearLayer], arrays: Arrays, activation: Activation) -> list[Dense]:
+    """Return the layers of a net, the last one linear."""
+    return [
+        Dense(
+            arrays[f"{layer.name}.weight"].T.astype(np.float64),
+            arrays[f"{layer.name}.bias"].astype(np.float64),
+            "linear" if layer is layers[-1] else activation,
+        )
+        for layer in layers
+    ]
 
 
 def tower(prefix: str, widths: tuple[int, ...]) -> list[LinearLayer]:

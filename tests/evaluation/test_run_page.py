@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+import tiny
 from pages import check_in_browser, needs_chromium, read_page
 
 from baselines.retrograde.solver import solve
@@ -30,6 +31,7 @@ from evaluation.reports.run import write_report
 from evaluation.run_files import REPORT, RunDirectory
 from learners.checkpoint import CHECKPOINT, CONFIG, COST, METRICS, load_policy
 from ttt_apps import train
+from ttt_envs.agents.policy import ActorCritic
 from ttt_envs.envs.lockstep import SELF
 from ttt_envs.game.boards import MOVERS, Boards, coordinate, to_text
 from ttt_envs.game.rules import Game
@@ -172,6 +174,17 @@ def test_the_error_of_values_is_that_of_the_exact_function(run):
     text = text_of(run)
     assert f"root mean square error {number(found.root_mean_square)}, mean error {number(found.bias)}" in text
     assert found.worst(1)[0].position in text
+
+
+@pytest.mark.needs("torch", "stable_baselines3")
+def test_the_values_of_a_critic_are_those_of_its_actor(tmp_path):
+    run = tiny.train_run("sb3-ppo", tmp_path / "run", "--exact-every", "0")
+    game = Game(2, 3, 2, 0.25)
+    policy = load_policy(game, str(run)).learner
+    assert isinstance(policy, ActorCritic)
+    found = critic_error(game, policy.actor, "random", policy)
+    assert "exact values of its actor, which samples moves, against random" in text_of(run)
+    assert f"root mean square error {number(found.root_mean_square)}" in text_of(run)
 
 
 def test_the_sample_game_is_reproducible_and_shows_the_loss_of_each_move(run):

@@ -9,6 +9,7 @@ import plain
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from evaluation.exact.critics import critic_error
 from evaluation.exact.dynamic_programming import match_outcome
 from learners.checkpoint import MODEL, load_arrays, save_arrays
 from learners.sb3 import DQNConfig, MaskablePPOConfig, PPOConfig
@@ -16,7 +17,8 @@ from learners.sb3.games import games_of, signed_replay, signed_rollout
 from learners.sb3.net import flat
 from learners.training import Progress, Task
 from ttt_envs import Boards, Game, act, make_policy
-from ttt_envs.agents.policy import Values
+from ttt_envs.agents.adapters import as_value_function
+from ttt_envs.agents.policy import ActorCritic, Values
 from ttt_envs.agents.specs import TRUST
 from ttt_envs.envs.single_env import SingleEnv
 
@@ -144,6 +146,24 @@ def test_arrays_are_a_state_dict_and_play_as_stable_baselines(trained):
     boards = boards_of(trained.game)
     p = trained.config.load(trained.game, trained.run).probabilities(boards)
     assert_plays_as_predicted(p, model, boards)
+
+
+def test_values_of_the_critic_are_those_of_stable_baselines(trained):
+    """They are predicted for the actor, which samples moves also where the policy plays the most likely one."""
+    import torch
+
+    policy, boards = trained.config.load(trained.game, trained.run), boards_of(trained.game)
+    assert isinstance(policy, ActorCritic) == (trained.config.name != "sb3-dqn")
+    if not isinstance(policy, ActorCritic):
+        return
+    size = (trained.game.rows, trained.game.columns)
+    kind = class_of(trained.config.name.removeprefix("sb3-"))
+    model = kind("MlpPolicy", SingleEnv(size), policy_kwargs={"net_arch": list(trained.config.hidden)}, device="cpu")
+    model.policy.load_state_dict({name: torch.tensor(array) for name, array in weights(trained.run).items()})
+    found = as_value_function(model, trained.game)(boards)
+    assert_allclose(policy.values(boards), found, atol=1e-6)
+    assert policy.actor.stochastic
+    assert critic_error(trained.game, policy.actor, "random", policy).root_mean_square > 0.01
 
 
 def test_dqn_has_action_values(trained):

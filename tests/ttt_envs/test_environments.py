@@ -237,7 +237,7 @@ AGAINST = (SingleEnv, MNKVectorEnv)
         (ANY, {"symmetry": "all"}, ValueError, "symmetry='all' is not known: choose 'none', 'random'"),
         (ANY, {"symmetry": True}, ValueError, "symmetry=True is not known"),
         (ANY, {"render_mode": "text"}, ValueError, "render_mode='text' is not known: choose None, 'ansi', 'rgb_array'"),
-        ((mnk_v0.env,), {"opponent": "random"}, TypeError, "has no argument 'opponent'"),
+        ((mnk_v0.env,), {"opponent": "random"}, TypeError, "unexpected keyword argument 'opponent'"),
         (AGAINST, {"opponent": "randm"}, ValueError, "there is no policy 'randm': did you mean 'random'"),
         (AGAINST, {"opponent": "random:"}, ValueError, "'random:' is no policy, it has an empty argument: write name"),
         (AGAINST, {"opponent": None}, TypeError, "None is neither a policy nor the name of one"),

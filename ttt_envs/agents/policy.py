@@ -125,6 +125,20 @@ class Values(Protocol):
 
 
 @runtime_checkable
+class ActorCritic(Protocol):
+    """A policy with a critic. The critic estimates the values of the actor, which may differ from what it plays."""
+
+    @property
+    def actor(self) -> Policy:
+        """The policy of which ``values`` are estimates, such as the distribution that training samples from."""
+        ...
+
+    def values(self, boards: Boards) -> Float64Array:
+        """Return float64[B], for the mover."""
+        ...
+
+
+@runtime_checkable
 class Evaluator(Values, Protocol):
     """A policy that guides searches: one evaluation gives both priors and values."""
 

@@ -45,6 +45,8 @@ def _plain(name: str) -> str:
 def check_argument_names(hints: Mapping[str, str]) -> Callable[[Class], Class]:
     """Decorate a class, whose ``__init__`` then names the closest argument for an unknown one.
 
+    The message contains Python's own words, in which other libraries look for an argument that they may leave out.
+
     Args:
         hints: names that it does not have -> advice, where the closest name is of no help.
     """
@@ -56,12 +58,12 @@ def check_argument_names(hints: Mapping[str, str]) -> Callable[[Class], Class]:
         @functools.wraps(init)
         def checked(self: Any, *args: Any, **kwargs: Any) -> None:
             wrong = [
-                f"no argument {name!r}: {hints.get(name) or closest_names(name, known)}"
+                f"an unexpected keyword argument {name!r}: {hints.get(name) or closest_names(name, known)}"
                 for name in kwargs
                 if name not in known
             ]
             if wrong:
-                raise TypeError(f"{kind.__name__} has {', and '.join(wrong)}")
+                raise TypeError(f"{kind.__name__}.__init__() got {', and '.join(wrong)}")
             init(self, *args, **kwargs)
 
         kind.__init__ = checked
