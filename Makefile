@@ -32,7 +32,8 @@ OLDEST_TESTS := $(addprefix tests/,ttt_envs/test_files.py ttt_envs/test_array_ca
 	ttt_envs/test_parallel.py ttt_envs/test_render.py learners/test_checkpoint.py)
 PLAIN := not infos_have_one_structure and not agree_with_reading_the_board and (not test_solver or (expectimax and [2))
 
-.PHONY: demo test lint unit quick quick-lint quick-unit oldest slow clients docs notebooks play-page pictures clean check-venv \
+.PHONY: demo test lint unit quick quick-lint quick-unit oldest slow clients bench bench-quick docs notebooks play-page pictures clean \
+	check-venv \
 	check-quick
 
 demo: $(VENV)/.demo
@@ -84,6 +85,21 @@ slow: $(VENV)/.dev
 # The libraries that the environments are made for, on a wheel of ours, in environments of their own: docs/clients.md
 clients: $(VENV)/.dev
 	$(BIN)/python tests/clients/run.py
+
+# Submissions to the benchmark of all agents that have a name, and their scores, below runs/bench: docs/benchmark/submit.md.
+# `make bench BENCH_JOBS=4` runs four at a time; `make bench-quick` is the form with 4 tasks, 2 seeds and 20,000 steps
+BENCH_AGENTS ?= random win-or-block q-learning naive-mc q-net sb3-ppo sb3-dqn sb3-maskable-ppo
+BENCH_QUICK_AGENTS ?= random win-or-block q-learning naive-mc
+BENCH_JOBS ?= 1
+bench: $(VENV)/.dev
+	for agent in $(BENCH_AGENTS); do \
+		$(BIN)/python evaluate.py bench run --agent $$agent --jobs $(BENCH_JOBS) --out runs/bench/$$agent || exit 1; done
+	$(BIN)/python evaluate.py bench score $(addprefix runs/bench/,$(BENCH_AGENTS)) --out runs/bench/scores.json
+
+bench-quick: $(VENV)/.dev
+	for agent in $(BENCH_QUICK_AGENTS); do $(BIN)/python evaluate.py bench run --agent $$agent --quick --jobs $(BENCH_JOBS) \
+		--out runs/bench-quick/$$agent || exit 1; done
+	$(BIN)/python evaluate.py bench score $(addprefix runs/bench-quick/,$(BENCH_QUICK_AGENTS)) --out runs/bench-quick/scores.json
 
 # The pages of docs/, of the root and of the API as a site, without a warning. To look at it:
 # .venv/bin/python -m http.server --directory site

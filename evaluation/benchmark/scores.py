@@ -19,6 +19,7 @@ from evaluation.benchmark.submission import (
     stored_games,
 )
 from evaluation.benchmark.tasks import TASKS, VERSION, Task
+from evaluation.exact.dynamic_programming import outcome
 
 KIND = "benchmark-scores"
 
@@ -49,6 +50,9 @@ class RunScore(TypedDict):
     score: float
     complete: bool
     """whether all checkpoints of the task are there"""
+    win_random: float | None
+    """exact probability that the last policy wins against random play, the mean over games and seats; None in the task
+    without masks, where a table has illegal moves"""
     cost: dict[str, float] | None
     """``cpu_s``, ``wall_s``, ``peak_rss_bytes`` and ``steps``, as the submission reports them"""
 
@@ -91,11 +95,11 @@ def score_submission(folder: Path, progress: Callable[[int, int], None] = lambda
             if task is run.task:
                 done += 1
                 progress(done, total)
-        cost = read_cost(run.folder)
+        reported = _Reported(_win_rate(run), read_cost(run.folder))
         for task in _measured(run.task):
             if task.name in found:
                 checkpoints += found[task.name]
-                scores.append(_score_of_run(task, run.seed, found[task.name], cost))
+                scores.append(_score_of_run(task, run.seed, found[task.name], reported))
     return SubmissionScores(submission, checkpoints, scores)
 
 
@@ -106,8 +110,7 @@ def _measured(task: Task) -> list[Task]:
 
 def _score_run(run: RunFolder) -> Iterator[tuple[Task, CheckpointScore]]:
     for steps, paths in run.tables.items():
-        games = stored_games(run.task)
-        tables = [read_table(run.task, game, path) for game, path in zip(games, paths, strict=True)]
+        tables = _read_tables(run.task, paths)
         for task in _measured(run.task):
             if task.measure == "critic-error" and not hasattr(tables[0].policy, "values"):
                 continue
@@ -116,6 +119,10 @@ def _score_run(run: RunFolder) -> Iterator[tuple[Task, CheckpointScore]]:
             except ValueError as problem:
                 raise ValueError(f"{paths[0]} cannot be scored: {problem}") from None
             yield task, _checkpoint_score(task, run.seed, steps, measured, [table.sha256 for table in tables])
+
+
+def _read_tables(task: Task, paths: Sequence[Path]) -> list[StoredTable]:
+    return [read_table(task, game, path) for game, path in zip(stored_games(task), paths, strict=True)]
 
 
 def _policies(task: Task, tables: Sequence[StoredTable]) -> list[Any]:
@@ -137,7 +144,26 @@ def _checkpoint_score(task: Task, seed: int, steps: int, measured: TaskScore, ha
     }
 
 
-def _score_of_run(task: Task, seed: int, found: list[CheckpointScore], cost: dict[str, float] | None) -> RunScore:
+class _Reported(NamedTuple):
+    """What is said of a run beside its scores."""
+
+    win_random: float | None
+    cost: dict[str, float] | None
+
+
+def _win_rate(run: RunFolder) -> float | None:
+    """See ``RunScore.win_random``."""
+    if run.task.hides_masks:
+        return None
+    tables = _read_tables(run.task, run.tables[max(run.tables)])
+    won = []
+    for game, policy in zip(run.task.games, _policies(run.task, tables), strict=True):
+        for seat in run.task.seats:
+            won.append(outcome(game, policy, "random").win if seat == 0 else outcome(game, "random", policy).loss)
+    return sum(won) / len(won)
+
+
+def _score_of_run(task: Task, seed: int, found: list[CheckpointScore], reported: _Reported) -> RunScore:
     steps = [one["steps"] for one in found]
     return {
         "task": task.name,
@@ -145,7 +171,8 @@ def _score_of_run(task: Task, seed: int, found: list[CheckpointScore], cost: dic
         "steps": steps[-1],
         "score": combine_scores(task, [one["score"] for one in found]),
         "complete": steps == list(task.checkpoints),
-        "cost": cost,
+        "win_random": reported.win_random,
+        "cost": reported.cost,
     }
 
 

@@ -26,6 +26,7 @@ from evaluation.benchmark.submission import (
     table_names,
 )
 from evaluation.benchmark.tasks import TASKS, find_task
+from evaluation.reports.benchmark_scores import read_scores
 from learners.checkpoint import load_arrays, save_arrays
 from ttt_apps.evaluate import main
 from ttt_envs import make_policy
@@ -264,21 +265,21 @@ def random_table(task, seed):
 
 
 @cache
-def successors(game, position, seat):
+def successors(game, position, seat, loss):
     """Return for each move its outcomes: probability, position or None at the end, and then the result of a seat."""
     cells, mover = position
     found = {}
     for action in np.flatnonzero(np.array(cells) == 0).tolist():
         found[action] = []
         for chance in chance_outcomes(game, Position(np.array(cells, np.int8), mover), action):
-            result = {None: 0.0, seat: 1.0, 1 - seat: -1.0}.get(chance.winner, 0.0)
+            result = {None: 0.0, seat: 1.0, 1 - seat: loss}.get(chance.winner, 0.0)
             after = chance.position
             following = (tuple(after.cells.tolist()), int(after.mover)) if chance.winner is None else None
             found[action].append((chance.probability, following, result))
     return found
 
 
-def recursive_value(game, seat, opponent, own):
+def recursive_value(game, seat, opponent, own, loss=-1.0):
     """Return the expected result, position by position in a dictionary; ``own`` None plays a best response."""
     values = {}
 
@@ -288,7 +289,7 @@ def recursive_value(game, seat, opponent, own):
                 action: sum(
                     chance * (found if following is None else value(following)) for chance, following, found in parts
                 )
-                for action, parts in successors(game, position, seat).items()
+                for action, parts in successors(game, position, seat, loss).items()
             }
             cells, mover = position
             if mover == seat and own is None:
@@ -349,14 +350,27 @@ def test_scores_are_of_the_documented_form(submission, capsys, tmp_path):
     main(["bench", "score", str(submission), "--json", "--out", str(tmp_path / "scores.json")])
     printed = json.loads(capsys.readouterr().out)
     assert printed == json.loads((tmp_path / "scores.json").read_text())
+    [read] = read_scores(tmp_path / "scores.json")  # as the page reads them
+    assert [run.score for run in read.runs] == [run["score"] for run in printed["submissions"][0]["runs"]]
     assert printed.keys() == {"format", "kind", "benchmark", "version", "submissions"}
     [one] = printed["submissions"]
     assert {"name", "setting", "tuning_steps", "hyperparameters", "runs", "checkpoints"} <= one.keys()
     assert {run["task"] for run in one["runs"]} == {"chance-25", "critic", "skips-shown"}
-    assert one["runs"][0].keys() == {"task", "seed", "steps", "score", "complete", "cost"}
+    assert one["runs"][0].keys() == {"task", "seed", "steps", "score", "complete", "win_random", "cost"}
     assert not one["runs"][0]["complete"]  # of the benchmark's 100,000 steps
     keys_of = {"task", "seed", "steps", "score", "value", "random", "best", "sha256"}
     assert all(each.keys() == keys_of for each in one["checkpoints"])
+
+
+def test_the_win_rate_against_random_is_that_of_the_last_policy(tmp_path):
+    task = find_task("chance-25")
+    [game] = task.games
+    for steps in (1000, task.steps):
+        write_table(tmp_path, task, random_table(task, steps), steps)
+    opponent = lookup(game, uniform(task.name))
+    own = lookup(game, random_table(task, task.steps).astype(np.float64))
+    wins = sum(recursive_value(game, seat, opponent, own, loss=0.0) for seat in (0, 1)) / 2
+    assert score_submission(tmp_path).runs[0]["win_random"] == pytest.approx(wins, abs=TOLERANCE)
 
 
 def test_scores_are_printed_as_means_over_seeds(tmp_path, capsys):
