@@ -8,6 +8,7 @@ CONFIG = "config.json"
 """File of a run with its game and settings."""
 LEARNERS: dict[str, str] = {
     "alpha-zero": "learners.alpha_zero:AlphaZeroConfig",
+    "exact-pg": "learners.exact_pg:ExactPGConfig",
     "naive-mc": "learners.naive_mc:NaiveMCConfig",
     "q-learning": "learners.q_learning:QLearningConfig",
     "q-net": "learners.q_net:QNetConfig",

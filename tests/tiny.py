@@ -18,6 +18,7 @@ PACKAGES = {
 }
 OPTIONS = {
     "alpha-zero": ("--games=40", "--hidden=4", "--simulations=4", "--gradient-steps=2", "--batch-size=8"),
+    "exact-pg": ("--games=40", "--initial-std=0.1"),
     "naive-mc": ("--games=200",),
     "q-learning": ("--games=200",),
     "q-net": ("--games=40", "--hidden=4"),

@@ -36,9 +36,9 @@ class Options(WatchOptions, GameOptions):
     """
 
     learner: str = "q-learning"
-    """naive-mc, q-learning, q-net, alpha-zero, value-net, sb3-dqn, sb3-ppo or sb3-maskable-ppo, or module:Class, the
-    settings of a learner of yours; its own settings are options too, see --learner NAME --help, and evaluate.py
-    learners"""
+    """naive-mc, q-learning, q-net, alpha-zero, value-net, exact-pg, sb3-dqn, sb3-ppo or sb3-maskable-ppo, or
+    module:Class, the settings of a learner of yours; its own settings are options too, see --learner NAME --help, and
+    evaluate.py learners"""
     opponent: str = LearnerConfig.opponent
     """its opponent: a policy such as random or win-or-block; self, with settings and games that suit self-play by
     default; or pool:every=5000,size=8, its own earlier copies. value-net has none but its teacher, which plays against

@@ -25,6 +25,10 @@ REFUSED = {
         "weight_decay": (-1,), "value_weight": (0,), "buffer_size": (0,), "gradient_steps": (0,),
         "symmetries": ("some",), "jobs": (0, -2),
     },
+    "exact-pg": {
+        "method": ("adam",), "learning_rate": (0, INF), "temperature": (-1, NAN), "anneal": (1,),
+        "reference_interval": (0,), "initial_std": (-1,),
+    },
     "naive-mc": {"epsilon": FRACTION, "epsilon_decay": FRACTION, "memory": (0, 2**20 + 1)},
     "q-learning": {
         "step_size": (0, 1.5), "step_size_power": FRACTION, "gamma": FRACTION, "epsilon": FRACTION,

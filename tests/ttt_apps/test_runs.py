@@ -25,11 +25,24 @@ from ttt_envs.core.files import write_json
 
 ROOT = Path(__file__).parents[2]
 OPPONENTS = ["random", "win-or-block", "self", "pool:every=40,size=3"]
-RESUMABLE = [(name, opponent) for name in tiny.OURS for opponent in OPPONENTS] + [("alpha-zero", "self")]
+RESUMABLE = [(name, opponent) for name in tiny.OURS for opponent in OPPONENTS] + [
+    ("alpha-zero", "self"),
+    ("exact-pg", "self"),
+]
 """learners that are resumed at any step, and their opponents"""
 NETS = {"alpha-zero": tiny.OPTIONS["alpha-zero"][1:], "q-net": ()}
 """nets, which start in seconds, with settings that make them fast"""
-LEARNERS = ["q-learning", "naive-mc", "q-net", "alpha-zero", "value-net", "sb3-dqn", "sb3-ppo", "sb3-maskable-ppo"]
+LEARNERS = [
+    "q-learning",
+    "exact-pg",
+    "naive-mc",
+    "q-net",
+    "alpha-zero",
+    "value-net",
+    "sb3-dqn",
+    "sb3-ppo",
+    "sb3-maskable-ppo",
+]
 GAMES = {"value-net": 6, "q-net": 24, "alpha-zero": 24}
 SLOW = {"naive-mc", "q-net", "alpha-zero", "sb3-ppo", "sb3-maskable-ppo"}
 """learners that start in seconds, or write the same files as another one"""

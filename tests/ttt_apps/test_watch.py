@@ -14,7 +14,17 @@ from plain import assert_same_runs
 from ttt_apps import evaluate, live, runs, train
 
 pytestmark = [pytest.mark.needs("fastapi", "uvicorn", "httpx")]
-LEARNERS = ["q-learning", "naive-mc", "q-net", "alpha-zero", "value-net", "sb3-dqn", "sb3-ppo", "sb3-maskable-ppo"]
+LEARNERS = [
+    "q-learning",
+    "exact-pg",
+    "naive-mc",
+    "q-net",
+    "alpha-zero",
+    "value-net",
+    "sb3-dqn",
+    "sb3-ppo",
+    "sb3-maskable-ppo",
+]
 SLOW = {"naive-mc", "sb3-ppo", "sb3-maskable-ppo", "value-net"}
 MARK = {"wins": 4, "draws": 3, "losses": 3}
 

@@ -1,0 +1,397 @@
+"""A softmax table trained by exact updates: no games are played, and nothing is sampled.
+
+An update evaluates the current policy exactly (:mod:`baselines.position_graph`) and changes all positions at once. So
+learning curves are free of noise, and a reference for learners that estimate the same updates from games.
+
+Let p(s, .) be the policy in position s, q(s, .) the exact action values for the mover against the other player's
+current policy, A = q - sum(p q) the advantages, d(s) the probability of a visit, and h the learning rate. Logits x are
+log p up to a constant for each position. In self-play all updates are simultaneous for both players; against a fixed
+opponent the same updates are made in the learner's positions only.
+
+- ``gradient``: x += h d p A / seats, the policy gradient theorem (Sutton et al., 2000, Theorem 1) for a softmax; in
+  self-play simultaneous gradient ascent (Singh, Kearns and Mansour, 2000).
+- ``natural-gradient``: x += h A (Kakade, 2001): the Fisher information cancels d p.
+- ``optimistic-mirror-descent``: x += h (2 q_t - q_(t-1)), with negative entropy (Rakhlin and Sridharan, 2013; Syrgkanis
+  et al., 2015, optimistic Hedge), in each position.
+- ``magnetic-mirror-descent``: p <- (p m^(ha) e^(hq))^(1/(1 + ha)), normalized, with negative entropy, temperature a
+  and a uniform magnet m (Sokota et al., 2023, with action values in each position). With ``anneal`` both h and a are
+  divided by sqrt(t) in update t; else the limit is a quantal response, not an equilibrium.
+- ``fictitious-play``: p += w (b - p) with best responses b to the current averages p, in update t with c = 1/(t + 1)
+  and w = c d_b / ((1 - c) d_p + c d_b) (Heinrich, Lanctot and Silver, 2015, extensive-form fictitious play). The paper
+  weighs by the player's own realization probabilities. Positions here merge move orders, so d_b and d_p are the
+  probabilities of a visit with b and with p, against the other player's p; on a tree both weights are equal.
+- ``r-nad``: x += h q~ (Perolat et al., 2021; 2022), where q~ belongs to the rewards transformed by -a log(p(s, m) /
+  r(s, m)) for the player who makes a move m, and by its negative for the other. The regularization policy r becomes the
+  current policy every ``reference_interval`` updates. The update discretizes replicator dynamics.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple, Unpack
+
+import numpy as np
+
+from baselines.position_graph import GraphEvaluation, PositionGraph
+from baselines.softmax_table import SoftmaxTable
+from learners.base import Arrays, get_array
+from learners.config import LoopLearnerConfig, TrainingOptions
+from learners.limits import NonNegative, Positive, PositiveInt
+from learners.pool import NAME as POOL
+from learners.training import Progress, ResumableTraining, check_counts, make_initial_rng
+from ttt_envs.agents.policy import Policy
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.jit import BoolArray, Float64Array
+from ttt_envs.envs.lockstep import SELF, SeatChoice
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import Game
+
+Method = Literal[
+    "gradient",
+    "natural-gradient",
+    "optimistic-mirror-descent",
+    "magnetic-mirror-descent",
+    "fictitious-play",
+    "r-nad",
+]
+LEARNING_RATES: dict[Method, float] = {
+    "gradient": 10.0,
+    "natural-gradient": 1.0,
+    "optimistic-mirror-descent": 1.0,
+    "magnetic-mirror-descent": 1.0,
+    "fictitious-play": 1.0,  # not used
+    "r-nad": 1.0,
+}
+"""Default learning rate of each method."""
+MIN_PROBABILITY = 1e-300
+"""Minimum probability of an average policy of which a logarithm is stored."""
+MAX_LOGIT = 1e12
+"""Maximum absolute value of a logit."""
+QUERY_SIZE = 1 << 14
+"""Maximum number of positions per query of the opponent."""
+
+
+@dataclass(frozen=True)
+class ExactPGConfig(LoopLearnerConfig):
+    """A softmax table with exact policy gradients, or exact self-play; an update counts as one game."""
+
+    name: ClassVar[str] = "exact-pg"
+    games: ClassVar[int] = 500
+    batch: ClassVar[int] = 1
+    self_play: ClassVar[dict[str, Any]] = {"method": "magnetic-mirror-descent"}
+    self_play_games: ClassVar[int] = 2_000
+
+    method: Method = "natural-gradient"
+    """update of the policy, the same against an opponent and in self-play: gradient, natural-gradient,
+    optimistic-mirror-descent, magnetic-mirror-descent, fictitious-play, or r-nad (regularized Nash dynamics)"""
+    learning_rate: Positive | None = None
+    """step size, above 0; by default 10 for gradient and 1 for the others; fictitious-play has none"""
+    temperature: NonNegative = 0.1
+    """weight of the regularization of magnetic-mirror-descent and r-nad"""
+    anneal: bool = True
+    """divide learning rate and temperature of magnetic-mirror-descent by the square root of the number of the update"""
+    reference_interval: PositiveInt = 100
+    """number of updates of r-nad between two changes of its regularization policy"""
+    initial_std: NonNegative = 0.0
+    """standard deviation of the initial logits, drawn from the seed; 0: the policy starts uniform, and no number
+    depends on the seed"""
+
+    def build(self, game: Game, rng: np.random.Generator) -> ExactPG:
+        """Return an untrained learner.
+
+        Raises:
+            MemoryError: a game with too many positions for a table.
+        """
+        return ExactPG(self, game, rng)
+
+    def training(self, game: Game, games: int, **options: Unpack[TrainingOptions]) -> ExactTraining:
+        """See :meth:`LoopLearnerConfig.training`; no games are played, so there is no use for a cluster.
+
+        Raises:
+            ValueError: numbers out of range, an opponent that :meth:`check_opponent` refuses.
+            MemoryError: a game with too many positions for a table.
+        """
+        opponent = options.get("opponent", SELF)
+        self.check_opponent(opponent, game)
+        learner = self.build(game, make_initial_rng(options["seed"]))
+        return ExactTraining(learner, opponent, games, batch=options["batch"], seat=options.get("seat", "alternate"))
+
+    def check_opponent(self, opponent: str, game: Game) -> None:
+        """See :meth:`LoopLearnerConfig.check_opponent`."""
+        if opponent.partition(":")[0] == POOL:
+            raise ValueError(f"{self.name} makes exact updates and plays no games of a pool: choose self or a policy")
+        if opponent != SELF and not make_policy(opponent, game).pure:
+            raise ValueError(
+                f"{self.name} evaluates its opponent exactly, but {opponent} is no function of the position alone: "
+                f"choose another opponent"
+            )
+
+
+class ExactPG:
+    """The learner of :class:`ExactPGConfig`: its policy is the softmax of its logits.
+
+    Attributes:
+        logits: float64[N, cells]: logarithms of the probabilities, 0 where illegal.
+    """
+
+    pure: ClassVar[bool] = True
+
+    def __init__(self, config: ExactPGConfig, game: Game, rng: np.random.Generator) -> None:
+        self.config = config
+        self.game = game
+        self.graph = PositionGraph(game)
+        shape = self.graph.legal.shape
+        initial = rng.normal(0.0, config.initial_std, shape) if config.initial_std else np.zeros(shape)
+        self.logits = log_softmax(initial, self.graph.legal)
+        self._table: SoftmaxTable | None = None
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
+        """Return float64[B, cells]: the softmax policy; uniform in positions that cannot be reached."""
+        if self._table is None or self._table.logits is not self.logits:
+            self._table = SoftmaxTable(self.graph.index, self.logits)
+        return self._table.probabilities(boards)
+
+    def __str__(self) -> str:
+        return self.config.name
+
+    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """See :meth:`~learners.base.Checkpointable.to_arrays`."""
+        return {"logits": self.logits.copy()}
+
+    def from_arrays(self, arrays: Arrays) -> None:
+        """See :meth:`~learners.base.Checkpointable.from_arrays`."""
+        self.logits = _get_logits(arrays, "logits", self.logits.shape, self.config.name)
+
+
+class _State(NamedTuple):
+    """State of the updates except the policy, float64[N, cells] each."""
+
+    previous: Float64Array
+    """action values of the last update (optimistic-mirror-descent), else 0"""
+    reference: Float64Array
+    """logits of the regularization policy (r-nad), else those at the start"""
+
+
+class ExactTraining(ResumableTraining):
+    """Exact updates of a table, see :class:`~learners.training.ResumableTraining`.
+
+    An update counts as one game. Wins, draws and losses are the sums of their exact probabilities before each update,
+    rounded so that they add up to the number of updates; those of the learner, over its seats, and in self-play those
+    of player_0. No moves are made, so ``steps`` is None.
+
+    Args:
+        learner: the learner, trained in place.
+        opponent: a spec string of a pure policy, or ``"self"``.
+        games: total number of updates.
+        batch: number of updates per step; no result depends on it.
+        seat: the learner's; ``"random"`` and ``"alternate"`` weigh both seats equally.
+
+    Raises:
+        ValueError: numbers out of range, an unknown opponent.
+    """
+
+    def __init__(
+        self, learner: ExactPG, opponent: str, games: int, *, batch: int = 1, seat: SeatChoice = "alternate"
+    ) -> None:
+        check_counts(games, batch)
+        self.learner: ExactPG = learner
+        self.games = games
+        self.done = Progress()
+        self.marked = 0
+        self.steps = None
+        self._batch = batch
+        self._both = opponent == SELF
+        self._seats = {"first": (0,), "second": (1,)}.get(seat, (0, 1)) if not self._both else (0, 1)
+        graph = learner.graph
+        self._opponent = None if self._both else _query(make_policy(opponent, learner.game), graph.index.boards)
+        self._mover = graph.index.boards.mover
+        self._state = _State(np.zeros_like(learner.logits), learner.logits)
+        self._totals = np.zeros(3)
+        self._logged = np.zeros(3)
+
+    @property
+    def logged(self) -> dict[str, float]:
+        """Exact numbers before the last update: the expected result, the norm of its gradient in the logits, and the
+        mean entropy of a decision in nats.
+        """
+        return dict(zip(("value", "gradient_norm", "entropy"), self._logged.tolist(), strict=True))
+
+    @property
+    def running(self) -> bool:
+        """Whether updates remain."""
+        return self.done.games < self.games
+
+    def step(self) -> None:
+        """Make a batch of updates."""
+        for _ in range(min(self._batch, self.games - self.done.games)):
+            self._update()
+
+    def _update(self) -> None:
+        """Make one update.
+
+        Raises:
+            ValueError: the learning diverges.
+        """
+        learner, config = self.learner, self.learner.config
+        legal, number = learner.graph.legal, self.done.games
+        if config.method == "r-nad" and number % config.reference_interval == 0:
+            self._state = self._state._replace(reference=learner.logits)
+        policy = np.where(legal, np.exp(learner.logits), 0.0)
+        exact = self._evaluate(policy)
+        self._measure(policy, exact)
+        rate = LEARNING_RATES[config.method] if config.learning_rate is None else config.learning_rate
+        change = {
+            "gradient": self._gradient_change,
+            "natural-gradient": self._natural_change,
+            "optimistic-mirror-descent": self._optimistic_change,
+            "magnetic-mirror-descent": self._magnetic_change,
+            "fictitious-play": self._fictitious_change,
+            "r-nad": self._regularized_change,
+        }[config.method](policy, exact, rate)
+        logits = log_softmax(np.where(exact.rows[:, None], learner.logits + change, learner.logits), legal)
+        if not (np.abs(logits) <= MAX_LOGIT).all():  # also if any is no number
+            raise ValueError(
+                f"{config.name} has diverged after {number} updates: choose a learning_rate below {rate:g}"
+            )
+        learner.logits = logits
+        self.done = Progress(number + 1, *_round_counts(self._totals, number + 1))
+
+    def _evaluate(
+        self, policy: Float64Array, costs: Float64Array | None = None, *, best_response: bool = False
+    ) -> _Exact:
+        """Evaluate the learner's policy in its seats, or its best responses to the other player's policy."""
+        graph, parts, results = self.learner.graph, [], np.zeros(3)
+        seats = (0,) if self._both and not best_response else self._seats
+        for seat in seats:
+            own = self._mover == seat
+            paid = costs if costs is None or self._both else np.where(own[:, None], costs, 0.0)
+            joint = policy if self._opponent is None else np.where(own[:, None], policy, self._opponent)
+            part = graph.evaluate(joint, paid, seat if best_response else None)
+            occupancy = graph.occupancy(part.policy)
+            parts.append((part, occupancy))
+            wins, draws, losses = graph.results(part.policy, occupancy)
+            results += np.array((wins, draws, losses) if seat == 0 else (losses, draws, wins)) / len(seats)
+        if len(parts) == 1:
+            rows = self._mover == seats[0] if not self._both else np.ones(len(policy), np.bool_)
+            return _Exact(*parts[0], results, rows)
+        second = self._mover == 1
+        (first, seen_first), (other, seen_second) = parts
+        merged = (np.where(_along(second, a), b, a) for a, b in zip(first, other, strict=True))
+        seen = np.where(second, seen_second, seen_first)
+        return _Exact(GraphEvaluation(*merged), seen, results, np.ones(len(policy), np.bool_))
+
+    def _measure(self, policy: Float64Array, exact: _Exact) -> None:
+        """Add the probabilities of the results before an update, and store the metrics."""
+        visits = np.where(exact.rows, exact.occupancy, 0.0)
+        entropy = -(policy * self.learner.logits).sum(axis=1)
+        gradient = self._gradient_change(policy, exact, 1.0)[exact.rows]
+        norm = math.sqrt(float(np.square(gradient).sum()))
+        self._totals = self._totals + exact.results
+        self._logged = np.array(
+            [exact.results[0] - exact.results[2], norm, float(visits @ entropy) / max(visits.sum(), 1e-300)]
+        )
+
+    def _gradient_change(self, policy: Float64Array, exact: _Exact, rate: float) -> Float64Array:
+        return rate / len(self._seats) * exact.occupancy[:, None] * policy * exact.evaluation.advantages
+
+    def _natural_change(self, policy: Float64Array, exact: _Exact, rate: float) -> Float64Array:
+        return rate * exact.evaluation.advantages
+
+    def _optimistic_change(self, policy: Float64Array, exact: _Exact, rate: float) -> Float64Array:
+        now = exact.evaluation.action_values
+        before = self._state.previous if self.done.games else now
+        self._state = self._state._replace(previous=now)
+        return rate * (2.0 * now - before)
+
+    def _magnetic_change(self, policy: Float64Array, exact: _Exact, rate: float) -> Float64Array:
+        config, logits = self.learner.config, self.learner.logits
+        scale = 1.0 / math.sqrt(self.done.games + 1.0) if config.anneal else 1.0
+        rate, temperature = rate * scale, config.temperature * scale
+        after = (logits + rate * exact.evaluation.action_values) / (1.0 + rate * temperature)
+        return np.asarray(after - logits)
+
+    def _fictitious_change(self, policy: Float64Array, exact: _Exact, rate: float) -> Float64Array:
+        best = self._evaluate(policy, best_response=True)
+        share = 1.0 / (self.done.games + 2.0)
+        of_best = share * best.occupancy
+        total = (1.0 - share) * exact.occupancy + of_best
+        weight = np.divide(of_best, total, out=np.zeros_like(total), where=total > 0)[:, None]
+        average = policy + weight * (best.evaluation.policy - policy)
+        return np.asarray(np.log(np.maximum(average, MIN_PROBABILITY)) - self.learner.logits)
+
+    def _regularized_change(self, policy: Float64Array, exact: _Exact, rate: float) -> Float64Array:
+        difference = self.learner.logits - self._state.reference
+        return rate * self._evaluate(policy, self.learner.config.temperature * difference).evaluation.action_values
+
+    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """See :meth:`ResumableTraining.to_arrays`."""
+        return {
+            "counts": np.array((self.games, self.marked, self.done.games), np.int64),
+            "totals": self._totals,
+            "logged": self._logged,
+            **self._state._asdict(),
+        }
+
+    def from_arrays(self, arrays: Arrays) -> None:
+        """See :meth:`ResumableTraining.from_arrays`."""
+        name, shape = self.learner.config.name, self.learner.logits.shape
+        games, marked, done = get_array(arrays, "counts", (3,), "i8", name).tolist()
+        if not 0 <= marked <= done <= games:
+            raise ValueError(f"the counts of a training of {name} are damaged: train again")
+        if games > self.games:
+            raise ValueError(f"games={self.games} is fewer than the {games} that were to be played")
+        totals = get_array(arrays, "totals", (3,), "f8", name, (0.0, done + 1.0))
+        logged = get_array(arrays, "logged", (3,), "f8", name, (-MAX_LOGIT, MAX_LOGIT))
+        self._state = _State(*(_get_logits(arrays, part, shape, name) for part in _State._fields))
+        self._totals, self._logged, self.marked = totals.copy(), logged.copy(), marked
+        self.done = Progress(done, *_round_counts(totals, done))
+
+
+class _Exact(NamedTuple):
+    """Exact numbers of the learner's policy, each position's with the learner in its mover's seat."""
+
+    evaluation: GraphEvaluation
+    occupancy: Float64Array
+    """float64[N]: probability of a visit"""
+    results: Float64Array
+    """float64[3]: probabilities of a win, a draw and a loss, the mean over the learner's seats; player_0's in
+    self-play"""
+    rows: BoolArray
+    """bool[N]: the positions in which the learner is to move"""
+
+
+def log_softmax(logits: Float64Array, legal: BoolArray) -> Float64Array:
+    """Return the logarithms of softmax probabilities, float64[N, cells]; 0 where illegal."""
+    masked = np.where(legal, logits, -np.inf)
+    shifted = masked - masked.max(axis=1, keepdims=True)
+    total = np.exp(shifted).sum(axis=1, keepdims=True)
+    return np.where(legal, shifted - np.log(total), 0.0)
+
+
+def _along(rows: BoolArray, array: Float64Array) -> BoolArray:
+    """Return bool[N] as an array that broadcasts over the first axis of another."""
+    return rows.reshape(-1, *(1,) * (array.ndim - 1))
+
+
+def _query(policy: Policy, boards: Boards) -> Float64Array:
+    """Return the probabilities of a policy in all positions, float64[N, cells]."""
+    starts = range(0, len(boards.mover), QUERY_SIZE)
+    parts = (Boards(*(array[start : start + QUERY_SIZE] for array in boards)) for start in starts)
+    return np.concatenate([np.asarray(policy.probabilities(part), np.float64) for part in parts])
+
+
+def _round_counts(totals: Float64Array, games: int) -> tuple[int, int, int]:
+    """Return wins, draws and losses that add up to ``games``, near their expected numbers."""
+    wins = min(round(float(totals[0])), games)
+    losses = min(round(float(totals[2])), games - wins)
+    return wins, games - wins - losses, losses
+
+
+def _get_logits(arrays: Arrays, name: str, shape: tuple[int, ...], owner: str) -> Float64Array:
+    """Return a copy of a stored array float64[N, cells].
+
+    Raises:
+        ValueError: another shape or dtype, or numbers out of range.
+    """
+    return np.array(get_array(arrays, name, shape, "f8", owner, (-MAX_LOGIT, MAX_LOGIT)))

@@ -1,0 +1,217 @@
+"""Exact updates of a table: their formulas against the exact evaluation of policies, and where they lead."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from baselines.position_graph import PositionGraph
+from baselines.retrograde.count import count_positions
+from baselines.softmax_table import SoftmaxTable
+from evaluation.exact import evaluate_policy, policy_gradient
+from evaluation.exact.dynamic_programming import best_response, exploitability
+from learners.exact_pg import LEARNING_RATES, ExactPGConfig, log_softmax
+from ttt_envs import Game
+
+METHODS = sorted(LEARNING_RATES)
+SMALL = Game(2, 3, 2, 0.25)
+GAMES = [Game(2, 3, 2), SMALL, Game(3, 3, 3), Game(3, 3, 3, 0.25)]
+
+
+def trained(game, games, opponent="self", seat="alternate", batch=1, **settings):
+    training = ExactPGConfig(**settings).training(game, games, batch=batch, seed=0, opponent=opponent, seat=seat)
+    training.run()
+    return training
+
+
+def random_table(game):
+    graph = PositionGraph(game)
+    logits = np.random.default_rng(0).normal(size=graph.legal.shape)
+    return graph, SoftmaxTable(graph.index, logits)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The graph
+
+
+@pytest.mark.parametrize("game", GAMES, ids=str)
+def test_graph_has_every_position_before_the_end(game):
+    graph = PositionGraph(game)
+    assert len(graph.index) == count_positions(game).positions_not_over
+    assert graph.layers[0].rows == slice(0, 1)
+    assert graph.layers[-1].rows.stop == len(graph.index)
+
+
+@pytest.mark.parametrize("game", GAMES, ids=str)
+def test_graph_evaluates_as_the_traversal_does(game):
+    graph, table = random_table(game)
+    policy = table.probabilities(graph.index.boards)
+    exact = evaluate_policy(game, table)
+    rows = graph.index.find(exact.boards)
+    found, occupancy = graph.evaluate(policy), graph.occupancy(policy)
+    assert sorted(rows) == list(range(len(graph.index)))  # a softmax reaches everything
+    assert_allclose(found.values[rows], exact.values, atol=1e-13)
+    assert_allclose(found.action_values[rows], np.nan_to_num(exact.action_values), atol=1e-13)
+    assert_allclose(occupancy[rows], exact.occupancy, atol=1e-13)
+    assert_allclose(graph.results(policy, occupancy), exact.seats[0].outcome, atol=1e-13)
+
+
+@pytest.mark.parametrize("game", GAMES[1:3], ids=str)
+@pytest.mark.parametrize("seat", [0, 1])
+def test_graph_responds_best(game, seat):
+    graph, table = random_table(game)
+    found = graph.evaluate(table.probabilities(graph.index.boards), responder=seat)
+    expected = best_response(game, table, seat)
+    assert found.values[0] * (1 - 2 * seat) == pytest.approx(expected.value, abs=1e-12)
+
+
+def test_large_games_are_refused():
+    for game in (Game(5, 5, 5, 0.25), Game(19, 19, 5)):
+        with pytest.raises(MemoryError, match="choose a smaller board"):
+            PositionGraph(game)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# One update
+
+
+@pytest.mark.parametrize("opponent", ["self", "random"])
+@pytest.mark.parametrize("seat", ["first", "second", "alternate"])
+def test_gradient_is_the_policy_gradient(opponent, seat):
+    config = ExactPGConfig(method="gradient", learning_rate=3.0, initial_std=1.0)
+    training = config.training(SMALL, 1, batch=1, seed=5, opponent=opponent, seat=seat)
+    learner = training.learner
+    before = SoftmaxTable(learner.graph.index, learner.logits)
+    seats = {"first": 0, "second": 1}.get(seat) if opponent != "self" else None
+    exact = evaluate_policy(SMALL, before, None if opponent == "self" else opponent, seat=seats)
+    gradient = np.zeros(learner.logits.shape)
+    gradient[learner.graph.index.find(exact.boards)] = policy_gradient(exact)
+    training.step()
+    expected = log_softmax(before.logits + 3.0 * gradient, learner.graph.legal)
+    assert_allclose(learner.logits, expected, atol=1e-12)
+    assert training.logged["gradient_norm"] == pytest.approx(np.linalg.norm(gradient))
+    if opponent != "self":
+        assert training.logged["value"] == pytest.approx(exact.value)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_only_the_positions_of_its_seat_change(method):
+    learner = trained(SMALL, 5, "random", "second", method=method).learner
+    first = learner.graph.index.boards.mover == 0
+    uniform = log_softmax(np.zeros(learner.logits.shape), learner.graph.legal)
+    assert_array_equal(learner.logits[first], uniform[first])
+    assert (learner.logits[~first] != uniform[~first]).any()
+
+
+def test_mirror_descent_forgets_nothing_and_magnets_pull_back():
+    """With the opponent's policy, the action values at the last move are constant: closed forms."""
+    steps, rate, temperature = 7, 0.5, 0.2
+    learners = {
+        method: trained(SMALL, steps, "random", method=method, learning_rate=rate, temperature=temperature,
+                        anneal=False).learner
+        for method in ("natural-gradient", "optimistic-mirror-descent", "magnetic-mirror-descent", "r-nad")
+    }  # fmt: skip
+    graph = learners["r-nad"].graph
+    rows = np.arange(graph.layers[-2].rows.start, graph.layers[-2].rows.stop)  # two moves, of which one may win
+    wins = graph.evaluate(graph.legal / graph.legal.sum(axis=1, keepdims=True)).action_values[rows]
+    for method, factor in {
+        "natural-gradient": steps * rate,
+        "optimistic-mirror-descent": steps * rate,
+        "magnetic-mirror-descent": (1 - (1 + rate * temperature) ** -steps) / temperature,
+        "r-nad": (1 - (1 - rate * temperature) ** steps) / temperature,
+    }.items():
+        expected = log_softmax(factor * wins, graph.legal[rows])
+        assert_allclose(learners[method].logits[rows], expected, atol=1e-12, err_msg=method)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Where updates lead
+
+
+@pytest.mark.parametrize("game", GAMES[1:3], ids=str)
+@pytest.mark.parametrize("method", ["gradient", "natural-gradient"])
+def test_small_steps_rise_monotonically(game, method):
+    training = ExactPGConfig(method=method, learning_rate=0.5).training(game, 30, batch=1, seed=0, opponent="random")
+    values = []
+    training.run(every=1, log=lambda games, row: values.append(row["value"]))
+    assert len(values) == 30
+    assert (np.diff(values) > 0).all()
+
+
+@pytest.mark.parametrize("game", [SMALL, Game(3, 3, 3)], ids=str)
+def test_natural_gradient_reaches_the_best_responses_value(game):
+    best = np.mean([best_response(game, "random", seat).value for seat in (0, 1)])
+    training = trained(game, 300, "random", learning_rate=20.0)
+    assert best - 2e-4 <= training.logged["value"] <= best + 1e-12
+
+
+def test_fictitious_play_against_a_fixed_opponent_averages_its_best_response():
+    best = np.mean([best_response(SMALL, "random", seat).value for seat in (0, 1)])
+    first = trained(SMALL, 1, "random", method="fictitious-play").logged["value"]
+    for games in (10, 40):  # the average gives 1 / games to the first policy
+        value = trained(SMALL, games, "random", method="fictitious-play").logged["value"]
+        assert value == pytest.approx(best + (first - best) / games, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("method", "games", "bound"),
+    [
+        ("natural-gradient", 300, 1e-3),
+        ("optimistic-mirror-descent", 300, 1e-3),
+        ("magnetic-mirror-descent", 1000, 0.01),
+        ("fictitious-play", 300, 0.01),
+        ("r-nad", 1000, 0.01),
+    ],
+)
+@pytest.mark.parametrize("skip", [0.0, 0.25])
+def test_self_play_approaches_perfect_play(method, games, bound, skip):
+    game = Game(2, 3, 2, skip)
+    learner = trained(game, games, method=method).learner
+    assert exploitability(game, learner) <= bound
+    assert exploitability(game, trained(game, 0, method=method).learner) > 0.2
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Determinism
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("opponent", ["self", "win-or-block"])
+def test_runs_are_bit_identical_also_from_a_checkpoint_and_in_batches(method, opponent):
+    whole = trained(SMALL, 9, opponent, method=method, reference_interval=2)
+    for batch in (1, 4):
+        config = ExactPGConfig(method=method, reference_interval=2)
+        part, rest = (config.training(SMALL, 9, batch=batch, seed=3, opponent=opponent) for _ in range(2))
+        part.step()
+        rest.learner.from_arrays(part.learner.to_arrays())
+        rest.from_arrays(part.to_arrays())
+        rest.run()
+        assert_array_equal(whole.learner.logits, rest.learner.logits)
+        assert (whole.logged, whole.done) == (rest.logged, rest.done)
+
+
+def test_damaged_states_are_refused():
+    training = trained(SMALL, 3)
+    arrays = training.to_arrays()
+    for name, broken in {
+        "counts": np.array([3, 4, 3]), "totals": np.full(3, -1.0), "logged": np.full(3, np.nan),
+        "previous": np.zeros(3), "reference": np.full_like(arrays["reference"], np.inf),
+    }.items():  # fmt: skip
+        with pytest.raises(ValueError, match="damaged"):
+            training.from_arrays({**arrays, name: broken})
+    for broken in (np.zeros(3), np.full_like(training.learner.logits, np.nan)):
+        with pytest.raises(ValueError, match="damaged"):
+            training.learner.from_arrays({"logits": broken})
+
+
+def test_opponents_that_cannot_be_evaluated_are_refused():
+    for opponent, message in {
+        "pool:every=5,size=2": "no games of a pool",
+        "mcts:simulations=2": "is no function",
+    }.items():
+        with pytest.raises(ValueError, match=message):
+            ExactPGConfig().check_opponent(opponent, SMALL)
+
+
+def test_diverged_learning_is_reported():
+    with pytest.raises(ValueError, match="choose a learning_rate below 1e\\+12"):
+        trained(SMALL, 50, learning_rate=1e12)
