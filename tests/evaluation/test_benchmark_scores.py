@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from commands import error_of, json_of, text_of
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -19,8 +20,11 @@ from evaluation.benchmark.comparison import (
     to_json,
     write_csv,
 )
+from evaluation.exact.dynamic_programming import outcome
 from evaluation.reports.benchmark import describe_leader, find_reversals, write_benchmark
 from evaluation.reports.benchmark_scores import KIND, read_scores
+from ttt_apps import evaluate
+from ttt_envs import Game
 
 # float64[5 runs, 6 tasks]
 A, B = (
@@ -37,6 +41,11 @@ RLIABLE = {
     "a": (A, (0.5616333333, 0.57, 0.4593), (0.43153, 0.38363, 0.33977), (0.69167, 0.75031, 0.58097)),
     "b": (B, (0.6072666667, 0.5826875, 0.4211), (0.50267, 0.45975, 0.3305), (0.71503, 0.71744, 0.5105)),
 }
+WIN_OR_BLOCK = sum(
+    (outcome(Game(), *pair) if seat == 0 else outcome(Game(), *pair).reversed()).win / 2
+    for seat, pair in enumerate((("win-or-block", "random"), ("random", "win-or-block")))
+)
+"""Exact win rate against random play."""
 THRESHOLDS = np.array([0, 0.25, 0.5, 0.75])
 matrices = arrays(np.float64, (3, 4), elements=st.floats(-1, 1))
 
@@ -274,3 +283,34 @@ def test_comparisons_as_json_and_csv(tmp_path):
     lines = (tmp_path / "scores.csv").read_text().splitlines()
     assert lines[0] == "submission,task,seed,steps,score,value,sha256"
     assert len(lines) == 1 + 2 * 4 * 3
+
+
+def test_the_command_compares_folders_and_files(tmp_path, capsys):
+    """Scores of a folder are those of its tables, which ``bench score`` writes into a file."""
+    folder, file, page = tmp_path / "win-or-block", tmp_path / "scores.json", tmp_path / "pages" / "page.html"
+    words = ["--agent", "win-or-block", "--task", "random", "second-seat", "--seeds", "2", "--steps", "600"]
+    evaluate.main(["bench", "run", *words, "--out", str(folder)])
+    evaluate.main(["bench", "score", str(folder), "--out", str(file)])
+    tasks = ("random", "second-seat")
+    to_file(tmp_path / "other.json", submission("other", tasks, (0, 1), lift=-1.0, win_random=0.1))
+    capsys.readouterr()
+    arguments = ["bench", "report", tmp_path / "other.json"]
+    shown = text_of(capsys, *arguments, folder, "--out", page, "--csv", tmp_path / "all.csv")
+    assert f"a page to look at: {page}" in shown
+    assert "win-or-block is best of 2" in shown
+    by_folder, by_file = (json_of(capsys, *arguments, source, "--out", page) for source in (folder, file))
+    assert by_folder == by_file
+    first = by_folder["leaderboard"][0]
+    assert first["tasks"]["random"]["win_random"] == pytest.approx(WIN_OR_BLOCK, abs=1e-3)
+    assert len((tmp_path / "all.csv").read_text().splitlines()) > 5
+
+
+def test_wrong_arguments_of_the_command_are_one_sentence(tmp_path, capsys):
+    file = to_file(tmp_path / "scores.json", submission())
+    for words, message in (
+        ((), "bench report needs submissions: write evaluate.py bench report FOLDER..."),
+        ((file, "--out", tmp_path / "page.pdf"), "end its name in .html"),
+        ((file, file), "two submissions have the same name, 'mine'"),
+        ((tmp_path / "none.json",), "there is no file or folder"),
+    ):
+        assert message in error_of(capsys, evaluate.main, "bench", "report", *words)

@@ -174,5 +174,6 @@ def _mean_score(one: SubmissionScores, task: str) -> str:
 COMMANDS = {
     "run": ("ttt_apps.evaluate.bench:BenchRun", "Train an agent on the tasks, and write a submission."),
     "score": ("ttt_apps.evaluate.bench:BenchScore", "Score submissions from their tables alone."),
+    "report": ("ttt_apps.evaluate.bench_report:BenchReport", "Compare submissions on a page."),
 }
 """The commands of the group."""

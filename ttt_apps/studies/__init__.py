@@ -18,5 +18,6 @@ STUDIES: dict[str, str] = {
     "tree-net": "ttt_apps.studies.tree_net:STUDY",
     "slides-tables": "ttt_apps.studies.slides_tables:STUDY",
     "estimators": "ttt_apps.studies.estimators:STUDY",
+    "what-games-say": "ttt_apps.studies.what_games_say:STUDY",
 }
 """Maps a name to "module:study", imported on demand."""

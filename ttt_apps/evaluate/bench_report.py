@@ -1,0 +1,88 @@
+"""``evaluate.py bench report``: submissions to the benchmark on a page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+from ttt_apps.cli import Count, JsonOptions, check_seed, count_bar, new_table, print_output, print_status, print_table
+
+if TYPE_CHECKING:  # compiled code is imported where it is used, not where help is written
+    from evaluation.benchmark.comparison import Comparison, ScoredSubmission
+
+
+@dataclass(frozen=True)
+class BenchReport(JsonOptions):
+    """Compare submissions to the benchmark ttt-exact on a page.
+
+    Scores of folders are computed from their tables; files hold those that bench score --out FILE has written. It has
+    the leaderboard, axes, tasks, performance profiles, probabilities of improvement, and score by cost.
+    """
+
+    submissions: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER|FILE")] = ()
+    """submissions, or files of their scores"""
+    out: Annotated[Path, tyro.conf.arg(metavar="FILE.html")] = Path("runs", "bench.html")
+    """the page"""
+    csv: Annotated[Path | None, tyro.conf.arg(metavar="FILE.csv")] = None
+    """write the scores of all checkpoints into this file"""
+    seed: Count = 0
+    """seed of the bootstrap"""
+
+    def run(self) -> None:
+        """Read or score, compare, write and print.
+
+        Raises:
+            OSError: a file cannot be read or written.
+            ValueError: no submission, a damaged one, or submissions without a common task.
+        """
+        from evaluation.benchmark.comparison import compare_submissions, to_json, write_csv
+        from evaluation.reports.benchmark import write_benchmark
+
+        if not self.submissions:
+            raise ValueError("bench report needs submissions: write evaluate.py bench report FOLDER...")
+        if self.out.suffix != ".html":
+            raise ValueError(f"--out {self.out} is no page: end its name in .html")
+        check_seed(self.seed)
+        found = [one for path in self.submissions for one in _read(path)]
+        comparison = compare_submissions(found, self.seed)
+        page = write_benchmark(self.out, comparison, self.submissions)
+        if self.csv is not None:
+            write_csv(self.csv, found)
+        if self.json:
+            print(json.dumps(to_json(comparison)))
+            return
+        _print(comparison)
+        print_status(f"written: {', '.join(str(path) for path in (self.out, self.csv) if path is not None)}")
+        print_output(f"a page to look at: {page}")
+
+
+def _read(path: Path) -> Sequence[ScoredSubmission]:
+    from evaluation.reports.benchmark_scores import parse_scores, read_scores
+
+    if not path.is_dir():
+        return read_scores(path)
+    from evaluation.benchmark.scores import score_submission, to_json
+
+    with count_bar(path.name) as progress:
+        return parse_scores(to_json([score_submission(path, progress)]), str(path))
+
+
+def _print(comparison: Comparison) -> None:
+    from evaluation.reports.benchmark import describe_leader
+
+    table = new_table(
+        "submission", "interquartile mean", "95%", "mean", "optimality gap", title=f"{len(comparison.tasks)} tasks"
+    )
+    for one in comparison.entries:
+        middle = one.interquartile_mean
+        ends = f"{middle.low:.3f} to {middle.high:.3f}"
+        table.add_row(one.name, f"{middle.mean:.3f}", ends, f"{one.mean.mean:.3f}", f"{one.optimality_gap.mean:.3f}")
+    print_table(table)
+    print_output(f"{describe_leader(comparison)}.")
+    for note in comparison.notes:
+        print_output(note)
