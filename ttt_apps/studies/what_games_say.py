@@ -342,14 +342,14 @@ STUDY = Study(
     captions={
         "what-games-say": Caption(
             "How often does a measure pick the worse of two algorithms?",
-            "The win rate over 100 games against random play does in 30% of comparisons, and even the exact one in 18%. "
-            "Tournaments, and stronger opponents, are wrong as often as that or somewhat less.",
+            "The win rate over 100 games against random play does in 30% of comparisons, the exact one in 18%. "
+            "It is 19% for the Elo of a tournament, and 17% where its luck is corrected.",
             "Bars are 95% intervals over tasks and seeds. 0.5 is a guess.",
         ),
         "what-games-say-scores": Caption(
             "Does a policy that wins more often against random play have a better score?",
-            "Against a fixed opponent roughly, in self-play without skips not: policies that win nine of ten games "
-            "against random play score below 0.",
+            "Against a fixed opponent roughly, in self-play without skips not: a policy that wins 92% of its "
+            "games against random play scores below 0.",
             "Each mark is a policy; both numbers are exact.",
         ),
     },
