@@ -63,7 +63,8 @@ class PolicyTable:
             raise ValueError("a table has a row that is no distribution: probabilities must be 0 or more, and sum to 1")
         if masked and (p[from_keys(self.codes, game) != 0] > 0).any():
             raise ValueError("a table has probabilities of illegal moves: they must be 0 on occupied cells")
-        self._probabilities = p / total[:, None]
+        p /= total[:, None]  # in place: on 4 x 4 they are a GiB
+        self._probabilities = p
         self._values = None
         if values is not None:
             if values.shape != (count,) or values.dtype.kind != "f":
@@ -152,9 +153,9 @@ def tabulate(
     chunks = [boards.take(np.arange(start, min(start + CHUNK, count))) for start in range(0, count, CHUNK)]
     arrays: dict[str, np.ndarray[Any, Any]] = {
         "codes": keys(boards.own_first()),
-        "probabilities": np.concatenate([query_policy(pure, chunk) for chunk in chunks]).astype(dtype),
+        "probabilities": np.concatenate([query_policy(pure, chunk).astype(dtype) for chunk in chunks]),
     }
     values = getattr(pure, "values", None)
     if callable(values):
-        arrays["values"] = np.concatenate([np.asarray(values(chunk)) for chunk in chunks]).astype(dtype)
+        arrays["values"] = np.concatenate([np.asarray(values(chunk)).astype(dtype) for chunk in chunks])
     return arrays
