@@ -95,11 +95,15 @@ bench: $(VENV)/.dev
 	for agent in $(BENCH_AGENTS); do \
 		$(BIN)/python evaluate.py bench run --agent $$agent --jobs $(BENCH_JOBS) --out runs/bench/$$agent || exit 1; done
 	$(BIN)/python evaluate.py bench score $(addprefix runs/bench/,$(BENCH_AGENTS)) --out runs/bench/scores.json
+	$(BIN)/python evaluate.py bench report runs/bench/scores.json --out runs/bench/report.html \
+		--markdown runs/bench/leaderboard.md
 
 bench-quick: $(VENV)/.dev
 	for agent in $(BENCH_QUICK_AGENTS); do $(BIN)/python evaluate.py bench run --agent $$agent --quick --jobs $(BENCH_JOBS) \
 		--out runs/bench-quick/$$agent || exit 1; done
 	$(BIN)/python evaluate.py bench score $(addprefix runs/bench-quick/,$(BENCH_QUICK_AGENTS)) --out runs/bench-quick/scores.json
+	$(BIN)/python evaluate.py bench report runs/bench-quick/scores.json --out runs/bench-quick/report.html \
+		--markdown runs/bench-quick/leaderboard.md
 
 # The pages of docs/, of the root and of the API as a site, without a warning. To look at it:
 # .venv/bin/python -m http.server --directory site

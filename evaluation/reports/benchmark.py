@@ -75,6 +75,33 @@ def benchmark_page(comparison: Comparison, sources: Sequence[Path], page: Path) 
     }
 
 
+def leaderboard_markdown(comparison: Comparison, sources: Sequence[Path], path: Path) -> str:
+    """Return the leaderboard and mean scores of tasks in Markdown, with the command that writes them into ``path``."""
+    command = shlex.join(
+        ["python", "evaluate.py", "bench", "report", *map(str, sources), "--markdown", str(path)],
+    )
+    names = [_escape_markdown(one.name) for one in comparison.entries]
+    lines = [f"# Leaderboard of ttt-exact {VERSION}", "", f"`{command}`", ""]
+    lines += [f"{len(comparison.tasks)} of {len(TASKS)} tasks; intervals are 95%.", *comparison.notes, ""]
+    lines += [
+        "| submission | setting | interquartile mean | mean | optimality gap | CPU of a run | seeds |",
+        "|---" * 7 + "|",
+    ]
+    for name, one in zip(names, comparison.entries, strict=True):
+        numbers = [format_interval(value, _format) for value in (one.interquartile_mean, one.mean, one.optimality_gap)]
+        cpu = "" if one.submission.cpu_s is None else f"{one.submission.cpu_s:,.1f} s"
+        lines.append(f"| {name} | {one.submission.setting} | {' | '.join(numbers)} | {cpu} | {len(one.scores)} |")
+    lines += ["", f"| task | {' | '.join(names)} |", "|---" * (1 + len(names)) + "|"]
+    for column, task in enumerate(comparison.tasks):
+        values = [_format(float(one.scores[:, column].mean())) for one in comparison.entries]
+        lines.append(f"| {task} | {' | '.join(values)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _escape_markdown(text: str) -> str:
+    return "".join(f"\\{letter}" if letter in "\\`*_[]<>|" else letter for letter in text)
+
+
 def describe_leader(comparison: Comparison) -> str:
     """Name the best submission, as far as intervals decide it."""
     first, *others = comparison.entries

@@ -305,6 +305,17 @@ def test_the_command_compares_folders_and_files(tmp_path, capsys):
     assert len((tmp_path / "all.csv").read_text().splitlines()) > 5
 
 
+def test_the_leaderboard_as_markdown(tmp_path, capsys):
+    file = to_file(tmp_path / "scores.json", submission("a|b"), submission("c", lift=0.5, cpu_s=2.0))
+    board = tmp_path / "leaderboard.md"
+    text_of(capsys, "bench", "report", file, "--out", tmp_path / "page.html", "--markdown", board)
+    lines = board.read_text().splitlines()
+    [first] = [number for number, line in enumerate(lines) if line.startswith("| c | one | 0.660 (")]
+    assert lines[first].endswith(" | 2.0 s | 3 |")
+    assert lines[first + 1].startswith("| a\\|b | one | 0.160 (")
+    assert "| svd | 0.610 | 0.110 |" in lines
+
+
 def test_wrong_arguments_of_the_command_are_one_sentence(tmp_path, capsys):
     file = to_file(tmp_path / "scores.json", submission())
     for words, message in (

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from ttt_apps.cli import Count, JsonOptions, check_seed, count_bar, new_table, print_output, print_status, print_table
+from ttt_envs.core.files import write_atomically
 
 if TYPE_CHECKING:  # compiled code is imported where it is used, not where help is written
     from evaluation.benchmark.comparison import Comparison, ScoredSubmission
@@ -30,6 +31,8 @@ class BenchReport(JsonOptions):
     """the page"""
     csv: Annotated[Path | None, tyro.conf.arg(metavar="FILE.csv")] = None
     """write the scores of all checkpoints into this file"""
+    markdown: Annotated[Path | None, tyro.conf.arg(metavar="FILE.md")] = None
+    """write the leaderboard as Markdown into this file"""
     seed: Count = 0
     """seed of the bootstrap"""
 
@@ -41,7 +44,7 @@ class BenchReport(JsonOptions):
             ValueError: no submission, a damaged one, or submissions without a common task.
         """
         from evaluation.benchmark.comparison import compare_submissions, to_json, write_csv
-        from evaluation.reports.benchmark import write_benchmark
+        from evaluation.reports.benchmark import leaderboard_markdown, write_benchmark
 
         if not self.submissions:
             raise ValueError("bench report needs submissions: write evaluate.py bench report FOLDER...")
@@ -53,11 +56,16 @@ class BenchReport(JsonOptions):
         page = write_benchmark(self.out, comparison, self.submissions)
         if self.csv is not None:
             write_csv(self.csv, found)
+        if self.markdown is not None:
+            text = leaderboard_markdown(comparison, self.submissions, self.markdown)
+            write_atomically(self.markdown, lambda file: file.write(text.encode()))
         if self.json:
             print(json.dumps(to_json(comparison)))
             return
         _print(comparison)
-        print_status(f"written: {', '.join(str(path) for path in (self.out, self.csv) if path is not None)}")
+        print_status(
+            f"written: {', '.join(str(path) for path in (self.out, self.csv, self.markdown) if path is not None)}"
+        )
         print_output(f"a page to look at: {page}")
 
 
