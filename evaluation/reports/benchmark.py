@@ -137,7 +137,7 @@ def find_reversals(comparison: Comparison) -> tuple[list[Reversal], int]:
 
 
 def _format(value: float) -> str:
-    return f"{value:.3f}"
+    return f"{round(value, 3) + 0.0:.3f}"  # no negative zero
 
 
 def _bar(value: Interval, low: float = 0.0, high: float = 1.0) -> object:
