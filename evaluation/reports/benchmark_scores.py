@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.benchmark.comparison import ScoredCheckpoint, ScoredRun, ScoredSubmission
+from evaluation.benchmark.scores import KIND
 from evaluation.benchmark.tasks import VERSION, find_task
 from evaluation.reports.result_reader import MAX_SEED, Record
 from ttt_envs.core.files import read_json
 
-KIND = "benchmark-scores"
 MAX_BYTES = 1 << 26
 """Maximum size of a file of scores in bytes."""
 MAX_SUBMISSIONS, MAX_RUNS, MAX_CHECKPOINTS = 100, 2_500, 50_000
