@@ -21,23 +21,29 @@ from time import perf_counter, process_time
 from typing import Any, NamedTuple
 
 import numpy as np
-from measuring import to_json
-from rich.box import MARKDOWN
-from rich.console import Console
-from rich.table import Table
 
-from baselines.mcts import MCTSSearch
-from baselines.retrograde import build
-from baselines.retrograde.solver import sweep
-from evaluation.cost import processor
-from evaluation.exact.dynamic_programming import exploitability
-from learners.alpha_zero import AlphaZeroConfig
-from learners.alpha_zero.self_play import play_games
-from ttt_envs.core.threads import map_threads, split_rows
-from ttt_envs.envs.vector_env import MNKVectorEnv
-from ttt_envs.game.boards import Boards
-from ttt_envs.game.random_games import random_results
-from ttt_envs.game.rules import Game
+ALL_CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+
+from measuring import to_json  # noqa: E402  # it takes all cores but one away
+from rich.box import MARKDOWN  # noqa: E402
+from rich.console import Console  # noqa: E402
+from rich.table import Table  # noqa: E402
+
+from baselines.mcts import MCTSSearch  # noqa: E402
+from baselines.retrograde import build  # noqa: E402
+from baselines.retrograde.solver import sweep  # noqa: E402
+from evaluation.cost import processor  # noqa: E402
+from evaluation.exact.dynamic_programming import exploitability  # noqa: E402
+from learners.alpha_zero import AlphaZeroConfig  # noqa: E402
+from learners.alpha_zero.self_play import play_games  # noqa: E402
+from ttt_envs.core.threads import map_threads, split_rows  # noqa: E402
+from ttt_envs.envs.vector_env import MNKVectorEnv  # noqa: E402
+from ttt_envs.game.boards import Boards  # noqa: E402
+from ttt_envs.game.random_games import random_results  # noqa: E402
+from ttt_envs.game.rules import Game  # noqa: E402
+
+if ALL_CORES:  # threads must not share one core
+    os.sched_setaffinity(0, ALL_CORES)
 
 SKIP_3, SKIP_4 = Game(3, 3, 3, 0.25), Game(4, 4, 4, 0.1)
 CORES = 64
