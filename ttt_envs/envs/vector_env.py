@@ -46,7 +46,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         render_mode: None, ``"ansi"`` or ``"rgb_array"``: ``render`` returns a tuple with one picture per game.
         max_episode_steps: number of steps after which a game is truncated, as by ``gymnasium.wrappers.TimeLimit``;
             ``info["result"]`` then stays -1, because the game is not over. None or -1: no limit.
-        threads: number of threads for steps of 2,048 games or more, or ``"auto"``, see :mod:`ttt_envs.core.threads`;
+        threads: number of threads for steps of 65,536 games or more, or ``"auto"``, see :mod:`ttt_envs.core.threads`;
             results do not depend on it. Opponents with code of their own move in one thread.
 
     The other arguments are those of ``SingleEnv``. A schedule of opponents counts the steps or episodes of each game:
