@@ -127,4 +127,4 @@ def sb3_rollout_buffer(
             torch.zeros(num_episodes),
         )
     buffer.compute_returns_and_advantage(torch.as_tensor(rollout.next_value), rollout.next_done)
-    return buffer.advantages.T.astype(np.float64)
+    return np.asarray(buffer.advantages.T, np.float64)
