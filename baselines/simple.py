@@ -20,9 +20,9 @@ from ttt_envs.core.jit import (
     int8,
     int64,
 )
-from ttt_envs.game.bits import MAX_CELLS_IN_BITS, count_bits, nth_bit, to_bits, winning_bits
+from ttt_envs.game.bits import MAX_CELLS_IN_BITS, completing_bits, count_bits, nth_bit, to_bits
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game, is_legal, legal_bits, nth_empty_cell, winning_cells
+from ttt_envs.game.rules import Game, completing_cells, is_legal, legal_bits, nth_empty_cell
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def _close(board: Int8Array, mover: int, parameters: Parameters, wins: Int8Array
     found = 0
     for turn in range(2):
         if found == 0:
-            winning_cells(board, mover ^ turn, parameters, wins)
+            completing_cells(board, mover ^ turn, parameters, wins)
             for cell in range(size):
                 found += wins[cell]
     for cell in range(size):
@@ -109,7 +109,7 @@ def _candidate_bits(board: Int8Array, mover: int, parameters: Parameters) -> int
     """Return the candidate moves as bits, on a board up to ``MAX_CELLS_IN_BITS`` cells."""
     own, other = to_bits(board, int8(mover + 1)), to_bits(board, int8(2 - mover))
     legal = legal_bits(own, other, parameters)
-    wins, blocks = winning_bits(own, parameters) & legal, winning_bits(other, parameters) & legal
+    wins, blocks = completing_bits(own, parameters) & legal, completing_bits(other, parameters) & legal
     forced = wins if wins != 0 else blocks
     return forced if forced != 0 else legal
 

@@ -13,7 +13,7 @@ from evaluation.run_files import EVENTS
 from learners.checkpoint import load_checkpoint
 from ttt_envs import Boards, Game, Position, chance_outcomes
 from ttt_envs.game.boards import from_keys
-from ttt_envs.game.rules import NOT_OVER, place
+from ttt_envs.game.rules import NOT_OVER, VARIANTS, place
 
 WORD = (1 << 64) - 1
 
@@ -36,6 +36,61 @@ def all_lines(game):
                 if all(0 <= r < game.rows and 0 <= c < game.columns for r, c in line):
                     lines.append([r * game.columns + c for r, c in line])
     return lines
+
+
+DIRECTIONS = ((0, 1), (1, 0), (1, 1), (1, -1))
+
+
+def runs(game, own):
+    """Lengths of the longest runs of the cells ``own`` through each of them, in all directions, on board or torus."""
+    found = set()
+    for cell in own:
+        for down, right in DIRECTIONS:
+            run = {cell}
+            for sign in (1, -1):
+                row, column = divmod(cell, game.columns)
+                while True:
+                    row, column = row + sign * down, column + sign * right
+                    if game.wrap:
+                        row, column = row % game.rows, column % game.columns
+                    place = row * game.columns + column
+                    on_board = 0 <= row < game.rows and 0 <= column < game.columns
+                    if not on_board or place not in own or place in run:
+                        break
+                    run.add(place)
+            found.add(len(run))
+    return found
+
+
+def has_line(game, own):
+    """Whether a set of cells has a line, by the rules of ``game``."""
+    return any(n == game.win_length or (n > game.win_length and not game.exact) for n in runs(game, own))
+
+
+def legal_cells(game, taken):
+    """The cells where a stone may go, in order."""
+    empty = [cell for cell in range(game.cells) if cell not in taken]
+    return [c for c in empty if not game.gravity or c + game.columns >= game.cells or c + game.columns in taken]
+
+
+def play_variant(game, actions, u):
+    """Play ``actions`` until the game ends: (cells, mover, winner: None in progress, 2 for a draw, legal cells).
+
+    ``u`` are the draws of the skips, by number of stones.
+    """
+    own, mover, winner = [set(), set()], 0, None
+    for stones, cell in enumerate(actions):
+        assert winner is None
+        assert cell in legal_cells(game, own[0] | own[1])
+        own[mover].add(cell)
+        if has_line(game, own[mover]):
+            winner = 1 - mover if game.misere else mover
+        elif stones + 1 == game.cells:
+            winner = 2
+        elif u[stones] >= game.skip_chance:
+            mover = 1 - mover
+    cells = np.array([(cell in own[0]) + 2 * (cell in own[1]) for cell in range(game.cells)], np.int8)
+    return cells, mover, winner, legal_cells(game, own[0] | own[1])
 
 
 class Reading:
@@ -78,6 +133,12 @@ def games(longest=19, skip=False):
     chance = st.sampled_from([0.0, 0.1, 0.25, 0.9]) if skip else st.just(0.0)
     edges = st.tuples(st.integers(1, longest), st.integers(1, longest))
     return edges.flatmap(lambda edge: st.builds(Game, *map(st.just, edge), st.integers(1, max(edge)), chance))
+
+
+def variants(longest=5, skip=False):
+    """Hypothesis: any game with unusual rules."""
+    rules = st.fixed_dictionaries(dict.fromkeys(VARIANTS, st.booleans()))
+    return st.builds(lambda game, changed: replace(game, **changed), games(longest, skip), rules)
 
 
 def cells_of_any(game):

@@ -16,11 +16,11 @@ from ttt_envs.game.rules import (
     DRAW,
     NOT_OVER,
     STREAM_OPPONENT,
+    completing_cells,
     is_legal,
     nth_empty_cell,
     place,
     skip_chance_of,
-    winning_cells,
 )
 
 MIN_LOG_PRIOR = -50.0
@@ -29,8 +29,8 @@ MIN_LOG_PRIOR = -50.0
 
 @compiled_nogil
 def winning_moves(board: Int8Array, player: int, parameters: Parameters, out: Int8Array) -> int:
-    """Write :func:`rules.winning_cells`, and return their number."""
-    winning_cells(board, player, parameters, out)
+    """Write :func:`rules.completing_cells`, and return their number."""
+    completing_cells(board, player, parameters, out)
     count = 0
     for cell in range(len(board)):
         count += out[cell]

@@ -38,17 +38,17 @@ from ttt_envs.core.jit import (
     int64,
 )
 from ttt_envs.core.threads import map_threads
-from ttt_envs.game.bits import count_bits, winning_bits
+from ttt_envs.game.bits import completing_bits, count_bits
 from ttt_envs.game.boards import Boards, to_text
 from ttt_envs.game.rules import (
     DRAW,
     Game,
+    completing_cells,
     is_legal,
     legal_bits,
     outcome_of_move,
     skip_chance_of,
     value_over_skip,
-    winning_cells,
 )
 
 MAX_POSITIONS_PER_LAYER = 1 << 27
@@ -497,11 +497,11 @@ def _write_moves(
             code = int64(keys[b, 0])
             own, other = stones_in_code(code, mover), stones_in_code(code, 1 - mover)
             legal = legal_bits(own, other, parameters)
-            winning = winning_bits(own, parameters) & legal
+            winning = completing_bits(own, parameters) & legal
         else:
             for cell in range(size):
                 scratch[0, cell] = _stone_at(keys, b, cell)
-            winning_cells(scratch[0], mover, parameters, scratch[1])
+            completing_cells(scratch[0], mover, parameters, scratch[1])
         if is_policy:
             total = 0.0
             for cell in range(size):

@@ -22,10 +22,10 @@ from ttt_envs.game.rules import (
     STREAM_OPPONENT,
     Game,
     Position,
+    completing_cells,
     mover_after,
     nth_empty_cell,
     play_rows,
-    winning_cells,
 )
 
 MAX_SIZE = 1 << 26
@@ -108,7 +108,7 @@ def _draw(cells: Int8Array, mover: Int8Array, episode_keys: UInt64Array, plies: 
             player = int64(0)
             ply = int64(0)
             while ply < plies:
-                winning_cells(board, player, parameters, closed)
+                completing_cells(board, player, parameters, closed)
                 for cell in range(len(board)):
                     closed[cell] |= board[cell]
                 cell = nth_empty_cell(closed, uniform(own, STREAM_OPPONENT, ply))

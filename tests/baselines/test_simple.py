@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from ttt_envs import Boards, Game, from_text, make_policy
 
 
-def winning_cells(cells, mover, game):
+def completing_cells(cells, mover, game):
     """The empty cells on which a stone of ``mover`` completes a line, by plain reading."""
     wins = []
     for cell in np.flatnonzero(cells == 0):
@@ -25,7 +25,7 @@ def winning_cells(cells, mover, game):
 def test_win_or_block_equals_plain_reading(game, seed):
     boards = plain.positions_of_random_play(game, 4, seed)
     for cells, mover, p in zip(*boards, make_policy("win-or-block", game).probabilities(boards), strict=True):
-        wins, blocks = winning_cells(cells, mover, game), winning_cells(cells, 1 - mover, game)
+        wins, blocks = completing_cells(cells, mover, game), completing_cells(cells, 1 - mover, game)
         expected = np.zeros(game.cells)
         expected[wins or blocks or np.flatnonzero(cells == 0)] = 1
         assert_allclose(p, expected / expected.sum(), rtol=1e-15)

@@ -33,7 +33,7 @@ def test_lines_are_those_of_the_board(board):
         lines = plain.all_lines(game)
         assert bits.line_in(number, game.parameters) == any(own.issuperset(line) for line in lines)
         wins = {cell for line in lines for cell in line if own.issuperset(set(line) - {cell}) and cells[cell] == 0}
-        found = bits.winning_bits(number, game.parameters)
+        found = bits.completing_bits(number, game.parameters)
         assert {cell for cell in range(game.cells) if cells[cell] == 0 and found >> cell & 1} == wins
 
 
@@ -45,7 +45,7 @@ def test_cells_that_win_on_any_board(game, data):
         own = {cell for cell in range(game.cells) if cells[cell] == mover + 1}
         lines = plain.all_lines(game)
         wins = {cell for line in lines for cell in line if own.issuperset(set(line) - {cell}) and cells[cell] == 0}
-        rules.winning_cells(cells, mover, game.parameters, out)
+        rules.completing_cells(cells, mover, game.parameters, out)
         assert set(np.flatnonzero(out)) == wins
     assert (cells == before).all()
 
@@ -57,7 +57,7 @@ def test_every_line_is_won_by_its_last_stone_on_a_large_board(game):
         for last in line:
             cells = np.zeros(game.cells, np.int8)
             cells[[cell for cell in line if cell != last]] = 2
-            rules.winning_cells(cells, 1, game.parameters, out)
+            rules.completing_cells(cells, 1, game.parameters, out)
             assert out[last] == 1
 
 

@@ -24,8 +24,13 @@ BoolArray = NDArray[np.bool_]
 Int64Array = NDArray[np.int64]
 UInt64Array = NDArray[np.uint64]
 Float64Array = NDArray[np.float64]
-Parameters = tuple[int, int, int, float, int, int, int]
-"""``Game.parameters``"""
+StandardParameters = tuple[int, int, int, float, int, int, int]
+Parameters = (
+    StandardParameters
+    | tuple[int, int, int, float, int, int, int, int]
+    | tuple[int, int, int, float, int, NDArray[np.int64]]
+)
+"""``Game.parameters``: of the standard game, of variants with the same lines, and of variants whose lines are listed"""
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 

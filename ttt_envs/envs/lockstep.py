@@ -41,7 +41,7 @@ from ttt_envs.game.rules import (
     Position,
     action_index,
     chance_outcomes,
-    occupied_message,
+    illegal_message,
 )
 from ttt_envs.game.symmetry import symmetries
 
@@ -547,7 +547,7 @@ class Lockstep:
         except ValueError as problem:
             message = str(problem)
         else:
-            message = occupied_message(self.game, self.seen(row, self.position(row).cells), action)
+            message = illegal_message(self.game, self.seen(row, self.position(row).cells), action)
         raise ValueError(f"game {row}: {message}" if len(self.mover) > 1 else message)
 
 

@@ -6,10 +6,18 @@ vectorised.
 
 from __future__ import annotations
 
+from typing import Final
+
 from ttt_envs.core.jit import Int8Array, Parameters, inlined, int64
 
 MAX_CELLS_IN_BITS = 63
 """Maximum number of cells for which the stones of one player fit into one integer."""
+NUM_STANDARD: Final = 7
+NUM_LISTED: Final = 6
+"""Lengths of ``Game.parameters`` of the standard game and of games whose lines are listed; other games have 8 parts.
+
+They select code by type, so that numba compiles only what a kind of game needs.
+"""
 
 
 @inlined
@@ -23,9 +31,22 @@ def _runs(bits: int, step: int, one: int, two: int) -> int:
 def line_in(bits: int, parameters: Parameters) -> bool:
     """Return whether the stones of a player contain a line, on a board up to ``MAX_CELLS_IN_BITS`` cells.
 
-    The tested run length doubles with every step: two steps reach 4, five reach 32.
+    The tested run length doubles with every step: two steps reach 4, five reach 32. Lines of unusual rules are tested
+    one by one.
     """
-    _, columns, win_length, _, across, falling, rising = parameters
+    if len(parameters) == NUM_LISTED:
+        lines = parameters[5]
+        found = False
+        for i in range(lines.shape[1]):
+            found |= (bits & lines[0, i] == lines[0, i]) & (bits & lines[1, i] == 0)
+        return found
+    columns, win_length, across, falling, rising = (
+        parameters[1],
+        parameters[2],
+        parameters[4],
+        parameters[5],
+        parameters[6],
+    )
     one = min(1, win_length - 1)
     two = min(1 + one, win_length - 1 - one)
     rows = _runs(bits, 1, one, two)
@@ -97,10 +118,23 @@ def _beyond(n: int, at: int, counts: int, width: int) -> tuple[int, int]:
 
 
 @inlined
-def winning_bits(bits: int, parameters: Parameters) -> int:
+def completing_bits(bits: int, parameters: Parameters) -> int:
     """Return the cells, as bits, where one more stone completes a line; ignore the bits of cells that are not empty."""
-    _, columns, win_length, _, across, falling, rising = parameters
     found = int64(0)
+    if len(parameters) == NUM_LISTED:
+        listed = parameters[5]
+        for i in range(listed.shape[1]):
+            missing = listed[0, i] & ~bits
+            if missing & (missing - 1) == 0 and bits & listed[1, i] == 0:
+                found |= missing
+        return found
+    columns, win_length, across, falling, rising = (
+        parameters[1],
+        parameters[2],
+        parameters[4],
+        parameters[5],
+        parameters[6],
+    )
     for direction in range(4):
         if direction == 0:
             step, starts = 1, across

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.core.jit import Int8Array, UInt64Array, compiled, inlined, int64
-from ttt_envs.game.rules import DRAW, Game, Position, check_cells, legal, winner, winning_lines
+from ttt_envs.game.rules import DRAW, Game, Position, board_lines, check_cells, legal, winner
 
 STONES = ".ox"
 """letters of the cells 0, 1 and 2"""
@@ -181,11 +181,21 @@ def from_text(text: str, game: Game | None = None) -> Position:
         raise ValueError(
             f"{text!r} is a board of {len(rows)} x {len(rows[0])}: this game needs {game.rows} x {game.columns}"
         )
-    return Position(np.array([STONES.index(stone) for row in rows for stone in row], np.int8), MOVERS.index(mover))
+    cells = np.array([STONES.index(stone) for row in rows for stone in row], np.int8)
+    if game is not None:
+        try:
+            check_cells(game, cells)
+        except ValueError as problem:
+            raise ValueError(f"{text!r} is no position of this game: {problem}") from None
+    return Position(cells, MOVERS.index(mover))
 
 
 def check_opening(game: Game, position: Position, name: str) -> None:
-    """Raise ValueError, naming ``name``, if a position is over, or unreachable by its numbers of stones."""
+    """Raise ValueError, naming ``name``, if a position is over, or unreachable by its stones."""
+    try:
+        check_cells(game, position.cells)
+    except ValueError as problem:
+        raise ValueError(f"{name} is no position of this game: {problem}") from None
     if winner(game, position.cells) is not None:
         raise ValueError(f"{name} is over: choose a position of an unfinished game")
     o, x = (int(np.count_nonzero(position.cells == stone)) for stone in (1, 2))
@@ -253,8 +263,13 @@ def cell_at(text: str, game: Game) -> int:
 
 
 def winning_line_cells(game: Game, cells: Int8Array, winner: int | None) -> list[int]:
-    """Return the cells of the winner's lines; none without a winner."""
-    if winner in (None, DRAW):
+    """Return the cells of the lines that decided the game: the winner's, in misère the loser's; none without one."""
+    if winner is None or winner == DRAW:
         return []
-    lines = winning_lines(game)
-    return sorted({int(cell) for cell in lines[(cells[lines] == winner + 1).all(axis=1)].ravel()})
+    stone = 2 - winner if game.misere else winner + 1
+    made = [
+        line.cells
+        for line in board_lines(game)
+        if (cells[list(line.cells)] == stone).all() and not (cells[list(line.beyond)] == stone).any()
+    ]
+    return sorted({cell for line in made for cell in line})

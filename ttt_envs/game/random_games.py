@@ -7,7 +7,7 @@ import numpy as np
 from ttt_envs.core.jit import Int64Array, Parameters, compiled_nogil, compiled_nogil_allocating, int64
 from ttt_envs.core.random import draw_key, splitmix64, uniform
 from ttt_envs.core.threads import Threads, count_threads, map_threads
-from ttt_envs.game.bits import line_in
+from ttt_envs.game.bits import NUM_STANDARD, line_in
 from ttt_envs.game.rules import (
     DRAW,
     NOT_OVER,
@@ -15,6 +15,7 @@ from ttt_envs.game.rules import (
     STREAM_SKIP,
     Game,
     next_mover,
+    nth_legal_cell,
     outcome_of_move,
     play,
     skip_chance_of,
@@ -68,6 +69,8 @@ def random_games(first: int, last: int, key: np.uint64, parameters: Parameters, 
     Returns:
         The number of moves played.
     """
+    if len(parameters) != NUM_STANDARD:
+        return _by_legal_cells(first, last, key, parameters, results)
     if parameters[0] * parameters[1] <= _SMALL:
         return _side_by_side(first, last, key, parameters, results)
     return _one_by_one(first, last, key, parameters, results)
@@ -162,6 +165,28 @@ def _one_by_one(first_game: int, last_game: int, key: np.uint64, parameters: Par
             chosen = int(uniform(episode_key, STREAM_OPPONENT, stones) * left)
             cell = empty[chosen]
             empty[chosen] = empty[left - 1]
+            outcome, mover = play(cells, mover, cell, stones, episode_key, parameters)
+            stones += 1
+        moves += stones
+        results[outcome] += 1
+    return moves
+
+
+@compiled_nogil_allocating
+def _by_legal_cells(
+    first_game: int, last_game: int, key: np.uint64, parameters: Parameters, results: Int64Array
+) -> int:
+    """Do :func:`random_games` where not every empty cell is legal, or lines are unusual."""
+    cells = np.zeros(parameters[0] * parameters[1], np.int8)
+    moves = 0
+    for game in range(first_game, last_game):
+        episode_key = splitmix64(key, game)
+        cells[:] = 0
+        mover = 0
+        outcome = NOT_OVER
+        stones = 0
+        while outcome == NOT_OVER:
+            cell = nth_legal_cell(cells, uniform(episode_key, STREAM_OPPONENT, stones), parameters)
             outcome, mover = play(cells, mover, cell, stones, episode_key, parameters)
             stones += 1
         moves += stones

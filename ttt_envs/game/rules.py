@@ -1,11 +1,14 @@
 """The rules of m,n,k tic-tac-toe with skipped turns: lines, results, turns and legal moves are defined only here.
 
+So are the rules of the variants: gravity, exactly ``win_length``, misère, and lines that wrap around the edges.
+
 The environments, the solver, the searches and the learners all call this module. Two design decisions: *chance is an
 argument*: no rule draws a random number, the caller passes ``u`` in [0, 1). And the *mover is part of the position*:
 after a skip, the number of stones no longer determines the player to move.
 
 Kernels take a game as the plain tuple :attr:`Game.parameters`, because numba unpacks a plain tuple three times faster
-than a named one; only this module and :mod:`ttt_envs.game.bits` unpack it.
+than a named one; only this module and :mod:`ttt_envs.game.bits` unpack it. The tuples of variants are longer, so that
+kernels are compiled for each kind of game, and those of the standard game pay nothing for the variants.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ from ttt_envs.core.jit import (
     int64,
 )
 from ttt_envs.core.random import splitmix64, uniform
-from ttt_envs.game.bits import MAX_CELLS_IN_BITS, line_in, to_bits, winning_bits
+from ttt_envs.game.bits import MAX_CELLS_IN_BITS, NUM_LISTED, NUM_STANDARD, completing_bits, line_in, to_bits
 
 Value = TypeVar("Value", float, Float64Array)
 
@@ -45,6 +48,9 @@ BOARD_HINTS = dict.fromkeys(("rows", "columns"), "write size=3, or size=(5, 6) f
 FORMAT = 1
 """version of the storage format"""
 MAX_EDGE = 19
+VARIANTS = ("gravity", "exact", "misere", "wrap")
+"""the fields of :class:`Game` that change the rules"""
+_GRAVITY, _EXACT, _MISERE, _WRAP = 1, 2, 4, 8  # the same, as bits
 
 
 class Outcome(IntEnum):
@@ -97,8 +103,10 @@ class Game:
     column or diagonal win; a full board without such a line is a draw. After every stone that does not end the game,
     the other player's turn is skipped with probability ``skip_chance``, and the mover moves again; skips chain.
 
+    Four fields change these rules, alone or together, see ``docs/rules.md``.
+
     Raises:
-        TypeError: a size is not an integer, or the skip chance is not a number.
+        TypeError: a size is not an integer, the skip chance is not a number, or a rule is not a bool.
         ValueError: a size is out of range, no line fits on the board, or the skip chance is outside [0, 1).
     """
 
@@ -110,6 +118,14 @@ class Game:
     """stones in a line needed to win, 1 to the longer edge"""
     skip_chance: float = 0.0
     """probability of a skipped turn, at least 0 and below 1"""
+    gravity: bool = False
+    """stones fall to the lowest empty cell of their column, as in Connect Four"""
+    exact: bool = False
+    """only lines of exactly ``win_length`` count, longer ones do not, as in standard gomoku"""
+    misere: bool = False
+    """a player who completes a line loses"""
+    wrap: bool = False
+    """lines continue across the edges: the board is a torus"""
 
     def __post_init__(self) -> None:
         for name in ("rows", "columns", "win_length"):
@@ -140,15 +156,27 @@ class Game:
                 f"up to, but not including, 1 (the other player would never move){percent}"
             )
         object.__setattr__(self, "skip_chance", float(skip))
+        for name in VARIANTS:
+            value = getattr(self, name)
+            if not isinstance(value, (bool, np.bool_)):
+                raise TypeError(f"{name}={value!r} is not a truth value: write {name}=True or {name}=False")
+            object.__setattr__(self, name, bool(value))
 
     @classmethod
-    def of_size(cls, size: int | tuple[int, int] = 3, win_length: int | None = None, skip_chance: float = 0.0) -> Game:
+    def of_size(
+        cls,
+        size: int | tuple[int, int] = 3,
+        win_length: int | None = None,
+        skip_chance: float = 0.0,
+        **variants: bool,
+    ) -> Game:
         """Return the game on a square board of edge ``size``, or on ``size = (rows, columns)``.
 
         Args:
             size: edge of the board, or (rows, columns).
             win_length: stones in a line needed to win; by default :func:`default_win_length`.
             skip_chance: probability of a skipped turn.
+            variants: ``gravity``, ``exact``, ``misere``, ``wrap``, as of the class.
 
         Raises:
             TypeError, ValueError: as the class.
@@ -163,7 +191,7 @@ class Game:
             raise TypeError(f"size={size!r} is not a board: write size=3 or size=(5, 6), rows first")
         if win_length is None:
             win_length = default_win_length(rows, columns)
-        return cls(rows, columns, win_length, skip_chance)
+        return cls(rows, columns, win_length, skip_chance, **variants)
 
     @cached_property
     def cells(self) -> int:
@@ -174,12 +202,26 @@ class Game:
     def parameters(self) -> Parameters:
         """Kernel representation: rows, columns, win length, skip chance, and three bit sets (0 on boards too large for
         bits): the cells where a line along a row, a falling diagonal or a rising diagonal may begin.
+
+        Variants have the rules as bits at the end. Where lines are not all runs of ``win_length`` stones, the tuple is
+        rows, columns, win length, skip chance, the rules and the list of lines, int64[2, W]: the cells of each line as
+        bits, and the cells that must not hold a stone of the same player. It is empty on boards too large for bits.
         """
+        rules = sum(getattr(self, name) << bit for bit, name in enumerate(VARIANTS))
+        fits = self.cells <= MAX_CELLS_IN_BITS
+        if rules & (_EXACT | _WRAP):
+            lines = board_lines(self) if fits else []
+            masks = np.zeros((2, len(lines)), np.int64)
+            for index, line in enumerate(lines):
+                masks[:, index] = sum(1 << cell for cell in line.cells), sum(1 << cell for cell in line.beyond)
+            masks.flags.writeable = False
+            return self.rows, self.columns, self.win_length, self.skip_chance, rules, masks
         starts = (0, 0, 0)
-        if self.cells <= MAX_CELLS_IN_BITS:
+        if fits:
             run = self.win_length - 1
             starts = (self._bits_of(0, run), self._bits_of(run, run), self._bits_of(run, -run))
-        return self.rows, self.columns, self.win_length, self.skip_chance, *starts
+        standard = (self.rows, self.columns, self.win_length, self.skip_chance, *starts)
+        return (*standard, rules) if rules else standard
 
     def _bits_of(self, down: int, right: int) -> int:
         """Return the cells, as bits, from which a step of ``down`` rows and ``right`` columns stays on the board."""
@@ -190,8 +232,9 @@ class Game:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the game as JSON-ready data, with the format version."""
-        return {"format": FORMAT, **dataclasses.asdict(self)}
+        """Return the game as JSON-ready data, with the format version; rules that do not hold are left out."""
+        fields = dataclasses.asdict(self)
+        return {"format": FORMAT, **{name: fields[name] for name in fields if name not in VARIANTS or fields[name]}}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Game:
@@ -211,14 +254,23 @@ class Game:
         return cls(**fields)
 
     def __str__(self) -> str:
+        count = f"exactly {self.win_length}" if self.exact else f"{self.win_length}"
+        goal = f"{count} to lose" if self.misere else f"{count} to win"
+        rules = ", gravity" * self.gravity + ", lines wrap" * self.wrap
         skip = f", skip {self.skip_chance:g}" if self.skip_chance else ""
-        return f"{self.rows} x {self.columns}, {self.win_length} to win{skip}"
+        return f"{self.rows} x {self.columns}, {goal}{rules}{skip}"
+
+    @property
+    def variants(self) -> dict[str, bool]:
+        """The fields that change the rules and are set, as keywords."""
+        return {name: True for name in VARIANTS if getattr(self, name)}
 
     @property
     def slug(self) -> str:
-        """Short form for file names, as in ``3x3-3-skip0.25``."""
+        """Short form for file names, as in ``3x3-3-skip0.25`` or ``6x7-4-gravity``."""
         skip = f"-skip{self.skip_chance:g}" if self.skip_chance else ""
-        return f"{self.rows}x{self.columns}-{self.win_length}{skip}"
+        rules = "".join(f"-{name}" for name in self.variants)
+        return f"{self.rows}x{self.columns}-{self.win_length}{rules}{skip}"
 
 
 def default_win_length(rows: int, columns: int) -> int:
@@ -258,11 +310,13 @@ MAX_CELLS_SCANNED = (
 
 
 def to_kernel_args(game: Game) -> Int64Array:
-    """Return ``Game.parameters`` as one int64[7] array; the skip chance is stored as its bits.
+    """Return ``Game.parameters`` of the standard game as one int64[7] array; the skip chance is stored as its bits.
 
-    A kernel call from Python pays as much for each argument, and for each part of a tuple, as for a move.
+    A kernel call from Python pays as much for each argument, and for each part of a tuple, as for a move. Kernels get
+    the rules of a variant as its tuple besides.
     """
-    rows, columns, win_length, skip_chance, *starts = game.parameters
+    standard = dataclasses.replace(game, **dict.fromkeys(VARIANTS, False))
+    rows, columns, win_length, skip_chance, *starts = standard.parameters
     numbers = np.array([rows, columns, win_length, 0, *starts], np.int64)
     numbers.view(np.float64)[3] = skip_chance
     return numbers
@@ -290,33 +344,69 @@ def skip_chance_of(parameters: Parameters) -> float:
 @inlined
 def with_skip_chance(parameters: Parameters, skip_chance: float) -> Parameters:
     """Return ``Game.parameters`` with another skip chance."""
-    rows, columns, win_length, _, across, falling, rising = parameters
-    return rows, columns, win_length, skip_chance, across, falling, rising
+    if len(parameters) == NUM_STANDARD:
+        rows, columns, win_length, _, across, falling, rising = parameters
+        return rows, columns, win_length, skip_chance, across, falling, rising
+    if len(parameters) == NUM_LISTED:
+        rows, columns, win_length, _, rules, lines = parameters
+        return rows, columns, win_length, skip_chance, rules, lines
+    rows, columns, win_length, _, across, falling, rising, rules = parameters
+    return rows, columns, win_length, skip_chance, across, falling, rising, rules
+
+
+@inlined
+def _rules_of(parameters: Parameters) -> int:
+    """Return the rules as bits from ``Game.parameters``."""
+    if len(parameters) == NUM_STANDARD:
+        return 0
+    if len(parameters) == NUM_LISTED:
+        return parameters[4]
+    return parameters[7]
+
+
+@inlined
+def line_result(parameters: Parameters) -> int:
+    """Return the result, 1 or -1, for a player who completes a line."""
+    if len(parameters) == NUM_STANDARD:
+        return 1
+    return -1 if _rules_of(parameters) & _MISERE else 1
 
 
 @inlined
 def is_legal(cells: Int8Array, cell: int, parameters: Parameters) -> bool:
     """Return whether a cell may be played in a game in progress (the colour encoding does not matter)."""
-    return bool(cells[cell] == 0)
+    if len(parameters) == NUM_STANDARD:
+        return bool(cells[cell] == 0)
+    below = cell + parameters[1]
+    falls = _rules_of(parameters) & _GRAVITY != 0 and below < len(cells) and cells[below] == 0
+    return bool(cells[cell] == 0) and not falls
 
 
 @inlined
 def legal_bits(first: int, second: int, parameters: Parameters) -> int:
     """Return the legal cells as bits, see :func:`is_legal`; ``first`` and ``second`` are both players' stones."""
-    rows, columns, _, _, _, _, _ = parameters
-    return ~(first | second) & ((int64(1) << (rows * columns)) - 1)
+    rows, columns = parameters[0], parameters[1]
+    taken = first | second
+    empty = ~taken & ((int64(1) << (rows * columns)) - 1)
+    if len(parameters) == NUM_STANDARD:
+        return empty
+    floor = ((int64(1) << columns) - 1) << ((rows - 1) * columns) if _rules_of(parameters) & _GRAVITY else int64(-1)
+    return empty & (taken >> columns | floor)
 
 
 @inlined
 def outcome_of_move(line: bool, mover: int, stones: int, parameters: Parameters) -> int:
     """Return the outcome of a stone of ``mover``, given ``line``, whether it makes one, and ``stones`` including it."""
-    rows, columns, _, _, _, _, _ = parameters
-    return mover if line else (DRAW if stones == rows * columns else NOT_OVER)
+    rows, columns = parameters[0], parameters[1]
+    if len(parameters) == NUM_STANDARD:
+        return mover if line else (DRAW if stones == rows * columns else NOT_OVER)
+    winner = mover if line_result(parameters) > 0 else 1 - mover
+    return winner if line else (DRAW if stones == rows * columns else NOT_OVER)
 
 
 @inlined
 def has_line(cells: Int8Array, cell: int, parameters: Parameters) -> bool:
-    """Return whether the last stone, on ``cell``, completes a line of ``win_length`` or more.
+    """Return whether the last stone, on ``cell``, completes a line: ``win_length`` or more, exactly so many if exact.
 
     Only lines through the last stone can be new, so the cost does not grow with the board.
 
@@ -325,8 +415,10 @@ def has_line(cells: Int8Array, cell: int, parameters: Parameters) -> bool:
         cell: index of a stone.
         parameters: ``Game.parameters``.
     """
-    rows, columns, win_length, _, _, _, _ = parameters
+    rows, columns, win_length = parameters[0], parameters[1], parameters[2]
     stone = cells[cell]
+    if len(parameters) == NUM_LISTED:
+        return completes_listed_line(cells, cell, int64(stone), parameters)
     if len(cells) <= MAX_CELLS_SCANNED:
         # Scanning a small board has no branches that depend on stones; the loops below do.
         return line_in(to_bits(cells, stone), parameters)
@@ -354,6 +446,34 @@ def has_line(cells: Int8Array, cell: int, parameters: Parameters) -> bool:
         while high <= last and cells[high] == stone:
             high += step
         if high - low > win_length * step:
+            return True
+    return False
+
+
+@inlined
+def completes_listed_line(cells: Int8Array, cell: int, stone: int, parameters: Parameters) -> bool:
+    """Like :func:`has_line`, where lines wrap or must be exact; ``cell`` may be empty, and would hold ``stone``."""
+    rows, columns, win_length, rules = parameters[0], parameters[1], parameters[2], _rules_of(parameters)
+    row = cell // columns
+    column = cell - row * columns
+    for direction in range(4):
+        down, right = int64(direction > 0), int64(1 - (direction == 1) - 2 * (direction == 3))
+        length = 1
+        for sign in range(-1, 2, 2):
+            y, x = row, column
+            while True:
+                y += sign * down
+                x += sign * right
+                if rules & _WRAP:
+                    y, x = y % rows, x % columns
+                elif y < 0 or y >= rows or x < 0 or x >= columns:
+                    break
+                if cells[y * columns + x] != stone or y * columns + x == cell:
+                    break
+                length += 1
+            if y * columns + x == cell and sign < 0:
+                break  # once around the torus
+        if length == win_length or (length > win_length and not rules & _EXACT):
             return True
     return False
 
@@ -429,6 +549,23 @@ def play(
 
 
 @inlined
+def nth_legal_cell(cells: Int8Array, u: float, parameters: Parameters) -> int:
+    """Return the legal cell at quantile ``u`` in [0, 1) of the uniform distribution, in order of cells; -1 if full."""
+    if len(parameters) == NUM_STANDARD:
+        return nth_empty_cell(cells, u)
+    legal = 0
+    for cell in range(len(cells)):
+        legal += int64(is_legal(cells, cell, parameters))
+    skip = int(u * legal)
+    for cell in range(len(cells)):
+        if is_legal(cells, cell, parameters):
+            if skip == 0:
+                return cell
+            skip -= 1
+    return -1
+
+
+@inlined
 def nth_empty_cell(cells: Int8Array, u: float) -> int:
     """Return the empty cell at quantile ``u`` in [0, 1) of the uniform distribution, in order of cells; -1 if full."""
     empty = 0
@@ -444,34 +581,42 @@ def nth_empty_cell(cells: Int8Array, u: float) -> int:
 
 
 @inlined
-def winning_cells(cells: Int8Array, mover: int, parameters: Parameters, out: Int8Array) -> None:
-    """Write 1 into ``out`` int8[rows * columns] where a stone of ``mover`` wins at once, else 0."""
+def completing_cells(cells: Int8Array, mover: int, parameters: Parameters, out: Int8Array) -> None:
+    """Write 1 into ``out`` int8[rows * columns] where a legal stone of ``mover`` completes a line, else 0."""
     size = len(cells)
     if size <= MAX_CELLS_IN_BITS:
-        wins = winning_bits(to_bits(cells, int8(mover + 1)), parameters)
+        found = completing_bits(to_bits(cells, int8(mover + 1)), parameters)
         for cell in range(size):
-            out[cell] = int64(cells[cell] == 0) & wins >> cell
+            out[cell] = int64(is_legal(cells, cell, parameters)) & found >> cell
         return
-    rows, columns, _, _, _, _, _ = parameters
+    if len(parameters) == NUM_LISTED:
+        for cell in range(size):
+            legal = is_legal(cells, cell, parameters)
+            out[cell] = legal and completes_listed_line(cells, cell, mover + 1, parameters)
+        return
+    rows, columns = parameters[0], parameters[1]
     for cell in range(size):
         out[cell] = 0
     for row in range(rows):
-        _winning_in_line(cells, mover, row * columns, 1, columns, parameters, out)
+        _completing_in_line(cells, mover, row * columns, 1, columns, parameters, out)
     for column in range(columns):
-        _winning_in_line(cells, mover, column, columns, rows, parameters, out)
-        _winning_in_line(cells, mover, column, columns + 1, min(rows, columns - column), parameters, out)
-        _winning_in_line(cells, mover, column, columns - 1, min(rows, column + 1), parameters, out)
+        _completing_in_line(cells, mover, column, columns, rows, parameters, out)
+        _completing_in_line(cells, mover, column, columns + 1, min(rows, columns - column), parameters, out)
+        _completing_in_line(cells, mover, column, columns - 1, min(rows, column + 1), parameters, out)
     for row in range(1, rows):
         first, last = row * columns, row * columns + columns - 1
-        _winning_in_line(cells, mover, first, columns + 1, min(rows - row, columns), parameters, out)
-        _winning_in_line(cells, mover, last, columns - 1, min(rows - row, columns), parameters, out)
+        _completing_in_line(cells, mover, first, columns + 1, min(rows - row, columns), parameters, out)
+        _completing_in_line(cells, mover, last, columns - 1, min(rows - row, columns), parameters, out)
+    if len(parameters) != NUM_STANDARD:
+        for cell in range(size):
+            out[cell] &= int8(is_legal(cells, cell, parameters))
 
 
 @compiled
-def _winning_in_line(
+def _completing_in_line(
     cells: Int8Array, mover: int, start: int, step: int, length: int, parameters: Parameters, out: Int8Array
 ) -> None:
-    """Do :func:`winning_cells` for one line of the board: a window of ``win_length`` cells slides along it."""
+    """Do :func:`completing_cells` for one line of the board: a window of ``win_length`` cells slides along it."""
     win_length = win_length_of(parameters)
     mine = mover + 1
     own, empty, last_empty = 0, 0, 0
@@ -498,7 +643,7 @@ def terminal_outcome_in_bits(cells: Int8Array, parameters: Parameters) -> int:
             outcome = NOT_OVER
     for player in range(2):
         if line_in(to_bits(cells, int8(player + 1)), parameters):
-            return player
+            return outcome_of_move(True, player, 0, parameters)
     return outcome
 
 
@@ -512,7 +657,7 @@ def terminal_outcome_inline(cells: Int8Array, parameters: Parameters) -> int:
         if cells[cell] == 0:
             outcome = NOT_OVER
         elif has_line(cells, cell, parameters):
-            return int64(cells[cell]) - 1
+            return outcome_of_move(True, int64(cells[cell]) - 1, 0, parameters)
     return outcome
 
 
@@ -587,7 +732,7 @@ def begin_rows(
 
 
 def check_cells(game: Game, cells: Int8Array) -> None:
-    """Raise ValueError unless ``cells`` is a board of ``game``: int8[rows * columns] of 0, 1 and 2."""
+    """Raise ValueError unless ``cells`` is a board of ``game``: int8[rows * columns] of 0, 1 and 2, none in the air."""
     if not isinstance(cells, np.ndarray) or cells.shape != (game.cells,) or cells.dtype != np.int8:
         raise ValueError(
             f"cells must be int8[{game.cells}] for a board of {game.rows} x {game.columns}, row by row, "
@@ -595,6 +740,8 @@ def check_cells(game: Game, cells: Int8Array) -> None:
         )
     if ((cells < 0) | (cells > 2)).any():
         raise ValueError(f"cells holds {cells[(cells < 0) | (cells > 2)][0]}: use 0 empty, 1 player_0, 2 player_1")
+    if game.gravity and ((cells[: -game.columns] != 0) & (cells[game.columns :] == 0)).any():
+        raise ValueError("cells holds a stone above an empty cell: with gravity, stones fall to the lowest one")
 
 
 def action_index(game: Game, action: object) -> int:
@@ -622,14 +769,18 @@ def action_index(game: Game, action: object) -> int:
 def legal(game: Game, cells: Int8Array) -> NDArray[np.bool_]:
     """Return :func:`is_legal` as bool, of the shape of ``cells``: int8[..., rows * columns], games in progress."""
     found: NDArray[np.bool_] = cells == 0
+    if game.gravity:
+        found[..., : -game.columns] &= cells[..., game.columns :] != 0
     return found
 
 
-def occupied_message(game: Game, cells: Int8Array, action: int) -> str:
-    """Return the error message for an action on an occupied cell."""
+def illegal_message(game: Game, cells: Int8Array, action: int) -> str:
+    """Return the error message for an illegal action, the index of a cell."""
     free = np.flatnonzero(legal(game, cells))
     listed = ", ".join(map(str, free[:12])) + (", ..." if len(free) > 12 else "")
-    return f"action {action} is illegal, the cell holds a stone: choose an empty one ({listed})"
+    if cells[action]:
+        return f"action {action} is illegal, the cell holds a stone: choose an empty one ({listed})"
+    return f"action {action} is illegal, stones fall to the lowest empty cell: choose one of these ({listed})"
 
 
 def winner(game: Game, cells: Int8Array) -> int | None:
@@ -664,7 +815,7 @@ def chance_outcomes(game: Game, position: Position, action: int) -> list[ChanceO
     cells = position.cells.copy()
     outcome = int(place(cells, mover, cell, int(np.count_nonzero(cells)), game.parameters))
     if outcome == ILLEGAL:
-        raise ValueError(occupied_message(game, cells, cell))
+        raise ValueError(illegal_message(game, cells, cell))
     if outcome != NOT_OVER:
         return [ChanceOutcome(1.0, Position(cells, mover), outcome)]
     turn = ChanceOutcome(1.0 - game.skip_chance, Position(cells, 1 - mover), None)
@@ -700,13 +851,35 @@ def _perft(cells: Int8Array, mover: int, stones: int, plies: int, parameters: Pa
     return total
 
 
-def winning_lines(game: Game) -> Int64Array:
-    """Return the cells of every line, int64[W, win_length]: rows, columns and both diagonals, each from its top."""
-    lines = set()  # with one cell per line, all four directions give the same line
+class Line(NamedTuple):
+    """One line of a board."""
+
+    cells: tuple[int, ...]
+    """from its top, or from its left"""
+    beyond: tuple[int, ...]
+    """the cells next to its ends, where lines must be exact: stones of the same player there make it too long"""
+
+
+def board_lines(game: Game) -> list[Line]:
+    """Return all lines of a board, in order of their cells."""
+    lines: dict[tuple[tuple[int, ...], tuple[int, ...]], Line] = {}  # directions may give the same line
     for row, column in np.ndindex(game.rows, game.columns):
         for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
-            last_row, last_column = row + (game.win_length - 1) * down, column + (game.win_length - 1) * right
-            if last_row < game.rows and 0 <= last_column < game.columns:
-                step = game.columns * down + right
-                lines.add(tuple(row * game.columns + column + i * step for i in range(game.win_length)))
-    return np.array(sorted(lines), np.int64)
+            places = [(row + i * down, column + i * right) for i in range(-1, game.win_length + 1)]
+            if game.wrap:
+                places = [(y % game.rows, x % game.columns) for y, x in places]
+            on_board = [y * game.columns + x if 0 <= y < game.rows and 0 <= x < game.columns else -1 for y, x in places]
+            before, *cells, after = on_board
+            if -1 in cells or len(set(cells)) < game.win_length:
+                continue
+            beyond = tuple(sorted({before, after} - {-1, *cells})) if game.exact else ()
+            lines.setdefault((tuple(sorted(cells)), beyond), Line(tuple(cells), beyond))
+    return [lines[key] for key in sorted(lines)]
+
+
+def winning_lines(game: Game) -> Int64Array:
+    """Return the cells of every line, int64[W, win_length]: rows, columns and both diagonals, each from its top.
+
+    A player with stones on all cells of a line wins, or loses in misère. In exact games, the line must not be longer.
+    """
+    return np.array([line.cells for line in board_lines(game)], np.int64)

@@ -24,7 +24,9 @@ def symmetries(game: Game, which: Symmetries = "all") -> NDArray[np.int64]:
 
     Args:
         game: the game.
-        which: ``"all"`` 8 on a square board and 4 on another, ``"rotations"`` 4 or 2, ``"none"`` the identity.
+        which: ``"all"`` 8 on a square board and 4 on another, ``"rotations"`` 4 or 2, ``"none"`` the identity. With
+            gravity only the mirror image, left to right, is symmetric, and no rotation. Where lines wrap, ``"all"``
+            has the translations too, with gravity those along rows.
 
     Raises:
         ValueError: an unknown ``which``.
@@ -34,10 +36,14 @@ def symmetries(game: Game, which: Symmetries = "all") -> NDArray[np.int64]:
     if which == "none":
         boards = [board]
     else:
-        quarter_turns = range(4) if game.rows == game.columns else (0, 2)
+        square = game.rows == game.columns
+        quarter_turns = (0,) if game.gravity else range(4) if square else (0, 2)
         boards = [np.rot90(board, turns) for turns in quarter_turns]
         if which == "all":
             boards += [board[:, ::-1] for board in boards]
+            if game.wrap:
+                shifts = np.ndindex(1 if game.gravity else game.rows, game.columns)
+                boards = [np.roll(board, shift, axis=(0, 1)) for shift in shifts for board in boards]
     return np.stack([board.ravel() for board in boards])
 
 

@@ -1,0 +1,270 @@
+"""Rule variants, alone and together: kernels beside a plain reading, and facts known without us."""
+
+import itertools
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import plain
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from ttt_envs import Boards, Game, Position, chance_outcomes, from_text
+from ttt_envs.core.random import uniform
+from ttt_envs.game import bits, random_games, rules
+from ttt_envs.game.boards import check_opening, winning_line_cells
+from ttt_envs.game.symmetry import symmetries
+
+COMBINATIONS = [
+    dict(zip(rules.VARIANTS, chosen, strict=True)) for chosen in itertools.product([False, True], repeat=4)
+][1:]
+LARGE = [Game(7, 10, 4, exact=True), Game(8, 9, 5, wrap=True), Game(9, 8, 4, gravity=True, wrap=True, misere=True)]
+"""games too large for bits"""
+
+
+def stones_of(cells, player):
+    return set(np.flatnonzero(cells == player + 1).tolist())
+
+
+@pytest.mark.parametrize("name", rules.VARIANTS)
+def test_a_variant_is_stored_by_its_name(name):
+    game = Game(3, 4, 3, 0.25, **{name: True})
+    assert game.variants == {name: True}
+    assert json.loads(json.dumps(game.to_dict()))[name] is True
+    assert Game.from_dict(game.to_dict()) == game == Game.of_size((3, 4), 3, 0.25, **{name: True})
+    assert game.slug == f"3x4-3-{name}-skip0.25"
+    assert set(replace(game, **{name: False}).to_dict()) == {"format", "rows", "columns", "win_length", "skip_chance"}
+    with pytest.raises(TypeError, match=f"{name}=1 is not a truth value: write {name}=True"):
+        Game(**{name: 1})
+
+
+def test_a_variant_says_what_it_is():
+    assert str(Game(6, 7, 4, gravity=True)) == "6 x 7, 4 to win, gravity"
+    assert str(Game(15, 15, 5, exact=True)) == "15 x 15, exactly 5 to win"
+    assert str(Game(3, 3, 3, 0.5, misere=True, wrap=True)) == "3 x 3, 3 to lose, lines wrap, skip 0.5"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Lines, legal moves and ends, beside a plain reading
+
+
+@given(plain.variants(), st.data())
+def test_lines_of_any_board(game, data):
+    assume(game.variants)
+    cells = data.draw(plain.cells_of_any(game))
+    before, out = cells.copy(), np.empty(game.cells, np.int8)
+    legal = set(plain.legal_cells(game, set(np.flatnonzero(cells).tolist())))
+    assert set(np.flatnonzero(rules.legal(game, cells)).tolist()) == legal
+    of_both = [bits.to_bits(cells, np.int8(player + 1)) for player in (0, 1)]
+    assert rules.legal_bits(*of_both, game.parameters) == sum(1 << cell for cell in legal)
+    for player in (0, 1):
+        own = stones_of(cells, player)
+        assert bits.line_in(of_both[player], game.parameters) == plain.has_line(game, own)
+        if not plain.has_line(game, own):
+            rules.completing_cells(cells, player, game.parameters, out)
+            assert set(np.flatnonzero(out)) == {cell for cell in legal if plain.has_line(game, own | {cell})}
+        by_cells = {tuple(line.cells) for line in rules.board_lines(game) if own.issuperset(line.cells)}
+        made = {
+            cells_of
+            for cells_of in by_cells
+            for line in rules.board_lines(game)
+            if line.cells == cells_of and own.isdisjoint(line.beyond)
+        }
+        assert bool(made) == plain.has_line(game, own)
+    assert_array_equal(cells, before)
+
+
+def random_game(game, rng, chosen=None):
+    """Actions, skip draws, key and positions of a random game, or of one with the ``chosen`` quantiles."""
+    key = np.uint64(rng.integers(2**63))
+    cells, mover, outcome, actions, positions = np.zeros(game.cells, np.int8), 0, rules.NOT_OVER, [], []
+    while outcome == rules.NOT_OVER:
+        positions.append((cells.copy(), mover))
+        cell = rules.nth_legal_cell(cells, rng.random(), game.parameters)
+        outcome, mover = rules.play(cells, mover, cell, len(actions), key, game.parameters)
+        actions.append(cell)
+    draws = [uniform(key, rules.STREAM_SKIP, n) for n in range(game.cells)]
+    return actions, draws, positions, cells, outcome
+
+
+def check_games(game, rng, games):
+    """Random games stone by stone beside the plain reading."""
+    for _ in range(games):
+        actions, draws, positions, cells, outcome = random_game(game, rng)
+        for plies, (board, mover) in enumerate(positions):
+            expected = plain.play_variant(game, actions[:plies], draws)
+            assert_array_equal(board, expected[0])
+            assert (mover, None) == expected[1:3]
+            assert np.flatnonzero(rules.legal(game, board)).tolist() == expected[3]
+            assert rules.winner(game, board) is None
+        assert plain.play_variant(game, actions, draws)[2] == outcome == rules.winner(game, cells)
+        assert_array_equal(plain.play_variant(game, actions, draws)[0], cells)
+
+
+@pytest.mark.parametrize("changed", COMBINATIONS, ids=lambda changed: "-".join(k for k, v in changed.items() if v))
+def test_games_agree_with_a_plain_reading(changed):
+    rng = np.random.default_rng(1)
+    for game in (Game(3, 3, 3), Game(4, 5, 4), Game(5, 4, 3, 0.25), Game(2, 6, 2, 0.5), Game(6, 7, 4, 0.1)):
+        check_games(replace(game, **changed), rng, 3)
+
+
+@pytest.mark.parametrize("game", LARGE, ids=str)
+def test_large_boards_agree_with_a_plain_reading(game):
+    rng = np.random.default_rng(2)
+    check_games(game, rng, 2)
+    out = np.empty(game.cells, np.int8)
+    for _ in range(5):
+        _, _, positions, _, _ = random_game(game, rng)
+        for cells, _ in positions[:: max(1, len(positions) // 5)]:
+            taken = set(np.flatnonzero(cells).tolist())
+            for player in (0, 1):
+                rules.completing_cells(cells, player, game.parameters, out)
+                expected = [
+                    cell
+                    for cell in plain.legal_cells(game, taken)
+                    if plain.has_line(game, stones_of(cells, player) | {cell})
+                ]
+                assert np.flatnonzero(out).tolist() == expected
+
+
+def test_random_games_of_a_variant_are_uniform():
+    """On 2 x 2 with two to win, all random games of three plies and more are known."""
+    falling = Game(2, 2, 2, gravity=True)  # the first player wins: along the floor, or a column by the third stone
+    assert random_games.random_results(falling, 1000, seed=1)[0] == 1000
+    misere = Game(2, 2, 2, misere=True)  # any two stones are a line
+    assert random_games.random_results(misere, 1000, seed=1)[1] == 1000
+    exact = Game(1, 5, 2, exact=True)
+    results = np.zeros(3)
+    for order in itertools.permutations(range(5)):
+        cells = []
+        winner = 2
+        for ply, cell in enumerate(order):
+            cells.append(cell)
+            if plain.has_line(exact, set(cells[ply % 2 :: 2])):
+                winner = ply % 2
+                break
+        results[winner] += 1 / 120
+    shares = np.array(random_games.random_results(exact, 100_000, seed=3)) / 100_000
+    assert (abs(shares - results) < 4 * np.sqrt(results * (1 - results) / 100_000)).all()
+
+
+@given(plain.variants(6, skip=True), st.integers(0, 2**32))
+def test_moves_commute_with_the_symmetries_of_a_variant(game, seed):
+    actions, _, positions, cells, outcome = random_game(game, np.random.default_rng(seed))
+    for p in symmetries(game):
+        image, mover = np.zeros(game.cells, np.int8), 0
+        places = np.argsort(p)
+        for stones, action in enumerate(actions):
+            assert_array_equal(image, positions[stones][0][p])
+            mover = positions[stones][1]
+            result = rules.place(image, mover, int(places[action]), stones, game.parameters)
+        assert result == outcome
+        assert_array_equal(image, cells[p])
+
+
+@pytest.mark.parametrize(
+    ("game", "which", "count"),
+    [
+        (Game(6, 7, 4, gravity=True), "all", 2),
+        (Game(4, 4, 4, gravity=True), "rotations", 1),
+        (Game(3, 3, 3, wrap=True), "all", 72),
+        (Game(3, 4, 3, wrap=True), "all", 48),
+        (Game(3, 3, 3, wrap=True), "rotations", 4),
+        (Game(4, 5, 4, wrap=True, gravity=True), "all", 10),
+        (Game(4, 4, 4, exact=True, misere=True), "all", 8),
+    ],
+)
+def test_symmetries_of_variants_are_groups(game, which, count):
+    images = symmetries(game, which)
+    assert_array_equal(images[0], np.arange(game.cells))
+    group = {tuple(p) for p in images.tolist()}
+    assert len(images) == len(group) == count
+    assert {tuple(p[q].tolist()) for p in images for q in images} == group
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Facts known without us
+
+
+def test_positions_of_connect_four_by_plies():
+    """The numbers of positions of 6 x 7 after 0, 1, 2 ... plies, OEIS A212693."""
+    game = Game(6, 7, 4, gravity=True)
+    level, counts = {bytes(42)}, []
+    for plies in range(6):
+        counts.append(len(level))
+        following = set()
+        for board in level:
+            cells = np.frombuffer(board, np.int8)
+            if rules.winner(game, cells) is None:
+                for cell in np.flatnonzero(rules.legal(game, cells)).tolist():
+                    after = cells.copy()
+                    after[cell] = plies % 2 + 1
+                    following.add(after.tobytes())
+        level = following
+    assert counts == [1, 7, 49, 238, 1120, 4263]
+
+
+def value(game, cells, mover, known):
+    """The value of a position for its mover, by the outcomes of moves alone."""
+    state = cells.tobytes(), mover
+    if state not in known:
+        values = []
+        for cell in np.flatnonzero(rules.legal(game, cells)).tolist():
+            ((_, after, winner),) = chance_outcomes(game, Position(cells, mover), cell)
+            result = 0 if winner == rules.DRAW else 1 if winner == mover else -1
+            values.append(-value(game, after.cells, after.mover, known) if winner is None else result)
+        known[state] = max(values)
+    return known[state]
+
+
+@pytest.mark.parametrize(
+    ("game", "expected"),
+    [
+        (Game(3, 3, 3), 0),
+        (Game(3, 3, 3, misere=True), 0),  # Golomb and Hales: drawn, by the centre and mirroring
+        (Game(3, 3, 3, wrap=True), 1),
+        (Game(3, 4, 3, gravity=True), 1),
+    ],
+    ids=str,
+)
+def test_values_of_small_variants(game, expected):
+    assert value(game, np.zeros(game.cells, np.int8), 0, {}) == expected
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Positions from outside
+
+
+def test_a_stone_in_the_air_is_no_position():
+    game = Game(3, 3, 3, gravity=True)
+    for text in ("o../.../... x", ".../.o./... x"):
+        with pytest.raises(ValueError, match="a stone above an empty cell: with gravity, stones fall"):
+            check_opening(game, from_text(text), "the opening")
+        with pytest.raises(ValueError, match="a stone above an empty cell"):
+            chance_outcomes(game, from_text(text), 8)
+        with pytest.raises(ValueError, match=re.escape(repr(text)) + ".* a stone above an empty cell"):
+            from_text(text, game)
+    check_opening(game, from_text(".../.../.o. x", game), "the opening")
+    with pytest.raises(ValueError, match=r"action 3 is illegal, stones fall to the lowest empty cell: .*\(4, 6, 8\)"):
+        chance_outcomes(game, from_text(".../.../.o. x"), 3)
+
+
+def test_the_line_that_decided_is_shown():
+    overline = from_text("ooooo/xxxx./...../...../..... x")
+    assert winning_line_cells(Game(5, 5, 4, exact=True), overline.cells, 1) == [5, 6, 7, 8]
+    assert winning_line_cells(Game(5, 5, 4, misere=True), from_text("oooo./...../...../...../..... x").cells, 1) == [
+        0,
+        1,
+        2,
+        3,
+    ]
+    assert winning_line_cells(Game(3, 3, 3, wrap=True), from_text("o../..o/.o. x").cells, 0) == [0, 5, 7]
+
+
+def test_a_batch_has_the_legal_moves_of_its_boards():
+    game = Game(3, 3, 3, gravity=True)
+    boards = Boards.of([from_text(".../.../.o. x"), from_text(".x./.o./xoo x")])
+    assert [np.flatnonzero(row).tolist() for row in boards.legal(game)] == [[4, 6, 8], [3, 5]]
