@@ -88,7 +88,7 @@ clients: $(VENV)/.dev
 
 # Submissions to the benchmark of all agents that have a name, and their scores, below runs/bench: docs/benchmark/submit.md.
 # `make bench BENCH_JOBS=4` runs four at a time; `make bench-quick` is the form with 4 tasks, 2 seeds and 20,000 steps
-BENCH_AGENTS ?= random win-or-block q-learning naive-mc q-net sb3-ppo sb3-dqn sb3-maskable-ppo
+BENCH_AGENTS ?= random win-or-block q-learning naive-mc q-net alpha-zero sb3-ppo sb3-dqn sb3-maskable-ppo
 BENCH_QUICK_AGENTS ?= random win-or-block q-learning naive-mc
 BENCH_JOBS ?= 1
 bench: $(VENV)/.dev

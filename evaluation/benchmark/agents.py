@@ -12,8 +12,14 @@ from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 import gymnasium
 import numpy as np
-from numpy.typing import NDArray
 
+from evaluation.benchmark.episodes import (
+    OBSERVATION,
+    combine_learners,
+    episode_skip_chance,
+    games_to_learn,
+    read_boards,
+)
 from evaluation.benchmark.illegal_moves import Unmasked
 from evaluation.benchmark.tasks import Task
 from learners import LEARNERS
@@ -40,8 +46,10 @@ SB3_LIBRARIES: dict[str, tuple[str, str]] = {
 }
 """Maps the name of an agent to the package and the class of its algorithm."""
 POLICIES = ("random", "win-or-block")
-TABULAR = ("q-learning", "naive-mc", "q-net")
-AGENTS = (*POLICIES, *TABULAR, *SB3_LIBRARIES)
+LEARNER_NAMES = ("q-learning", "naive-mc", "q-net")
+"""learners that learn from transitions"""
+ALPHA_ZERO = "alpha-zero"
+AGENTS = (*POLICIES, *LEARNER_NAMES, ALPHA_ZERO, *SB3_LIBRARIES)
 """names of agents of this package"""
 
 
@@ -50,7 +58,8 @@ class Agent(Protocol):
     """What the benchmark trains.
 
     An agent is also an argument of :func:`ttt_envs.as_policy`: a function of (observation, mask), a model with
-    ``predict``, or a policy; or its attribute ``model`` is one, which ``learn`` may set. It may have these attributes:
+    ``predict``, or a policy; or its attribute ``model`` is one, which ``learn`` may set; or its method
+    ``policy_for(game)`` returns the policy in a game. It may have these attributes:
 
     - ``env_options``: arguments of the environment, see ``evaluation.benchmark.tasks.AGENT_CHOICES``;
     - ``returns``, ``batch``: arguments of ``as_policy``, by default actions, and no batches for functions;
@@ -84,8 +93,12 @@ def load_agent(name: str) -> MakeAgent:
     """
     if name in POLICIES:
         return functools.partial(PolicyAgent, name)
-    if name in TABULAR:
+    if name in LEARNER_NAMES:
         return functools.partial(LearnerAgent, name)
+    if name == ALPHA_ZERO:
+        from evaluation.benchmark.alpha_zero_agent import AlphaZeroAgent
+
+        return AlphaZeroAgent
     if name in SB3_LIBRARIES:
         return functools.partial(_make_sb3_baseline, name)
     if ":" not in name:
@@ -115,22 +128,24 @@ def policy_of(agent: Agent, task: Task, game: Game) -> Policy:
     Raises:
         TypeError, ValueError: the agent is no argument of ``as_policy``.
     """
-    model = getattr(agent, "model", agent)
+    model = agent.policy_for(game) if hasattr(agent, "policy_for") else getattr(agent, "model", agent)
     options = dict(getattr(agent, "env_options", {}))
     shown = {name: options[name] for name in ("observation", "dtype") if name in options}
     returns: Returns = getattr(agent, "returns", "actions")
     policy = as_policy(model, game, returns=returns, batch=getattr(agent, "batch", None), context=task.context, **shown)
-    values = _values_of(agent, game, shown)
+    values = _values_of(agent, model, game, shown)
     if task.hides_masks:
         policy = Unmasked(policy)
     return policy if values is None else PolicyWithValues(policy, values)
 
 
-def _values_of(agent: Agent, game: Game, shown: Mapping[str, Any]) -> Callable[[Boards], Float64Array] | None:
+def _values_of(
+    agent: Agent, model: Any, game: Game, shown: Mapping[str, Any]
+) -> Callable[[Boards], Float64Array] | None:
     critic = getattr(agent, "critic", None)
     if critic is not None:
         return as_value_function(critic, game, **shown)
-    for owner in (agent, getattr(agent, "model", agent)):
+    for owner in (agent, model):
         if callable(getattr(owner, "values", None)):
             return as_value_function(owner, game)
     return None
@@ -182,6 +197,9 @@ class PolicyAgent:
 class LearnerAgent:
     """A learner of this package, which learns game by game from a Gymnasium environment.
 
+    In a task that shows the skip chance there is a learner for each value of it. In a game with another skip chance
+    the agent plays by action values that are interpolated between them.
+
     Args:
         name: of the learner.
         task: the task.
@@ -195,34 +213,33 @@ class LearnerAgent:
         config = kind(**{**defaults, **settings})
         if not isinstance(config, TransitionLearnerConfig):
             raise ValueError(f"{name} trains in a loop of its own: choose one of {', '.join(LEARNERS)} that does not")
-        self.env_options = {"observation": "flat"}
+        self.env_options = {"observation": OBSERVATION}
         self.hyperparameters = {**asdict(kind(**settings)), "self_play": dict(kind.self_play)}
-        self.model = config.build(task.games[0], make_initial_rng(seed))
-        self._both = task.opponent == SELF
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
-        self._decisions = PendingTransitions(self.model, 1, rng)
+        self._task = task
+        self.learners: dict[float, Any] = {
+            game.skip_chance: config.build(game, make_initial_rng(seed)) for game in games_to_learn(task)
+        }
+        self._decisions = {skip: PendingTransitions(learner, 1, rng) for skip, learner in self.learners.items()}
 
     def learn(self, env: Env, steps: int) -> None:
         """Play and learn until so many steps are taken."""
         slot = np.zeros(1, np.int64)
         observation, info = env.reset()
         for _ in range(steps):
+            decisions = self._decisions[episode_skip_chance(self._task, self._decisions, observation)]
             begun = info["result"] == NOT_OVER  # else the opponent has won before the first move
-            action = int(self._decisions.take(slot, self._boards(observation, info))[0]) if begun else 0
+            action = int(decisions.take(slot, read_boards(self._task, observation, info))[0]) if begun else 0
             observation, reward, terminated, truncated, info = env.step(action)
             if terminated or truncated:
                 if begun:
                     last = np.array([info["seat"]], np.int8)
-                    self._decisions.end(slot, last, np.array([reward], np.float64))
+                    decisions.end(slot, last, np.array([reward], np.float64))
                 observation, info = env.reset()
 
-    def _boards(self, observation: NDArray[np.float32], info: Mapping[str, Any]) -> Boards:
-        """Return the position in which the learner moves; the skip chance that a task may show is not seen."""
-        cells = self.model.game.cells
-        mover = info["mover"] if self._both else info["seat"]
-        own, other = observation[:cells] > 0, observation[cells : 2 * cells] > 0
-        stones = own * np.int8(1 + mover) + other * np.int8(2 - mover)
-        return Boards(stones.astype(np.int8)[None], np.array([mover], np.int8))
+    def policy_for(self, game: Game) -> Policy:
+        """Return the policy in a game."""
+        return combine_learners(game, self.learners)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ class TrainingExamples(NamedTuple):
         return cls(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 
-class _Ply(NamedTuple):
+class Ply(NamedTuple):
     """The next move in each unfinished game."""
 
     rows: Int64Array
@@ -87,19 +87,64 @@ def play_games(
     (cells, mover), stones = Boards.start(game, count), np.zeros(count, np.int64)
     keys, outcome = np.zeros(count, np.uint64), np.full(count, NOT_OVER, np.int8)
     begin_rows(cells, mover, stones, keys, key, np.arange(numbers.start, numbers.stop))
-    opening = (_draw_uniforms(keys, OPENING, stones) * (config.opening_of(game) + 1)).astype(np.int64)
-    plies: list[_Ply] = []
+    opening = draw_openings(config, game, keys)
+    plies: list[Ply] = []
     while len(rows := np.flatnonzero(outcome == NOT_OVER)):
-        boards, num_stones, episode_keys = Boards(cells[rows], mover[rows]), stones[rows], keys[rows]
-        policy, values, selected = _search(config, game, boards, evaluator, episode_keys, num_stones)
-        u = _draw_uniforms(episode_keys, STREAM_EXPLORE, num_stones)
-        explores = (num_stones < opening[rows]) | (u < config.epsilon)
-        u = _draw_uniforms(episode_keys, STREAM_RANDOM_ACTION, num_stones)
-        random_moves = sample(_normalise(boards.legal(game)), u)
-        moves = np.where(explores, random_moves, selected)
-        plies.append(_Ply(rows, boards, policy.astype(np.float32), values, moves != selected))
+        ply, moves = choose_moves(
+            config, game, rows, Boards(cells[rows], mover[rows]), evaluator, keys[rows], opening[rows]
+        )
+        plies.append(ply)
         play_rows(cells, mover, stones, keys, rows, moves, game.parameters, outcome)
     results = np.where(outcome == DRAW, 0.0, 1.0 - 2.0 * outcome)
+    return make_examples(config, plies, results)
+
+
+def choose_moves(
+    config: AlphaZeroSettings,
+    game: Game,
+    rows: Int64Array,
+    boards: Boards,
+    evaluator: Evaluator,
+    keys: UInt64Array,
+    opening: Int64Array,
+) -> tuple[Ply, Int64Array]:
+    """Search positions, and choose the moves of self-play, of which some are random.
+
+    Args:
+        config: the settings.
+        game: the game, as the search plays it.
+        rows: int64[G]: indices of the games.
+        boards: their positions.
+        evaluator: the net that guides the searches.
+        keys: uint64[G]: determine the random numbers of each game.
+        opening: int64[G]: number of stones that random moves place first.
+
+    Returns:
+        The ply, and the moves int64[G].
+    """
+    stones = np.count_nonzero(boards.cells, axis=1)
+    policy, values, selected = _search(config, game, boards, evaluator, keys, stones)
+    explores = (stones < opening) | (_draw_uniforms(keys, STREAM_EXPLORE, stones) < config.epsilon)
+    random_moves = sample(_normalise(boards.legal(game)), _draw_uniforms(keys, STREAM_RANDOM_ACTION, stones))
+    moves = np.where(explores, random_moves, selected)
+    return Ply(rows, boards, policy.astype(np.float32), values, moves != selected), moves
+
+
+def draw_openings(config: AlphaZeroSettings, game: Game, keys: UInt64Array) -> Int64Array:
+    """Draw the number of random opening moves of each game, int64[G]."""
+    first = np.zeros(len(keys), np.int64)
+    drawn: Int64Array = (_draw_uniforms(keys, OPENING, first) * (config.opening_of(game) + 1)).astype(np.int64)
+    return drawn
+
+
+def make_examples(config: AlphaZeroSettings, plies: list[Ply], results: Float64Array) -> TrainingExamples:
+    """Return the training examples of finished games, game by game.
+
+    Args:
+        config: the settings.
+        plies: all searched positions, in the order of play.
+        results: float64[games], for player_0.
+    """
     by_game = np.argsort(np.concatenate([ply.rows for ply in plies]), kind="stable")
     return TrainingExamples(
         np.concatenate([ply.boards.own_first() for ply in plies])[by_game],
@@ -153,7 +198,7 @@ def _normalise(weights: np.ndarray[Any, Any]) -> Float64Array:
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
-def _td_lambda_targets(plies: list[_Ply], results: Float64Array, td_lambda: float) -> list[Float32Array]:
+def _td_lambda_targets(plies: list[Ply], results: Float64Array, td_lambda: float) -> list[Float32Array]:
     """Return TD(lambda) value targets: float32[G] for each ply, from the mover's view.
 
     Computed backwards from the end of a game: the target is (1 - ``td_lambda``) times the search's value plus

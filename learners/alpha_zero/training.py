@@ -77,8 +77,13 @@ class SelfPlay(ResumableTraining):
         examples = TrainingExamples.of(
             list(results_in_order(map_blocks(play, blocks, self._workers if count > BLOCK else 1)))
         )
+        self.learn(examples)
+
+    def learn(self, examples: TrainingExamples) -> None:
+        """Make the updates after a batch of games, and count its games and moves."""
+        learner, config = self.learner, self.learner.config
         self._replay.add(examples)
-        rng = np.random.default_rng(np.random.SeedSequence(self._seed, spawn_key=(3, first)))
+        rng = np.random.default_rng(np.random.SeedSequence(self._seed, spawn_key=(3, self.done.games)))
         batches = self._replay.draw(config.gradient_steps, config.batch_size, self._permutations, rng)
         self._losses = self._updater.update(batches)
         learner.weights = self._updater.weights()

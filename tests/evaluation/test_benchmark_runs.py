@@ -13,9 +13,11 @@ import pytest
 from kills import Disk, KilledError
 
 from evaluation.benchmark.agents import LearnerAgent, PolicyAgent, load_agent, policy_of
+from evaluation.benchmark.episodes import OBSERVATION, episode_skip_chance, games_to_learn, read_boards
 from evaluation.benchmark.policy_table import list_positions, tabulate
 from evaluation.benchmark.runs import BudgetSpent, CountedEnv, RunSettings, run_benchmark, shorten, train_agent
 from evaluation.benchmark.scores import score_submission
+from evaluation.benchmark.scoring import score_policies
 from evaluation.benchmark.submission import (
     Submission,
     find_runs,
@@ -30,9 +32,10 @@ from evaluation.reports.benchmark_scores import read_scores
 from learners.checkpoint import load_arrays, save_arrays
 from ttt_apps.evaluate import main
 from ttt_envs import make_policy
+from ttt_envs.agents.policy import best_shares
 from ttt_envs.core.parallel import Cluster
 from ttt_envs.game.boards import keys
-from ttt_envs.game.rules import Position, chance_outcomes
+from ttt_envs.game.rules import Game, Position, chance_outcomes
 
 STEPS = 200
 SETTINGS = RunSettings("q-learning", ("chance-25", "skips-shown"), 2, STEPS)
@@ -93,10 +96,66 @@ def test_the_last_table_is_the_policy_of_an_agent_that_learned_without_the_runne
     agent.learn(task.make_env(1, **agent.env_options), STEPS)
     boards = list_positions(task.games[0])
     stored = read_table(task, task.games[0], submission / "chance-25" / "seed-1" / f"steps-{STEPS:06d}.npz").policy
-    expected = agent.model.probabilities(boards)
+    [learner] = agent.learners.values()
+    expected = learner.probabilities(boards)
     assert stored.probabilities(boards) == pytest.approx(expected, abs=1e-3)
     assert np.ptp(expected, axis=1).max() > 0.5  # something was learned
-    assert stored.values(boards) == pytest.approx(np.clip(agent.model.values(boards), -1, 1), abs=1e-3)
+    assert stored.values(boards) == pytest.approx(np.clip(learner.values(boards), -1, 1), abs=1e-3)
+
+
+def test_a_shown_skip_chance_selects_and_mixes_learners(submission):
+    task = find_task("skips-shown")
+    boards = list_positions(task.games[0])
+    agent = LearnerAgent("q-learning", task, 0)
+    agent.learn(task.make_env(0, **agent.env_options), STEPS)
+    assert list(agent.learners) == [0.0, 0.5]
+    low, high = (learner.action_values(boards) for learner in agent.learners.values())
+    assert (low != high).any()
+    run = submission / "skips-shown" / "seed-0"
+    for game, weight in ((Game(), 0), (task.games[0], 0.2), (task.games[1], 0.5), (Game(skip_chance=0.6), 1)):
+        mixed = (1 - weight) * low + weight * high
+        policy = policy_of(agent, task, game)
+        assert policy.probabilities(boards) == pytest.approx(best_shares(mixed, 1e-12), abs=1e-12)
+        assert policy.values(boards) == pytest.approx(np.nanmax(mixed, axis=1), abs=1e-12)
+        if game in task.games:
+            stored = read_table(task, game, run / f"steps-{STEPS:06d}-skip-{game.skip_chance}.npz").policy
+            assert stored.probabilities(boards) == pytest.approx(policy.probabilities(boards), abs=1e-3)
+
+
+def test_learners_see_the_episodes_of_their_own_skip_chance():
+    task = find_task("skips-shown")
+    env, seen = task.make_env(0, observation=OBSERVATION), []
+    for _ in range(20):
+        observation, info = env.reset()
+        boards = read_boards(task, observation, info)
+        assert (boards.cells == 0).all()
+        seen.append((episode_skip_chance(task, (0.0, 0.5), observation), info["skip_chance"]))
+    assert {skip for skip, _ in seen} == {0.0, 0.5}
+    assert all(skip == true for skip, true in seen)
+    hidden = find_task("skips-hidden")
+    assert [game.skip_chance for game in games_to_learn(hidden)] == [0.25]
+    assert episode_skip_chance(hidden, (0.25,), hidden.make_env(0).reset()[0]) == 0.25
+
+
+def test_alpha_zero_learns_from_its_moves_in_the_environment():
+    pytest.importorskip("tensorflow")
+    task = find_task("half-random")
+    [game] = task.games
+    boards = list_positions(game)
+
+    def learn(steps):
+        agent = load_agent("alpha-zero")(task, 0)
+        env = CountedEnv(task.make_env(0, **agent.env_options), (2 * STEPS,), lambda steps: None)
+        if steps:
+            with pytest.raises(BudgetSpent):  # its simulations are no steps
+                agent.learn(env, 3 * STEPS)
+        assert env.steps == steps
+        return policy_of(agent, task, game)
+
+    untrained, once, again = learn(0), learn(2 * STEPS), learn(2 * STEPS)
+    assert (once.probabilities(boards) == again.probabilities(boards)).all()
+    assert (once.values(boards) == again.values(boards)).all()
+    assert score_policies(task, [once]).score > score_policies(task, [untrained]).score
 
 
 def test_workers_make_no_difference(submission, tmp_path):
@@ -208,9 +267,9 @@ def test_scores_of_policies_that_do_not_learn_are_the_known_ones(name, tmp_path)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["sb3-ppo", "sb3-dqn", "sb3-maskable-ppo", "q-net", "naive-mc"])
+@pytest.mark.parametrize("name", ["sb3-ppo", "sb3-dqn", "sb3-maskable-ppo", "q-net", "naive-mc", "alpha-zero"])
 def test_other_agents_twice(name, tmp_path):
-    pytest.importorskip("tensorflow" if name == "q-net" else "sb3_contrib")
+    pytest.importorskip("tensorflow" if name in ("q-net", "alpha-zero") else "sb3_contrib")
     settings = RunSettings(name, ("masks", "self-play", "chance-25", "skips-shown"), 1, 3 * STEPS)
     for part in ("a", "b"):
         run_all(tmp_path / part, settings)

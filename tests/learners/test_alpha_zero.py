@@ -13,7 +13,7 @@ from evaluation.exact.dynamic_programming import exploitability
 from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch, inference, training
 from learners.alpha_zero.optimizer import Updater
 from learners.alpha_zero.policy import SymmetrizedEvaluator
-from learners.alpha_zero.self_play import TrainingExamples, _Ply, _td_lambda_targets, play_block, play_games
+from learners.alpha_zero.self_play import Ply, TrainingExamples, _td_lambda_targets, play_block, play_games
 from learners.tensorflow_tools import ADAM_EPSILON, BETA_1, BETA_2
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.agents.policy import Evaluator
@@ -44,7 +44,7 @@ def taught(game, games, *, batch=8, seed=0, **settings):
 
 def ply(mover, value, random=False):
     boards = Boards(np.zeros((1, 9), np.int8), np.array([mover], np.int8))
-    return _Ply(np.zeros(1, np.int64), boards, np.zeros((1, 9), np.float32), np.array([value]), np.array([random]))
+    return Ply(np.zeros(1, np.int64), boards, np.zeros((1, 9), np.float32), np.array([value]), np.array([random]))
 
 
 def test_td_lambda_targets_by_hand():
