@@ -14,8 +14,8 @@ import numpy as np
 from baselines.softmax_table import PositionIndex
 from ttt_envs.agents.policy import VALUE_TOLERANCE, best_shares
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
-from ttt_envs.game.boards import Boards, from_keys, keys
-from ttt_envs.game.rules import DRAW, NOT_OVER, Game, play_rows, values_over_skip
+from ttt_envs.game.boards import Boards, from_keys, keys, play_moves
+from ttt_envs.game.rules import DRAW, NOT_OVER, Game, values_over_skip
 
 MAX_POSITIONS = 1 << 20
 """Maximum number of positions of a graph."""
@@ -159,12 +159,8 @@ class _Moves(NamedTuple):
 def _moves(game: Game, boards: Boards, start: int) -> _Moves:
     """Return the moves of a layer whose first position has the number ``start``."""
     rows, cell = np.nonzero(boards.legal(game))
-    after, mover = boards.cells[rows], boards.mover[rows]
-    outcome = np.full(len(rows), NOT_OVER, np.int8)
-    stones = np.count_nonzero(after, axis=1)
-    # the skip drawn here is ignored: both turns are followed
-    no_key = np.zeros(len(rows), np.uint64)
-    play_rows(after, mover.copy(), stones, no_key, np.arange(len(rows)), cell, game.parameters, outcome)
+    mover = boards.mover[rows]
+    after, outcome = play_moves(game, boards, rows, cell)
     won, drawn = (np.zeros(boards.cells.shape) for _ in range(2))
     ended = outcome != NOT_OVER
     won[rows, cell] = ended & (outcome != DRAW)

@@ -92,7 +92,7 @@ def open_spiel_nash_conv_cpp() -> Ask:
     return ask
 
 
-def table_of(game: Game) -> SoftmaxTable:
+def random_table(game: Game) -> SoftmaxTable:
     """Return a softmax table with random logits for all positions in which player_0 moves."""
     boards = evaluate_policy(game, "random", "random", seat=0).boards
     return SoftmaxTable(PositionIndex(game, boards), np.random.default_rng(0).normal(size=boards.cells.shape))
@@ -270,7 +270,7 @@ def exploitability_without_symmetry() -> Ask:
 
 def time_table(game: Game) -> Any:
     """Time the evaluation of a table against a random player."""
-    table = table_of(game)
+    table = random_table(game)
     return time_answers(lambda: evaluate_policy(game, table, "random", seat=0))
 
 
@@ -313,7 +313,7 @@ ROWS = (
         "the same by dictionaries, Python",
         20,
         lambda: time_table(SKIP_3),
-        lambda: time_answers(dictionary_evaluation(SKIP_3, table_of(SKIP_3))),
+        lambda: time_answers(dictionary_evaluation(SKIP_3, random_table(SKIP_3))),
     ),
     Row(
         "exploitability-qnet-4x4",

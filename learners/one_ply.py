@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from ttt_envs.core.jit import Float64Array
-from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import DRAW, NOT_OVER, Game, play_rows, values_over_skip
+from ttt_envs.game.boards import Boards, play_moves
+from ttt_envs.game.rules import DRAW, NOT_OVER, Game, values_over_skip
 
 
 def one_ply_ahead(game: Game, boards: Boards, values: Callable[[Boards], Float64Array]) -> Float64Array:
@@ -23,12 +23,8 @@ def one_ply_ahead(game: Game, boards: Boards, values: Callable[[Boards], Float64
     """
     skip = game.skip_chance
     rows, cell = np.nonzero(boards.legal(game))
-    after, mover = boards.cells[rows], boards.mover[rows]
-    outcome = np.full(len(rows), NOT_OVER, np.int8)
-    stones = np.count_nonzero(after, axis=1)
-    each = np.arange(len(rows))
-    # the skip drawn here is ignored: both turns are valued
-    play_rows(after, mover.copy(), stones, np.zeros(len(rows), np.uint64), each, cell, game.parameters, outcome)
+    mover = boards.mover[rows]
+    after, outcome = play_moves(game, boards, rows, cell)
     continues = outcome == NOT_OVER
     action_values = np.where(outcome == DRAW, 0.0, 1.0)
     left = Boards(after[continues], mover[continues])

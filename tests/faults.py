@@ -148,8 +148,8 @@ FAULTS = (
     ),
     Fault(
         "evaluation/benchmark/illegal_moves.py",
-        "np.abs(mover[goes_on] - turn) for turn, _ in parts",
-        "mover[goes_on] * 0 + turn for turn, _ in parts",
+        "np.abs(mover[unfinished] - turn) for turn, _ in parts",
+        "mover[unfinished] * 0 + turn for turn, _ in parts",
         "evaluation/test_benchmark_tasks.py",
     ),
     Fault(

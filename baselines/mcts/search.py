@@ -24,7 +24,7 @@ CHUNK_SIZE = 1_024
 UCT_CHUNK_SIZE = 1 << 14
 """Maximum number of simulations per call of the kernel of UCT, some hundredths of a second."""
 MIN_BLOCK_SIMULATIONS = 256
-"""Minimum number of simulations for which another thread is worth its start."""
+"""Minimum number of simulations for each thread: with fewer, starting the thread takes longer."""
 BLOCKS_PER_THREAD = 4
 """Number of blocks of trees for each thread, so that no thread waits long for the last one."""
 _NO_LOGITS, _NO_VALUES = np.zeros((0, 0), np.float32), np.zeros(0)

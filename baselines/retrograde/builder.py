@@ -25,7 +25,7 @@ MADE_BY = hash_of_sources(bits, rules, ranks, sweep, layers_module, sys.modules[
 CHUNK_SIZE = 1 << 22
 """Maximum number of entries computed between two calls of ``progress``, where interrupts are handled."""
 MIN_BLOCK_SIZE = 1 << 13
-"""Minimum number of entries for which another thread is worth its start."""
+"""Minimum number of entries for each thread: with fewer, starting the thread takes longer."""
 BLOCKS_PER_THREAD = 4
 """Number of blocks of rows for each thread, so that no thread waits long for the last one."""
 

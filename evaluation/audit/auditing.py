@@ -39,6 +39,7 @@ from evaluation.exact.policy_evaluation import PolicyEvaluation, evaluate_policy
 from evaluation.statistics import Interval
 from ttt_envs.agents.policy import Policy, is_symmetric
 from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards, check_opening, from_text, keys, to_text
 from ttt_envs.game.rules import Game, Position
@@ -272,14 +273,14 @@ class Auditor:
             ValueError: the policies never reach one of the positions.
         """
         evaluation, boards = self._evaluation, self._boards
-        known, order = keys(evaluation.boards.cells), np.argsort(keys(evaluation.boards.cells))
+        known = keys(evaluation.boards.cells)
+        order = np.argsort(known)
         images = symmetries(self.game, "all" if evaluation.merged else "none")
         rows, image = np.full(len(boards.mover), -1), np.zeros(len(boards.mover), np.int64)
         for index, permutation in enumerate(images):  # of each class, the evaluation has one position
-            wanted = keys(boards.cells[:, permutation])
-            at = order[np.minimum(np.searchsorted(known, wanted, sorter=order), len(order) - 1)]
-            found = known[at] == wanted
-            rows[found], image[found] = at[found], index
+            places = find_sorted(known[order], keys(boards.cells[:, permutation]))
+            found = places >= 0
+            rows[found], image[found] = order[places[found]], index
         if (rows < 0).any():
             text = to_text(boards.position(int(np.flatnonzero(rows < 0)[0])), self.game)
             raise ValueError(
@@ -340,7 +341,7 @@ class Auditor:
             name, _, count = critic.partition(":")
             if name == LEARNED:
                 return self._learned(count)
-            critic = _critic_of(critic, self.game)
+            critic = _load_critic(critic, self.game)
         values = np.asarray(critic(boards), np.float64)
         if values.shape != boards.mover.shape or not np.isfinite(values).all():
             raise ValueError(f"the critic gave values {list(values.shape)} for {len(boards.mover)} positions: "
@@ -357,12 +358,11 @@ class Auditor:
         rows = training.positions[:, :-1][training.mask]
         num_visits = np.bincount(rows, minlength=len(training.cells))
         means: Float64Array = np.bincount(rows, returns[training.mask], len(training.cells)) / num_visits
-        known, wanted = keys(training.cells), keys(self._boards.cells)  # sorted, as they were made
-        at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-        return np.where(known[at] == wanted, means[at], 0.0)
+        places = find_sorted(keys(training.cells), keys(self._boards.cells))  # episodes list positions by their keys
+        return np.where(places >= 0, means[places], 0.0)
 
 
-def _critic_of(spec: str, game: Game) -> Critic:
+def _load_critic(spec: str, game: Game) -> Critic:
     """Return the values of a policy."""
     policy = make_policy(spec, game)
     values: Critic | None = getattr(policy, "values", None)

@@ -14,7 +14,7 @@ import numpy as np
 from ttt_envs.agents.policy import Policy, act_in_episodes
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array
 from ttt_envs.core.random import draw_key
-from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards, from_keys, keys
+from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards, from_keys, keys, play_moves
 from ttt_envs.game.rules import DRAW, NOT_OVER, Game, Position, begin_rows, play_rows
 
 MAX_ENUMERATED = 200_000
@@ -291,12 +291,8 @@ class _Branches(NamedTuple):
             out.boards[own, out.steps[own]] = keys(out.cells[own])
             out.actions[own, out.steps[own]] = actions[own]
             out.steps[own] += 1
-        outcomes, everyone = np.full(len(rows), NOT_OVER, np.int8), np.arange(len(rows))
-        if len(rows):
-            stones = np.count_nonzero(out.cells, axis=1).astype(np.int64)
-            unused = np.zeros(len(rows), np.uint64)  # fork draws no skips: it follows both turns
-            play_rows(out.cells, out.mover.copy(), stones, unused, everyone, actions, players.game.parameters, outcomes)
-        return out, outcomes
+        cells, outcomes = play_moves(players.game, Boards(self.cells, self.mover), rows, actions)
+        return out._replace(cells=cells), outcomes
 
     def fork(self, skip_chance: float) -> _Branches:
         """Follow both turns after a move."""

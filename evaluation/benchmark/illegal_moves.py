@@ -9,8 +9,8 @@ from evaluation.exact.forward_backward import query_policy
 from evaluation.exact.policy_evaluation import HasIllegalMass
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.jit import Float64Array
-from ttt_envs.game.boards import Boards, keys
-from ttt_envs.game.rules import NOT_OVER, Game, play_rows
+from ttt_envs.game.boards import Boards, keys, play_moves
+from ttt_envs.game.rules import NOT_OVER, Game
 
 TOLERANCE = 1e-6
 """Maximum deviation of a sum of probabilities from 1, as for policies of legal moves."""
@@ -93,16 +93,13 @@ def _next_positions(game: Game, boards: Boards, mass: Float64Array) -> tuple[Boa
     ``mass`` float64[B, cells] is the probability of each move.
     """
     rows, cell = np.nonzero(mass)
-    cells, mover = boards.cells[rows], boards.mover[rows]
-    outcome = np.full(len(rows), NOT_OVER, np.int8)
-    stones = np.count_nonzero(cells, axis=1)
-    each, no_keys = np.arange(len(rows)), np.zeros(len(rows), np.uint64)
-    play_rows(cells, mover.copy(), stones, no_keys, each, cell, game.parameters, outcome)  # its skips are ignored
-    goes_on = outcome == NOT_OVER
+    mover = boards.mover[rows]
+    cells, outcome = play_moves(game, boards, rows, cell)
+    unfinished = outcome == NOT_OVER
     parts = [(1, 1 - game.skip_chance), *([(0, game.skip_chance)] if game.skip_chance else [])]
-    after = np.concatenate([cells[goes_on]] * len(parts))
-    movers = np.concatenate([np.abs(mover[goes_on] - turn) for turn, _ in parts]).astype(np.int8)
-    weight = np.concatenate([share * mass[rows, cell][goes_on] for _, share in parts])
+    after = np.concatenate([cells[unfinished]] * len(parts))
+    movers = np.concatenate([np.abs(mover[unfinished] - turn) for turn, _ in parts]).astype(np.int8)
+    weight = np.concatenate([share * mass[rows, cell][unfinished] for _, share in parts])
     code = keys(after) * np.uint64(2) + movers.astype(np.uint64)
     _, first, place = np.unique(code, return_index=True, return_inverse=True)
     sums: Float64Array = np.bincount(place.ravel(), weight, minlength=len(first)).astype(np.float64, copy=False)

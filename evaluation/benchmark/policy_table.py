@@ -11,6 +11,7 @@ from evaluation.exact.dynamic_programming import CHUNK, make_pure
 from evaluation.exact.forward_backward import forward, query_policy
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array
 from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards, from_keys, keys, to_text
 from ttt_envs.game.rules import Game
@@ -72,7 +73,7 @@ class PolicyTable:
             self._values = values.astype(np.float64)
             if not (np.abs(self._values) <= MAX_VALUE).all():
                 raise ValueError("a table has values outside [-1, 1]")
-            self.values = self._values_of  # an attribute of tables with values alone
+            self.values = self._read_values  # an attribute of tables with values alone
 
     def __str__(self) -> str:
         return f"table of {len(self.codes):,} positions"
@@ -86,7 +87,7 @@ class PolicyTable:
         found: Float64Array = self._probabilities[self._rows(boards)]
         return found
 
-    def _values_of(self, boards: Boards) -> Float64Array:
+    def _read_values(self, boards: Boards) -> Float64Array:
         """Return values for the mover, float64[B]."""
         assert self._values is not None
         found: Float64Array = self._values[self._rows(boards)]
@@ -94,8 +95,8 @@ class PolicyTable:
 
     def _rows(self, boards: Boards) -> Int64Array:
         codes = keys(boards.own_first())
-        rows = np.minimum(np.searchsorted(self.codes, codes), len(self.codes) - 1)
-        missing = np.flatnonzero(self.codes[rows] != codes)
+        rows = find_sorted(self.codes, codes)
+        missing = np.flatnonzero(rows < 0)
         if len(missing):
             text = to_text(boards.position(int(missing[0])), self.game)
             raise ValueError(f"the table lacks the position {text!r}, which its policy can meet")
@@ -118,14 +119,14 @@ def list_positions(game: Game, seats: tuple[int, ...] = (0, 1)) -> Boards:
 
     Positions that their mover sees alike are one: of the two colourings, the one that games reach.
     """
-    anyone = make_policy("random", game)
+    random = make_policy("random", game)
     found: list[Boards] = []
 
     def visit(stones: int, boards: Boards, probabilities: Float64Array, mass: Float64Array) -> None:
         if int(boards.mover[0]) in seats:  # all boards of a query have the same mover
             found.append(boards)
 
-    for _ in forward(game, (anyone, anyone), CHUNK, visit=visit):
+    for _ in forward(game, (random, random), CHUNK, visit=visit):
         pass
     boards = Boards(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
     _, first = np.unique(keys(boards.own_first()), return_index=True)

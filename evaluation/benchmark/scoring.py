@@ -25,6 +25,7 @@ from evaluation.exact.policy_evaluation import evaluate_policy
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.array_cache import CachedArray
+from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import Float64Array, UInt64Array
 from ttt_envs.game.boards import Boards, keys
 from ttt_envs.game.rules import Game
@@ -233,8 +234,7 @@ class WithValues:
 
     def values(self, boards: Boards) -> Float64Array:
         """Return float64[B], for the mover; 0 in positions that the policy does not reach."""
-        if not len(self._codes):
-            return np.zeros(len(boards.mover))
-        codes = keys(boards.own_first())
-        rows = np.minimum(np.searchsorted(self._codes, codes), len(self._codes) - 1)
-        return np.where(self._codes[rows] == codes, self._values[rows], 0.0)
+        out = np.zeros(len(boards.mover))
+        rows = find_sorted(self._codes, keys(boards.own_first()))
+        out[rows >= 0] = self._values[rows[rows >= 0]]
+        return out

@@ -15,6 +15,7 @@ from evaluation.exact.symmetry_classes import MAX_CELLS, SECOND
 from learners.one_ply import one_ply_ahead
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, best_shares
 from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.boards import Boards, to_text
 from ttt_envs.game.rules import Game
@@ -62,8 +63,8 @@ class BestResponseValues:
         A traversal of a best responder leaves out the moves beside a win. Here a random player stands for the responder
         on the way forward, so that all its moves are followed.
         """
-        anyone, seat = make_policy("random", self.game), self.seat
-        players: Players = (anyone, self.policy) if seat == 0 else (self.policy, anyone)
+        random, seat = make_policy("random", self.game), self.seat
+        players: Players = (random, self.policy) if seat == 0 else (self.policy, random)
         traversal = TraversalSpec.plain(self.game, players)
         check_fits(self.game, players, self._chunk, backward=True, traversal=traversal)
         layers = []
@@ -87,9 +88,9 @@ class BestResponseValues:
         for number in np.unique(stones[stones < len(self._tables)]).tolist():
             known, values = self._tables[number]
             rows = np.flatnonzero(stones == number)
-            at = np.minimum(np.searchsorted(known, codes[rows]), len(known) - 1)
-            found = known[at] == codes[rows]
-            out[rows[found]] = values[at[found], boards.mover[rows[found]]]
+            places = find_sorted(known, codes[rows])
+            rows, places = rows[places >= 0], places[places >= 0]
+            out[rows] = values[places, boards.mover[rows]]
         return np.where(boards.mover == self.seat, out, -out)
 
     def check_reached(self, boards: Boards) -> None:

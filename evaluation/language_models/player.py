@@ -21,6 +21,7 @@ from evaluation.language_models.endpoint import Message, Question
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import check_choice
+from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards, keys, to_text
 from ttt_envs.game.rules import Game, Position
@@ -181,9 +182,8 @@ class AnsweredPolicy:
         Raises:
             ValueError: a position without an answer.
         """
-        numbers = _numbers(boards)
-        rows = np.minimum(np.searchsorted(self._numbers, numbers), len(self._numbers) - 1)
-        missing = np.flatnonzero(self._numbers[rows] != numbers)
+        rows = find_sorted(self._numbers, _numbers(boards))
+        missing = np.flatnonzero(rows < 0)
         if len(missing):
             position = to_text(boards.position(int(missing[0])), self._game)
             raise ValueError(f"{self._name} has not been asked about {position!r}")

@@ -63,10 +63,10 @@ def test_noise_of_games_costs_seeds():
     unit = {"task": "chance-25", "marks": [10]}
     results = [(unit, [{"agent": "a", "random": [0.5 + sign * 0.1] * 2}]) for sign in (-1, 1)]
     for games in study.GAMES:
-        found = study.worth_in_seeds(results, games)
+        found = study.cost_in_seeds(results, games)
         assert found.mean == pytest.approx(1 + 0.24 / games / 0.02)
         assert 1 <= found.low < found.mean < found.high
-    assert study.worth_in_seeds(results[:1], 20).high == float("inf")
+    assert study.cost_in_seeds(results[:1], 20).high == float("inf")
 
 
 def verdicts(*, misleading):

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from ttt_envs import Boards, Game, Position, from_text, to_text
+from ttt_envs import Boards, Game, Position, chance_outcomes, from_text, to_text
 from ttt_envs.game import boards
+from ttt_envs.game.rules import NOT_OVER
 
 
 @st.composite
@@ -159,3 +160,16 @@ def test_invalid_coordinates_are_rejected(text):
     with pytest.raises(ValueError, match="is no cell of a board of 2 x 3: write its column, a to c, and its row") as no:
         boards.cell_at(text, Game(2, 3))
     assert len(str(no.value)) < 160
+
+
+@given(plain.games(4, skip=True), st.integers(0, 999))
+def test_moves_in_copies_of_positions(game, seed):
+    starts = plain.positions_of_random_play(game, 1, seed)
+    before = starts.cells.copy()
+    rows, actions = np.nonzero(starts.legal(game))
+    cells, outcomes = boards.play_moves(game, starts, rows, actions)
+    assert_array_equal(starts.cells, before)
+    for row, action, board, outcome in zip(rows.tolist(), actions.tolist(), cells, outcomes, strict=True):
+        after = chance_outcomes(game, starts.position(row), action)[0]
+        assert_array_equal(board, after.position.cells)
+        assert after.winner == (None if outcome == NOT_OVER else outcome)

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from ttt_envs.core.hash_index import KeyIndex
+from ttt_envs.core.hash_index import KeyIndex, find_sorted
 
 
 def keys_of(rng, count, words):
@@ -50,3 +52,10 @@ def test_packed_index_is_usable_after_reserve():
     assert_array_equal(
         index.rows(np.concatenate([keys[::-1], keys[:3] + np.uint64(1)])), [*range(49, -1, -1), 50, 51, 52]
     )
+
+
+@given(st.sets(st.integers(0, 40)), st.lists(st.integers(0, 40)))
+def test_places_in_a_sorted_array(known, wanted):
+    listed = sorted(known)
+    places = find_sorted(np.array(listed, np.uint64), np.array(wanted, np.uint64))
+    assert places.tolist() == [listed.index(value) if value in known else -1 for value in wanted]

@@ -177,7 +177,7 @@ def share_of_wrong(values: Float64Array, rows: Sequence[Mapping[str, Any]]) -> f
     return float(np.mean(wrong)) if wrong else None
 
 
-def worth_in_seeds(results: Sequence[tuple[Unit, Any]], games: int) -> Interval:
+def cost_in_seeds(results: Sequence[tuple[Unit, Any]], games: int) -> Interval:
     """Return how many times more seeds are needed if the win rate against random play is measured by games.
 
     It is 1 + (variance of the games) / (variance between seeds), both sums over tasks and agents after the last mark.
@@ -215,21 +215,21 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
             wrongs[name] += [] if wrong is None else [wrong]
     correlation = {name: interval_from_seeds(found, bounds=(-1, 1)) for name, found in correlations.items()}
     wrong_share = {name: interval_from_seeds(found, bounds=(0, 1)) for name, found in wrongs.items()}
-    worth = {games: worth_in_seeds(results, games) for games in GAMES}
+    seeds = {games: cost_in_seeds(results, games) for games in GAMES}
     rows = [
         Row(name, "", f"rank correlation {interval(correlation[name])}; wrong {interval(wrong_share[name])}", "")
         for name in correlation
     ]
     rows += [
         Row(f"seeds that the noise of {games:,} games costs", "", f"{interval(one, 2)} times as many", "")
-        for games, one in worth.items()
+        for games, one in seeds.items()
     ]
     claims = _claims(correlations, wrongs, correlation, wrong_share)
     data = {
         "units": [{**unit, "policies": found} for unit, found in results],
         "rank_correlation": {name: one._asdict() for name, one in correlation.items()},
         "wrong": {name: one._asdict() for name, one in wrong_share.items()},
-        "seeds": {str(games): _finite(one) for games, one in worth.items()},
+        "seeds": {str(games): _finite(one) for games, one in seeds.items()},
     }
     pictures = {"what-games-say": _draw_measures(wrong_share), "what-games-say-scores": _draw_scores(results)}
     return Report(rows, claims, pictures, data=data)

@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from ttt_envs.core.jit import Int64Array, UInt64Array, compiled, compiled_nogil_small, inlined, int64
 from ttt_envs.core.random import splitmix64
+
+
+def find_sorted(known: NDArray[Any], wanted: NDArray[Any]) -> Int64Array:
+    """Return the places of values in a sorted array, int64[B], -1 for unknown ones.
+
+    Args:
+        known: [N], ascending, maybe empty.
+        wanted: [B], of the same dtype.
+    """
+    if not len(known):
+        return np.full(len(wanted), -1)
+    places = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    return np.where(known[places] == wanted, places, -1)
 
 
 class KeyIndex:

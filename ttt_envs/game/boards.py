@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.core.jit import Int8Array, UInt64Array, compiled, inlined, int64
-from ttt_envs.game.rules import DRAW, Game, Position, board_lines, check_cells, legal, winner
+from ttt_envs.core.jit import Int8Array, Int64Array, UInt64Array, compiled, inlined, int64
+from ttt_envs.game.rules import DRAW, NOT_OVER, Game, Position, board_lines, check_cells, legal, play_rows, winner
 
 STONES = ".ox"
 """letters of the cells 0, 1 and 2"""
@@ -73,6 +73,26 @@ def own_first_row(board: Int8Array, mover: int, out: Int8Array) -> None:
     for cell in range(len(board)):
         stone = int64(board[cell])
         out[cell] = stone ^ ((stone ^ (stone >> 1 | stone << 1)) & 3 & swaps)  # exchanging the bits exchanges 1 and 2
+
+
+def play_moves(game: Game, boards: Boards, rows: Int64Array, actions: Int64Array) -> tuple[Int8Array, Int8Array]:
+    """Make moves in copies of positions; the turn after a move is left to the caller.
+
+    Args:
+        game: the game.
+        boards: positions that are not over.
+        rows: int64[M]: the position of each move.
+        actions: int64[M]: legal cells.
+
+    Returns:
+        The cells after each move, int8[M, rows * columns], and its outcome, int8[M], see ``rules.place``.
+    """
+    cells = boards.cells[rows]
+    outcomes = np.full(len(rows), NOT_OVER, np.int8)
+    stones, each = np.count_nonzero(cells, axis=1), np.arange(len(rows))
+    no_keys = np.zeros(len(rows), np.uint64)  # of the skips, which are drawn in a copy of the movers
+    play_rows(cells, boards.mover[rows], stones, no_keys, each, actions, game.parameters, outcomes)
+    return cells, outcomes
 
 
 def keys(cells: Int8Array) -> UInt64Array:
