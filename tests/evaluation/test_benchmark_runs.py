@@ -144,15 +144,15 @@ def test_alpha_zero_learns_from_its_moves_in_the_environment():
     boards = list_positions(game)
 
     def learn(steps):
-        agent = load_agent("alpha-zero")(task, 0)
-        env = CountedEnv(task.make_env(0, **agent.env_options), (2 * STEPS,), lambda steps: None)
+        agent = load_agent("alpha-zero")(task, 0, decisive=False)
+        env = CountedEnv(task.make_env(0, **agent.env_options), (3 * STEPS,), lambda steps: None)
         if steps:
             with pytest.raises(BudgetSpent):  # its simulations are no steps
-                agent.learn(env, 3 * STEPS)
+                agent.learn(env, 6 * STEPS)
         assert env.steps == steps
         return policy_of(agent, task, game)
 
-    untrained, once, again = learn(0), learn(2 * STEPS), learn(2 * STEPS)
+    untrained, once, again = learn(0), learn(3 * STEPS), learn(3 * STEPS)
     assert (once.probabilities(boards) == again.probabilities(boards)).all()
     assert (once.values(boards) == again.values(boards)).all()
     assert score_policies(task, [once]).score > score_policies(task, [untrained]).score
