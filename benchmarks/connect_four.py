@@ -1,0 +1,198 @@
+"""Speed of the solver of Connect Four, beside the same search in C and beside another program.
+
+Both sides alternate for several rounds on one core, and the ratio is taken within each round. Times are CPU times;
+kernels are warm, tables are empty at the start of each stretch. Both sides must find the same scores.
+
+The rows count positions visited per second, beside the same search in C. The table of programs compares the time to
+solve the same positions. Its peer is any program, named by the environment variable CONNECT_FOUR_PROGRAM, that reads
+positions from its standard input, a line each, as numbers of columns (such as 4453), and writes them with their scores.
+
+    python benchmarks/connect_four.py [--quick] [--rounds N] [--only NAME,...] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import shlex
+import subprocess
+from dataclasses import dataclass
+from functools import cache
+from time import process_time
+
+import numpy as np
+from measuring import Benchmark, Done, Part, Row, SkipRow, Spread, Stretch, compile_c, rate, run
+from rich.box import MARKDOWN
+from rich.table import Table
+
+from baselines.connect_four import Solver
+from ttt_envs.game.rules import NOT_OVER, Game, Position, place
+
+GAME = Game(6, 7, 4)
+PROGRAM = "CONNECT_FOUR_PROGRAM"
+MEMORY = 1 << 27
+"""Bytes of our table."""
+C_ENTRIES = MEMORY // 10
+"""Entries of C's table, of 10 bytes."""
+
+
+@dataclass(frozen=True)
+class Played:
+    """A position and the moves that led to it."""
+
+    columns: str
+    """numbers of columns, from 1"""
+    position: Position
+
+
+@cache
+def random_positions(stones: int, count: int) -> tuple[Played, ...]:
+    """Return positions of random games that are not over, where no player can win at once."""
+    rng = np.random.default_rng(stones)
+    found: list[Played] = []
+    while len(found) < count:
+        cells, columns = np.zeros(GAME.cells, np.int8), ""
+        while len(columns) < stones:
+            column = int(rng.integers(GAME.columns))
+            empty = np.flatnonzero(cells[column :: GAME.columns] == 0)
+            if len(empty) == 0:
+                continue
+            cell = int(empty[-1]) * GAME.columns + column
+            if place(cells, len(columns) % 2, cell, len(columns), GAME.parameters) != NOT_OVER:
+                break
+            columns += str(column + 1)
+        played = Played(columns, Position(cells, stones % 2))
+        if len(columns) == stones and not _wins_at_once(played):
+            found.append(played)
+    return tuple(found)
+
+
+def _wins_at_once(played: Played) -> bool:
+    solver = Solver(GAME, memory=0)
+    return solver.score(played.position, nodes=0).score is not None
+
+
+def our_stretch(stones: int, count: int) -> Stretch:
+    positions, solver = random_positions(stones, count), Solver(GAME, memory=MEMORY)
+
+    def stretch() -> Done:
+        solver.clear()
+        begin = process_time()
+        nodes = sum(solver.score(played.position).nodes for played in positions)
+        return Done(nodes, process_time() - begin)
+
+    return stretch
+
+
+def c_stretch(stones: int, count: int) -> Stretch:
+    loaded = compile_c("connect_four.c")
+    loaded.prepare.argtypes = [ctypes.c_int64]
+    loaded.solve.argtypes = [ctypes.c_uint64, ctypes.c_uint64, ctypes.c_void_p]
+    loaded.solve.restype = ctypes.c_int64
+    loaded.prepare(C_ENTRIES)
+    solver = Solver(GAME, memory=MEMORY)
+    positions = random_positions(stones, count)
+    bits = [solver.to_bits(played.position) for played in positions]
+    expected = [solver.score(played.position).score for played in positions]
+    visited = np.zeros(1, np.int64)
+
+    def stretch() -> Done:
+        loaded.clear()
+        visited[:] = 0
+        begin = process_time()
+        scores = [loaded.solve(mine, mask, visited.ctypes.data) for mine, mask in bits]
+        seconds = process_time() - begin
+        assert scores == expected, "C found other scores"
+        return Done(float(visited[0]), seconds)
+
+    return stretch
+
+
+ROWS = tuple(
+    Row(
+        f"stones-{stones}",
+        f"{count} positions of {stones} stones",
+        "the same search, gcc -O3",
+        0.5,
+        lambda stones=stones, count=count: our_stretch(stones, count),  # type: ignore[misc]
+        lambda stones=stones, count=count: c_stretch(stones, count),  # type: ignore[misc]
+    )
+    for stones, count in ((24, 300), (18, 60), (14, 6))
+)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Beside another program
+
+
+@dataclass(frozen=True)
+class BesideProgram:
+    """CPU seconds to solve the same positions."""
+
+    name: str
+    work: str
+    ours: Spread
+    program: Spread
+    ratio: Spread
+    """the program's time divided by ours, within each round"""
+
+
+PROGRAM_WORK = {"program-20": (20, 200), "program-14": (14, 20)}
+"""number of stones and of positions, by name"""
+
+
+def measure_program(name: str, rounds: int, seconds: float) -> BesideProgram:
+    """Solve the same positions with both, in turns.
+
+    Raises:
+        SkipRow: no program is named.
+    """
+    if not (words := shlex.split(os.environ.get(PROGRAM, ""))):
+        raise SkipRow(f"no program is named: set {PROGRAM}")
+    stones, count = PROGRAM_WORK[name]
+    positions, solver = random_positions(stones, count), Solver(GAME, memory=MEMORY)
+    text = "".join(f"{played.columns}\n" for played in positions)
+    ours, theirs = [], []
+    solver.score(positions[0].position)  # compiles
+    for _ in range(rounds):
+        solver.clear()
+        begin = process_time()
+        scores = [solver.score(played.position).score for played in positions]
+        ours.append(process_time() - begin)
+        before = _child_seconds()
+        done = subprocess.run(words, input=text, capture_output=True, text=True, check=True)
+        theirs.append(_child_seconds() - before)
+        assert scores == [int(line.split()[1]) for line in done.stdout.splitlines()], "the program found other scores"
+    ratios = (their / our for our, their in zip(ours, theirs, strict=True))
+    return BesideProgram(
+        name, f"{count} positions of {stones} stones", Spread.of(ours), Spread.of(theirs), Spread.of(ratios)
+    )
+
+
+def _child_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def program_table(rows: list[BesideProgram]) -> Table:
+    table = Table(box=MARKDOWN)
+    for header in ("row", "work", "ours, CPU s", "program, CPU s", "times faster"):
+        table.add_column(header, no_wrap=True)
+    for row in rows:
+        table.add_row(row.name, row.work, str(row.ours), str(row.program), str(row.ratio))
+    return table
+
+
+BENCHMARK = Benchmark(
+    about=str(__doc__),
+    packages=("numpy", "numba"),
+    unit=rate("positions/s"),
+    rows=ROWS,
+    parts=(Part("programs", tuple(PROGRAM_WORK), measure_program, program_table),),
+    seconds=(0.1, 1.0),
+)
+
+
+if __name__ == "__main__":
+    run(BENCHMARK)

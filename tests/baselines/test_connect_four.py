@@ -1,0 +1,347 @@
+"""The solver of Connect Four, against plain solving, published scores and known results."""
+
+import json
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import plain
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from baselines.connect_four import Solver
+from baselines.connect_four import solver as solving
+from baselines.connect_four.bitboards import MAX_BITS, Board, completing, has_line, mirror
+from baselines.connect_four.table import BUCKET, OFFSET, empty_table, index_shift, key_of, locate, lookup, store
+from ttt_envs import Game, Position
+from ttt_envs.game import rules
+from ttt_envs.game.boards import from_text
+from ttt_envs.game.rules import DRAW
+
+SCORED = json.loads((Path(__file__).parents[1] / "data" / "connect-four.json").read_text())
+EASY = ("end, 0 to 13 left", "middle, 0 to 13 left", "beginning, 0 to 13 left")
+
+
+class Plain:
+    """Scores by plain recursion, of positions as pairs of sets of cells: the mover's and the other player's stones."""
+
+    def __init__(self, game):
+        self.game = game
+        lines = [sum(1 << cell for cell in line) for line in map(set, plain.all_lines(game))]
+        self.lines = [[line for line in lines if line >> cell & 1] for cell in range(game.cells)]
+        self.scores = {}
+        self.terminal = set()
+
+    def moves(self, stones):
+        """The lowest empty cell of each column that has one."""
+        rows, columns = self.game.rows, self.game.columns
+        of_columns = ([row * columns + column for row in reversed(range(rows))] for column in range(columns))
+        lowest = [[cell for cell in cells if not stones >> cell & 1] for cells in of_columns]
+        return [cells[0] for cells in lowest if cells]
+
+    def after(self, own, other):
+        """Each move: its cell, the next position, and the mover's score if it ends the game, else None."""
+        left = self.game.cells - (own | other).bit_count()
+        for cell in self.moves(own | other):
+            stones = own | 1 << cell
+            won = any(stones & line == line for line in self.lines[cell])
+            yield cell, (other, stones), (left + 1) // 2 if won else 0 if left == 1 else None
+
+    def score(self, own, other):
+        if (own, other) not in self.scores:
+            best = -self.game.cells
+            for _, after, ended in self.after(own, other):
+                if ended is None:
+                    best = max(best, -self.score(*after))
+                else:
+                    self.terminal.add(after)
+                    best = max(best, ended)
+            self.scores[own, other] = best
+        return self.scores[own, other]
+
+    def position(self, own, other):
+        mover = (own | other).bit_count() % 2
+        stones = (own, other) if mover == 0 else (other, own)
+        cells = [1 if stones[0] >> cell & 1 else 2 if stones[1] >> cell & 1 else 0 for cell in range(self.game.cells)]
+        return Position(np.array(cells, np.int8), mover)
+
+
+@cache
+def solved(game):
+    found = Plain(game)
+    found.score(0, 0)
+    return found
+
+
+@cache
+def solver_of(game):
+    return Solver(game, memory=1 << 22)
+
+
+def played(columns, game):
+    """The position after moves, each as the number of a column from 1."""
+    cells = np.zeros((game.rows, game.columns), np.int8)
+    for ply, column in enumerate(columns):
+        row = np.flatnonzero(cells[:, int(column) - 1] == 0)[-1]
+        cells[row, int(column) - 1] = 1 + ply % 2
+    return Position(cells.ravel(), len(columns) % 2)
+
+
+def mirrored(position, game):
+    return Position(position.cells.reshape(game.rows, game.columns)[:, ::-1].ravel(), position.mover)
+
+
+def fitting(game):
+    return game.columns * (game.rows + 1) <= MAX_BITS
+
+
+def scored_positions(kinds):
+    return [(columns, score) for kind in kinds for columns, score in SCORED["scores"][kind].items()]
+
+
+CONNECT_FOUR = Game(6, 7, 4)
+
+
+def test_plain_play_has_the_known_numbers_of_positions():
+    """4 x 4: 161,029; 6 x 7 by plies: OEIS A212693."""
+    small = solved(Game(4, 4, 4))
+    assert len(small.scores) + len(small.terminal) == 161_029
+    large, level = Plain(CONNECT_FOUR), {(0, 0)}
+    for count in (1, 7, 49, 238, 1_120, 4_263, 16_422):
+        assert len(level) == count
+        level = {after for position in level for _, after, ended in large.after(*position) if ended is None}
+
+
+def assert_plain_scores(game, positions):
+    expected, solver = solved(game), solver_of(game)
+    for own, other in positions:
+        position = expected.position(own, other)
+        score = expected.scores[own, other]
+        assert solver.score(position).score == score
+        by_column = [None] * game.columns
+        for cell, after, ended in expected.after(own, other):
+            by_column[cell % game.columns] = -expected.scores[after] if ended is None else ended
+        assert [bounds and bounds.score for bounds in solver.scores(position)] == by_column
+        found = solver.solve(position)
+        assert (found.score, found.value) == (score, np.sign(score))
+        assert found.columns == tuple(column for column, one in enumerate(by_column) if one == score)
+
+
+GAMES = [
+    Game(4, 4, 4),
+    Game(4, 4, 3),
+    Game(3, 4, 2),
+    Game(5, 3, 3),
+    Game(2, 6, 3),
+    Game(3, 5, 4),
+    Game(5, 3, 5),
+    Game(1, 8, 3),
+    Game(7, 1, 7),
+    Game(2, 3, 1),
+    Game(1, 1, 1),
+]
+
+
+@pytest.mark.parametrize("game", GAMES, ids=str)
+def test_scores_are_those_of_plain_recursion(game):
+    positions = list(solved(game).scores)
+    chosen = np.random.default_rng(0).permutation(len(positions))[:300]
+    assert_plain_scores(game, [positions[i] for i in chosen])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("game", GAMES, ids=str)
+def test_all_scores_are_those_of_plain_recursion(game):
+    assert_plain_scores(game, solved(game).scores)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "value", "distance"),
+    [(4, 4, 0, 16), (4, 5, 0, 20), (5, 4, 0, 20), (5, 5, 0, 25), (4, 6, -1, 24), (6, 4, 0, 24)],
+)
+def test_small_boards_have_the_known_results(rows, columns, value, distance):
+    """Tromp, "John's Connect Four Playground": all draws, but 4 rows x 6 columns is won by the second player."""
+    found = Solver(Game(rows, columns, 4)).solve(played("", Game(rows, columns, 4)))
+    assert (found.value, found.distance) == (value, distance)
+
+
+@pytest.mark.slow
+def test_connect_four_is_won_in_the_middle_in_41_plies():
+    """Allen (1988) and Allis (1988): the winner; Tromp: the number of plies."""
+    found = Solver(CONNECT_FOUR, memory=1 << 30).solve(played("", CONNECT_FOUR))
+    assert (found.value, found.score, found.distance, found.columns) == (1, 1, 41, (3,))
+
+
+def assert_scored(kinds):
+    wrong = {
+        columns: score
+        for columns, score in scored_positions(kinds)
+        if solver_of(CONNECT_FOUR).score(played(columns, CONNECT_FOUR)).score != score
+    }
+    assert wrong == {}
+
+
+def test_scores_are_those_of_another_program():
+    assert_scored(EASY)
+
+
+@pytest.mark.slow
+def test_scores_of_harder_positions_are_those_of_another_program():
+    assert_scored(SCORED["scores"].keys() - set(EASY))
+
+
+@pytest.mark.parametrize("kind", EASY)
+def test_mirrored_positions_have_mirrored_scores(kind):
+    solver = solver_of(CONNECT_FOUR)
+    for columns, score in scored_positions([kind])[:20]:
+        position = played(columns, CONNECT_FOUR)
+        scores = [bounds and bounds.score for bounds in solver.scores(position)]
+        assert max(one for one in scores if one is not None) == score
+        other = solver.scores(mirrored(position, CONNECT_FOUR))
+        assert [bounds and bounds.score for bounds in other] == scores[::-1]
+
+
+@pytest.mark.parametrize("kind", EASY)
+def test_best_play_ends_after_the_distance(kind):
+    game, solver = CONNECT_FOUR, solver_of(CONNECT_FOUR)
+    for columns, _ in scored_positions([kind])[:10]:
+        found = solver.solve(played(columns, game))
+        for left in range(found.distance, 0, -1):
+            now = solver.solve(played(columns, game))
+            assert (now.distance, now.value) == (left, found.value * (-1) ** (found.distance - left))
+            columns += str(now.columns[0] + 1)
+        winner = {0: DRAW, 1: 0, -1: 1}[found.value * (-1) ** ((len(columns) - found.distance) % 2)]
+        assert rules.winner(game, played(columns, game).cells) == winner
+
+
+@pytest.mark.parametrize("nodes", [0, 1, 100, 10_000])
+def test_limited_searches_bound_the_score(nodes):
+    for columns, score in scored_positions(["middle, 14 to 27 left"])[:20]:
+        found = Solver(CONNECT_FOUR, memory=0).score(played(columns, CONNECT_FOUR), nodes=nodes)
+        assert found.low <= score <= found.high
+        assert found.nodes <= nodes
+        assert found.score in (None, score)
+
+
+def test_interruptions_do_not_change_a_search(monkeypatch):
+    (columns, score), *_ = scored_positions(["middle, 14 to 27 left"])
+    position, seen = played(columns, CONNECT_FOUR), []
+    whole = Solver(CONNECT_FOUR).score(position)
+    monkeypatch.setattr(solving, "SLICE", 7)
+    assert Solver(CONNECT_FOUR).score(position, progress=seen.append) == whole
+    assert whole.score == score
+    assert seen == [*range(7, whole.nodes, 7), whole.nodes]
+
+
+def test_a_cleared_solver_visits_the_same_positions_again():
+    (columns, _), *_ = scored_positions(["middle, 14 to 27 left"])
+    solver = Solver(CONNECT_FOUR)
+    first = solver.score(played(columns, CONNECT_FOUR))
+    assert solver.score(played(columns, CONNECT_FOUR)).nodes < first.nodes
+    solver.clear()
+    assert solver.score(played(columns, CONNECT_FOUR)) == first
+
+
+@given(game=plain.games(longest=12).filter(fitting), data=st.data())
+def test_lines_are_found_as_in_plain_reading(game, data):
+    """In any filling of the columns from below."""
+    board, height = Board.of(game), game.rows + 1
+    heights = data.draw(st.tuples(*[st.integers(0, game.rows)] * game.columns))
+
+    def bit(row, column):
+        return 1 << column * height + game.rows - 1 - row
+
+    cells = [(row, column) for column, full in enumerate(heights) for row in range(game.rows - full, game.rows)]
+    chosen = data.draw(st.sets(st.sampled_from(cells))) if cells else set()
+    bits = sum(bit(*cell) for cell in chosen)
+    stones = {row * game.columns + column for row, column in chosen}
+    lines = [set(line) for line in plain.all_lines(game)]
+    assert has_line(bits, board) == any(line <= stones for line in lines)
+    found = completing(bits, board)
+    for row, column in np.ndindex(game.rows, game.columns):
+        if (row, column) not in cells:
+            cell = row * game.columns + column
+            completes = any(cell in line and line <= stones | {cell} for line in lines)
+            assert bool(found & bit(row, column)) == completes
+    assert mirror(bits, board) == sum(bit(row, game.columns - 1 - column) for row, column in chosen)
+
+
+@pytest.mark.parametrize("game", [CONNECT_FOUR, Game(2, 3, 2), Game(6, 9, 4), Game(1, 19, 5), Game(19, 3, 4)], ids=str)
+def test_table_holds_each_position_for_itself(game):
+    """A position's entry is found again if it was not replaced, and no other position finds it."""
+    board = Board.of(game)
+    table = empty_table(board, 1 << 12)
+    shift = index_shift(table, board)
+    rng = np.random.default_rng(0)
+    keys = {int(key) for key in rng.integers(0, 1 << game.columns * (game.rows + 1), 5_000)}
+    places = {}
+    for key in keys:
+        start, rest = locate(key, shift, board)
+        assert 0 <= start <= len(table) - BUCKET
+        places[start, rest] = key
+    assert len(places) == len(keys)
+    bounds = {}
+    for number, place in enumerate(places):
+        assert lookup(*place, table) == (-OFFSET, OFFSET)
+        bounds[place] = (-(number % 32), number % 31)
+        store(*place, *bounds[place], number, table)
+        assert lookup(*place, table) == bounds[place]
+    kept = [place for place in places if lookup(*place, table) != (-OFFSET, OFFSET)]
+    assert len(kept) == np.count_nonzero(table)
+    assert all(lookup(*place, table) == bounds[place] for place in kept)
+
+
+def test_an_expensive_entry_is_kept_longer_than_cheap_ones():
+    board = Board.of(CONNECT_FOUR)
+    table = empty_table(board, 0)
+    shift = index_shift(table, board)
+    rests = [locate(key, shift, board)[1] for key in range(BUCKET + 2)]
+    for number, rest in enumerate(rests[: BUCKET + 1]):
+        store(0, rest, 0, 1, 1 if number else 1_000_000, table)
+    assert lookup(0, rests[0], table) == (0, 1)
+    assert sum(lookup(0, rest, table) == (0, 1) for rest in rests) == BUCKET
+    store(0, rests[0], 1, 1, 1, table)
+    assert lookup(0, rests[0], table) == (1, 1)
+
+
+def test_mirrored_positions_share_a_key():
+    board = Board.of(CONNECT_FOUR)
+    for columns, _ in scored_positions(EASY)[:50]:
+        keys = {
+            key_of(*solver_of(CONNECT_FOUR).to_bits(position), board)
+            for one in [played(columns, CONNECT_FOUR)]
+            for position in (one, mirrored(one, CONNECT_FOUR))
+        }
+        assert len(keys) == 1
+
+
+@pytest.mark.parametrize("memory", [0, 1 << 14, 1 << 25])
+def test_tables_stay_within_their_memory(memory):
+    table = empty_table(Board.of(CONNECT_FOUR), memory)
+    assert table.nbytes <= max(memory, 1 << 22)
+    assert 2 * table.nbytes > memory
+
+
+@pytest.mark.parametrize(
+    ("game", "text", "message"),
+    [
+        (CONNECT_FOUR, "......./......./......./......./......./o...... o", "comes from no game without skips"),
+        (CONNECT_FOUR, "......./......./......./......./o....../....... x", "the cell below the stone on a5 is empty"),
+        (CONNECT_FOUR, "......./......./x....../x....../x....../x...... o", "comes from no game without skips"),
+        (CONNECT_FOUR, "......./......./o....../ox...../ox...../ox..... x", "is over"),
+        (Game(1, 2, 2), "ox o", "is over"),
+    ],
+)
+def test_impossible_positions_are_refused(game, text, message):
+    with pytest.raises(ValueError, match=message):
+        Solver(game, memory=0).solve(from_text(text, game))
+
+
+@pytest.mark.parametrize(
+    ("game", "message"),
+    [(Game(6, 7, 4, 0.1), "skip_chance=0.1 cannot be solved"), (Game(8, 8, 4), "needs 72 bits")],
+)
+def test_games_that_cannot_be_solved_are_refused(game, message):
+    with pytest.raises(ValueError, match=message):
+        Solver(game)
