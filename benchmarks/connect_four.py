@@ -29,7 +29,7 @@ from rich.table import Table
 from baselines.connect_four import Solver
 from ttt_envs.game.rules import NOT_OVER, Game, Position, place
 
-GAME = Game(6, 7, 4)
+GAME = Game(6, 7, 4, gravity=True)
 PROGRAM = "CONNECT_FOUR_PROGRAM"
 MEMORY = 1 << 27
 """Bytes of our table."""

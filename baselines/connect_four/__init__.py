@@ -10,3 +10,4 @@ from baselines.connect_four.solver import Bounds as Bounds
 from baselines.connect_four.solver import Solution as Solution
 from baselines.connect_four.solver import Solver as Solver
 from baselines.connect_four.solver import check_solvable as check_solvable
+from baselines.connect_four.solver import is_solvable as is_solvable

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ttt_envs.core.jit import BoolArray, inlined, int64
-from ttt_envs.game.boards import coordinate
 from ttt_envs.game.rules import Game, Position
 
 MAX_BITS = 63
@@ -36,17 +35,9 @@ class Board(NamedTuple):
         return cls(game.rows, game.columns, game.win_length, bottom * ((1 << game.rows) - 1), bottom)
 
 
-def to_bits(game: Game, board: Board, position: Position) -> tuple[int, int]:
-    """Return the stones of the mover and those of both players, as bits.
-
-    Raises:
-        ValueError: a stone has an empty cell below it.
-    """
+def to_bits(board: Board, position: Position) -> tuple[int, int]:
+    """Return the stones of the mover and those of both players, as bits."""
     cells = position.cells.reshape(board.rows, board.columns)[::-1]  # lowest row first
-    if (floating := (cells[1:] != 0) & (cells[:-1] == 0)).any():
-        row, column = np.argwhere(floating)[0]
-        at = coordinate((board.rows - 2 - int(row)) * board.columns + int(column), game)
-        raise ValueError(f"the cell below the stone on {at} is empty: with gravity, stones fall to the lowest one")
     both = [_to_int(board, cells == stone) for stone in (1, 2)]
     return both[position.mover], both[0] | both[1]
 

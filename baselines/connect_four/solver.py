@@ -66,14 +66,14 @@ class Solver:
     Results do not depend on earlier positions or on the size of the table, but the number of nodes does.
 
     Raises:
-        ValueError: the game has skips, or its board does not fit into 63 bits.
+        ValueError: the game has no gravity, has skips, or its board does not fit into 63 bits.
     """
 
     def __init__(self, game: Game, *, memory: int = 1 << 27) -> None:
         """Make a solver.
 
         Args:
-            game: without skips; stones fall to the lowest empty cell of a column.
+            game: with gravity and without skips; no other rule may be changed.
             memory: maximum size of the table in bytes; at least 4 MiB are used.
         """
         check_solvable(game)
@@ -156,7 +156,7 @@ class Solver:
         """Return the stones of the mover and of both players as bits; raises ValueError as :meth:`score`."""
         check_cells(self.game, position.cells)
         check_opening(self.game, position, "a position to be solved")
-        return to_bits(self.game, self.board, position)
+        return to_bits(self.board, position)
 
     def _open_columns(self, mask: int) -> list[int]:
         """Return the columns with an empty cell, from the middle."""
@@ -205,14 +205,23 @@ def _offset(progress: Progress | None, before: int) -> Progress | None:
     return None if progress is None else lambda nodes: progress(before + nodes)
 
 
+def is_solvable(game: Game) -> bool:
+    """Return whether :class:`Solver` takes a game: lines under gravity without skips, on a board that fits."""
+    return game.variants == {"gravity": True} and game.skip_chance == 0 and _num_bits(game) <= MAX_BITS
+
+
+def _num_bits(game: Game) -> int:
+    return game.columns * (game.rows + 1)
+
+
 def check_solvable(game: Game) -> None:
-    """Raise ValueError for a game with skips, or on a board that does not fit into 63 bits."""
+    """Raise ValueError for a game without gravity or with skips, or if its board does not fit into 63 bits."""
+    if game.variants != {"gravity": True}:
+        raise ValueError(f"{game} is not Connect Four: choose gravity=True and no other variant of the rules")
     if game.skip_chance > 0:
+        raise ValueError(f"skip_chance={game.skip_chance:g} is not solved by alpha-beta search: choose skip_chance=0")
+    if _num_bits(game) > MAX_BITS:
         raise ValueError(
-            f"skip_chance={game.skip_chance:g} cannot be solved by alpha-beta search on bitboards: choose skip_chance=0"
-        )
-    if (bits := game.columns * (game.rows + 1)) > MAX_BITS:
-        raise ValueError(
-            f"a board of {game.rows} x {game.columns} needs {bits} bits, one more than cells in each column: choose "
-            f"one of at most {MAX_BITS}"
+            f"a board of {game.rows} x {game.columns} needs {_num_bits(game)} bits, one more than cells in each "
+            f"column: choose one of at most {MAX_BITS}"
         )

@@ -1,6 +1,7 @@
 """The solver of Connect Four, against plain solving, published scores and known results."""
 
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -10,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baselines.connect_four import Solver
+from baselines.connect_four import Solver, is_solvable
 from baselines.connect_four import solver as solving
-from baselines.connect_four.bitboards import MAX_BITS, Board, completing, has_line, mirror
+from baselines.connect_four.bitboards import Board, completing, has_line, mirror
 from baselines.connect_four.table import BUCKET, OFFSET, empty_table, index_shift, key_of, locate, lookup, store
 from ttt_envs import Game, Position
 from ttt_envs.game import rules
@@ -21,6 +22,10 @@ from ttt_envs.game.rules import DRAW
 
 SCORED = json.loads((Path(__file__).parents[1] / "data" / "connect-four.json").read_text())
 EASY = ("end, 0 to 13 left", "middle, 0 to 13 left", "beginning, 0 to 13 left")
+
+
+def drop(rows, columns, win_length):
+    return Game(rows, columns, win_length, gravity=True)
 
 
 class Plain:
@@ -92,20 +97,16 @@ def mirrored(position, game):
     return Position(position.cells.reshape(game.rows, game.columns)[:, ::-1].ravel(), position.mover)
 
 
-def fitting(game):
-    return game.columns * (game.rows + 1) <= MAX_BITS
-
-
 def scored_positions(kinds):
     return [(columns, score) for kind in kinds for columns, score in SCORED["scores"][kind].items()]
 
 
-CONNECT_FOUR = Game(6, 7, 4)
+CONNECT_FOUR = drop(6, 7, 4)
 
 
 def test_plain_play_has_the_known_numbers_of_positions():
     """4 x 4: 161,029; 6 x 7 by plies: OEIS A212693."""
-    small = solved(Game(4, 4, 4))
+    small = solved(drop(4, 4, 4))
     assert len(small.scores) + len(small.terminal) == 161_029
     large, level = Plain(CONNECT_FOUR), {(0, 0)}
     for count in (1, 7, 49, 238, 1_120, 4_263, 16_422):
@@ -129,17 +130,17 @@ def assert_plain_scores(game, positions):
 
 
 GAMES = [
-    Game(4, 4, 4),
-    Game(4, 4, 3),
-    Game(3, 4, 2),
-    Game(5, 3, 3),
-    Game(2, 6, 3),
-    Game(3, 5, 4),
-    Game(5, 3, 5),
-    Game(1, 8, 3),
-    Game(7, 1, 7),
-    Game(2, 3, 1),
-    Game(1, 1, 1),
+    drop(4, 4, 4),
+    drop(4, 4, 3),
+    drop(3, 4, 2),
+    drop(5, 3, 3),
+    drop(2, 6, 3),
+    drop(3, 5, 4),
+    drop(5, 3, 5),
+    drop(1, 8, 3),
+    drop(7, 1, 7),
+    drop(2, 3, 1),
+    drop(1, 1, 1),
 ]
 
 
@@ -162,7 +163,7 @@ def test_all_scores_are_those_of_plain_recursion(game):
 )
 def test_small_boards_have_the_known_results(rows, columns, value, distance):
     """Tromp, "John's Connect Four Playground": all draws, but 4 rows x 6 columns is won by the second player."""
-    found = Solver(Game(rows, columns, 4)).solve(played("", Game(rows, columns, 4)))
+    found = Solver(drop(rows, columns, 4)).solve(played("", drop(rows, columns, 4)))
     assert (found.value, found.distance) == (value, distance)
 
 
@@ -243,7 +244,7 @@ def test_a_cleared_solver_visits_the_same_positions_again():
     assert solver.score(played(columns, CONNECT_FOUR)) == first
 
 
-@given(game=plain.games(longest=12).filter(fitting), data=st.data())
+@given(game=plain.games(longest=12).map(lambda game: replace(game, gravity=True)).filter(is_solvable), data=st.data())
 def test_lines_are_found_as_in_plain_reading(game, data):
     """In any filling of the columns from below."""
     board, height = Board.of(game), game.rows + 1
@@ -267,7 +268,7 @@ def test_lines_are_found_as_in_plain_reading(game, data):
     assert mirror(bits, board) == sum(bit(row, game.columns - 1 - column) for row, column in chosen)
 
 
-@pytest.mark.parametrize("game", [CONNECT_FOUR, Game(2, 3, 2), Game(6, 9, 4), Game(1, 19, 5), Game(19, 3, 4)], ids=str)
+@pytest.mark.parametrize("game", [CONNECT_FOUR, drop(2, 3, 2), drop(6, 9, 4), drop(1, 19, 5), drop(19, 3, 4)], ids=str)
 def test_table_holds_each_position_for_itself(game):
     """A position's entry is found again if it was not replaced, and no other position finds it."""
     board = Board.of(game)
@@ -327,10 +328,10 @@ def test_tables_stay_within_their_memory(memory):
     ("game", "text", "message"),
     [
         (CONNECT_FOUR, "......./......./......./......./......./o...... o", "comes from no game without skips"),
-        (CONNECT_FOUR, "......./......./......./......./o....../....... x", "the cell below the stone on a5 is empty"),
-        (CONNECT_FOUR, "......./......./x....../x....../x....../x...... o", "comes from no game without skips"),
+        (CONNECT_FOUR, "......./......./......./......./o....../....... x", "a stone above an empty cell"),
+        (CONNECT_FOUR, "......./......./......./x....../x....../x...... o", "comes from no game without skips"),
         (CONNECT_FOUR, "......./......./o....../ox...../ox...../ox..... x", "is over"),
-        (Game(1, 2, 2), "ox o", "is over"),
+        (drop(1, 2, 2), "ox o", "is over"),
     ],
 )
 def test_impossible_positions_are_refused(game, text, message):
@@ -340,8 +341,14 @@ def test_impossible_positions_are_refused(game, text, message):
 
 @pytest.mark.parametrize(
     ("game", "message"),
-    [(Game(6, 7, 4, 0.1), "skip_chance=0.1 cannot be solved"), (Game(8, 8, 4), "needs 72 bits")],
+    [
+        (Game(6, 7, 4, 0.1, gravity=True), "skip_chance=0.1 is not solved"),
+        (drop(8, 8, 4), "needs 72 bits"),
+        (Game(6, 7, 4), "is not Connect Four: choose gravity=True"),
+        (Game(6, 7, 4, gravity=True, wrap=True), "no other variant"),
+    ],
 )
 def test_games_that_cannot_be_solved_are_refused(game, message):
+    assert not is_solvable(game)
     with pytest.raises(ValueError, match=message):
         Solver(game)
