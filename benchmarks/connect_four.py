@@ -118,7 +118,7 @@ ROWS = tuple(
         lambda stones=stones, count=count: our_stretch(stones, count),  # type: ignore[misc]
         lambda stones=stones, count=count: c_stretch(stones, count),  # type: ignore[misc]
     )
-    for stones, count in ((24, 300), (18, 60), (14, 6))
+    for stones, count in ((20, 200), (16, 30), (12, 4))
 )
 
 
