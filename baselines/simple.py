@@ -22,7 +22,15 @@ from ttt_envs.core.jit import (
 )
 from ttt_envs.game.bits import MAX_CELLS_IN_BITS, completing_bits, count_bits, nth_bit, to_bits
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game, completing_cells, is_legal, legal_bits, nth_empty_cell
+from ttt_envs.game.rules import (
+    Game,
+    completing_cells,
+    is_legal,
+    legal_bits,
+    line_result,
+    nth_empty_cell,
+    nth_legal_cell,
+)
 
 
 @dataclass(frozen=True)
@@ -46,21 +54,22 @@ class Random(Named):
     def act(self, boards: Boards, rng: Uniforms) -> Int64Array:
         """Return int64[B]."""
         out = np.empty(len(boards.mover), np.int64)
-        _random_moves(np.ascontiguousarray(boards.cells), rng.random(len(out)), out)
+        _random_moves(np.ascontiguousarray(boards.cells), rng.random(len(out)), self.game.parameters, out)
         return out
 
 
 @compiled
-def _random_moves(cells: Int8Array, u: Float64Array, out: Int64Array) -> None:
+def _random_moves(cells: Int8Array, u: Float64Array, parameters: Parameters, out: Int64Array) -> None:
     for b in range(len(out)):
-        out[b] = nth_empty_cell(cells[b], u[b])
+        out[b] = nth_legal_cell(cells[b], u[b], parameters)
 
 
 @dataclass(frozen=True)
 class WinOrBlock(Named):
     """Wins if one stone wins, else blocks if one stone of the opponent would win, else moves at random.
 
-    Several winning or blocking cells are equally likely.
+    Several winning or blocking cells are equally likely. In misère, where no stone wins, it avoids the cells that
+    complete a line of its own, if it can.
     """
 
     name: ClassVar[str] = "win-or-block"
@@ -95,7 +104,12 @@ def _close(board: Int8Array, mover: int, parameters: Parameters, wins: Int8Array
     """Mark all other cells than candidates with 1 in ``closed`` int8[rows * columns]; ``wins`` is scratch."""
     size = len(board)
     found = 0
-    for turn in range(2):
+    if line_result(parameters) < 0:
+        completing_cells(board, mover, parameters, wins)
+        for cell in range(size):
+            wins[cell] = is_legal(board, cell, parameters) and wins[cell] == 0
+            found += wins[cell]
+    for turn in range(2 if line_result(parameters) > 0 else 0):
         if found == 0:
             completing_cells(board, mover ^ turn, parameters, wins)
             for cell in range(size):
@@ -109,6 +123,9 @@ def _candidate_bits(board: Int8Array, mover: int, parameters: Parameters) -> int
     """Return the candidate moves as bits, on a board up to ``MAX_CELLS_IN_BITS`` cells."""
     own, other = to_bits(board, int8(mover + 1)), to_bits(board, int8(2 - mover))
     legal = legal_bits(own, other, parameters)
+    if line_result(parameters) < 0:
+        safe = legal & ~completing_bits(own, parameters)
+        return safe if safe != 0 else legal
     wins, blocks = completing_bits(own, parameters) & legal, completing_bits(other, parameters) & legal
     forced = wins if wins != 0 else blocks
     return forced if forced != 0 else legal

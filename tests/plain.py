@@ -154,6 +154,8 @@ def positions_of_random_play(game, count, seed=0):
     while len(cells) < count:
         board, mover = np.zeros(game.cells, np.int8), 0
         for stones, cell in enumerate(rng.permutation(game.cells)):
+            if game.gravity:
+                cell = rng.choice(legal_cells(game, set(np.flatnonzero(board).tolist())))
             cells.append(board.copy())
             movers.append(mover)
             if place(board, mover, int(cell), stones, game.parameters) != NOT_OVER:

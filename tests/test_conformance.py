@@ -15,11 +15,19 @@ from baselines.opening_book import PlayedMoves, make_book
 from learners import LEARNERS
 from ttt_envs import Boards, Game, Policy, act, make_policy
 from ttt_envs.agents.policy import is_colour_blind, is_symmetric, sample
-from ttt_envs.agents.specs import POLICIES, load_object
+from ttt_envs.agents.specs import POLICIES, SUPPORTED_VARIANTS, load_object
 from ttt_envs.agents.symmetrized import SymmetrizedPolicy, check_colour_blind, check_symmetric
 from ttt_envs.envs.single_env import SingleEnv
+from ttt_envs.game.rules import VARIANTS as RULES
 
 GAMES = [Game(), Game(skip_chance=0.25), Game(4, 6, 4, 0.1), Game(1, 5, 3), Game(15, 15, 5)]
+VARIANTS = [
+    Game(4, 4, 4, gravity=True),
+    Game(3, 3, 3, 0.25, misere=True),
+    Game(4, 3, 3, exact=True, wrap=True),
+    Game(4, 5, 4, 0.1, gravity=True, exact=True, misere=True, wrap=True),
+    Game(8, 9, 4, gravity=True, misere=True),
+]
 BY_TABLE = ("hooi", "hosvd", "hosvd2", "optimal", "svd", "table", "tt")
 """Policies from a table, which exists for small boards only."""
 MAX_TABLE_CELLS = 16
@@ -50,6 +58,8 @@ NAMES = [name for name in sorted(POLICIES) if not needs_arguments(name)]
 
 
 def supports(name, game):
+    if not set(game.variants) <= set(SUPPORTED_VARIANTS.get(name, ())):
+        return False
     if name in EXTERNAL:
         return game.cells <= MAX_TABLE_CELLS and game.skip_chance == 0
     return name not in BY_TABLE or game.cells <= MAX_TABLE_CELLS
@@ -61,7 +71,7 @@ CASES = [
             (name, game), id=f"{name}-{game}", marks=[pytest.mark.needs(EXTERNAL[name])] if name in EXTERNAL else []
         )
         for name in NAMES
-        for game in GAMES
+        for game in [*GAMES, *VARIANTS]
         if supports(name, game)
     ],
     *[
@@ -134,6 +144,13 @@ def test_all_registered_policies_are_tested():
     assert {*BY_TABLE, *IMPURE, *EXTERNAL} <= set(NAMES)
 
 
+@pytest.mark.parametrize("name", sorted(set(NAMES) - set(EXTERNAL)))
+def test_rules_without_support_are_refused_by_name(name):
+    for rule in set(RULES) - set(SUPPORTED_VARIANTS.get(name, ())):
+        with pytest.raises(ValueError, match=f"{name} does not support {rule} of the game 3 x 3, .*: (choose|it )"):
+            make_policy(name, Game(**{rule: True}))
+
+
 @pytest.mark.parametrize("name", BY_TABLE)
 @pytest.mark.parametrize("game", [game for game in GAMES if game.cells > MAX_TABLE_CELLS], ids=str)
 def test_boards_too_large_for_a_table_are_rejected(name, game):
@@ -148,7 +165,7 @@ def test_probabilities_of_legal_moves_sum_to_one(policy, case, game, boards):
     assert p.dtype == np.float64
     assert p.shape == (64, game.cells)
     assert (p >= 0).all()
-    assert (p[boards.cells != 0] == 0).all()
+    assert (p[~boards.legal(game)] == 0).all()
     assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
 
 

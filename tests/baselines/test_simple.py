@@ -53,3 +53,27 @@ def test_random_is_uniform():
     p = make_policy("random", Game(4, 5, 4)).probabilities(boards)
     for cells, row in zip(boards.cells, p, strict=True):
         assert_array_equal(row, (cells == 0) / (cells == 0).sum())
+
+
+@pytest.mark.parametrize("game", [Game(3, 4, 3, gravity=True), Game(8, 9, 4, gravity=True, wrap=True)], ids=str)
+def test_only_cells_where_stones_land_are_played(game):
+    boards = plain.positions_of_random_play(game, 100)
+    for row, p in enumerate(make_policy("win-or-block", game).probabilities(boards)):
+        cells = boards.cells[row]
+        legal = plain.legal_cells(game, set(np.flatnonzero(cells).tolist()))
+        lines = [
+            [c for c in legal if plain.has_line(game, set(np.flatnonzero(cells == stone).tolist()) | {c})]
+            for stone in (boards.mover[row] + 1, 2 - boards.mover[row])
+        ]
+        expected = lines[0] or lines[1] or legal
+        assert np.flatnonzero(p).tolist() == expected
+
+
+@pytest.mark.parametrize("game", [Game(3, 3, 3, misere=True), Game(8, 8, 3, misere=True, exact=True)], ids=str)
+def test_lines_are_avoided_in_misere(game):
+    boards = plain.positions_of_random_play(game, 100)
+    for row, p in enumerate(make_policy("win-or-block", game).probabilities(boards)):
+        own = set(np.flatnonzero(boards.cells[row] == boards.mover[row] + 1).tolist())
+        legal = plain.legal_cells(game, set(np.flatnonzero(boards.cells[row]).tolist()))
+        safe = [cell for cell in legal if not plain.has_line(game, own | {cell})]
+        assert np.flatnonzero(p).tolist() == (safe or legal)

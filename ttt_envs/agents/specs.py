@@ -52,6 +52,14 @@ POLICIES: dict[str, str] = {
 }
 """built-in names -> "module:factory", imported on demand and called as ``factory(game, **arguments)``"""
 
+_ALL_VARIANTS = ("gravity", "exact", "misere", "wrap")
+SUPPORTED_VARIANTS: dict[str, tuple[str, ...]] = {
+    "random": _ALL_VARIANTS,
+    "win-or-block": _ALL_VARIANTS,
+    "run": _ALL_VARIANTS,  # a run has one game, which its learner supports
+}
+"""built-in names -> the rules of ``rules.VARIANTS`` that they support; others play by the standard rules only"""
+
 OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "minimax": ("optimal", "expectiminimax"),
     "negamax": ("optimal", "expectiminimax"),
@@ -269,9 +277,11 @@ def make_policy(spec: str | Policy, game: Game) -> Policy:
     Raises:
         TypeError: neither a string nor a policy.
         ValueError: the spec is malformed, a name or key is unknown (the message gives the closest known one), or a
-            value does not fit; in an untrusted :class:`FromFile`, the name is not a built-in one.
+            value does not fit; a rule of the game is not supported; in an untrusted :class:`FromFile`, the name is
+            not a built-in one.
     """
     from ttt_envs.agents.policy import Policy
+    from ttt_envs.game.rules import check_variants
 
     if not isinstance(spec, str):
         if isinstance(spec, Policy):
@@ -285,6 +295,7 @@ def make_policy(spec: str | Policy, game: Game) -> Policy:
     if inside and ("." in module or importlib.util.find_spec(module) is not None):
         factory = load_object(parsed.name)
     elif parsed.name in POLICIES:
+        check_variants(parsed.name, game, SUPPORTED_VARIANTS.get(parsed.name, ()))
         factory = load_object(POLICIES[parsed.name])
     else:
         raise ValueError(_unknown(spec, module))

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
@@ -369,7 +369,7 @@ def line_result(parameters: Parameters) -> int:
     """Return the result, 1 or -1, for a player who completes a line."""
     if len(parameters) == NUM_STANDARD:
         return 1
-    return -1 if _rules_of(parameters) & _MISERE else 1
+    return -1 if _rules_of(parameters) & _MISERE != 0 else 1
 
 
 @inlined
@@ -781,6 +781,23 @@ def illegal_message(game: Game, cells: Int8Array, action: int) -> str:
     if cells[action]:
         return f"action {action} is illegal, the cell holds a stone: choose an empty one ({listed})"
     return f"action {action} is illegal, stones fall to the lowest empty cell: choose one of these ({listed})"
+
+
+def check_variants(name: str, game: Game, supported: Collection[str]) -> None:
+    """Raise ValueError if a game has a rule that a policy, learner or tool ``name`` does not support.
+
+    Args:
+        name: of the policy, learner or tool.
+        game: the game.
+        supported: those of :data:`VARIANTS` that it supports.
+    """
+    refused = [rule for rule in game.variants if rule not in supported]
+    if refused:
+        offers = f"it supports {', '.join(supported)}" if supported else "it plays by the standard rules only"
+        raise ValueError(
+            f"{name} does not support {' or '.join(refused)} of the game {game}: {offers}; choose another, such as "
+            f"random or optimal, or a game without"
+        )
 
 
 def winner(game: Game, cells: Int8Array) -> int | None:
