@@ -17,7 +17,7 @@ from ttt_envs.agents.specs import Named, load_object
 from ttt_envs.core.checks import closest_names
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game
+from ttt_envs.game.rules import Game, check_variants
 from ttt_envs.open_spiel import load_game, to_states
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ class OpenSpielBot(Named):
     """number of plies to look ahead, for alpha-beta; an unfinished game counts as a draw; none: to the end"""
 
     def __post_init__(self) -> None:
+        check_variants(self.name, self.game)
         if self.algorithm not in get_args(Algorithm):
             raise ValueError(
                 f"algorithm={self.algorithm!r} is not known: {closest_names(self.algorithm, get_args(Algorithm))}"

@@ -28,7 +28,7 @@ from ttt_envs.core.array_cache import mapped
 from ttt_envs.core.files import open_to_read, parse_json, write_atomically
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, UInt64Array
 from ttt_envs.game.boards import Boards, from_keys, num_words
-from ttt_envs.game.rules import Game
+from ttt_envs.game.rules import Game, check_variants
 from ttt_envs.game.symmetry import canonical_keys, inverse, symmetries
 
 FORMAT = 1
@@ -312,6 +312,7 @@ def make_book(game: Game, played: Iterable[PlayedMoves], *, plies: int, minimum:
     Raises:
         ValueError: the number of plies, or the minimum, is invalid.
     """
+    check_variants("an opening book", game)
     check_plies(plies)
     if minimum < 1:
         raise ValueError(f"minimum={minimum} is no number of games: choose 1 or more")

@@ -28,7 +28,7 @@ import numpy as np
 
 from baselines.gomocup.program import EngineExitedError, EngineTimeoutError, Program
 from ttt_envs.core.jit import Int8Array
-from ttt_envs.game.rules import Game, Position, legal
+from ttt_envs.game.rules import Game, Position, check_variants, legal
 
 MIN_EDGE, MAX_EDGE = 5, 19
 """Minimum edge of boards for engines, and maximum edge here."""
@@ -48,6 +48,7 @@ class EngineTimeLossError(EngineError):
 
 def check_game(game: Game) -> None:
     """Raise ValueError for a game that engines cannot play."""
+    check_variants("an engine of the Gomocup protocol", game)
     wrong = None
     if game.win_length != WIN_LENGTH:
         wrong = f"{game.win_length} in a row"

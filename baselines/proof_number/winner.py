@@ -11,7 +11,7 @@ from baselines.proof_number.search import Search, run, search_from
 from baselines.proof_number.table import NO_TABLE, grow
 from baselines.proof_number.threats import NO, UNKNOWN, YES
 from ttt_envs.core.records import Records
-from ttt_envs.game.rules import DRAW, Game
+from ttt_envs.game.rules import DRAW, Game, check_variants
 
 MAX_CELLS = 64
 SLICE = 1 << 14
@@ -69,7 +69,13 @@ def prove(
 
 
 def check_provable(game: Game) -> None:
-    """Raise ValueError for a game with skips, or on more than 64 cells."""
+    """Raise ValueError for a game with skips, with other rules than the standard ones, or on more than 64 cells."""
+    check_variants(
+        "a proof of the winner",
+        game,
+        reason="pairings, threats and strategy stealing hold for lines and moves of the standard rules",
+        instead="evaluate.py solve",
+    )
     if game.skip_chance > 0:
         raise ValueError(
             f"skip_chance={game.skip_chance:g} leaves nothing to prove, because with skips either player may win: "

@@ -14,7 +14,7 @@ from baselines.retrograde.ranks import IMAGES, Classes, Ranks, apply_symmetry, m
 from baselines.retrograde.sweep import BYTES, WON, Values
 from ttt_envs.core.jit import Int64Array, inlined, int64
 from ttt_envs.game.bits import count_bits
-from ttt_envs.game.rules import Game
+from ttt_envs.game.rules import Game, check_variants
 
 MAX_CELLS = 21
 """Maximum number of cells for which all layers are built."""
@@ -108,6 +108,7 @@ class Layers:
     """
 
     def __init__(self, game: Game, stones: int = 0, *, double: bool = False) -> None:
+        check_variants("a table by layers", game)
         if game.cells > MAX_CELLS_LAST_LAYERS or (game.cells > MAX_CELLS and stones <= 0):
             raise ValueError(
                 f"a board of {game.rows} x {game.columns} is too large to solve by layers: choose one of up to "

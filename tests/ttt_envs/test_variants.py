@@ -268,3 +268,20 @@ def test_a_batch_has_the_legal_moves_of_its_boards():
     game = Game(3, 3, 3, gravity=True)
     boards = Boards.of([from_text(".../.../.o. x"), from_text(".x./.o./xoo x")])
     assert [np.flatnonzero(row).tolist() for row in boards.legal(game)] == [[4, 6, 8], [3, 5]]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What does not support a variant
+
+
+@pytest.mark.parametrize("name", rules.VARIANTS)
+def test_tools_refuse_variants_by_name(name):
+    from baselines.gomocup.engine import check_game
+    from baselines.proof_number import prove
+
+    expected = rf"^a proof of the winner does not support {name} of .*, because pairings, .* evaluate\.py solve"
+    with pytest.raises(ValueError, match=expected):
+        prove(Game(**{name: True}))
+    if name != "exact":
+        with pytest.raises(ValueError, match=f"engine of the Gomocup protocol does not support {name}"):
+            check_game(Game(15, 15, 5, **{name: True}))

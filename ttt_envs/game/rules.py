@@ -783,20 +783,25 @@ def illegal_message(game: Game, cells: Int8Array, action: int) -> str:
     return f"action {action} is illegal, stones fall to the lowest empty cell: choose one of these ({listed})"
 
 
-def check_variants(name: str, game: Game, supported: Collection[str]) -> None:
+def check_variants(
+    name: str, game: Game, supported: Collection[str] = (), *, reason: str = "", instead: str = "random or optimal"
+) -> None:
     """Raise ValueError if a game has a rule that a policy, learner or tool ``name`` does not support.
 
     Args:
         name: of the policy, learner or tool.
         game: the game.
         supported: those of :data:`VARIANTS` that it supports.
+        reason: why it does not support the others, after the word "because".
+        instead: what supports them.
     """
     refused = [rule for rule in game.variants if rule not in supported]
     if refused:
+        because = f", because {reason}" if reason else ""
         offers = f"it supports {', '.join(supported)}" if supported else "it plays by the standard rules only"
         raise ValueError(
-            f"{name} does not support {' or '.join(refused)} of the game {game}: {offers}; choose another, such as "
-            f"random or optimal, or a game without"
+            f"{name} does not support {' or '.join(refused)} of the game {game}{because}: {offers}; choose another, "
+            f"such as {instead}, or a game without"
         )
 
 
