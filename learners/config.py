@@ -49,6 +49,8 @@ class LearnerConfig:
     """Default settings in self-play, if they differ."""
     self_play_games: ClassVar[int] = 50_000
     """Default number of games in self-play."""
+    plays_games: ClassVar[bool] = True
+    """Whether games are played; else ``games`` is a number of exact updates."""
 
     def __post_init__(self) -> None:
         hints = get_type_hints(type(self), include_extras=True)

@@ -81,6 +81,7 @@ class ExactPGConfig(LoopLearnerConfig):
     batch: ClassVar[int] = 1
     self_play: ClassVar[dict[str, Any]] = {"method": "magnetic-mirror-descent"}
     self_play_games: ClassVar[int] = 2_000
+    plays_games: ClassVar[bool] = False
 
     method: Method = "natural-gradient"
     """update of the policy, the same against an opponent and in self-play: gradient, natural-gradient,

@@ -421,14 +421,8 @@ class Run:
 
     def print_end(self, done: Progress, written: WrittenReport | None) -> None:
         """Print the result of the training."""
-        options, game, policy = self.options, self.game, self.directory.policy
-        print_status(
-            f"{options.learner} learned from {done.games:,} games of {game}: player_0 won {done.wins:,}, "
-            f"{done.draws:,} were drawn, player_1 won {done.losses:,}"
-            if options.opponent == TEACHER
-            else f"{options.learner} played {done.games:,} games of {game} against {options.opponent}: "
-            f"{done.wins:,} won, {done.draws:,} drawn, {done.losses:,} lost, while exploring"
-        )
+        options, policy = self.options, self.directory.policy
+        print_status(self._describe_training(done))
         if written is not None:
             if written.strength is not None:
                 print_output(describe_strength(written.strength, options))
@@ -436,6 +430,24 @@ class Run:
                 print_output(self._describe_unmeasured())
             print_status(f"a report to look at: {written.page}")
         print_status(f"play it as {policy}")
+
+    def _describe_training(self, done: Progress) -> str:
+        options, game = self.options, self.game
+        if options.opponent == TEACHER:
+            return (
+                f"{options.learner} learned from {done.games:,} games of {game}: player_0 won {done.wins:,}, "
+                f"{done.draws:,} were drawn, player_1 won {done.losses:,}"
+            )
+        if not self.settings.plays_games:
+            won, drawn, lost = (f"{count / max(1, done.games):.1%}" for count in (done.wins, done.draws, done.losses))
+            return (
+                f"{options.learner} made {done.games:,} exact updates in {game} against {options.opponent}: "
+                f"{won} won, {drawn} drawn, {lost} lost, the mean of the updated policies"
+            )
+        return (
+            f"{options.learner} played {done.games:,} games of {game} against {options.opponent}: "
+            f"{done.wins:,} won, {done.draws:,} drawn, {done.losses:,} lost, while exploring"
+        )
 
     def _describe_unmeasured(self) -> str:
         """Describe the strength of a learner without exact results against its opponents."""

@@ -354,7 +354,7 @@ def sweep(
     threads = 1 if game.cells < MIN_CELLS_IN_THREADS else count_threads(threads)
     for blocks in _independent_blocks(high_bits) if threads > 1 else _blocks_in_order(count, game.cells):
         parts = split_rows(len(blocks), BLOCKS_AT_ONCE if threads > 1 else len(blocks))
-        map_threads(lambda _, part: _sweep_blocks(blocks[part], plan, after), parts, min(threads, len(parts)))  # noqa: B023  # it returns before the loop goes on
+        map_threads(lambda _, part: _sweep_blocks(blocks[part], plan, after), parts, min(threads, len(parts)))  # noqa: B023  # map_threads returns before the next iteration
         done += len(blocks)
         if progress is not None:
             progress(done / count)

@@ -21,6 +21,7 @@ from evaluation.benchmark.episodes import (
     read_boards,
 )
 from evaluation.benchmark.illegal_moves import Unmasked
+from evaluation.benchmark.scoring import PolicyWithValues
 from evaluation.benchmark.tasks import Task
 from learners import LEARNERS
 from learners.base import PendingTransitions
@@ -120,7 +121,7 @@ def source_hash(name: str) -> str:
         return ""
 
 
-def policy_of(agent: Agent, task: Task, game: Game) -> Policy:
+def agent_policy(agent: Agent, task: Task, game: Game) -> Policy:
     """Return the agent's policy in a game, with ``values`` if the agent has them.
 
     In a task without masks its probabilities are those before masking, over all cells.
@@ -133,13 +134,13 @@ def policy_of(agent: Agent, task: Task, game: Game) -> Policy:
     shown = {name: options[name] for name in ("observation", "dtype") if name in options}
     returns: Returns = getattr(agent, "returns", "actions")
     policy = as_policy(model, game, returns=returns, batch=getattr(agent, "batch", None), context=task.context, **shown)
-    values = _values_of(agent, model, game, shown)
+    values = _value_function(agent, model, game, shown)
     if task.hides_masks:
         policy = Unmasked(policy)
     return policy if values is None else PolicyWithValues(policy, values)
 
 
-def _values_of(
+def _value_function(
     agent: Agent, model: Any, game: Game, shown: Mapping[str, Any]
 ) -> Callable[[Boards], Float64Array] | None:
     critic = getattr(agent, "critic", None)
@@ -149,28 +150,6 @@ def _values_of(
         if callable(getattr(owner, "values", None)):
             return as_value_function(owner, game)
     return None
-
-
-class PolicyWithValues:
-    """A policy, and values of positions for the mover, clipped to the possible ones."""
-
-    pure = True
-    colour_blind = True
-
-    def __init__(self, policy: Policy, values: Callable[[Boards], Float64Array]) -> None:
-        self.policy = policy
-        self._values = values
-
-    def __str__(self) -> str:
-        return str(self.policy)
-
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
-        """Return float64[B, cells]."""
-        return self.policy.probabilities(boards, rng)
-
-    def values(self, boards: Boards) -> Float64Array:
-        """Return float64[B], from -1 to 1."""
-        return np.clip(self._values(boards), -1.0, 1.0)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import Any
 
 import gymnasium
 
-from evaluation.benchmark.agents import Agent, Env, load_agent, policy_of
+from evaluation.benchmark.agents import Agent, Env, agent_policy, load_agent
 from evaluation.benchmark.policy_table import tabulate
 from evaluation.benchmark.submission import (
     COST,
@@ -144,7 +144,7 @@ def train_agent(agent: Agent, task: Task, seed: int) -> tuple[dict[str, bytes], 
         nonlocal spent_on_tables
         before = Usage.now()
         for name, game in zip(table_names(task, steps), stored_games(task), strict=True):
-            arrays = tabulate(game, policy_of(agent, task, game), task.seats, masked=not task.hides_masks)
+            arrays = tabulate(game, agent_policy(agent, task, game), task.seats, masked=not task.hides_masks)
             file = io.BytesIO()
             write_arrays(file, arrays)
             files[name] = file.getvalue()

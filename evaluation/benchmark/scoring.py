@@ -7,7 +7,7 @@ from anywhere, also from tables that somebody has submitted: nothing is sampled 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.array_cache import CachedArray
 from ttt_envs.core.hash_index import find_sorted
-from ttt_envs.core.jit import Float64Array, UInt64Array
+from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards, keys
 from ttt_envs.game.rules import Game
 from ttt_envs.game.symmetry import canonical_keys, symmetries
@@ -191,7 +191,7 @@ def random_policies(task: Task) -> list[Policy]:
         return [UniformOverCells() for _ in task.games]
     policies = [make_policy("random", game) for game in task.games]
     if task.measure == "critic-error":
-        return [WithValues(policy, None) for policy in policies]
+        return [PolicyWithValues(policy, _zero_values) for policy in policies]
     return policies
 
 
@@ -199,31 +199,28 @@ def best_policies(task: Task, steps: int | None = None) -> list[Policy]:
     """Return policies that score 1; ``steps`` as in :func:`score_policies`."""
     if task.measure == "critic-error":
         [game] = task.games
-        return [WithValues(make_policy("optimal", game), (game, task.opponent_at(0)))]
+        optimal = make_policy("optimal", game)
+        return [PolicyWithValues(optimal, _exact_values(game, optimal, task.opponent_at(0)))]
     if task.measure == "value":
         opponent = task.opponent_at(task.stage(task.steps if steps is None else steps))
         return [BestResponse(game, opponent) for game in task.games]
     return [make_policy("optimal", game) for game in task.games]
 
 
-class WithValues:
-    """A policy with exact values of itself against an opponent, or with values that are all 0.
+class PolicyWithValues:
+    """A colour-blind policy, and values of positions for the mover, clipped to the possible ones.
 
     Args:
-        policy: a pure policy that is colour-blind.
-        exact_in: the game and the opponent, also colour-blind, for exact values; None for zeros.
+        policy: a pure policy.
+        values: returns float64[B] for boards.
     """
 
     pure = True
+    colour_blind = True
 
-    def __init__(self, policy: Policy, exact_in: tuple[Game, str] | None) -> None:
+    def __init__(self, policy: Policy, values: Callable[[Boards], Float64Array]) -> None:
         self.policy = policy
-        self._codes: UInt64Array = np.zeros(0, np.uint64)
-        self._values: Float64Array = np.zeros(0)
-        if exact_in is not None:
-            exact = evaluate_policy(exact_in[0], policy, exact_in[1])
-            self._codes, first = np.unique(keys(exact.boards.own_first()), return_index=True)
-            self._values = exact.values[first]
+        self._values = values
 
     def __str__(self) -> str:
         return str(self.policy)
@@ -233,8 +230,23 @@ class WithValues:
         return self.policy.probabilities(boards, rng)
 
     def values(self, boards: Boards) -> Float64Array:
-        """Return float64[B], for the mover; 0 in positions that the policy does not reach."""
-        out = np.zeros(len(boards.mover))
-        rows = find_sorted(self._codes, keys(boards.own_first()))
-        out[rows >= 0] = self._values[rows[rows >= 0]]
+        """Return float64[B], from -1 to 1."""
+        return np.clip(self._values(boards), -1.0, 1.0)
+
+
+def _zero_values(boards: Boards) -> Float64Array:
+    return np.zeros(len(boards.mover))
+
+
+def _exact_values(game: Game, policy: Policy, opponent: str) -> Callable[[Boards], Float64Array]:
+    """Return a policy's exact values against an opponent, both colour-blind; 0 in positions that it does not reach."""
+    exact = evaluate_policy(game, policy, opponent)
+    codes, first = np.unique(keys(exact.boards.own_first()), return_index=True)
+
+    def values(boards: Boards) -> Float64Array:
+        out = _zero_values(boards)
+        rows = find_sorted(codes, keys(boards.own_first()))
+        out[rows >= 0] = exact.values[first[rows[rows >= 0]]]
         return out
+
+    return values

@@ -14,7 +14,6 @@ from evaluation.exact.forward_backward import Layer, Players, TraversalSpec, bac
 from evaluation.exact.symmetry_classes import MAX_CELLS, SECOND
 from learners.one_ply import one_ply_ahead
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, best_shares
-from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.boards import Boards, to_text
@@ -58,24 +57,18 @@ class BestResponseValues:
         return codes_and_values[::-1]
 
     def _layers(self) -> Iterator[Layer]:
-        """Yield the layers with their values, the last first.
-
-        A traversal of a best responder leaves out the moves beside a win. Here a random player stands for the responder
-        on the way forward, so that all its moves are followed.
-        """
-        random, seat = make_policy("random", self.game), self.seat
-        players: Players = (random, self.policy) if seat == 0 else (self.policy, random)
-        traversal = TraversalSpec.plain(self.game, players)
+        """Yield the layers with their values, the last first; the responder's moves beside a win are followed, too."""
+        players: Players = (None, self.policy) if self.seat == 0 else (self.policy, None)
+        traversal = TraversalSpec.plain(self.game, players)._replace(all_moves=True)
         check_fits(self.game, players, self._chunk, backward=True, traversal=traversal)
         layers = []
-        for layer in forward_layers(traversal, self._chunk, edge_budget=[sys.maxsize]):
+        for layer in forward_layers(traversal, self._chunk, edge_budget=[sys.maxsize], masses=False):
             layer.index.pack()
             layers.append(layer)
-        responding = traversal._replace(players=(None, self.policy) if seat == 0 else (self.policy, None))
         after = Layer(traversal, self.game.cells)
         while layers:
             layer = layers.pop()
-            backward(responding, self._chunk, layer, after)
+            backward(traversal, self._chunk, layer, after)
             yield layer
             after = layer
 

@@ -75,6 +75,8 @@ class TraversalSpec(NamedTuple):
     symmetries: SymmetryTables
     starts: tuple[int, ...] = (0,)
     """possible movers on the empty board; only a best responder's values are meaningful for both"""
+    all_moves: bool = False
+    """whether a best responder's moves beside a win are followed"""
 
     @classmethod
     def of(cls, game: Game, players: Players) -> TraversalSpec:
@@ -91,7 +93,7 @@ class TraversalSpec(NamedTuple):
     @classmethod
     def plain(cls, game: Game, players: Players) -> TraversalSpec:
         """Return the traversal over every single board."""
-        return cls(game, players, False, False, symmetry_tables(game, "none"))
+        return cls(game, players, by_roles=False, classes=False, symmetries=symmetry_tables(game, "none"))
 
     @property
     def words(self) -> int:
@@ -262,7 +264,9 @@ class Moves(NamedTuple):
         p: Float64Array | None,
         complete: BoolArray = NO_FLAGS,
     ) -> Moves:
-        """Return the moves with a positive probability ``p``; all moves of a best responder, for which ``p`` is None.
+        """Return the moves with a positive probability ``p``; for a best responder ``p`` is None.
+
+        A best responder makes all moves, but where it can win only the winning ones unless ``traversal.all_moves``.
 
         Args:
             layer, mover, rows: the query.
@@ -285,6 +289,8 @@ class Moves(NamedTuple):
             np.empty(most, np.int8),
         )
         weights = np.empty((0, cells)) if p is None else p
+        if p is None and traversal.all_moves:
+            complete = np.ones(count, np.bool_)
         scratch = None if traversal.words == 1 else np.empty((2, cells), np.int8)
         keys = layer.index.keys.take(rows, axis=0)
         size = _write_moves(
@@ -484,7 +490,8 @@ def _write_moves(
     """Write ``moves``; return the number of non-final moves, or -1 - b if row b of ``p`` is no distribution.
 
     ``keys`` uint64[B, words] are the boards of the query, with ``stones`` each.
-    ``p`` is empty where a best responder moves, and ``complete`` where no moves of probability 0 are wanted.
+    ``p`` is empty where a best responder moves. ``complete`` bool[B] are the rows of which moves of probability 0, or a
+    responder's moves beside a win, are wanted; it is empty for none.
     ``scratch`` is None where a key is one word: the compiler removes a branch on None.
     """
     found, ends, share, won, drawn, moved = moves
@@ -540,7 +547,7 @@ def _write_moves(
                 made += 1
         if not is_policy and won[b] > 0:
             won[b], drawn[b] = 1.0, 0.0  # a best responder takes a win, so nothing else is reached
-            made = begin
+            made = made if every else begin
         ends[b] = made
     return made
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from kills import Disk, KilledError
 
-from evaluation.benchmark.agents import LearnerAgent, PolicyAgent, load_agent, policy_of
+from evaluation.benchmark.agents import LearnerAgent, PolicyAgent, agent_policy, load_agent
 from evaluation.benchmark.episodes import OBSERVATION, episode_skip_chance, games_to_learn, read_boards
 from evaluation.benchmark.policy_table import list_positions, tabulate
 from evaluation.benchmark.runs import BudgetSpent, CountedEnv, RunSettings, run_benchmark, shorten, train_agent
@@ -114,7 +114,7 @@ def test_a_shown_skip_chance_selects_and_mixes_learners(submission):
     run = submission / "skips-shown" / "seed-0"
     for game, weight in ((Game(), 0), (task.games[0], 0.2), (task.games[1], 0.5), (Game(skip_chance=0.6), 1)):
         mixed = (1 - weight) * low + weight * high
-        policy = policy_of(agent, task, game)
+        policy = agent_policy(agent, task, game)
         assert policy.probabilities(boards) == pytest.approx(best_shares(mixed, 1e-12), abs=1e-12)
         assert policy.values(boards) == pytest.approx(np.nanmax(mixed, axis=1), abs=1e-12)
         if game in task.games:
@@ -150,7 +150,7 @@ def test_alpha_zero_learns_from_its_moves_in_the_environment():
             with pytest.raises(BudgetSpent):  # its simulations are no steps
                 agent.learn(env, 6 * STEPS)
         assert env.steps == steps
-        return policy_of(agent, task, game)
+        return agent_policy(agent, task, game)
 
     untrained, once, again = learn(0), learn(3 * STEPS), learn(3 * STEPS)
     assert (once.probabilities(boards) == again.probabilities(boards)).all()
@@ -611,7 +611,7 @@ def test_tables_of_all_small_tasks_can_be_scored(tmp_path):
     for task in tasks:
         folder = tmp_path / run_folder_name(task, 3)
         for name, game in zip(table_names(task, 1000), stored_games(task), strict=True):
-            policy = policy_of(PolicyAgent("win-or-block", task, 0), task, game)
+            policy = agent_policy(PolicyAgent("win-or-block", task, 0), task, game)
             save_arrays(folder / name, tabulate(game, policy, task.seats, masked=not task.hides_masks))
     found = score_submission(tmp_path)
     assert [(run["task"], run["seed"], run["cost"]) for run in found.runs] == [(task.name, 3, None) for task in tasks]

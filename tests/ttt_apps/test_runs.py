@@ -18,6 +18,7 @@ from kills import train_until
 from plain import assert_same_runs
 
 from evaluation.run_files import EVENTS, REPORT, RunDirectory
+from learners import LEARNERS
 from learners.checkpoint import load_checkpoint, save_checkpoint
 from learners.training import make_exploration_rng, make_initial_rng
 from ttt_apps import evaluate, train
@@ -32,17 +33,6 @@ RESUMABLE = [(name, opponent) for name in tiny.OURS for opponent in OPPONENTS] +
 """learners that are resumed at any step, and their opponents"""
 NETS = {"alpha-zero": tiny.OPTIONS["alpha-zero"][1:], "q-net": ()}
 """nets, which start in seconds, with settings that make them fast"""
-LEARNERS = [
-    "q-learning",
-    "exact-pg",
-    "naive-mc",
-    "q-net",
-    "alpha-zero",
-    "value-net",
-    "sb3-dqn",
-    "sb3-ppo",
-    "sb3-maskable-ppo",
-]
 GAMES = {"value-net": 6, "q-net": 24, "alpha-zero": 24}
 SLOW = {"naive-mc", "q-net", "alpha-zero", "sb3-ppo", "sb3-maskable-ppo"}
 """learners that start in seconds, or write the same files as another one"""
@@ -380,3 +370,11 @@ def test_a_refused_run_replaces_none(tmp_path, capsys):
     words = ("--size=7", "--skip-chance=0.1", "--games=20", "--exact-every=1", "--overwrite", "--out", tmp_path / "run")
     assert "Without --exact-every" in error_of(capsys, train.main, *words)
     assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
+
+
+def test_the_summary_of_exact_updates_speaks_of_no_games(tmp_path, capsys):
+    tiny.train_run("exact-pg", tmp_path, "--opponent=random")
+    said = capsys.readouterr().out
+    assert "exact-pg made 40 exact updates in 2 x 3, 2 to win, skip 0.25 against random" in said
+    assert "played" not in said
+    assert "exploring" not in said

@@ -11,20 +11,10 @@ from commands import error_of
 from explorers import Client
 from plain import assert_same_runs
 
+from learners import LEARNERS
 from ttt_apps import evaluate, live, runs, train
 
 pytestmark = [pytest.mark.needs("fastapi", "uvicorn", "httpx")]
-LEARNERS = [
-    "q-learning",
-    "exact-pg",
-    "naive-mc",
-    "q-net",
-    "alpha-zero",
-    "value-net",
-    "sb3-dqn",
-    "sb3-ppo",
-    "sb3-maskable-ppo",
-]
 SLOW = {"naive-mc", "sb3-ppo", "sb3-maskable-ppo", "value-net"}
 MARK = {"wins": 4, "draws": 3, "losses": 3}
 
