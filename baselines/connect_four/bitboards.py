@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ttt_envs.core.jit import BoolArray, inlined, int64
-from ttt_envs.game.rules import Game, Position
+from ttt_envs.core.jit import Int64Array, inlined, int64
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.rules import Game
 
 MAX_BITS = 63
 """Maximum number of bits of a board, ``columns * (rows + 1)``."""
@@ -35,15 +36,12 @@ class Board(NamedTuple):
         return cls(game.rows, game.columns, game.win_length, bottom * ((1 << game.rows) - 1), bottom)
 
 
-def to_bits(board: Board, position: Position) -> tuple[int, int]:
-    """Return the stones of the mover and those of both players, as bits."""
-    cells = position.cells.reshape(board.rows, board.columns)[::-1]  # lowest row first
-    both = [_to_int(board, cells == stone) for stone in (1, 2)]
-    return both[position.mover], both[0] | both[1]
-
-
-def _to_int(board: Board, chosen: BoolArray) -> int:
-    return sum(1 << int(column) * (board.rows + 1) + int(row) for row, column in np.argwhere(chosen))
+def to_bits(board: Board, boards: Boards) -> tuple[Int64Array, Int64Array]:
+    """Return the stones of the mover and those of both players, as bits: int64[B] each."""
+    rows, columns = np.divmod(np.arange(board.rows * board.columns), board.columns)
+    bits = np.int64(1) << (columns * (board.rows + 1) + board.rows - 1 - rows)
+    mine = (boards.cells == boards.mover[:, None] + 1) @ bits
+    return mine, (boards.cells != 0) @ bits
 
 
 @inlined

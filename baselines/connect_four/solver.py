@@ -11,7 +11,7 @@ from baselines.connect_four.bitboards import MAX_BITS, Board, has_line, to_bits
 from baselines.connect_four.search import begin, new_search, run
 from baselines.connect_four.table import empty_table, index_shift
 from ttt_envs.core.jit import Int64Array
-from ttt_envs.game.boards import check_opening
+from ttt_envs.game.boards import Boards, check_opening
 from ttt_envs.game.rules import Game, Position, check_cells
 
 SLICE = 1 << 17
@@ -38,6 +38,13 @@ class Bounds(NamedTuple):
     def score(self) -> int | None:
         """The score, None if the number of nodes was not enough."""
         return self.low if self.low == self.high else None
+
+    @property
+    def value(self) -> int | None:
+        """1 if the mover wins, 0 for a draw, -1 for a loss, None if the bounds do not tell."""
+        if self.low > 0 or self.high < 0:
+            return 1 if self.low > 0 else -1
+        return 0 if self.low == self.high == 0 else None
 
 
 class Solution(NamedTuple):
@@ -69,7 +76,7 @@ class Solver:
         ValueError: the game has no gravity, has skips, or its board does not fit into 63 bits.
     """
 
-    def __init__(self, game: Game, *, memory: int = 1 << 27) -> None:
+    def __init__(self, game: Game, *, memory: int = 1 << 28) -> None:
         """Make a solver.
 
         Args:
@@ -138,12 +145,26 @@ class Solver:
         score, _, total = self._score(mine, mask, None, progress)
         best = []
         for column in self._open_columns(mask):
-            found = self._score_of_move(mine, mask, column, None, _offset(progress, total), least=score)
+            found = self._score_of_move(mine, mask, column, None, _offset(progress, total), score - 1, score)
             total += found.nodes
             if found.low >= score:
                 best.append(column)
         stones = mask.bit_count()
         return Solution(int(np.sign(score)), score, self.distance(score, stones), tuple(sorted(best)), total)
+
+    def values(self, mine: int, mask: int) -> list[int | None]:
+        """Return for each column the value of a stone there: 1 a win, 0 a draw, -1 a loss, None if the column is full.
+
+        It takes less time than :meth:`scores`.
+
+        Args:
+            mine: stones of the mover, as bits (:meth:`to_bits`).
+            mask: stones of both players.
+        """
+        out: list[int | None] = [None] * self.game.columns
+        for column in self._open_columns(mask):
+            out[column] = self._score_of_move(mine, mask, column, None, None, -1, 1).value
+        return out
 
     def distance(self, score: int, stones: int) -> int:
         """Return the number of plies to the end of a game from a position with this score and number of stones."""
@@ -156,7 +177,8 @@ class Solver:
         """Return the stones of the mover and of both players as bits; raises ValueError as :meth:`score`."""
         check_cells(self.game, position.cells)
         check_opening(self.game, position, "a position to be solved")
-        return to_bits(self.board, position)
+        mine, mask = to_bits(self.board, Boards.of([position]))
+        return int(mine[0]), int(mask[0])
 
     def _open_columns(self, mask: int) -> list[int]:
         """Return the columns with an empty cell, from the middle."""
@@ -165,18 +187,24 @@ class Solver:
         return sorted(is_open, key=lambda column: abs(2 * column + 1 - columns))
 
     def _score_of_move(
-        self, mine: int, mask: int, column: int, nodes: int | None, progress: Progress | None, least: int | None = None
+        self,
+        mine: int,
+        mask: int,
+        column: int,
+        nodes: int | None,
+        progress: Progress | None,
+        low: int = -MAX_SCORE,
+        high: int = MAX_SCORE,
     ) -> Bounds:
-        """Return the score of a move for its player; with ``least``, only whether it is at least this."""
-        move = (mask + (1 << column * (self.game.rows + 1))) & ~mask
+        """Return the score of a move for its player; one outside of ``low`` to ``high`` is only bounded by it."""
+        move = mask + (1 << column * (self.game.rows + 1)) & ~mask
         move &= -move
         if has_line(mine | move, self.board):
             score = (self.game.cells + 1 - mask.bit_count()) // 2
             return Bounds(score, score, 0)
         if mask | move == self.board.cells:
             return Bounds(0, 0, 0)
-        low, high = (-MAX_SCORE, MAX_SCORE) if least is None else (-least, 1 - least)
-        found = self._score(mine ^ mask, mask | move, nodes, progress, low, high)
+        found = self._score(mine ^ mask, mask | move, nodes, progress, -high, -low)
         return Bounds(-found.high, -found.low, found.nodes)
 
     def _score(
@@ -188,7 +216,7 @@ class Solver:
         low: int = -MAX_SCORE,
         high: int = MAX_SCORE,
     ) -> Bounds:
-        """Return the score of a position that is not over, if it is between two bounds."""
+        """Return the score of a position that is not over; one outside of ``low`` to ``high`` is only bounded by it."""
         stones = begin(self._search, mine, mask, low, high, self.board)
         state = self._search.states[0]
         limit = UNBOUNDED if nodes is None else nodes
@@ -197,7 +225,10 @@ class Solver:
             run(self._search, stones, self._table, self._shift, self.board, stop)
             if progress is not None:
                 progress(int(state.nodes))
-        return Bounds(int(state.low), int(state.high), int(state.nodes))
+        # Initial bounds are no results
+        at_least = int(state.low) if state.low > low else -MAX_SCORE
+        at_most = int(state.high) if state.high < high else MAX_SCORE
+        return Bounds(at_least, at_most, int(state.nodes))
 
 
 def _offset(progress: Progress | None, before: int) -> Progress | None:

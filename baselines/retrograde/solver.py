@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baselines import retrograde
+from baselines.connect_four import SearchedSolution, is_solvable, shared_solution
 from baselines.retrograde.count import Counts, count_positions
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.agents.specs import Named
@@ -590,9 +591,18 @@ def _optimal(
 # Perfect play
 
 
+def is_searched(game: Game) -> bool:
+    """Return whether positions are solved by a search for each, as Connect Four on boards of more than 16 cells."""
+    return game.cells > MAX_CELLS and is_solvable(game)
+
+
 @dataclass(frozen=True)
 class Optimal(Named):
-    """Perfect play, including skips: equal shares for all optimal moves; with probability epsilon any legal move."""
+    """Perfect play, including skips: equal shares for all optimal moves; with probability epsilon any legal move.
+
+    Connect Four without skips on more than 16 cells has no table: each position is searched, which takes seconds to
+    minutes for the first moves of 6 x 7. ``book:path=FILE,then=optimal`` takes these from a file.
+    """
 
     name: ClassVar[str] = "optimal"
     pure: ClassVar[bool] = True
@@ -607,17 +617,18 @@ class Optimal(Named):
 
     def __post_init__(self) -> None:
         if self.database is None:
-            check_size(self.game)
+            if not is_searched(self.game):
+                check_size(self.game)
         else:
             self.solution  # noqa: B018  # raises errors early
         if not 0 <= self.epsilon <= 1:
             raise ValueError(f"epsilon={self.epsilon} is no probability of a random move: choose 0 (perfect) to 1")
 
     @cached_property
-    def solution(self) -> Solution:
+    def solution(self) -> Solution | SearchedSolution:
         """The solution, computed on first access."""
         if self.database is None:
-            return solve(self.game)
+            return shared_solution(self.game) if is_searched(self.game) else solve(self.game)
         table = retrograde.open_table(self.game, Path(self.database))
         if table.stones > 0:
             raise ValueError(
@@ -628,7 +639,7 @@ class Optimal(Named):
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, rows * columns]."""
-        if isinstance(self.solution, LayeredSolution):
+        if isinstance(self.solution, LayeredSolution | SearchedSolution):
             best, legal = self.solution.optimal_actions(boards), boards.legal(self.game)
             shares = (chosen / chosen.sum(axis=1, keepdims=True) for chosen in (best, legal))
             return np.asarray((1 - self.epsilon) * next(shares) + self.epsilon * next(shares))

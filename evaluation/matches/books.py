@@ -23,7 +23,7 @@ from ttt_envs.game.rules import NOT_OVER, Game, terminal_outcome
 
 CHUNK_SIZE = 1 << 14
 """Number of moves counted at once."""
-IN_A_UNIT = 256
+IN_A_UNIT = 16
 """Number of positions per unit of work."""
 WORTH = 1000
 """Number of games that the value of a searched move counts for."""

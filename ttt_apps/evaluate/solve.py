@@ -11,15 +11,19 @@ import tyro
 from rich.console import Console
 
 from baselines import retrograde
-from baselines.retrograde.solver import MAX_CELLS, check_size, solve
+from baselines.retrograde.solver import MAX_CELLS, check_size, is_searched, solve
 from ttt_apps.board import parse_position, values_json, values_text
 from ttt_apps.cli import ExactOptions, ThreadOptions, print_output, share_bar, warn
+from ttt_apps.evaluate.search_solve import print_results, solve_by_search
 from ttt_envs.game.boards import Boards
 
 
 @dataclass(frozen=True)
 class Solve(ThreadOptions, ExactOptions):
-    """Solve a game on up to 21 cells: the values of all positions under perfect play, skips included."""
+    """Solve a game on up to 21 cells: the values of all positions under perfect play, skips included.
+
+    Connect Four (--gravity) without skips is solved on larger boards too, from one position: who wins, and when.
+    """
 
     position: Annotated[str | None, tyro.conf.arg(metavar="TEXT")] = None
     """start position in place of the empty board: rows from the top, then the mover, as in x.o/.../..o x"""
@@ -28,6 +32,10 @@ class Solve(ThreadOptions, ExactOptions):
         """Solve and print."""
         game = self.game()
         threads = self.num_threads()
+        if is_searched(game):
+            at = parse_position(self.position, game)
+            print_results(game, self.position, at, solve_by_search(game, at, self.memory_bytes()), self.json)
+            return
         check_size(game)  # before a bar is drawn
         at = parse_position(self.position, game)
         if game.cells > MAX_CELLS:

@@ -1,0 +1,100 @@
+"""``evaluate.py solve`` for Connect Four on boards without a table: a search from one position."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from baselines.connect_four import Bounds, Solver
+from ttt_apps.cli import new_table, print_output, print_table, progress_bar
+from ttt_envs.core.jit import Int64Array
+from ttt_envs.game.boards import COLUMNS
+from ttt_envs.game.rules import Game, Position
+
+RESULTS = {1: "win", 0: "draw", -1: "loss"}
+
+
+class ColumnResult(NamedTuple):
+    """The result of a stone in one column, for its player."""
+
+    column: int
+    score: int
+    """see :class:`~baselines.connect_four.Solution`"""
+    distance: int
+    """number of plies to the end of the game, with this one"""
+
+    @property
+    def value(self) -> int:
+        """1 for a win, 0 for a draw, -1 for a loss."""
+        return (self.score > 0) - (self.score < 0)
+
+
+def solve_by_search(game: Game, position: Position, memory: int | None) -> list[ColumnResult]:
+    """Return the results of the open columns of a position, with a progress bar.
+
+    Args:
+        game: Connect Four of any size.
+        position: a position that is not over.
+        memory: maximum size of the table in bytes; None for the default.
+
+    Raises:
+        ValueError: the position is unreachable.
+    """
+    solver = Solver(game) if memory is None else Solver(game, memory=memory)
+    stones = int((position.cells != 0).sum())
+    with progress_bar("nodes") as bar:
+        task = bar.add_task("searching", total=None, nodes="")
+        found: list[Bounds | None] = solver.scores(
+            position, progress=lambda nodes: bar.update(task, nodes=f"{nodes:,} positions")
+        )
+    scores = {column: bounds.low for column, bounds in enumerate(found) if bounds is not None}
+    return [ColumnResult(column, score, solver.distance(score, stones)) for column, score in scores.items()]
+
+
+def print_results(game: Game, text: str | None, position: Position, results: list[ColumnResult], as_json: bool) -> None:
+    """Print the results as a table, or as JSON with the keys of ``solve`` and ``scores``."""
+    best = max(results, key=lambda result: result.score)
+    if as_json:
+        print(json.dumps(_to_json(game, text, position, results, best)))
+        return
+    where = "the empty board" if text is None else repr(text)
+    end = f"a {RESULTS[best.value]} for the mover after {best.distance} more moves"
+    print_output(f"{game}\n{where}: {end}, with perfect play by both")
+    table = new_table("column", "result", "plies", "score")
+    for result in results:
+        star = "*" if result.score == best.score else ""
+        table.add_row(
+            COLUMNS[result.column] + star,
+            RESULTS[result.value],
+            str(result.distance),
+            f"{result.score:+d}" if result.score else "0",
+        )
+    print_table(table)
+    print_output("plies: number of moves to the end; the winner minimises it, the loser maximises it; *: best")
+
+
+def _to_json(
+    game: Game, text: str | None, position: Position, results: list[ColumnResult], best: ColumnResult
+) -> dict[str, Any]:
+    values: list[list[float | None]] = [[None] * game.columns for _ in range(game.rows)]
+    landing = _landing_rows(game, position)
+    for result in results:
+        values[landing[result.column]][result.column] = float(result.value)
+    return {
+        "game": game.to_dict(),
+        "position": text,
+        "value": (float(best.value) if text is None else None),
+        "value_to_mover": float(best.value),
+        "moves": values,
+        "optimal": [int(landing[one.column]) * game.columns + one.column for one in results if one.value == best.value],
+        "distance": best.distance,
+        "counts": None,
+        "scores": {COLUMNS[result.column]: result.score for result in results},
+    }
+
+
+def _landing_rows(game: Game, position: Position) -> Int64Array:
+    """Return int64[columns]: the row of the lowest empty cell, -1 where there is none."""
+    empty = (position.cells == 0).reshape(game.rows, game.columns)
+    rows: Int64Array = empty.sum(axis=0) - 1
+    return rows
