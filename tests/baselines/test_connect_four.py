@@ -16,9 +16,8 @@ from baselines.connect_four import SearchedSolution, Solver, is_solvable
 from baselines.connect_four import solver as solving
 from baselines.connect_four.bitboards import Board, completing, has_line, mirror
 from baselines.connect_four.table import BUCKET, OFFSET, empty_table, index_shift, key_of, locate, lookup, store
-from baselines.retrograde.solver import solve
-from evaluation.matches.books import book_from_search
-from ttt_envs import Boards, Game, Position, make_policy
+from baselines.retrograde.solver import Optimal
+from ttt_envs import Boards, Game, Position
 from ttt_envs.game import rules
 from ttt_envs.game.boards import from_text
 from ttt_envs.game.rules import DRAW
@@ -344,44 +343,38 @@ def test_impossible_positions_are_refused(game, text, message):
 
 
 @pytest.mark.parametrize("game", [drop(3, 4, 3), drop(2, 5, 3)], ids=str)
-def test_searched_solutions_are_those_of_a_table(game):
-    expected, searched = solve(game), SearchedSolution(game, memory=0)
-    found = solved(game)
-    positions = list(found.scores)
-    chosen = np.random.default_rng(0).permutation(len(positions))[:500]
-    boards = Boards.of([found.position(*positions[i]) for i in chosen])
-    assert_array_equal(searched.values(boards), expected.values(boards))
-    assert_array_equal(searched.action_values(boards), expected.action_values(boards))
-    assert_array_equal(searched.optimal_actions(boards), expected.optimal_actions(boards))
-    assert_array_equal(searched.distance(boards), expected.distance(boards))
+def test_searched_solutions_are_those_of_plain_recursion(game):
+    expected, searched = solved(game), SearchedSolution(game, memory=0)
+    known = list(expected.scores)
+    chosen = [known[i] for i in np.random.default_rng(0).permutation(len(known))[:300]]
+    boards = Boards.of([expected.position(*one) for one in chosen])
+    values = np.array([np.sign(expected.scores[one]) for one in chosen])
+    moves = np.full(boards.cells.shape, np.nan)
+    for row, one in enumerate(chosen):
+        for cell, after, ended in expected.after(*one):
+            moves[row, cell] = np.sign(-expected.scores[after] if ended is None else ended)
+    assert_array_equal(searched.values(boards), values)
+    assert_array_equal(searched.action_values(boards), moves)
+    assert_array_equal(searched.optimal_actions(boards), moves == values[:, None])
 
 
 def test_optimal_plays_connect_four_by_searches():
     game = drop(5, 4, 4)
     positions = [played(columns, game) for columns in ("", "1", "1223", "234432", "12341234123", "1111122222333")]
     boards = Boards.of(positions)
-    policy = make_policy("optimal", game)
+    policy = Optimal(game)
     values = np.array([solver_of(game).solve(position).value for position in positions])
     assert_array_equal(policy.values(boards), values)
     moves = policy.action_values(boards)
     assert_array_equal(~np.isnan(moves), boards.legal(game))
     best = moves == values[:, None]
     assert_array_equal(policy.probabilities(boards), best / best.sum(axis=1, keepdims=True))
-    blurred = make_policy("optimal:epsilon=0.5", game).probabilities(boards)
+    blurred = Optimal(game, epsilon=0.5).probabilities(boards)
     legal = boards.legal(game)
     expected = (best / best.sum(axis=1, keepdims=True) + legal / legal.sum(axis=1, keepdims=True)) / 2
     np.testing.assert_allclose(blurred, expected)
     other = Boards.of([mirrored(position, game) for position in positions])
     assert_array_equal(policy.action_values(other).reshape(-1, 5, 4), moves.reshape(-1, 5, 4)[:, :, ::-1])
-
-
-def test_a_book_of_optimal_moves_comes_before_the_search(tmp_path):
-    game = drop(5, 4, 3)
-    book = book_from_search(game, "optimal", tmp_path / "work", {}, plies=3)
-    book.write(tmp_path / "first.book")
-    policy = make_policy(f"book:path={tmp_path / 'first.book'},then=random", game)
-    boards = Boards.of([played(columns, game) for columns in ("", "1", "3", "12", "44")])
-    assert_array_equal(policy.probabilities(boards), make_policy("optimal", game).probabilities(boards))
 
 
 @pytest.mark.parametrize(
