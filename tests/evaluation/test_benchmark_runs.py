@@ -15,7 +15,16 @@ from kills import Disk, KilledError
 from evaluation.benchmark.agents import LearnerAgent, PolicyAgent, agent_policy, load_agent
 from evaluation.benchmark.episodes import OBSERVATION, episode_skip_chance, games_to_learn, read_boards
 from evaluation.benchmark.policy_table import list_positions, tabulate
-from evaluation.benchmark.runs import BudgetSpent, CountedEnv, RunSettings, run_benchmark, shorten, train_agent
+from evaluation.benchmark.runs import (
+    QUICK_SEEDS,
+    QUICK_TASKS,
+    BudgetSpent,
+    CountedEnv,
+    RunSettings,
+    run_benchmark,
+    shorten,
+    train_agent,
+)
 from evaluation.benchmark.scores import score_submission
 from evaluation.benchmark.scoring import score_policies
 from evaluation.benchmark.submission import (
@@ -296,6 +305,39 @@ def test_unknown_agents():
         load_agent("q-lerning")
     with pytest.raises(ValueError, match="is no function"):
         load_agent("evaluation.benchmark.tasks:VERSION")
+
+
+def test_the_quick_form_with_fewer_steps(tmp_path, capsys):
+    """The commands of ``make bench-quick``, with fewer steps."""
+    folder, scores, page = (tmp_path / name for name in ("win-or-block", "scores.json", "page.html"))
+    main(["bench", "run", "--agent", "win-or-block", "--quick", "--steps", str(STEPS), "--out", str(folder)])
+    learned = tmp_path / "q-learning"
+    main(["bench", "run", "--agent", "q-learning", "--quick", "--steps", str(STEPS), "--out", str(learned)])
+    for one in (folder, learned):
+        assert [(run.task.name, run.seed) for run in find_runs(one)] == [
+            (task.name, seed) for task in TASKS if task.name in QUICK_TASKS for seed in range(QUICK_SEEDS)
+        ]
+        assert all(len(run.tables) == len(shorten(run.task, STEPS).checkpoints) for run in find_runs(one))
+        keep_last(one)
+    main(["bench", "score", str(folder), str(learned), "--out", str(scores)])
+    leaderboard = tmp_path / "leaderboard.md"
+    main(["bench", "report", str(scores), "--out", str(page), "--markdown", str(leaderboard)])
+    known, other = read_scores(scores)
+    mean = {run.task: run.score for run in known.runs}
+    assert mean.keys() == set(QUICK_TASKS)
+    assert [mean["random"], mean["chance-25"], mean["self-play"]] == pytest.approx([0.792, 0.688, 0.309], abs=1e-3)
+    assert {run.task for run in other.runs} == {*QUICK_TASKS, "critic"}
+    assert "| win-or-block | one | 0.740 |" in leaderboard.read_text()
+    assert "q-learning" in page.read_text()
+    capsys.readouterr()
+
+
+@pytest.mark.slow
+def test_two_runs_of_the_quick_form_are_the_same(tmp_path):
+    settings = RunSettings("q-learning", QUICK_TASKS, QUICK_SEEDS, 20_000)
+    for part, jobs in (("a", 1), ("b", 2)):
+        run_all(tmp_path / part, settings, jobs=jobs)
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
