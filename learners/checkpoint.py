@@ -73,9 +73,13 @@ def save_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
     write_atomically(path, lambda file: write_arrays(file, arrays))
 
 
-def write_arrays(file: IO[bytes], arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
-    """Write arrays to an open file, as :func:`save_arrays` does. The same arrays give the same bytes."""
-    with zipfile.ZipFile(file, "w") as archive:  # as `np.savez`, which in old numpy takes no allow_pickle=False
+def write_arrays(file: IO[bytes], arrays: Mapping[str, np.ndarray[Any, Any]], *, compress: bool = False) -> None:
+    """Write arrays to an open file, as :func:`save_arrays` does. The same arrays give the same bytes.
+
+    With ``compress`` they are deflated: the same arrays give the same bytes with one version of zlib.
+    """
+    method = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
+    with zipfile.ZipFile(file, "w", method) as archive:  # as `np.savez`, which in old numpy takes no allow_pickle=False
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as part:
                 np.lib.format.write_array(part, np.asanyarray(array), allow_pickle=False)
@@ -139,29 +143,33 @@ def load_arrays(path: Path, limit: int = 1 << 34) -> dict[str, np.ndarray[Any, A
     return arrays
 
 
-def read_arrays(file: IO[bytes], limit: int) -> dict[str, np.ndarray[Any, Any]]:
-    """Read arrays from an open file, as :func:`load_arrays` does; a malformed one can raise any exception."""
+def read_arrays(file: IO[bytes], limit: int, *, compressed: bool = False) -> dict[str, np.ndarray[Any, Any]]:
+    """Read arrays from an open file, as :func:`load_arrays` does; a malformed one can raise any exception.
+
+    Only with ``compressed`` may they be deflated; also then they have at most ``limit`` bytes.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # numpy warns of old headers, which are never written here
-        arrays, stored_hash = _unpack(file, limit)
+        arrays, stored_hash = _unpack(file, limit, compressed)
     if stored_hash and stored_hash != _hash(arrays):
         raise ValueError("its arrays are not those that were written")
     return arrays
 
 
-def _unpack(file: IO[bytes], limit: int) -> tuple[dict[str, np.ndarray[Any, Any]], bytes]:
+def _unpack(file: IO[bytes], limit: int, compressed: bool) -> tuple[dict[str, np.ndarray[Any, Any]], bytes]:
     """Return the arrays in a zip and its comment; raise any exception if it is malformed."""
     arrays: dict[str, np.ndarray[Any, Any]] = {}
+    methods = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) if compressed else (zipfile.ZIP_STORED,)
     with zipfile.ZipFile(file) as archive:
         entries = archive.infolist()
         stored = sum(entry.file_size for entry in entries)
         if stored > limit:
             raise ValueError(f"it unpacks to {stored:,} bytes, and at most {limit:,} are read")
-        if stored > file.seek(0, os.SEEK_END):
+        if not compressed and stored > file.seek(0, os.SEEK_END):
             raise ValueError(f"it unpacks to {stored:,} bytes, which are more than it has")
         for entry in entries:
             name = entry.filename.removesuffix(".npy")
-            if name == entry.filename or name in arrays or entry.comment or entry.compress_type != zipfile.ZIP_STORED:
+            if name == entry.filename or name in arrays or entry.comment or entry.compress_type not in methods:
                 raise ValueError(f"{shorten(entry.filename)} in it is no array in the format of checkpoints")
             with archive.open(entry) as part:
                 arrays[name] = _read_array(part, entry.file_size)

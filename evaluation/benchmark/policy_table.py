@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,9 @@ STORED = np.float16
 MAX_VALUE = 1.0
 SUM_TOLERANCE = 0.02
 """Maximum deviation of a sum of stored probabilities from 1: float16 rounds each of up to 40 to 11 bits."""
+ROWS_PER_CHECK = 1 << 18
+MAX_SHARE = 255
+"""Share of the most probable move in a packed table."""
 
 
 class PolicyTable:
@@ -31,7 +35,7 @@ class PolicyTable:
     Args:
         game: the game, up to 40 cells.
         codes: uint64[N], ascending: ``keys(boards.own_first())`` of the positions.
-        probabilities: float[N, cells].
+        probabilities: float[N, cells]; or unsigned[N, cells], numbers in proportion to them.
         values: float[N] for the mover, if any.
         masked: whether all probability is on legal moves.
 
@@ -56,16 +60,11 @@ class PolicyTable:
         self.codes = np.asarray(codes)
         _check_codes(game, self.codes)
         count = len(self.codes)
-        if probabilities.shape != (count, game.cells) or probabilities.dtype.kind != "f":
+        if probabilities.shape != (count, game.cells) or probabilities.dtype.kind not in "fu":
             raise ValueError(f"a table of {count:,} positions needs probabilities float[{count}, {game.cells}]")
-        p = probabilities.astype(np.float64)
-        total = p.sum(axis=1)
-        if not ((p >= 0).all() and (np.abs(total - 1) <= SUM_TOLERANCE).all()):  # also rejects NaN and infinity
-            raise ValueError("a table has a row that is no distribution: probabilities must be 0 or more, and sum to 1")
-        if masked and (p[from_keys(self.codes, game) != 0] > 0).any():
-            raise ValueError("a table has probabilities of illegal moves: they must be 0 on occupied cells")
-        p /= total[:, None]  # in place: on 4 x 4 they are a GiB
-        self._probabilities = p
+        self._weights = probabilities
+        for start in range(0, count, ROWS_PER_CHECK):
+            self._check_rows(slice(start, start + ROWS_PER_CHECK))
         self._values = None
         if values is not None:
             if values.shape != (count,) or values.dtype.kind != "f":
@@ -74,6 +73,16 @@ class PolicyTable:
             if not (np.abs(self._values) <= MAX_VALUE).all():
                 raise ValueError("a table has values outside [-1, 1]")
             self.values = self._read_values  # an attribute of tables with values alone
+
+    def _check_rows(self, rows: slice) -> None:
+        """Raise ValueError if a row is no distribution over legal moves."""
+        weights = self._weights[rows].astype(np.float64)
+        total = weights.sum(axis=1)
+        sums = np.abs(total - 1) <= SUM_TOLERANCE if self._weights.dtype.kind == "f" else total > 0
+        if not ((weights >= 0).all() and sums.all()):  # also rejects NaN and infinity
+            raise ValueError("a table has a row that is no distribution: probabilities must be 0 or more, and sum to 1")
+        if self.masked and (weights[from_keys(self.codes[rows], self.game) != 0] > 0).any():
+            raise ValueError("a table has probabilities of illegal moves: they must be 0 on occupied cells")
 
     def __str__(self) -> str:
         return f"table of {len(self.codes):,} positions"
@@ -84,8 +93,9 @@ class PolicyTable:
         Raises:
             ValueError: the table lacks a position.
         """
-        found: Float64Array = self._probabilities[self._rows(boards)]
-        return found
+        weights: Float64Array = self._weights[self._rows(boards)].astype(np.float64)
+        weights /= weights.sum(axis=1, keepdims=True)
+        return weights
 
     def _read_values(self, boards: Boards) -> Float64Array:
         """Return values for the mover, float64[B]."""
@@ -160,3 +170,46 @@ def tabulate(
     if callable(values):
         arrays["values"] = np.concatenate([np.asarray(values(chunk)).astype(dtype) for chunk in chunks])
     return arrays
+
+
+def pack(game: Game, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a table of legal moves in less space, without values.
+
+    Args:
+        game: the game.
+        arrays: ``codes`` and ``probabilities`` of :func:`tabulate`.
+
+    Returns:
+        ``gaps`` uint32[N]: the first code, and the differences of consecutive ones; ``shares`` uint8[M]: for each
+        position and each of its empty cells in order, the probability of the move in 255ths of the highest one,
+        rounded.
+    """
+    codes, probabilities = arrays["codes"], arrays["probabilities"]
+    shares = []
+    for start in range(0, len(codes), ROWS_PER_CHECK):
+        p = probabilities[start : start + ROWS_PER_CHECK].astype(np.float64)
+        rounded = np.rint(p * (MAX_SHARE / p.max(axis=1, keepdims=True))).astype(np.uint8)
+        shares.append(rounded[from_keys(codes[start : start + ROWS_PER_CHECK], game) == 0])
+    return {"gaps": np.diff(codes, prepend=np.uint64(0)).astype(np.uint32), "shares": np.concatenate(shares)}
+
+
+def unpack(game: Game, gaps: NDArray[Any], shares: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """Return ``codes`` uint64[N] and ``probabilities`` uint8[N, cells] of a table from :func:`pack`.
+
+    Raises:
+        ValueError: an array has another shape or type, or codes are no boards.
+    """
+    if gaps.ndim != 1 or gaps.dtype != np.uint32 or shares.ndim != 1 or shares.dtype != np.uint8:
+        raise ValueError("a packed table needs gaps uint32[N] and shares uint8[M]")
+    codes = np.cumsum(gaps, dtype=np.uint64)
+    _check_codes(game, codes)
+    probabilities, used = np.zeros((len(codes), game.cells), np.uint8), 0
+    for start in range(0, len(codes), ROWS_PER_CHECK):
+        empty = from_keys(codes[start : start + ROWS_PER_CHECK], game) == 0
+        count = int(np.count_nonzero(empty))
+        if used + count <= len(shares):
+            probabilities[start : start + ROWS_PER_CHECK][empty] = shares[used : used + count]
+        used += count
+    if used != len(shares):
+        raise ValueError(f"a packed table of {len(codes):,} positions needs {used:,} shares, one for each empty cell")
+    return {"codes": codes, "probabilities": probabilities}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,12 +22,12 @@ from evaluation.benchmark.submission import (
     Submission,
     run_folder_name,
     stored_games,
+    table_content,
     table_names,
 )
 from evaluation.benchmark.tasks import SEEDS, TASKS, Task, find_task, find_tasks
 from evaluation.cost import Usage
 from evaluation.result_store import Unit, do_units
-from learners.checkpoint import write_arrays
 from ttt_envs.core.files import delete_temporary_files, read_bounded, write_atomically, write_json
 from ttt_envs.core.parallel import Jobs
 
@@ -145,9 +144,7 @@ def train_agent(agent: Agent, task: Task, seed: int) -> tuple[dict[str, bytes], 
         before = Usage.now()
         for name, game in zip(table_names(task, steps), stored_games(task), strict=True):
             arrays = tabulate(game, agent_policy(agent, task, game), task.seats, masked=not task.hides_masks)
-            file = io.BytesIO()
-            write_arrays(file, arrays)
-            files[name] = file.getvalue()
+            files[name] = table_content(task, arrays)
         cpu, wall = _elapsed(before, Usage.now())
         spent_on_tables = spent_on_tables[0] + cpu, spent_on_tables[1] + wall
 

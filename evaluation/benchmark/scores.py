@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
-from evaluation.benchmark.scoring import TaskScore, combine_scores, score_policies
+from evaluation.benchmark.scoring import TaskScore, combine_scores, query_size, score_policies
 from evaluation.benchmark.submission import (
     BENCHMARK,
     RunFolder,
@@ -90,12 +90,14 @@ def score_submission(folder: Path, progress: Callable[[int, int], None] = lambda
     progress(done, total)
     for run in runs:
         found: dict[str, list[CheckpointScore]] = {}
-        for task, one in _score_run(run):
-            found.setdefault(task.name, []).append(one)
-            if task is run.task:
-                done += 1
-                progress(done, total)
-        reported = _Reported(_win_rate(run), read_cost(run.folder))
+        tables: list[StoredTable] = []
+        for steps, paths in run.tables.items():
+            tables = _read_tables(run.task, paths)
+            for task, one in _score_tables(run, steps, tables):
+                found.setdefault(task.name, []).append(one)
+            done += 1
+            progress(done, total)
+        reported = _Reported(_win_rate(run, tables), read_cost(run.folder))
         for task in _measured(run.task):
             if task.name in found:
                 checkpoints += found[task.name]
@@ -108,17 +110,16 @@ def _measured(task: Task) -> list[Task]:
     return [task, *(other for other in TASKS if other.uses_runs_of == task.name)]
 
 
-def _score_run(run: RunFolder) -> Iterator[tuple[Task, CheckpointScore]]:
-    for steps, paths in run.tables.items():
-        tables = _read_tables(run.task, paths)
-        for task in _measured(run.task):
-            if task.measure == "critic-error" and not hasattr(tables[0].policy, "values"):
-                continue
-            try:
-                measured = score_policies(task, _policies(task, tables), steps)
-            except ValueError as problem:
-                raise ValueError(f"{paths[0]} cannot be scored: {problem}") from None
-            yield task, _checkpoint_score(task, run.seed, steps, measured, [table.sha256 for table in tables])
+def _score_tables(run: RunFolder, steps: int, tables: Sequence[StoredTable]) -> Iterator[tuple[Task, CheckpointScore]]:
+    """Yield the scores of a checkpoint on all tasks that measure the run."""
+    for task in _measured(run.task):
+        if task.measure == "critic-error" and not hasattr(tables[0].policy, "values"):
+            continue
+        try:
+            measured = score_policies(task, _policies(task, tables), steps)
+        except ValueError as problem:
+            raise ValueError(f"{run.tables[steps][0]} cannot be scored: {problem}") from None
+        yield task, _checkpoint_score(task, run.seed, steps, measured, [table.sha256 for table in tables])
 
 
 def _read_tables(task: Task, paths: Sequence[Path]) -> list[StoredTable]:
@@ -151,15 +152,16 @@ class _Reported(NamedTuple):
     cost: dict[str, float] | None
 
 
-def _win_rate(run: RunFolder) -> float | None:
-    """See ``RunScore.win_random``."""
+def _win_rate(run: RunFolder, tables: Sequence[StoredTable]) -> float | None:
+    """See ``RunScore.win_random``; ``tables`` are those of the last checkpoint."""
     if run.task.hides_masks:
         return None
-    tables = _read_tables(run.task, run.tables[max(run.tables)])
     won = []
     for game, policy in zip(run.task.games, _policies(run.task, tables), strict=True):
         for seat in run.task.seats:
-            won.append(outcome(game, policy, "random").win if seat == 0 else outcome(game, "random", policy).loss)
+            players = (policy, "random") if seat == 0 else ("random", policy)
+            result = outcome(game, *players, chunk=query_size(game))
+            won.append(result.win if seat == 0 else result.loss)
     return sum(won) / len(won)
 
 

@@ -16,11 +16,11 @@ import numpy as np
 
 from baselines.retrograde.solver import solve
 from evaluation.benchmark.illegal_moves import UniformOverCells, Unmasked, probability_of_illegal_move
-from evaluation.benchmark.tasks import VERSION, Task, split_openings
+from evaluation.benchmark.tasks import MAX_CELLS_OF_CHECKPOINTS, VERSION, Task, split_openings
 from evaluation.code_fingerprint import code_hash
 from evaluation.exact.best_response_values import BestResponse
 from evaluation.exact.critics import critic_error
-from evaluation.exact.dynamic_programming import best_response, exploitability, make_pure, outcome, regret
+from evaluation.exact.dynamic_programming import CHUNK, best_response, exploitability, make_pure, outcome, regret
 from evaluation.exact.policy_evaluation import evaluate_policy
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
@@ -125,7 +125,7 @@ def _measure(task: Task, policies: Sequence[Policy], stage: int) -> float:
     elif task.measure == "regret":
         found = [regret(game, policy) for game, policy in pairs]
     elif task.measure == "exploitability":
-        found = [exploitability(game, policy) for game, policy in pairs]
+        found = [exploitability(game, policy, chunk=query_size(game)) for game, policy in pairs]
     elif task.measure == "illegal-moves":
         opponent = task.opponent_at(stage)
         found = [
@@ -139,11 +139,19 @@ def _measure(task: Task, policies: Sequence[Policy], stage: int) -> float:
     return sum(found) / len(found)
 
 
+def query_size(game: Game) -> int:
+    """Return the maximum number of positions per query of a policy, on which no result depends.
+
+    Large queries read a large table in the order of its positions, which is faster.
+    """
+    return CHUNK if game.cells <= MAX_CELLS_OF_CHECKPOINTS else 1 << 17
+
+
 def _value(game: Game, policy: Policy, opponent: str, seat: int) -> float:
     """Return the expected result of ``policy`` in this seat."""
     if seat == 0:
-        return outcome(game, policy, opponent).value
-    return outcome(game, opponent, policy).reversed().value
+        return outcome(game, policy, opponent, chunk=query_size(game)).value
+    return outcome(game, opponent, policy, chunk=query_size(game)).reversed().value
 
 
 def _opening_regret(game: Game, policy: Policy) -> float:

@@ -8,7 +8,8 @@
     units.jsonl                         finished runs, from which a stopped command continues
 
 A table holds ``codes`` uint64[N], ascending keys of positions as their mover sees them; ``probabilities`` float[N,
-cells] of the moves; and, if the policy has values, ``values`` float[N] for the mover. Where a task shows the skip
+cells] of the moves; and, if the policy has values, ``values`` float[N] for the mover. Tables of 4 x 4 are packed, see
+:func:`~evaluation.benchmark.policy_table.pack`. Where a task shows the skip
 chance, there is a table for each that is scored: ``steps-NNNNNN-skip-0.1.npz``. A run has one folder and no other
 files, and what is read here is not trusted: nothing is executed, links are refused, and sizes are bounded.
 """
@@ -27,11 +28,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-from evaluation.benchmark.policy_table import PolicyTable, list_positions
-from evaluation.benchmark.tasks import STEPS, TASKS, VERSION, Task, find_task
+from numpy.typing import NDArray
+
+from evaluation.benchmark.policy_table import PolicyTable, pack, unpack
+from evaluation.benchmark.tasks import MAX_CELLS_OF_CHECKPOINTS, STEPS, TASKS, VERSION, Task, find_task
 from evaluation.cost import is_number
+from evaluation.exact.estimate import boards_by_stones
 from evaluation.result_store import UNITS
-from learners.checkpoint import MAX_OVERHEAD, read_arrays
+from learners.checkpoint import MAX_OVERHEAD, read_arrays, write_arrays
 from ttt_envs.core.checks import check_choice, closest_names
 from ttt_envs.core.files import read_bounded, read_json
 from ttt_envs.game.rules import Game
@@ -267,16 +271,18 @@ def read_table(task: Task, game: Game, path: Path) -> StoredTable:
         OSError: the file is missing or cannot be opened.
         ValueError: it is no table of the game, or too large.
     """
-    limit = num_positions(game, task.seats) * (game.cells + 2) * _BYTES_PER_NUMBER
+    limit = max_table_bytes(game)
     content = read_bounded(path, limit + MAX_OVERHEAD)
     try:
-        arrays = read_arrays(io.BytesIO(content), limit + MAX_OVERHEAD)
+        arrays = read_arrays(io.BytesIO(content), limit + MAX_OVERHEAD, compressed=True)
+        for name in arrays:
+            if name not in ("codes", "probabilities", "values", "gaps", "shares"):
+                raise ValueError(f"it has an array {name[:80]!r}, which no table has")
+        if not task.hides_masks and arrays.keys() == {"gaps", "shares"}:
+            arrays = unpack(game, **arrays)
         for name in ("codes", "probabilities"):
             if name not in arrays:
                 raise ValueError(f"it has no array {name}")
-        for name in arrays:
-            if name not in ("codes", "probabilities", "values"):
-                raise ValueError(f"it has an array {name[:80]!r}, which no table has")
         policy = PolicyTable(game, **arrays, masked=not task.hides_masks)
     except Exception as problem:  # a malformed zip or array header can raise many exceptions
         why = str(problem).partition("\n")[0][:MAX_TEXT] or type(problem).__name__
@@ -285,9 +291,17 @@ def read_table(task: Task, game: Game, path: Path) -> StoredTable:
 
 
 @cache
-def num_positions(game: Game, seats: tuple[int, ...]) -> int:
-    """Return the number of positions in a table of a policy that plays in these seats."""
-    return len(list_positions(game, seats).mover)
+def max_table_bytes(game: Game) -> int:
+    """Return the maximum size of the arrays of a table: as float64, for all arrangements of stones."""
+    return sum(boards_by_stones(game)) * (game.cells + 2) * _BYTES_PER_NUMBER
+
+
+def table_content(task: Task, arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """Return the content of the file of a table; on boards that have only a last checkpoint it is packed."""
+    game = task.games[0]
+    file = io.BytesIO()
+    write_arrays(file, pack(game, arrays) if game.cells > MAX_CELLS_OF_CHECKPOINTS else arrays, compress=True)
+    return file.getvalue()
 
 
 def read_cost(folder: Path) -> dict[str, float] | None:

@@ -14,7 +14,7 @@ from kills import Disk, KilledError
 
 from evaluation.benchmark.agents import LearnerAgent, PolicyAgent, agent_policy, load_agent
 from evaluation.benchmark.episodes import OBSERVATION, episode_skip_chance, games_to_learn, read_boards
-from evaluation.benchmark.policy_table import list_positions, tabulate
+from evaluation.benchmark.policy_table import PolicyTable, list_positions, pack, tabulate, unpack
 from evaluation.benchmark.runs import (
     QUICK_SEEDS,
     QUICK_TASKS,
@@ -34,11 +34,12 @@ from evaluation.benchmark.submission import (
     read_table,
     run_folder_name,
     stored_games,
+    table_content,
     table_names,
 )
 from evaluation.benchmark.tasks import TASKS, find_task
 from evaluation.reports.benchmark_scores import read_scores
-from learners.checkpoint import load_arrays, save_arrays
+from learners.checkpoint import save_arrays
 from ttt_apps.evaluate import main
 from ttt_envs import make_policy
 from ttt_envs.agents.policy import best_shares
@@ -444,6 +445,44 @@ def test_ten_submissions_score_what_a_plain_recursion_gives(name, count, tmp_pat
         assert scored["score"] == pytest.approx((expected - worst) / (best - worst), abs=1e-11)
 
 
+def test_packed_tables_round_probabilities(tmp_path):
+    task = find_task("self-play")
+    [game] = task.games
+    table = random_table(task, 3)
+    codes = keys(list_positions(game).own_first())
+    packed = pack(game, {"codes": codes, "probabilities": table})
+    assert sum(array.nbytes for array in packed.values()) < table.nbytes / 2
+    unpacked = unpack(game, **packed)
+    assert (unpacked["codes"] == codes).all()
+    policy = PolicyTable(game, **unpacked)
+    p = policy.probabilities(list_positions(game))
+    exact = table.astype(np.float64) / table.astype(np.float64).sum(axis=1, keepdims=True)
+    highest = exact.max(axis=1, keepdims=True)
+    shares = np.rint(255 * table.astype(np.float64) / table.astype(np.float64).max(axis=1, keepdims=True))
+    assert p == pytest.approx(shares / shares.sum(axis=1, keepdims=True), abs=1e-15)
+    assert (np.abs(p - exact) < 9 * highest / 255).all()
+    path = write_table(tmp_path / "packed", task, table)
+    save_arrays(path, packed)
+    write_table(tmp_path / "whole", task, p)
+    [found], [expected] = (score_submission(tmp_path / one).checkpoints for one in ("packed", "whole"))
+    assert found["value"] == pytest.approx(expected["value"], abs=TOLERANCE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("spec", "score"), [("random", 0), ("optimal", 1)])
+@pytest.mark.parametrize("name", ["self-play-4x4"])
+def test_tables_of_4x4_are_small_and_exact(name, spec, score, tmp_path):
+    task = find_task(name)
+    content = table_content(task, tabulate(task.games[0], spec, task.seats))
+    assert len(content) < 60e6
+    path = tmp_path / run_folder_name(task, 0) / table_names(task, task.steps)[0]
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    (tmp_path / "submission.toml").write_text(Submission(spec).to_toml())
+    [found] = score_submission(tmp_path).runs
+    assert found["score"] == pytest.approx(score, abs=TOLERANCE)
+
+
 def test_one_changed_probability_changes_hash_and_score(tmp_path):
     task = find_task("self-play")
     table = random_table(task, 0)
@@ -532,8 +571,13 @@ def test_scoring_opens_nothing_else_and_imports_nothing(copy, tmp_path):
 
 
 def edit(path, change):
-    arrays = load_arrays(path)
+    with np.load(path) as stored:
+        arrays = dict(stored)
     change(arrays)
+    save_arrays(path, arrays)
+
+
+def replace_arrays(path, **arrays):
     save_arrays(path, arrays)
 
 
@@ -579,6 +623,26 @@ HOSTILE = {
     "other type": (
         lambda path: edit(path, lambda arrays: arrays.update(probabilities=arrays["probabilities"] > 0)),
         "needs probabilities",
+    ),
+    "bomb": (
+        lambda path: np.savez_compressed(path, codes=np.zeros(1 << 22), probabilities=np.zeros(1)),
+        "it unpacks to 33,",
+    ),
+    "packed too short": (
+        lambda path: replace_arrays(path, gaps=np.ones(3, np.uint32), shares=np.ones(5, np.uint8)),
+        "a packed table of 3 positions needs 24 shares",
+    ),
+    "packed without stones": (
+        lambda path: replace_arrays(path, gaps=np.full(3, 2**31, np.uint32), shares=np.ones(5, np.uint8)),
+        "a code that is no board",
+    ),
+    "packed otherwise": (
+        lambda path: replace_arrays(path, gaps=np.ones(3), shares=np.ones(5)),
+        "needs gaps uint32",
+    ),
+    "packed zeros": (
+        lambda path: replace_arrays(path, gaps=np.ones(3, np.uint32), shares=np.zeros(24, np.uint8)),
+        "no distribution",
     ),
     "no zip": (lambda path: path.write_bytes(b"nothing"), "is no table of a policy"),
     "truncated": (lambda path: path.write_bytes(path.read_bytes()[:-99]), "is no table of a policy"),
