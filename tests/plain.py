@@ -205,7 +205,7 @@ def everything(shape):
         for cells, mover in level:
             position = Position(np.frombuffer(cells, np.int8), mover)
             moves[cells, mover] = {}
-            for action in np.flatnonzero(position.cells == 0).tolist():
+            for action in legal_cells(shape, set(np.flatnonzero(position.cells).tolist())):
                 outcomes = chance_outcomes(shape, position, action)
                 states = [(after.position.cells.tobytes(), after.position.mover) for after in outcomes]
                 moves[cells, mover][action] = outcomes[0].winner, states

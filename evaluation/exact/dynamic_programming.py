@@ -124,6 +124,30 @@ def outcome(
     return OutcomeProbabilities(win, draw, loss)
 
 
+def perfect_value(
+    game: Game,
+    *,
+    chunk: int = CHUNK,
+    memory: int | None = None,
+    progress: Progress | None = None,
+    threads: Threads = 1,
+) -> float:
+    """Return the value of perfect play by both, for player_0.
+
+    Only positions that two players reach who never miss a win are visited. With gravity these are few, so that the
+    board may be larger than those of ``solve``.
+
+    Args:
+        game: the game.
+        chunk, memory, progress, threads: as for :func:`outcome`.
+
+    Raises:
+        MemoryError: too many reachable positions; raised after the first layers.
+    """
+    after = _backward_layers(TraversalSpec.of(game, (None, None)), chunk, memory, progress, threads)
+    return float(after.values[0, 0, 0])
+
+
 def match_outcome(
     game: Game,
     a: str | Policy,
@@ -244,6 +268,18 @@ def _responses(
     traversal: TraversalSpec, chunk: int, memory: int | None, progress: Progress | None, threads: Threads
 ) -> list[OutcomeProbabilities]:
     """Return the best responder's results, for each possible first mover."""
+    after = _backward_layers(traversal, chunk, memory, progress, threads)
+    found = []
+    for mover in traversal.starts:
+        win, loss = (float(share) for share in after.values[0, mover, 1:])
+        found.append(OutcomeProbabilities(win, max(0.0, 1 - win - loss), loss))
+    return found
+
+
+def _backward_layers(
+    traversal: TraversalSpec, chunk: int, memory: int | None, progress: Progress | None, threads: Threads
+) -> Layer:
+    """Return the layer of the empty board, with the values of the best responder."""
     check_fits(traversal.game, traversal.players, chunk, backward=True, memory=memory, traversal=traversal)
     layers, num_threads = [], count_threads(threads)
     budget = [MAX_CACHE_BYTES]
@@ -258,11 +294,7 @@ def _responses(
         report_progress(progress, layer, 1, 0.5)
         after = layer
     report_end(progress)
-    found = []
-    for mover in traversal.starts:
-        win, loss = (float(share) for share in after.values[0, mover, 1:])
-        found.append(OutcomeProbabilities(win, max(0.0, 1 - win - loss), loss))
-    return found
+    return after
 
 
 def regret(

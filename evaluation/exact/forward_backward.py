@@ -46,6 +46,7 @@ from ttt_envs.game.rules import (
     completing_cells,
     is_legal,
     legal_bits,
+    line_result,
     outcome_of_move,
     skip_chance_of,
     value_over_skip,
@@ -59,7 +60,7 @@ Int32Array = NDArray[np.int32]
 NO_FLAGS: BoolArray = np.zeros(0, np.bool_)
 
 Players = tuple[Policy | None, Policy | None]
-"""Players by seat; None is the best responder, who may play any move."""
+"""Players by seat; None is the best responder, who may play any move. Two best responders play perfectly."""
 
 
 class TraversalSpec(NamedTuple):
@@ -110,8 +111,9 @@ class Edges(NamedTuple):
     """int32[K]: row in the next layer of the board after a non-final move"""
     share: Float64Array
     """float64[K]: the probability of the move; empty where a best responder moves"""
-    won: Float64Array
-    """float64[B]: the probability of a winning move; 1 where a best responder can win"""
+    line: Float64Array
+    """float64[B]: the probability of a move that completes a line; 1 where a best responder makes such a move, because
+    it wins, or because every move loses in misère"""
 
     @property
     def nbytes(self) -> int:
@@ -248,7 +250,7 @@ class Moves(NamedTuple):
     """uint64[K, words]: the boards after non-final moves"""
     ends: Int64Array
     share: Float64Array
-    won: Float64Array
+    line: Float64Array
     drawn: Float64Array
     """float64[B]: the probability that the move fills the board"""
     cell: Int8Array
@@ -279,7 +281,8 @@ class Moves(NamedTuple):
         """
         traversal = layer.traversal
         cells, count = traversal.game.cells, len(rows)
-        most = count * (cells - layer.stones)
+        free = cells - layer.stones
+        most = count * (min(free, traversal.game.columns) if traversal.game.gravity else free)
         found = cls(
             np.empty((most, traversal.words), np.uint64),
             np.empty(count, np.int64),
@@ -398,7 +401,7 @@ def forward_layers(
             found = _find_moves(layer, after, batch, threads, visit)
             for query, moves, known in found:
                 child = after.rows(moves.keys) if known is None else after.complete(known)
-                edges = Edges(moves.ends, child.astype(np.int32), moves.share, moves.won)
+                edges = Edges(moves.ends, child.astype(np.int32), moves.share, moves.line)
                 if masses:
                     both = layer.mass, after.mass
                     _propagate(query.rows, edges, moves.drawn, query.mover, both, parameters, after.reached, results)
@@ -415,8 +418,12 @@ def forward_layers(
 
 
 def backward(traversal: TraversalSpec, chunk: int, layer: Layer, after: Layer, *, threads: int = 1) -> None:
-    """Compute ``layer.values`` of the best responder from those of the layer ``after``."""
+    """Compute ``layer.values`` of the best responder from those of the layer ``after``.
+
+    Of two best responders, only the values of player_0 are computed.
+    """
     parameters = traversal.game.parameters
+    perfect = traversal.players == (None, None)
     layer.values = np.zeros((layer.index.size, 2, 3))
     if None in layer.edges:
         after.index.reserve(max(1, after.index.size))
@@ -430,8 +437,9 @@ def backward(traversal: TraversalSpec, chunk: int, layer: Layer, after: Layer, *
         query, edges = work
         if edges is None:
             moves = Moves.of(layer, *query)
-            edges = Edges(moves.ends, after.index.find(moves.keys).astype(np.int32), moves.share, moves.won)
-        kernel = _best_response_values if traversal.players[query.mover] is None else _expected_values
+            edges = Edges(moves.ends, after.index.find(moves.keys).astype(np.int32), moves.share, moves.line)
+        responds = _perfect_values if perfect else _best_response_values
+        kernel = responds if traversal.players[query.mover] is None else _expected_values
         kernel(query.rows, edges, query.mover, after.values, parameters, layer.values)
 
     map_threads(write_values, asked(), min(threads, max(1, len(layer.edges))))
@@ -494,17 +502,17 @@ def _write_moves(
     responder's moves beside a win, are wanted; it is empty for none.
     ``scratch`` is None where a key is one word: the compiler removes a branch on None.
     """
-    found, ends, share, won, drawn, moved = moves
+    found, ends, share, line, drawn, moved = moves
     size, is_policy = p.shape[1], len(p) > 0
     last = outcome_of_move(False, mover, stones + 1, parameters) == DRAW
     made = 0
     for b in range(len(keys)):
-        own, other, legal, winning = 0, 0, 0, 0
+        own, other, legal, completing = 0, 0, 0, 0
         if scratch is None:
             code = int64(keys[b, 0])
             own, other = stones_in_code(code, mover), stones_in_code(code, 1 - mover)
             legal = legal_bits(own, other, parameters)
-            winning = completing_bits(own, parameters) & legal
+            completing = completing_bits(own, parameters) & legal
         else:
             for cell in range(size):
                 scratch[0, cell] = _stone_at(keys, b, cell)
@@ -526,9 +534,9 @@ def _write_moves(
             chance = p[b, cell] if is_policy else 1.0
             if not may or not (chance > 0 or every):
                 continue
-            win = winning >> cell & 1 != 0 if scratch is None else scratch[1, cell] != 0
-            if win:
-                won[b] += chance
+            completes = completing >> cell & 1 != 0 if scratch is None else scratch[1, cell] != 0
+            if completes:
+                line[b] += chance
             elif last:
                 drawn[b] += chance
             else:
@@ -545,9 +553,12 @@ def _write_moves(
                     share[made] = chance
                 moved[made] = cell
                 made += 1
-        if not is_policy and won[b] > 0:
-            won[b], drawn[b] = 1.0, 0.0  # a best responder takes a win, so nothing else is reached
-            made = made if every else begin
+        if not is_policy and line[b] > 0:
+            if line_result(parameters) > 0:  # a best responder takes a win, so nothing else is reached
+                line[b], drawn[b] = 1.0, 0.0
+                made = made if every else begin
+            else:  # it loses only where it has no other move
+                line[b] = 1.0 if made == begin and drawn[b] == 0 else 0.0
         ends[b] = made
     return made
 
@@ -601,13 +612,14 @@ def _propagate(
 
     ``masses`` are those of the positions and of the next layer.
     """
-    ends, child, share, won = edges
+    ends, child, share, line = edges
     mass, after_mass = masses
+    winner = outcome_of_move(True, mover, 0, parameters)  # the outcome of a line of the mover
     skip = skip_chance_of(parameters)
     k = 0
     for b in range(len(rows)):
         here = mass[rows[b], mover]
-        add_compensated(results, mover, here * won[b])
+        add_compensated(results, winner, here * line[b])
         add_compensated(results, 2, here * drawn[b])
         while k < ends[b]:
             part = here * share[k] if len(share) else here
@@ -634,12 +646,14 @@ def _expected_values(
     rows: Int64Array, edges: Edges, mover: int, after: Float64Array, parameters: Parameters, values: Float64Array
 ) -> None:
     """Compute expected value, wins and losses of the best responder where the other player moves."""
-    ends, child, share, won = edges
+    ends, child, share, line = edges
     skip = skip_chance_of(parameters)
+    result = -line_result(parameters)  # of the responder
     k = 0
     for b in range(len(rows)):
         out = values[rows[b], mover]
-        out[0], out[2] = -won[b], won[b]  # a win of the other player is a loss
+        out[0] = result * line[b]
+        out[1 if result > 0 else 2] = line[b]
         while k < ends[b]:
             for i in range(3):
                 out[i] += share[k] * value_over_skip(after[child[k], mover, i], after[child[k], 1 - mover, i], skip)
@@ -654,8 +668,9 @@ def _best_response_values(
 
     Wins minus losses equal the best value, up to rounding.
     """
-    ends, child, _, won = edges
+    ends, child, _, line = edges
     skip = skip_chance_of(parameters)
+    result = line_result(parameters)
     begin = 0
     for b in range(len(rows)):
         end = ends[b]
@@ -663,9 +678,9 @@ def _best_response_values(
         for k in range(begin, end):
             best = max(best, value_over_skip(after[child[k], mover, 0], after[child[k], 1 - mover, 0], skip))
         out = values[rows[b], mover]
-        if won[b] > 0:
-            out[0] = 1.0
-            out[1] = 1.0
+        if line[b] > 0:
+            out[0] = result
+            out[1 if result > 0 else 2] = 1.0
         elif end > begin:
             out[0] = best
             ties = 0
@@ -683,3 +698,20 @@ def _best_response_values(
             out[2] -= fewer
             out[1] += missing - fewer
         begin = end
+
+
+@compiled_nogil_small
+def _perfect_values(
+    rows: Int64Array, edges: Edges, mover: int, after: Float64Array, parameters: Parameters, values: Float64Array
+) -> None:
+    """Compute the values of player_0 where both players move as well as possible."""
+    ends, child, _, line = edges
+    skip, sign = skip_chance_of(parameters), 1.0 - 2.0 * mover
+    k = 0
+    for b in range(len(rows)):
+        best = -1.0 if line_result(parameters) * line[b] < 0 or k < ends[b] else 0.0
+        while k < ends[b]:
+            value = value_over_skip(after[child[k], mover, 0], after[child[k], 1 - mover, 0], skip)
+            best = max(best, sign * value)
+            k += 1
+        values[rows[b], mover, 0] = sign * (1.0 if line_result(parameters) * line[b] > 0 else best)

@@ -44,7 +44,7 @@ from evaluation.exact.symmetry_classes import MAX_CELLS, symmetry_tables
 from ttt_envs.agents.policy import Policy, is_symmetric
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, Parameters, compiled, inlined
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game, skip_chance_of, value_over_skip
+from ttt_envs.game.rules import Game, line_result, outcome_of_move, skip_chance_of, value_over_skip
 
 OFF_POLICY, ON_POLICY = 1, 2
 """Marks of positions: reached only after a move that the evaluated policy never makes; reached by the policy."""
@@ -372,8 +372,6 @@ class _Pass:
             report_progress(progress, one.layer, 1, 0.5)
             after = values
         self.start_values[:] = after[0, 0]
-        if self.discount != 1:
-            self._restart_discount(out)
         mass = np.concatenate(masses[::-1]) if self._illegal_policy() is not None else None
         return out._replace(illegal_mass=mass)
 
@@ -440,7 +438,7 @@ class _Pass:
         reached = layer.reached[rows, mover] == ON_POLICY
         moves = Moves.of(layer, mover, rows, boards, p, reached if own else NO_FLAGS)
         first_turn = NO_FLAGS if self.discount == 1 else (boards.cells != 2 - mover).all(axis=1)
-        edges = Edges(moves.ends, np.zeros(0, np.int32), moves.share, moves.won)
+        edges = Edges(moves.ends, np.zeros(0, np.int32), moves.share, moves.line)
         if own:
             return _Query(mover, rows, edges, moves.cell, moves.drawn, first_turn, boards, p, reached), moves
         return _Query(mover, rows, edges, moves.cell[:0], moves.drawn, first_turn, None, None, reached), moves
@@ -465,7 +463,7 @@ class _Pass:
         assert query.boards is not None
         assert query.probabilities is not None
         kept = query.reached
-        final = np.where(query.drawn[:, None] > 0, 0.0, 1.0)
+        final = np.where(query.drawn[:, None] > 0, 0.0, float(line_result(self.game.parameters)))
         action_values = np.where(query.boards.legal(self.game), final, np.nan)
         _write_action_values(
             query.edges, query.cell, query.mover, self.discount, after, self.game.parameters, action_values
@@ -478,16 +476,6 @@ class _Pass:
         policy = self._illegal_policy()
         if policy is not None:
             masses.append(np.asarray(policy.illegal_mass(boards), np.float64))
-
-    def _restart_discount(self, out: _Rows) -> None:
-        """Discount the value of player_1 from its first decision, which is no step after another.
-
-        It loses the games in which it never moves: player_0 alone completes a line before the board is full.
-        """
-        if 1 in self.seats:
-            first = (out.mover == 1) & (out.cells != 2).all(axis=1)
-            reached = out.occupancy[first]
-            self.start_values[1] = reached @ out.values[first] - (1.0 - reached.sum())
 
 
 def _passes(
@@ -566,15 +554,16 @@ def _add_visits(
 
     ``marks`` and ``masses`` are those of the positions and of the next layer.
     """
-    ends, child, share, won = edges
+    ends, child, share, line = edges
     mark, after_mark = marks
     mass, after_mass = masses
+    winner = outcome_of_move(True, mover, 0, parameters)  # the outcome of a line of the mover
     skip = skip_chance_of(parameters)
     k = 0
     for b in range(len(rows)):
         here = mass[rows[b], mover]
         add_compensated(visits, mover, here)
-        add_compensated(wins, mover, here * won[b])
+        add_compensated(wins, winner, here * line[b])
         add_compensated(wins, 2, here * drawn[b])
         while k < ends[b]:
             at, part = child[k], here * share[k]
@@ -635,12 +624,12 @@ def _state_values(
 
     A turn is discounted for the player who moves in it, except the first.
     """
-    ends, child, share, won = edges
-    skip = skip_chance_of(parameters)
+    ends, child, share, line = edges
+    skip, result = skip_chance_of(parameters), line_result(parameters)
     k = 0
     for b in range(len(rows)):
         out = values[rows[b], mover]
-        out[mover], out[1 - mover] = won[b], -won[b]
+        out[mover], out[1 - mover] = result * line[b], -result * line[b]
         again = 1.0 if len(first_turn) == 0 or first_turn[b] else discount
         while k < ends[b]:
             out[mover] += share[k] * _continuation(after, child[k], mover, mover, (discount, 1.0), skip)

@@ -11,6 +11,7 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from baselines.retrograde.ranks import UInt32Array, apply_symmetry, spread_all
 from ttt_envs.core.jit import Int64Array, UInt64Array, compiled, inlined, int64
@@ -86,31 +87,57 @@ def canonical_rows(codes: UInt64Array, tables: SymmetryTables, leaders: UInt64Ar
 def counts_by_stones(game: Game, classes: bool) -> tuple[int, ...]:
     """Return the numbers of arrangements, or of their classes, of 0, 1, ... stones, up to a board with one empty cell.
 
-    Without skips the players have equally many stones, or player_0 one more. Classes are counted by the arrangements
-    fixed by each symmetry (Burnside's lemma): each cycle of its cells is all empty or has stones of one kind.
+    Without skips the players have equally many stones, or player_0 one more. With gravity no stone is above an empty
+    cell. Classes are counted by the arrangements fixed by each symmetry (Burnside's lemma): each cycle of its cells is
+    all empty or has stones of one kind.
     """
     cells, skips = game.cells, game.skip_chance > 0
     if not classes:
         return tuple(
-            math.comb(cells, stones) * (2**stones if skips else math.comb(stones, stones // 2))
-            for stones in range(cells)
+            occupied * (2**stones if skips else math.comb(stones, stones // 2))
+            for stones, occupied in enumerate(_occupied_sets(game)[:-1])
         )
     permutations = symmetries(game)
     total = np.zeros((cells + 1, cells + 1), object)
     for permutation in permutations:
-        fixed = np.zeros((cells + 1, cells + 1), object)  # indexed by the stones of each player
-        fixed[0, 0] = 1
-        for length in _cycles(permutation):
-            more = fixed.copy()
-            more[length:] += fixed[:-length]
-            more[:, length:] += fixed[:, :-length]
-            fixed = more
-        total += fixed
+        total += _fixed_arrangements(game, permutation)
     counts = []
     for stones in range(cells):
         of_first = range(stones + 1) if skips else (stones - stones // 2,)
         counts.append(sum(int(total[first, stones - first]) for first in of_first) // len(permutations))
     return tuple(counts)
+
+
+def _occupied_sets(game: Game) -> list[int]:
+    """Return the numbers of sets of 0, 1, ... cells that can hold stones."""
+    if not game.gravity:
+        return [math.comb(game.cells, stones) for stones in range(game.cells + 1)]
+    counts = [1]
+    for _ in range(game.columns):  # a column has 0 to all rows
+        counts = [sum(counts[max(0, end - game.rows) : end + 1]) for end in range(len(counts) + game.rows)]
+    return counts
+
+
+def _fixed_arrangements(game: Game, permutation: Int64Array) -> NDArray[np.object_]:
+    """Return the numbers of arrangements that a symmetry does not change, int[cells + 1, cells + 1], by the stones of
+    each player.
+
+    With gravity, stones fill each column from below, and a symmetry permutes the columns.
+    """
+    height, moved = 1, permutation
+    if game.gravity:
+        height, moved = game.rows, permutation[: game.columns] % game.columns
+    fixed = np.zeros((game.cells + 1, game.cells + 1), object)
+    fixed[0, 0] = 1
+    for length in _cycles(moved):
+        more = term = fixed  # the cycle has no stones, then one row of stones more at each turn
+        for _ in range(height):
+            higher = np.zeros_like(term)
+            higher[length:] += term[:-length]
+            higher[:, length:] += term[:, :-length]
+            more, term = more + higher, higher
+        fixed = more
+    return fixed
 
 
 def _cycles(permutation: Int64Array) -> list[int]:

@@ -17,7 +17,7 @@ from evaluation.exact.dynamic_programming import (
     regret_table,
 )
 from ttt_envs import Boards, Game, make_policy
-from ttt_envs.game.rules import DRAW
+from ttt_envs.game.rules import DRAW, legal
 
 T3, SKIP3 = Game(), Game(skip_chance=0.25)
 
@@ -52,7 +52,7 @@ class Drawn(FirstEmpty):
     def __init__(self, game, seed=0, never=0.4):
         rng = np.random.default_rng(seed)
         self.powers = 3 ** np.arange(game.cells)
-        empty = np.arange(3**game.cells)[:, None] // self.powers % 3 == 0
+        empty = legal(game, (np.arange(3**game.cells)[:, None] // self.powers % 3).astype(np.int8))
         shape = (2, *empty.shape)
         weights = rng.random(shape) * (rng.random(shape) >= never) * empty
         weights = np.where(weights.sum(axis=2, keepdims=True) > 0, weights, empty)

@@ -19,6 +19,12 @@ from ttt_envs.game.rules import DRAW
 SKIP3 = Game(skip_chance=0.25)
 SKIPS = (0.0, 0.25, 0.5)
 SMALL, GAMES = ([Game(*size, skip) for skip in SKIPS] for size in ((2, 3, 2), (3, 3, 3)))
+VARIANTS = [
+    Game(2, 3, 2, 0.25, misere=True),
+    Game(2, 3, 3, 0.5, misere=True, gravity=True),
+    Game(2, 4, 3, 0.5, exact=True),  # one player may fill the board without a line of three
+    Game(2, 3, 2, wrap=True, gravity=True),
+]
 PAIRS = {"full": ("random", "drawn1"), "holes": ("drawn1", "drawn2"), "perfect": ("optimal", "first-empty")}
 
 
@@ -98,7 +104,7 @@ def check_seat(found, seat, expected, rows):
 @pytest.mark.parametrize(
     ("game", "pair", "discount"),
     [(game, pair, discount) for game in SMALL for pair in PAIRS for discount in (1.0, 0.9, 0.0)]
-    + [(game, *rest) for game in GAMES for rest in (("full", 1.0), ("holes", 0.9))],
+    + [(game, *rest) for game in (*GAMES, *VARIANTS) for rest in (("full", 1.0), ("holes", 0.9))],
     ids=str,
 )
 def test_against_an_opponent(game, pair, discount):
@@ -113,7 +119,8 @@ def test_against_an_opponent(game, pair, discount):
 @pytest.mark.parametrize(
     ("game", "policy", "discount"),
     [(game, policy, discount) for game in SMALL for policy in ("random", "drawn1") for discount in (1.0, 0.9)]
-    + [(game, "drawn1", discount) for game, discount in zip(GAMES, (1.0, 0.9, 1.0), strict=True)],
+    + [(game, "drawn1", discount) for game, discount in zip(GAMES, (1.0, 0.9, 1.0), strict=True)]
+    + [(game, "drawn1", 0.9) for game in VARIANTS],
     ids=str,
 )
 def test_self_play(game, policy, discount):
