@@ -141,7 +141,7 @@ ROWS = (
         "mcts-3x3-move",
         "3 x 3, moves of 200 simulations, decisive",
         "OpenSpiel MCTSBot, tic_tac_toe, solve",
-        1,
+        1.2,
         partial(our_moves, Game(), 200),
         partial(open_spiel, "tic_tac_toe", 200, True),
     ),

@@ -58,8 +58,8 @@ class GumbelSearch(MCTSSearch):
         threads: Threads = 1,
     ) -> None:
         check_gumbel(simulations, max_num_considered_actions, maxvisit_init, value_scale)
-        self._room = simulations
-        super().__init__(game, boards, np.zeros(len(boards.mover), np.uint64), leaf=evaluator, threads=threads)
+        no_keys = np.zeros(len(boards.mover), np.uint64)
+        super().__init__(game, boards, no_keys, leaf=evaluator, room=simulations, threads=threads)
         self._evaluate_roots()
         priors = self._trees.priors[:, 0]
         root_logits = np.log(priors, out=np.full(priors.shape, -np.inf), where=priors > 0, dtype=np.float64)

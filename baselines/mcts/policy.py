@@ -75,10 +75,10 @@ class MCTS(Named):
         self._leaf  # noqa: B018  # raises errors in names early
         self._database  # noqa: B018
 
-    @property
+    @cached_property
     def pure(self) -> bool:
         """Whether a network guides the search, which then draws no random numbers."""
-        return isinstance(self._leaf, Evaluator)
+        return self._leaf is not None and isinstance(self._leaf, Evaluator)
 
     @cached_property
     def _database(self) -> Tablebase | None:
@@ -100,7 +100,11 @@ class MCTS(Named):
         return policy
 
     def search(
-        self, boards: Boards, keys: UInt64Array, subtrees: Sequence[SavedSubtree | None] | None = None
+        self,
+        boards: Boards,
+        keys: UInt64Array,
+        subtrees: Sequence[SavedSubtree | None] | None = None,
+        room: int = 0,
     ) -> MCTSSearch:
         """Return trees of positions with these settings, without simulations; see :class:`MCTSSearch`."""
         return MCTSSearch(
@@ -112,6 +116,7 @@ class MCTS(Named):
             decisive=self.decisive,
             subtrees=subtrees,
             endgame=self._database,
+            room=room,
             threads=self.threads,
         )
 
@@ -165,7 +170,7 @@ class MCTS(Named):
         """Yield the rows of each group and their finished search."""
         keys = np.zeros(len(boards.mover), np.uint64) if rng is None else drawn_keys(rng, len(boards.mover))
         for rows in self.groups(len(keys)):
-            search = self.search(Boards(boards.cells[rows], boards.mover[rows]), keys[rows])
+            search = self.search(Boards(boards.cells[rows], boards.mover[rows]), keys[rows], room=self.simulations)
             search.run(self.simulations)
             yield rows, search
 
@@ -209,7 +214,8 @@ class MCTSPlayer:
         for rows in policy.groups(count):
             games = slots[rows].tolist()
             subtrees = [self.subtrees.pop(game, None) for game in games]
-            search = policy.search(Boards(boards.cells[rows], boards.mover[rows]), keys[rows], subtrees)
+            positions = Boards(boards.cells[rows], boards.mover[rows])
+            search = policy.search(positions, keys[rows], subtrees, policy.simulations)
             search.run(policy.simulations)
             out[rows] = sample(search.probabilities(policy.temperature), u[rows])
             if policy.reuse:

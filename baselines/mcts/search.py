@@ -12,6 +12,7 @@ import numpy as np
 from baselines.mcts.select import PUCT, SelectionParams
 from baselines.mcts.simulate import backup_all, backup_uct_all, run_uct, simulate_all, simulate_uct
 from baselines.mcts.tree import SavedSubtree, SearchBatch, Tree, Workspace, copy_tree, find_node, read_roots
+from baselines.retrograde.layers import Probe
 from baselines.retrograde.tablebase import Tablebase, empty_probe
 from ttt_envs.agents.policy import Evaluator, Values
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, UInt64Array
@@ -68,6 +69,7 @@ class MCTSSearch:
         decisive: see the module.
         subtrees: for each position a tree to continue, if the position is in it; see :meth:`subtree`.
         endgame: a database, whose positions count as solved.
+        room: number of simulations for which memory is allocated at once; trees grow as needed.
         threads: number of threads for the simulations, see :mod:`ttt_envs.core.threads`; results do not depend on it.
             It has no effect with a ``leaf`` that is not a :class:`FusedEvaluator`, because such a leaf evaluates all
             trees in one call.
@@ -76,9 +78,6 @@ class MCTSSearch:
         simulations: number of simulations of each position in this search.
         counts: int64[B]: number of moves in the trees, plus 1 for the root.
     """
-
-    _room = 0
-    """number of simulations to allocate for at the start; the trees grow as needed"""
 
     def __init__(
         self,
@@ -91,6 +90,7 @@ class MCTSSearch:
         decisive: bool = True,
         subtrees: Sequence[SavedSubtree | None] | None = None,
         endgame: Tablebase | None = None,
+        room: int = 0,
         threads: Threads = 1,
     ) -> None:
         check_settings(c=c)
@@ -98,7 +98,8 @@ class MCTSSearch:
         self.game = game
         self.simulations = 0
         self._boards, self._keys, self._leaf = boards, keys, leaf
-        self._guide = leaf if isinstance(leaf, Evaluator) else None
+        # to check None for the methods of a protocol takes as long as 20 simulations
+        self._guide = leaf if leaf is not None and isinstance(leaf, Evaluator) else None
         count = len(boards.mover)
         self._params = SelectionParams(int(PUCT), float(c), np.zeros((count, 0)), 0.0, 0.0)
         self._decisive = decisive
@@ -107,7 +108,7 @@ class MCTSSearch:
         self._stones = np.count_nonzero(boards.cells, axis=1)
         self.counts = np.ones(count, np.int64)
         found = [(b, saved) for b, saved in enumerate(subtrees or ()) if saved is not None]
-        most = max([1 + self._room, *(saved.tree.edges.shape[1] for _, saved in found)])
+        most = max([1 + room, *(saved.tree.edges.shape[1] for _, saved in found)])
         self._trees = Tree.empty(count, most, self._turns_per_move, 0 if self._guide is None else game.cells)
         for b, saved in found:
             self._reuse_subtree(b, saved)
@@ -116,36 +117,26 @@ class MCTSSearch:
         leaves = count * (1 if self._guide is None else 2)  # guided, both turns after a move are evaluated
         self._leaves = Boards(np.zeros((leaves, game.cells), np.int8), np.zeros(leaves, np.int8))
         self._scratch = Workspace.of(game.cells)
-        # consecutive rows that reach the database at the same number of stones
-        layers = np.zeros(count, np.int64) if endgame is None else endgame.probe_layers(boards)
-        edges = [0, *(np.flatnonzero(np.diff(layers)) + 1).tolist(), count]
-        self._groups = [
-            (slice(start, stop), empty_probe() if endgame is None else endgame.probe(int(layers[start])))
-            for start, stop in itertools.pairwise(edges)
-            if start < stop
-        ]
+        self._groups = _probe_groups(boards, endgame)
         self._batches: list[tuple[slice, SearchBatch]] = []
         self._make_batches()
 
     def _make_batches(self) -> None:
         """Slice the arrays for the trees that reach the database at the same number of stones."""
-        self._batches = [
-            (
-                rows,
-                SearchBatch(
-                    self._cells,
-                    self._stones,
-                    self.counts,
-                    self._trees,
-                    self.game.parameters,
-                    self._paths,
-                    self._depths,
-                    probe,
-                    self._scratch,
-                ).of_rows(rows, self._scratch),
+        self._batches = []
+        for rows, probe in self._groups:
+            batch = SearchBatch(
+                self._cells,
+                self._stones,
+                self.counts,
+                self._trees,
+                self.game.parameters,
+                self._paths,
+                self._depths,
+                probe,
+                self._scratch,
             )
-            for rows, probe in self._groups
-        ]
+            self._batches.append((rows, batch if len(self._groups) == 1 else batch.of_rows(rows, self._scratch)))
 
     def run(self, simulations: int) -> None:
         """Add simulations to every tree.
@@ -331,6 +322,9 @@ class MCTSSearch:
         another have share 0, and so have all others beside a proved win, however many visits they had before.
         """
         visits, values, solved = self.root_moves
+        if temperature == 0 and self.simulations and not solved.any():  # the same with fewer operations
+            best = visits == visits.max(axis=1, keepdims=True)
+            return np.asarray(best / best.sum(axis=1, keepdims=True))
         tried = visits > 0
         lower_bound = np.where(solved, values, np.where(tried, -1.0, -np.inf)).max(axis=1, keepdims=True)
         uncertain = (tried & ~solved).any(axis=1, keepdims=True)
@@ -363,6 +357,19 @@ class MCTSSearch:
             found.append((int(record["player"]), int(record["cell"])))
             node = best * self._turns_per_move + int(np.argmax(visits[best]))
         return tuple(found)
+
+
+def _probe_groups(boards: Boards, endgame: Tablebase | None) -> list[tuple[slice, Probe]]:
+    """Return consecutive rows that reach the database at the same number of stones, and the probe of each group."""
+    if endgame is None:
+        return [(slice(0, len(boards.mover)), empty_probe())] if len(boards.mover) else []
+    layers = endgame.probe_layers(boards)
+    edges = [0, *(np.flatnonzero(np.diff(layers)) + 1).tolist(), len(layers)]
+    return [
+        (slice(start, stop), endgame.probe(int(layers[start])))
+        for start, stop in itertools.pairwise(edges)
+        if start < stop
+    ]
 
 
 def check_settings(simulations: int = 1, c: float = 1.0, temperature: float = 0.0) -> None:

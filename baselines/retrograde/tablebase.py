@@ -380,6 +380,7 @@ def group_by_layer(layers: Int64Array) -> Iterator[tuple[int, Int64Array]]:
 
 
 @cache
+@cache
 def empty_probe() -> Probe:
     """Return the probe without a database, which is never read."""
     return Layers(Game(1, 1, 1)).probe()
