@@ -10,12 +10,25 @@ from clients import run as clients
 from clients.endings import ending
 from processes import ROOT, run_python
 
+from evaluation.benchmark.agents import agent_policy, load_agent
+from evaluation.benchmark.runs import BudgetSpent, CountedEnv, shorten
+from evaluation.benchmark.scoring import score_policies
+from evaluation.benchmark.tasks import find_task
 from evaluation.exact.dynamic_programming import exploitability, outcome
+from learners.sb3.libraries import preserve_random_state
 from ttt_envs import Game
 
 EXAMPLES, PAGE = ROOT / "examples", ROOT / "docs" / "examples.md"
 QUICK = {"own_agent", "pettingzoo_drop_in", "text_observations", "open_spiel_bot", "tour"}
-HERE = {"sb3_dqn", "sb3_ppo", "sb3_maskable_ppo", "cleanrl_style_dqn", "cleanrl_style_ppo"}
+HERE = {
+    "sb3_dqn",
+    "sb3_ppo",
+    "sb3_maskable_ppo",
+    "cleanrl_style_dqn",
+    "cleanrl_style_ppo",
+    "bench_dqn",
+    "bench_ppo",
+}
 ELSEWHERE = {"tianshou_dqn": "test_tianshou.py", "torchrl_ppo": "test_torchrl.py", "rllib_self_play": "test_rllib.py"}
 OURS = rf"^(?:{ROOT}/(?:ttt_envs|baselines|learners|evaluation|ttt_apps|examples)/|<).*Warning.*"
 
@@ -141,6 +154,28 @@ def test_cleanrl_style(name, steps, tmp_path):
     won, _, lost = ending(printed).results["random"]
     assert won > 80 > 10 > lost  # random play wins 43.65%
     assert printed.count("moves, exploitability") >= 5
+
+
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize("name", ["examples.bench_dqn:DQN", "examples.bench_ppo:PPO"])
+@pytest.mark.parametrize(
+    ("task", "steps", "least"),
+    [
+        ("random", 2_500, 0.1),
+        pytest.param("chance-25", 20_000, 0.4, marks=pytest.mark.slow),
+        pytest.param("masks", 20_000, 0.0, marks=pytest.mark.slow),
+        pytest.param("self-play-skip", 20_000, -1.0, marks=pytest.mark.slow),
+        pytest.param("skips-shown", 5_000, -1.0, marks=pytest.mark.slow),
+    ],
+)
+def test_agents_of_the_benchmark(name, task, steps, least):
+    chosen = shorten(find_task(task), steps)
+    agent = load_agent(name)(chosen, 0)
+    env = CountedEnv(chosen.make_env(0, **getattr(agent, "env_options", {})), (steps,), lambda steps: None)
+    with preserve_random_state(threads=1), pytest.raises(BudgetSpent):
+        agent.learn(env, steps)
+    policies = [agent_policy(agent, chosen, game) for game in chosen.games]
+    assert score_policies(chosen, policies).score > least  # of random play 0
 
 
 @pytest.mark.slow

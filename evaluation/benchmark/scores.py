@@ -86,6 +86,7 @@ def score_submission(folder: Path, progress: Callable[[int, int], None] = lambda
     total = sum(len(run.tables) for run in runs)
     checkpoints: list[CheckpointScore] = []
     scores: list[RunScore] = []
+    known: dict[tuple[str, ...], TaskScore] = {}
     done = 0
     progress(done, total)
     for run in runs:
@@ -93,7 +94,7 @@ def score_submission(folder: Path, progress: Callable[[int, int], None] = lambda
         tables: list[StoredTable] = []
         for steps, paths in run.tables.items():
             tables = _read_tables(run.task, paths)
-            for task, one in _score_tables(run, steps, tables):
+            for task, one in _score_tables(run, steps, tables, known):
                 found.setdefault(task.name, []).append(one)
             done += 1
             progress(done, total)
@@ -110,16 +111,24 @@ def _measured(task: Task) -> list[Task]:
     return [task, *(other for other in TASKS if other.uses_runs_of == task.name)]
 
 
-def _score_tables(run: RunFolder, steps: int, tables: Sequence[StoredTable]) -> Iterator[tuple[Task, CheckpointScore]]:
-    """Yield the scores of a checkpoint on all tasks that measure the run."""
+def _score_tables(
+    run: RunFolder, steps: int, tables: Sequence[StoredTable], known: dict[tuple[str, ...], TaskScore]
+) -> Iterator[tuple[Task, CheckpointScore]]:
+    """Yield the scores of a checkpoint on all tasks that measure the run.
+
+    ``known`` are the scores of tables by their hashes: a policy that does not learn is measured once.
+    """
+    hashes = [table.sha256 for table in tables]
     for task in _measured(run.task):
         if task.measure == "critic-error" and not hasattr(tables[0].policy, "values"):
             continue
+        key = task.name, str(task.stage(steps)), *hashes
         try:
-            measured = score_policies(task, _policies(task, tables), steps)
+            if key not in known:
+                known[key] = score_policies(task, _policies(task, tables), steps)
         except ValueError as problem:
             raise ValueError(f"{run.tables[steps][0]} cannot be scored: {problem}") from None
-        yield task, _checkpoint_score(task, run.seed, steps, measured, [table.sha256 for table in tables])
+        yield task, _checkpoint_score(task, run.seed, steps, known[key], hashes)
 
 
 def _read_tables(task: Task, paths: Sequence[Path]) -> list[StoredTable]:
