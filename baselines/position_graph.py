@@ -15,7 +15,7 @@ from baselines.softmax_table import PositionIndex
 from ttt_envs.agents.policy import VALUE_TOLERANCE, best_shares
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
 from ttt_envs.game.boards import Boards, from_keys, keys, play_moves
-from ttt_envs.game.rules import DRAW, NOT_OVER, Game, values_over_skip
+from ttt_envs.game.rules import DRAW, NOT_OVER, Game, line_result, values_over_skip
 
 MAX_POSITIONS = 1 << 20
 """Maximum number of positions of a graph."""
@@ -81,7 +81,7 @@ class PositionGraph:
         boards, wins, draws = [Boards.start(game)], [], []
         start = num_moves = 0
         while len(boards[-1].mover):
-            num_moves += len(boards[-1].mover) * (game.cells - len(self.layers))
+            num_moves += int(boards[-1].legal(game).sum())
             if num_moves > MAX_MOVES:
                 raise _too_large(game)
             found = _moves(game, boards[-1], start)
@@ -139,8 +139,8 @@ class PositionGraph:
 
     def results(self, policy: Float64Array, occupancy: Float64Array) -> tuple[float, float, float]:
         """Return the probabilities that player_0 wins, of a draw, and that player_1 wins."""
-        won = occupancy * (policy * self._won).sum(axis=1)
-        first = self.index.boards.mover == 0
+        won = occupancy * np.abs(policy * self._won).sum(axis=1)  # decided moves
+        first = (self.index.boards.mover == 0) != self.game.misere
         draws = occupancy @ (policy * self._drawn).sum(axis=1)
         return float(won[first].sum()), float(draws), float(won[~first].sum())
 
@@ -151,7 +151,7 @@ class _Moves(NamedTuple):
     layer: GraphLayer
     following: Boards
     won: Float64Array
-    """float64[B, cells]: 1 for winning moves"""
+    """float64[B, cells]: 1 for winning moves, in misère -1 for losing ones"""
     drawn: Float64Array
     """float64[B, cells]: 1 for moves that end the game in a draw"""
 
@@ -163,7 +163,7 @@ def _moves(game: Game, boards: Boards, start: int) -> _Moves:
     after, outcome = play_moves(game, boards, rows, cell)
     won, drawn = (np.zeros(boards.cells.shape) for _ in range(2))
     ended = outcome != NOT_OVER
-    won[rows, cell] = ended & (outcome != DRAW)
+    won[rows, cell] = np.where(ended & (outcome != DRAW), line_result(game.parameters), 0)
     drawn[rows, cell] = outcome == DRAW
     board = keys(after[~ended]) * np.uint64(2)
     mine = mover[~ended].astype(np.uint64)

@@ -20,7 +20,8 @@ Without ``width`` the value is exact, and is computed with
 With ``width``, every decision node below the root tries this number of random moves. A width that restricts no node is
 ignored.
 
-The lines are those of ``rules.winning_lines`` (`lines`).
+The lines are those of ``rules.winning_lines`` (`lines`). In misère, lines count against the player who has them. The
+last ply of a variant is evaluated move by move, and its bounds do not take a line with one missing stone for a win.
 """
 
 from __future__ import annotations

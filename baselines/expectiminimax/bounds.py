@@ -1,7 +1,7 @@
 """Static evaluation: bounds, the score at the horizon, and the last ply.
 
 A win at ply k scores depth - k + 1, where moves at the root have ply 1; a loss scores the negative, a full board 0. At
-the horizon +1/2, 0 or -1/2 compares the players' best open lines.
+the horizon +1/2, 0 or -1/2 compares the players' best open lines. In misère both signs change: a line loses.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from baselines.expectiminimax.lines import (
     most_stones,
 )
 from ttt_envs.core.jit import Int8Array, Parameters, inlined, int64
-from ttt_envs.game.rules import DRAW, is_legal, outcome_of_move, skip_chance_of, win_length_of
+from ttt_envs.game.bits import NUM_STANDARD
+from ttt_envs.game.rules import DRAW, is_legal, line_result, outcome_of_move, skip_chance_of, win_length_of
 
 
 @inlined
@@ -26,10 +27,10 @@ def horizon(mine: int, theirs: int) -> float:
 
 
 @inlined
-def horizon_of(mover: int, board: Board) -> float:
+def horizon_of(mover: int, board: Board, parameters: Parameters) -> float:
     """Return the horizon score for the player who has just moved."""
     _, _, tally = board
-    return horizon(tally[0, SCORED, mover, -1], tally[0, SCORED, 1 - mover, -1])
+    return horizon(tally[0, SCORED, mover, -1], tally[0, SCORED, 1 - mover, -1]) * line_result(parameters)
 
 
 @inlined
@@ -48,6 +49,24 @@ def limits(
     ``mine`` and ``theirs`` are the players' maximum stones in an open line, -1 if none is open. With ``by_result`` a
     win counts 1. ``beyond``: a database may contain wins beyond the horizon.
     """
+    low, high = _limits_if_lines_win(mine, theirs, depth, empty, width, by_result, beyond, parameters)
+    if line_result(parameters) < 0:
+        return -high, -low
+    return low, high
+
+
+@inlined
+def _limits_if_lines_win(
+    mine: int,
+    theirs: int,
+    depth: int,
+    empty: int,
+    width: int,
+    by_result: bool,
+    beyond: bool,
+    parameters: Parameters,
+) -> tuple[float, float]:
+    """Do :func:`limits`, as if lines were not lost in misère."""
     win_length, skip = win_length_of(parameters), skip_chance_of(parameters)
     high = 0.5 if empty > depth else 0.0
     low = -high
@@ -60,7 +79,8 @@ def limits(
         ply = missing if skip > 0 else 2 * missing - 1
         if ply <= plies:
             high = 1.0 if by_result else depth - ply + 1.0
-        if missing == 1 and width == 0:  # win now: no score is higher
+        # win now: no score is higher. Of variants, the cell may be out of reach, or the line too long
+        if len(parameters) == NUM_STANDARD and missing == 1 and width == 0:
             return high, high
     if theirs >= 0:
         missing = win_length - theirs

@@ -21,7 +21,7 @@ from ttt_envs.core.jit import (
     int64,
 )
 from ttt_envs.game.boards import Boards, keys
-from ttt_envs.game.rules import DRAW, NOT_OVER, Game, place, values_over_skip
+from ttt_envs.game.rules import DRAW, NOT_OVER, Game, line_result, place, values_over_skip
 
 BATCH = 1 << 14
 """Maximum number of positions expanded at once; the leaf policy evaluates up to twice as many per call."""
@@ -96,7 +96,7 @@ def _expand(
                 row[b, cell] = made
                 made += 1
             else:
-                values[b, cell] = 0.0 if outcome == DRAW else float(depth)
+                values[b, cell] = 0.0 if outcome == DRAW else float(depth * line_result(parameters))
     return made
 
 

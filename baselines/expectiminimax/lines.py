@@ -12,13 +12,15 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.core.jit import Int8Array, Int64Array, inlined, int64
-from ttt_envs.game.rules import Game, winning_lines
+from ttt_envs.core.jit import Int8Array, Int64Array, Parameters, inlined, int64
+from ttt_envs.game.bits import NUM_STANDARD
+from ttt_envs.game.rules import Game, has_line, winning_lines
 
 Heuristic = Literal["count", "consecutive", "all-diagonals"]
 """quantity compared at the horizon, over lines still open to a player: ``"count"`` the maximum number of stones, in a
 row, column or main diagonal; ``"consecutive"`` the longest run of stones in one of these; ``"all-diagonals"`` the
-maximum number of stones, including short diagonals. The main diagonals begin in a corner of the board"""
+maximum number of stones, including short diagonals. The main diagonals begin in a corner of the board. Where lines wrap
+there are no corners and no ends, and all three are ``"all-diagonals"``"""
 
 UInt32Array = NDArray[np.uint32]
 UInt8Array = NDArray[np.uint8]
@@ -63,6 +65,8 @@ class Board(NamedTuple):
 @lru_cache(maxsize=16)
 def line_arrays(game: Game, heuristic: Heuristic) -> LineArrays:
     """Return the lines of a game for a heuristic."""
+    if game.wrap:
+        heuristic = "all-diagonals"
     lines = winning_lines(game)
     length, size = game.win_length, game.cells
     scored = np.full(len(lines), True) if heuristic == "all-diagonals" else _straight_or_main(game, lines)
@@ -100,7 +104,9 @@ def _straight_or_main(game: Game, lines: Int64Array) -> NDArray[np.bool_]:
 
 
 @inlined
-def put(cell: int, mover: int, before: int, after: int, winning_lines: LineArrays, board: Board) -> bool:
+def put(
+    cell: int, mover: int, before: int, after: int, winning_lines: LineArrays, board: Board, parameters: Parameters
+) -> bool:
     """Put a stone on an empty cell and update the tallies; return whether it completes a line.
 
     ``tally[after]`` becomes ``tally[before]`` plus the stone. :func:`take` undoes it.
@@ -138,6 +144,8 @@ def put(cell: int, mover: int, before: int, after: int, winning_lines: LineArray
                 tally[after, COUNTED, other, scores[COUNTED, theirs]] -= 1
     tally[after, COUNTED, mover, last], tally[after, SCORED, mover, last] = most, top
     _settle(other, after, tally)
+    if len(parameters) != NUM_STANDARD:  # a line may be too long
+        return has_line(cells, cell, parameters)
     return bool(max(most, top) == last - 1)
 
 

@@ -62,8 +62,9 @@ from ttt_envs.core.jit import (
     inlined,
     int64,
 )
+from ttt_envs.game.bits import NUM_STANDARD
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import DRAW, NOT_OVER, Game, outcome_of_move, skip_chance_of, value_over_skip
+from ttt_envs.game.rules import DRAW, NOT_OVER, Game, line_result, outcome_of_move, skip_chance_of, value_over_skip
 
 MAX_DEPTH = 361
 FOREVER = np.iinfo(np.int64).max
@@ -124,7 +125,7 @@ def _begin_root(
     for cell in range(len(cells)):
         if cells[cell] != 0:
             player = int64(cells[cell]) - 1
-            put(cell, player, root, root, fixed.lines, board)
+            put(cell, player, root, root, fixed.lines, board, fixed.parameters)
             mark(cell, player, of_board)
             state.empty -= 1
     decision.mover, decision.index, decision.key = mover, 0, key
@@ -209,18 +210,18 @@ def _try(depth: int, fixed: Fixed, path: Path, of_board: Symmetries, in_table: b
     """Make the next move of a decision node; return the next step, and the value if the successor is not searched."""
     board, decision, state = path.board, path.decisions[depth], path.states[0]
     mover, cell = decision.mover, path.moves[depth, decision.index]
-    completes_line = put(cell, mover, depth, depth - 1, fixed.lines, board)
+    completes_line = put(cell, mover, depth, depth - 1, fixed.lines, board, fixed.parameters)
     state.empty -= 1
     state.nodes += 1
     outcome = outcome_of_move(completes_line, mover, len(board.cells) - state.empty, fixed.parameters)
     if outcome != NOT_OVER:
         win = 1.0 if fixed.by_result else float(depth)
-        return TAKE_BACK, 0.0 if outcome == DRAW else win
+        return TAKE_BACK, 0.0 if outcome == DRAW else win * line_result(fixed.parameters)
     stones = len(board.cells) - state.empty
     if stones == fixed.probe.stones:
         return TAKE_BACK, afterstate_score(board.cells, mover, depth - 1, fixed.probe, fixed.parameters)
     if depth == 1:
-        return TAKE_BACK, horizon_of(mover, board)
+        return TAKE_BACK, horizon_of(mover, board, fixed.parameters)
     key = key_after(decision.key, cell) if fixed.width > 0 else np.uint64(0)
     if depth == 2 and stones + 1 != fixed.probe.stones:
         return TAKE_BACK, _last_turns(mover, key, fixed, path)
@@ -240,7 +241,9 @@ def _last_turns(maker: int, key: np.uint64, fixed: Fixed, path: Path) -> float:
     value_of_own, value_of_other, count = 0.0, 0.0, 0
     for own in range(2 if skip > 0 else 1):
         player = maker if own else 1 - maker
-        if fixed.pruning != NO_PRUNING and fixed.width == 0:
+        if len(fixed.parameters) != NUM_STANDARD:
+            best, count = _last_moves(player, key_of_turn(key, player), fixed, path)
+        elif fixed.pruning != NO_PRUNING and fixed.width == 0:
             best, count = last_ply(player, 1, state.empty, fixed.lines, board, fixed.parameters)
         else:
             if fixed.width > 0 or own == 0:
@@ -255,6 +258,25 @@ def _last_turns(maker: int, key: np.uint64, fixed: Fixed, path: Path) -> float:
         else:
             value_of_other -= best
     return value_over_skip(value_of_own, value_of_other, skip)
+
+
+@inlined
+def _last_moves(mover: int, key: np.uint64, fixed: Fixed, path: Path) -> tuple[float, int]:
+    """Return the value of a position with one ply left for its mover, move by move, and the number of moves."""
+    board, state, parameters = path.board, path.states[0], fixed.parameters
+    count = write_moves(fixed.width, key, board.cells, 1, path.moves, parameters)
+    best = -1.0
+    for i in range(count):
+        cell = path.moves[1, i]
+        completes_line = put(cell, mover, 1, 0, fixed.lines, board, parameters)
+        outcome = outcome_of_move(completes_line, mover, len(board.cells) - state.empty + 1, parameters)
+        if outcome == NOT_OVER:
+            value = horizon_of(mover, board, parameters)
+        else:
+            value = 0.0 if outcome == DRAW else 1.0 * line_result(parameters)
+        take(cell, mover, fixed.lines, board)
+        best = max(best, value)
+    return best, count
 
 
 @inlined

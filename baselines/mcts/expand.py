@@ -12,12 +12,14 @@ from baselines.retrograde.layers import Probe
 from baselines.retrograde.tablebase import result_for_last_player
 from ttt_envs.core.jit import Int8Array, Parameters, compiled_at_once, compiled_nogil, inlined, int64
 from ttt_envs.core.random import uniform
+from ttt_envs.game.bits import NUM_STANDARD
 from ttt_envs.game.rules import (
     DRAW,
     NOT_OVER,
     STREAM_OPPONENT,
     completing_cells,
     is_legal,
+    line_result,
     nth_empty_cell,
     place,
     skip_chance_of,
@@ -29,9 +31,16 @@ MIN_LOG_PRIOR = -50.0
 
 @compiled_nogil
 def winning_moves(board: Int8Array, player: int, parameters: Parameters, out: Int8Array) -> int:
-    """Write :func:`rules.completing_cells`, and return their number."""
-    completing_cells(board, player, parameters, out)
+    """Mark the cells where a stone of a player wins with 1 in ``out`` int8[cells]; return their number.
+
+    They complete a line; in misère no stone wins.
+    """
     count = 0
+    if line_result(parameters) < 0:
+        for cell in range(len(board)):
+            out[cell] = 0
+        return count
+    completing_cells(board, player, parameters, out)
     for cell in range(len(board)):
         count += out[cell]
     return count
@@ -69,6 +78,10 @@ def draw_untried(
     forced_mask, closed, size = scratch.forced_mask, scratch.closed, len(tree.board)
     if nodes.num_legal[node] == 0:
         num_legal = size - stones
+        if len(parameters) != NUM_STANDARD:
+            num_legal = int64(0)
+            for cell in range(size):
+                num_legal += int64(is_legal(board, cell, parameters))
         num_forced = 0
         if decisive:
             num_forced = min(1, winning_moves(board, mover, parameters, forced_mask))
@@ -104,7 +117,8 @@ def add_edge(edge: int, cell: int, node: int, mover: int, stones: int, tree: Tre
     outcome = place(tree.board, mover, cell, stones, parameters)
     if outcome != NOT_OVER:  # results do not depend on chance: both turns have the same
         for turn in range(tree.turns_per_move):
-            _mark_solved(edge * tree.turns_per_move + turn, 0.0 if outcome == DRAW else 1.0, nodes)
+            value = 0.0 if outcome == DRAW else 1.0 * line_result(parameters)
+            _mark_solved(edge * tree.turns_per_move + turn, value, nodes)
     return outcome
 
 
@@ -144,6 +158,8 @@ def init_child(
     ``is_foreseen``: the move was chosen among those that leave the mover no winning stone.
     """
     board, nodes = tree.board, tree.nodes
+    if len(parameters) != NUM_STANDARD:  # with gravity, a stone may open the cell above
+        is_foreseen = False
     if not is_foreseen and winning_moves(board, mover, parameters, forced_mask) > 0:
         value = 1.0
     elif skip_chance_of(parameters) > 0:

@@ -35,6 +35,7 @@ from ttt_envs.game.rules import (
     STREAM_OPPONENT,
     is_legal,
     mover_after,
+    opened_cell,
     place,
     skip_chance_of,
 )
@@ -154,8 +155,12 @@ def _rollout(
     while True:
         chosen = int(uniform(key, STREAM_OPPONENT, stones) * left)
         cell = empty[chosen]
-        left -= 1
-        empty[chosen] = empty[left]
+        opened = opened_cell(cell, parameters)
+        if opened >= 0:
+            empty[chosen] = opened
+        else:
+            left -= 1
+            empty[chosen] = empty[left]
         outcome = place(cells, mover, cell, stones, parameters)
         if outcome != NOT_OVER:
             return 0.0 if outcome == DRAW else 1.0 - 2.0 * outcome

@@ -24,7 +24,7 @@ from ttt_envs.game.symmetry import symmetries
 MAX_CELLS_OF_GAMES = 16
 """Maximum number of cells for which games are counted."""
 WON, DRAWN = 4, 16
-"""codes of :func:`reachable_boards`: WON << m, player m has a line; DRAWN, the board is full without one"""
+"""codes of :func:`reachable_boards`: WON << m, player m has won; DRAWN, the board is full without one"""
 
 
 class Counts(NamedTuple):
@@ -35,7 +35,7 @@ class Counts(NamedTuple):
     boards_not_over: int
     boards_over: int
     won_by_player_0: int
-    """boards that are over because player_0 has a line"""
+    """boards that are over because player_0 has a line, or in misère player_1"""
     won_by_player_1: int
     drawn: int
     by_stones: tuple[int, ...]
@@ -139,9 +139,15 @@ class _Sets(NamedTuple):
 def count_positions(game: Game) -> Counts:
     """Count the reachable boards, up to 21 cells within seconds; and up to 16 cells without skips the games.
 
-    A board is reachable if neither player has a line, in any order of its stones; or if exactly one player has a line,
-    and had none before the last stone. Without skips the number of stones determines the last player.
+    The boards of variants are visited one by one, up to 16 cells. A board of the standard game is reachable if neither
+    player has a line, in any order of its stones; or if exactly one player has a line, and had none before the last
+    stone. Without skips the number of stones determines the last player.
+
+    Raises:
+        ValueError: the board of a variant has more than 16 cells.
     """
+    if game.variants:
+        return _count_one_by_one(game)
     cells, skips = game.cells, game.skip_chance > 0
     sets = _list_sets(game)
     subsets = _count_subsets(sets, cells)
@@ -165,6 +171,58 @@ def count_positions(game: Game) -> Counts:
         classes=fixed // len(symmetries(game)),  # Burnside's lemma
         games=None if skips or cells > MAX_CELLS_OF_GAMES else _count_games(game),
     )
+
+
+def _count_one_by_one(game: Game) -> Counts:
+    """Do :func:`count_positions` for any rules."""
+    if game.cells > MAX_CELLS_OF_GAMES:
+        raise ValueError(
+            f"the positions of {game} are counted one by one: choose a board of up to {MAX_CELLS_OF_GAMES} cells"
+        )
+    kinds, paths = np.zeros(3**game.cells, np.uint8), np.zeros(0 if game.skip_chance > 0 else 3**game.cells, np.uint64)
+    games = int(_mark_reachable(np.zeros(game.cells, np.int8), kinds, paths, game.parameters))
+    by_kind = np.bincount(kinds, minlength=DRAWN + 1)
+    reachable = np.flatnonzero(kinds)
+    stones, rest = np.zeros(len(reachable), np.int64), reachable.copy()
+    for _ in range(game.cells):
+        stones += rest % 3 != 0
+        rest //= 3
+    images = symmetries(game)
+    fixed = sum(int(np.count_nonzero(kinds[_fixed_boards(symmetry)])) for symmetry in images)
+    not_over = int(by_kind[1:WON].sum())
+    return Counts(
+        positions_not_over=not_over + int(by_kind[3]),
+        boards_not_over=not_over,
+        boards_over=len(reachable) - not_over,
+        won_by_player_0=int(by_kind[WON]),
+        won_by_player_1=int(by_kind[WON << 1]),
+        drawn=int(by_kind[DRAWN]),
+        by_stones=tuple(np.bincount(stones, minlength=game.cells + 1).tolist()),
+        classes=fixed // len(images),  # Burnside's lemma
+        games=games if len(paths) else None,
+    )
+
+
+def _fixed_boards(symmetry: Int64Array) -> Int64Array:
+    """Return the keys of all boards that a symmetry leaves unchanged."""
+    boards = np.zeros(1, np.int64)
+    for cycle in _cycles(symmetry):
+        step = sum(3**cell for cell in cycle)
+        boards = np.concatenate([boards, boards + step, boards + 2 * step])
+    return boards
+
+
+def _cycles(symmetry: Int64Array) -> list[list[int]]:
+    """Return the cycles of a permutation of cells."""
+    cycles, left = [], set(range(len(symmetry)))
+    while left:
+        cycle, cell = [], min(left)
+        while cell in left:
+            left.remove(cell)
+            cycle.append(cell)
+            cell = int(symmetry[cell])
+        cycles.append(cycle)
+    return cycles
 
 
 def _count_games(game: Game) -> int:
@@ -205,14 +263,7 @@ def _count_pairs(kind: BoolArray, sizes: Int64Array, subsets: NDArray[np.int32])
 
 def _count_fixed(game: Game, symmetry: Int64Array, sets: _Sets, total: int) -> int:
     """Return the number of reachable boards that a symmetry leaves unchanged; the identity leaves all of ``total``."""
-    cycles, left = [], set(range(game.cells))
-    while left:
-        cycle, cell = 0, min(left)
-        while cell in left:
-            left.remove(cell)
-            cycle |= 1 << cell
-            cell = int(symmetry[cell])
-        cycles.append(cycle)
+    cycles = [sum(1 << cell for cell in cycle) for cycle in _cycles(symmetry)]
     if len(cycles) == game.cells:
         return total
     colours = np.arange(3 ** len(cycles))

@@ -28,6 +28,21 @@ NS_A_VALUE = 60
 """Approximate nanoseconds per value, on one core of an AMD EPYC (family 25, model 17)."""
 
 
+VARIANTS_BY_LAYERS = ("exact", "wrap")
+"""the rules that change only the lines"""
+
+
+def check_layered(game: Game) -> None:
+    """Raise ValueError for a game whose rules cannot be solved by layers."""
+    check_variants(
+        "a table by layers, as of boards above 16 cells",
+        game,
+        VARIANTS_BY_LAYERS,
+        reason="its layers hold all boards, and its values count a line as a win",
+        instead="mcts or expectiminimax",
+    )
+
+
 class Probe(NamedTuple):
     """The tables that map positions to entries, and the values of one layer, in the form that kernels read."""
 
@@ -85,12 +100,11 @@ class Estimate(NamedTuple):
 
 def set_tables(game: Game) -> tuple[Ranks, Classes]:
     """Return the tables shared by games of a board and a win length: about 20 bytes for every set of cells."""
-    return _tables(game.rows, game.columns, game.win_length)
+    return _tables(Game(game.rows, game.columns, game.win_length, exact=game.exact, wrap=game.wrap))
 
 
 @lru_cache(maxsize=2)
-def _tables(rows: int, columns: int, win_length: int) -> tuple[Ranks, Classes]:
-    game = Game(rows, columns, win_length)
+def _tables(game: Game) -> tuple[Ranks, Classes]:
     ranks = make_ranks(game.cells)
     return ranks, make_classes(game, ranks)
 
@@ -108,7 +122,7 @@ class Layers:
     """
 
     def __init__(self, game: Game, stones: int = 0, *, double: bool = False) -> None:
-        check_variants("a table by layers", game)
+        check_layered(game)
         if game.cells > MAX_CELLS_LAST_LAYERS or (game.cells > MAX_CELLS and stones <= 0):
             raise ValueError(
                 f"a board of {game.rows} x {game.columns} is too large to solve by layers: choose one of up to "

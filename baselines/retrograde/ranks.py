@@ -8,6 +8,7 @@ Knuth, The Art of Computer Programming 4A, 7.2.1.3). It does not depend on the n
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -103,7 +104,8 @@ def make_ranks(cells: int) -> Ranks:
 def make_classes(game: Game, ranks: Ranks) -> Classes:
     """Return the classes of all sets without a line, in a second for 20 cells."""
     cells, low = game.cells, ranks.low
-    images = inverse(symmetries(game))  # where a cell goes
+    # where a cell goes; without translations, because a place has room for `IMAGES` symmetries
+    images = inverse(symmetries(replace(game, wrap=False)))
     low_images = spread_all(images[:, :low])
     high_images = spread_all(images[:, low:])
     sets = 1 << cells

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from baselines import retrograde
 from baselines.connect_four import SearchedSolution, is_solvable, shared_solution
 from baselines.retrograde.count import Counts, count_positions
+from baselines.retrograde.layers import check_layered
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.agents.specs import Named
 from ttt_envs.core.array_cache import CachedArray, cache_folder, hash_of_sources, max_cache_bytes
@@ -51,6 +52,9 @@ from ttt_envs.game.rules import (
     NOT_OVER,
     Game,
     is_legal,
+    legal_bits,
+    line_result,
+    opened_cell,
     skip_chance_of,
     terminal_outcome_in_bits,
     value_over_skip,
@@ -220,7 +224,9 @@ def solve(
 
 
 def check_size(game: Game) -> None:
-    """Raise ValueError for a board too large for :func:`solve`."""
+    """Raise ValueError for a board too large for :func:`solve`, or for its rules."""
+    if game.cells > MAX_CELLS:
+        check_layered(game)
     if game.cells > MAX_CELLS_LAYERED:
         needed = 16 * 3**game.cells
         size = f"{needed:,}" if needed < 10**15 else f"{needed:.1e}"
@@ -312,8 +318,8 @@ def is_consistent(game: Game, after: Float64Array, discount: float = 1.0) -> boo
     cells[0] = 0
     for board in cells:
         key = int(board @ powers)
-        if rules.terminal_outcome(board, game.parameters) != NOT_OVER:
-            continue
+        if rules.terminal_outcome(board, game.parameters) != NOT_OVER or not rules.legal(game, board).any():
+            continue  # with gravity, a stone in the air may leave no legal cell
         best = [-math.inf, -math.inf]
         for mover, sign in ((0, 1.0), (1, -1.0)):
             for cell in np.flatnonzero(rules.legal(game, board)):
@@ -321,7 +327,7 @@ def is_consistent(game: Game, after: Float64Array, discount: float = 1.0) -> boo
                 board[cell] = mover + 1
                 outcome = rules.terminal_outcome(board, game.parameters)
                 board[cell] = 0
-                if outcome != NOT_OVER and value != (0.0 if outcome == DRAW else sign):
+                if outcome != NOT_OVER and value != (0.0 if outcome == DRAW else 1.0 - 2.0 * outcome):
                     return False
                 best[mover] = max(best[mover], sign * value)
         for mover, (own, other) in enumerate(((best[0], -best[1]), (-best[1], best[0]))):
@@ -350,7 +356,7 @@ def sweep(
     low = min(NUM_LOW_CELLS, game.cells)
     after = np.empty((2, 3**game.cells))
     low_bits, high_bits = _stone_bits(game, 0, low), _stone_bits(game, low, game.cells)
-    plan = _Plan(low_bits, high_bits, game.cells - low, discount, average, game.parameters)
+    plan = _Plan(low_bits, high_bits, low, game.cells - low, discount, average, game.parameters)
     count, done = 3 ** (game.cells - low), 0
     threads = 1 if game.cells < MIN_CELLS_IN_THREADS else count_threads(threads)
     for blocks in _independent_blocks(high_bits) if threads > 1 else _blocks_in_order(count, game.cells):
@@ -385,6 +391,8 @@ class _Plan(NamedTuple):
     """int64[2, 3**low]: bits of both players' stones for all contents of the low cells"""
     high_bits: Int64Array
     """int64[2, 3**high]: the same for the high cells"""
+    num_low: int
+    """number of low cells"""
     num_high: int
     """number of high cells"""
     discount: float
@@ -411,14 +419,21 @@ def _sweep_blocks(blocks: Int64Array, plan: _Plan, after: Float64Array) -> None:
     A stone on a high cell leads to the same place in another block. That maximum, or sum, runs over whole blocks and is
     vectorised, and so is the search for lines. Only stones on the few low cells are followed one by one.
     """
-    low_bits, high_bits, num_high, _, average, parameters = plan
+    low_bits, high_bits, num_low, num_high, _, average, parameters = plan
     block = low_bits.shape[1]
     first = np.empty(block)  # maximum over player_0's moves, or their sum; `second` likewise for player_1
     second = np.empty(block)
     lines = np.empty(block, np.int64)
     free, steps = _free_cells(block)
+    falls = opened_cell(num_low + num_high - 1, parameters) >= 0
     for high in blocks:
-        open_high = _best_of_high_moves(high, num_high, average, after, first, second)
+        legal = int64(-1)
+        if falls:
+            taken = high_bits[0, high] | high_bits[1, high]
+            legal = legal_bits(taken, int64(0), parameters)
+            for i in range(block):
+                _list_legal_steps(i, taken | low_bits[0, i] | low_bits[1, i], num_low, parameters, free, steps)
+        open_high = _best_of_high_moves(high, num_high, average, legal >> num_low, after, first, second)
         for i in range(block):
             won = line_in(high_bits[0, high] | low_bits[0, i], parameters)
             lost = line_in(high_bits[1, high] | low_bits[1, i], parameters)
@@ -443,18 +458,35 @@ def _free_cells(block: int) -> tuple[Int64Array, Int64Array]:
 
 
 @inlined
+def _list_legal_steps(
+    i: int, taken: int, num_low: int, parameters: Parameters, free: Int64Array, steps: Int64Array
+) -> None:
+    """Do :func:`_free_cells` for one board, with the stones ``taken``, where stones fall."""
+    legal = legal_bits(taken, int64(0), parameters)
+    free[i], step = 0, 1
+    for cell in range(num_low):
+        if legal >> cell & 1:
+            steps[i, free[i]] = step
+            free[i] += 1
+        step *= 3
+
+
+@inlined
 def _best_of_high_moves(
-    high: int, count: int, average: bool, after: Float64Array, first: Float64Array, second: Float64Array
+    high: int, count: int, average: bool, legal: int, after: Float64Array, first: Float64Array, second: Float64Array
 ) -> int:
-    """Write the maximum or sum over stones on ``count`` high cells into ``first`` and ``second``; return the number."""
+    """Write the maximum or sum over stones on ``count`` high cells into ``first`` and ``second``; return the number.
+
+    Only empty cells of the set ``legal`` are played.
+    """
     block = len(first)
     base = high * block
     first[:] = 0.0 if average else -2.0
     second[:] = 0.0 if average else 2.0
     step = 1
     free = 0
-    for _ in range(count):
-        if high // step % 3 == 0:
+    for cell in range(count):
+        if high // step % 3 == 0 and legal >> cell & 1:
             free += 1
             of_first = after[0, base + step * block : base + (step + 1) * block]
             of_second = after[1, base + 2 * step * block : base + (2 * step + 1) * block]
@@ -485,10 +517,11 @@ def _sweep_block(
     free, steps = low_moves
     by_first, by_second = out
     discount, average, skip = plan.discount, plan.average, skip_chance_of(plan.parameters)
+    line_value = 1.0 * line_result(plan.parameters)
     for i in range(len(first) - 1, -1, -1):
         if lines[i] != 0 or open_high + free[i] == 0:
-            # one line: a win; none on a full board: a draw; two cannot occur
-            value = 1.0 if lines[i] == 1 else (-1.0 if lines[i] == 2 else 0.0)
+            # one line: a win, in misère a loss; none on a full board: a draw; two cannot occur
+            value = line_value if lines[i] == 1 else (-line_value if lines[i] == 2 else 0.0)
             by_first[i] = value
             by_second[i] = value
             continue

@@ -55,6 +55,16 @@ POLICIES: dict[str, str] = {
 _ALL_VARIANTS = ("gravity", "exact", "misere", "wrap")
 SUPPORTED_VARIANTS: dict[str, tuple[str, ...]] = {
     "random": _ALL_VARIANTS,
+    "expectiminimax": _ALL_VARIANTS,
+    "timed": _ALL_VARIANTS,
+    "mcts": _ALL_VARIANTS,
+    "optimal": _ALL_VARIANTS,
+    "table": _ALL_VARIANTS,
+    "svd": _ALL_VARIANTS,
+    "hosvd": _ALL_VARIANTS,
+    "hosvd2": _ALL_VARIANTS,
+    "hooi": _ALL_VARIANTS,
+    "tt": _ALL_VARIANTS,
     "win-or-block": _ALL_VARIANTS,
     "run": _ALL_VARIANTS,  # a run has one game, which its learner supports
 }

@@ -395,6 +395,14 @@ def legal_bits(first: int, second: int, parameters: Parameters) -> int:
 
 
 @inlined
+def opened_cell(cell: int, parameters: Parameters) -> int:
+    """Return the cell that becomes legal by a stone on ``cell``: with gravity the one above, -1 for none."""
+    if len(parameters) == NUM_STANDARD:
+        return -1
+    return cell - parameters[1] if _rules_of(parameters) & _GRAVITY != 0 and cell >= parameters[1] else -1
+
+
+@inlined
 def outcome_of_move(line: bool, mover: int, stones: int, parameters: Parameters) -> int:
     """Return the outcome of a stone of ``mover``, given ``line``, whether it makes one, and ``stones`` including it."""
     rows, columns = parameters[0], parameters[1]
