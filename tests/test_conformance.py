@@ -22,7 +22,7 @@ from ttt_envs.game.rules import VARIANTS as RULES
 
 GAMES = [Game(), Game(skip_chance=0.25), Game(4, 6, 4, 0.1), Game(1, 5, 3), Game(15, 15, 5)]
 VARIANTS = [
-    Game(4, 4, 4, gravity=True),
+    Game(3, 4, 3, gravity=True),
     Game(3, 3, 3, 0.25, misere=True),
     Game(4, 3, 3, exact=True, wrap=True),
     Game(4, 5, 4, 0.1, gravity=True, exact=True, misere=True, wrap=True),
