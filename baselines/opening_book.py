@@ -28,7 +28,7 @@ from ttt_envs.core.array_cache import mapped
 from ttt_envs.core.files import open_to_read, parse_json, write_atomically
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, UInt64Array
 from ttt_envs.game.boards import Boards, from_keys, num_words
-from ttt_envs.game.rules import Game, check_variants
+from ttt_envs.game.rules import Game, legal
 from ttt_envs.game.symmetry import canonical_keys, inverse, symmetries
 
 FORMAT = 1
@@ -260,8 +260,9 @@ def _check(book: Book, sha256: str) -> None:
     if digest.hexdigest() != sha256 or not in_order or not on_board or (results < 0).any() or not results.any(1).all():
         raise ValueError("it is damaged")
     boards = from_keys(np.asarray(positions), book.game)
-    if len(cells) and boards[np.repeat(np.arange(len(positions)), np.diff(starts)), cells].any():
-        raise ValueError("a move goes to a cell that holds a stone")
+    allowed = legal(book.game, boards)
+    if len(cells) and not allowed[np.repeat(np.arange(len(positions)), np.diff(starts)), cells].all():
+        raise ValueError("a move is not legal")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -312,7 +313,6 @@ def make_book(game: Game, played: Iterable[PlayedMoves], *, plies: int, minimum:
     Raises:
         ValueError: the number of plies, or the minimum, is invalid.
     """
-    check_variants("an opening book", game)
     check_plies(plies)
     if minimum < 1:
         raise ValueError(f"minimum={minimum} is no number of games: choose 1 or more")

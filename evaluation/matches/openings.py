@@ -13,7 +13,7 @@ import numpy as np
 
 from evaluation.matches.games import read_games
 from ttt_envs.core.files import open_to_read, read_bounded
-from ttt_envs.core.jit import Int8Array, Parameters, UInt64Array, compiled_allocating, int64
+from ttt_envs.core.jit import Int8Array, Parameters, UInt64Array, compiled_allocating, int8, int64
 from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game.boards import Boards, check_opening, from_text, keys, to_text
 from ttt_envs.game.rules import (
@@ -23,6 +23,7 @@ from ttt_envs.game.rules import (
     Game,
     Position,
     completing_cells,
+    is_legal,
     mover_after,
     nth_empty_cell,
     play_rows,
@@ -98,7 +99,7 @@ def draw_openings(game: Game, plies: int, episode_keys: UInt64Array) -> Boards:
 @compiled_allocating
 def _draw(cells: Int8Array, mover: Int8Array, episode_keys: UInt64Array, plies: int, parameters: Parameters) -> int:
     """Draw openings on empty boards for :func:`draw_openings`; return the first row without one, or -1."""
-    closed = np.empty(cells.shape[1], np.int8)  # cells that are taken, or where a stone ends the game
+    closed = np.empty(cells.shape[1], np.int8)  # cells that are not legal, or where a stone ends the game
     for b in range(len(cells)):
         board = cells[b]
         ply = int64(0)
@@ -110,7 +111,7 @@ def _draw(cells: Int8Array, mover: Int8Array, episode_keys: UInt64Array, plies: 
             while ply < plies:
                 completing_cells(board, player, parameters, closed)
                 for cell in range(len(board)):
-                    closed[cell] |= board[cell]
+                    closed[cell] |= int8(not is_legal(board, cell, parameters))
                 cell = nth_empty_cell(closed, uniform(own, STREAM_OPPONENT, ply))
                 if cell < 0:
                     break

@@ -11,14 +11,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.expectiminimax import Search, SearchSettings
 from baselines.mcts.search import MCTSSearch
+from baselines.opening_book import PlayedMoves, make_book
 from baselines.position_graph import PositionGraph
 from baselines.retrograde import build
 from baselines.retrograde.count import count_positions, reachable_boards
 from baselines.retrograde.solver import is_consistent, solve
 from baselines.tables import values_of
+from evaluation.matches.openings import draw_openings
 from ttt_envs import Boards, Game, make_policy
 from ttt_envs.agents.specs import SUPPORTED_VARIANTS
-from ttt_envs.game.boards import keys
+from ttt_envs.game.boards import check_opening, keys
 from ttt_envs.game.rules import VARIANTS
 from ttt_envs.game.symmetry import symmetries
 
@@ -203,7 +205,7 @@ def test_layers_of_listed_lines(game):
 @pytest.mark.parametrize("rule", ["gravity", "misere"])
 def test_boards_above_16_cells_refuse_what_layers_cannot_hold(rule):
     with pytest.raises(ValueError, match=f"^a table by layers, .* does not support {rule} of .*: it supports exact"):
-        make_policy("optimal", Game(4, 5, 4, **{rule: True}))
+        make_policy("optimal", Game(4, 5, 4, 0.25, **{rule: True}))
 
 
 @pytest.mark.parametrize("game", GAMES[::7], ids=named)
@@ -217,6 +219,29 @@ def test_the_position_graph_has_the_values_of_play(game):
     won, drawn, lost = graph.results(uniform, graph.occupancy(uniform))
     assert won + drawn + lost == pytest.approx(1)
     assert won - lost == pytest.approx(evaluation.values[0])
+
+
+@pytest.mark.parametrize("changed", COMBINATIONS[::3], ids=lambda changed: Game(**changed).slug)
+def test_drawn_openings_are_legal(changed):
+    game = Game(4, 5, 3, 0.25, **changed)
+    boards = draw_openings(game, 3, np.arange(50, dtype=np.uint64))
+    assert (np.count_nonzero(boards.cells, axis=1) == 3).all()
+    for row in range(50):
+        check_opening(game, boards.position(row), "an opening")
+    assert len(np.unique(keys(boards.cells))) > 20
+
+
+@pytest.mark.parametrize("changed", COMBINATIONS[::3], ids=lambda changed: Game(**changed).slug)
+def test_a_book_plays_its_moves(changed, tmp_path):
+    game = Game(3, 4, 3, **changed)
+    boards = plain.positions_of_random_play(game, 40)
+    moves = make_policy("win-or-block", game).probabilities(boards).argmax(axis=1)
+    book = make_book(game, [PlayedMoves(boards, moves, np.tile([[1, 0, 0]], (40, 1)))], plies=12)
+    book.write(tmp_path / "a.book")
+    policy = make_policy(f"book:path={tmp_path / 'a.book'},then=random", game)
+    chosen = policy.probabilities(boards)
+    assert (chosen[np.arange(40), moves] > 0).all()
+    assert not (chosen > 0)[~boards.legal(game)].any()
 
 
 def test_policies_that_support_all_rules():

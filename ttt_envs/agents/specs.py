@@ -58,6 +58,7 @@ SUPPORTED_VARIANTS: dict[str, tuple[str, ...]] = {
     "expectiminimax": _ALL_VARIANTS,
     "timed": _ALL_VARIANTS,
     "mcts": _ALL_VARIANTS,
+    "book": _ALL_VARIANTS,
     "optimal": _ALL_VARIANTS,
     "table": _ALL_VARIANTS,
     "svd": _ALL_VARIANTS,
