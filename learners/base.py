@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.files import parse_json
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, compiled, inlined, int64
+from ttt_envs.game.actions import actions_of_cells
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game
 
@@ -279,7 +280,7 @@ class Seat:
     """A learner in one or both seats of a PettingZoo AEC environment, one game at a time.
 
     The environment has two agents, with ``possible_agents[0]`` as player_0, planes (rows, columns, 2) with own stones
-    first, and one action per cell. Both seats mean self-play; learning ply by ply requires it.
+    first, and one action per cell, or with gravity per column. Both seats mean self-play; learning ply by ply requires it.
 
     Args:
         learner: the learner.
@@ -297,7 +298,8 @@ class Seat:
     def turn(self, observation: Mapping[str, Any], player: int) -> int:
         """Return the learner's action for agent ``player``, from the observation of ``env.last()``."""
         self._last = player
-        return int(self._turns.take(self._slot, seen_from(observation, player))[0])
+        cell = self._turns.take(self._slot, seen_from(observation, player))
+        return int(actions_of_cells(self._turns.learner.game, cell)[0])
 
     def end(self, rewards: tuple[float, float]) -> None:
         """End the game with these rewards for the two agents."""

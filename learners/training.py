@@ -29,8 +29,9 @@ from ttt_envs.agents.policy import Policy, act_in_episodes
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Int64Array
 from ttt_envs.core.random import draw_key, splitmix64, uniform
-from ttt_envs.envs.lockstep import SELF, Lockstep, SeatChoice, StepOutput
+from ttt_envs.envs.lockstep import SELF, Lockstep, SeatChoice
 from ttt_envs.envs.step_kernels import TRUNCATED
+from ttt_envs.game.actions import actions_of_cells
 from ttt_envs.game.rules import NOT_OVER, STREAM_SEAT, Game
 
 Callback = Callable[[int, Policy], dict[str, float]]
@@ -258,7 +259,7 @@ class Training(ResumableTraining):
         self._started = 0
         self._live = np.zeros(count, np.bool_)
         self._actions = np.zeros(count, np.int64)
-        self._output = StepOutput.empty(count, learner.game.cells)
+        self._output = self._board.output()
         self._begin(np.arange(count))
 
     @property
@@ -276,7 +277,8 @@ class Training(ResumableTraining):
         board = self._board
         rows = np.flatnonzero(self._live & (board.outcome == NOT_OVER))
         if len(rows):
-            self._actions[rows] = self._pending.take(rows, board.boards(rows))
+            cells = self._pending.take(rows, board.boards(rows))
+            self._actions[rows] = actions_of_cells(board.game, cells)
             self.steps = None if self.steps is None else self.steps + len(rows)
         board.step(self._actions, False, self._output)
         ended = np.flatnonzero(self._live & board.over)

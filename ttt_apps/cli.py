@@ -135,16 +135,25 @@ class GameOptions:
     """number of stones in a line that win; default: by the shorter edge, 3 up to an edge of 3, 4 up to 6, else 5"""
     skip_chance: float = 0.0
     """probability that a turn is skipped"""
+    gravity: tyro.conf.FlagCreatePairsOff[bool] = False
+    """stones fall to the lowest empty cell of their column, as in Connect Four"""
+    exact: tyro.conf.FlagCreatePairsOff[bool] = False
+    """only lines of exactly the win length count, as in standard gomoku"""
+    misere: tyro.conf.FlagCreatePairsOff[bool] = False
+    """a player who completes a line loses"""
+    wrap: tyro.conf.FlagCreatePairsOff[bool] = False
+    """lines continue across the edges: the board is a torus"""
     trust: tyro.conf.FlagCreatePairsOff[bool] = False
     """allow files that can run code when loaded, such as those of sb3:PATH"""
 
     def game(self) -> Game:
         """Return the validated game, and trust files from here on if ``trust`` is set."""
-        from ttt_envs.game.rules import Game
+        from ttt_envs.game.rules import VARIANTS, Game
 
         if self.trust:
             trust_files()
-        return Game.of_size(parse_size(self.size), self.win_length, self.skip_chance)
+        rules = {name: getattr(self, name) for name in VARIANTS}
+        return Game.of_size(parse_size(self.size), self.win_length, self.skip_chance, **rules)
 
 
 @dataclass(frozen=True)
@@ -166,11 +175,22 @@ class RunGameOptions(TrustOptions):
     up to 6, else 5"""
     skip_chance: float | None = None
     """probability that a turn is skipped; default: that of the run, else 0"""
+    gravity: tyro.conf.FlagCreatePairsOff[bool] = False
+    """stones fall to the lowest empty cell of their column, as in Connect Four; default: as in the run"""
+    exact: tyro.conf.FlagCreatePairsOff[bool] = False
+    """only lines of exactly the win length count, as in standard gomoku; default: as in the run"""
+    misere: tyro.conf.FlagCreatePairsOff[bool] = False
+    """a player who completes a line loses; default: as in the run"""
+    wrap: tyro.conf.FlagCreatePairsOff[bool] = False
+    """lines continue across the edges: the board is a torus; default: as in the run"""
 
     def game_words(self) -> list[str]:
         """Return the given options as words of a command line."""
+        from ttt_envs.game.rules import VARIANTS
+
         given = {"--size": self.size, "--win-length": self.win_length, "--skip-chance": self.skip_chance}
-        return [word for name, value in given.items() if value is not None for word in (name, str(value))]
+        words = [word for name, value in given.items() if value is not None for word in (name, str(value))]
+        return [*words, *(f"--{name}" for name in VARIANTS if getattr(self, name))]
 
     def game_of(self, policy: str) -> Game:
         """Return the validated game: by default that of the run if ``policy`` is one, else 3 x 3 without skips.
@@ -180,7 +200,7 @@ class RunGameOptions(TrustOptions):
         """
         from evaluation.matches.ladder import run_folder
         from evaluation.run_files import RunDirectory
-        from ttt_envs.game.rules import Game
+        from ttt_envs.game.rules import VARIANTS, Game
 
         folder = run_folder(policy) if policy else None
         default = Game() if folder is None else RunDirectory(folder).read_game()
@@ -190,6 +210,7 @@ class RunGameOptions(TrustOptions):
             size,
             own if self.win_length is None else self.win_length,
             default.skip_chance if self.skip_chance is None else self.skip_chance,
+            **{name: getattr(self, name) or getattr(default, name) for name in VARIANTS},
         )
 
 

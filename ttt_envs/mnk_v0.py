@@ -9,8 +9,8 @@ Rules: the board has rows x columns cells; player_0 (o) moves first. A move puts
 every stone that does not end the game, the other player's turn is skipped with probability ``skip_chance``, and the
 mover moves again.
 
-Actions: the index of an empty cell, counted row by row from 0 at the top left: ``row * columns + column``. The action
-mask has 1 for each legal action.
+Actions: the index of an empty cell, counted row by row from 0 at the top left: ``row * columns + column``; with
+``gravity=True`` a column, from 0 at the left. The action mask has 1 for each legal action.
 
 Rewards: 0 until the end; then +1 to the winner and -1 to the loser, 0 to both in a draw. An illegal action ends the
 game with -1 to its player and 0 to the other.
@@ -31,12 +31,13 @@ from pettingzoo.utils.env_logger import EnvLogger
 
 from ttt_envs.agents.observations import SKIP_CHANCE_SPACE, Context
 from ttt_envs.core.checks import check_argument_names, check_choice
-from ttt_envs.core.jit import Int8Array, Int64Array, compiled, int64
+from ttt_envs.core.jit import Int8Array, Int64Array, Parameters, compiled, inlined, int64
 from ttt_envs.core.random import draw_key, splitmix64, uniform
 from ttt_envs.envs import render as drawing
 from ttt_envs.envs.contexts import SkipChance, draw_opening, games_of, openings_of
 from ttt_envs.envs.lockstep import Symmetry, check_restored
 from ttt_envs.envs.step_kernels import FORFEIT
+from ttt_envs.game.actions import cell_of_action, check_action, num_actions
 from ttt_envs.game.rules import (
     BOARD_HINTS,
     ILLEGAL,
@@ -47,11 +48,13 @@ from ttt_envs.game.rules import (
     Game,
     Outcome,
     Position,
-    action_index,
     chance_outcomes,
     from_kernel_args,
+    has_gravity,
+    landing_cell,
     play,
     to_kernel_args,
+    with_skip_chance,
 )
 from ttt_envs.game.symmetry import symmetries
 
@@ -96,7 +99,8 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
 
     A skipped turn is not a separate event: the same agent stays selected. An observation is a dict of ``observation``
     int8[rows, columns, 2], own stones first, and ``action_mask`` int8[rows * columns], all zeros for the agent not on
-    move and after the end. An action is the index of a cell, row by row. Rewards come at the end: +1 and -1, or 0 and
+    move and after the end. An action is the index of a cell, row by row; with gravity it is a column, and the mask is
+    int8[columns], as in ``pettingzoo.classic.connect_four_v3``. Rewards come at the end: +1 and -1, or 0 and
     0; an illegal action ends the game with -1 for its player and 0 for the other.
 
     ``infos`` hold the same keys for both agents at every step: ``action_mask`` as in the observation, ``seat`` (the
@@ -116,6 +120,10 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         context: ``"shown"`` adds ``skip_chance`` float32[1], the skip chance of the episode, to observations; or
             ``"hidden"``.
         openings: positions as text, of which each episode begins with one, drawn uniformly; None for the empty board.
+        gravity: stones fall to the lowest empty cell of their column, as in Connect Four, and actions are columns.
+        exact: only lines of exactly ``win_length`` count, as in standard gomoku.
+        misere: a player who completes a line loses.
+        wrap: lines continue across the edges of the board, a torus.
         render_mode: None, ``"ansi"``, ``"rgb_array"`` or ``"human"`` (needs pygame).
     """
 
@@ -142,15 +150,20 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         symmetry: Symmetry = "none",
         context: Context = "hidden",
         openings: Sequence[str] | None = None,
+        gravity: bool = False,
+        exact: bool = False,
+        misere: bool = False,
+        wrap: bool = False,
         render_mode: str | None = None,
     ) -> None:
+        rules = {"gravity": gravity, "exact": exact, "misere": misere, "wrap": wrap}
         settings = {"symmetry": symmetry, "context": context, "openings": openings, "render_mode": render_mode}
-        EzPickle.__init__(self, size, win_length, skip_chance, **settings)
+        EzPickle.__init__(self, size, win_length, skip_chance, **settings, **rules)
         super().__init__()
         check_choice("render_mode", render_mode, (None, *drawing.MODES))
         check_choice("symmetry", symmetry, get_args(Symmetry))
         check_choice("context", context, get_args(Context))
-        self.games = games_of(size, win_length, skip_chance)
+        self.games = games_of(size, win_length, skip_chance, rules)
         self.game = self.games[0]
         self._openings = openings_of(self.games, openings)
         self._shows_context = context == "shown"
@@ -159,14 +172,16 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         self._human = render_mode == "human"
         self.possible_agents = list(PLAYERS)
         shape = (self.game.rows, self.game.columns, 2)
+        self._num_actions = num_actions(self.game)
+        self._parameters = self.game.parameters if self.game.variants else None
         parts: dict[str, spaces.Space[Any]] = {
             "observation": spaces.Box(0, 1, shape, np.int8),
-            "action_mask": spaces.Box(0, 1, (self.game.cells,), np.int8),
+            "action_mask": spaces.Box(0, 1, (self._num_actions,), np.int8),
         }
         if self._shows_context:
             parts["skip_chance"] = SKIP_CHANCE_SPACE
         self.observation_spaces = {agent: spaces.Dict(parts) for agent in PLAYERS}
-        self.action_spaces = {agent: spaces.Discrete(self.game.cells) for agent in PLAYERS}
+        self.action_spaces = {agent: spaces.Discrete(self._num_actions) for agent in PLAYERS}
         self._actions = self.action_spaces[PLAYERS[0]]
         self.state_space = spaces.Box(0, 1, (self.game.rows, self.game.columns, 3), np.int8)
         self._permutations = symmetries(self.game, "all") if symmetry == "random" else None
@@ -181,7 +196,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         self._numbers = np.concatenate([np.array([0, 0, -1, 0]), to_kernel_args(self.game)])
         self._name_views()
         self._mask.fill(1)
-        self._no_mask = np.zeros(size, np.int8)
+        self._no_mask = np.zeros(self._num_actions, np.int8)
         self._start = self._memory.copy()
         self._seeded = False
         self._renderer = drawing.Renderer(self.game, render_mode)
@@ -192,7 +207,8 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
 
     def _name_views(self) -> None:
         """Create the views of the memory; needed after copying, because a copy of a view is not a view."""
-        self._cells, self._mask, self._views = np.split(self._memory, [self._size, 2 * self._size])
+        self._cells, mask, self._views = np.split(self._memory, [self._size, 2 * self._size])
+        self._mask = mask[: self._num_actions]
         shape = (2, self.game.rows, self.game.columns, 2)
         self._seen = dict(zip(PLAYERS, self._views.reshape(shape), strict=True))
         self._key = self._numbers.view(np.uint64)[_KEY : _KEY + 1]
@@ -267,7 +283,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         cells, self._mover = position
         shown = cells if self._permutations is None else cells[self._permutations[self._symmetry]]
         self._cells[:] = cells
-        self._mask[shown != 0] = 0
+        self._mask[shown[: self._num_actions] != 0] = 0  # with gravity, the first row tells which columns are full
         for player, view in enumerate(self._views.reshape(2, -1, 2)):
             view[:, 0] = shown == player + 1
             view[:, 1] = shown == 2 - player
@@ -277,7 +293,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         """Make a move for ``agent_selection``; None for an agent whose game is over.
 
         Raises:
-            AssertionError: there was no ``reset``, or the action is not a cell of the board.
+            AssertionError: there was no ``reset``, or the action is not a cell of the board, or with gravity a column.
             ValueError: an action for an agent whose game is over.
         """
         self._has_updated = True
@@ -293,11 +309,14 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         if kind is not int and kind is not _INT64 and (kind is bool or not self._actions.contains(action)):
             self._refuse(action)
         shown = cell = int(action)
-        if not 0 <= cell < self._size:
+        if not 0 <= cell < self._num_actions:
             self._refuse(action)
         if self._permutations is not None:
             cell = int(self._permutations[self._symmetry, cell])
-        code = _turn(self._memory, self._numbers, cell, shown)
+        if self._parameters is None:
+            code = _turn(self._memory, self._numbers, cell, shown)
+        else:
+            shown, code = divmod(_turn_variant(self._memory, self._numbers, cell, shown, self._parameters), _CODES)
         if code == _REFUSED:
             EnvLogger.warn_on_illegal_move()
             self._finish(FORFEIT + self._mover)
@@ -313,9 +332,10 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
             self.render()
 
     def _refuse(self, action: Any) -> None:
+        kind = "column" if self.game.gravity else "cell"
         raise AssertionError(
-            f"action is not in action space: {action!r} is no cell of a board of {self.game.rows} x "
-            f"{self.game.columns}, choose a whole number from 0 to {self.game.cells - 1}"
+            f"action is not in action space: {action!r} is no {kind} of a board of {self.game.rows} x "
+            f"{self.game.columns}, choose a whole number from 0 to {self._num_actions - 1}"
         )
 
     def _finish(self, outcome: int) -> None:
@@ -377,7 +397,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         return info
 
     def observe(self, agent: str) -> dict[str, Any]:
-        """Return copies of ``observation`` int8[rows, columns, 2] and ``action_mask`` int8[cells] of ``agent``.
+        """Return copies of ``observation`` int8[rows, columns, 2] and ``action_mask`` int8[actions] of ``agent``.
 
         With ``context="shown"`` also ``skip_chance`` float32[1].
         """
@@ -455,9 +475,10 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         See :func:`ttt_envs.chance_outcomes`. With ``symmetry="random"`` the action is in the agent's view, and the
         positions are those of the board itself.
         """
-        cell = action_index(self.game, action)
-        if self._permutations is not None:
-            cell = int(self._permutations[self._symmetry, cell])
+        action = check_action(self.game, action)
+        if self._permutations is not None:  # with gravity, the first row of the board has the numbers of the columns
+            action = int(self._permutations[self._symmetry, action])
+        cell = cell_of_action(self.game, self._cells, action)
         game = next(game for game in self.games if game.skip_chance == self._skip_chance[0])
         return chance_outcomes(game, Position(self._cells, self._mover), cell)
 
@@ -539,6 +560,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
 _MOVER, _STONES, _EPISODE, _KEY, _GAME = range(5)
 _SKIP_CHANCE = _GAME + 3  # the bits of float64, see `to_kernel_args`
 _REFUSED = 5
+_CODES = 8
 
 
 @compiled
@@ -554,8 +576,38 @@ def _turn(memory: Int8Array, numbers: Int64Array, cell: int, shown: int) -> int:
     outcome, after = play(memory[:size], mover, cell, stones, episode_key, from_kernel_args(numbers[_GAME:]))
     if outcome == ILLEGAL:
         return _REFUSED
-    numbers[_MOVER], numbers[_STONES] = after, stones + 1
     memory[size + shown] = 0
+    return _write_turn(memory, numbers, shown, outcome, after)
+
+
+@compiled
+def _turn_variant(memory: Int8Array, numbers: Int64Array, cell: int, shown: int, parameters: Parameters) -> int:
+    """Do :func:`_turn` with the rules of a variant; with gravity, ``cell`` and ``shown`` are columns.
+
+    Returns:
+        ``_CODES`` times the cell of the stone in the agents' view, plus the number that :func:`_turn` returns.
+    """
+    size = len(memory) // 6
+    mover, stones = numbers[_MOVER], numbers[_STONES]
+    episode_key = splitmix64(numbers.view(np.uint64)[_KEY], numbers[_EPISODE])
+    of_episode = with_skip_chance(parameters, numbers.view(np.float64)[_SKIP_CHANCE])
+    falls = has_gravity(parameters)
+    landing = landing_cell(memory[:size], cell, parameters) if falls else int64(cell)
+    outcome, after = play(memory[:size], mover, landing, stones, episode_key, of_episode)
+    if outcome == ILLEGAL:
+        return _REFUSED
+    seen = shown + landing - cell if falls else int64(shown)  # a column stays one in the agents' view
+    memory[size + shown] = memory[cell] == 0  # with gravity, of the top cell of the column, which has its number
+    return seen * _CODES + _write_turn(memory, numbers, seen, outcome, after)
+
+
+@inlined
+def _write_turn(memory: Int8Array, numbers: Int64Array, shown: int, outcome: int, after: int) -> int:
+    """Write a stone of the mover into both players' views, and return what :func:`_turn` does."""
+    size = len(memory) // 6
+    mover = numbers[_MOVER]
+    numbers[_MOVER] = after
+    numbers[_STONES] += 1
     memory[2 * size + mover * 2 * size + 2 * shown] = 1  # plane 0 of the mover's view
     memory[2 * size + (1 - mover) * 2 * size + 2 * shown + 1] = 1  # plane 1 of the other's view
     return int64(after if outcome == NOT_OVER else 2 + outcome)

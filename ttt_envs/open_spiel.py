@@ -1,4 +1,4 @@
-"""Conversion of positions to OpenSpiel states and back, for its ``tic_tac_toe`` and ``mnk``.
+"""Conversion of positions to OpenSpiel states and back, for its ``tic_tac_toe``, ``mnk`` and ``connect_four``.
 
 In OpenSpiel x moves first, so player_0's stones, o here, are x there; cells have the same numbers. An OpenSpiel state
 is a sequence of moves: a position becomes one of the sequences that lead to it. OpenSpiel has no skips.
@@ -22,18 +22,27 @@ if TYPE_CHECKING:
 STONES = ".xo"
 """OpenSpiel's letters of the cells 0, 1 and 2"""
 TIC_TAC_TOE = "tic_tac_toe"
+CONNECT_FOUR = "connect_four"
 
 
 def load_game(game: Game) -> pyspiel.Game:
-    """Return the same game in OpenSpiel: ``tic_tac_toe`` for 3 x 3 with 3 in a row, else ``mnk``.
+    """Return the same game in OpenSpiel: ``tic_tac_toe`` for 3 x 3 with 3 in a row, else ``mnk``; with gravity
+    ``connect_four``.
 
     Raises:
-        ValueError: the game has skips.
+        ValueError: the game has skips, or other rules than gravity.
     """
     if game.skip_chance:
         raise ValueError(f"skip_chance={game.skip_chance} is unknown to OpenSpiel: choose a game without skips")
+    others = [name for name in game.variants if name != "gravity"]
+    if others:
+        raise ValueError(f"{others[0]}=True is not converted to OpenSpiel: choose a game without it")
     import pyspiel
 
+    if game.gravity:
+        if game.win_length < 2:
+            raise ValueError("win_length=1 is unknown to connect_four of OpenSpiel: choose 2 or more")
+        return pyspiel.load_game(f"{CONNECT_FOUR}(rows={game.rows},columns={game.columns},x_in_row={game.win_length})")
     if (game.rows, game.columns, game.win_length) == (3, 3, 3):
         return pyspiel.load_game(TIC_TAC_TOE)
     return pyspiel.load_game(f"mnk(m={game.columns},n={game.rows},k={game.win_length})")

@@ -127,7 +127,7 @@ def game_options(game: Game) -> list[str]:
         options += ["--win-length", str(game.win_length)]
     if game.skip_chance != usual.skip_chance:
         options += ["--skip-chance", str(game.skip_chance)]
-    return options
+    return [*options, *(f"--{name}" for name in game.variants)]
 
 
 def _is_whole(value: float) -> bool:

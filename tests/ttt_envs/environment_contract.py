@@ -32,7 +32,7 @@ class AEC:
         """Return what the mover sees: both players' stones, the mask and numbers of the game."""
         info = self.env.infos["player_0"]
         seen = self.env.observe(f"player_{info['mover']}")
-        mask = seen["action_mask"] if info["result"] == -1 else np.ones(self.env.game.cells)
+        mask = seen["action_mask"] if info["result"] == -1 else np.ones(self.env.action_space("player_0").n)
         return own_and_other(seen["observation"]), mask.astype(int).tolist(), float(reward), numbers(info)
 
     def reset(self, seed=None):

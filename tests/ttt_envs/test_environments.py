@@ -22,7 +22,10 @@ AGAINST_OPPONENTS = [
     {"opponent": "random", "seat": "random"},
     {"opponent": "win-or-block", "seat": "second"},
     {"opponent": "random", "size": (8, 9), "seat": "alternate"},
+    {"opponent": "random", "gravity": True, "seat": "random"},
+    {"opponent": "win-or-block", "wrap": True, "seat": "second"},
 ]
+VARIANTS = [{"gravity": True}, {"gravity": True, "symmetry": "random", "exact": True}, {"misere": True, "wrap": True}]
 
 
 @pytest.fixture(params=KINDS.values(), ids=KINDS)
@@ -34,6 +37,7 @@ def kind(request):
     params=[
         *((kind, {"symmetry": symmetry}) for kind in KINDS.values() for symmetry in ("none", "random")),
         *((kind, settings) for kind in (Single, Row) for settings in AGAINST_OPPONENTS),
+        *((kind, settings) for kind in KINDS.values() for settings in VARIANTS),
     ],
     ids=lambda param: f"{param[0].__name__} {param[1]}",
 )

@@ -14,6 +14,12 @@ GAMES = {
     "ttt/TicTacToe-v0": Game(),
     "ttt/SkipTicTacToe-v0": Game(skip_chance=0.25),
     "ttt/Gomoku-v0": Game(15, 15, 5),
+    "ttt/FreestyleGomoku-v0": Game(15, 15, 5),
+    "ttt/StandardGomoku-v0": Game(15, 15, 5, exact=True),
+    "ttt/ConnectFour-v0": Game(6, 7, 4, gravity=True),
+    "ttt/SkipConnectFour-v0": Game(6, 7, 4, 0.25, gravity=True),
+    "ttt/Misere-v0": Game(misere=True),
+    "ttt/Torus-v0": Game(4, 4, 4, wrap=True),
 }
 
 

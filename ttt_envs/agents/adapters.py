@@ -19,6 +19,7 @@ from ttt_envs.agents.observations import Context, DType, Observation, Views
 from ttt_envs.agents.policy import Policy, best_shares
 from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import Float64Array, Int8Array
+from ttt_envs.game.actions import legal_actions, num_actions, spread_over_cells
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game
 
@@ -50,15 +51,16 @@ class CallableAgent:
         Raises:
             TypeError, ValueError: the function's output has the wrong type, shape or values.
         """
-        planes, mask = _planes(boards), boards.legal(self.game).astype(np.int8)
+        planes, mask = _planes(boards), legal_actions(self.game, boards.cells).astype(np.int8)
         if not len(mask):
-            return np.zeros(mask.shape)
+            return np.zeros(boards.cells.shape)
         answer = self._answers(planes, mask)
-        return self._of_actions(answer, mask) if self.returns == "actions" else self._of_numbers(answer, mask)
+        shares = self._of_actions(answer, mask) if self.returns == "actions" else self._of_numbers(answer, mask)
+        return spread_over_cells(self.game, boards.cells, shares)
 
     def observe(self, boards: Boards) -> tuple[Any, Int8Array]:
-        """Return the observations and masks int8[B, cells] of positions."""
-        mask = boards.legal(self.game).astype(np.int8)
+        """Return the observations and masks int8[B, actions] of positions."""
+        mask = legal_actions(self.game, boards.cells).astype(np.int8)
         return self.views.show(_planes(boards), mask), mask
 
     def illegal_mass(self, boards: Boards) -> Float64Array:
@@ -68,7 +70,7 @@ class CallableAgent:
         """
         if self.returns == "actions" or not len(boards.mover):
             return np.zeros(len(boards.mover))
-        mask = boards.legal(self.game).astype(np.int8)
+        mask = legal_actions(self.game, boards.cells).astype(np.int8)
         numbers = self._answers(_planes(boards), mask).astype(np.float64)
         numbers = np.where((mask == 0) & np.isnan(numbers), -np.inf, numbers)
         if self.returns == "probabilities":
@@ -111,7 +113,7 @@ class CallableAgent:
     @property
     def _shape(self) -> tuple[int, ...]:
         """Shape of the output for one position."""
-        return () if self.returns == "actions" else (self.game.cells,)
+        return () if self.returns == "actions" else (num_actions(self.game),)
 
     def _check_shape(self, got: tuple[int, ...], fits: tuple[int, ...]) -> None:
         if got != fits:
@@ -124,7 +126,7 @@ class CallableAgent:
         if actions.dtype.kind not in "iu":
             raise TypeError(f"{self.name} returned actions of type {actions.dtype}: an action is a whole number")
         rows = np.arange(len(actions))
-        wrong = (actions < 0) | (actions >= self.game.cells)
+        wrong = (actions < 0) | (actions >= mask.shape[1])
         wrong[~wrong] = mask[rows[~wrong], actions[~wrong]] == 0
         if wrong.any():
             raise ValueError(
@@ -174,8 +176,8 @@ def as_policy(
     Args:
         function: maps observations to outputs, deterministically:
 
-            - a function of (observation, mask) or of (observation), with mask int8[cells], 1 where an action is legal;
-              it receives arrays, and may return those of any library;
+            - a function of (observation, mask) or of (observation), with mask int8[actions], 1 where an action is
+              legal; it receives arrays, and may return those of any library;
             - a torch module, or a method of one. It receives tensors on its device and of its type, the mask as bool,
               and runs in evaluation mode without gradients; its mode is restored afterwards;
             - a Keras model, called with ``training=False`` and the observation;
@@ -187,8 +189,9 @@ def as_policy(
         game: the game to play.
         observation, dtype: the observation, as in ``SingleEnv``; by default what a model with an
             ``observation_space`` was trained with, else ``"flat"``.
-        returns: ``"actions"`` legal actions; ``"values"`` [cells], of which the best legal one is played, with equal
-            shares for ties; ``"logits"`` or ``"probabilities"`` [cells], which are masked. For a Stable-Baselines3
+        returns: ``"actions"`` legal actions, of cells, or with gravity of columns; ``"values"`` [actions], of which the
+            best legal one is played, with equal shares for ties; ``"logits"`` or ``"probabilities"`` [actions], which
+            are masked. For a Stable-Baselines3
             model the last two use its action distribution.
         batch: whether the function takes and returns batches, [B, ...] each; by default networks and models do,
             functions do not. A number is a fixed batch size, useful for compiled functions; the last batch is padded.
@@ -252,7 +255,7 @@ def as_value_function(
     views = _views_of(critic, name, game, observation, dtype)
 
     def values(boards: Boards) -> Any:
-        mask = boards.legal(game).astype(np.int8)
+        mask = legal_actions(game, boards.cells).astype(np.int8)
         return function(views.show(_planes(boards), mask), mask)
 
     return _Critic(values, name)

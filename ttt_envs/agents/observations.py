@@ -9,6 +9,7 @@ from gymnasium import spaces
 
 from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import Float64Array, Int8Array
+from ttt_envs.game.actions import num_actions
 from ttt_envs.game.rules import Game
 
 Observation = Literal["flat", "planes", "channels", "dict"]
@@ -21,7 +22,7 @@ SKIP_CHANCE_SPACE = spaces.Box(0, 1, (1,), np.float32)
 
 
 class Views:
-    """Builds the spaces, and observations from planes int8[B, 2, cells] and masks int8[B, cells].
+    """Builds the spaces, and observations from planes int8[B, 2, cells] and masks int8[B, actions].
 
     With ``context="shown"`` an observation also holds the skip chance of the episode: ``"flat"`` as a last entry,
     ``"planes"`` and ``"channels"`` as a third plane, ``"dict"`` as ``skip_chance`` float32[1].
@@ -46,7 +47,8 @@ class Views:
             )
         num_planes = 3 if self._appends else 2
         self._shape = (2, game.rows, game.columns) if observation == "channels" else (game.rows, game.columns, 2)
-        self.action_space = spaces.Discrete(game.cells)
+        actions = num_actions(game)
+        self.action_space = spaces.Discrete(actions)
         self.observation_space: spaces.Space[Any]
         if observation == "flat":
             self.observation_space = spaces.Box(0, 1, (2 * game.cells + self._appends,), self.dtype)
@@ -56,7 +58,7 @@ class Views:
         planes = spaces.Box(0, 1, shape, self.dtype)
         self.observation_space = planes
         if observation == "dict":
-            mask = spaces.Box(0, 1, (game.cells,), np.int8)
+            mask = spaces.Box(0, 1, (actions,), np.int8)
             parts: dict[str, spaces.Space[Any]] = {"observation": planes, "action_mask": mask}
             if self.shows_context:
                 parts["skip_chance"] = SKIP_CHANCE_SPACE

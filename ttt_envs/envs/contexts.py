@@ -6,7 +6,7 @@ episode. So the single, the vector and the PettingZoo environment draw the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -18,21 +18,24 @@ SkipChance = float | Sequence[float]
 """a skip chance, or two or more, of which each episode draws one"""
 
 
-def games_of(size: int | tuple[int, int], win_length: int, skip_chance: SkipChance) -> tuple[Game, ...]:
-    """Return the game of each skip chance, in the given order.
+def games_of(
+    size: int | tuple[int, int], win_length: int, skip_chance: SkipChance, variants: Mapping[str, bool] | None = None
+) -> tuple[Game, ...]:
+    """Return the game of each skip chance, in the given order; ``variants`` are rules, as of ``Game.of_size``.
 
     Raises:
         TypeError, ValueError: an argument of a game is invalid, or several skip chances are fewer than two or repeat.
     """
+    rules = dict(variants or {})
     if not isinstance(skip_chance, (tuple, list)):
-        return (Game.of_size(size, win_length, skip_chance),)  # type: ignore[arg-type]  # anything else is refused there
+        return (Game.of_size(size, win_length, skip_chance, **rules),)  # type: ignore[arg-type]  # anything else is refused there
     if len(skip_chance) < 2:
         single = f"write skip_chance={skip_chance[0]!r}" if skip_chance else "write for example skip_chance=0.25"
         raise ValueError(
             f"skip_chance={skip_chance!r} leaves nothing to draw: {single}, or two or more values, as in "
             f"skip_chance=(0, 0.5)"
         )
-    games = tuple(Game.of_size(size, win_length, value) for value in skip_chance)
+    games = tuple(Game.of_size(size, win_length, value, **rules) for value in skip_chance)
     if len(set(games)) < len(games):
         raise ValueError(f"skip_chance={skip_chance!r} names a value twice: all values are drawn equally often")
     return games

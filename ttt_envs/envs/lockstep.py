@@ -31,6 +31,7 @@ from ttt_envs.envs.step_kernels import (
     RESET,
     pack_settings,
 )
+from ttt_envs.game.actions import cell_of_action, check_action, illegal_action_message, num_actions
 from ttt_envs.game.bits import MAX_CELLS_IN_BITS
 from ttt_envs.game.boards import Boards, check_opening, from_text
 from ttt_envs.game.rules import (
@@ -39,9 +40,7 @@ from ttt_envs.game.rules import (
     Game,
     Outcome,
     Position,
-    action_index,
     chance_outcomes,
-    illegal_message,
 )
 from ttt_envs.game.symmetry import symmetries
 
@@ -118,8 +117,8 @@ class StepOutput(NamedTuple):
     planes: Int8Array
     """int8[B, 2, cells]: own stones, then the opponent's stones"""
     mask: Int8Array
-    """int8[B, cells]: legal actions; all ones in a finished game, because an empty mask would make masked distributions
-    uniform over illegal actions"""
+    """int8[B, actions]: legal actions; all ones in a finished game, because an empty mask would make masked
+    distributions uniform over illegal actions"""
     rewards: Float64Array
     """float64[B], rewards of the player ``Lockstep.seat``"""
     terminated: BoolArray
@@ -131,12 +130,13 @@ class StepOutput(NamedTuple):
     start of a word; rewards; and bool[2, B], terminated and truncated"""
 
     @classmethod
-    def empty(cls, count: int, cells: int) -> StepOutput:
-        """Allocate uninitialised arrays."""
+    def empty(cls, count: int, cells: int, actions: int | None = None) -> StepOutput:
+        """Allocate uninitialised arrays; the number of ``actions`` is that of ``cells`` by default."""
+        actions = cells if actions is None else actions
         num_words = step_kernels.num_plane_words(count, cells)
-        observations = np.empty(num_words + (count * cells + 7) // 8, np.uint64)
+        observations = np.empty(num_words + (count * actions + 7) // 8, np.uint64)
         planes = np.ndarray((count, 2, cells), np.int8, observations)
-        mask = np.ndarray((count, cells), np.int8, observations, 8 * num_words)
+        mask = np.ndarray((count, actions), np.int8, observations, 8 * num_words)
         rewards, flags = np.empty(count), np.empty((2, count), np.bool_)
         return cls(planes, mask, rewards, flags[0], flags[1], (observations, rewards, flags))
 
@@ -146,7 +146,8 @@ class StepOutput(NamedTuple):
 
 def _rebuild_step_output(*arrays: np.ndarray[Any, Any]) -> StepOutput:
     """Copy these arrays into newly allocated memory."""
-    out = StepOutput.empty(*arrays[1].shape)
+    planes, mask = arrays[:2]
+    out = StepOutput.empty(len(planes), planes.shape[2], mask.shape[1])
     for name, array in zip(StepOutput._fields, arrays, strict=False):
         getattr(out, name)[...] = array
     return out
@@ -180,6 +181,7 @@ class Lockstep:
         stones: int64[B]: number of stones on the board.
         keys, episode, episode_keys: uint64[B], int64[B], uint64[B]: the seeds' keys, the number of the episode since
             seeding, and ``splitmix64(key, episode)``, from which all random numbers of the episode are computed.
+        num_actions: number of actions, of cells or with gravity of columns.
         symmetry: int64[B]: index into ``permutations`` int64[S, cells] of the caller's view of the board.
         num_illegal: int64[B]: number of illegal actions so far.
         skip_chance: float64[B]: of the episode.
@@ -224,6 +226,9 @@ class Lockstep:
         seats = BOTH_SEATS if self.is_self_play else _SEATS.index(seat)
         illegal = get_args(IllegalAction).index(illegal_action)
         self._raises_illegal = illegal == RAISE
+        self.num_actions = num_actions(game)
+        most = max(self.games, key=lambda game: game.skip_chance)
+        self._variant = (most.parameters,) if game.variants else ()  # further arguments of kernels
         self._settings = pack_settings(self.games, count, seats, illegal, self._replies, self.permutations)
         # rows, and room for those of a block, which begin at its first game
         self._memory = np.zeros((step_kernels.ROWS + 1) * step_kernels.stride(count), np.int64)
@@ -255,10 +260,15 @@ class Lockstep:
         parts = split_rows(self._count, _block_size(self._count, self._threads))
         self._blocks = [self._block(number, part) for number, part in enumerate(parts)] if len(parts) > 1 else []
 
+    @property
+    def _kernel(self) -> Callable[..., int]:
+        """The kernel of steps; its last arguments are ``_variant``."""
+        return _step_variant if self._variant else _call_step
+
     def _block(self, number: int, games: slice) -> _Block:
         """Return the arguments of a step of some of the games."""
         first, size = games.start, self.game.cells
-        settings = step_kernels.settings_of_block(self._settings, first, games.stop - first)
+        settings = step_kernels.settings_of_block(self._settings, first, games.stop - first, self.num_actions)
         cells = self._cells[games] if self._cells.ndim == 2 else self._cells
         rows = np.ndarray(self._rows.shape, np.int64, self._memory, 8 * first)  # each row begins at this game
         words = self._words[first * 2 * size // 64 + number :]
@@ -313,7 +323,8 @@ class Lockstep:
             seat: the caller's seat; by default as configured.
             out: its ``planes`` and ``mask`` are written, for all games.
         """
-        _call_step(*self._state, rows, RESET, *(self._no_output if out is None else out.memory))
+        memory = self._no_output if out is None else out.memory
+        self._kernel(*self._state, rows, RESET, *memory, *self._variant)
         if self._is_scheduled:
             self._set_stage(rows)
         placed = position is not None or seat is not None or self._openings is not None
@@ -362,8 +373,8 @@ class Lockstep:
         """Make the caller's move in every game, let the opponent reply, and write the resulting state.
 
         Args:
-            actions: int64[B], cells of the board in the caller's view. Ignored where a game begins, and where the
-                opponent won before the caller's first move.
+            actions: int64[B], cells of the board in the caller's view, or with gravity its columns. Ignored where a
+                game begins, and where the opponent won before the caller's first move.
             begin_over: whether games that are over are reset instead of moving (reward 0); else they stay over.
             out: written.
 
@@ -374,10 +385,11 @@ class Lockstep:
             ValueError: an action is not a cell, or is illegal with ``illegal_action="raise"``; no game has changed.
         """
         mode = MOVE_OR_RESET if begin_over else MOVE
+        kernel = _step_variant if self._variant else _call_step  # not the property, which takes longer
         if self._blocks:
             status = self._step_blocks(actions, mode, out)
         else:
-            status = _call_step(*self._state, actions, mode, *out.memory)
+            status = kernel(*self._state, actions, mode, *out.memory, *self._variant)
         if status < 0:
             self._refuse(-1 - status, int(actions[-1 - status]))
         if self._counts_steps:
@@ -389,15 +401,16 @@ class Lockstep:
             if self._blocks:
                 status = self._step_blocks(actions, FINISH, out)
             else:
-                status = _call_step(*self._state, actions, FINISH, *out.memory)
+                status = kernel(*self._state, actions, FINISH, *out.memory, *self._variant)
         elif self._openings is not None and self._begin_scheduled():  # in self-play
             self.observe(out)
         return status
 
     def _step_blocks(self, actions: Int64Array, mode: int, out: StepOutput) -> int:
         """Call the kernel block by block; see :func:`step_kernels.step`."""
+        kernel = self._kernel
         if self._may_refuse(actions):
-            return _call_step(*self._state, actions, mode, *out.memory)
+            return kernel(*self._state, actions, mode, *out.memory, *self._variant)
         observations, rewards, flags = out.memory
         room = np.empty((3, self._count), np.bool_)  # two rows, and room for those of a block
 
@@ -405,16 +418,16 @@ class Lockstep:
             games = block.games
             of_block = np.ndarray(flags.shape, np.bool_, room, games.start)
             words = observations[block.first_word :]
-            return _call_step(*block.state, actions[games], mode, words, rewards[games], of_block)
+            return kernel(*block.state, actions[games], mode, words, rewards[games], of_block, *self._variant)
 
-        num_ended = sum(map_threads(step, self._blocks, min(self._threads, len(self._blocks))))
+        num_ended: int = sum(map_threads(step, self._blocks, min(self._threads, len(self._blocks))))
         if mode == FINISH or self._replies != REPLY_POLICY:
             flags[...] = room[:2]
         return num_ended
 
     def _may_refuse(self, actions: Int64Array) -> bool:
         """Return whether a step may change nothing, because of an action that is invalid."""
-        return self._raises_illegal or int(actions.min()) < 0 or int(actions.max()) >= self.game.cells
+        return self._raises_illegal or int(actions.min()) < 0 or int(actions.max()) >= self.num_actions
 
     def _begin_scheduled(self) -> bool:
         """Set opponents and openings of the games that the last step began, and return whether there are any."""
@@ -454,16 +467,22 @@ class Lockstep:
             actions = cast(ActsInGames, opponent).act_in_games(boards, self.episode[rows], keys, stones)
         else:
             actions = act_in_episodes(opponent, boards, keys, stones)
-        if step_kernels.play_replies(rows, actions, self._settings, self._cells, self._rows) >= 0:
-            raise ValueError(f"the opponent {opponent} moved to a cell that is not empty: it is at fault")
+        play = step_kernels.play_replies_variant if self._variant else step_kernels.play_replies
+        if play(rows, actions, self._settings, self._cells, self._rows, *self._variant) >= 0:
+            illegal = "that is illegal" if self.game.gravity else "that is not empty"
+            raise ValueError(f"the opponent {opponent} moved to a cell {illegal}: it is at fault")
 
     def observe(self, out: StepOutput) -> None:
         """Write ``planes`` and ``mask``."""
-        _call_step(*self._state, self._waiting, OBSERVE, *out.memory)
+        self._kernel(*self._state, self._waiting, OBSERVE, *out.memory, *self._variant)
+
+    def output(self) -> StepOutput:
+        """Allocate the output of a step."""
+        return StepOutput.empty(self._count, self.game.cells, self.num_actions)
 
     def shown(self) -> StepOutput:
         """Return ``planes`` and ``mask`` in new arrays; the other fields are not written."""
-        out = StepOutput.empty(len(self.mover), self.game.cells)
+        out = self.output()
         self.observe(out)
         return out
 
@@ -485,9 +504,11 @@ class Lockstep:
 
     def chance_outcomes(self, row: int, action: object) -> list[ChanceOutcome]:
         """Return the possible successors of the caller's move in game ``row``, before the opponent's reply."""
-        cell = self.permutations[self.symmetry[row], action_index(self.game, action)]
+        position = self.position(row)
+        # with gravity, the first row of the board has the numbers of the columns
+        action = self.permutations[self.symmetry[row], check_action(self.game, action)]
         game = self.games[int(self._context(np.array([row]))[0])]
-        return chance_outcomes(game, self.position(row), int(cell))
+        return chance_outcomes(game, position, cell_of_action(game, position.cells, action))
 
     # columns in a stored state, which are named as in stored trainings
     _SMALL = {"mover": "mover", "seat": "seat", "outcome": "outcome"}  # noqa: RUF012  # stored as int8
@@ -543,13 +564,14 @@ class Lockstep:
 
     def _refuse(self, row: int, action: int) -> None:
         try:
-            action_index(self.game, action)
+            check_action(self.game, action)
         except ValueError as problem:
             message = str(problem)
         else:
-            message = illegal_message(self.game, self.seen(row, self.position(row).cells), action)
+            message = illegal_action_message(self.game, self.seen(row, self.position(row).cells), action)
         raise ValueError(f"game {row}: {message}" if len(self.mover) > 1 else message)
 
 
 # mypy cannot count arguments after two starred tuples
 _call_step: Callable[..., int] = step_kernels.step
+_step_variant: Callable[..., int] = step_kernels.step_variant

@@ -5,8 +5,8 @@ Rules: the board has rows x columns cells; player_0 (o) moves first. A move puts
 every stone that does not end the game, the other player's turn is skipped with probability ``skip_chance``, and the
 mover moves again.
 
-Actions: the index of an empty cell, counted row by row from 0 at the top left: ``row * columns + column``. The action
-mask has 1 for each legal action.
+Actions: the index of an empty cell, counted row by row from 0 at the top left: ``row * columns + column``; with
+``gravity=True`` a column, from 0 at the left. The action mask has 1 for each legal action.
 
 Rewards: 0 until the end; then +1 to the winner and -1 to the loser, 0 to both in a draw. The environment returns the
 learner's reward; an illegal action costs -1 and by default ends the game.
@@ -34,14 +34,14 @@ from ttt_envs.envs.lockstep import (
     IllegalAction,
     Lockstep,
     SeatChoice,
-    StepOutput,
     Symmetry,
     parse_reset_options,
 )
 from ttt_envs.envs.opponents import SELF, Opponents, make_opponents
 from ttt_envs.envs.render import Scene, scene_of
+from ttt_envs.game.actions import check_action
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import BOARD_HINTS, NOT_OVER, ChanceOutcome, Outcome, action_index
+from ttt_envs.game.rules import BOARD_HINTS, NOT_OVER, ChanceOutcome, Outcome
 
 RenderMode = Literal["ansi", "rgb_array", "rgb_array_list", "human"]
 
@@ -62,7 +62,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
     With skips, an opponent who moves first may win before the caller's first move. ``reset`` does not resample; it
     returns that position, and the next ``step``, with any action, returns -1, terminated.
 
-    ``info`` holds the same keys at every step: ``action_mask`` int8[cells] (all ones when the game is over), and as
+    ``info`` holds the same keys at every step: ``action_mask`` int8[actions] (all ones when the game is over), and as
     Python integers ``seat`` the caller's seat (with ``"self"`` the seat that moved last), ``mover``, ``result`` (the
     number of the ``rules.Outcome``: -1 during the game, 0 or 1 the winner, 2 a draw, 3 or 4 the player who lost by an
     illegal action, 5 truncated) and ``winner`` (0 or 1; -1 during the game, and without a winner), and
@@ -94,6 +94,10 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         context: ``"shown"`` adds the skip chance of the episode to observations: a last entry of ``"flat"``, a third
             plane, or ``skip_chance`` float32[1] in ``"dict"``; or ``"hidden"``.
         openings: positions as text, of which each episode begins with one, drawn uniformly; None for the empty board.
+        gravity: stones fall to the lowest empty cell of their column, as in Connect Four, and actions are columns.
+        exact: only lines of exactly ``win_length`` count, as in standard gomoku.
+        misere: a player who completes a line loses.
+        wrap: lines continue across the edges of the board, a torus.
         render_mode: None, ``"ansi"``, ``"rgb_array"``, ``"rgb_array_list"`` (a picture of each turn, including the
             opponent's) or ``"human"`` (needs pygame).
 
@@ -117,10 +121,15 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         symmetry: Symmetry = "none",
         context: Context = "hidden",
         openings: Sequence[str] | None = None,
+        gravity: bool = False,
+        exact: bool = False,
+        misere: bool = False,
+        wrap: bool = False,
         render_mode: RenderMode | None = None,
     ) -> None:
         check_choice("render_mode", render_mode, (None, *get_args(RenderMode)))
-        self.games = games_of(size, win_length, skip_chance)
+        rules = {"gravity": gravity, "exact": exact, "misere": misere, "wrap": wrap}
+        self.games = games_of(size, win_length, skip_chance, rules)
         self.game = self.games[0]
         self._views = Views(self.game, observation, dtype, context)
         opponents = make_opponents(
@@ -144,7 +153,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         self._seeded = False
         self._action = np.zeros(1, np.int64)
         self._row = np.zeros(1, np.int64)
-        self._out = StepOutput.empty(1, self.game.cells)
+        self._out = self._games.output()
         self._name_views()
 
     def _name_views(self) -> None:
@@ -193,11 +202,11 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         """Make the caller's move, and let the opponent reply.
 
         Args:
-            action: the index of a cell, in the view of the observation.
+            action: the index of a cell, or with gravity of a column, in the view of the observation.
 
         Raises:
             TypeError: the action is not an integer.
-            ValueError: the action is off the board; with ``illegal_action="raise"`` also if the cell is occupied.
+            ValueError: the action is off the board; with ``illegal_action="raise"`` also if it is illegal.
             ResetNeeded: before ``reset``, and after the end of a game.
         """
         games = self._games
@@ -207,7 +216,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
                 if self._seeded
                 else "no game has begun: call reset() before step()"
             )
-        self._action[0] = action_index(self.game, action)
+        self._action[0] = check_action(self.game, action)
         out = self._out
         if self.render_mode is None:
             games.step(self._action, False, out)
@@ -241,7 +250,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         return shown[0], info
 
     def action_masks(self) -> BoolArray:
-        """Return bool[cells]: the legal actions, all of them when the game is over, for sb3-contrib."""
+        """Return bool[actions]: the legal actions, all of them when the game is over, for sb3-contrib."""
         return np.asarray(self._games.shown().mask[0], np.bool_)
 
     def legal_actions(self) -> list[int]:

@@ -31,7 +31,7 @@ from ttt_envs.core.jit import (
     int64,
 )
 from ttt_envs.core.random import splitmix64, uniform
-from ttt_envs.game.bits import count_bits, line_in, nth_bit
+from ttt_envs.game.bits import NUM_STANDARD, count_bits, line_in, nth_bit
 from ttt_envs.game.rules import (
     NOT_OVER,
     STREAM_CONTEXT,
@@ -42,11 +42,13 @@ from ttt_envs.game.rules import (
     Game,
     Outcome,
     from_kernel_args,
+    has_gravity,
     is_legal,
+    landing_cell,
     legal_bits,
     mover_after,
     next_mover,
-    nth_empty_cell,
+    nth_legal_cell,
     outcome_of_move,
     play,
     skip_chance_of,
@@ -75,6 +77,10 @@ class Settings(NamedTuple):
     """of the game with the highest skip chance; ``Games.skip_chance`` has those of episodes"""
     size: int
     """number of cells"""
+    num_actions: int
+    """number of cells, or with gravity of columns"""
+    column: int
+    """the cells of the first column as bits"""
     permutations: Int64Array
     """int64[S * cells]: symmetries of the board, one after another; each episode is seen under one of them"""
     skip_chances: Float64Array
@@ -102,7 +108,7 @@ def num_plane_words(count: int, size: int) -> int:
     return (2 * count * size + 7) // 8
 
 
-def settings_of_block(packed: Int64Array, first: int, count: int) -> Int64Array:
+def settings_of_block(packed: Int64Array, first: int, count: int, num_actions: int) -> Int64Array:
     """Return the settings for ``count`` of the games, of which ``first``, a multiple of 64, is the first.
 
     A call of :func:`step` for them gets arrays that begin at this game. The masks of the other games lie between the
@@ -110,7 +116,7 @@ def settings_of_block(packed: Int64Array, first: int, count: int) -> Int64Array:
     """
     block = packed.copy()
     size = int(packed[4] * packed[5])
-    block[0], block[12] = count, packed[12] - 2 * first * size // 8 + first * size // 8
+    block[0], block[12] = count, packed[12] - 2 * first * size // 8 + first * num_actions // 8
     return block
 
 
@@ -194,14 +200,28 @@ def _columns(rows: Int64Array) -> Games:
 
 
 @inlined
-def _unpack_settings(packed: Int64Array) -> Settings:
+def _unpack_settings(packed: Int64Array, parameters: Parameters) -> Settings:
     """Return the settings from :func:`pack_settings`, in kernels."""
-    parameters = from_kernel_args(packed[4:11])
-    size = parameters[0] * parameters[1]
+    rows, columns = packed[4], packed[5]
+    size = rows * columns
+    num_actions = columns if has_gravity(parameters) else size
+    column = int64(0)
+    for row in range(rows):
+        column |= int64(1) << row * columns
     end = len(packed) - packed[11]
     skip_chances = packed[end:].view(np.float64)
     return Settings(
-        packed[0], packed[1], packed[2], packed[3], parameters, size, packed[13:end], skip_chances, packed[12]
+        packed[0],
+        packed[1],
+        packed[2],
+        packed[3],
+        parameters,
+        size,
+        num_actions,
+        column,
+        packed[13:end],
+        skip_chances,
+        packed[12],
     )
 
 
@@ -355,11 +375,40 @@ def _is_legal_in(b: int, cell: int, cells: Int8Array, games: Games, parameters: 
 
 
 @inlined
+def _is_legal_action(b: int, cell: int, cells: Int8Array, games: Games, parameters: Parameters) -> bool:
+    """Return whether the caller may act on ``cell``, with gravity the top of a column, in game ``b``."""
+    if len(parameters) != NUM_STANDARD and has_gravity(parameters):
+        if cells.ndim == 2:
+            return bool(cells[b, cell] == 0)
+        return bool((games.first[b] | games.second[b]) >> cell & 1 == 0)
+    return _is_legal_in(b, cell, cells, games, parameters)
+
+
+@inlined
+def _bit_of_action(b: int, cell: int, games: Games, settings: Settings, parameters: Parameters) -> tuple[int, int]:
+    """Return the cell of an action as a bit, and 1 if it is legal, else 0; see :func:`_is_legal_action`."""
+    legal = legal_bits(games.first[b], games.second[b], parameters)
+    bit = int64(1) << cell
+    if len(parameters) != NUM_STANDARD and has_gravity(parameters):
+        bit = legal & settings.column << cell
+        return bit, int64(bit != 0)
+    return bit, legal >> cell & 1
+
+
+@inlined
+def _cell_of_action(b: int, cell: int, cells: Int8Array, parameters: Parameters) -> int:
+    """Return the cell of an action, -1 if it is illegal; see :func:`_is_legal_action`."""
+    if len(parameters) != NUM_STANDARD and has_gravity(parameters):
+        return landing_cell(cells[b], cell, parameters)
+    return cell if is_legal(cells[b], cell, parameters) else int64(-1)
+
+
+@inlined
 def _move(settings: Settings, cells: Int8Array, games: Games, actions: Int64Array, rewards: Float64Array) -> None:
     """Make the caller's moves in games in progress that have not just begun."""
     count, parameters, permutations = settings.num_games, settings.parameters, settings.permutations
     mover, seat, outcome, begins = games.mover, games.seat, games.outcome, games.begins
-    first, second, num_illegal = games.first, games.second, games.num_illegal
+    num_illegal = games.num_illegal
     turn, cell_of = games.scratch[0], games.scratch[1]
     size = settings.size
     loses = int64(settings.illegal_action == LOSE)
@@ -376,20 +425,22 @@ def _move(settings: Settings, cells: Int8Array, games: Games, actions: Int64Arra
         for b in range(count):
             rewards[b] = 0.0
             if outcome[b] == NOT_OVER and begins[b] == 0:
-                if not is_legal(cells[b], cell_of[b], parameters):
+                cell = _cell_of_action(b, cell_of[b], cells, parameters)
+                if cell < 0:
                     rewards[b] = loses - 1.0
                     num_illegal[b] += 1
                     truncated = TRUNCATED if num_illegal[b] >= size else NOT_OVER
                     outcome[b] = FORFEIT + mover[b] if loses else truncated
                 else:
-                    _play_in_cells(b, cell_of[b], cells, games, settings)
+                    _play_in_cells(b, cell, cells, games, settings)
         return
     _draw_skips(settings, games, turn)
     any_illegal = int64(0)
     for b in range(count):
         playing = int64(outcome[b] == NOT_OVER) & (begins[b] ^ 1)
-        moves = playing & legal_bits(first[b], second[b], parameters) >> cell_of[b]
-        _put(b, int64(1) << cell_of[b], moves, turn[b], parameters, games)
+        bit, legal = _bit_of_action(b, cell_of[b], games, settings, parameters)
+        moves = playing & legal
+        _put(b, bit, moves, turn[b], parameters, games)
         rewards[b] = float(moves - playing)
         any_illegal += playing ^ moves
     if any_illegal > 0:  # rare, and then for all games
@@ -419,7 +470,7 @@ def _reply_at_random(settings: Settings, cells: Int8Array, games: Games) -> None
     if cells.ndim == 2:
         for b in range(settings.num_games):
             while outcome[b] == NOT_OVER and mover[b] != seat[b]:
-                cell = nth_empty_cell(cells[b], uniform(episode_key[b], STREAM_OPPONENT, stones[b]))
+                cell = nth_legal_cell(cells[b], uniform(episode_key[b], STREAM_OPPONENT, stones[b]), parameters)
                 _play_in_cells(b, cell, cells, games, settings)
         return
     _draw_skips(settings, games, turn)
@@ -459,6 +510,14 @@ def _finish_step(settings: Settings, games: Games, rewards: Float64Array, flags:
 
 
 @inlined
+def _legal_actions(first: int, second: int, settings: Settings, parameters: Parameters) -> int:
+    """Return the legal actions as bits: cells, or with gravity the columns that are not full."""
+    if len(parameters) != NUM_STANDARD and has_gravity(parameters):
+        return ~(first | second) & ((int64(1) << settings.num_actions) - 1)
+    return legal_bits(first, second, parameters)
+
+
+@inlined
 def _write_observations(
     settings: Settings, cells: Int8Array, games: Games, words: UInt64Array, observations: UInt64Array
 ) -> None:
@@ -469,9 +528,9 @@ def _write_observations(
     for b in range(count):
         first_won, second_won = _won_by(outcome[b])
         winner[b] = first_won + 2 * second_won - 1
-    size = settings.size
+    size, num_actions = settings.size, settings.num_actions
     num_words, mask_start = (2 * count * size + 7) // 8, settings.mask_start  # of the planes; of the masks
-    planes, mask = observations[:num_words], observations[mask_start : mask_start + (count * size + 7) // 8]
+    planes, mask = observations[:num_words], observations[mask_start : mask_start + (count * num_actions + 7) // 8]
     if cells.ndim == 2:
         stones_seen, legal = planes.view(np.int8), mask.view(np.int8)
         start = 0
@@ -484,7 +543,8 @@ def _write_observations(
                 stone = cells[b, places[cell]]
                 stones_seen[2 * start + cell] = stone == mine
                 stones_seen[2 * start + size + cell] = stone == theirs
-                legal[start + cell] = is_legal(cells[b], places[cell], parameters) | ended
+            for action in range(num_actions):
+                legal[b * num_actions + action] = _is_legal_action(b, places[action], cells, games, parameters) | ended
             start += size
         return
     own, other, free = games.scratch[0], games.scratch[1], games.scratch[2]
@@ -493,7 +553,7 @@ def _write_observations(
         swap = (of_first ^ of_second) & -viewer[b]
         own[b] = of_first ^ swap
         other[b] = of_second ^ swap
-        free[b] = legal_bits(of_first & ~-ended, of_second & ~-ended, parameters)  # all cells after the end
+        free[b] = _legal_actions(of_first & ~-ended, of_second & ~-ended, settings, parameters)  # all after the end
     if len(permutations) > size:
         for b in range(count):
             mine, theirs, open_cells = own[b], other[b], free[b]
@@ -502,29 +562,31 @@ def _write_observations(
             for cell in range(size):
                 own[b] |= (mine >> places[cell] & 1) << cell
                 other[b] |= (theirs >> places[cell] & 1) << cell
-                free[b] |= (open_cells >> places[cell] & 1) << cell
+            for action in range(num_actions):
+                free[b] |= (open_cells >> places[action] & 1) << action
     _pack_bits(count, games.scratch[:2], size, words)
     _bits_to_bytes(words, planes)
-    _pack_bits(count, games.scratch[2:], size, words)
+    _pack_bits(count, games.scratch[2:], num_actions, words)
     _bits_to_bytes(words, mask)
 
 
 @inlined
 def _first_invalid(settings: Settings, cells: Int8Array, games: Games, actions: Int64Array) -> int:
-    """Return the first game whose action is not a cell or, where illegal actions are errors, is illegal; else -1."""
+    """Return the first game whose action is out of range or, where illegal actions are errors, is illegal; else -1."""
     count, size, outcome = settings.num_games, settings.size, games.outcome
+    num_actions = settings.num_actions
     least, most = int64(0), int64(0)
     for b in range(count):
         least = min(least, actions[b])
         most = max(most, actions[b])
-    if least < 0 or most >= size:
+    if least < 0 or most >= num_actions:
         for b in range(count):
-            if actions[b] < 0 or actions[b] >= size:
+            if actions[b] < 0 or actions[b] >= num_actions:
                 return b
     if settings.illegal_action == RAISE:
         for b in range(count):
             cell = settings.permutations[games.symmetry[b] * size + actions[b]]
-            if outcome[b] == NOT_OVER and not _is_legal_in(b, cell, cells, games, settings.parameters):
+            if outcome[b] == NOT_OVER and not _is_legal_action(b, cell, cells, games, settings.parameters):
                 return b
     return -1
 
@@ -564,7 +626,44 @@ def step(
         The number of games that have ended; or -1 - b for the first game b with an invalid action, and then nothing
         has changed.
     """
-    settings, games = _unpack_settings(packed), _columns(rows)
+    settings = _unpack_settings(packed, from_kernel_args(packed[4:11]))
+    return _step(settings, cells, _columns(rows), words, actions, mode, observations, rewards, flags)
+
+
+@compiled_nogil_small
+def step_variant(
+    packed: Int64Array,
+    cells: Int8Array,
+    rows: Int64Array,
+    words: UInt64Array,
+    actions: Int64Array,
+    mode: int,
+    observations: UInt64Array,
+    rewards: Float64Array,
+    flags: BoolArray,
+    parameters: Parameters,
+) -> int:
+    """Do :func:`step` with the rules of a variant: ``parameters`` of the game with the highest skip chance.
+
+    With gravity, actions are columns.
+    """
+    settings = _unpack_settings(packed, parameters)
+    return _step(settings, cells, _columns(rows), words, actions, mode, observations, rewards, flags)
+
+
+@inlined
+def _step(
+    settings: Settings,
+    cells: Int8Array,
+    games: Games,
+    words: UInt64Array,
+    actions: Int64Array,
+    mode: int,
+    observations: UInt64Array,
+    rewards: Float64Array,
+    flags: BoolArray,
+) -> int:
+    """Do :func:`step`."""
     begins_or_moves = mode != FINISH and mode != OBSERVE
     makes_moves = begins_or_moves and mode != RESET
     if makes_moves:
@@ -642,7 +741,26 @@ def play_replies(which: Int64Array, actions: Int64Array, packed: Int64Array, cel
     Returns:
         -1; or the index of the first action that is not an empty cell, and then no game has moved.
     """
-    settings, games = _unpack_settings(packed), _columns(rows)
+    settings = _unpack_settings(packed, from_kernel_args(packed[4:11]))
+    return _play_replies(which, actions, settings, cells, _columns(rows))
+
+
+@compiled
+def play_replies_variant(
+    which: Int64Array,
+    actions: Int64Array,
+    packed: Int64Array,
+    cells: Int8Array,
+    rows: Int64Array,
+    parameters: Parameters,
+) -> int:
+    """Do :func:`play_replies` with the rules of a variant; with gravity, actions are cells here too."""
+    return _play_replies(which, actions, _unpack_settings(packed, parameters), cells, _columns(rows))
+
+
+@inlined
+def _play_replies(which: Int64Array, actions: Int64Array, settings: Settings, cells: Int8Array, games: Games) -> int:
+    """Do :func:`play_replies`."""
     parameters = settings.parameters
     for i in range(len(which)):
         b, cell = which[i], actions[i]

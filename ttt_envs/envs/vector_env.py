@@ -70,6 +70,10 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         symmetry: Symmetry = "none",
         context: Context = "hidden",
         openings: Sequence[str] | None = None,
+        gravity: bool = False,
+        exact: bool = False,
+        misere: bool = False,
+        wrap: bool = False,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         render_mode: RenderMode | None = None,
         max_episode_steps: int | None = None,
@@ -88,7 +92,8 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             ) from None
         check_choice("render_mode", render_mode, (None, *self.render_modes))
         self._limit = _checked_limit(max_episode_steps)
-        self.games = games_of(size, win_length, skip_chance)
+        rules = {"gravity": gravity, "exact": exact, "misere": misere, "wrap": wrap}
+        self.games = games_of(size, win_length, skip_chance, rules)
         self.game = self.games[0]
         self._views = Views(self.game, observation, dtype, context)
         opponents = make_opponents(
@@ -130,6 +135,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             "context": context,
             "openings": openings,
             "render_mode": render_mode,
+            **rules,
         }
         self._singles: list[SingleEnv] = []  # see `call`
         self._given: list[int | None] = [None] * self.num_envs  # the seeds
@@ -198,8 +204,8 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
 
         Raises:
             TypeError: the actions are not integers.
-            ValueError: there are not B actions, or one is off the board; with ``illegal_action="raise"`` also if a
-                cell is occupied. Nothing has changed then.
+            ValueError: there are not B actions, or one is off the board; with ``illegal_action="raise"`` also if one
+                is illegal. Nothing has changed then.
             ResetNeeded: before ``reset``; with ``DISABLED`` also while a finished game has not been reset.
         """
         games = self._games
@@ -212,7 +218,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
                 f"game {int(np.argmax(games.over))} is over: call reset(options={{'reset_mask': mask}}) "
                 f"with the games that have ended before the next step"
             )
-        out = StepOutput.empty(self.num_envs, self.game.cells)
+        out = self._games.output()
         if self.render_mode is not None:
             self._before[:] = games.boards().cells
             illegal = games.num_illegal.copy()
@@ -295,9 +301,10 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
     def _checked_actions(self, actions: Any) -> Int64Array:
         array = np.asarray(actions)
         if array.dtype.kind not in "iu":
+            what = "a column" if self.game.gravity else "the index of a cell"
             raise TypeError(
-                f"actions of type {array.dtype} are no whole numbers: an action is the index of a cell, "
-                f"0 to {self.game.cells - 1}"
+                f"actions of type {array.dtype} are no whole numbers: an action is {what}, "
+                f"0 to {self._games.num_actions - 1}"
             )
         if array.shape != (self.num_envs,):
             raise ValueError(f"actions of shape {array.shape} do not fit {self.num_envs} games: give one for each game")
@@ -329,7 +336,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         return seed
 
     def action_masks(self) -> BoolArray:
-        """Return bool[B, cells]: the legal actions of each game, all of them where it is over."""
+        """Return bool[B, actions]: the legal actions of each game, all of them where it is over."""
         return self._games.shown().mask.astype(np.bool_)
 
     def chance_outcomes(self, index: int, action: int) -> list[ChanceOutcome]:

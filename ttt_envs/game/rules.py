@@ -383,6 +383,22 @@ def is_legal(cells: Int8Array, cell: int, parameters: Parameters) -> bool:
 
 
 @inlined
+def has_gravity(parameters: Parameters) -> bool:
+    """Return whether stones fall, from ``Game.parameters``."""
+    return _rules_of(parameters) & _GRAVITY != 0
+
+
+@inlined
+def landing_cell(cells: Int8Array, column: int, parameters: Parameters) -> int:
+    """Return the cell where a stone that is dropped into a column comes to rest, -1 if the column is full."""
+    columns = parameters[1]
+    cell = len(cells) - columns + column
+    while cell >= 0 and cells[cell] != 0:
+        cell -= columns
+    return max(cell, -1)
+
+
+@inlined
 def legal_bits(first: int, second: int, parameters: Parameters) -> int:
     """Return the legal cells as bits, see :func:`is_legal`; ``first`` and ``second`` are both players' stones."""
     rows, columns = parameters[0], parameters[1]

@@ -1,0 +1,95 @@
+"""The actions of the environments: cells, or with gravity the columns into which stones are dropped.
+
+Everything else speaks of cells: policies, tables and matches get and return arrays over cells, with gravity too.
+"""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array
+from ttt_envs.game.rules import Game, action_index, illegal_message, legal
+
+
+def num_actions(game: Game) -> int:
+    """Return the number of actions: of cells, or with gravity of columns."""
+    return game.columns if game.gravity else game.cells
+
+
+def check_action(game: Game, action: object) -> int:
+    """Return an action of an environment as an int, checked for type and range.
+
+    Raises:
+        TypeError: the action is not an integer.
+        ValueError: the action is not a cell of the board, or with gravity a column.
+    """
+    if not game.gravity:
+        return action_index(game, action)
+    try:
+        if isinstance(action, (bool, np.bool_)):
+            raise TypeError
+        column = operator.index(action)  # type: ignore[arg-type]  # raises TypeError for objects without an index
+    except TypeError:
+        raise TypeError(
+            f"action {action!r} is not a whole number: an action is a column, 0 to {game.columns - 1}"
+        ) from None
+    if not 0 <= column < game.columns:
+        raise ValueError(
+            f"action {column} is no column of a board of {game.rows} x {game.columns}: choose 0 to {game.columns - 1}"
+        )
+    return column
+
+
+def legal_actions(game: Game, cells: Int8Array) -> BoolArray:
+    """Return the legal actions bool[..., actions] of games in progress, int8[..., rows * columns]."""
+    if game.gravity:
+        open_columns: BoolArray = cells[..., : game.columns] == 0
+        return open_columns
+    return legal(game, cells)
+
+
+def cells_of_actions(game: Game, cells: Int8Array, actions: Int64Array) -> Int64Array:
+    """Return the cell of each action int64[B] on boards int8[B, rows * columns]; -1 for a full column."""
+    if not game.gravity:
+        return actions
+    in_column = cells.reshape(-1, game.rows, game.columns)[np.arange(len(actions)), :, actions]
+    rows = np.count_nonzero(in_column == 0, axis=1) - 1
+    return np.where(rows < 0, -1, rows * game.columns + actions)
+
+
+def cell_of_action(game: Game, cells: Int8Array, action: object) -> int:
+    """Return the cell of one action on a board int8[rows * columns].
+
+    Raises:
+        TypeError, ValueError: see :func:`check_action`; or with gravity the column is full.
+    """
+    checked = check_action(game, action)
+    cell = int(cells_of_actions(game, cells[None], np.array([checked]))[0])
+    if cell < 0:
+        raise ValueError(illegal_action_message(game, cells, checked))
+    return cell
+
+
+def actions_of_cells(game: Game, cells: Int64Array) -> Int64Array:
+    """Return the action that puts a stone on each of the cells."""
+    return cells % game.columns if game.gravity else cells
+
+
+def spread_over_cells(game: Game, cells: Int8Array, numbers: Float64Array) -> Float64Array:
+    """Return numbers of legal actions float64[B, actions] as float64[B, cells], 0 for illegal cells."""
+    if not game.gravity:
+        return numbers
+    out = np.zeros(cells.shape)
+    boards, at = np.nonzero(legal(game, cells))
+    out[boards, at] = numbers[boards, at % game.columns]
+    return out
+
+
+def illegal_action_message(game: Game, cells: Int8Array, action: int) -> str:
+    """Return the error message for an illegal action that is in range."""
+    if not game.gravity:
+        return illegal_message(game, cells, action)
+    free = ", ".join(map(str, np.flatnonzero(legal_actions(game, cells)).tolist()))
+    return f"action {action} is illegal, the column is full: choose another one ({free})"
