@@ -280,7 +280,8 @@ class Seat:
     """A learner in one or both seats of a PettingZoo AEC environment, one game at a time.
 
     The environment has two agents, with ``possible_agents[0]`` as player_0, planes (rows, columns, 2) with own stones
-    first, and one action per cell, or with gravity per column. Both seats mean self-play; learning ply by ply requires it.
+    first, and one action per cell, or with gravity per column. Both seats mean self-play; learning ply by ply requires
+    it.
 
     Args:
         learner: the learner.
