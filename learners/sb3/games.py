@@ -33,7 +33,10 @@ def games_of(task: Task, symmetry: Symmetry, illegal_action: IllegalAction, done
         symmetry=symmetry,
         dtype="int8",  # the dtype of the buffers
         autoreset_mode=AutoresetMode.SAME_STEP,
-        **game.variants,
+        gravity=game.gravity,
+        exact=game.exact,
+        misere=game.misere,
+        wrap=game.wrap,
     )
     both = task.opponent == SELF
     seeds: list[int] = np.random.SeedSequence(task.seed, spawn_key=(0,)).generate_state(task.batch, np.uint64).tolist()
