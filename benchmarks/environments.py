@@ -109,6 +109,16 @@ def pettingzoo_raw_aec() -> Stretch:
     return aec_games(tictactoe_v3.raw_env())
 
 
+def our_connect_four() -> Stretch:
+    return aec_games(mnk_v0.env(size=(6, 7), win_length=4, gravity=True), 42)
+
+
+def pettingzoo_connect_four() -> Stretch:
+    from pettingzoo.classic.connect_four import connect_four
+
+    return aec_games(connect_four.env(), 42)
+
+
 def our_single(size: int = 3, win_length: int = 3, dtype: str = "int8") -> Stretch:
     env = gymnasium.make("ttt/TicTacToe-v0", size=size, win_length=win_length, opponent="random", dtype=dtype)
 
@@ -170,18 +180,20 @@ def batch_games(
     read: Callable[[Any], tuple[Any, int]],
     action_type: Any = np.int64,
     prepare: Callable[[], None] = lambda: None,
+    cells: int = 9,
 ) -> Stretch:
     """Time parallel games with moves drawn outside the timing.
 
     Args:
-        mask: bool or int8[B, cells], the first legal actions.
+        mask: bool or int8[B, actions], the first legal actions.
         step: timed: takes actions [B], returns all data for a learner as numpy arrays.
         read: takes the result of ``step``; returns the legal actions and the number of moves made.
         action_type: dtype that ``step`` takes without conversion.
         prepare: called before each step, not timed.
+        cells: number of cells of the board.
     """
     rng = np.random.default_rng(0)
-    count, cells = mask.shape
+    count = len(mask)
 
     def draw() -> Any:
         ranks = np.cumsum(mask, axis=1, dtype=np.int16)
@@ -206,11 +218,10 @@ def batch_games(
     return lambda: total(turn() for _ in range(turns))
 
 
-def our_batch(opponent: str, count: int = 1024, size: int = 3, win_length: int = 3, dtype: str = "int8") -> Stretch:
+def our_batch(opponent: str, count: int = 1024, dtype: str = "int8", name: str = "ttt/TicTacToe-v0") -> Stretch:
     """Run our vector environment, which begins the next game in a separate step."""
-    env = gymnasium.make_vec(
-        "ttt/TicTacToe-v0", num_envs=count, size=size, win_length=win_length, opponent=opponent, dtype=dtype
-    )
+    env = gymnasium.make_vec(name, num_envs=count, opponent=opponent, dtype=dtype)
+    cells = env.single_observation_space.shape[0] // 2
     going_on = 0  # stones in unfinished games
 
     def read(shown: Any) -> tuple[Any, int]:
@@ -220,16 +231,16 @@ def our_batch(opponent: str, count: int = 1024, size: int = 3, win_length: int =
         going_on = stones - np.count_nonzero(observation[terminated | truncated])
         return info["action_mask"], stones - before
 
-    return batch_games(env.reset(seed=0)[1]["action_mask"], env.step, read)
+    return batch_games(env.reset(seed=0)[1]["action_mask"], env.step, read, cells=cells)
 
 
-def pgx_batch(count: int = 1024) -> Stretch:
+def pgx_batch(count: int = 1024, name: str = "tic_tac_toe", cells: int = 9) -> Stretch:
     """Run pgx, compiled, with its own autoreset, which begins the next game in the step that ends one."""
     import jax
     import pgx
     from pgx.experimental.wrappers import auto_reset
 
-    env = pgx.make("tic_tac_toe")
+    env = pgx.make(name)
     compiled_step = jax.jit(jax.vmap(auto_reset(env.step, env.init)))
     split = jax.jit(lambda key: (jax.random.fold_in(key, 0), jax.random.split(key, count)))
     key, keys = split(jax.random.key(0))
@@ -244,7 +255,8 @@ def pgx_batch(count: int = 1024) -> Stretch:
         state = compiled_step(state, actions, keys)
         return tuple(map(np.asarray, (state.observation, state.legal_action_mask, state.rewards, state.terminated)))
 
-    return batch_games(np.asarray(state.legal_action_mask), step, lambda shown: (shown[1], count), np.int32, prepare)
+    mask = np.asarray(state.legal_action_mask)
+    return batch_games(mask, step, lambda shown: (shown[1], count), np.int32, prepare, cells)
 
 
 def envpool_batch(count: int) -> Stretch:
@@ -313,6 +325,22 @@ def vector_row(name: str, opponent: str, at_least: float, dtype: str = "int8") -
 ROWS = (
     Row("aec", "mnk_v0.env()", "tictactoe_v3.env()", 11, our_aec, pettingzoo_aec),
     Row("aec-raw", "mnk_v0.raw_env()", "tictactoe_v3.raw_env()", 2.8, our_raw_aec, pettingzoo_raw_aec),
+    Row(
+        "aec-connect-four",
+        "mnk_v0.env(), Connect Four",
+        "connect_four_v3.env()",
+        10,
+        our_connect_four,
+        pettingzoo_connect_four,
+    ),
+    Row(
+        "vector-connect-four",
+        "vector env, 1024, Connect Four, self",
+        "pgx, 1024",
+        4,
+        lambda: our_batch("self", name="ttt/ConnectFour-v0"),
+        lambda: pgx_batch(name="connect_four", cells=42),
+    ),
     Row("single", "single env, random", "OpenSpiel rl_environment", 2, our_single, open_spiel_environment),
     Row(
         "single-float32",

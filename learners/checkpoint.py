@@ -367,7 +367,7 @@ def load_policy(game: Game, path: str, symmetrize: bool = False) -> RunPolicy:
             policy is symmetric; else it plays as the learner does by itself.
 
     Raises:
-        ValueError: no such run, a run on another board, a damaged file, or ``symmetrize`` of a learner without action
+        ValueError: no such run, a run on another board or by other rules, a damaged file, or ``symmetrize`` of a learner without action
             values.
     """
     run = Path(path)
@@ -378,6 +378,8 @@ def load_policy(game: Game, path: str, symmetrize: bool = False) -> RunPolicy:
             f"the run {path} learned on a board of {trained.rows} x {trained.columns}, "
             f"and the game here is {game}: play it on its own board"
         )
+    if trained.variants != game.variants:
+        raise ValueError(f"the run {path} learned {trained}, and the game here is {game}: play it by its own rules")
     if trained != game and current_process().name == "MainProcess":  # worker processes would repeat the warning
         warnings.warn(
             f"run:{path} learned {trained}, and plays {game} here, which it has never seen", OtherGame, stacklevel=2

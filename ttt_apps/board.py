@@ -102,6 +102,8 @@ class LiveGame:
             self._cells, self._mover, self._stones, self.episode_key, ONLY, actions, self.game.parameters, outcome
         )
         if outcome[0] == ILLEGAL:
+            if self.game.gravity and self.cells[action] == 0:
+                raise ValueError(f"a stone cannot rest on {coordinate(action, self.game)}: choose a column")
             raise ValueError(f"{coordinate(action, self.game)} holds a stone: choose an empty cell")
         if outcome[0] == NOT_OVER:
             ply = ply._replace(skipped=self.mover == ply.position.mover)

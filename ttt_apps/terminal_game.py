@@ -31,8 +31,9 @@ from ttt_envs.core.checks import closest_names
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.random import draw_key
 from ttt_envs.envs.lockstep import SeatChoice
-from ttt_envs.game.boards import MOVERS, Boards, cell_at, coordinate, winning_line_cells
-from ttt_envs.game.rules import Game
+from ttt_envs.game.actions import cell_of_action
+from ttt_envs.game.boards import COLUMNS, MOVERS, Boards, cell_at, coordinate, winning_line_cells
+from ttt_envs.game.rules import Game, legal
 
 MAX_HINT_NODES = 2_000_000
 """Maximum number of positions of the search for a hint."""
@@ -208,8 +209,9 @@ class TerminalGame:
         """Read input until a stone is placed."""
         self.show()
         plies = len(self.live.plies)
-        last = coordinate(self.game.cells - 1, self.game)
-        prompt = f"{MOVERS[self.seat]}, your move (a1 to {last}, or help):"
+        names = [coordinate(cell, self.game) for cell in (0, self.game.cells - 1)]
+        first, last = (name[0] if self.game.gravity else name for name in names)
+        prompt = f"{MOVERS[self.seat]}, your move ({first} to {last}, or help):"
         while len(self.live.plies) == plies:
             word = self.ask(prompt).lower()
             if not word:
@@ -228,9 +230,13 @@ class TerminalGame:
     def _cell(self, word: str) -> int:
         """Parse a cell from its coordinates or from its number, which is the environments' action.
 
+        With gravity it is the cell where a stone comes to rest in a column, named by its letter or its number.
+
         Raises:
-            ValueError: it names none.
+            ValueError: it names none, or the column is full.
         """
+        if self.game.gravity:
+            return self._landing_cell(word)
         if not (word.isascii() and word.isdecimal()):
             return cell_at(re.sub(r"^([a-z]) +(\d+)$", r"\1\2", word), self.game)
         last = self.game.cells - 1
@@ -241,12 +247,33 @@ class TerminalGame:
             )
         return int(word)
 
+    def _landing_cell(self, word: str) -> int:
+        """Parse a column; its lowest empty cell may be named too. See :meth:`_cell`."""
+        last = COLUMNS[self.game.columns - 1]
+        if word.isascii() and word.isdecimal() and len(word) < 3:
+            column = int(word)
+        elif self._is_column(word[:1]) and (len(word) == 1 or cell_at(word, self.game) >= 0):
+            column = COLUMNS.index(word[0])
+        else:
+            raise ValueError(f"{word[:20]!a} is no column: choose a to {last}, or 0 to {self.game.columns - 1}")
+        cell = cell_of_action(self.game, self.live.cells, column)
+        if len(word) > 1 and word[0] in COLUMNS and cell_at(word, self.game) != cell:
+            raise ValueError(
+                f"a stone in column {word[0]} comes to rest on {coordinate(cell, self.game)}: type {word[0]}"
+            )
+        return cell
+
+    def _is_column(self, word: str) -> bool:
+        return self.game.gravity and len(word) == 1 and word in COLUMNS[: self.game.columns]
+
     def _command(self, word: str) -> Callable[[TerminalGame], None] | None:
         """Return the command that a word names; None if it should be a move.
 
         Raises:
             ValueError: it is neither.
         """
+        if self._is_column(word):
+            return None
         meant = [name for name in COMMANDS if name == word] or [name for name in COMMANDS if name.startswith(word)]
         if word in ("?", "exit"):
             meant = ["help" if word == "?" else "quit"]
@@ -310,7 +337,7 @@ class TerminalGame:
         with self.thinking("searching"):
             values, depth = search(self.game, self.live.boards)
         best = self._best(values)
-        alike = len(best) == np.count_nonzero(self.live.cells == 0)
+        alike = len(best) == np.count_nonzero(legal(self.game, self.live.cells))
         others = "All others are" if alike else f"{_join(best[1:])} {'is' if len(best) == 2 else 'are'}"
         equal = f" {others} as good." if len(best) > 1 else ""
         self.say(f"{best[0]} is best by a search (expectiminimax) {depth} plies ahead.{equal}")
@@ -366,11 +393,14 @@ class TerminalGame:
         """List the commands."""
         middle = coordinate(self.game.cells // 2, self.game)
         table = Table.grid(padding=(0, 2))
-        table.add_row(
-            middle,
+        about = (
             "Put a stone there: the letter of the column, then the row from the top. Or the number of the cell, row by "
-            "row from 0.",
+            "row from 0."
         )
+        if self.game.gravity:
+            middle = COLUMNS[self.game.columns // 2]
+            about = "Drop a stone into this column. Or the number of the column, from 0 at the left."
+        table.add_row(middle, about)
         for name, command in COMMANDS.items():
             table.add_row(name, " ".join((command.__doc__ or "").split()))
         self.console.print(table)

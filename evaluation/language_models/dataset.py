@@ -104,7 +104,7 @@ def _make_part(
         if kinds[row] not in settings.kinds or (settings.decisive and best[row, cells].all()):
             continue
         position = boards.position(row)
-        words = [presentation.cell_names[cell] for cell in cells]
+        words = [presentation.move_name(int(cell)) for cell in cells]
         yield {
             "prompt": present(text.game, position, presentation, show_legal=text.show_legal),
             "legal": words,

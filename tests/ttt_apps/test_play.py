@@ -281,6 +281,28 @@ def test_names_of_cells(word, game, cell):
     assert f"o: you play {cell}." in play_session([word], game, "win-or-block").shown
 
 
+def test_a_person_drops_stones_into_columns():
+    game = Game(3, 4, 3, gravity=True)
+    said = play_session(["b", "z", "7", "b1", "help", "quit"], game, seed=1).shown
+    for message in (
+        "o, your move (a to d, or help):",
+        "o: you play b3.",
+        "'z' is no column: choose a to d, or 0 to 3.",
+        "action 7 is no column of a board of 3 x 4: choose 0 to 3.",
+        "a stone in column b comes to rest on b2: type b.",
+        "Drop a stone into this column.",
+    ):
+        assert message in said
+    full = play_session(["a", "A", "0", "quit"], Game(1, 4, 3, gravity=True)).shown
+    assert full.count("action 0 is illegal, the column is full: choose another one") == 2
+
+
+def test_a_letter_that_names_a_column_is_no_command():
+    said = play_session(["b", "e", "quit"], Game(6, 7, 4, gravity=True), seed=1).shown
+    assert said.count("o: you play") == 2
+    assert "Your moves" not in said
+
+
 @pytest.mark.parametrize(
     ("nonsense", "message"),
     [

@@ -308,7 +308,7 @@ def _views_of(
     """Return the observations of a function; by default those that a model was trained with.
 
     Raises:
-        ValueError: the model needs another observation.
+        ValueError: the model needs another observation, or has other actions.
     """
     space = getattr(function, "observation_space", None)
     kind, shown = _kind_of(space, game, observation, context, name)
@@ -317,6 +317,11 @@ def _views_of(
         raise ValueError(
             f"{name} sees observations of shape {_shape_of(space)}, but observation={views.kind!r} of {game} has "
             f"{_shape_of(views.observation_space)}: choose the observation of its training"
+        )
+    actions = getattr(getattr(function, "action_space", None), "n", None)
+    if actions is not None and actions != num_actions(game):
+        raise ValueError(
+            f"{name} has {actions} actions, but {game} has {num_actions(game)}: choose the game of its training"
         )
     return views
 

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from ttt_envs.core.extras import install_command
 from ttt_envs.core.jit import Int8Array
+from ttt_envs.game.actions import legal_actions
 from ttt_envs.game.boards import COLUMNS, MOVERS, STONES, coordinate, winning_line_cells
-from ttt_envs.game.rules import MAX_CELLS_SCANNED, Game, legal, winner
+from ttt_envs.game.rules import MAX_CELLS_SCANNED, Game, winner
 
 FPS = 2
 MODES = ("ansi", "rgb_array", "human")
@@ -44,7 +45,7 @@ class Scene(NamedTuple):
     last: tuple[int, ...] = ()
     """cells of the stones that the last mover has put since the other player's move"""
     refused: int | None = None
-    """the occupied cell of the agent's last, illegal action"""
+    """the occupied cell of the agent's last, illegal action, with gravity the top of a full column"""
 
     def skipped(self) -> int | None:
         """Return the player whose turn was just skipped, None if there is none."""
@@ -98,8 +99,10 @@ def text(game: Game, scene: Scene) -> str:
     if scene.refused is not None:
         lines.append(f"refused: {scene.refused} ({coordinate(scene.refused, game)}) is not empty")
     if scene.end is None and game.cells <= MAX_CELLS_SCANNED:
-        free = np.flatnonzero(legal(game, scene.cells)).tolist()
-        lines.append("legal actions: " + ", ".join(f"{cell} ({coordinate(cell, game)})" for cell in free))
+        free = np.flatnonzero(legal_actions(game, scene.cells)).tolist()
+        names = [COLUMNS[action] if game.gravity else coordinate(action, game) for action in free]
+        shown = (f"{action} ({name})" for action, name in zip(free, names, strict=True))
+        lines.append("legal actions: " + ", ".join(shown))
     return "\n".join(lines) + "\n"
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
+from ttt_envs.game.actions import cell_of_action, legal_actions
 from ttt_envs.game.rules import Position, legal
 from ttt_envs.text.presentations import Presentation
 
@@ -43,7 +44,10 @@ class Problem(NamedTuple):
 
 
 def parse_answer(answer: object, presentation: Presentation, position: Position | None = None) -> int | Problem:
-    """Return the action that an answer names, or the problem. Never raises, whatever the answer is.
+    """Return the cell that an answer names, or the problem. Never raises, whatever the answer is.
+
+    With gravity an answer names a column; the cell is the one where the stone comes to rest, without a position the top
+    cell of the column.
 
     Args:
         answer: the answer, a string; of a longer one the last :data:`MAX_ANSWER_LENGTH` characters are read. Text up to
@@ -59,17 +63,21 @@ def parse_answer(answer: object, presentation: Presentation, position: Position 
         whole = text.strip(_DECORATION)
         announced = _ANNOUNCEMENT.match(whole)
         whole = whole[announced.end() :].strip(_DECORATION) if announced else whole
-        if whole.lower() not in presentation.cells:
+        if whole.lower() not in presentation.moves:
             return Problem("no-move", f"The answer names no move. {_advice(presentation)}")
         names = [whole.lower()]
-    unknown = [name for name in names if name not in presentation.cells]
+    unknown = [name for name in names if name not in presentation.moves]
     if unknown:
         shown = ascii(unknown[0][:_SHOWN_LENGTH])
         return Problem("unknown-cell", f"{shown} is no {presentation.noun} of this game. {_advice(presentation)}")
     if len(set(names)) > 1:
-        listed = " and ".join(sorted({presentation.cell_names[presentation.cells[name]] for name in names})[:2])
+        listed = " and ".join(sorted({presentation.move_names[presentation.moves[name]] for name in names})[:2])
         return Problem("several-moves", f"The answer names several moves, {listed}. {_advice(presentation)}")
-    cell = presentation.cells[names[0]]
+    cell = presentation.moves[names[0]]
+    if presentation.game.gravity and position is not None:
+        if not legal_actions(presentation.game, position.cells)[cell]:
+            return Problem("occupied-cell", f"Column {presentation.move_names[cell]} is full.")
+        return cell_of_action(presentation.game, position.cells, cell)
     if position is not None and not legal(presentation.game, position.cells)[cell]:
         taken = "not empty" if presentation.layout == "board" else "already taken"
         return Problem("occupied-cell", f"{presentation.cell_names[cell]} is {taken}.")

@@ -15,6 +15,7 @@ import numpy as np
 
 from ttt_envs.core.checks import closest_names
 from ttt_envs.core.jit import BoolArray
+from ttt_envs.game.actions import legal_actions
 from ttt_envs.game.boards import COLUMNS, STONES, coordinate
 from ttt_envs.game.rules import Game, Position, check_cells, legal
 
@@ -45,7 +46,7 @@ class Presentation:
     layout: Layout
     """a drawn board, or lists of both players' cells"""
     noun: str
-    """``"cell"``, ``"number"`` or ``"word"``"""
+    """what a move names: ``"cell"``, ``"column"``, ``"number"`` or ``"word"``"""
     goal: str
     """sentences: what the cells are, and what wins"""
 
@@ -56,6 +57,20 @@ class Presentation:
     def cells(self) -> dict[str, int]:
         """Cell of each name, in lower case."""
         return {name.lower(): cell for cell, name in enumerate(self.cell_names)}
+
+    @cached_property
+    def move_names(self) -> tuple[str, ...]:
+        """Name of each action: of the cells, or with gravity the letters of the columns."""
+        return tuple(COLUMNS[: self.game.columns]) if self.game.gravity else self.cell_names
+
+    @cached_property
+    def moves(self) -> dict[str, int]:
+        """Action of each name, in lower case."""
+        return {name.lower(): action for action, name in enumerate(self.move_names)}
+
+    def move_name(self, cell: int) -> str:
+        """Return the name of the move that puts a stone on a cell."""
+        return self.move_names[cell % self.game.columns if self.game.gravity else cell]
 
     def rules(self) -> str:
         """Return the rules of the game, including the skip chance, as sentences."""
@@ -71,6 +86,8 @@ class Presentation:
 
     def legal_names(self, position: Position) -> list[str]:
         """Return the names of the legal moves of a position that is not over."""
+        if self.game.gravity:
+            return [self.move_names[column] for column in np.flatnonzero(legal_actions(self.game, position.cells))]
         return self._listed(legal(self.game, position.cells))
 
     def _listed(self, chosen: BoolArray) -> list[str]:
@@ -90,8 +107,9 @@ class Presentation:
             mark = STONES[seat + 1]
             return f"{self._board(position)}\nYou are the {_ORDINALS[seat]} player, {mark}."
         lines = [f"You are the {_ORDINALS[seat]} player."]
+        things = "cells" if self.game.gravity else f"{self.noun}s"
         for owner, stone in (("Your", seat + 1), ("The other player's", 2 - seat)):
-            lines.append(f"{owner} {self.noun}s: {', '.join(self._listed(position.cells == stone)) or 'none'}")
+            lines.append(f"{owner} {things}: {', '.join(self._listed(position.cells == stone)) or 'none'}")
         return "\n".join(lines)
 
     def _board(self, position: Position) -> str:
@@ -113,26 +131,33 @@ class Presentation:
 
 
 def _line_goal(game: Game, parts: str = "stones") -> str:
-    """Return what wins, on a board of which the lines can be seen."""
-    more = "" if game.win_length == max(game.rows, game.columns) else " or more"
-    return (
-        f"The first player with {game.win_length}{more} own {parts} in an unbroken line, in a row, a column or a "
-        f"diagonal, wins. A full board without such a line is a draw."
+    """Return what wins, or in misère loses, on a board of which the lines can be seen."""
+    more = "" if game.win_length == max(game.rows, game.columns) and not game.wrap else " or more"
+    count = f"exactly {game.win_length}" if game.exact else f"{game.win_length}{more}"
+    goal = (
+        f"The first player with {count} own {parts} in an unbroken line, in a row, a column or a "
+        f"diagonal, {'loses' if game.misere else 'wins'}. A full board without such a line is a draw."
     )
+    wraps = " Lines continue across the edges: the first and the last row are neighbours, and so are the first and the "
+    longer = f" A line of more than {game.win_length} does not count."
+    return goal + (wraps + "last column.") * game.wrap + longer * game.exact
 
 
 def _board_goal(game: Game) -> str:
     """Return what players do on a drawn board, and what wins."""
-    return (
-        f"Two players put stones on the empty cells of a board of {game.rows} rows and {game.columns} columns, the "
-        f"first player o, the second player x. {_line_goal(game)}"
-    )
+    board = f"a board of {game.rows} rows and {game.columns} columns"
+    do = f"put stones on the empty cells of {board}"
+    if game.gravity:
+        do = f"drop stones into the columns of {board}, where they fall to the lowest empty cell"
+    return f"Two players {do}, the first player o, the second player x. {_line_goal(game)}"
 
 
 def _grid(game: Game, seed: int) -> Presentation:
     names = tuple(coordinate(cell, game) for cell in range(game.cells))
     goal = f"{_board_goal(game)} A cell is named by its column, a letter, and its row, a number counted from the top."
-    return Presentation("grid", game, names, "board", "cell", goal)
+    if game.gravity:
+        goal = f"{_board_goal(game)} A move is named by its column, a letter."
+    return Presentation("grid", game, names, "board", "column" if game.gravity else "cell", goal)
 
 
 def _coordinates(game: Game, seed: int) -> Presentation:
@@ -141,10 +166,20 @@ def _coordinates(game: Game, seed: int) -> Presentation:
         f"cell that is taken cannot be taken again. A cell is named by its column, a letter from a to "
         f"{COLUMNS[game.columns - 1]}, and its row, a number from 1 to {game.rows}. {_line_goal(game, 'cells')}"
     )
-    return Presentation("coordinates", game, _grid(game, seed).cell_names, "lists", "cell", goal)
+    if game.gravity:
+        goal += (
+            " A player chooses a column and takes the lowest cell of it that is not taken; row 1 is the highest. A "
+            "move is named by its column."
+        )
+    noun = "column" if game.gravity else "cell"
+    return Presentation("coordinates", game, _grid(game, seed).cell_names, "lists", noun, goal)
 
 
 def _numbered(name: str, game: Game, numbers: list[int], order: str) -> Presentation:
+    if game.gravity:
+        raise ValueError(
+            f"presentation {name} names cells, and with gravity a move is a column: choose grid or coordinates"
+        )
     goal = f"{_board_goal(game)} {order}; the board shows the number of each empty cell."
     return Presentation(name, game, tuple(map(str, numbers)), "board", "cell", goal)
 
@@ -160,7 +195,7 @@ def _shuffled(game: Game, seed: int) -> Presentation:
 
 
 def _check_is_tic_tac_toe(name: str, why: str, game: Game) -> None:
-    if (game.rows, game.columns, game.win_length) != (3, 3, 3):
+    if (game.rows, game.columns, game.win_length) != (3, 3, 3) or game.variants:
         raise ValueError(
             f"presentation {name} is of 3 x 3 with 3 to win, not of {game}: {why}. Choose grid, coordinates, numbers "
             f"or shuffled"
@@ -256,5 +291,7 @@ def question(presentation: Presentation, position: Position, show_legal: bool) -
     if show_legal:
         lines.append(f"Legal moves: {', '.join(presentation.legal_names(position))}")
     kind = "an empty cell" if presentation.layout == "board" else f"a {presentation.noun} that is not taken"
+    if presentation.game.gravity:
+        kind = "a column that is not full"
     lines.append(f"Answer with the name of {kind}, between <move> and </move>.")
     return "\n".join(lines)

@@ -41,7 +41,7 @@ class TextEnv(gymnasium.Env[str, str]):
     problem of the last answer, empty for a legal move.
 
     Args:
-        size, win_length, skip_chance: as for ``ttt/MNK-v0``.
+        size, win_length, skip_chance, gravity, exact, misere, wrap: as for ``ttt/MNK-v0``.
         seat: the caller's seat: ``"first"``, ``"second"``, or ``"alternate"`` (starting with first).
         rules: whether every observation contains the rules; by default the first one only.
         reward: a function of the turns since the previous answer and the seat, such as
@@ -66,11 +66,16 @@ class TextEnv(gymnasium.Env[str, str]):
         rules: bool | None = None,
         reward: Reward = result_reward,
         render_mode: Literal["ansi"] | None = None,
+        gravity: bool = False,
+        exact: bool = False,
+        misere: bool = False,
+        wrap: bool = False,
         **settings: Any,
     ) -> None:
         check_choice("seat", seat, get_args(SeatChoice))
         check_choice("render_mode", render_mode, (None, "ansi"))
-        self.game = Game.of_size(size, win_length, skip_chance)
+        rules = {"gravity": gravity, "exact": exact, "misere": misere, "wrap": wrap}
+        self.game = Game.of_size(size, win_length, skip_chance, **rules)
         self._seat_choice, self._rules, self._reward, self.render_mode = seat, rules, reward, render_mode
         self._settings = settings
         TextGame(self.game, **self._settings)  # raises errors early

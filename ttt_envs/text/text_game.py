@@ -21,7 +21,7 @@ from ttt_envs.game.rules import (
     Outcome,
     Position,
     mover_after,
-    nth_empty_cell,
+    nth_legal_cell,
     place,
 )
 from ttt_envs.text.answers import Problem, parse_answer
@@ -192,8 +192,8 @@ class TextGame:
         left = self.max_asks + 1 - len(self._problems)
         if self.illegal == "random":
             u = uniform(self._episode_key, STREAM_OPPONENT, int(np.count_nonzero(self._cells)))
-            action = int(nth_empty_cell(self._cells, u))
-            name = self.presentation.cell_names[action]
+            action = int(nth_legal_cell(self._cells, u, self.game.parameters))
+            name = self.presentation.move_name(action)
             self._remarks[seat].append(f"{found.message} A random move was made for you: {name}.")
             self._move(action, "random")
             self._reply()
@@ -215,7 +215,7 @@ class TextGame:
         if not self.over:
             self._mover = int(mover_after(mover, self._episode_key, stones, parameters))
         self._add_turn(before, action, by)
-        name = self.presentation.cell_names[action]
+        name = self.presentation.move_name(action)
         self._remarks[1 - mover].append(f"The other player chose {name}.")
         if not self.over and self._mover == mover:
             self._remarks[mover].append("The other player's turn was skipped: you move again.")

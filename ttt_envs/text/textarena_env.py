@@ -21,7 +21,7 @@ class TextArenaEnv(ta.Env):
     Rewards are 1, 0 and -1, or those of ``reward``; an answer that is no legal move is treated by ``illegal``.
 
     Args:
-        size, win_length, skip_chance: as for ``ttt/MNK-v0``.
+        size, win_length, skip_chance, gravity, exact, misere, wrap: as for ``ttt/MNK-v0``.
         opponent: of a single player, a spec string or a policy.
         reward: a function of the turns of the game and the seat, such as ``evaluation.credit.TurnReward``.
         settings: other arguments of a text game: ``seat`` of a single player, ``presentation``, ``illegal``,
@@ -36,9 +36,14 @@ class TextArenaEnv(ta.Env):
         *,
         opponent: str | Policy = "random",
         reward: Reward = result_reward,
+        gravity: bool = False,
+        exact: bool = False,
+        misere: bool = False,
+        wrap: bool = False,
         **settings: Any,
     ) -> None:
-        self.game = Game.of_size(size, win_length, skip_chance)
+        rules = {"gravity": gravity, "exact": exact, "misere": misere, "wrap": wrap}
+        self.game = Game.of_size(size, win_length, skip_chance, **rules)
         self._opponent, self._reward, self._settings = opponent, reward, settings
 
     def reset(self, num_players: int, seed: int | None = None) -> None:
