@@ -367,8 +367,8 @@ def load_policy(game: Game, path: str, symmetrize: bool = False) -> RunPolicy:
             policy is symmetric; else it plays as the learner does by itself.
 
     Raises:
-        ValueError: no such run, a run on another board or by other rules, a damaged file, or ``symmetrize`` of a learner without action
-            values.
+        ValueError: no such run, a run on another board or by other rules, a damaged file, or ``symmetrize`` of a
+            learner without action values.
     """
     run = Path(path)
     config = read_config(run)
