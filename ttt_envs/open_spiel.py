@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ttt_envs.core.jit import Int8Array
+from ttt_envs.game.actions import actions_of_cells
 from ttt_envs.game.boards import Boards, to_text
 from ttt_envs.game.rules import Game, Position, winning_lines
 
@@ -40,8 +42,6 @@ def load_game(game: Game) -> pyspiel.Game:
     import pyspiel
 
     if game.gravity:
-        if game.win_length < 2:
-            raise ValueError("win_length=1 is unknown to connect_four of OpenSpiel: choose 2 or more")
         return pyspiel.load_game(f"{CONNECT_FOUR}(rows={game.rows},columns={game.columns},x_in_row={game.win_length})")
     if (game.rows, game.columns, game.win_length) == (3, 3, 3):
         return pyspiel.load_game(TIC_TAC_TOE)
@@ -52,15 +52,19 @@ def game_of(other: pyspiel.Game) -> Game:
     """Return the game of an OpenSpiel game: the inverse of :func:`load_game`.
 
     Raises:
-        ValueError: the game is neither ``tic_tac_toe`` nor ``mnk``.
+        ValueError: the game is neither ``tic_tac_toe``, ``mnk`` nor ``connect_four``.
     """
     name = other.get_type().short_name
     if name == TIC_TAC_TOE:
         return Game(3, 3, 3)
-    if name != "mnk":
-        raise ValueError(f"{name} of OpenSpiel is not played here: choose {TIC_TAC_TOE} or mnk(m=...,n=...,k=...)")
+    if name not in ("mnk", CONNECT_FOUR):
+        raise ValueError(
+            f"{name} of OpenSpiel is not played here: choose {TIC_TAC_TOE}, mnk(m=...,n=...,k=...) or {CONNECT_FOUR}"
+        )
     defaults: dict[str, Any] = other.get_type().parameter_specification
     chosen = {**defaults, **other.get_parameters()}
+    if name == CONNECT_FOUR:
+        return Game(chosen["rows"], chosen["columns"], chosen["x_in_row"], gravity=True)
     return Game(chosen["n"], chosen["m"], chosen["k"])
 
 
@@ -91,14 +95,15 @@ def to_states(boards: Boards, game: Game) -> list[pyspiel.State]:
     states = []
     for index in range(len(boards.cells)):
         state = other.new_initial_state()
-        for action in _history(game, boards.position(index)):
+        cells = np.array(_history(game, boards.position(index)), np.int64)
+        for action in actions_of_cells(game, cells).tolist():
             state.apply_action(action)
         states.append(state)
     return states
 
 
 def _history(game: Game, position: Position) -> list[int]:
-    """Return actions that lead to a position, in the order of their cells; a final winning stone comes last."""
+    """Return cells whose stones lead to a position, where possible in order; a final winning stone comes last."""
     text = to_text(position, game)
     cells, mover = position
     stones = [np.flatnonzero(cells == stone).tolist() for stone in (1, 2)]
@@ -115,9 +120,49 @@ def _history(game: Game, position: Position) -> list[int]:
         wrong = f"it is player_{1 - mover}'s turn"
     elif len(others) or (len(own) and not ends):
         wrong = "it was over before its last stone"
+    fallen = _falling_history(game, cells, ends) if game.gravity and wrong is None else []
+    if fallen is None:
+        wrong = "its stones cannot have fallen by turns"
     if wrong is not None:
         raise ValueError(f"{text!r} is no position of OpenSpiel's: {wrong}")
+    if game.gravity:
+        return fallen or []
     if ends:
         stones[last].remove(ends[0])
         stones[last].append(ends[0])
     return [stones[turn % 2][turn // 2] for turn in range(first + second)]
+
+
+def _falling_history(game: Game, cells: Int8Array, ends: list[int]) -> list[int] | None:
+    """Return the cells of the stones in an order in which they fall by turns; None if there is none.
+
+    Stones are taken back from the tops of the columns, depth first.
+
+    Args:
+        game: with gravity.
+        cells: int8[rows * columns].
+        ends: cells of which the last stone must be one; empty for any.
+    """
+    failed: set[tuple[int, ...]] = set()
+
+    def before(heights: tuple[int, ...], stones: int) -> list[int] | None:
+        if not stones:
+            return []
+        if heights in failed:
+            return None
+        for column, height in enumerate(heights):
+            cell = (game.rows - height) * game.columns + column
+            if not height or cells[cell] != 1 + (stones - 1) % 2:
+                continue
+            if stones == total and ends and cell not in ends:
+                continue
+            lower = (*heights[:column], height - 1, *heights[column + 1 :])
+            found = before(lower, stones - 1)
+            if found is not None:
+                return [*found, cell]
+        failed.add(heights)
+        return None
+
+    counts = np.count_nonzero(cells.reshape(game.rows, game.columns), axis=0).tolist()
+    total = sum(counts)
+    return before(tuple(counts), total)

@@ -23,6 +23,7 @@ from learners.sb3.net import LinearLayer, SB3ActorCritic, SB3Net, SB3QNet, tower
 from learners.training import Progress, Task, check_counts, marks_of
 from ttt_envs.agents.policy import Policy
 from ttt_envs.envs.lockstep import SELF, IllegalAction, Symmetry
+from ttt_envs.game.actions import num_actions
 from ttt_envs.game.rules import Game
 
 SAVE_EVERY = 10.0  # seconds between two writings of MODEL while learning, at lines of the log
@@ -202,7 +203,7 @@ class DQNConfig(_Settings):
         return self.illegal_action
 
     def _layers(self, game: Game) -> tuple[list[LinearLayer], list[LinearLayer]]:
-        widths = (2 * game.cells, *self.hidden, game.cells)
+        widths = (2 * game.cells, *self.hidden, num_actions(game))
         return tower("q_net.q_net", widths), tower("q_net_target.q_net", widths)
 
     def _net(self, game: Game, arrays: Arrays) -> SB3QNet:
@@ -261,7 +262,7 @@ class _ProximalSettings(_Settings):
     def _layers(self, game: Game) -> tuple[list[LinearLayer], list[LinearLayer]]:
         widths, last = (2 * game.cells, *self.hidden), self.hidden[-1]
         return (
-            [*tower("mlp_extractor.policy_net", widths), LinearLayer("action_net", last, game.cells)],
+            [*tower("mlp_extractor.policy_net", widths), LinearLayer("action_net", last, num_actions(game))],
             [*tower("mlp_extractor.value_net", widths), LinearLayer("value_net", last, 1)],
         )
 

@@ -65,8 +65,11 @@ class SB3Net:
         self._layers = _dense(layers, arrays, activation)
 
     def scores(self, boards: Boards) -> Float64Array:
-        """Return the last layer's outputs float64[B, cells], illegal actions included."""
-        return forward(flat(boards), self._layers)
+        """Return the last layer's outputs float64[B, cells], illegal actions included; with gravity a cell has that of
+        its column.
+        """
+        outputs = forward(flat(boards), self._layers)
+        return np.tile(outputs, (1, self.game.rows)) if self.game.gravity else outputs
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells]: equal shares for the legal moves of highest score, or the masked distribution."""

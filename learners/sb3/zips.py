@@ -16,6 +16,7 @@ from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import TRUST, Named, trusted
 from ttt_envs.core.jit import Float64Array
+from ttt_envs.game.actions import num_actions
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game
 
@@ -93,9 +94,10 @@ def _load_model(path: str, algorithm: Algorithm, game: Game) -> Any:
             f"one of {', '.join(_ALGORITHMS)}"
         )
     seen, moves = model.observation_space, model.action_space
-    if not isinstance(seen, spaces.Box) or seen.shape != (2 * game.cells,) or moves != spaces.Discrete(game.cells):
+    actions = num_actions(game)
+    if not isinstance(seen, spaces.Box) or seen.shape != (2 * game.cells,) or moves != spaces.Discrete(actions):
         raise ValueError(
             f"{path} was trained on observations {seen} and actions {moves}, and {game} has flat observations of "
-            f"{2 * game.cells} numbers and {game.cells} actions: play it on its own board"
+            f"{2 * game.cells} numbers and {actions} actions: play it on its own board"
         )
     return model

@@ -16,8 +16,8 @@ from learners.sb3 import DQNConfig, MaskablePPOConfig, PPOConfig
 from learners.sb3.games import games_of, signed_replay, signed_rollout
 from learners.sb3.net import flat
 from learners.training import Progress, Task
-from ttt_envs import Boards, Game, act, make_policy
-from ttt_envs.agents.adapters import as_value_function
+from ttt_envs import Boards, Game, act, from_text, make_policy
+from ttt_envs.agents.adapters import as_policy, as_value_function
 from ttt_envs.agents.policy import ActorCritic, Values
 from ttt_envs.agents.specs import TRUST
 from ttt_envs.envs.single_env import SingleEnv
@@ -146,6 +146,26 @@ def test_arrays_are_a_state_dict_and_play_as_stable_baselines(trained):
     boards = boards_of(trained.game)
     p = trained.config.load(trained.game, trained.run).probabilities(boards)
     assert_plays_as_predicted(p, model, boards)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_with_gravity_nets_choose_columns(name, tmp_path):
+    import torch
+
+    game, config = Game(3, 4, 3, gravity=True), CONFIGS[name]
+    config.fit(task(tmp_path, game, games=60))
+    kind = class_of(config.name.removeprefix("sb3-"))
+    env = SingleEnv((3, 4), gravity=True)
+    model = kind("MlpPolicy", env, policy_kwargs={"net_arch": list(config.hidden)}, device="cpu")
+    model.policy.load_state_dict({key: torch.tensor(array) for key, array in weights(tmp_path).items()})
+    texts = ["..../..../.... o", "x.../o.../x..o o", "..../.xo./.oxo x", "oxo./xox./oxo. x"]
+    boards = Boards.of([from_text(text, game) for text in texts])
+    p = config.load(game, tmp_path).probabilities(boards)
+    assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
+    assert (p[~boards.legal(game)] == 0).all()
+    chosen = as_policy(model, game).probabilities(boards).argmax(axis=1)
+    assert (p[np.arange(4), chosen] > 0).all()
+    assert chosen[3] == 11
 
 
 def test_values_of_the_critic_are_those_of_stable_baselines(trained):

@@ -16,7 +16,7 @@ from learners.checkpoint import load_arrays, load_checkpoint, load_policy, save_
 from ttt_apps import evaluate, train
 from ttt_apps.evaluate import ground_truth, warm_up
 from ttt_apps.train_options import batch_note, default_folder, parse_options
-from ttt_envs import Game, make_policy
+from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.core.files import write_atomically
 from ttt_envs.core.jit_settings import kernel_folder
 
@@ -47,6 +47,26 @@ def test_training_writes_a_run(run):
 def test_run_of_another_board_is_refused(run):
     with pytest.raises(ValueError, match=r"learned on a board of 3 x 3, and the game here is 4 x 4, 3 to win"):
         load_policy(Game(4, 4), str(run))
+
+
+def test_run_of_another_variant_is_refused(run, capsys):
+    with pytest.raises(
+        ValueError, match=r"learned 3 x 3, .*, and the game here is 3 x 3, 3 to lose, skip 0.1: play it"
+    ):
+        load_policy(Game(skip_chance=0.1, misere=True), str(run))
+
+
+def test_runs_carry_their_variant(tmp_path):
+    folder = tmp_path / "run"
+    options = ["--size", "3x4", "--gravity", "--misere", "--games", "200", "--opponent", "random"]
+    train.main([*options, "--no-report", "--out", str(folder)])
+    game = Game(3, 4, 3, gravity=True, misere=True)
+    assert Game.from_dict(json.loads((folder / "config.json").read_text())["game"]) == game
+    policy = load_policy(game, str(folder))
+    boards = Boards.of([from_text("..../x.../o..o x", game)])
+    assert (policy.probabilities(boards)[~boards.legal(game)] == 0).all()
+    with pytest.raises(ValueError, match="play it by its own rules"):
+        load_policy(Game(3, 4, 3, gravity=True), str(folder))
 
 
 @pytest.mark.parametrize(

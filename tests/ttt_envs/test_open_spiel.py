@@ -5,13 +5,15 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from ttt_envs import Boards, Game, from_text, to_text
-from ttt_envs.game.rules import chance_outcomes
+from ttt_envs.game.actions import legal_actions
+from ttt_envs.game.rules import chance_outcomes, winner
 from ttt_envs.open_spiel import game_of, load_game, to_boards, to_states
 
 pytestmark = pytest.mark.needs("pyspiel")
 
 SWAPPED = str.maketrans("xo", "ox")
 GAMES = [Game(3, 3, 3), Game(2, 4, 3), Game(4, 2, 2), Game(1, 5, 2), Game(3, 3, 2), Game(2, 2, 1), Game(5, 6, 4)]
+FALLING = [Game(6, 7, 4, gravity=True), Game(3, 4, 3, gravity=True), Game(2, 3, 2, gravity=True)]
 
 
 def states_of_random_play(game, games, seed=0):
@@ -38,15 +40,39 @@ def all_states(game):
     return found
 
 
-@pytest.mark.parametrize("game", GAMES, ids=str)
+@pytest.mark.parametrize("game", [*GAMES, *FALLING], ids=str)
 def test_games_are_converted_both_ways(game):
     assert game_of(load_game(game)) == game
+
+
+@pytest.mark.parametrize("game", FALLING, ids=str)
+def test_positions_of_connect_four_are_converted_both_ways(game):
+    states = states_of_random_play(game, 20)
+    boards = to_boards(states)
+    for index, (state, back) in enumerate(zip(states, to_states(boards, game), strict=True)):
+        assert str(back) == str(state)
+        assert (back.is_terminal(), back.returns()) == (state.is_terminal(), state.returns())
+        won = winner(game, boards.cells[index])
+        assert state.returns() == {None: [0, 0], 0: [1, -1], 1: [-1, 1], 2: [0, 0]}[won]
+        assert state.is_terminal() == (won is not None)
+        if won is None:
+            columns = np.flatnonzero(legal_actions(game, boards.cells[index])).tolist()
+            assert columns == state.legal_actions()
+
+
+def test_variants_that_are_not_converted_are_rejected():
+    for name in ("exact", "misere", "wrap"):
+        with pytest.raises(ValueError, match=f"^{name}=True is not converted to OpenSpiel: choose a game without it$"):
+            load_game(Game(**{name: True}))
+    game = Game(2, 2, 2, gravity=True)
+    with pytest.raises(ValueError, match="its stones cannot have fallen by turns"):
+        to_states(Boards.of([from_text("o./x. o", game)]), game)
 
 
 def test_unknown_games_are_rejected():
     import pyspiel
 
-    with pytest.raises(ValueError, match=r"^chess of OpenSpiel is not played here: choose tic_tac_toe or mnk"):
+    with pytest.raises(ValueError, match=r"^chess of OpenSpiel is not played here: choose tic_tac_toe, mnk"):
         game_of(pyspiel.load_game("chess"))
     with pytest.raises(ValueError, match=r"^skip_chance=0\.25 is unknown to OpenSpiel: choose a game without skips$"):
         load_game(Game(skip_chance=0.25))

@@ -72,6 +72,10 @@ def test_the_text_environment_has_variants():
     env = TextEnv((3, 4), gravity=True, misere=True)
     assert "drop stones" in env.reset(seed=0)[0]
     assert env.game == Game(3, 4, 3, gravity=True, misere=True)
+    assert "drop stones" not in env.step("<move>a</move>")[0]
+    always = TextEnv((3, 4), gravity=True, rules=True)
+    always.reset(seed=0)
+    assert "drop stones" in always.step("<move>a</move>")[0]
 
 
 def test_drawn_boards_list_columns():

@@ -42,8 +42,8 @@ class TextArenaEnv(ta.Env):
         wrap: bool = False,
         **settings: Any,
     ) -> None:
-        rules = {"gravity": gravity, "exact": exact, "misere": misere, "wrap": wrap}
-        self.game = Game.of_size(size, win_length, skip_chance, **rules)
+        variants = {"gravity": gravity, "exact": exact, "misere": misere, "wrap": wrap}
+        self.game = Game.of_size(size, win_length, skip_chance, **variants)
         self._opponent, self._reward, self._settings = opponent, reward, settings
 
     def reset(self, num_players: int, seed: int | None = None) -> None:
