@@ -4,8 +4,9 @@ Both sides alternate for several rounds on one core, and the ratio is taken with
 kernels are warm, tables are empty at the start of each stretch. Both sides must find the same scores.
 
 The rows count positions visited per second, beside the same search in C. The table of programs compares the time to
-solve the same positions. Its peer is any program, named by the environment variable CONNECT_FOUR_PROGRAM, that reads
-positions from its standard input, a line each, as numbers of columns (such as 4453), and writes them with their scores.
+solve the same positions with any program that reads positions from its standard input, a line each, as numbers of
+columns (such as 4453), and writes each with its score. The environment variable CONNECT_FOUR_PROGRAM names it. Another
+table has the time for the values of all moves. The row empty-board takes minutes and runs only if --only names it.
 
     python benchmarks/connect_four.py [--quick] [--rounds N] [--only NAME,...] [--json FILE]
 """
@@ -22,7 +23,7 @@ from functools import cache
 from time import process_time
 
 import numpy as np
-from measuring import Benchmark, Done, Part, Row, SkipRow, Spread, Stretch, compile_c, rate, run
+from measuring import Benchmark, Done, Part, Row, SkipRow, Spread, Stretch, alone_part, compile_c, rate, run
 from rich.box import MARKDOWN
 from rich.table import Table
 
@@ -184,12 +185,70 @@ def program_table(rows: list[BesideProgram]) -> Table:
     return table
 
 
+# ---------------------------------------------------------------------------------------------------------------------
+# Time for an answer
+
+
+@dataclass(frozen=True)
+class Answers:
+    """CPU seconds for the values of all moves in a position, with an empty table."""
+
+    name: str
+    stones: int
+    positions: int
+    seconds: Spread
+
+
+ANSWERS = {f"moves-{stones}": stones for stones in (8, 10, 12, 16, 20)}
+"""number of stones by name"""
+NUM_ANSWERS = 12
+EMPTY = "empty-board"
+EMPTY_WORK = ("the score of the empty board, 6 x 7, with a table of 512 MiB", "solver.score(position)")
+EMPTY_BEFORE = """
+from baselines.connect_four import Solver
+from ttt_envs import Boards, Game
+solver = Solver(Game(6, 7, 4, gravity=True), memory=1 << 29)
+position = Boards.start(solver.game).position(0)
+solver.score(position, nodes=1000)  # compiles
+solver.clear()
+"""
+
+
+def measure_answers(name: str, rounds: int, seconds: float) -> Answers:
+    stones, solver = ANSWERS[name], Solver(GAME, memory=MEMORY)
+    positions = random_positions(stones, NUM_ANSWERS)
+    times = []
+    solver.values(*solver.to_bits(random_positions(20, 1)[0].position))  # compiles
+    for played in positions:
+        solver.clear()
+        begin = process_time()
+        solver.values(*solver.to_bits(played.position))
+        times.append(process_time() - begin)
+    return Answers(name, stones, len(positions), Spread.of(times))
+
+
+def answers_table(rows: list[Answers]) -> Table:
+    table = Table(box=MARKDOWN)
+    for header in ("values of all moves", "stones", "random positions", "CPU s, median", "minimum", "maximum"):
+        table.add_column(header, justify="right", no_wrap=True)
+    for row in rows:
+        seconds = (f"{value:.3f}" for value in (row.seconds.median, row.seconds.low, row.seconds.high))
+        table.add_row(row.name, str(row.stones), str(row.positions), *seconds)
+    return table
+
+
 BENCHMARK = Benchmark(
     about=str(__doc__),
     packages=("numpy", "numba"),
     unit=rate("positions/s"),
     rows=ROWS,
-    parts=(Part("programs", tuple(PROGRAM_WORK), measure_program, program_table),),
+    parts=(
+        Part("programs", tuple(PROGRAM_WORK), measure_program, program_table),
+        Part("answers", tuple(ANSWERS), measure_answers, answers_table),
+        alone_part({EMPTY: EMPTY_WORK}, EMPTY_BEFORE),
+    ),
+    left_out=("moves-8", "moves-10"),
+    asked_for=(EMPTY,),
     seconds=(0.1, 1.0),
 )
 

@@ -18,8 +18,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from baselines.connect_four import MoveResults, landing_cells
 from baselines.expectiminimax import Search
 from baselines.proof_number import LOSS, TAKEN, TIED, WIN, Prover
+from baselines.proof_number.winner import check_provable
 from evaluation.exact.policy_cache import make_policy_once
 from evaluation.result_store import hash_data
 from evaluation.statistics import Interval, wilson
@@ -27,6 +29,7 @@ from ttt_envs.agents.policy import act
 from ttt_envs.core.files import read_json, write_atomically
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array
 from ttt_envs.core.parallel import Jobs, map_blocks, results_in_order
+from ttt_envs.game import rules
 from ttt_envs.game.boards import Boards, from_text, to_text
 from ttt_envs.game.rules import NOT_OVER, Game, Position, place
 from ttt_envs.game.symmetry import canonical_keys, symmetries
@@ -59,6 +62,7 @@ class Plan:
         wins: maximum number of won positions.
         nodes: maximum number of positions visited by a proof.
         seed: seed of all random numbers.
+        players: players of the games that give the positions; each seat draws one.
     """
 
     game: Game
@@ -68,6 +72,7 @@ class Plan:
     wins: int = 500
     nodes: int = 20_000
     seed: int = 1
+    players: tuple[str, ...] = PLAYERS
 
 
 PLANS: Mapping[str, Plan] = {
@@ -77,6 +82,7 @@ PLANS: Mapping[str, Plan] = {
         Plan(Game(5, 6, 4), (4, 20)),
         Plan(Game(6, 6, 5), (10, 26)),
         Plan(Game(7, 7, 5), (16, 34)),
+        Plan(Game(6, 7, 4, gravity=True), (10, 28), 500, 100, 400, 1_000_000, players=PLAYERS[:2]),
     )
 }
 """Definitions of the sets by name."""
@@ -88,7 +94,7 @@ class ProvedPosition(NamedTuple):
     text: str
     """the position, in the format of boards.from_text"""
     moves: str
-    """result of a move in every cell for the mover under perfect play: w, d or l; . where a stone is"""
+    """result of a move in every cell for the mover under perfect play: w, d or l; . where no stone may be put"""
     plies: int
     """plies to the end of the quickest win, or in a drawn position of the slowest loss; 0 beyond ``SEARCH_DEPTH``"""
 
@@ -100,7 +106,8 @@ class ProvedPosition(NamedTuple):
     @property
     def stones(self) -> int:
         """Number of stones on the board."""
-        return self.moves.count(".")
+        board = self.text.partition(" ")[0]
+        return board.count("o") + board.count("x")
 
     def __str__(self) -> str:
         return f"{self.text} {self.moves} {self.plies}"
@@ -160,8 +167,8 @@ def read_proved(name: str | Path) -> Positions:
 def _read(line: str, game: Game) -> ProvedPosition:
     board, mover, moves, plies = line.split(" ")
     found = ProvedPosition(f"{board} {mover}", moves, int(plies))
-    taken = "".join("." if cell else "_" for cell in from_text(found.text, game).cells)
-    if "".join("." if letter == "." else "_" for letter in moves) != taken or set(moves) - set("wdl."):
+    legal = rules.legal(game, from_text(found.text, game).cells)
+    if [letter != "." for letter in moves] != legal.tolist() or set(moves) - set("wdl."):
         raise ValueError(f"{line[:200]!r} tells no result for every move")
     return found
 
@@ -192,7 +199,8 @@ def make_proved(
     Raises:
         ValueError: a game with skips, or on more than 64 cells.
     """
-    Prover(plan.game)
+    if not plan.game.gravity:
+        check_provable(plan.game)
     accepted: list[ProvedPosition] = []
     seen: set[bytes] = set()
     counts: Counter[str] = Counter()
@@ -230,7 +238,7 @@ def make_proved(
         "seed": plan.seed,
         "nodes": plan.nodes,
         "stones": list(plan.stones),
-        "players": list(PLAYERS),
+        "players": list(plan.players),
         "command": f"evaluate.py proved-positions --make --size {plan.game.rows}x{plan.game.columns}",
         "provenance": dict(provenance),
         "drawn": counts["drawn"],
@@ -273,9 +281,11 @@ def _candidates(plan: Plan, first: int) -> list[ProvedPosition | str]:
 
 def _candidate(plan: Plan, number: int) -> ProvedPosition | str:
     game, rng = plan.game, np.random.default_rng([plan.seed, number])
-    position = _sample_position(game, int(rng.integers(plan.stones[0], plan.stones[1] + 1)), rng)
+    position = _sample_position(plan, int(rng.integers(plan.stones[0], plan.stones[1] + 1)), rng)
     if position is None:
         return OVER
+    if game.gravity:
+        return _candidate_of_connect_four(game, position, plan.nodes)
     if _wins_at_once(game, position):
         return AT_ONCE
     results = Prover(game, plan.nodes).results(position)
@@ -287,14 +297,41 @@ def _candidate(plan: Plan, number: int) -> ProvedPosition | str:
     return ProvedPosition(to_text(position, game), results_to_letters(results), _plies(game, position, results))
 
 
+def _candidate_of_connect_four(game: Game, position: Position, nodes: int) -> ProvedPosition | str:
+    prover = MoveResults(game, nodes)
+    scores = prover.scores(position)
+    if scores is None:
+        return UNDECIDED
+    results = _to_results(game, position, scores)
+    known = [score for score in scores if score is not None]
+    stones = int(np.count_nonzero(position.cells))
+    if prover.distance(max(known), stones) == 1 and max(known) > 0:
+        return AT_ONCE
+    if len({np.sign(score) for score in known}) == 1:
+        return ALIKE
+    decisive = max(known) if max(known) > 0 else max(score for score in known if score < 0)
+    plies = prover.distance(decisive, stones)
+    return ProvedPosition(to_text(position, game), results_to_letters(results), plies if plies <= SEARCH_DEPTH else 0)
+
+
+def _to_results(game: Game, position: Position, scores: Sequence[int | None]) -> Int8Array:
+    """Return int8[cells]: the results of moves from the scores of columns; ``TAKEN`` where a stone cannot be put."""
+    results = np.full(game.cells, TAKEN, np.int8)
+    for cell, score in zip(landing_cells(game, position), scores, strict=True):
+        if score is not None:
+            results[cell] = np.sign(score)
+    return results
+
+
 def results_to_letters(results: Int8Array) -> str:
     """Format the results of all moves as letters."""
     return "".join(LETTERS[int(result)] for result in results)
 
 
-def _sample_position(game: Game, stones: int, rng: np.random.Generator) -> Position | None:
+def _sample_position(plan: Plan, stones: int, rng: np.random.Generator) -> Position | None:
     """Return the position of a game after ``stones`` stones; None if the game was over before."""
-    players = [make_policy_once(game, PLAYERS[int(rng.integers(len(PLAYERS)))]) for _ in range(2)]
+    game = plan.game
+    players = [make_policy_once(game, plan.players[int(rng.integers(len(plan.players)))]) for _ in range(2)]
     cells, mover = np.zeros(game.cells, np.int8), 0
     for ply in range(stones):
         player = players[mover] if ply >= 2 else make_policy_once(game, "random")
@@ -374,12 +411,19 @@ def _evenly_spaced(proven: Sequence[ProvedPosition], sample: int | None) -> Sequ
 
 def _first_difference(game: Game, proven: Sequence[ProvedPosition]) -> str:
     """Return the first position with other results, or ""."""
-    prover = Prover(game, nodes=1 << 40)
     for one in proven:
-        results = prover.results(from_text(one.text, game))
+        results = _prove(game, from_text(one.text, game))
         if results is None or results_to_letters(results) != one.moves:
             return str(one)
     return ""
+
+
+def _prove(game: Game, position: Position) -> Int8Array | None:
+    """Return the results of all moves without a limit on the number of nodes."""
+    if not game.gravity:
+        return Prover(game, nodes=1 << 40).results(position)
+    scores = MoveResults(game, nodes=1 << 40).scores(position)
+    return None if scores is None else _to_results(game, position, scores)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

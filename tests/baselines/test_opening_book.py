@@ -21,14 +21,14 @@ from ttt_envs.agents.policy import HasPlayer
 from ttt_envs.game.rules import winner
 from ttt_envs.game.symmetry import inverse, symmetries
 
-GAMES = [Game(), Game(skip_chance=0.25), Game(2, 4, 3), Game(7, 7, 5, 0.1)]
-"""the last has keys of several words"""
+GAMES = [Game(), Game(skip_chance=0.25), Game(2, 4, 3), Game(7, 7, 5, 0.1), Game(6, 7, 4, gravity=True)]
+"""the last two have keys of several words"""
 
 
 def random_made(game, count=300, seed=0):
     boards = plain.positions_of_random_play(game, count)
     rng = np.random.default_rng(seed)
-    actions = np.array([rng.choice(np.flatnonzero(cells == 0)) for cells in boards.cells])
+    actions = np.array([rng.choice(np.flatnonzero(row)) for row in boards.legal(game)])
     return PlayedMoves(boards, actions, np.eye(3, dtype=np.int64)[rng.integers(0, 3, count)])
 
 
@@ -162,6 +162,14 @@ def test_book_is_read_as_written(book_file, game):
     for array, expected in zip(arrays_of(found), arrays_of(make_book(game, [random_made(game)], plies=4)), strict=True):
         assert_array_equal(array, expected)
         assert not array.flags.writeable
+
+
+def test_move_above_an_empty_cell_is_refused(tmp_path):
+    game = Game(3, 3, 3, gravity=True)
+    made = PlayedMoves(Boards.start(game), np.array([4]), np.array([[1, 0, 0]]))
+    make_book(game, [made], plies=4).write(tmp_path / "a.book")
+    with pytest.raises(BookError, match="no opening book, or a damaged one"):
+        read_book(tmp_path / "a.book", game)
 
 
 def test_changed_bytes_are_detected(book_file):

@@ -1,11 +1,13 @@
 """Proved positions: construction, the stored sets, and evaluation of policies."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from baselines.retrograde import build
+from baselines.retrograde.solver import Optimal
 from evaluation.exact import proved_positions
 from evaluation.exact.proved_positions import (
     PLANS,
@@ -19,7 +21,7 @@ from evaluation.exact.proved_positions import (
 from evaluation.result_store import hash_data
 from ttt_envs import Game
 from ttt_envs.game.boards import from_text
-from ttt_envs.game.rules import legal, winner
+from ttt_envs.game.rules import Position, legal, winner
 from ttt_envs.game.symmetry import symmetries
 
 SMALL = Plan(Game(3, 4, 3), (2, 8), count=30, seen=10, wins=20, nodes=5000, seed=3)
@@ -80,6 +82,41 @@ def test_stored_set_is_complete(name):
 @pytest.mark.parametrize("name", PLANS)
 def test_stored_positions_are_proved_again(name, count):
     assert prove_again(read_proved(name), count) == count
+
+
+def test_perfect_play_keeps_the_results_of_connect_four():
+    positions = read_proved("6x7-4-gravity")
+    boards = positions.boards.take(np.arange(200, 500, 10))
+    values = Optimal(positions.game).action_values(boards)
+    for one, row in zip(positions.proven[200::10], values, strict=True):
+        assert [{1: "w", 0: "d", -1: "l"}.get(value, ".") for value in row] == list(one.moves)
+
+
+def test_candidates_of_connect_four_agree_with_scores_of_another_program():
+    """Of positions in tests/data/connect-four.json."""
+    game = Game(6, 7, 4, gravity=True)
+    scored = json.loads((Path(__file__).parents[1] / "data" / "connect-four.json").read_text())["scores"]
+    seen = set()
+    for columns, score in list(scored["middle, 0 to 13 left"].items())[:60]:
+        cells = np.zeros((6, 7), np.int8)
+        for ply, column in enumerate(columns):
+            cells[np.flatnonzero(cells[:, int(column) - 1] == 0)[-1], int(column) - 1] = 1 + ply % 2
+        position = Position(cells.ravel(), len(columns) % 2)
+        found = proved_positions._candidate_of_connect_four(game, position, 1 << 30)
+        # The winner's last stone is number 43 - 2 * score or one less or more, by who wins
+        plies = (
+            next(n for n in range(14) if n % 2 == (score > 0) and (44 - len(columns) - n) // 2 == abs(score))
+            if score
+            else 0
+        )
+        if isinstance(found, str):
+            assert found == ("won at once" if score > 0 and plies == 1 else "all moves alike")
+            seen.add(found)
+        else:
+            assert found.result == ("w" if score > 0 else "d")
+            assert score == 0 or found.plies == (plies if plies <= 5 else 0)
+            seen.add(found.result)
+    assert seen == {"won at once", "all moves alike", "w"} | seen & {"d"}
 
 
 def test_wrong_result_is_found(small):

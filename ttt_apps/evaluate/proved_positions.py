@@ -38,7 +38,7 @@ class ProvedPositions(JsonOptions, TrustOptions, WorkOptions):
     policy: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="[POLICY]")] = ""
     """the policy, such as run:PATH or mcts:simulations=50; without one, describe the positions"""
     size: Annotated[str | None, tyro.conf.arg(metavar="N|RxC")] = None
-    """the board, 5, 5x6, 6 or 7; default: all four"""
+    """the board, 5, 5x6, 6, 7, or 6x7 for Connect Four; default: the first four"""
     win_length: int | None = None
     """number of stones in a line that win, as in the positions of that board"""
     seed: Count = 0
@@ -96,7 +96,11 @@ class ProvedPositions(JsonOptions, TrustOptions, WorkOptions):
         names = [
             name
             for name, plan in PLANS.items()
-            if (self.size is None or parse_size(self.size) == (plan.game.rows, plan.game.columns))
+            if (
+                not plan.game.variants
+                if self.size is None
+                else parse_size(self.size) == (plan.game.rows, plan.game.columns)
+            )
             and self.win_length in (None, plan.game.win_length)
         ]
         if not names:

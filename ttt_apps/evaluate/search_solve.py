@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-from baselines.connect_four import Bounds, Solver
+import numpy as np
+
+from baselines.connect_four import Bounds, Solver, landing_cells
+from ttt_apps.board import values_json
 from ttt_apps.cli import new_table, print_output, print_table, progress_bar
-from ttt_envs.core.jit import Int64Array
 from ttt_envs.game.boards import COLUMNS
 from ttt_envs.game.rules import Game, Position
 
@@ -76,25 +78,17 @@ def print_results(game: Game, text: str | None, position: Position, results: lis
 def _to_json(
     game: Game, text: str | None, position: Position, results: list[ColumnResult], best: ColumnResult
 ) -> dict[str, Any]:
-    values: list[list[float | None]] = [[None] * game.columns for _ in range(game.rows)]
-    landing = _landing_rows(game, position)
+    values, landing = np.full(game.cells, np.nan), landing_cells(game, position).tolist()
     for result in results:
-        values[landing[result.column]][result.column] = float(result.value)
+        values[landing[result.column]] = result.value
     return {
         "game": game.to_dict(),
         "position": text,
         "value": (float(best.value) if text is None else None),
         "value_to_mover": float(best.value),
-        "moves": values,
-        "optimal": [int(landing[one.column]) * game.columns + one.column for one in results if one.value == best.value],
+        "moves": values_json(game, values),
+        "optimal": [landing[one.column] for one in results if one.value == best.value],
         "distance": best.distance,
         "counts": None,
         "scores": {COLUMNS[result.column]: result.score for result in results},
     }
-
-
-def _landing_rows(game: Game, position: Position) -> Int64Array:
-    """Return int64[columns]: the row of the lowest empty cell, -1 where there is none."""
-    empty = (position.cells == 0).reshape(game.rows, game.columns)
-    rows: Int64Array = empty.sum(axis=0) - 1
-    return rows
