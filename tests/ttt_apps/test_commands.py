@@ -232,22 +232,20 @@ def test_solve_position(capsys):
     assert "+1.000000*" in text_of(capsys, "solve", "--position", "oo./xx./... o")
 
 
-def test_solve_connect_four(capsys, monkeypatch):
+def test_solve_connect_four(capsys):
     game = Game(6, 7, 4, gravity=True)
-    monkeypatch.setattr("ttt_apps.cli.GameOptions.game", lambda self: game)
+    words = ("solve", "--size", "6x7", "--win-length", "4", "--gravity", "--position")
     at = "......./...x.../...o.../..xx.../..oo.../.ooxx.. o"
-    data = json_of(capsys, "solve", "--position", at)
+    data = json_of(capsys, *words, at)
     assert (data["game"], data["position"], data["value"]) == (game.to_dict(), at, None)
     assert (data["value_to_mover"], data["optimal"], data["distance"]) == (0, [40], 32)
     assert data["scores"] == {"a": -5, "b": -2, "c": -2, "d": -5, "e": -2, "f": 0, "g": -2}
     assert data["moves"][5] == [-1, None, None, None, None, 0, -1]
     assert data["moves"][0] == [None, None, None, -1, None, None, None]
-    text = text_of(capsys, "solve", "--position", at)
+    text = text_of(capsys, *words, at)
     assert "a draw for the mover after 32 more moves" in text
     assert "f*" in text
-    assert "stones fall" in error_of(
-        capsys, evaluate.main, "solve", "--position", "......./......./......./......./o....../....... x"
-    )
+    assert "stones fall" in error_of(capsys, evaluate.main, *words, "......./......./......./......./o....../....... x")
 
 
 def test_solve_board_of_17_cells_by_layers(capsys, tmp_path, monkeypatch):
