@@ -25,7 +25,7 @@ from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.files import read_json, write_atomically
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.game.boards import Boards, from_text, to_text
-from ttt_envs.game.rules import Game, Position, winner, winning_lines
+from ttt_envs.game.rules import Game, Position, check_variants, legal, winner, winning_lines
 from ttt_envs.game.symmetry import canonical_keys, symmetries
 
 FILE = Path(__file__).parent / "data" / "puzzles" / "puzzles.json"
@@ -146,24 +146,28 @@ def natural_moves(game: Game, boards: Boards) -> tuple[BoolArray, list[str]]:
 
     Returns:
         bool[B, cells]: the moves. For each position, the reason: ``wins``, ``blocks`` or ``extends``.
+
+    Raises:
+        ValueError: a game of other rules, in which other moves are natural.
     """
+    check_variants("the set of puzzles", game, ())
     lines = winning_lines(game)
     through = np.zeros((len(lines), game.cells), np.bool_)
     np.put_along_axis(through, lines, values=True, axis=1)
-    seen, legal = boards.own_first(), boards.legal(game)
+    seen, playable = boards.own_first(), boards.legal(game)
     own, other = ((seen[:, lines] == player).sum(axis=2) for player in (1, 2))  # [B, lines]
     completes = (own == game.win_length - 1) & (other == 0)
     threatens = (other == game.win_length - 1) & (own == 0)
     length = np.where((other == 0)[:, :, None] & through, own[:, :, None] + 1, 0)  # [B, lines, cells]
     longest, many = length.max(axis=1), (length > 0).sum(axis=1)
-    score = np.where(legal, longest * (len(lines) + 1) + many, -1)
+    score = np.where(playable, longest * (len(lines) + 1) + many, -1)
     kinds = {
-        WINS: (completes[:, :, None] & through).any(axis=1) & legal,
-        BLOCKS: (threatens[:, :, None] & through).any(axis=1) & legal,
-        EXTENDS: legal & (score == score.max(axis=1, keepdims=True)),
+        WINS: (completes[:, :, None] & through).any(axis=1) & playable,
+        BLOCKS: (threatens[:, :, None] & through).any(axis=1) & playable,
+        EXTENDS: playable & (score == score.max(axis=1, keepdims=True)),
     }
-    moves, reasons = np.zeros_like(legal), []
-    for row in range(len(legal)):
+    moves, reasons = np.zeros_like(playable), []
+    for row in range(len(playable)):
         why = next(name for name, found in kinds.items() if found[row].any())
         moves[row] = kinds[why][row]
         reasons.append(why)
@@ -360,7 +364,7 @@ def _replies(solution: Solution, position: Position) -> tuple[tuple[int, ...], .
     """Return by cell the best replies of the other player."""
     game, other = solution.game, 1 - position.mover
     cells, after = [], []
-    for cell in np.flatnonzero(position.cells == 0).tolist():
+    for cell in np.flatnonzero(legal(game, position.cells)).tolist():
         board = position.cells.copy()
         board[cell] = position.mover + 1
         if winner(game, board) is None:

@@ -18,7 +18,7 @@ from learners.training import Progress, ResumableTraining, Task, Training, make_
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import TRUSTING, FromFile, closest_or_class, load_object, make_policy, trusted
 from ttt_envs.envs.lockstep import SELF, SeatChoice
-from ttt_envs.game.rules import Game
+from ttt_envs.game.rules import Game, check_variants
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,6 +51,8 @@ class LearnerConfig:
     """Default number of games in self-play."""
     plays_games: ClassVar[bool] = True
     """Whether games are played; else ``games`` is a number of exact updates."""
+    variants: ClassVar[tuple[str, ...]] = ()
+    """Rules of ``rules.VARIANTS`` that are supported."""
 
     def __post_init__(self) -> None:
         hints = get_type_hints(type(self), include_extras=True)
@@ -60,6 +62,10 @@ class LearnerConfig:
             if admissible := describe_mismatch(as_stored, hints[field.name]):
                 raise ValueError(f"{field.name}={value!r} does not work for {self.name}: choose {admissible}")
             object.__setattr__(self, field.name, as_stored)
+
+    def check_game(self, game: Game) -> None:
+        """Raise ValueError if a rule of the game is not supported."""
+        check_variants(self.name, game, self.variants)
 
 
 class TrainingOptions(TypedDict, total=False):
@@ -90,6 +96,7 @@ class TransitionLearnerConfig(LearnerConfig, ABC):
         Raises:
             ValueError: numbers out of range, an unknown opponent, one that the learner cannot learn from.
         """
+        self.check_game(game)
         seed = options["seed"]
 
         def build() -> Learner:

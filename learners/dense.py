@@ -117,8 +117,8 @@ def _add(size: np.float32, weights: Float32Array, start: int, out: Float32Array)
 def states_of(seen: Int8Array, lines: Int64Array) -> Int8Array:
     """Return the state int8[B, L] of each of ``lines`` int64[L, k] on boards int8[B, cells], own stones first.
 
-    0: no stone; n: n own stones alone; k - 1 + n: n of the opponent's alone, n < k; 2 k - 1: stones of both. A full
-    line of k stones of one side, which ends the game, has no meaningful state.
+    0: no stone; n: n own stones alone; k - 1 + n: n of the opponent's alone, n < k; 2 k - 1: stones of both, or a full
+    line of k stones of one side, which ends the game or, where lines must be exact, is part of a longer one.
     """
     out = np.empty((len(seen), len(lines)), np.int8)
     _states(seen, lines, out)
@@ -141,7 +141,7 @@ def _state(seen: Int8Array, lines: Int64Array, line: int) -> int:
         stone = seen[lines[line, at]]
         own += stone == 1
         other += stone == 2
-    if own > 0 and other > 0:
+    if (own > 0 and other > 0) or own + other == length:
         return 2 * length - 1
     state: int = own if other == 0 else length - 1 + other
     return state

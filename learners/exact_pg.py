@@ -45,7 +45,7 @@ from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.envs.lockstep import SELF, SeatChoice
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game
+from ttt_envs.game.rules import VARIANTS, Game
 
 Method = Literal[
     "gradient",
@@ -77,6 +77,7 @@ class ExactPGConfig(LoopLearnerConfig):
     """A softmax table with exact policy gradients, or exact self-play; an update counts as one game."""
 
     name: ClassVar[str] = "exact-pg"
+    variants: ClassVar[tuple[str, ...]] = VARIANTS
     games: ClassVar[int] = 500
     batch: ClassVar[int] = 1
     self_play: ClassVar[dict[str, Any]] = {"method": "magnetic-mirror-descent"}
@@ -114,6 +115,7 @@ class ExactPGConfig(LoopLearnerConfig):
             MemoryError: a game with too many positions for a table.
         """
         opponent = options.get("opponent", SELF)
+        self.check_game(game)
         self.check_opponent(opponent, game)
         learner = self.build(game, make_initial_rng(options["seed"]))
         return ExactTraining(learner, opponent, games, batch=options["batch"], seat=options.get("seat", "alternate"))

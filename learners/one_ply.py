@@ -12,7 +12,8 @@ from ttt_envs.game.rules import DRAW, NOT_OVER, Game, values_over_skip
 
 
 def one_ply_ahead(game: Game, boards: Boards, values: Callable[[Boards], Float64Array]) -> Float64Array:
-    """Return action values float64[B, cells] from the mover's view, NaN where illegal; an immediate win has value 1.
+    """Return action values float64[B, cells] from the mover's view, NaN where illegal; a move that ends the game has
+    the value of its result.
 
     Q(a) = p V(after a, same mover) - (1 - p) V(after a, other mover), where p is the skip chance.
 
@@ -26,7 +27,7 @@ def one_ply_ahead(game: Game, boards: Boards, values: Callable[[Boards], Float64
     mover = boards.mover[rows]
     after, outcome = play_moves(game, boards, rows, cell)
     continues = outcome == NOT_OVER
-    action_values = np.where(outcome == DRAW, 0.0, 1.0)
+    action_values = np.where(outcome == DRAW, 0.0, np.where(outcome == mover, 1.0, -1.0))  # in misère a line loses
     left = Boards(after[continues], mover[continues])
     other = -values(Boards(left.cells, 1 - left.mover))
     own = values(left) if skip > 0 else other

@@ -24,7 +24,7 @@ from learners.tabular import (
     value_at,
 )
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, Parameters, compiled
-from ttt_envs.game.rules import Game
+from ttt_envs.game.rules import VARIANTS, Game
 from ttt_envs.game.symmetry import Symmetries
 
 
@@ -34,6 +34,7 @@ class QLearningConfig(TransitionLearnerConfig):
 
     name: ClassVar[str] = "q-learning"
     batch: ClassVar[int] = 2048
+    variants: ClassVar[tuple[str, ...]] = VARIANTS
     self_play: ClassVar[Mapping[str, Any]] = {"bootstrap": "ply", "symmetries": "all"}
     self_play_games: ClassVar[int] = 300_000
 

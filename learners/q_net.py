@@ -21,12 +21,13 @@ from learners.tensorflow_tools import (
     assign_variables,
     check_variables,
     import_tensorflow,
+    legal_moves,
     to_numpy,
 )
 from ttt_envs.agents.policy import best_shares, sample
-from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, compiled
+from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, Parameters, compiled
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game, nth_empty_cell
+from ttt_envs.game.rules import VARIANTS, Game, nth_legal_cell
 from ttt_envs.game.symmetry import Symmetries, inverse, symmetries
 
 BLOCK = 256
@@ -39,6 +40,7 @@ class QNetConfig(TransitionLearnerConfig):
     """A Q-network: one hidden layer of ReLU units, from the stones of both players to a value for each cell."""
 
     name: ClassVar[str] = "q-net"
+    variants: ClassVar[tuple[str, ...]] = VARIANTS
     self_play: ClassVar[Mapping[str, Any]] = {
         "bootstrap": "ply",
         "symmetries": "all",
@@ -147,7 +149,7 @@ class QNet:
         seen = boards.own_first()
         u = rng.random((len(seen), 2))
         out = sample(_greedy(boards.legal(self.game), self._batched_values(seen)), u[:, 1])
-        _epsilon_greedy(seen, u, self.epsilon, self.config.epsilon_decay, out)
+        _epsilon_greedy(seen, u, self.epsilon, self.config.epsilon_decay, self.game.parameters, out)
         return out
 
     def observe(self, transition: Transition) -> dict[str, float]:
@@ -316,7 +318,8 @@ class TFQNetwork:
     def __init__(self, config: QNetConfig, game: Game, rng: np.random.Generator) -> None:
         self._tf = tf = import_tensorflow(config.name)
         self._config = config
-        self._cells = cells = game.cells
+        self._game, self._cells = game, game.cells
+        cells = game.cells
         permutations = symmetries(game, config.symmetries)
         self._images = len(permutations)
         shapes = {
@@ -383,7 +386,7 @@ class TFQNetwork:
             seen, after, numbers = tf.split(batch, [self._cells, self._cells, 3], axis=1)
             action, reward, discount = tf.cast(numbers[:, 0], tf.int32), numbers[:, 1], numbers[:, 2]
             ahead = self._forward(self._target, self._planes(after))[1]
-            best = tf.reduce_max(tf.where(after == 0, ahead, -math.inf), axis=1)
+            best = tf.reduce_max(tf.where(legal_moves(tf, self._game, after), ahead, -math.inf), axis=1)
             target = reward + tf.where(discount == 0, 0.0, discount * best)
             if self._images > 1:
                 seen = tf.reshape(tf.gather(seen, self._permutations, axis=1), (-1, self._cells))
@@ -441,10 +444,15 @@ def _greedy(legal: BoolArray, values: Float64Array) -> Float64Array:
 
 @compiled
 def _epsilon_greedy(
-    seen: Int8Array, u: Float64Array, epsilon: Float64Array, epsilon_decay: float, moves: Int64Array
+    seen: Int8Array,
+    u: Float64Array,
+    epsilon: Float64Array,
+    epsilon_decay: float,
+    parameters: Parameters,
+    moves: Int64Array,
 ) -> None:
     """Replace greedy moves by random ones where ``u`` float64[B, 2] is below epsilon, which decays with each."""
     for b in range(len(moves)):
         if u[b, 0] < epsilon[0]:
-            moves[b] = nth_empty_cell(seen[b], u[b, 1])
+            moves[b] = nth_legal_cell(seen[b], u[b, 1], parameters)
             epsilon[0] *= 1.0 - epsilon_decay

@@ -11,6 +11,7 @@ import numpy as np
 from learners.base import Arrays, get_array
 from ttt_envs.core.extras import install_command
 from ttt_envs.core.silence import avoid_triton_crash, silence_native_output
+from ttt_envs.game.rules import Game
 
 DEVICE = "/CPU:0"
 """Fastest device for a net of this size."""
@@ -60,6 +61,15 @@ def import_tensorflow(wanted_by: str) -> Any:
     except RuntimeError:  # TensorFlow is already initialized
         pass
     return tf
+
+
+def legal_moves(tf: Any, game: Game, seen: Any) -> Any:
+    """Return :func:`rules.legal` in TensorFlow: bool[..., cells] of boards int8[..., cells] in progress."""
+    empty = seen == 0
+    if not game.gravity:
+        return empty
+    below = seen[..., game.columns :] != 0
+    return empty & tf.concat([below, tf.ones_like(seen[..., : game.columns], tf.bool)], axis=-1)
 
 
 def to_numpy(variables: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:

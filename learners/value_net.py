@@ -30,7 +30,7 @@ from ttt_envs.agents.policy import best_shares
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float64Array, Int8Array
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game
+from ttt_envs.game.rules import VARIANTS, Game
 from ttt_envs.game.symmetry import Symmetries, symmetries
 
 Preset = Literal["40-20", "20", "30-10", "10-20"]
@@ -51,6 +51,7 @@ class ValueNetConfig(FitLearnerConfig):
     """A value net in TensorFlow, trained on the games of a search against itself."""
 
     name: ClassVar[str] = "value-net"
+    variants: ClassVar[tuple[str, ...]] = VARIANTS
     games: ClassVar[int] = 25
     """Default number of the teacher's games, as in the report."""
     opponent: ClassVar[str] = TEACHER

@@ -75,8 +75,9 @@ def train_run(options: Options, settings: AnyConfig) -> Path:
             f"or --overwrite to replace it"
         )
     run = Run(directory, options, settings, game, meter)
+    settings.check_game(game)  # before any work
     if not isinstance(settings, TransitionLearnerConfig):
-        settings.check_opponent(options.opponent, game)  # before any work
+        settings.check_opponent(options.opponent, game)
     training = None if isinstance(settings, FitLearnerConfig) else run.new_training(options)
     if training is not None and options.exact_games(game):
         _check_measurable(game, training.learner)  # before an older run is replaced

@@ -145,7 +145,7 @@ def perfect_value(
         MemoryError: too many reachable positions; raised after the first layers.
     """
     after = _backward_layers(TraversalSpec.of(game, (None, None)), chunk, memory, progress, threads)
-    return float(after.values[0, 0, 0])
+    return float(after.values[0, 0, 0]) + 0.0  # 0.0 in place of -0.0
 
 
 def match_outcome(

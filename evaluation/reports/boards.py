@@ -13,7 +13,7 @@ from evaluation.reports.links import explorer_command, play_link
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.core.jit import Float64Array, Int8Array
 from ttt_envs.game.boards import COLUMNS, STONES, coordinate
-from ttt_envs.game.rules import MAX_EDGE, Game, Position
+from ttt_envs.game.rules import MAX_EDGE, Game, Position, legal
 
 MAX_LISTED = 2
 """Maximum number of moves that are listed beside a board that shows them."""
@@ -102,7 +102,8 @@ def draw_choice(
         for name, moves in (("plays", plays), ("best:", best_names))
         if moves and (len(moves) <= MAX_LISTED or not cells_hold_text(game))  # many moves are seen faster than read
     ]
-    if MAX_LISTED < len(cells) == np.count_nonzero(position.cells == 0) and np.ptp(shares[cells]) <= VALUE_TOLERANCE:
+    open_moves = np.count_nonzero(legal(game, position.cells))
+    if MAX_LISTED < len(cells) == open_moves and np.ptp(shares[cells]) <= VALUE_TOLERANCE:
         lines = [f"plays all moves alike ({format_probability(float(shares[cells[0]]))})", *lines]
         shares = np.zeros_like(shares)
     board = draw_board(game, position.cells, shares=shares, best=best, words=words)

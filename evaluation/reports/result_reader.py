@@ -24,7 +24,7 @@ from evaluation.reports.html import Content
 from evaluation.statistics import Interval
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.boards import from_text
-from ttt_envs.game.rules import Game
+from ttt_envs.game.rules import Game, legal
 
 Read = TypeVar("Read")
 MAX_TEXT = 300
@@ -243,8 +243,8 @@ def position_figure(
         ):
             raise _wrong(moves, cell, "moves by the numbers of their cells")
         shares[int(cell)] = played.number(cell, 0, 1 + 1e-6)
-    if shares[position.cells != 0].any():
-        raise _wrong(moves, dict(played), "moves to empty cells")
+    if shares[~legal(game, position.cells)].any():
+        raise _wrong(moves, dict(played), "legal moves")
     best = [] if one.get("best") is None else one.entries("best", game.cells)
     if not all(isinstance(cell, int) and 0 <= cell < game.cells for cell in best):
         raise _wrong("best", best, "cells of the board")

@@ -30,6 +30,7 @@ class AlphaZeroConfig(AlphaZeroSettings):
         Raises:
             ValueError: numbers out of range, no TensorFlow.
         """
+        self.check_game(game)
         seed = options["seed"]
         learner = self.build(game, make_initial_rng(seed))
         return SelfPlay(learner, games, batch=options["batch"], seed=seed, cluster=options.get("cluster", ""))

@@ -18,6 +18,7 @@ from learners.tensorflow_tools import (
     assign_variables,
     check_variables,
     import_tensorflow,
+    legal_moves,
     to_numpy,
 )
 from ttt_envs.game.rules import Game
@@ -40,7 +41,7 @@ class Updater:
 
     def __init__(self, config: AlphaZeroSettings, game: Game, weights: dict[str, Float32Array]) -> None:
         self._tf = tf = import_tensorflow(config.name)
-        self._config = config
+        self._config, self._game = config, game
         self.updates = 0
         with tf.device(DEVICE):
             self._weights = {name: tf.Variable(array) for name, array in weights.items()}
@@ -118,7 +119,7 @@ class Updater:
             if layer > 0:
                 out = tf.nn.relu(out)
             out = tf.nn.bias_add(out @ arrays[layer], arrays[layer + 1])
-        legal = seen == 0
+        legal = legal_moves(tf, self._game, seen)
         logarithms = tf.nn.log_softmax(tf.where(legal, out[:, :-1], -1e9))
         entropy = -tf.reduce_sum(tf.where(legal, policy * logarithms, 0.0), axis=1)
         return tf.reduce_mean(entropy), tf.reduce_mean(tf.square(tf.tanh(out[:, -1]) - value))

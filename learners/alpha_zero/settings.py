@@ -18,7 +18,7 @@ from learners.limits import (
     Range,
 )
 from ttt_envs.envs.lockstep import SELF
-from ttt_envs.game.rules import Game
+from ttt_envs.game.rules import VARIANTS, Game
 from ttt_envs.game.symmetry import Symmetries
 
 MAX_SMALL_CELLS = 9
@@ -39,6 +39,7 @@ class AlphaZeroSettings(LoopLearnerConfig):
     """Hyperparameters of :class:`~learners.alpha_zero.config.AlphaZeroConfig`."""
 
     name: ClassVar[str] = "alpha-zero"
+    variants: ClassVar[tuple[str, ...]] = VARIANTS
     games: ClassVar[int] = 8_192
     opponent: ClassVar[str] = SELF
     self_play_games: ClassVar[int] = 8_192
@@ -92,7 +93,7 @@ class AlphaZeroSettings(LoopLearnerConfig):
     in greedy play"""
     decisive: bool = True
     """in greedy play without a search, complete a line at once; where no turn can be skipped, also block an immediate
-    win"""
+    win; in misère no move is forced"""
     jobs: NumProcesses = 1
     """number of processes that play the games, -1 for one per core; results do not depend on it"""
     threads: NumThreads = 1

@@ -284,7 +284,7 @@ def test_ground_truth_page_is_the_output_of_its_command(tmp_path, capsys):
     printed = capsys.readouterr().out
     head, *sections = printed.split("\n## ")
     assert page.startswith(head)
-    assert len(sections) == 6
+    assert len(sections) == 7
     for section in sections:
         assert section.strip() in page
     with mock.patch("ttt_apps.evaluate.ground_truth.solve", side_effect=AssertionError("it is stored")):

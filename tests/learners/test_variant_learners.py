@@ -1,0 +1,117 @@
+"""Learners on games of other rules: legal moves, targets of last moves, and results better than random play's."""
+
+import json
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import plain
+import pytest
+import tiny
+from numpy.testing import assert_array_equal
+
+from evaluation.exact import exploitability, outcome
+from learners import LEARNERS
+from learners.dense import states_of
+from learners.one_ply import one_ply_ahead
+from learners.q_learning import QLearningConfig
+from learners.training import train
+from ttt_envs import Boards, Game, act, from_text, make_policy
+from ttt_envs.agents.specs import load_object
+from ttt_envs.game.rules import VARIANTS, chance_outcomes
+
+GRAVITY, MISERE = Game(4, 4, 4, gravity=True), Game(3, 3, 3, misere=True)
+SETTINGS = {
+    "naive-mc": {"epsilon_decay": 1e-3},
+    "q-learning": {"bootstrap": "ply", "symmetries": "all"},
+    "q-net": {"bootstrap": "ply", "epsilon_decay": 0.0},
+}
+games = pytest.mark.parametrize("game", [GRAVITY, MISERE, Game(3, 3, 3, 0.25, misere=True, gravity=True)], ids=str)
+
+
+@games
+@pytest.mark.parametrize("name", [tiny.case(name) for name in tiny.OURS])
+def test_a_learner_plays_by_the_rules(name, game):
+    config = load_object(LEARNERS[name])(**SETTINGS[name])
+    learner = config.build(game, np.random.default_rng(0))
+    train(learner, "self", 300, batch=64, seed=0)
+    boards = plain.positions_of_random_play(game, 200)
+    legal = boards.legal(game)
+    p = learner.probabilities(boards)
+    assert (p[~legal] == 0).all()
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    rng, rows = np.random.default_rng(1), np.arange(200)
+    for moves in (learner.explore(boards, rng), act(learner, boards, rng)):
+        assert legal[rows, moves].all()
+    assert_array_equal(np.isnan(learner.action_values(boards)), ~legal)
+
+
+@pytest.mark.parametrize("game", [MISERE, Game(3, 4, 3, gravity=True)], ids=str)
+def test_self_play_learns_values_of_the_variant(game):
+    config = load_object(LEARNERS["q-learning"])(bootstrap="ply", symmetries="all")
+    learner = config.build(game, np.random.default_rng(0))
+    assert learner.config.variants == VARIANTS
+    train(learner, "self", 8_000, batch=256, seed=0)
+    assert exploitability(game, learner) < 0.5 * exploitability(game, "random")
+    assert outcome(game, learner, "random").value > outcome(game, "random", "random").value + 0.1
+
+
+@pytest.mark.parametrize("chosen", list(product([False, True], repeat=4)), ids=str)
+def test_one_ply_ahead_is_the_mean_over_outcomes(chosen):
+    game = replace(Game(3, 3, 3, 0.25), **dict(zip(VARIANTS, chosen, strict=True)))
+    boards = plain.positions_of_random_play(game, 50)
+
+    def values(positions):
+        return positions.cells @ np.arange(9) / 100 + positions.mover / 7
+
+    found = one_ply_ahead(game, boards, values)
+    assert_array_equal(np.isnan(found), ~boards.legal(game))
+    for row in range(50):
+        position = boards.position(row)
+        for cell in np.flatnonzero(boards.legal(game)[row]).tolist():
+            expected = 0.0
+            for chance, after, winner in chance_outcomes(game, position, cell):
+                if winner is None:
+                    value = float(values(Boards.of([after]))[0])
+                    expected += chance * (value if after.mover == position.mover else -value)
+                else:
+                    expected += chance * {2: 0.0, position.mover: 1.0}.get(winner, -1.0)
+            assert found[row, cell] == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_line_that_is_too_long_counts_as_closed():
+    seen = Boards.of([from_text("ooooo/x.x.x/...../...../..... x")]).own_first()
+    lines = np.array([[0, 1, 2, 3], [10, 11, 12, 13], [5, 6, 7, 8]])
+    assert states_of(seen, lines).tolist() == [[7, 0, 2]]
+
+
+@pytest.mark.needs("tensorflow")
+@games
+def test_legal_moves_in_tensorflow_are_those_of_the_rules(game):
+    from learners.tensorflow_tools import import_tensorflow, legal_moves
+
+    boards = plain.positions_of_random_play(game, 64)
+    found = np.asarray(legal_moves(import_tensorflow("a test"), game, boards.cells))
+    assert_array_equal(found, boards.legal(game))
+
+
+def test_a_learner_of_the_standard_game_alone_refuses_others():
+    class Standard(QLearningConfig):
+        variants = ()
+
+    with pytest.raises(ValueError, match="q-learning does not support gravity of the game 4 x 4"):
+        Standard().training(GRAVITY, 10, batch=2, seed=0)
+    Standard().training(Game(), 10, batch=2, seed=0)
+
+
+@pytest.mark.parametrize("name", [tiny.case(name, slow="sb3" in name) for name in sorted(LEARNERS)])
+def test_a_run_has_the_rules_of_its_game(name, tmp_path):
+    game = replace(tiny.GAME, gravity=True, misere=True)
+    run = tiny.train_run(name, tmp_path / "run", "--gravity", "--misere")
+    assert Game.from_dict(json.loads((run / "config.json").read_text())["game"]) == game
+    boards = plain.positions_of_random_play(game, 60)
+    p = make_policy(f"run:{run}", game).probabilities(boards)
+    assert (p[~boards.legal(game)] == 0).all()
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    with pytest.raises(ValueError, match=r"2 x 3, 2 to lose, gravity, skip 0.25, and the game here is 2 x 3, 2 to win"):
+        make_policy(f"run:{run}", tiny.GAME)
