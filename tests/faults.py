@@ -70,9 +70,33 @@ FAULTS = (
     ),
     Fault(
         "ttt_envs/game/rules.py",
-        "_winning_in_line(cells, mover, last, columns - 1, min(rows - row, columns), parameters, out)",
-        "_winning_in_line(cells, mover, last, columns - 1, min(rows - row, columns) - 1, parameters, out)",
+        "_completing_in_line(cells, mover, last, columns - 1, min(rows - row, columns), parameters, out)",
+        "_completing_in_line(cells, mover, last, columns - 1, min(rows - row, columns) - 1, parameters, out)",
         "ttt_envs/test_rules.py ttt_envs/test_bits.py",
+    ),
+    Fault(
+        "ttt_envs/game/rules.py",
+        "if length == win_length or (length > win_length and not rules & _EXACT):",
+        "if length >= win_length:",
+        "ttt_envs/test_variants.py",
+    ),
+    Fault(
+        "ttt_envs/game/rules.py",
+        "winner = mover if line_result(parameters) > 0 else 1 - mover",
+        "winner = mover",
+        "ttt_envs/test_variants.py",
+    ),
+    Fault(
+        "ttt_envs/game/rules.py",
+        "return empty & (taken >> columns | floor)",
+        "return empty & (taken << columns | floor)",
+        "ttt_envs/test_variants.py",
+    ),
+    Fault(
+        "ttt_envs/game/rules.py",
+        "beyond = tuple(sorted({before, after} - {-1, *cells})) if game.exact else ()",
+        "beyond = tuple(sorted({before, after} - {-1, *cells}))",
+        "ttt_envs/test_variants.py",
     ),
     Fault(
         "ttt_envs/game/rules.py",
@@ -298,8 +322,8 @@ FAULTS = (
     ),
     Fault(
         "evaluation/matches/account.py",
-        "        expected[-1] = following[-1] = result",
-        "        following[-1] = result",
+        "        expected[-1] = following[-1] = 0.0",
+        "        following[-1] = 0.0",
         "evaluation/test_luck.py",
     ),
     Fault(
@@ -582,6 +606,12 @@ FAULTS = (
         "evaluation/exact/best_response_values.py",
         "return np.where(boards.mover == self.seat, out, -out)",
         "return out",
+        "evaluation/test_credit.py",
+    ),
+    Fault(
+        "evaluation/exact/forward_backward.py",
+        "made = made if every else begin",
+        "made = begin",
         "evaluation/test_credit.py",
     ),
 )
