@@ -31,6 +31,7 @@ from learners.checkpoint import (
 )
 from learners.config import FitLearnerConfig
 from learners.training import Progress
+from ttt_envs.agents.specs import parse_spec
 from ttt_envs.core.files import delete_temporary_files, locked, parse_json, read_bounded, read_json, write_json
 from ttt_envs.game.rules import Game
 
@@ -65,6 +66,27 @@ class RunState(NamedTuple):
     def is_trained(self, games: int | None = None) -> bool:
         """Return whether the training is finished, with ``games`` games or as many as the settings say."""
         return self.progress is not None and self.progress.games >= (self.config["games"] if games is None else games)
+
+
+def run_folder(spec: str) -> Path | None:
+    """Return the folder of the run that a spec string names; None for any other spec."""
+    parsed = parse_spec(spec)
+    path = parsed.unkeyed or parsed.keyed.get("path")
+    return Path(path) if parsed.name == "run" and path else None
+
+
+def list_run_folders(spec: str) -> list[Path]:
+    """Return the folders of the runs that a spec string names, itself or in its arguments, as in ``leaf=(run:PATH)``.
+
+    Raises:
+        ValueError: the string does not parse.
+    """
+    folder = run_folder(spec)
+    if folder is not None:
+        return [folder]
+    parsed = parse_spec(spec)
+    values = (parsed.unkeyed or "", *parsed.keyed.values())
+    return [folder for value in values if value.startswith("run:") for folder in list_run_folders(value)]
 
 
 class RunDirectory:
@@ -125,8 +147,9 @@ class RunDirectory:
         Raises:
             ValueError: no run, or a ``config.json`` without a valid game.
         """
+        config = self.read_config()
         try:
-            return Game.from_dict(dict(**self.read_config()["game"]))
+            return Game.from_dict(dict(**config["game"]))
         except (TypeError, ValueError) as problem:
             raise ValueError(f"{self.config} cannot be read as the settings of a run: {problem}") from None
 

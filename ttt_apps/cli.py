@@ -166,7 +166,7 @@ class TrustOptions:
 
 @dataclass(frozen=True)
 class RunGameOptions(TrustOptions):
-    """Parameters of the game; those that are not given are a run's."""
+    """Parameters of the game for commands on policies; those that are not given are those of the policies' runs."""
 
     size: Annotated[str | None, tyro.conf.arg(metavar="N|RxC")] = None
     """edge of the board, or rows x columns, as in 5x6; default: that of the run, else 3"""
@@ -192,18 +192,37 @@ class RunGameOptions(TrustOptions):
         words = [word for name, value in given.items() if value is not None for word in (name, str(value))]
         return [*words, *(f"--{name}" for name in VARIANTS if getattr(self, name))]
 
-    def game_of(self, policy: str) -> Game:
-        """Return the validated game: by default that of the run if ``policy`` is one, else 3 x 3 without skips.
+    def game_of(self, *policies: str) -> Game:
+        """Return the validated game: by default that of the runs among the policies, else 3 x 3 without skips.
+
+        Args:
+            policies: spec strings; empty ones are left out.
 
         Raises:
-            ValueError: an invalid game, or no such run.
+            ValueError: an invalid game, no such run, or runs of different games.
         """
-        from evaluation.matches.ladder import run_folder
-        from evaluation.run_files import RunDirectory
+        from ttt_envs.game.rules import Game
+
+        runs = self._read_games(policies) if "run:" in " ".join(policies) else {}
+        games = {self._complete(default): run for run, default in runs.items()} or {self._complete(Game()): Path()}
+        if len(games) > 1:
+            (one, first), (other, second) = list(games.items())[:2]
+            raise ValueError(
+                f"{first} learned {one}, and {second} learned {other}: name the game that they are to play with "
+                f"--size, --win-length and --skip-chance"
+            )
+        return next(iter(games))
+
+    def _read_games(self, policies: Sequence[str]) -> dict[Path, Game]:
+        from evaluation.run_files import RunDirectory, list_run_folders
+
+        folders = [folder for policy in policies if policy for folder in list_run_folders(policy)]
+        return {folder: RunDirectory(folder).read_game() for folder in folders}
+
+    def _complete(self, default: Game) -> Game:
+        """Return the game of the given options; the others are those of ``default``."""
         from ttt_envs.game.rules import VARIANTS, Game
 
-        folder = run_folder(policy) if policy else None
-        default = Game() if folder is None else RunDirectory(folder).read_game()
         size = (default.rows, default.columns) if self.size is None else parse_size(self.size)
         own = default.win_length if self.size is None else None  # another board has its own default
         return Game.of_size(
@@ -249,19 +268,13 @@ class ReportOptions(JsonOptions):
 
 
 @dataclass(frozen=True)
-class ExactOptions(JsonOptions, GameOptions):
-    """Parameters of the game, and options of exact computations."""
+class MemoryOptions(JsonOptions):
+    """Options of exact computations; :func:`parse` applies ``no_cache``."""
 
     no_cache: tyro.conf.FlagCreatePairsOff[bool] = False
     """solve again, and store no table of a solved game on disk"""
     memory: Annotated[float | None, tyro.conf.arg(metavar="GIB")] = None
     """maximum memory in GiB; default: the available memory. Work with a higher estimate is not started"""
-
-    def game(self) -> Game:
-        """Return the validated game, and disable the cache of solved games from here on if ``no_cache`` is set."""
-        if self.no_cache:
-            os.environ[CACHE_BYTES_VARIABLE] = "0"  # inherited by workers
-        return super().game()
 
     def memory_bytes(self) -> int | None:
         """Return the maximum memory in bytes, None for the available memory.
@@ -274,6 +287,16 @@ class ExactOptions(JsonOptions, GameOptions):
         if not 0 < self.memory <= 2**20:
             raise ValueError(f"--memory {self.memory:g} is no amount of GiB: choose more than 0, up to {2**20:,}")
         return int(self.memory * 2**30)
+
+
+@dataclass(frozen=True)
+class ExactOptions(MemoryOptions, GameOptions):
+    """Parameters of the game, and options of exact computations without policies."""
+
+
+@dataclass(frozen=True)
+class ExactPolicyOptions(MemoryOptions, RunGameOptions):
+    """Parameters of the game, and options of exact computations on policies."""
 
 
 @dataclass(frozen=True)
@@ -326,7 +349,7 @@ class ThreadOptions:
 
 
 @dataclass(frozen=True)
-class PairOptions(WorkOptions, GameOptions):
+class PairOptions(WorkOptions, RunGameOptions):
     """Options of matches in pairs of games."""
 
     seed: Count = 0
@@ -432,6 +455,8 @@ def parse(
         raise ValueError(unknown_word(unknown[0], options, prog, elsewhere()))
     if getattr(parsed, "trust", False):
         trust_files()
+    if getattr(parsed, "no_cache", False):
+        os.environ[CACHE_BYTES_VARIABLE] = "0"  # inherited by workers
     return parsed
 
 

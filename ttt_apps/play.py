@@ -14,7 +14,7 @@ import tyro
 from rich.console import Console
 from tyro.constructors import PrimitiveConstructorSpec
 
-from ttt_apps.cli import Count, GameOptions, check_seed, command_words, parse, run_command, trust_files
+from ttt_apps.cli import Count, RunGameOptions, check_seed, command_words, parse, run_command, trust_files
 from ttt_apps.messages import installed_names
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.envs.lockstep import SeatChoice
@@ -38,7 +38,7 @@ EnginePolicy = Annotated[
 
 
 @dataclass(frozen=True)
-class Play(GameOptions):
+class Play(RunGameOptions):
     """Play in the terminal against any policy. In the game, help lists the commands."""
 
     opponent: Annotated[str | None, tyro.conf.arg(metavar="POLICY")] = None
@@ -88,7 +88,7 @@ class Play(GameOptions):
             raise ValueError(f"--games {self.games} leaves nothing to play: choose 1 or more")
         seed = int(np.random.default_rng().integers(SEEDS)) if self.seed is None else self.seed
         check_seed(seed)
-        game = self.game()
+        game = self.game_of(self.opponent or "")
         name = self.opponent or (PERFECT if game.cells <= MAX_CELLS else SEARCHING)
         policy = make_policy(name, game)
         if self.log is not None:

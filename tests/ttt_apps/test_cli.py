@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Annotated
 
 import pytest
+import tiny
 import tyro
-from commands import json_of, text_of
+from commands import error_of, json_of, text_of
 
 from learners import OtherGame
-from ttt_apps import cli, evaluate, messages, train
+from ttt_apps import cli, evaluate, messages, play, train
 from ttt_apps.evaluate import COMMANDS
 from ttt_envs import Game, make_policy
 from ttt_envs.agents.specs import load_object
@@ -239,6 +240,48 @@ def test_run_that_plays_another_game_warns(tmp_path, capsys):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         make_policy(f"run:{tmp_path}", Game())
+
+
+@pytest.mark.parametrize(
+    ("command", "policy"),
+    [
+        ("exact RUN random", ""),
+        ("exact random RUN", ""),
+        ("exploitability RUN", ""),
+        ("exploitability SPEC", "expectiminimax:depth=1,leaf=(RUN)"),
+        ("match RUN random --games 2", ""),
+        ("match SPEC RUN --games 2", "mcts:simulations=4,rollout=(RUN)"),
+        ("tournament random RUN --games 2 --no-report", ""),
+        ("audit gae --policy RUN --episodes 50", ""),
+        ("audit gae --opponent RUN --episodes 50", ""),
+    ],
+)
+def test_a_command_plays_the_game_of_its_run(command, policy, tiny_run, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    run = f"run:{tiny_run('q-learning')}"
+    capsys.readouterr()
+    words = [word.replace("SPEC", policy).replace("RUN", run) for word in command.split()]
+    assert json_of(capsys, *words)["game"] == tiny.GAME.to_dict()
+    elsewhere = ("--out", tmp_path / "other") if "--no-report" in words else ()
+    other = json_of(capsys, *words, "--skip-chance", "0.5", *elsewhere)
+    assert other["game"] == Game(2, 3, 2, 0.5).to_dict()
+
+
+def test_the_terminal_plays_the_game_of_its_run(tiny_run, tmp_path, capsys):
+    (tmp_path / "moves.txt").write_text("quit\n")
+    play.main(["--opponent", f"run:{tiny_run('q-learning')}", "--input", str(tmp_path / "moves.txt")])
+    assert capsys.readouterr().out.startswith(str(tiny.GAME))
+
+
+def test_runs_of_different_games_need_the_game_by_name(tmp_path, capsys):
+    for skip in ("0.0", "0.5"):
+        train.main(["--games", "20", "--skip-chance", skip, "--no-report", "--out", str(tmp_path / skip)])
+    capsys.readouterr()
+    plain, skips = tmp_path / "0.0", tmp_path / "0.5"
+    words = ("exact", f"run:{plain}", f"run:{skips}")
+    message = error_of(capsys, evaluate.main, *words)
+    assert f"{plain} learned {Game()}, and {skips} learned {Game(skip_chance=0.5)}: name the game" in message
+    assert json_of(capsys, *words, "--skip-chance", "0")["game"] == Game().to_dict()
 
 
 def test_class_in_the_current_folder_plays(tmp_path, monkeypatch, capsys):

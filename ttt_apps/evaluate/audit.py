@@ -11,7 +11,7 @@ import tyro
 
 from ttt_apps.cli import (
     Count,
-    ExactOptions,
+    ExactPolicyOptions,
     check_seed,
     new_table,
     print_output,
@@ -30,7 +30,7 @@ ALL = "all"
 
 
 @dataclass(frozen=True)
-class AuditEstimator(ExactOptions):
+class AuditEstimator(ExactPolicyOptions):
     """Measure bias, variance and mean squared error of an advantage estimator against exact advantages.
 
     A policy plays a fixed opponent. The estimator computes advantages from the rewards and from a critic's values. The
@@ -78,7 +78,7 @@ class AuditEstimator(ExactOptions):
         check_seed(self.seed)
         if self.worst < 0:
             raise ValueError(f"--worst {self.worst} is no number of positions: choose 0 or more")
-        game = self.game()
+        game = self.game_of(self.policy, self.opponent, self.behaviour, self.critic)
         names = [one for name in self.names for one in (ESTIMATORS if name == ALL else [name])]
         estimators = [make_estimator(name) for name in names]
         auditor = Auditor(game, self.policy, self.opponent, self._settings())

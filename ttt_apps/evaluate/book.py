@@ -15,8 +15,8 @@ from rich.console import Console
 
 from ttt_apps.cli import (
     Count,
-    GameOptions,
     JsonOptions,
+    RunGameOptions,
     WorkOptions,
     count_bar,
     new_table,
@@ -41,7 +41,7 @@ COMMANDS = {
 
 
 @dataclass(frozen=True)
-class BuildBook(WorkOptions, GameOptions):
+class BuildBook(WorkOptions, RunGameOptions):
     """Build an opening book from the results of logged games, or from the values of a search."""
 
     logs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="LOG ...")] = ()
@@ -95,7 +95,7 @@ class BuildBook(WorkOptions, GameOptions):
         from evaluation.matches.books import book_from_search
 
         assert self.search is not None
-        game, workers = self.game(), self.workers()
+        game, workers = self.game_of(self.search), self.workers()
         folder = self.out.with_name(f"{self.out.name}.searched")
         provenance = {**make_provenance("evaluation.matches.books"), "player": policy_identity(self.search)}
         with report_interrupt(folder), count_bar("searching") as progress:

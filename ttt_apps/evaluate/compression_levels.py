@@ -16,13 +16,13 @@ from baselines.retrograde.solver import MAX_CELLS
 from baselines.tables import Softmax, Table, Terminal, values_of
 from evaluation.exact.compression_quality import CompressionQuality, compression_quality
 from evaluation.exact.dynamic_programming import CHUNK
-from ttt_apps.cli import Counts, ExactOptions, new_table, print_table, progress_bar
+from ttt_apps.cli import Counts, ExactPolicyOptions, new_table, print_table, progress_bar
 from ttt_apps.evaluate.exact import announce
 from ttt_envs.game.rules import Game
 
 
 @dataclass(frozen=True)
-class CompressionLevels(ExactOptions):
+class CompressionLevels(ExactPolicyOptions):
     """Show exact results, exploitability and regret of a compressed table at several ranks, as opponents of graded
     strength.
 
@@ -44,7 +44,7 @@ class CompressionLevels(ExactOptions):
 
     def run(self) -> None:
         """Measure and print."""
-        game = self.game()
+        game = self.game_of(self.source)
         _check_size(game)
         parts = decomposition(game, self.method, split=self.split, terminal=self.terminal, source=self.source)
         full = Softmax(Table(game, values_of(game, self.source, self.terminal)), self.w)

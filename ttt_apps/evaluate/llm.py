@@ -14,8 +14,8 @@ from rich.table import Table
 
 from ttt_apps.cli import (
     Count,
-    GameOptions,
     ReportOptions,
+    RunGameOptions,
     check_seed,
     new_table,
     num_pairs,
@@ -43,7 +43,7 @@ SHOWN_BY_STONES = 30
 
 
 @dataclass(frozen=True)
-class Llm(ReportOptions, GameOptions):
+class Llm(ReportOptions, RunGameOptions):
     """Evaluate a language model as a player, through any endpoint with OpenAI's chat completions.
 
     It plays pairs of games with the seats swapped, answers in all reachable positions, or both. Answers are stored: the
@@ -116,7 +116,7 @@ class Llm(ReportOptions, GameOptions):
         from evaluation.reports.comparison import RESULT
         from ttt_envs.core.files import write_json
 
-        game = self.game()
+        game = self.game_of(self.opponent)
         games = self._num_games()
         settings, sampling, limits = self._settings(game), self._sampling(), self._limits()
         opponent = make_policy(self._opponent_spec(game), game)

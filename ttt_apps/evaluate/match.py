@@ -51,7 +51,7 @@ class Match(JsonOptions, PairOptions):
         """Play and print."""
         from evaluation.matches.elo import elo_to_dict
 
-        game = self.game()
+        game = self.game_of(self.a, self.b)
         score, times = self.play(game)
         if score.forfeits.first:
             warn(score.forfeits.describe(self.a, self.b))

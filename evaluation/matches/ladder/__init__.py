@@ -10,7 +10,7 @@ from __future__ import annotations
 from evaluation.matches.ladder.build import measure_ladder
 from evaluation.matches.ladder.files import HERE, MAX_FILE_BYTES, Ladder, ladder_name, read_ladder
 from evaluation.matches.ladder.plans import ANCHOR, PLANS, Plan
-from evaluation.matches.ladder.rate import GAMES, RESULT, RatingSettings, rate_policy, run_folder
+from evaluation.matches.ladder.rate import GAMES, RESULT, RatingSettings, rate_policy
 from evaluation.matches.ladder.results import CONFIDENCE, MAX_GAMES
 from evaluation.matches.ladder.tables import format_rung, format_rung_interval, to_markdown
 
@@ -32,6 +32,5 @@ __all__ = [
     "measure_ladder",
     "rate_policy",
     "read_ladder",
-    "run_folder",
     "to_markdown",
 ]

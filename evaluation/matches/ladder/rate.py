@@ -32,10 +32,10 @@ from evaluation.matches.ladder.results import (
 from evaluation.matches.move_cost import MoveCost, measure_move_costs
 from evaluation.matches.tournament import DRAWS, bradley_terry
 from evaluation.result_store import Unit, collect_results
-from evaluation.run_files import RunDirectory
+from evaluation.run_files import RunDirectory, run_folder
 from evaluation.statistics import Interval
 from ttt_envs.agents.policy import Policy
-from ttt_envs.agents.specs import FromFile, make_policy, parse_spec
+from ttt_envs.agents.specs import FromFile, make_policy
 from ttt_envs.core.files import write_json
 from ttt_envs.core.parallel import Jobs
 from ttt_envs.game.boards import Boards, to_text
@@ -282,10 +282,3 @@ def _training(run: Path) -> dict[str, Any]:
         "file": directory.config.name,
         "cost": directory.read_cost(),
     }
-
-
-def run_folder(spec: str) -> Path | None:
-    """Return the folder of the run that a spec string names; None for any other spec."""
-    parsed = parse_spec(spec)
-    path = parsed.unkeyed or parsed.keyed.get("path")
-    return Path(path) if parsed.name == "run" and path else None
