@@ -111,9 +111,9 @@ def test_large_arrays_and_a_request_compile_at_once(run, tmp_path):
     (tmp_path / "mine.py").write_text(
         "from ttt_envs.core.jit import compiled\n\n@compiled\ndef total(x):\n    return x.size\n"
     )
-    lines = ("import mine, numpy as np, ttt_envs.core.kernels as kernels",)
+    lines = ("import mine, numpy as np, ttt_envs.core.interpreter as interpreter",)
     shown = "print(bool(mine.total.overloads))"
-    large = "mine.total(np.zeros(kernels.MAX_INTERPRETED_ELEMENTS + 1))"
+    large = "mine.total(np.zeros(interpreter.MAX_INTERPRETED_ELEMENTS + 1))"
     assert run(*lines, "mine.total(np.zeros(3))", shown)[0].strip() == "False"
     assert run(*lines, large, shown)[0].strip() == "True"
     (tmp_path / "mine.py").write_text((tmp_path / "mine.py").read_text().replace("x.size", "x.size + 1"))
@@ -189,3 +189,52 @@ def test_flags_are_equal_where_those_of_numba_are(options):
         ours = with_options(_Flags(), options)
         assert (ours == theirs) == (theirs == ours) == (ours == _Flags(theirs)) == (expected == theirs)
         assert hash(ours) == hash(expected)
+
+
+WHILE_NUMBA_IS_IMPORTED = (
+    "import os, sys, threading",
+    "class Blocked:",
+    "    begun, go_on = threading.Event(), threading.Event()",
+    "    def find_spec(self, name, path=None, target=None):",
+    "        if name == 'numba':",
+    "            self.begun.set()",
+    "            self.go_on.wait()",
+    "sys.meta_path.insert(0, Blocked())",
+)
+"""Lines that stop the import of numba until ``Blocked.go_on`` is set; ``Blocked.begun`` tells that it has begun."""
+
+
+def test_small_calls_are_interpreted_while_another_thread_imports_numba(run, tmp_path):
+    (tmp_path / "mine.py").write_text(MODULE.replace("@compiled_at_once\ndef caller", "@compiled\ndef caller"))
+    shown = run(
+        *WHILE_NUMBA_IS_IMPORTED,
+        "import mine",
+        "thread = threading.Thread(target=mine.other, args=(1,))",
+        "thread.start()",
+        "Blocked.begun.wait()",
+        "print(mine.caller(5), mine.double(4), 'numba' in sys.modules)",  # waits for ever if it needs numba
+        "Blocked.go_on.set()",
+        "thread.join()",
+        "print(mine.caller(5), mine.other(5), type(mine.caller).__name__)",
+        TTT_ENVS_COMPILE_NOTICE="0",
+    )
+    assert shown == ("11 8 False\n11 4 Kernel\n", "")
+
+
+@pytest.mark.needs("pydantic", "starlette")
+def test_a_move_on_the_page_is_answered_while_another_thread_imports_numba(run):
+    game = "{'rows': 3, 'columns': 3, 'win_length': 3, 'skip_chance': 0.25}"
+    shown = run(
+        *WHILE_NUMBA_IS_IMPORTED,
+        "from pathlib import Path",
+        "from ttt_apps.explorer.api import ExplorerApi",
+        "from ttt_apps.explorer.schemas import LineRequest, PlayRequest, Root",
+        "api = ExplorerApi(Root(Path('.')))",
+        "threading.Thread(target=api.warm).start()",
+        "Blocked.begun.wait()",
+        f"replayed = api.replay(LineRequest.model_validate({{'game': {game}, 'moves': 'b2'}}))",
+        f"played = api.play(PlayRequest.model_validate({{'game': {game}, 'seed': 0, 'cell': 4}}))",
+        "print(bool(replayed), bool(played), 'numba' in sys.modules, flush=True)",
+        "os._exit(0)",  # leaves the warm-up undone
+    )
+    assert shown == ("True True False\n", "")

@@ -27,7 +27,8 @@ from learners.training import train, train_in
 from ttt_envs import Boards, Game, act, chance_outcomes, make_policy, mnk_v0
 from ttt_envs.agents.policy import act_in_episodes, sample
 from ttt_envs.agents.specs import load_object
-from ttt_envs.core.kernels import MAX_INTERPRETED_ELEMENTS, Kernel, _count_elements
+from ttt_envs.core.interpreter import MAX_INTERPRETED_ELEMENTS, count_elements
+from ttt_envs.core.kernels import Kernel
 from ttt_envs.core.random import draw_key
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.envs.vector_env import MNKVectorEnv
@@ -221,7 +222,7 @@ def both_tiers(calls):
 
     def compare(kernel, *args):
         name = f"{kernel.__module__}.{kernel.__name__}"
-        small = _count_elements(args) <= MAX_INTERPRETED_ELEMENTS
+        small = count_elements(args) <= MAX_INTERPRETED_ELEMENTS
         if not (kernel.interpretable and kernel.has_wrapper and small and counts[name] < calls):
             return compile_for_args(kernel, *args)
 

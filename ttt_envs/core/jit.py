@@ -16,7 +16,8 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.core.jit_settings import Interpretable
+from ttt_envs.core.interpreter import CAN_INTERPRET, add_source, interpret, is_small
+from ttt_envs.core.jit_settings import Interpretable, may_interpret
 from ttt_envs.core.package_conflicts import PACKAGES
 
 Int8Array = NDArray[np.int8]
@@ -35,10 +36,14 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class _Deferred:
-    """Placeholder for a kernel until the first call of any kernel, which imports numba and replaces placeholders."""
+    """Placeholder for a kernel until the first call of any kernel, which imports numba and replaces placeholders.
+
+    While one thread imports numba, small calls in other threads are interpreted: the import takes up to seconds.
+    """
 
     pending: list[_Deferred] | None = []  # noqa: RUF012  # shared on purpose; None once numba is imported
     lock = threading.RLock()
+    loading_thread: int | None = None  # the thread that imports numba
 
     def __init__(self, function: Callable[..., Any], interpretable: Interpretable, options: dict[str, Any]) -> None:
         functools.update_wrapper(self, function)
@@ -55,7 +60,18 @@ class _Deferred:
         return self._kernel
 
     def __call__(self, *args: Any) -> Any:
+        if self._kernel is None and self._can_interpret(args):
+            return interpret(self._make[0], args)
         return self.load()(*args)
+
+    def _can_interpret(self, args: tuple[Any, ...]) -> bool:
+        """Return whether another thread imports numba, and the call need not wait for it."""
+        if self.loading_thread in (None, threading.get_ident()) or not (CAN_INTERPRET and may_interpret()):
+            return False
+        _, interpretable, options = self._make
+        if options.get("no_cpython_wrapper"):  # interpreted at any size
+            return True
+        return bool(interpretable) and is_small(interpretable, args)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -68,18 +84,26 @@ class _Deferred:
 
 def _load_kernels() -> None:
     """Import numba, create all kernels, and replace their placeholders in all modules."""
+    with _Deferred.lock:
+        outer, _Deferred.loading_thread = _Deferred.loading_thread, threading.get_ident()
+        try:
+            _replace_placeholders()
+        finally:
+            _Deferred.loading_thread = outer
+
+
+def _replace_placeholders() -> None:
     from ttt_envs.core.kernels import make_kernel
 
-    with _Deferred.lock:
-        pending, _Deferred.pending = _Deferred.pending or [], None
-        for deferred in pending:
-            deferred._kernel = make_kernel(*deferred._make)
-        packages = {deferred.__module__.partition(".")[0] for deferred in pending}.union(PACKAGES)
-        for name, module in list(sys.modules.items()):
-            if name.partition(".")[0] in packages:
-                for key, value in list(vars(module).items()):
-                    if isinstance(value, _Deferred):
-                        setattr(module, key, value._kernel)
+    pending, _Deferred.pending = _Deferred.pending or [], None
+    for deferred in pending:
+        deferred._kernel = make_kernel(*deferred._make)
+    packages = {deferred.__module__.partition(".")[0] for deferred in pending}.union(PACKAGES)
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] in packages:
+            for key, value in list(vars(module).items()):
+                if isinstance(value, _Deferred):
+                    setattr(module, key, value._kernel)
 
 
 def remaining_compile_s() -> float | None:
@@ -109,6 +133,7 @@ def kernel(function: Function, interpretable: Interpretable = False, **options: 
     """
     if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
         return function
+    add_source(function)
     if _Deferred.pending is not None:
         return cast(Function, _Deferred(function, interpretable, options))
     from ttt_envs.core.kernels import make_kernel

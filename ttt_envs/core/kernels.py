@@ -37,13 +37,10 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataC
 from numba.core.compiler import Compiler, Flags
 from numba.core.registry import CPUDispatcher
 
+from ttt_envs.core.interpreter import CAN_INTERPRET, interpret, is_small
 from ttt_envs.core.jit_settings import NOTICE, Interpretable, kernel_folder, may_interpret
 from ttt_envs.core.package_conflicts import PACKAGES
 
-MAX_INTERPRETED_ELEMENTS = 1 << 18
-"""Maximum number of array elements, over all arguments, of a call that is interpreted."""
-MAX_INTERPRETED_STEPS = 1 << 16
-"""Maximum number of elementary steps of an interpreted call, such as cell reads, for kernels that bound them."""
 INTERPRETED_SHARE = 0.5
 """Share of the estimated compile time that calls of a kernel may spend in the interpreter before it is compiled."""
 COMPILE_S, COMPILE_S_PER_BYTE = 0.1, 0.0006
@@ -182,60 +179,15 @@ class Kernel(CPUDispatcher):
             self._budget_s = 0.0 if self.is_cached() else INTERPRETED_SHARE * self.estimate_compile_s()
         if self._interpreted_s >= self._budget_s or not may_interpret():
             return False
-        steps = self.interpretable(*args) if callable(self.interpretable) else 0
-        return _count_elements(args) <= MAX_INTERPRETED_ELEMENTS and steps <= MAX_INTERPRETED_STEPS
+        return is_small(self.interpretable, args)
 
     def _interpret(self, *args: Any) -> Any:
         """Call the source as plain Python; results have the types that machine code returns."""
         start = time.perf_counter()
         try:
-            with np.errstate(all="ignore"):  # kernels compute modulo 2**64 and divide by 0 on purpose
-                return _to_python(_interpreted(self)(*args))
+            return interpret(self.py_func, args)
         finally:
             self._interpreted_s += time.perf_counter() - start
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# The interpreter
-
-
-def _count_elements(args: tuple[Any, ...]) -> int:
-    """Count the elements of all arrays among the arguments, including arrays in tuples."""
-    return sum(
-        arg.size if isinstance(arg, np.ndarray) else _count_elements(arg) if isinstance(arg, tuple) else 0
-        for arg in args
-    )
-
-
-def _to_python(result: Any) -> Any:
-    """Convert numpy scalars to Python scalars, as numba does with return values."""
-    if isinstance(result, np.generic):
-        return result.item()
-    return tuple(map(_to_python, result)) if type(result) is tuple else result
-
-
-@functools.cache
-def _interpreted(kernel: Kernel) -> Callable[..., Any]:
-    """Return the source of a kernel as a Python function that calls the sources of other kernels.
-
-    Machine code must not be mixed in, because it returns unsigned 64-bit integers as ``int``.
-    """
-    function = kernel.py_func
-    namespace = _interpreted_globals(function.__module__)
-    return types.FunctionType(
-        function.__code__, namespace, function.__name__, function.__defaults__, function.__closure__
-    )
-
-
-_namespaces: dict[str, dict[str, Any]] = {}
-
-
-def _interpreted_globals(module: str) -> dict[str, Any]:
-    """Return the globals of a module, with kernels replaced by their sources."""
-    if module not in _namespaces:
-        found = _namespaces[module] = dict(vars(sys.modules[module]))  # stored before it is filled: imports are cyclic
-        found.update({name: _interpreted(value) for name, value in found.items() if isinstance(value, Kernel)})
-    return _namespaces[module]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -419,6 +371,5 @@ def make_kernel(
     target: dict[str, Any] = {"nopython": True, "boundscheck": None, "error_model": "numpy", "no_cfunc_wrapper": True}
     target |= {"_nrt": False} | options
     kernel = Kernel(function, targetoptions=target, pipeline_class=_Compiler)
-    # before numpy 2, type promotion of Python and numpy numbers differs from that of machine code
-    kernel.interpretable = interpretable if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else False
+    kernel.interpretable = interpretable if CAN_INTERPRET else False
     return cast(Callable[..., Any], kernel)
