@@ -136,8 +136,8 @@ FAULTS = (
     ),
     Fault(
         "ttt_envs/envs/step_kernels.py",
-        "free[b] = legal_bits(of_first & ~-ended, of_second & ~-ended, parameters)",
-        "free[b] = legal_bits(of_first, of_second, parameters)",
+        "free[b] = _legal_actions(of_first & ~-ended, of_second & ~-ended, settings, parameters)",
+        "free[b] = _legal_actions(of_first, of_second, settings, parameters)",
         "ttt_envs/test_environments.py ttt_envs/test_vector_env.py ttt_envs/test_single_env.py",
     ),
     Fault(
@@ -226,8 +226,8 @@ FAULTS = (
     ),
     Fault(
         "evaluation/exact/forward_backward.py",
-        "out[0], out[2] = -won[b], won[b]",
-        "out[0], out[2] = -won[b], 0.0",
+        "out[1 if result > 0 else 2] = line[b]",
+        "out[1] = line[b]",
         "evaluation/test_exact.py",
     ),
     Fault(
@@ -520,8 +520,8 @@ FAULTS = (
     ),
     Fault(
         "ttt_envs/core/files.py",
-        "                os.fsync(file.fileno())\n            _replace(unfinished, path)",
-        "            path.write_bytes(unfinished.read_bytes())",
+        "            _replace(unfinished, path)\n        except BaseException:",
+        "            path.write_bytes(unfinished.read_bytes())\n        except BaseException:",
         "ttt_envs/test_files.py",
     ),
     Fault(
