@@ -16,7 +16,7 @@ from baselines.connect_four import SearchedSolution, Solver, is_solvable
 from baselines.connect_four import solver as solving
 from baselines.connect_four.bitboards import Board, completing, has_line, mirror
 from baselines.connect_four.table import BUCKET, OFFSET, empty_table, index_shift, key_of, locate, lookup, store
-from baselines.retrograde.solver import Optimal
+from baselines.retrograde.solver import Optimal, solve
 from ttt_envs import Boards, Game, Position
 from ttt_envs.game import rules
 from ttt_envs.game.boards import from_text
@@ -356,6 +356,15 @@ def test_searched_solutions_are_those_of_plain_recursion(game):
     assert_array_equal(searched.values(boards), values)
     assert_array_equal(searched.action_values(boards), moves)
     assert_array_equal(searched.optimal_actions(boards), moves == values[:, None])
+
+
+@pytest.mark.parametrize("game", [drop(3, 4, 3), drop(4, 3, 3)], ids=str)
+def test_searched_solutions_are_those_of_a_table(game):
+    boards = plain.positions_of_random_play(game, 200)
+    searched, table = SearchedSolution(game, memory=0), solve(game)
+    assert_array_equal(searched.values(boards), table.values(boards))
+    assert_array_equal(searched.action_values(boards), table.action_values(boards))
+    assert_array_equal(searched.distance(boards), table.distance(boards))
 
 
 def test_optimal_plays_connect_four_by_searches():
