@@ -6,7 +6,7 @@ It relies on these rules of the protocol (see :mod:`baselines.gomocup`):
   answered by ``OK`` or ``ERROR message``; piskvork's skeleton of an engine refuses edges below 5.
 - ``INFO key value`` is not answered; ``timeout_turn``, ``timeout_match`` and ``time_left`` are milliseconds;
   ``timeout_match`` 0 and ``time_left`` 2147483647 mean no limit; ``game_type`` 1 means an engine as opponent; ``rule``
-  0 means five or more in a row. ``time_left`` is sent before every move.
+  0 means five or more in a row, 1 exactly five. ``time_left`` is sent before every move.
 - ``BEGIN`` requests the first move, ``TURN X,Y`` sends a move and requests the next. ``BOARD`` with lines ``X,Y,1`` for
   own stones and ``X,Y,2`` for the opponent's, up to ``DONE``, sets up a position and requests a move. The answer is
   ``X,Y``, or ``SUGGEST X,Y``, which is answered by ``PLAY X,Y``.
@@ -48,7 +48,7 @@ class EngineTimeLossError(EngineError):
 
 def check_game(game: Game) -> None:
     """Raise ValueError for a game that engines cannot play."""
-    check_variants("an engine of the Gomocup protocol", game)
+    check_variants("an engine of the Gomocup protocol", game, ("exact",))
     wrong = None
     if game.win_length != WIN_LENGTH:
         wrong = f"{game.win_length} in a row"
@@ -164,7 +164,7 @@ class Engine:
                 f"INFO timeout_match {_ms(match_s) if match_s is not None else 0}",
                 f"INFO max_memory {min(self._memory << 20, NO_LIMIT)}",
                 "INFO game_type 1",
-                "INFO rule 0",
+                f"INFO rule {int(self.game.exact)}",
             ]
         lines.append(f"INFO time_left {NO_LIMIT if left_s is None else _ms(left_s)}")
         request = self._position_lines(position) if last_move is None else [f"TURN {self._coordinate(last_move)}"]

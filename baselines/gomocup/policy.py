@@ -30,7 +30,7 @@ MAX_MEMORY_MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Gomocup(Named):
-    """An engine with the Gomocup protocol: five or more in a row without skips, on boards of 5 to 19.
+    """An engine with the Gomocup protocol: five or more in a row, or exactly five, without skips, on boards of 5 to 19.
 
     The program runs with all rights of the caller, in the caller's folder. An illegal, late or malformed move, or the
     exit of the engine, raises a :class:`ValueError` with a description; in a match, the game is lost.

@@ -231,6 +231,12 @@ def test_rectangular_boards_are_sent_as_width_and_height(engine, received):
     assert said[-2] == "TURN 8,0"
 
 
+def test_exactly_five_is_the_engines_rule_1(engine, received):
+    game = Game(7, 7, 5, exact=True)
+    assert moves_of(engine(), FIRST, game=game) == [0]
+    assert "INFO rule 1" in received()
+
+
 def test_time_and_memory_limits_are_sent(engine, received):
     moves_of(engine(move=0.25, clock="3+0.5", memory=16), FIRST, SECOND)
     said = received()

@@ -59,6 +59,7 @@ SUPPORTED_VARIANTS: dict[str, tuple[str, ...]] = {
     "timed": _ALL_VARIANTS,
     "mcts": _ALL_VARIANTS,
     "book": _ALL_VARIANTS,
+    "gomocup": ("exact",),
     "optimal": _ALL_VARIANTS,
     "table": _ALL_VARIANTS,
     "svd": _ALL_VARIANTS,
