@@ -81,7 +81,7 @@ def test_stored_set_is_complete(name):
 @pytest.mark.parametrize("count", [5, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", PLANS)
 def test_stored_positions_are_proved_again(name, count):
-    assert prove_again(read_proved(name), count) == count
+    assert prove_again(read_proved(name), count) == min(count, PLANS[name].count)
 
 
 def test_perfect_play_keeps_the_results_of_connect_four():
