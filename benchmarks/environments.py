@@ -354,13 +354,16 @@ ROWS = (
     vector_row("vector-random-float32", "random", 3, "float32"),
     vector_row("vector-self", "self", 6),
     vector_row("vector-win-or-block", "win-or-block", 2),
-    Row(
-        "vector-64",
-        "vector env, 64, random",
-        "EnvPool, 64",
-        10,
-        lambda: our_batch("random", 64),
-        lambda: envpool_batch(64),
+    *(
+        Row(
+            f"vector-{count}",
+            f"vector env, {count}, random",
+            f"EnvPool, {count}",
+            10,
+            functools.partial(our_batch, "random", count),
+            functools.partial(envpool_batch, count),
+        )
+        for count in (64, 1024)
     ),
     Row("aec-large", "mnk_v0.raw_env(), 15 x 15", "OpenSpiel mnk", 10, lambda: our_raw_aec(15, 5), open_spiel_large),
     kernel_row("kernel", Game(), 0.6),

@@ -446,3 +446,41 @@ def test_a_state_fits_its_number_of_games():
     env.reset(seed=0)
     with pytest.raises(ValueError, match="a state of 4 games does not fit 3"):
         MNKVectorEnv(3).restore_state(env.clone_state(include_rng=True))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Memory
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+@pytest.mark.parametrize("settings", [{"dtype": "int8"}, {"dtype": "float32"}, {"observation": "dict"}])
+def test_without_copies_results_are_the_same_in_the_same_memory(settings, mode):
+    settings = {"skip_chance": 0.25, "opponent": "win-or-block", "autoreset_mode": mode, **settings}
+    copying, reusing = MNKVectorEnv(6, **settings), MNKVectorEnv(6, copy=False, **settings)
+    assert_same(reusing.reset(seed=3), copying.reset(seed=3))
+    rng = np.random.default_rng(0)
+    rewards, ends, masks = [], 0, []
+    for _ in range(30):
+        actions = rng.integers(0, 9, 6)
+        expected, got = copying.step(actions), reusing.step(actions)
+        assert_same(got, expected)
+        rewards.append((got[1], expected[1]))
+        masks.append(got[4]["action_mask"])
+        ends += int(expected[2].sum())
+    assert ends > 6
+    for kept, expected in rewards:  # rewards of earlier steps stay
+        assert_array_equal(kept, expected)
+    shared = [np.shares_memory(mask, masks[0]) for mask in masks]
+    assert all(shared) if mode is AutoresetMode.NEXT_STEP else any(shared[1:])
+
+
+def test_without_copies_int8_observations_are_the_memory_of_the_last_step():
+    env = gymnasium.make_vec("ttt/TicTacToe-v0", num_envs=4, dtype="int8", copy=False)
+    env.reset(seed=0)
+    first, second = env.step(np.arange(4))[0], env.step(np.arange(4, 8))[0]
+    assert first.ctypes.data == second.ctypes.data
+
+
+def test_copy_is_true_or_false():
+    with pytest.raises(ValueError, match="copy='no' is not known: choose True, False"):
+        MNKVectorEnv(2, copy="no")

@@ -140,6 +140,12 @@ class StepOutput(NamedTuple):
         rewards, flags = np.empty(count), np.empty((2, count), np.bool_)
         return cls(planes, mask, rewards, flags[0], flags[1], (observations, rewards, flags))
 
+    def renewed(self) -> StepOutput:
+        """Return an output with the same memory of planes and mask, and new rewards and flags."""
+        rewards, flags = np.empty(len(self.rewards)), np.empty((2, len(self.rewards)), np.bool_)
+        memory = (self.memory[0], rewards, flags)
+        return StepOutput(self.planes, self.mask, rewards, flags[0], flags[1], memory)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild_step_output, tuple(self[:5])  # the arrays share the memory, in copies too
 

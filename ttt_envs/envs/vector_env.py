@@ -48,6 +48,8 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             ``info["result"]`` then stays -1, because the game is not over. None or -1: no limit.
         threads: number of threads for steps of 65,536 games or more, or ``"auto"``, see :mod:`ttt_envs.core.threads`;
             results do not depend on it. Opponents with code of their own move in one thread.
+        copy: False lets each step write observations and action masks into the same memory, which is faster: they are
+            valid until the next step. Rewards and flags are new arrays. As in ``gymnasium.vector.SyncVectorEnv``.
 
     The other arguments are those of ``SingleEnv``. A schedule of opponents counts the steps or episodes of each game:
     with B games, 20,000 steps in all are 20,000 / B of each.
@@ -78,6 +80,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         render_mode: RenderMode | None = None,
         max_episode_steps: int | None = None,
         threads: Threads = 1,
+        copy: bool = True,
     ) -> None:
         if isinstance(num_envs, bool) or not isinstance(num_envs, (int, np.integer)):
             raise TypeError(f"num_envs={num_envs!r} is not a whole number: write for example num_envs=64")
@@ -91,6 +94,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
                 f"autoreset_mode={autoreset_mode!r} is not known: choose AutoresetMode {choices}"
             ) from None
         check_choice("render_mode", render_mode, (None, *self.render_modes))
+        check_choice("copy", copy, (True, False))
         self._limit = _checked_limit(max_episode_steps)
         rules = {"gravity": gravity, "exact": exact, "misere": misere, "wrap": wrap}
         self.games = games_of(size, win_length, skip_chance, rules)
@@ -111,6 +115,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             count_threads(threads),
         )
         self.num_envs = int(num_envs)
+        self._reused = None if copy else self._games.output()
         self.single_observation_space = self._views.observation_space
         self.single_action_space = self._views.action_space
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
@@ -218,7 +223,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
                 f"game {int(np.argmax(games.over))} is over: call reset(options={{'reset_mask': mask}}) "
                 f"with the games that have ended before the next step"
             )
-        out = self._games.output()
+        out = self._games.output() if self._reused is None else self._reused.renewed()
         if self.render_mode is not None:
             self._before[:] = games.boards().cells
             illegal = games.num_illegal.copy()
