@@ -19,12 +19,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.core.checks import check_argument_names, closest_names
+from ttt_envs.core.checks import check_argument_names, check_choice, closest_names
 from ttt_envs.core.jit import (
     Float64Array,
     Int8Array,
@@ -50,6 +50,9 @@ FORMAT = 1
 MAX_EDGE = 19
 VARIANTS = ("gravity", "exact", "misere", "wrap")
 """the fields of :class:`Game` that change the rules"""
+Hidden = Literal["no", "classic", "abrupt"]
+"""whether a game hides the opponent's stones, see ``Game.hidden``"""
+HIDDEN: tuple[Hidden, ...] = get_args(Hidden)
 _GRAVITY, _EXACT, _MISERE, _WRAP = 1, 2, 4, 8  # the same, as bits
 
 
@@ -126,6 +129,9 @@ class Game:
     """a player who completes a line loses"""
     wrap: bool = False
     """lines continue across the edges: the board is a torus"""
+    hidden: Hidden = "no"
+    """whether the opponent's stones are hidden, see :mod:`ttt_envs.game.phantom`: an attempt on a hidden stone is
+    followed by another one (``"classic"``), or ends the turn (``"abrupt"``)"""
 
     def __post_init__(self) -> None:
         for name in ("rows", "columns", "win_length"):
@@ -161,6 +167,9 @@ class Game:
             if not isinstance(value, (bool, np.bool_)):
                 raise TypeError(f"{name}={value!r} is not a truth value: write {name}=True or {name}=False")
             object.__setattr__(self, name, bool(value))
+        check_choice("hidden", self.hidden, HIDDEN)
+        if self.hidden != "no" and self.gravity:
+            raise ValueError("gravity shows where hidden stones are: choose gravity=False or hidden='no'")
 
     @classmethod
     def of_size(
@@ -168,6 +177,7 @@ class Game:
         size: int | tuple[int, int] = 3,
         win_length: int | None = None,
         skip_chance: float = 0.0,
+        hidden: Hidden = "no",
         **variants: bool,
     ) -> Game:
         """Return the game on a square board of edge ``size``, or on ``size = (rows, columns)``.
@@ -176,6 +186,7 @@ class Game:
             size: edge of the board, or (rows, columns).
             win_length: stones in a line needed to win; by default :func:`default_win_length`.
             skip_chance: probability of a skipped turn.
+            hidden: as of the class.
             variants: ``gravity``, ``exact``, ``misere``, ``wrap``, as of the class.
 
         Raises:
@@ -191,7 +202,7 @@ class Game:
             raise TypeError(f"size={size!r} is not a board: write size=3 or size=(5, 6), rows first")
         if win_length is None:
             win_length = default_win_length(rows, columns)
-        return cls(rows, columns, win_length, skip_chance, **variants)
+        return cls(rows, columns, win_length, skip_chance, hidden=hidden, **variants)
 
     @cached_property
     def cells(self) -> int:
@@ -206,7 +217,16 @@ class Game:
         Variants have the rules as bits at the end. Where lines are not all runs of ``win_length`` stones, the tuple is
         rows, columns, win length, skip chance, the rules and the list of lines, int64[2, W]: the cells of each line as
         bits, and the cells that must not hold a stone of the same player. It is empty on boards too large for bits.
+
+        Raises:
+            ValueError: the game hides stones. So nothing that sees the whole board accepts it by mistake; the rules of
+                its lines are those of :attr:`visible`.
         """
+        if self.hidden != "no":
+            raise ValueError(
+                f"{self}: the opponent's stones are hidden, and this needs to see them; docs/phantom.md lists what "
+                f"plays and evaluates phantom games"
+            )
         rules = sum(getattr(self, name) << bit for bit, name in enumerate(VARIANTS))
         fits = self.cells <= MAX_CELLS_IN_BITS
         if rules & (_EXACT | _WRAP):
@@ -234,7 +254,8 @@ class Game:
     def to_dict(self) -> dict[str, Any]:
         """Return the game as JSON-ready data, with the format version; rules that do not hold are left out."""
         fields = dataclasses.asdict(self)
-        return {"format": FORMAT, **{name: fields[name] for name in fields if name not in VARIANTS or fields[name]}}
+        absent = {name for name in VARIANTS if not fields[name]} | ({"hidden"} if self.hidden == "no" else set())
+        return {"format": FORMAT, **{name: fields[name] for name in fields if name not in absent}}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Game:
@@ -258,7 +279,13 @@ class Game:
         goal = f"{count} to lose" if self.misere else f"{count} to win"
         rules = ", gravity" * self.gravity + ", lines wrap" * self.wrap
         skip = f", skip {self.skip_chance:g}" if self.skip_chance else ""
-        return f"{self.rows} x {self.columns}, {goal}{rules}{skip}"
+        hidden = f", phantom ({self.hidden})" if self.hidden != "no" else ""
+        return f"{self.rows} x {self.columns}, {goal}{rules}{skip}{hidden}"
+
+    @property
+    def visible(self) -> Game:
+        """The same game with visible stones."""
+        return self if self.hidden == "no" else dataclasses.replace(self, hidden="no")
 
     @property
     def variants(self) -> dict[str, bool]:
@@ -270,7 +297,8 @@ class Game:
         """Short form for file names, as in ``3x3-3-skip0.25`` or ``6x7-4-gravity``."""
         skip = f"-skip{self.skip_chance:g}" if self.skip_chance else ""
         rules = "".join(f"-{name}" for name in self.variants)
-        return f"{self.rows}x{self.columns}-{self.win_length}{rules}{skip}"
+        hidden = f"-phantom-{self.hidden}" if self.hidden != "no" else ""
+        return f"{self.rows}x{self.columns}-{self.win_length}{rules}{skip}{hidden}"
 
 
 def default_win_length(rows: int, columns: int) -> int:

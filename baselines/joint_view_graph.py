@@ -1,0 +1,268 @@
+"""All joint views of a small phantom game with their successors, for exact evaluation of policies over views.
+
+The rules are in :mod:`ttt_envs.game.phantom`. A policy over views is a table with a row for each view of each player.
+The graph is built once; an evaluation then is one pass over its arrays, backward for values and forward for
+probabilities of visits. Nothing is sampled.
+
+A view occurs at most once in a game. So the policy gradient theorem (Sutton et al., 2000, Theorem 1) holds with views
+as states: what a move of a view is worth is the mean over the joint views with this view, weighed by their visits.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from baselines.softmax_table import PositionIndex
+from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, compiled_at_once
+from ttt_envs.game.boards import Boards, from_keys, keys
+from ttt_envs.game.phantom import FOUND, MAX_CELLS_BASE_5, JointViews, attempt_rows, check_phantom
+from ttt_envs.game.rules import DRAW, NOT_OVER, Game
+
+MAX_JOINT_VIEWS = 1 << 22
+"""Maximum number of joint views of a graph."""
+CACHED_GRAPHS = 2
+"""Maximum number of graphs that :func:`joint_view_graph` keeps."""
+KNOWN, PLACED, TRIED, FINAL = range(4)
+"""Kinds of attempts: on a cell known to be taken (illegal), a stone, a failed attempt, a stone that ends the game."""
+
+Int32Array = NDArray[np.int32]
+
+
+class Edges(NamedTuple):
+    """The attempts of N joint views, arrays [N, cells]; kernels take them as a plain tuple."""
+
+    kind: Int8Array
+    """int8: KNOWN, PLACED, TRIED or FINAL"""
+    result: Int8Array
+    """int8: the mover's result of final stones, 1, 0 or -1; else 0"""
+    following: Int32Array
+    """int32: the next joint view: after a stone the other player's turn, after a failed attempt the mover's in a
+    classic game, the other player's in an abrupt one;
+    -1 if there is none"""
+    again: Int32Array
+    """int32: the next joint view after a stone if the other player's turn is skipped; -1 if there is none"""
+
+
+class JointViewValues(NamedTuple):
+    """Exact evaluation of a table over views."""
+
+    values: Float64Array
+    """float64[N]: expected result for the mover"""
+    action_values: Float64Array
+    """float64[N, cells]: expected result for the mover after each attempt, 0 for cells known to be taken"""
+
+
+class JointViewGraph:
+    """All N joint views that can be reached, ordered by number of stones and found stones, and the attempts in them.
+
+    Args:
+        game: the game, with hidden stones.
+        start: the state in which all games begin, one row; by default an empty board.
+
+    Attributes:
+        views: the V distinct views of the players to move; ``views.boards`` lists them.
+        legal: bool[V, cells]: the legal attempts.
+        view: int64[N]: the mover's view in each joint view.
+        mover: int8[N]: the player to move.
+        edges: the attempts.
+
+    Raises:
+        ValueError: the stones are not hidden, or a start of several rows.
+        MemoryError: more than ``MAX_JOINT_VIEWS`` joint views, or a board too large for their keys.
+    """
+
+    def __init__(self, game: Game, start: JointViews | None = None) -> None:
+        check_phantom(game)
+        self.game = game
+        first = JointViews.start(game) if start is None else start
+        if first.cells.shape != (1, game.cells):
+            raise ValueError(f"a graph begins with one joint view of {game.cells} cells, not {first.cells.shape}")
+        if game.cells > MAX_CELLS_BASE_5:
+            raise _too_large(game)
+        layers, edges, size = [first], [], 0
+        while len(layers[-1].mover):
+            size += len(layers[-1].mover)
+            if size > MAX_JOINT_VIEWS:
+                raise _too_large(game)
+            found = _attempts(game, layers[-1], size)
+            edges.append(found.edges)
+            layers.append(found.following)
+        self.edges = Edges(*(np.concatenate(arrays) for arrays in zip(*edges, strict=True)))
+        cells, found_stones, mover = (np.concatenate(arrays) for arrays in zip(*layers, strict=True))
+        joint = JointViews(cells, found_stones, mover)
+        self.mover: Int8Array = mover
+        self.cells: Int8Array = cells
+        self.found: Int8Array = found_stones
+        seen = joint.views()
+        view_keys, view = np.unique(keys(seen.cells) * np.uint64(2) + mover.astype(np.uint64), return_inverse=True)
+        boards = Boards(from_keys(view_keys // np.uint64(2), game), (view_keys % np.uint64(2)).astype(np.int8))
+        self.views = PositionIndex(game, boards)
+        self.view: Int64Array = view.astype(np.int64).reshape(-1)
+        self.legal: BoolArray = boards.cells == 0
+
+    def __len__(self) -> int:
+        return len(self.mover)
+
+    @property
+    def joint_views(self) -> JointViews:
+        """The N joint views."""
+        return JointViews(self.cells, self.found, self.mover)
+
+    def uniform(self) -> Float64Array:
+        """Return float64[V, cells]: equal probabilities of all legal attempts."""
+        return self.legal / self.legal.sum(axis=1, keepdims=True)
+
+    def evaluate(self, policy: Float64Array, costs: Float64Array | None = None) -> JointViewValues:
+        """Return exact values by backward induction.
+
+        Args:
+            policy: float64[V, cells]: both players' probabilities, 0 for illegal attempts.
+            costs: float64[V, cells]: what each attempt costs its player and pays to the other; None for nothing.
+        """
+        size, cells = self.edges.kind.shape
+        out = JointViewValues(np.zeros(size), np.zeros((size, cells)))
+        paid = np.zeros((0, cells)) if costs is None else costs
+        _back_up(tuple(self.edges), self.mover, self.view, policy, paid, self.game.skip_chance, *out)
+        return out
+
+    def occupancy(self, policy: Float64Array) -> Float64Array:
+        """Return float64[N]: the probability that a game visits each joint view."""
+        visits = np.zeros(len(self))
+        visits[0] = 1.0
+        _pass_on(tuple(self.edges), self.view, policy, self.game.skip_chance, visits)
+        return visits
+
+    def results(self, policy: Float64Array, occupancy: Float64Array) -> tuple[float, float, float]:
+        """Return the probabilities that player_0 wins, of a draw, and that player_1 wins."""
+        final = occupancy[:, None] * policy[self.view] * (self.edges.kind == FINAL)
+        result = self.edges.result * np.where(self.mover == 0, 1, -1)[:, None]
+        return float(final[result == 1].sum()), float(final[result == 0].sum()), float(final[result == -1].sum())
+
+    def sum_by_view(self, weights: Float64Array) -> Float64Array:
+        """Return float64[V] or float64[V, cells]: the sums of numbers of joint views over those of each view."""
+        if weights.ndim == 1:
+            return np.bincount(self.view, weights, len(self.legal))
+        columns = [np.bincount(self.view, column, len(self.legal)) for column in weights.T]
+        return np.stack(columns, axis=1)
+
+    def view_values(self, exact: JointViewValues, occupancy: Float64Array) -> JointViewValues:
+        """Return the mover's expected results given its view, float64[V] and float64[V, cells]; 0 in unvisited views.
+
+        Args:
+            exact: values of a policy.
+            occupancy: float64[N], of the same policy.
+        """
+        visits = self.sum_by_view(occupancy)
+        divisor = np.where(visits > 0, visits, 1.0)
+        values = self.sum_by_view(occupancy * exact.values) / divisor
+        action_values = self.sum_by_view(occupancy[:, None] * exact.action_values) / divisor[:, None]
+        return JointViewValues(values, action_values)
+
+
+@lru_cache(CACHED_GRAPHS)
+def joint_view_graph(game: Game) -> JointViewGraph:
+    """Return the graph of all games from an empty board; the last ones are kept.
+
+    Raises:
+        ValueError, MemoryError: as :class:`JointViewGraph`.
+    """
+    return JointViewGraph(game)
+
+
+class _Attempts(NamedTuple):
+    edges: Edges
+    following: JointViews
+
+
+def _attempts(game: Game, layer: JointViews, stop: int) -> _Attempts:
+    """Return the attempts of a layer, and the next layer, whose first joint view has the number ``stop``."""
+    rows, cell = np.nonzero(layer.views().cells == 0)
+    cells, found, mover = layer.take(rows)
+    before, stones = mover.copy(), np.count_nonzero(cells, axis=1)
+    outcome = np.empty(len(rows), np.int8)
+    # the skip drawn here is ignored: both turns are followed
+    no_key = np.zeros(len(rows), np.uint64)
+    attempt_rows(cells, found, mover, stones, no_key, cell, game.hidden == "abrupt", game.visible.parameters, outcome)
+    edges = Edges(
+        np.full(layer.cells.shape, KNOWN, np.int8),
+        np.zeros(layer.cells.shape, np.int8),
+        np.full(layer.cells.shape, -1, np.int32),
+        np.full(layer.cells.shape, -1, np.int32),
+    )
+    placed, tried = outcome == NOT_OVER, outcome == FOUND
+    edges.kind[rows, cell] = np.where(placed, PLACED, np.where(tried, TRIED, FINAL))
+    winner = np.where(outcome == before, 1, np.where(outcome == DRAW, 0, -1))
+    edges.result[rows, cell] = np.where(placed | tried, 0, winner)
+    mover[placed] = 1 - before[placed]
+    goes_on = placed | tried
+    next_keys = JointViews(cells[goes_on], found[goes_on], mover[goes_on]).keys()
+    skipped = placed if game.skip_chance > 0 else np.zeros_like(placed)
+    again_keys = JointViews(cells[skipped], found[skipped], before[skipped]).keys()
+    distinct, number = np.unique(np.concatenate([next_keys, again_keys]), return_inverse=True)
+    number = stop + number.reshape(-1).astype(np.int32)
+    edges.following[rows[goes_on], cell[goes_on]] = number[: len(next_keys)]
+    edges.again[rows[skipped], cell[skipped]] = number[len(next_keys) :]
+    return _Attempts(edges, JointViews.from_keys(distinct, game))
+
+
+KernelEdges = tuple[Int8Array, Int8Array, Int32Array, Int32Array]
+"""the fields of :class:`Edges`"""
+
+
+@compiled_at_once
+def _back_up(
+    edges: KernelEdges,
+    mover: Int8Array,
+    view: Int64Array,
+    policy: Float64Array,
+    costs: Float64Array,
+    skip: float,
+    values: Float64Array,
+    action_values: Float64Array,
+) -> None:
+    """Write the values of all joint views, the last first, because each leads to later ones only."""
+    kind, result, following, again = edges
+    for s in range(len(mover) - 1, -1, -1):
+        total = 0.0
+        for cell in range(kind.shape[1]):
+            if kind[s, cell] == KNOWN:
+                continue
+            if kind[s, cell] == FINAL:
+                value = 1.0 * result[s, cell]
+            else:
+                after = following[s, cell]
+                value = values[after] if mover[after] == mover[s] else -values[after]
+                if again[s, cell] >= 0:
+                    value = (1.0 - skip) * value + skip * values[again[s, cell]]
+            if len(costs) > 0:
+                value -= costs[view[s], cell]
+            action_values[s, cell] = value
+            total += policy[view[s], cell] * value
+        values[s] = total
+
+
+@compiled_at_once
+def _pass_on(edges: KernelEdges, view: Int64Array, policy: Float64Array, skip: float, visits: Float64Array) -> None:
+    """Write the visits of all joint views from those of the first."""
+    kind, _, following, again = edges
+    for s in range(len(view)):
+        if visits[s] == 0.0:
+            continue
+        for cell in range(kind.shape[1]):
+            if kind[s, cell] == PLACED or kind[s, cell] == TRIED:
+                mass = visits[s] * policy[view[s], cell]
+                if again[s, cell] >= 0:
+                    visits[again[s, cell]] += skip * mass
+                    mass *= 1.0 - skip
+                visits[following[s, cell]] += mass
+
+
+def _too_large(game: Game) -> MemoryError:
+    return MemoryError(
+        f"{game} has more than {MAX_JOINT_VIEWS:,} joint views, too many to list: choose a smaller "
+        f"board, such as 3x3 or 2x4"
+    )

@@ -1,0 +1,178 @@
+"""Exact results in phantom games: known numbers, all histories in plain Python, and gradients by differences."""
+
+import dataclasses
+
+import numpy as np
+import phantoms
+import pytest
+from numpy.testing import assert_allclose
+
+from baselines.joint_view_graph import JointViewGraph, joint_view_graph
+from evaluation.exact import phantom
+from evaluation.exact.phantom_best_response import best_response
+from ttt_envs import Game
+from ttt_envs.game.boards import Boards, from_text
+from ttt_envs.game.phantom import JointViews
+
+VARIANTS = ("classic", "abrupt")
+UNIFORM = {"classic": (0.953125, 0.624339, 0.788732), "abrupt": (0.847140, 0.391529, 0.619334)}
+"""best responses to uniform play, moving first and second, and its exploitability"""
+JOINT_VIEWS = {"classic": 284_627, "abrupt": 312_781}
+INFORMATION_SETS = {"classic": (3_683_314, 2_307_355), "abrupt": (14_482_810, 8_827_459)}
+
+
+def random_table(graph, seed):
+    weights = graph.legal * np.random.default_rng(seed).random(graph.legal.shape) ** 3
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def late_start(game):
+    """A joint view of 3 x 3 after five stones, of which two have been found."""
+    boards = Boards.of([from_text("ox./.o./x.. x")])
+    found = np.zeros((1, 9), np.int8)
+    found[0, [0, 6]] = 1
+    return JointViews.of(boards, found)
+
+
+CASES = [(Game(2, 2, 2, skip, hidden=hidden), None) for hidden in VARIANTS for skip in (0.0, 0.3)] + [
+    (Game(2, 3, 2, 0.0, hidden=hidden), None) for hidden in VARIANTS
+]
+CASES += [(Game(3, 3, 3, skip, hidden=hidden), late_start) for hidden in VARIANTS for skip in (0.0, 0.3)]
+LONG_CASES = [(Game(2, 3, 3, 0.0, hidden=hidden), None) for hidden in VARIANTS]
+LONG_CASES += [(Game(2, 3, 2, 0.3, hidden="abrupt"), None)]
+
+
+def graph_of(game, make_start):
+    return JointViewGraph(game, None if make_start is None else make_start(game))
+
+
+@pytest.mark.parametrize(
+    ("game", "make_start"), [*CASES, *(pytest.param(*case, marks=pytest.mark.slow) for case in LONG_CASES)], ids=str
+)
+def test_results_are_those_of_all_histories(game, make_start):
+    graph = graph_of(game, make_start)
+    state = phantoms.start(game) if make_start is None else phantoms.state_of(graph.joint_views)
+    for seed in range(2):
+        policies = phantoms.ViewPolicy(game, seed), phantoms.ViewPolicy(game, 100 + seed)
+        tables = [policy.probabilities(graph.views.boards) for policy in policies]
+        joint = np.where(graph.views.boards.mover[:, None] == 0, *tables)
+        results = graph.results(joint, graph.occupancy(joint))
+        expected = phantoms.play_out(game, state, policies)
+        assert_allclose(results, expected, rtol=0, atol=1e-12)
+        value = expected[0] - expected[2]
+        assert abs(graph.evaluate(joint).values[0] - (value if state.mover == 0 else -value)) < 1e-12
+        for responder in (0, 1):
+            found = best_response(graph, tables[1], responder)
+            value, count = phantoms.best_response(game, state, responder, policies[1])
+            assert abs(found.value - value) < 1e-12
+            full = best_response(graph, tables[1], responder, prune=False)
+            assert abs(full.value - value) < 1e-12
+            assert full.information_sets == count >= found.information_sets
+            assert max(0.0, found.value) - 1e-12 <= found.wins <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("hidden", VARIANTS)
+def test_known_values_of_uniform_play(hidden):
+    game = Game(hidden=hidden)
+    assert len(joint_view_graph(game)) == JOINT_VIEWS[hidden]
+    found = phantom.exploitation(game, "random")
+    numbers = (found.first.value, found.second.value, found.exploitability)
+    assert_allclose(numbers, UNIFORM[hidden], rtol=0, atol=1e-6)
+    assert phantom.exploitability(game, "random") == found.exploitability
+    if hidden == "classic":
+        assert abs(phantom.outcome(game, "random", "random").value - 0.2968253968) < 1e-10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hidden", VARIANTS)
+def test_number_of_information_sets(hidden):
+    """The counts are those of perfect recall in 3 x 3; without pruning the values are the same."""
+    game = Game(hidden=hidden)
+    assert tuple(phantom.count_information_sets(game, player) for player in (0, 1)) == INFORMATION_SETS[hidden]
+
+
+@pytest.mark.parametrize("hidden", VARIANTS)
+@pytest.mark.parametrize("misere", [False, True])
+def test_pruning_does_not_change_the_result(hidden, misere):
+    game = Game(2, 3, 2, 0.2, misere=misere, hidden=hidden)
+    graph = JointViewGraph(game)
+    for seed in range(5):
+        table = random_table(graph, seed)
+        for responder in (0, 1):
+            pruned, full = (best_response(graph, table, responder, prune=prune) for prune in (True, False))
+            assert abs(pruned.value - full.value) < 1e-12
+            assert pruned.information_sets <= full.information_sets
+
+
+@pytest.mark.parametrize("hidden", VARIANTS)
+def test_a_best_responder_does_at_least_as_well_as_any_policy(hidden):
+    game = Game(3, 3, 3, 0.1, hidden=hidden)
+    graph = joint_view_graph(game)
+    opponent = random_table(graph, 0)
+    for seed in range(1, 4):
+        joint = np.where(graph.views.boards.mover[:, None] == 0, random_table(graph, seed), opponent)
+        assert graph.evaluate(joint).values[0] <= best_response(graph, opponent, 0).value + 1e-12
+
+
+@pytest.mark.parametrize("hidden", VARIANTS)
+def test_gradient_is_that_of_finite_differences(hidden):
+    game = Game(2, 2, 2, 0.3, hidden=hidden)
+    graph = joint_view_graph(game)
+    boards = graph.views.boards
+    logits = np.where(graph.legal, np.random.default_rng(0).normal(size=graph.legal.shape), -np.inf)
+
+    def table(logits):
+        weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return weights / weights.sum(axis=1, keepdims=True)
+
+    class Table:
+        pure = True
+
+        def probabilities(self, boards, rng=None):
+            return table(logits)[graph.views.find(boards)]
+
+    found = phantom.evaluate_policies(game, Table(), Table()).policy_gradient
+    for row, cell in zip(*np.nonzero(graph.legal), strict=True):
+        values = []
+        for step in (1e-5, -1e-5):
+            moved = logits.copy()
+            moved[row, cell] += step
+            values.append(graph.evaluate(table(moved)).values[0])
+        slope = (values[0] - values[1]) / 2e-5
+        assert abs(found[row, cell] - (slope if boards.mover[row] == 0 else -slope)) < 1e-9
+
+
+@pytest.mark.parametrize("hidden", VARIANTS)
+def test_evaluation_by_views_adds_up(hidden):
+    game = Game(hidden=hidden)
+    found = phantom.evaluate_policies(game, "random", "random")
+    first = int(np.flatnonzero((found.views.cells == 0).all(axis=1) & (found.views.mover == 0))[0])
+    assert found.occupancy[first] == 1.0
+    assert abs(found.values[first] - found.outcome.value) < 1e-12
+    visited = found.occupancy > 0
+    assert visited.all()  # random play visits all views
+    expected = np.nansum(found.probabilities * found.action_values, axis=1)
+    assert_allclose(expected, found.values, rtol=0, atol=1e-12)
+    assert abs(sum(found.outcome) - 1) < 1e-12
+
+
+def test_visible_games_and_policies_that_break_the_rules_are_refused():
+    with pytest.raises(ValueError, match="no phantom game: choose hidden='classic'"):
+        phantom.exploitability(Game(), "random")
+    game = Game(hidden="classic")
+    with pytest.raises(ValueError, match="opponent's stones are hidden"):
+        phantom.exploitability(game, "optimal")
+
+    @dataclasses.dataclass
+    class Wrong:
+        pure = True
+        answer: float
+
+        def probabilities(self, boards, rng=None):
+            return np.full(boards.cells.shape, self.answer)
+
+    for answer in (1 / 9, np.nan, -1.0):
+        with pytest.raises(ValueError, match="gave no probabilities of the legal attempts"):
+            phantom.exploitability(game, Wrong(answer))
+    with pytest.raises(MemoryError, match="joint views"):
+        phantom.exploitability(Game(4, 4, 4, hidden="abrupt"), "random")

@@ -1,0 +1,160 @@
+"""Phantom games in plain Python, from the text of the rules alone, and exact results by walks over all histories."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ttt_envs.game.boards import keys
+from ttt_envs.game.phantom import JointViews
+
+
+class State(NamedTuple):
+    """Cells 0, 1, 2; for each player the cells on which it has found a stone; the mover; None or the result."""
+
+    cells: tuple
+    found: tuple = (frozenset(), frozenset())
+    mover: int = 0
+    winner: object = None
+
+    def view(self, player):
+        """The cells as a player knows them."""
+        return tuple(
+            stone if stone == player + 1 or cell in self.found[player] else 0 for cell, stone in enumerate(self.cells)
+        )
+
+    def legal(self):
+        return [cell for cell, stone in enumerate(self.view(self.mover)) if stone == 0]
+
+
+def start(game):
+    return State((0,) * game.cells)
+
+
+def state_of(joint):
+    """The state in row 0 of joint views."""
+    cells, found = joint.cells[0].tolist(), joint.found[0]
+    by = tuple(frozenset(i for i, stone in enumerate(cells) if stone == 2 - player and found[i]) for player in (0, 1))
+    return State(tuple(cells), by, int(joint.mover[0]))
+
+
+def has_line(game, cells, stone):
+    own = {divmod(cell, game.columns) for cell, other in enumerate(cells) if other == stone}
+    return any(
+        all((row + i * down, column + i * right) in own for i in range(game.win_length))
+        for row, column in own
+        for down, right in ((0, 1), (1, 0), (1, 1), (1, -1))
+    )
+
+
+def attempt(game, state, cell, skipped=False):
+    """The next state, and the mover's observation: "failed", "placed" or "again"; ``skipped`` is the chance event."""
+    assert cell in state.legal()
+    other = 1 - state.mover
+    if state.cells[cell]:
+        found = list(state.found)
+        found[state.mover] = found[state.mover] | {cell}
+        mover = state.mover if game.hidden == "classic" else other
+        return state._replace(found=tuple(found), mover=mover), "failed"
+    cells = (*state.cells[:cell], state.mover + 1, *state.cells[cell + 1 :])
+    if has_line(game, cells, state.mover + 1):
+        return state._replace(cells=cells, winner=state.mover), "placed"
+    if 0 not in cells:
+        return state._replace(cells=cells, winner=2), "placed"
+    return state._replace(cells=cells, mover=state.mover if skipped else other), "again" if skipped else "placed"
+
+
+def branches(game, state, cell):
+    """(probability, next state, observation) of an attempt."""
+    after, observation = attempt(game, state, cell)
+    if game.skip_chance == 0 or observation == "failed" or after.winner is not None:
+        return [(1.0, after, observation)]
+    return [
+        (1 - game.skip_chance, after, observation),
+        (game.skip_chance, *attempt(game, state, cell, skipped=True)),
+    ]
+
+
+class ViewPolicy:
+    """Random probabilities of a view; some attempts have probability 0."""
+
+    pure = True
+
+    def __init__(self, game, seed):
+        rng = np.random.default_rng(seed)
+        self.weights = rng.random((2, 3**game.cells, game.cells)) ** 3 * (
+            rng.random((2, 3**game.cells, game.cells)) < 0.8
+        )
+
+    def probabilities(self, boards, rng=None):
+        legal = boards.cells == 0
+        weights = (self.weights[boards.mover, keys(boards.cells).astype(np.int64)] + 1e-9) * legal
+        weights[weights < 1e-8] = 0
+        empty = weights.sum(axis=1) == 0
+        weights[empty] = legal[empty]
+        return weights / weights.sum(axis=1, keepdims=True)
+
+    def of(self, state):
+        """The mover's probabilities in a plain state."""
+        found = np.zeros((1, len(state.cells)), np.int8)
+        for cells in state.found:
+            found[0, list(cells)] = 1
+        joint = JointViews(np.array([state.cells], np.int8), found, np.array([state.mover], np.int8))
+        return self.probabilities(joint.views())[0]
+
+
+def result(state, player):
+    return 0.0 if state.winner == 2 else 1.0 if state.winner == player else -1.0
+
+
+def play_out(game, state, policies):
+    """Probabilities of wins of player_0, draws and wins of player_1, over all histories."""
+    if state.winner is not None:
+        return np.eye(3)[{0: 0, 2: 1, 1: 2}[state.winner]]
+    shares = policies[state.mover].of(state)
+    total = np.zeros(3)
+    for cell in state.legal():
+        if shares[cell]:
+            for probability, after, _ in branches(game, state, cell):
+                total += shares[cell] * probability * play_out(game, after, policies)
+    return total
+
+
+def respond(game, histories, responder, policy, counts):
+    """The best responder's value from weighted histories, (weight, state), that it cannot distinguish."""
+    counts[0] += 1
+    legal = histories[0][1].legal()
+    values = []
+    for cell in legal:
+        value, observations = 0.0, {}
+        for weight, state in histories:
+            for probability, after, observation in branches(game, state, cell):
+                gained, found = _wait(game, weight * probability, after, responder, policy)
+                value += gained
+                observations.setdefault(observation, []).extend(found)
+        value += sum(respond(game, found, responder, policy, counts) for found in observations.values() if found)
+        values.append(value)
+    return max(values)
+
+
+def _wait(game, weight, state, responder, policy):
+    """(value of games that end, histories) when the responder is to move next."""
+    if state.winner is not None:
+        return weight * result(state, responder), []
+    if state.mover == responder:
+        return 0.0, [(weight, state)]
+    shares = policy.of(state)
+    value, histories = 0.0, []
+    for cell in state.legal():
+        if shares[cell]:
+            for probability, after, _ in branches(game, state, cell):
+                gained, found = _wait(game, weight * shares[cell] * probability, after, responder, policy)
+                value += gained
+                histories += found
+    return value, histories
+
+
+def best_response(game, state, responder, policy):
+    """(value, number of information sets) of a best responder, over all histories from a state."""
+    counts = [0]
+    value, histories = _wait(game, 1.0, state, responder, policy)
+    return value + (respond(game, histories, responder, policy, counts) if histories else 0.0), counts[0]
