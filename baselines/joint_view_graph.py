@@ -33,7 +33,7 @@ Int32Array = NDArray[np.int32]
 
 
 class Edges(NamedTuple):
-    """The attempts of N joint views, arrays [N, cells]; kernels take them as a plain tuple."""
+    """The attempts of N joint views, arrays [N, cells]."""
 
     kind: Int8Array
     """int8: KNOWN, PLACED, TRIED or FINAL"""
@@ -114,7 +114,7 @@ class JointViewGraph:
 
     def uniform(self) -> Float64Array:
         """Return float64[V, cells]: equal probabilities of all legal attempts."""
-        return self.legal / self.legal.sum(axis=1, keepdims=True)
+        return np.asarray(self.legal / self.legal.sum(axis=1, keepdims=True), np.float64)
 
     def evaluate(self, policy: Float64Array, costs: Float64Array | None = None) -> JointViewValues:
         """Return exact values by backward induction.
@@ -126,14 +126,14 @@ class JointViewGraph:
         size, cells = self.edges.kind.shape
         out = JointViewValues(np.zeros(size), np.zeros((size, cells)))
         paid = np.zeros((0, cells)) if costs is None else costs
-        _back_up(tuple(self.edges), self.mover, self.view, policy, paid, self.game.skip_chance, *out)
+        _back_up(self.edges, self.mover, self.view, policy, paid, self.game.skip_chance, *out)
         return out
 
     def occupancy(self, policy: Float64Array) -> Float64Array:
         """Return float64[N]: the probability that a game visits each joint view."""
         visits = np.zeros(len(self))
         visits[0] = 1.0
-        _pass_on(tuple(self.edges), self.view, policy, self.game.skip_chance, visits)
+        _pass_on(self.edges, self.view, policy, self.game.skip_chance, visits)
         return visits
 
     def results(self, policy: Float64Array, occupancy: Float64Array) -> tuple[float, float, float]:
@@ -145,7 +145,7 @@ class JointViewGraph:
     def sum_by_view(self, weights: Float64Array) -> Float64Array:
         """Return float64[V] or float64[V, cells]: the sums of numbers of joint views over those of each view."""
         if weights.ndim == 1:
-            return np.bincount(self.view, weights, len(self.legal))
+            return np.asarray(np.bincount(self.view, weights, len(self.legal)), np.float64)
         columns = [np.bincount(self.view, column, len(self.legal)) for column in weights.T]
         return np.stack(columns, axis=1)
 
@@ -203,19 +203,15 @@ def _attempts(game: Game, layer: JointViews, stop: int) -> _Attempts:
     skipped = placed if game.skip_chance > 0 else np.zeros_like(placed)
     again_keys = JointViews(cells[skipped], found[skipped], before[skipped]).keys()
     distinct, number = np.unique(np.concatenate([next_keys, again_keys]), return_inverse=True)
-    number = stop + number.reshape(-1).astype(np.int32)
-    edges.following[rows[goes_on], cell[goes_on]] = number[: len(next_keys)]
-    edges.again[rows[skipped], cell[skipped]] = number[len(next_keys) :]
+    numbers: Int32Array = (stop + number.reshape(-1)).astype(np.int32)
+    edges.following[rows[goes_on], cell[goes_on]] = numbers[: len(next_keys)]
+    edges.again[rows[skipped], cell[skipped]] = numbers[len(next_keys) :]
     return _Attempts(edges, JointViews.from_keys(distinct, game))
-
-
-KernelEdges = tuple[Int8Array, Int8Array, Int32Array, Int32Array]
-"""the fields of :class:`Edges`"""
 
 
 @compiled_at_once
 def _back_up(
-    edges: KernelEdges,
+    edges: Edges,
     mover: Int8Array,
     view: Int64Array,
     policy: Float64Array,
@@ -246,7 +242,7 @@ def _back_up(
 
 
 @compiled_at_once
-def _pass_on(edges: KernelEdges, view: Int64Array, policy: Float64Array, skip: float, visits: Float64Array) -> None:
+def _pass_on(edges: Edges, view: Int64Array, policy: Float64Array, skip: float, visits: Float64Array) -> None:
     """Write the visits of all joint views from those of the first."""
     kind, _, following, again = edges
     for s in range(len(view)):

@@ -355,6 +355,8 @@ ALONE = {
     "layers-4x4-alone": "layers(Game(4, 4, 4, 0.25))",
     "layers-4x5-alone": "layers(Game(4, 5, 4, 0.25), Path(folder.name))",
     "evaluate-4x4": "evaluate_policy(Game(4, 4, 4, 0.25), 'random', 'random', seat=0, merge_symmetries=True).value",
+    "phantom-classic": 'phantom.exploitability(Game(hidden="classic"), "random")',
+    "phantom-abrupt": 'phantom.exploitability(Game(hidden="abrupt"), "random")',
     "outcome-4x4": 'outcome(Game(4, 4, 4), "optimal", "random")',
     **{f"prove-{m}x{n}-{k}": f"prove(Game({m}, {n}, {k}))" for m, n, k in PROOFS},
 }
@@ -367,6 +369,7 @@ from baselines.retrograde import build
 from baselines.proof_number import prove
 from baselines.retrograde import build
 from baselines.retrograde.solver import Solution, solve
+from evaluation.exact import phantom
 from evaluation.exact.dynamic_programming import outcome
 from evaluation.exact.policy_evaluation import evaluate_policy
 from ttt_envs.game.boards import Boards
@@ -377,7 +380,7 @@ def layers(game, *folder):
 
 folder = TemporaryDirectory()
 layers(Game()), layers(Game(1, 17, 2, 0.25)),
-evaluate_policy(Game(), "random", "random"),
+evaluate_policy(Game(), "random", "random"), phantom.exploitability(Game(2, 2, 2, hidden="abrupt"), "random"),
 solve(Game()), outcome(Game(), "optimal", "random"), prove(Game())  # compiles
 """
 

@@ -81,6 +81,7 @@ class ViewPolicy:
 
     def __init__(self, game, seed):
         rng = np.random.default_rng(seed)
+        self.cache = {}
         self.weights = rng.random((2, 3**game.cells, game.cells)) ** 3 * (
             rng.random((2, 3**game.cells, game.cells)) < 0.8
         )
@@ -95,11 +96,17 @@ class ViewPolicy:
 
     def of(self, state):
         """The mover's probabilities in a plain state."""
+        view = (state.mover, state.view(state.mover))
+        if view not in self.cache:
+            self.cache[view] = self._of(state)
+        return self.cache[view]
+
+    def _of(self, state):
         found = np.zeros((1, len(state.cells)), np.int8)
         for cells in state.found:
             found[0, list(cells)] = 1
         joint = JointViews(np.array([state.cells], np.int8), found, np.array([state.mover], np.int8))
-        return self.probabilities(joint.views())[0]
+        return self.probabilities(joint.views())[0].tolist()
 
 
 def result(state, player):

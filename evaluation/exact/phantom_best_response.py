@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines.joint_view_graph import FINAL, KNOWN, PLACED, TRIED, Int32Array, JointViewGraph, KernelEdges
+from baselines.joint_view_graph import FINAL, KNOWN, PLACED, TRIED, Edges, Int32Array, JointViewGraph
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, compiled_at_once, compiled_nogil, inlined, int64
 
 FAILED, PASSED, SKIPPED = range(3)
@@ -46,7 +46,7 @@ def best_response(graph: JointViewGraph, policy: Float64Array, responder: int, *
     """
     size, cells = graph.edges.kind.shape
     values, bounds = np.zeros(size), np.zeros((size, cells))
-    edges, skip = tuple(graph.edges), graph.game.skip_chance
+    edges, skip = graph.edges, graph.game.skip_chance
     _full_information(edges, graph.mover, graph.view, policy, skip, responder, values, bounds)
     stack = _Stack(*_make_lists(1, OBSERVATIONS * size), np.zeros(size, np.int64))
     frontier = _Stack(*_make_lists(2, size), np.zeros(size, np.int64))
@@ -61,7 +61,7 @@ def best_response(graph: JointViewGraph, policy: Float64Array, responder: int, *
     )
     counts = np.zeros(1, np.int64)
     game = (edges, graph.mover, graph.view, policy, skip)
-    value, wins = _search(game, responder, prune, bounds, tuple(stack), tuple(frontier), tuple(levels), counts)
+    value, wins = _search(game, responder, prune, bounds, stack, frontier, levels, counts)
     return BestResponse(float(value), float(wins), int(counts[0]))
 
 
@@ -99,9 +99,7 @@ NEED, BEST, BEST_WINS, VALUE, WINS = range(5)
 BEGIN, END, TOP, COUNT, CURRENT, OBSERVATION = range(6)
 """The belief on the stack, the end of the used stack, the number of attempts, the current one, its next observation."""
 
-_Lists = tuple[Int32Array, Float64Array, Int64Array]
-_Game = tuple[KernelEdges, Int8Array, Int64Array, Float64Array, float]
-_Path = tuple[Float64Array, Int64Array, Int64Array, Float64Array, Int64Array, Float64Array]
+_Game = tuple[Edges, Int8Array, Int64Array, Float64Array, float]
 
 
 def _make_lists(rows: int, capacity: int) -> tuple[Int32Array, Float64Array]:
@@ -110,7 +108,7 @@ def _make_lists(rows: int, capacity: int) -> tuple[Int32Array, Float64Array]:
 
 @compiled_at_once
 def _full_information(
-    edges: KernelEdges,
+    edges: Edges,
     mover: Int8Array,
     view: Int64Array,
     policy: Float64Array,
@@ -146,9 +144,9 @@ def _search(
     responder: int,
     prune: bool,
     bounds: Float64Array,
-    stack: _Lists,
-    frontier: _Lists,
-    levels: _Path,
+    stack: _Stack,
+    frontier: _Stack,
+    levels: _Levels,
     counts: Int64Array,
 ) -> tuple[float, float]:
     """Return the responder's value and probability of a win, by a depth-first walk without recursion."""
@@ -165,7 +163,7 @@ def _search(
     _open(levels, 0, (0, root, root), -np.inf, next_bounds[0, 0])
     counts[0] = 1
     depth = 0
-    while True:
+    while depth >= 0:
         number, counter = numbers[depth], counters[depth]
         enough = max(number[BEST], number[NEED])
         now = counter[OBSERVATION]
@@ -205,11 +203,11 @@ def _search(
             belief = (limits[now], limits[now + 1], limits[OBSERVATIONS])
             _open(levels, depth, belief, need, next_bounds[depth - 1, now])
             counts[0] += 1
-    return 0.0, 0.0
+    return before, wins  # not reached: the walk ends at depth 0
 
 
 @inlined
-def _open(levels: _Path, depth: int, belief: tuple[int, int, int], need: float, next_bounds: Float64Array) -> None:
+def _open(levels: _Levels, depth: int, belief: tuple[int, int, int], need: float, next_bounds: Float64Array) -> None:
     """Enter an information set: order its attempts by their bounds. ``belief`` is BEGIN, END and TOP."""
     numbers, counters, order, sorted_bounds, _, _ = levels
     count = int64(0)
@@ -231,9 +229,7 @@ def _open(levels: _Path, depth: int, belief: tuple[int, int, int], need: float, 
 
 
 @inlined
-def _bound_attempts(
-    edges: KernelEdges, bounds: Float64Array, stack: _Lists, begin: int, end: int, out: Float64Array
-) -> None:
+def _bound_attempts(edges: Edges, bounds: Float64Array, stack: _Stack, begin: int, end: int, out: Float64Array) -> None:
     """Write upper bounds of all attempts in a belief, and last their maximum, 0 for an empty belief."""
     states, weights, _ = stack
     size = len(out) - 1
@@ -255,7 +251,7 @@ def _bound_attempts(
 
 
 @inlined
-def _add(lists: _Lists, row: int, begin: int, end: int, state: int, weight: float) -> int:
+def _add(lists: _Stack, row: int, begin: int, end: int, state: int, weight: float) -> int:
     """Add a weighted joint view to the list from ``begin`` to ``end``, once each; return the new end."""
     states, weights, slot = lists
     at = slot[state]
@@ -269,7 +265,7 @@ def _add(lists: _Lists, row: int, begin: int, end: int, state: int, weight: floa
 
 @inlined
 def _attempt(
-    game: _Game, responder: int, stack: _Lists, frontier: _Lists, levels: _Path, depth: int, cell: int
+    game: _Game, responder: int, stack: _Stack, frontier: _Stack, levels: _Levels, depth: int, cell: int
 ) -> tuple[float, float]:
     """Write the beliefs after an attempt of the responder onto the stack; return value and wins of games that end."""
     edges, mover, _, _, skip = game
@@ -312,7 +308,7 @@ def _attempt(
 
 @inlined
 def _reply(
-    game: _Game, responder: int, stack: _Lists, begin: int, end: int, frontier: _Lists, size: int
+    game: _Game, responder: int, stack: _Stack, begin: int, end: int, frontier: _Stack, size: int
 ) -> tuple[float, float, int]:
     """Follow the opponent from the first ``size`` joint views of the frontier until the responder moves.
 

@@ -343,7 +343,9 @@ def to_kernel_args(game: Game) -> Int64Array:
     A kernel call from Python pays as much for each argument, and for each part of a tuple, as for a move. Kernels get
     the rules of a variant as its tuple besides.
     """
-    standard = dataclasses.replace(game, **dict.fromkeys(VARIANTS, False)) if game.variants else game
+    standard = (
+        dataclasses.replace(game, gravity=False, exact=False, misere=False, wrap=False) if game.variants else game
+    )
     rows, columns, win_length, skip_chance, *starts = standard.parameters
     numbers = np.array([rows, columns, win_length, 0, *starts], np.int64)
     numbers.view(np.float64)[3] = skip_chance

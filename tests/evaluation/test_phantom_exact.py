@@ -27,19 +27,16 @@ def random_table(graph, seed):
 
 
 def late_start(game):
-    """A joint view of 3 x 3 after five stones, of which two have been found."""
-    boards = Boards.of([from_text("ox./.o./x.. x")])
+    """A joint view of 3 x 3 after six stones, of which two have been found."""
+    boards = Boards.of([from_text("ox./xoo/..x o")])
     found = np.zeros((1, 9), np.int8)
-    found[0, [0, 6]] = 1
+    found[0, [0, 8]] = 1
     return JointViews.of(boards, found)
 
 
-CASES = [(Game(2, 2, 2, skip, hidden=hidden), None) for hidden in VARIANTS for skip in (0.0, 0.3)] + [
-    (Game(2, 3, 2, 0.0, hidden=hidden), None) for hidden in VARIANTS
-]
+CASES = [(Game(2, 2, 2, skip, hidden=hidden), None) for hidden in VARIANTS for skip in (0.0, 0.3)]
 CASES += [(Game(3, 3, 3, skip, hidden=hidden), late_start) for hidden in VARIANTS for skip in (0.0, 0.3)]
-LONG_CASES = [(Game(2, 3, 3, 0.0, hidden=hidden), None) for hidden in VARIANTS]
-LONG_CASES += [(Game(2, 3, 2, 0.3, hidden="abrupt"), None)]
+LONG_CASES = [(Game(2, 3, 2, 0.0, hidden=hidden), None) for hidden in VARIANTS]
 
 
 def graph_of(game, make_start):
@@ -52,23 +49,22 @@ def graph_of(game, make_start):
 def test_results_are_those_of_all_histories(game, make_start):
     graph = graph_of(game, make_start)
     state = phantoms.start(game) if make_start is None else phantoms.state_of(graph.joint_views)
-    for seed in range(2):
-        policies = phantoms.ViewPolicy(game, seed), phantoms.ViewPolicy(game, 100 + seed)
-        tables = [policy.probabilities(graph.views.boards) for policy in policies]
-        joint = np.where(graph.views.boards.mover[:, None] == 0, *tables)
-        results = graph.results(joint, graph.occupancy(joint))
-        expected = phantoms.play_out(game, state, policies)
-        assert_allclose(results, expected, rtol=0, atol=1e-12)
-        value = expected[0] - expected[2]
-        assert abs(graph.evaluate(joint).values[0] - (value if state.mover == 0 else -value)) < 1e-12
-        for responder in (0, 1):
-            found = best_response(graph, tables[1], responder)
-            value, count = phantoms.best_response(game, state, responder, policies[1])
-            assert abs(found.value - value) < 1e-12
-            full = best_response(graph, tables[1], responder, prune=False)
-            assert abs(full.value - value) < 1e-12
-            assert full.information_sets == count >= found.information_sets
-            assert max(0.0, found.value) - 1e-12 <= found.wins <= 1 + 1e-12
+    policies = phantoms.ViewPolicy(game, 0), phantoms.ViewPolicy(game, 1)
+    tables = [policy.probabilities(graph.views.boards) for policy in policies]
+    joint = np.where(graph.views.boards.mover[:, None] == 0, *tables)
+    results = graph.results(joint, graph.occupancy(joint))
+    expected = phantoms.play_out(game, state, policies)
+    assert_allclose(results, expected, rtol=0, atol=1e-12)
+    value = expected[0] - expected[2]
+    assert abs(graph.evaluate(joint).values[0] - (value if state.mover == 0 else -value)) < 1e-12
+    for responder in (0, 1):
+        found = best_response(graph, tables[1], responder)
+        value, count = phantoms.best_response(game, state, responder, policies[1])
+        assert abs(found.value - value) < 1e-12
+        full = best_response(graph, tables[1], responder, prune=False)
+        assert abs(full.value - value) < 1e-12
+        assert full.information_sets == count >= found.information_sets
+        assert max(0.0, found.value) - 1e-12 <= found.wins <= 1 + 1e-12
 
 
 @pytest.mark.parametrize("hidden", VARIANTS)
@@ -94,9 +90,9 @@ def test_number_of_information_sets(hidden):
 @pytest.mark.parametrize("hidden", VARIANTS)
 @pytest.mark.parametrize("misere", [False, True])
 def test_pruning_does_not_change_the_result(hidden, misere):
-    game = Game(2, 3, 2, 0.2, misere=misere, hidden=hidden)
+    game = Game(2, 3, 2, misere=misere, hidden=hidden)
     graph = JointViewGraph(game)
-    for seed in range(5):
+    for seed in range(2):
         table = random_table(graph, seed)
         for responder in (0, 1):
             pruned, full = (best_response(graph, table, responder, prune=prune) for prune in (True, False))
