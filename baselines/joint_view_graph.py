@@ -22,8 +22,8 @@ from ttt_envs.game.boards import Boards, from_keys, keys
 from ttt_envs.game.phantom import FOUND, MAX_CELLS_BASE_5, JointViews, attempt_rows, check_phantom
 from ttt_envs.game.rules import DRAW, NOT_OVER, Game
 
-MAX_JOINT_VIEWS = 1 << 22
-"""Maximum number of joint views of a graph."""
+MAX_EMPTY = 9
+"""Maximum number of empty cells at the start: ten of them lead to several millions of joint views."""
 CACHED_GRAPHS = 2
 """Maximum number of graphs that :func:`joint_view_graph` keeps."""
 KNOWN, PLACED, TRIED, FINAL = range(4)
@@ -72,7 +72,7 @@ class JointViewGraph:
 
     Raises:
         ValueError: the stones are not hidden, or a start of several rows.
-        MemoryError: more than ``MAX_JOINT_VIEWS`` joint views, or a board too large for their keys.
+        MemoryError: more than ``MAX_EMPTY`` empty cells at the start, or a board too large for keys.
     """
 
     def __init__(self, game: Game, start: JointViews | None = None) -> None:
@@ -81,13 +81,14 @@ class JointViewGraph:
         first = JointViews.start(game) if start is None else start
         if first.cells.shape != (1, game.cells):
             raise ValueError(f"a graph begins with one joint view of {game.cells} cells, not {first.cells.shape}")
-        if game.cells > MAX_CELLS_BASE_5:
-            raise _too_large(game)
+        if game.cells > MAX_CELLS_BASE_5 or np.count_nonzero(first.cells == 0) > MAX_EMPTY:
+            raise MemoryError(
+                f"{game} has too many joint views to list: choose a board or a start with up to {MAX_EMPTY} empty "
+                f"cells, such as 3x3 or 2x4"
+            )
         layers, edges, size = [first], [], 0
         while len(layers[-1].mover):
             size += len(layers[-1].mover)
-            if size > MAX_JOINT_VIEWS:
-                raise _too_large(game)
             found = _attempts(game, layers[-1], size)
             edges.append(found.edges)
             layers.append(found.following)
@@ -255,10 +256,3 @@ def _pass_on(edges: Edges, view: Int64Array, policy: Float64Array, skip: float, 
                     visits[again[s, cell]] += skip * mass
                     mass *= 1.0 - skip
                 visits[following[s, cell]] += mass
-
-
-def _too_large(game: Game) -> MemoryError:
-    return MemoryError(
-        f"{game} has more than {MAX_JOINT_VIEWS:,} joint views, too many to list: choose a smaller "
-        f"board, such as 3x3 or 2x4"
-    )
