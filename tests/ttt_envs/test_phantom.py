@@ -126,7 +126,7 @@ def test_the_field_hidden():
     assert Game().hidden == "no"
     assert "hidden" not in Game().to_dict()
     assert Game.from_dict({"format": 1, "rows": 3}).hidden == "no"
-    game = Game.of_size(3, skip_chance=0.25, hidden="abrupt")
+    game = Game(skip_chance=0.25, hidden="abrupt")
     assert Game.from_dict(game.to_dict()) == game
     assert game.slug == "3x3-3-skip0.25-phantom-abrupt"
     assert str(game) == "3 x 3, 3 to win, skip 0.25, phantom (abrupt)"

@@ -177,8 +177,11 @@ class Game:
         size: int | tuple[int, int] = 3,
         win_length: int | None = None,
         skip_chance: float = 0.0,
-        hidden: Hidden = "no",
-        **variants: bool,
+        *,
+        gravity: bool = False,
+        exact: bool = False,
+        misere: bool = False,
+        wrap: bool = False,
     ) -> Game:
         """Return the game on a square board of edge ``size``, or on ``size = (rows, columns)``.
 
@@ -186,8 +189,7 @@ class Game:
             size: edge of the board, or (rows, columns).
             win_length: stones in a line needed to win; by default :func:`default_win_length`.
             skip_chance: probability of a skipped turn.
-            hidden: as of the class.
-            variants: ``gravity``, ``exact``, ``misere``, ``wrap``, as of the class.
+            gravity, exact, misere, wrap: as of the class.
 
         Raises:
             TypeError, ValueError: as the class.
@@ -202,7 +204,7 @@ class Game:
             raise TypeError(f"size={size!r} is not a board: write size=3 or size=(5, 6), rows first")
         if win_length is None:
             win_length = default_win_length(rows, columns)
-        return cls(rows, columns, win_length, skip_chance, hidden=hidden, **variants)
+        return cls(rows, columns, win_length, skip_chance, gravity, exact, misere, wrap)
 
     @cached_property
     def cells(self) -> int:
