@@ -39,7 +39,7 @@ CASES += [(Game(3, 3, 3, skip, hidden=hidden), late_start) for hidden in VARIANT
 LONG_CASES = [(Game(2, 3, 2, 0.0, hidden=hidden), None) for hidden in VARIANTS]
 
 
-def case_name(value):
+def label(value):
     """The same name in every process: workers compare the names of the tests that they collect."""
     return getattr(value, "__name__", None) or str(value)
 
@@ -49,7 +49,7 @@ def graph_of(game, make_start):
 
 
 @pytest.mark.parametrize(
-    ("game", "make_start"), [*CASES, *(pytest.param(*case, marks=pytest.mark.slow) for case in LONG_CASES)], ids=case_name
+    ("game", "make_start"), [*CASES, *(pytest.param(*case, marks=pytest.mark.slow) for case in LONG_CASES)], ids=label
 )
 def test_results_are_those_of_all_histories(game, make_start):
     graph = graph_of(game, make_start)
