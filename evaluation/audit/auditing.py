@@ -66,7 +66,7 @@ class AuditSettings:
     seat: int = 0
     """of the audited policy: 0 moves first, 1 second"""
     discount: float = 1.0
-    """per decision of the audited policy"""
+    """per decision of the audited policy; it weighs rewards, and no visits: see :mod:`evaluation.audit.errors`"""
     critic: str | Critic = EXACT
     """exact, zero, learned:N (the mean returns of N episodes of other random numbers, by position), the spec string of
     a policy with values, or a function of boards"""
@@ -162,7 +162,8 @@ def audit(
         estimator: a built-in name with settings, such as ``"gae:lam=0.9"``, or a function of padded arrays: see
             :mod:`evaluation.audit.estimators`.
         game: the game.
-        policy: the audited policy, pure: a spec string or a policy. The gradient is that in the logits of its softmax.
+        policy: the audited policy, pure: a spec string or a policy. The gradient is that in the logits of its softmax;
+            :mod:`evaluation.audit.errors` defines it.
         opponent: its fixed opponent, pure; None for a copy of the policy, held fixed.
         settings: episodes and critic.
 

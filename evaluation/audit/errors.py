@@ -3,8 +3,13 @@
 The gradient is that of the expected result in the logits of a softmax policy, float64[positions, cells]. An episode
 contributes ratio * estimate * (one-hot action - probabilities) at each of its decisions, where the ratio is 1 on
 policy (Sutton et al., 2000, theorem 1; off policy Degris, White and Sutton, 2012, equation 5). With exact advantages
-in place of estimates its mean is the exact gradient. So the mean of the difference is the bias, and it is measured
-with little noise.
+in place of estimates its mean is called the exact gradient. So the mean of the difference is the bias, and it is
+measured with little noise.
+
+The exact gradient is that of the expected result if there is no discount and the audited policy plays. With a discount
+it is the quantity that actor-critics use (Schulman et al., 2016, section 2): decisions count equally, whereas
+``evaluation.exact.policy_gradient`` discounts later ones (Thomas, 2014). Off policy, positions count as often as the
+behaviour visits them.
 
 Squares of means are estimated from products of independent blocks of episodes, so that noise does not add to them (a
 U-statistic; Hoeffding, 1948). Their intervals are those of the jackknife over blocks (Tukey, 1958).
@@ -72,7 +77,7 @@ class GradientErrors(NamedTuple):
     cosine: Interval
     """of the angle between the expected estimate and the exact gradient: 1 if a bias changes the length alone"""
     exact: Interval
-    """squared length of the exact gradient"""
+    """squared length of the exact gradient, see this module"""
 
 
 class PositionErrors(NamedTuple):
@@ -85,7 +90,7 @@ class PositionErrors(NamedTuple):
     bias: Float64Array
     """float64[P]: mean error of the estimates"""
     standard_error: Float64Array
-    """float64[P]: of the bias; 0 where exact, NaN at one visit"""
+    """float64[P]: of the bias; 0 where exact, NaN if all visits are of one group"""
     mse: Float64Array
     """float64[P]"""
 
@@ -167,12 +172,14 @@ def position_errors(visits: Visits, error: Float64Array, exact: bool, num_episod
     rows, inverse = np.unique(visits.row, return_inverse=True)
     weight, first, second = (_sums(inverse, visits.weight * error**power) for power in range(3))
     bias, mse = first / weight, second / weight
-    if exact:
-        standard_error = np.zeros(len(rows))
-    else:
-        count = weight * num_episodes
-        with np.errstate(invalid="ignore", divide="ignore"):
-            standard_error = np.sqrt(np.maximum(mse - bias**2, 0.0) / (count - 1))
+    standard_error = np.zeros(len(rows))
+    if not exact:  # episodes of a group depend on each other, groups do not
+        most = int(visits.group.max(initial=0)) + 1
+        pair, place = np.unique(inverse * most + visits.group, return_inverse=True)
+        num_groups = np.bincount(pair // most)
+        squares = _sums(pair // most, _sums(place, error - bias[inverse]) ** 2)
+        variance = squares * num_groups / np.maximum(num_groups - 1, 1)
+        standard_error = np.where(num_groups > 1, np.sqrt(variance) / (weight * num_episodes), np.nan)
     order = np.argsort(-weight, kind="stable")
     return PositionErrors(rows[order], weight[order], bias[order], standard_error[order], mse[order])
 

@@ -174,7 +174,7 @@ def v_trace(
     max_c: float = 1.0,
 ) -> Float64Array:
     """Return the advantages of V-trace without the weight of the action (Espeholt et al., 2018, equation 1 and
-    section 4.2).
+    section 4.2). In an audit this weight is the whole ratio; the paper truncates it, too.
 
     Args:
         rewards, values, terminated, truncated, mask, ratios: see the module.

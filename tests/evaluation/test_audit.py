@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from evaluation.audit import ESTIMATORS, Auditor, AuditSettings, audit, make_est
 from evaluation.audit.adapters import from_rollout_function, sb3_rollout_buffer
 from evaluation.audit.episodes import Players, enumerate_episodes, sample_episodes
 from evaluation.audit.registry import Arrays, Supplied, estimate
+from evaluation.exact import evaluate_policy
 from evaluation.exact.dynamic_programming import outcome
 from ttt_apps import evaluate
 from ttt_envs import Game
@@ -316,6 +318,29 @@ def test_sampled_bias_agrees_with_exact_bias(spec):
             interval = getattr(other, kind)
             half = (interval.high - interval.low) / 2 / 2.02  # Student's t of 40 blocks
             assert abs(getattr(one, kind).mean - interval.mean) <= 4 * half + 1e-12
+
+
+def test_standard_errors_of_positions_are_those_of_independent_groups():
+    """Of the bias in the first position, over seeds: those of independent episodes are over three times as large."""
+    game, settings = Game(2, 3, 2), AuditSettings(group_size=2, episodes=200)
+    found = [audit("rloo", game, "random", "random", replace(settings, seed=seed)).positions for seed in range(60, 120)]
+    spread = np.std([one.bias[0] for one in found], ddof=1)
+    assert spread == pytest.approx(np.mean([one.standard_error[0] for one in found]), rel=0.3)
+    single = audit("gae", game, "random", "random", settings).positions
+    count = single.visits * 200
+    expected = np.sqrt((single.mse - single.bias**2) / (count - 1), where=count > 1.5, out=np.full(len(count), np.nan))
+    np.testing.assert_allclose(single.standard_error, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seat", [0, 1])
+def test_a_discount_weighs_rewards_and_no_visits(seat):
+    game = Game(2, 3, 2, 0.25)
+    auditor = Auditor(game, "random", "random", AuditSettings(seat=seat, discount=0.5, episodes=None))
+    found = auditor.audit("gae:lam=1")
+    exact = evaluate_policy(game, "random", "random", seat=seat, discount=0.5)
+    gradient = exact.occupancy[:, None] * exact.probabilities * np.nan_to_num(exact.advantages)
+    assert found.biased is False
+    assert found.gradient.exact.mean == pytest.approx((gradient**2).sum(), rel=1e-12)
 
 
 def test_known_variances():
