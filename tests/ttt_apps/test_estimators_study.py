@@ -34,6 +34,10 @@ def verdict(results, words):
         ("does not depend on when the episode ends", True),
         ("RLOO is unbiased", True),
         ("divided by the standard deviation", True),
+        ("importance sampling per decision is unbiased", True),
+        ("ratios of temporal-difference errors", True),
+        ("ratios of what follows them", True),
+        ("truncation reduces the variance", True),
     ],
 )
 def test_verdicts(words, holds, results):
@@ -50,6 +54,15 @@ def test_verdicts_follow_the_numbers(results):
     assert verdict(biased, "unbiased whatever the values are") is False
     assert verdict(biased, "every lambda is unbiased") is False
     assert verdict(biased, "RLOO is unbiased") is True
+
+
+def test_a_shorter_gradient_is_not_another_direction(results):
+    """The mean with the episode itself has a bias without the division, too: it does not show that of the division."""
+    exchanged = {"grpo": "grpo:scale=false", "grpo:scale=false": "grpo"}
+    swapped = [
+        (unit, [one | {"name": exchanged.get(one["name"], one["name"])} for one in audits]) for unit, audits in results
+    ]
+    assert verdict(swapped, "divided by the standard deviation") is False
 
 
 def worse(gradient):
