@@ -50,6 +50,9 @@ MAX_RATES = 30
 """Maximum number of marks between which results are counted: more would leave too few games between two."""
 MAX_CELLS_BY_MOVE = 36
 """Maximum number of cells for showing a sample game move by move; on larger boards its stones are numbered."""
+SEATS = {"first": 0, "second": 1}
+"""The setting ``seat`` of runs that learn in one seat."""
+SEAT_NAMES = ("moving first", "moving second")
 QUICK_OPPONENTS = ("random", "win-or-block", "optimal")
 """Opponents of a run that play its sample game; others may be slow, or arbitrary."""
 OWN_VALUES = "its own value of each move, -1 a loss to +1 a win"
@@ -122,8 +125,8 @@ def _describe_training(config: Mapping[str, Any]) -> str:
         return "from games against itself"
     if opponent.partition(":")[0] == POOL:
         return f"from games against its own earlier copies ({opponent})"
-    seat = {"first": ", moving first", "second": ", moving second"}.get(str(config.get("seat")), "")
-    return f"from games against {opponent}{seat}"
+    seat = SEATS.get(str(config.get("seat")))
+    return f"from games against {opponent}" + ("" if seat is None else f", {SEAT_NAMES[seat]}")
 
 
 def _tiles(
@@ -145,10 +148,10 @@ def _tiles(
 def _results(strength: Strength, config: Mapping[str, Any]) -> list[tuple[object, ...]]:
     """Return exact results by opponent, each followed by those of both seats."""
     rows = []
-    own_seat = {"first": 0, "second": 1}.get(str(config.get("seat")))
+    own_seat = SEATS.get(str(config.get("seat")))
     for opponent, seats in strength.seats.items():
         rows.append(result_row(opponent, strength.results[opponent]))
-        for seat, name in enumerate(("moving first", "moving second")):
+        for seat, name in enumerate(SEAT_NAMES):
             rows.append(result_row(f"{name}, as it learned" if seat == own_seat else name, seats[seat]))
     return rows
 
@@ -279,12 +282,16 @@ def _critic(run: Run, policy: Policy) -> Content | None:
     actor = policy.actor if isinstance(policy, ActorCritic) else policy
     opponent = str(run.config.get("opponent", SELF))
     against = opponent if opponent in QUICK_OPPONENTS else None
-    found, why = or_why(lambda: critic_error(run.game, actor, against, policy))
+    seat = None if opponent == SELF else SEATS.get(str(run.config.get("seat")))
+    discount = _discount(run.config, self_play=against is None)
+    found, why = or_why(lambda: critic_error(run.game, actor, against, policy, seat=seat, discount=discount))
     if found is None:
         return {"missing": f"Left out: {why}."}
     return {
         "play": "its play" if actor is policy else "its actor, which samples moves,",
         "opponent": against or "itself",
+        "seat": "" if seat is None else f" {SEAT_NAMES[seat]},",
+        "discount": "without discount" if discount == 1 else f"with the discount {discount:g}",
         "rmse": found.root_mean_square,
         "bias": found.bias,
         "rows": [
@@ -296,6 +303,15 @@ def _critic(run: Run, policy: Policy) -> Content | None:
             for row in found.worst(MAX_BOARDS)
         ],
     }
+
+
+def _discount(config: Mapping[str, Any], *, self_play: bool) -> float:
+    """Return the discount of a run per own decision; 1 if its training discounts the moves of both players."""
+    settings = config["settings"] if isinstance(config["settings"], dict) else {}
+    gamma = settings.get("gamma")
+    if not isinstance(gamma, int | float) or (self_play and settings.get("bootstrap") != "own-turn"):
+        return 1.0
+    return float(gamma)
 
 
 def _first_move(game: Game, policy: Policy, solution: Solution | None) -> Content:

@@ -187,6 +187,32 @@ def test_the_values_of_a_critic_are_those_of_its_actor(tmp_path):
     assert f"root mean square error {number(found.root_mean_square)}" in text_of(run)
 
 
+@pytest.mark.parametrize(
+    ("options", "against", "settings", "words"),
+    [
+        (
+            ("--gamma=0.5", "--seat=second"),
+            "random",
+            {"discount": 0.5, "seat": 1},
+            ", moving second, with the discount 0.5,",
+        ),
+        (
+            ("--gamma=0.5", "--opponent=self", "--bootstrap=own-turn"),
+            None,
+            {"discount": 0.5},
+            ", with the discount 0.5,",
+        ),
+        (("--gamma=0.5", "--opponent=self", "--bootstrap=ply"), None, {}, ", without discount,"),
+    ],
+)
+def test_the_error_of_values_has_the_discount_and_seat_of_the_training(tmp_path, options, against, settings, words):
+    run = tiny.train_run("q-learning", tmp_path / "run", "--exact-every", "0", *options)
+    policy = load_policy(tiny.GAME, str(run)).learner
+    found = critic_error(tiny.GAME, policy, against, policy, **settings)
+    assert f"against {against or 'itself'}{words} weighted" in text_of(run)
+    assert f"root mean square error {number(found.root_mean_square)}" in text_of(run)
+
+
 def test_the_sample_game_is_reproducible_and_shows_the_loss_of_each_move(run):
     words = text_of(run)
     assert words == text_of(run)
