@@ -331,15 +331,13 @@ class TerminalGame:
                 assert self.solution is not None
                 values = self.solution.action_values(self.live.boards)[0]
             best = self._best(values)
-            others = f" {_join(best[1:])} {'is' if len(best) == 2 else 'are'} as good." if len(best) > 1 else ""
-            self.say(f"{best[0]} is best, with the value {_format_value(np.nanmax(values))} for you.{others}")
+            self.say(f"{best[0]} is best, with the value {_format_value(np.nanmax(values))} for you.{_equal_moves(best)}")
             return
         with self.thinking("searching"):
             values, depth = search(self.game, self.live.boards)
         best = self._best(values)
         alike = len(best) == np.count_nonzero(legal(self.game, self.live.cells))
-        others = "All others are" if alike else f"{_join(best[1:])} {'is' if len(best) == 2 else 'are'}"
-        equal = f" {others} as good." if len(best) > 1 else ""
+        equal = " All others are as good." if alike and len(best) > 1 else _equal_moves(best)
         self.say(f"{best[0]} is best by a search (expectiminimax) {depth} plies ahead.{equal}")
 
     def _best(self, values: Float64Array) -> list[str]:
@@ -475,6 +473,11 @@ def search(game: Game, boards: Boards) -> tuple[Float64Array, int]:
 
 def _format_value(value: float) -> str:
     return "?" if np.isnan(value) else f"{value + 0.0:+.3f}"
+
+
+def _equal_moves(best: Sequence[str]) -> str:
+    """Return a sentence on the best moves after the first one, empty if there is none."""
+    return f" {_join(best[1:])} {'is' if len(best) == 2 else 'are'} as good." if len(best) > 1 else ""
 
 
 def _join(words: Sequence[str], most: int = 5) -> str:
