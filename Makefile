@@ -135,7 +135,7 @@ $(VENV)/.base: setup.cfg constraints.txt | check-venv
 	touch $@
 
 $(VENV)/.demo: $(VENV)/.base
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[report,tf]"
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[report,tf,explorer]"
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.base

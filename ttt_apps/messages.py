@@ -139,7 +139,8 @@ def _reworded(message: str) -> str:
     if match := re.fullmatch(r"Error parsing (\S+): invalid literal for int\(\).*: '(.*)'", message):
         return f"{match[1]} {match[2]} is not a whole number: write for example 3"
     if match := re.fullmatch(r"Error parsing (\S+): (.*)", message):
-        return f"{match[1]} {match[2]}"
+        of_settings = not match[1].startswith("-") and re.match(r"\w+=", match[2])  # of a dataclass, not of one option
+        return match[2] if of_settings else f"{match[1]} {match[2]}"
     if match := re.fullmatch(r"Missing value for argument '(.*)'\. Expected (\d+) values?", message):
         name = match[1] if match[1].startswith("-") else match[1].upper()
         return f"{name} needs a value: write one behind it" if name.startswith("-") else f"{name} is missing"

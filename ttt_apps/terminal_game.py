@@ -331,7 +331,9 @@ class TerminalGame:
                 assert self.solution is not None
                 values = self.solution.action_values(self.live.boards)[0]
             best = self._best(values)
-            self.say(f"{best[0]} is best, with the value {_format_value(np.nanmax(values))} for you.{_equal_moves(best)}")
+            self.say(
+                f"{best[0]} is best, with the value {_format_value(np.nanmax(values))} for you.{_equal_moves(best)}"
+            )
             return
         with self.thinking("searching"):
             values, depth = search(self.game, self.live.boards)

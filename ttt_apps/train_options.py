@@ -158,7 +158,10 @@ def _settings_of_others(learner: str) -> dict[str, str]:
         if other != learner:
             for option in option_names(load_object(LEARNERS[other])):
                 found.setdefault(option, []).append(other)
-    return {option: f"is an option of {', '.join(others)}, and this is not" for option, others in found.items()}
+    return {
+        option: f"is an option of {', '.join(others)}, not of {learner or 'a sweep'}"
+        for option, others in found.items()
+    }
 
 
 def default_options(learner: str, opponent: str | None = None) -> tuple[Options, AnyConfig]:

@@ -40,6 +40,8 @@ except ModuleNotFoundError as problem:
 if TYPE_CHECKING:
     from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
+__all__ = ["MNKVecEnv", "make_vec_env"]
+
 _NUMBERS = ("seat", "mover", "result", "winner")  # the entries of an info that are integers
 
 
@@ -62,8 +64,11 @@ def make_vec_env(
         settings: arguments of :class:`ttt_envs.envs.vector_env.MNKVectorEnv` other than ``autoreset_mode``.
 
     Raises:
+        TypeError: the id is no text.
         ValueError: the id is of another package, or a setting is invalid.
     """
+    if not isinstance(env_id, str):
+        raise TypeError(f"env_id={env_id!r} is no id: write for example make_vec_env('ttt/TicTacToe-v0', n_envs=4)")
     name = env_id.rpartition(":")[2]  # a module may stand before the id
     if name not in PRESETS:
         raise ValueError(

@@ -200,7 +200,7 @@ class LayeredTable:
                 raise ValueError(
                     f"a position in which the mover has {abs(wrong[0])} stones {'more' if wrong[0] > 0 else 'less'} "
                     f"than the other player comes from no game without skips: choose one of alternate play, or solve "
-                    f"the game with a skip_chance above 0"
+                    f"the game with a skip chance, such as skip_chance=0.25"
                 )
         return own, other, goes_on
 

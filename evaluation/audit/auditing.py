@@ -38,7 +38,8 @@ from evaluation.audit.registry import Arrays, Estimator, Function, Supplied, est
 from evaluation.exact.policy_evaluation import PolicyEvaluation, evaluate_policy
 from evaluation.statistics import Interval
 from ttt_envs.agents.policy import Policy, is_symmetric
-from ttt_envs.agents.specs import make_policy
+from ttt_envs.agents.specs import POLICIES, make_policy
+from ttt_envs.core.checks import closest_name
 from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards, check_opening, from_text, keys, to_text
@@ -342,6 +343,8 @@ class Auditor:
             name, _, count = critic.partition(":")
             if name == LEARNED:
                 return self._learned(count)
+            if name not in POLICIES and (near := closest_name(name, (EXACT, ZERO, LEARNED))):
+                raise ValueError(f"there is no critic {critic!r}: did you mean {near!r}?")
             critic = _load_critic(critic, self.game)
         values = np.asarray(critic(boards), np.float64)
         if values.shape != boards.mover.shape or not np.isfinite(values).all():

@@ -129,7 +129,11 @@ def gae(
         lam: the weight of longer returns: 0 is the one-step temporal-difference error, 1 the return minus the value.
         bootstrap: add the value of the position that follows a truncated episode (Pardo et al., 2018, equation 6).
             Without it, a truncation counts as the end of the game.
+
+    Raises:
+        ValueError: ``lam`` is outside [0, 1].
     """
+    _check_lambda(lam)
     ends = terminated if bootstrap else terminated | truncated
     errors = td_errors(rewards, values, ends, discount)
     return _accumulate(errors, discount * lam * _continues(terminated, truncated, mask))
@@ -150,7 +154,11 @@ def gae_finite(
     With m decisions left, the k-step estimate has the weight (1 - lam) lam**(k - 1) / (1 - lam**m). :func:`gae` gives
     the longest of them lam**(m - 1), the sum of the weights of all longer ones. Doering et al. (2026,
     arXiv:2602.03386) propose such a correction.
+
+    Raises:
+        ValueError: ``lam`` is outside [0, 1].
     """
+    _check_lambda(lam)
     continues = _continues(terminated, truncated, mask)
     errors = td_errors(rewards, values, terminated, discount)
     left = _accumulate(mask.astype(np.float64), continues)
@@ -159,6 +167,11 @@ def gae_finite(
     longest = _accumulate(errors, discount * continues)
     tail = lam ** np.maximum(left, 1.0)
     return (_accumulate(errors, discount * lam * continues) - tail * longest) / (1.0 - tail)
+
+
+def _check_lambda(lam: float) -> None:
+    if not 0 <= lam <= 1:
+        raise ValueError(f"lam={lam:g} is no weight of longer returns: choose 0 to 1")
 
 
 def v_trace(

@@ -205,7 +205,8 @@ def _call(estimator: Estimator, arrays: Arrays, supplied: Supplied) -> Float64Ar
     try:
         answer = np.asarray(estimator.function(*given, **keywords))
     except Exception as problem:
-        raise ValueError(f"{estimator.name} failed, {type(problem).__name__}: {problem}") from problem
+        kind = "" if isinstance(problem, ValueError) else f", {type(problem).__name__}"
+        raise ValueError(f"{estimator.name} failed{kind}: {problem}") from problem
     for name, before, after in [
         *zip(ARRAYS, arrays, given, strict=True),
         ("ratios", supplied.ratios, copied["ratios"]),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,7 @@ from zlib import crc32
 
 import numpy as np
 
+from ttt_envs.core.extras import install_command
 from ttt_envs.core.files import parse_json
 from ttt_envs.text import MAX_ANSWER_LENGTH
 
@@ -189,7 +191,7 @@ class Endpoint:
         try:
             import httpx
         except ImportError:
-            raise ImportError('a language model needs httpx: pip install "ttt_envs[llm]"') from None
+            raise ValueError(f"a language model needs httpx: {install_command('llm')}") from None
         self.stopping = threading.Event()
         """when set, no request is sent again"""
         self._key, self._timeout_s, self._retries, self._backoff_s = key, timeout_s, retries, backoff_s
@@ -230,7 +232,10 @@ class Endpoint:
                 wait_s = max(wait_s, found.retry_after_s)
             if self.stopping.wait(wait_s):
                 break
-        raise EndpointError(f"the endpoint has not answered after {attempt + 1} attempts; the last: {reason}")
+        attempts = f"{attempt + 1} attempt{'s' * (attempt > 0)}"
+        raise EndpointError(
+            f"the endpoint {self._printable(self.url)} has not answered after {attempts}; the last: {reason}"
+        )
 
     def _attempt(self, body: Mapping[str, Any]) -> Completion | _Failure:
         """Send a request once.
@@ -245,7 +250,8 @@ class Endpoint:
         except (httpx.InvalidURL, httpx.UnsupportedProtocol, httpx.LocalProtocolError) as problem:
             raise EndpointError(f"the request cannot be sent: {self._printable(problem)}") from None
         except (httpx.HTTPError, TimeoutError) as problem:
-            return _Failure(self._printable(problem) or type(problem).__name__)
+            reason = re.sub(r"\[Errno -?\d+\] ", "", self._printable(problem))
+            return _Failure(reason or type(problem).__name__)
         if status == 200:
             try:
                 return self._read(content)

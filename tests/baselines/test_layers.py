@@ -177,7 +177,7 @@ def test_distances_equal_the_solver(shape):
 def test_positions_of_no_alternating_play_are_refused_without_skips():
     boards = Boards.of([from_text(".../.../... o"), from_text("o../.../... o")])
     for ask in (build_once(Game()).values, build_once(Game()).action_values):
-        with pytest.raises(ValueError, match=r"mover has 1 stones more .* skip_chance above 0"):
+        with pytest.raises(ValueError, match=r"mover has 1 stones more .* such as skip_chance=0.25"):
             ask(boards)
         ask(boards.take(np.array([0])))
     assert_allclose(build_once(Game(skip_chance=0.1)).values(boards)[0], 0.2047627, atol=1e-12)

@@ -239,11 +239,17 @@ def test_slow_replies_are_requested_again_after_the_time_limit(tmp_path):
     assert stub.attempts == len(stub.answered) + 1
 
 
+def test_a_missing_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    with pytest.raises(ValueError, match=r"a language model needs httpx: pip install .*\[llm\]"):
+        Endpoint("http://127.0.0.1:9/v1")
+
+
 @pytest.mark.parametrize(
     ("faults", "words"),
     [
         ([500] * 3, "has not answered after 3 attempts; the last: HTTP status 500"),
-        (["close"] * 3, "has not answered after 3 attempts"),
+        (["close"] * 3, "/v1/chat/completions has not answered after 3 attempts"),
         (["no-json"] * 3, "the last: a reply that is no chat completion: it is not JSON"),
         (["empty"] * 3, "has no choices with a message"),
         ([400], "HTTP status 400"),

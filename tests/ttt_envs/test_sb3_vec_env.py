@@ -293,8 +293,12 @@ def test_without_pictures_there_are_none():
 
 
 def test_other_environments_are_refused():
+    from ttt_envs.sb3 import make_vec_env
+
     with pytest.raises(ValueError, match="CartPole-v1 is no environment of ttt_envs: choose"):
         make(2, env_id="CartPole-v1")
+    with pytest.raises(TypeError, match="env_id=2 is no id: write for example make_vec_env"):
+        make_vec_env(2)
     with pytest.raises(ValueError, match="num_envs=0 leaves nothing to play"):
         make(0)
     with pytest.raises(TypeError, match="opponnent"):

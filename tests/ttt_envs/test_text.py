@@ -460,6 +460,10 @@ def test_arguments_are_checked():
         TextGame(TIC_TAC_TOE, illegal="forgive")
     with pytest.raises(ValueError, match=r"^seat=2 is not known"):
         TextGame(TIC_TAC_TOE, seat=2)
+    with pytest.raises(TypeError, match=r"^'random' is no game: write for example TextGame\(Game\(\)"):
+        TextGame("random")
+    with pytest.raises(ValueError, match="the opponent's stones are hidden, and this needs to see them"):
+        TextGame(Game(hidden="classic"))
     with pytest.raises(ValueError, match=r"^max_asks=-1 is no number of questions"):
         TextGame(TIC_TAC_TOE, max_asks=-1)
     with pytest.raises(ValueError, match="did you mean 'random'"):

@@ -122,9 +122,10 @@ class AuditEstimator(ExactPolicyOptions):
                 json.dumps({name: {"estimates": one.estimates, "about": one.about} for name, one in ESTIMATORS.items()})
             )
             return
-        table = new_table("estimator", "of", "")
+        table = new_table("estimator", "estimates")
+        table.columns[1].justify, table.columns[1].no_wrap = "left", False
         for name, one in ESTIMATORS.items():
-            table.add_row(name, one.estimates, one.about)
+            table.add_row(name, f"{one.estimates}: {one.about}")
         print_table(table)
 
     def _print(self, audits: list[Audit], game: Game) -> None:

@@ -40,11 +40,11 @@ class BenchRun(WorkOptions):
     learn(env, steps). Without one, list the names"""
     task: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME...")] = ()
     """tasks; default: all"""
-    seeds: Count = 0
+    seeds: Count | None = None
     """number of seeds; default: 5, with --quick 2"""
     quick: tyro.conf.FlagCreatePairsOff[bool] = False
     """4 tasks, 2 seeds and 20,000 steps at most"""
-    steps: Count = 0
+    steps: Count | None = None
     """maximum environment steps of a run; default: those of the task"""
     name: str = ""
     """name of the agent on the leaderboard; default: that of --agent"""
@@ -71,8 +71,13 @@ class BenchRun(WorkOptions):
         from ttt_apps.versions import make_provenance
 
         if not self.agent:
+            print_status("agents that have a name, for evaluate.py bench run --agent NAME:")
             print_output("\n".join(AGENTS))
             return
+        if self.seeds is not None and self.seeds < 1:
+            raise ValueError(f"--seeds {self.seeds} makes no run: choose 1 or more")
+        if self.steps is not None and self.steps < 1:
+            raise ValueError(f"--steps {self.steps} teaches nothing: choose 1 or more")
         settings, workers = self._settings(), self.workers()
         submission = self._submission(settings)
         folder = self.out or Path("runs", "bench", submission.name.replace("/", "-").replace(":", "-"))
@@ -134,6 +139,8 @@ class BenchScore(JsonOptions):
         """
         from evaluation.benchmark.scores import score_submission, to_json
 
+        if not self.folders:
+            raise ValueError("bench score needs submissions: write evaluate.py bench score FOLDER...")
         found = []
         for folder in self.folders:
             with count_bar(folder.name) as progress:

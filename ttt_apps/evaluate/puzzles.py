@@ -70,6 +70,10 @@ class Puzzles(JsonOptions, RunGameOptions):
             raise ValueError("puzzles come from one source: give a POLICY, or --log FILE, or --make")
         if self.opponent and not self.policy:
             raise ValueError("--opponent is that of a policy: name the policy too, or leave it out")
+        if not self.policy and self.game_words():
+            raise ValueError(
+                f"{self.game_words()[0]} is for the games of a policy: name the policy too, or leave it out"
+            )
         if self.player and self.log is None:
             raise ValueError("--player is one of a log: add --log FILE, or leave it out")
         if self.count < 1:

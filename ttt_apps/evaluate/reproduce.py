@@ -59,8 +59,8 @@ class Reproduce(JsonOptions, WorkOptions):
         check_pictures()
         study: Study = load_object(STUDIES[self.name])
         if self.part and self.part not in study.parts:
-            parts = ", ".join(study.parts) or "leave --part out, it has none"
-            raise ValueError(f"{self.name} has no part {self.part!r}: choose {parts}")
+            hint = f"choose {', '.join(study.parts)}" if study.parts else "it has none, leave --part out"
+            raise ValueError(f"{self.name} has no part {self.part!r}: {hint}")
         folder = self.out or Path("runs", "reproduce", f"{self.name}{'-quick' if self.quick else ''}")
         if self.fresh:
             (folder / UNITS).unlink(missing_ok=True)

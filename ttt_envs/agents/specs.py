@@ -331,7 +331,7 @@ def _no_spec(found: Any) -> str:
     from ttt_envs.game.rules import Game
 
     if isinstance(found, Game):
-        return f"{found!r} is a game, where a policy is needed: exchange the game and the policy"
+        return f"{found} is a game, where a policy is needed: exchange the game and the policy"
     if callable(found) or hasattr(found, "predict"):
         name = getattr(found, "__name__", type(found).__name__)
         return f"{name} is no policy: wrap it with as_policy, as in ttt_envs.as_policy(function, game)"
