@@ -247,6 +247,7 @@ def draw_intervals(rows: Sequence[IntervalRow], x_label: str, zero: float | None
         for label, row in zip(axes.get_yticklabels(), rows, strict=True):
             label.set_fontweight("bold" if row.marked else "normal")
         axes.set_xlabel(x_label)
+        axes.locator_params(axis="x", nbins=6)  # more labels than that overlap if they have many digits
 
     return draw
 

@@ -295,7 +295,7 @@ def _critic(run: Run, policy: Policy) -> Content | None:
         "rmse": found.root_mean_square,
         "bias": found.bias,
         "rows": [
-            (row.stones, number(row.visits), signed(row.bias), number(row.root_mean_square))
+            (row.stones, number(row.visits), number(row.bias), number(row.root_mean_square))
             for row in found.by_stones()
         ],
         "worst": [

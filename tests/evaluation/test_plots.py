@@ -6,7 +6,18 @@ from xml.etree import ElementTree
 import pytest
 
 from evaluation.reports import plots
-from evaluation.reports.plots import LOSS, WIN, Line, as_svg, check_pictures, draw_curves, save_picture
+from evaluation.reports.plots import (
+    LOSS,
+    WIN,
+    IntervalRow,
+    Line,
+    as_svg,
+    check_pictures,
+    draw_curves,
+    draw_intervals,
+    save_picture,
+)
+from evaluation.statistics import Interval
 
 LINES = [
     Line("exploitability", [100, 1_000, 50_000], [1.0, 0.02, 0.0], WIN),
@@ -46,6 +57,12 @@ def test_ids_of_two_pictures_differ_and_references_stay_within_a_picture():
 def test_distances_have_a_place_for_one_a_thousandth_and_nothing():
     assert {"0", "0.001", "0.01", "0.1", "1"} <= set(texts(drawn()))
     assert {"exploitability", "regret <&>", "games", "value lost", "100", "1k", "10k"} <= set(texts(drawn()))
+
+
+def test_labels_of_intervals_do_not_overlap():
+    row = IntervalRow("one", Interval(0.0201, 0.0201, 0.0201))
+    shown = texts(as_svg(draw_intervals([row], "score", 0.0), "one", "scores"))
+    assert 3 <= len([text for text in shown if re.fullmatch(r"0\.\d+", text)]) <= 7
 
 
 @pytest.mark.parametrize(

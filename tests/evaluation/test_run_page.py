@@ -173,6 +173,9 @@ def test_the_error_of_values_is_that_of_the_exact_function(run):
     assert found.root_mean_square > 0.01
     text = text_of(run)
     assert f"root mean square error {number(found.root_mean_square)}, mean error {number(found.bias)}" in text
+    for row in found.by_stones():
+        cells = (str(row.stones), number(row.visits), number(row.bias), number(row.root_mean_square))
+        assert "".join(cells) in text  # the text of a row has no spaces
     assert found.worst(1)[0].position in text
 
 
