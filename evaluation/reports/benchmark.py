@@ -260,7 +260,7 @@ def _misleading(comparison: Comparison) -> Content:
 
 def _beside(one: Entry, column: int, task: str) -> str:
     win = one.submission.win_random(task)
-    return "" if win is None else f"{win:.3f} / {one.scores[:, column].mean():.3f}"
+    return "" if win is None else f"{win:.3f} / {_format(float(one.scores[:, column].mean()))}"
 
 
 def _tables(comparison: Comparison) -> Content:

@@ -212,16 +212,18 @@ function showFirst(run) {
   find("what").value = kind
   const numbers = first[kind]
   const most = Math.max(...numbers)
+  const best = [...numbers.keys()].filter((cell) => numbers[cell] > most - 1e-9)
+  const alike = best.length === numbers.length
   const narrow = run.game.columns <= 4
   boardIn("first", run.game, "the first move").show({
     cells: numbers.map(() => 0),
     values: numbers,
     format: kind === "values" ? (value) => ttt.signed(value, narrow ? 3 : 2) : ttt.percent,
     scale: Math.max(1, ...numbers.map(Math.abs)),
-    chosen: [...numbers.keys()].filter((cell) => numbers[cell] > most - 1e-9),
+    chosen: alike ? [] : best,
     word: kind === "values" ? "value" : "probability",
   })
-  say("first-about", `On the empty board, after ${whole(first.games)} games, without exploration.`)
+  say("first-about", `On the empty board, after ${whole(first.games)} games, without exploration.${alike ? " All moves are alike." : ""}`)
 }
 
 function showSample(run) {
