@@ -25,8 +25,9 @@ from evaluation.matches.account import account_moves
 from evaluation.matches.luck import EXACT, LuckCorrection, make_correction
 from ttt_envs.agents.policy import Policy
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import NOT_OVER, Game
+from ttt_envs.game.rules import Game
 from ttt_envs.text import TextGame, Turn
+from ttt_envs.text.text_game import result_reward
 
 
 class TurnCredit(NamedTuple):
@@ -80,7 +81,7 @@ def _credit(turns: Sequence[Turn], seat: int, correction: LuckCorrection) -> lis
     moved = [turn for turn in turns if turn.action >= 0]
     credits, value = [], 0.0
     if moved:
-        steps = [(turn.position, turn.action, _is_skip(turn)) for turn in moved]
+        steps = [(turn.position, turn.action, turn.skip) for turn in moved]
         value, moves, _ = account_moves(steps, correction)
         for move in moves:
             credits.append(TurnCredit(sign * value, sign * move.change, sign * move.luck))
@@ -91,11 +92,6 @@ def _credit(turns: Sequence[Turn], seat: int, correction: LuckCorrection) -> lis
         result = 1.0 - 2.0 * last.outcome.winner
         credits.append(TurnCredit(sign * value, sign * (result - value), 0.0))
     return credits
-
-
-def _is_skip(turn: Turn) -> bool:
-    """Return whether the other player's turn was skipped after a turn."""
-    return turn.outcome == NOT_OVER and turn.after.mover == turn.position.mover
 
 
 class GameCredit(NamedTuple):
@@ -155,6 +151,37 @@ def own_turns(turns: Sequence[Turn], seat: int, optimal: Credit, against: Credit
     return rows
 
 
+class SeatDescription(NamedTuple):
+    """A game for the player of one seat, JSON-ready."""
+
+    turns: list[dict[str, Any]]
+    """see :func:`own_turns`"""
+    rewards: dict[str, float]
+    """``result``, minus ``regret``, minus the number of ``illegal`` answers, and ``advantage`` if it is known"""
+    metrics: dict[str, float]
+    """``mean_regret`` of a turn, and ``luck`` of the chance events after own moves"""
+
+
+def describe_seat(text: TextGame, seat: int, optimal: Credit, against: Credit | None = None) -> SeatDescription:
+    """Return a game for the player of a seat. The player to move in an unfinished game has stopped, and lost it.
+
+    Args:
+        text: the game.
+        seat: the seat.
+        optimal: from :func:`optimal_credit`.
+        against: from :func:`opponent_credit`, if the opponent is pure.
+    """
+    turns = own_turns(text.turns, seat, optimal, against)
+    stopped = seat == text.mover and not text.over
+    sums = {name: float(sum(turn[name] for turn in turns)) for name in ("regret", "luck")}
+    illegal = sum(len(turn["problems"]) for turn in turns) + stopped * len(text.problems)
+    result = -1.0 if stopped else float(text.result(seat))
+    rewards = {"result": result, "regret": -sums["regret"], "illegal": -float(illegal)}
+    if against is not None:
+        rewards["advantage"] = float(sum(turn["advantage"] for turn in turns))
+    return SeatDescription(turns, rewards, {"mean_regret": sums["regret"] / max(1, len(turns)), "luck": sums["luck"]})
+
+
 @dataclass(frozen=True)
 class TurnReward:
     """A reward for consecutive turns: a weighted sum of the result, minus the regret, the advantage, and of errors.
@@ -197,7 +224,4 @@ class TurnReward:
         for weight, by_seat in self._credits:
             changes = by_seat[seat](turns, seat)
             reward += weight * sum(one.change for one, is_own in zip(changes, own, strict=True) if is_own)
-        if turns:
-            winner = turns[-1].outcome.winner
-            reward += self.result * (0.0 if winner < 0 else 1.0 if winner == seat else -1.0)
-        return reward
+        return reward + self.result * result_reward(turns, seat)

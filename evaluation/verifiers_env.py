@@ -1,8 +1,4 @@
-"""Text games as a task set and an environment of verifiers (``pip install verifiers``), loaded as ``ttt-text``.
-
-The result of a game is the reward. Regret, advantage and illegal answers are rewards of weight 0 by default, and
-``trace.info["turns"]`` has the exact credit of each own turn: see :func:`evaluation.credit.own_turns`.
-"""
+"""Text games as a task set and an environment of verifiers (``pip install verifiers``), loaded as ``ttt-text``."""
 
 from __future__ import annotations
 
@@ -14,7 +10,7 @@ from typing import Any
 
 import verifiers.v1 as vf
 
-from evaluation.credit import opponent_credit, optimal_credit, own_turns
+from evaluation.credit import describe_seat, opponent_credit, optimal_credit
 from ttt_envs.game.rules import Game
 from ttt_envs.text.text_game import MAX_ASKS, SELF, Illegal, TextGame
 
@@ -93,16 +89,10 @@ class VerifiersEnv(vf.Env[VerifiersEnvConfig]):
 
 
 def _record(trace: Any, text: TextGame, seat: int, config: VerifiersEnvConfig) -> None:
-    """Record a game on a trace. A player that has stopped before the end of the game has lost it."""
-    pure = text.opponent is not None and text.opponent.pure
-    against = _opponent_credit(text.game, config.opponent, seat) if pure else None
-    turns = own_turns(text.turns, seat, _optimal_credit(text.game), against)
-    result = text.result(seat) if text.over else -1 if seat == text.mover else 0
-    illegal = sum(len(turn["problems"]) for turn in turns) + len(text.problems) * (seat == text.mover and not text.over)
-    rewards = {"result": result, "regret": -sum(turn["regret"] for turn in turns), "illegal": -illegal}
-    rewards |= {"advantage": sum(turn["advantage"] for turn in turns)} if pure else {}
+    """Record turns, rewards and metrics of :func:`evaluation.credit.describe_seat` on a trace."""
+    against = _opponent_credit(text.game, config.opponent, seat) if getattr(text.opponent, "pure", False) else None
+    turns, rewards, metrics = describe_seat(text, seat, _optimal_credit(text.game), against)
     for name, value in rewards.items():
-        trace.record_reward(name, float(value), config.weights.get(name, 0.0))
-    trace.record_metric("mean_regret", -rewards["regret"] / max(1, len(turns)))
-    trace.record_metric("luck", sum(turn["luck"] for turn in turns))
+        trace.record_reward(name, value, config.weights.get(name, 0.0))
+    trace.record_metrics(metrics)
     trace.info["turns"], trace.info["finished"] = turns, text.over

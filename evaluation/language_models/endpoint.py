@@ -39,10 +39,13 @@ MAX_WAIT_S = 600.0
 """Maximum wait that a ``Retry-After`` may demand; with a longer one the evaluation stops."""
 MAX_BACKOFF_S = 60.0
 """Maximum wait between two attempts without ``Retry-After``."""
+MIN_KEY_LENGTH = 8
+"""Minimum length of a key that is removed from texts of the endpoint: a shorter one, such as EMPTY, is a placeholder
+for servers without keys, and may be a word of an answer."""
 _SHOWN = 200
 _MAX_TOKENS = 10**9
 _HINTS = {
-    401: "the endpoint does not accept the key: set the environment variable of key_variable=",
+    401: "the endpoint needs another key: set the environment variable OPENAI_API_KEY, or key_variable=NAME",
     403: "the key has no access to this model",
     404: "the endpoint or the model does not exist: endpoint= is the address before /chat/completions",
 }
@@ -300,7 +303,7 @@ class Endpoint:
         raise ValueError(f"{self._printable(content[:_SHOWN].decode(errors='replace'))} has no choices with a message")
 
     def _redact(self, text: str) -> str:
-        return text.replace(self._key, "[key]") if self._key else text
+        return text.replace(self._key, "[key]") if len(self._key) >= MIN_KEY_LENGTH else text
 
     def _printable(self, what: object) -> str:
         """Return text of the endpoint as one line without the key, shortened."""

@@ -139,7 +139,7 @@ def reachable_positions(game: Game) -> Boards:
     if sum(boards_by_stones(game)) > 2 * MAX_POSITIONS or game.cells >= MAX_CELLS_BASE_3:
         raise ValueError(
             f"{game} has too many positions for a question about each, more than {MAX_POSITIONS:,}: take a smaller "
-            f"board, or play a number of games="
+            f"board"
         )
     found: list[Boards] = []
     for _ in forward(game, (Random(game),) * 2, CHUNK, visit=lambda stones, boards, shares, mass: found.append(boards)):

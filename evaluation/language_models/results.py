@@ -20,8 +20,8 @@ from evaluation.matches.score import Forfeits, Score
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards, to_text
-from ttt_envs.game.rules import NOT_OVER, Game, Position
-from ttt_envs.text import Problem, TextGame, Turn
+from ttt_envs.game.rules import Game, Position
+from ttt_envs.text import Problem, TextGame
 
 MAX_BLUNDERS = 6
 """Maximum number of positions that are listed as blunders."""
@@ -164,7 +164,7 @@ def score_games(
     lost = won = 0
     first, points = "", np.zeros(len(pairs))
     for number, pair in enumerate(pairs):
-        places = [1 - text.result(seat) for seat, text in enumerate(pair)]
+        places = [text.outcome.result_index(seat) for seat, text in enumerate(pair)]
         results[places[0], places[1]] += 1
         for seat, text in enumerate(pair):
             lengths[seat, places[seat], np.count_nonzero(text.position.cells)] += 1
@@ -190,7 +190,7 @@ def game_luck(text: TextGame, seat: int, correction: LuckCorrection, known: Know
     moved = [turn for turn in text.turns if turn.action >= 0]
     if not moved:
         return 0.0
-    value, moves, _ = account_moves([(turn.position, turn.action, _is_skip(turn)) for turn in moved], correction)
+    value, moves, _ = account_moves([(turn.position, turn.action, turn.skip) for turn in moved], correction)
     luck = 0.0
     for turn, move in zip(moved, moves, strict=True):
         after = value + move.change + move.luck
@@ -200,10 +200,6 @@ def game_luck(text: TextGame, seat: int, correction: LuckCorrection, known: Know
             luck += move.luck
         value = after
     return luck * (1 - 2 * seat)
-
-
-def _is_skip(turn: Turn) -> bool:
-    return turn.outcome == NOT_OVER and turn.after.mover == turn.position.mover
 
 
 def count_games(game: Game, games: Sequence[tuple[int, TextGame]]) -> AnswerCounts:

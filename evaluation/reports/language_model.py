@@ -45,6 +45,9 @@ def _answer(data: Record, model: str) -> Content:
         exact = data.record("positions").record("exact")
         exploitability = exact.number("exploitability", -1e-6, 1 + 1e-6)
         tiles.append(("exploitability", number(exploitability), "exact; 0 is perfect, 1 is lost always"))
+        played = exact.optional("regret", partial(Record.number, low=-1e-6, high=2))
+        if played is not None:
+            tiles.append(("regret in self-play", number(max(0.0, played)), "exact; lost by an average move"))
         parts.append(f"a best response gains {number(exploitability)} a game more than against perfect play")
     if data.get("games") is not None:
         games = data.record("games")

@@ -67,8 +67,8 @@ class FakeAgent:
         def record_reward(self, name, value, weight=1.0):
             self.rewards[name] = value * weight
 
-        def record_metric(self, name, value):
-            self.metrics[name] = value
+        def record_metrics(self, values):
+            self.metrics.update(values)
 
     class Segment:
         terminated = False

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from baselines.retrograde.solver import solve
-from evaluation.credit import TurnReward, game_credit, opponent_credit, optimal_credit, own_turns
+from evaluation.credit import TurnReward, describe_seat, game_credit, opponent_credit, optimal_credit, own_turns
 from evaluation.exact import best_response
 from evaluation.exact.best_response_values import BestResponseValues
 from ttt_envs import Boards, Game, Position, chance_outcomes, from_text, make_policy
@@ -212,3 +212,19 @@ def test_own_turns_are_those_of_the_seat_ready_for_json():
         assert sum(row["advantage"] for row in rows) == pytest.approx(game_credit(text, against, seat).own, abs=1e-12)
         assert json.loads(json.dumps(rows)) == rows
         assert all("advantage" not in row for row in own_turns(text.turns, seat, optimal))
+        found = describe_seat(text, seat, optimal, against)
+        assert found.turns == rows
+        assert found.rewards["result"] == text.result(seat)
+        assert found.rewards["regret"] == pytest.approx(game_credit(text, optimal, seat).own, abs=1e-12)
+        assert found.rewards["advantage"] == pytest.approx(game_credit(text, against, seat).own, abs=1e-12)
+        assert found.rewards["illegal"] == -sum(len(turn.problems) for turn in own)
+
+
+def test_a_player_who_stops_has_lost():
+    text = TextGame(Game(), opponent="self")
+    for answer in ("b2", "a1", "nonsense", "more nonsense"):
+        text.step(answer)
+    first, second = (describe_seat(text, seat, optimal_credit(text.game)) for seat in (0, 1))
+    assert first.rewards == {"result": -1, "regret": 0, "illegal": -2}
+    assert second.rewards == {"result": 0, "regret": 0, "illegal": 0}
+    assert len(first.turns) == len(second.turns) == 1

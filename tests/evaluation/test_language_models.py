@@ -399,11 +399,19 @@ def test_a_wrong_key_and_no_key_are_told_without_it(tmp_path, monkeypatch, capsy
         monkeypatch.setenv("OPENAI_API_KEY", key)
         with serve_stub(game) as (_, url):
             shown = error_of(capsys, evaluate.main, *command(url, tmp_path, "--games", "2"))
-        assert "does not accept the key" in shown
+        assert "set the environment variable OPENAI_API_KEY, or --key-variable NAME)" in shown
         assert not key or key not in shown
     with pytest.raises(ValueError, match=r"^the environment variable NAME holds no key") as end:
         check_key("two words", "NAME")
     assert "two words" not in str(end.value)
+
+
+def test_a_placeholder_is_no_secret():
+    """Local servers want any key, such as EMPTY; an answer may hold that word."""
+    reply = json.dumps({"choices": [{"message": {"content": f"[b2] is EMPTY, {KEY}"}}]}).encode()
+    for key, text in (("EMPTY", f"[b2] is EMPTY, {KEY}"), (KEY, "[b2] is EMPTY, [key]")):
+        with Endpoint("http://127.0.0.1:9/v1", key) as endpoint:
+            assert endpoint._read(reply).text == text
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -529,6 +537,7 @@ def test_the_page_shows_results_and_survives_damage(tmp_path, monkeypatch, capsy
     page = (tmp_path / "out" / "report.html").read_text()
     for text in (
         "exploitability",
+        "regret in self-play",
         "score against optimal",
         "Blunders",
         "Exact results of the model",
@@ -621,6 +630,7 @@ def test_the_split_does_not_depend_on_presentation_or_selection():
         ("", "positions need a file"),
         ("--out x.jsonl --held-out 2", "--held-out 2 is no share"),
         ("--out x.jsonl --size 5", "exact values are known up to 16"),
+        ("--out .", ". is a folder: name a file"),
         ("--out x.jsonl --kinds wins draws", "draws"),
     ],
 )

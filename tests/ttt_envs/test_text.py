@@ -113,6 +113,14 @@ def test_presentations_of_three_by_three_say_why_they_have_no_other_board():
         make_presentation(make_presentation("grid", Game()), Game(4, 4, 4))
 
 
+def test_phantom_games_have_no_presentation():
+    """Every presentation shows all stones."""
+    with pytest.raises(ValueError, match=r"the opponent's stones are hidden"):
+        TextGame(Game(hidden="classic"), opponent="self")
+    with pytest.raises(ValueError, match=r"the opponent's stones are hidden"):
+        present(Game(hidden="abrupt"), POSITION, "words")
+
+
 def test_a_prompt_says_the_rules_the_skip_chance_the_position_and_the_legal_moves():
     text = present(TIC_TAC_TOE, POSITION)
     assert "skipped with probability 0.25" in text
@@ -156,6 +164,7 @@ CELL = 4
         "<move>b2",
         r"So \boxed{b2}.",
         r"\boxed{\text{b2}}",
+        r"\boxed{\textbf{b2}}",
         "I see [b2] as best",
         "<think>a3? <move>a3</move></think> <move>b2</move>",
         "<move>b2</move>, yes, <move>b2</move>",
@@ -240,6 +249,7 @@ FRAGMENTS = [
         "0",
     ),
     *("b2", "B2", "a3", "a1", "c9", "b22", "5", "4", "10", "HOT", "tank", "ship", "xHOT", "hot hot", ","),
+    "TAN\N{KELVIN SIGN}",
 ]
 """parts of mangled answers"""
 NAMES = ("b2", "a3", "c2", "4", "5", "7", "TANK", "form", "brim", "a1")

@@ -54,6 +54,8 @@ def write_atomically(path: Path, write: Any, *, durable: bool = True) -> None:
         OSError: the file cannot be written; the error names ``path``.
     """
     try:
+        if not path.name:
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_name(f"{path.name}{secrets.token_hex(4)}.tmp")
         file = unfinished.open("x+b")  # a file from tempfile would be readable by its owner only

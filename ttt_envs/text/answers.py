@@ -27,7 +27,7 @@ _MARKS = tuple(
     re.compile(pattern, re.IGNORECASE | re.ASCII)
     for pattern in (
         rf"<move>([^<>]{{0,{MAX_NAME_LENGTH}}})(?:</move>|\Z)",  # a stop sequence may have cut the end off
-        rf"\\boxed\{{(?:\\(?:text|mathrm|texttt)\{{)?([^{{}}]{{0,{MAX_NAME_LENGTH}}})\}}",
+        rf"\\boxed\{{(?:\\(?:text|mathrm|textbf|mathbf|texttt)\{{)?([^{{}}]{{0,{MAX_NAME_LENGTH}}})\}}",
         rf"\[([^\[\]]{{0,{MAX_NAME_LENGTH}}})\]",
     )
 )
@@ -63,9 +63,9 @@ def parse_answer(answer: object, presentation: Presentation, position: Position 
         whole = text.strip(_DECORATION)
         announced = _ANNOUNCEMENT.match(whole)
         whole = whole[announced.end() :].strip(_DECORATION) if announced else whole
-        if whole.lower() not in presentation.moves:
+        if _lower(whole) not in presentation.moves:
             return Problem("no-move", f"The answer names no move. {_advice(presentation)}")
-        names = [whole.lower()]
+        names = [_lower(whole)]
     unknown = [name for name in names if name not in presentation.moves]
     if unknown:
         shown = ascii(unknown[0][:_SHOWN_LENGTH])
@@ -87,10 +87,15 @@ def parse_answer(answer: object, presentation: Presentation, position: Position 
 def _marked_names(text: str) -> list[str]:
     """Return what stands between marks, in lower case, of the first kind of marks that occurs."""
     for mark in _MARKS:
-        found = [name.strip(_DECORATION).lower() for name in mark.findall(text)]
+        found = [_lower(name.strip(_DECORATION)) for name in mark.findall(text)]
         if found:
             return found
     return []
+
+
+def _lower(name: str) -> str:
+    """Return a name in lower case. Names are ASCII, and Unicode has other letters with an ASCII lower case."""
+    return name.lower() if name.isascii() else name
 
 
 def _advice(presentation: Presentation) -> str:

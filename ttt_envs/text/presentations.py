@@ -246,8 +246,10 @@ def make_presentation(presentation: str | Presentation, game: Game, seed: int = 
         seed: of the permutation of ``"shuffled"``; the others ignore it.
 
     Raises:
-        ValueError: an unknown name, a presentation that the game does not have, or one of another game.
+        ValueError: an unknown name, a presentation that the game does not have, one of another game, or a game with
+            hidden stones.
     """
+    game.parameters  # noqa: B018  # raises where stones are hidden: all presentations show them
     if isinstance(presentation, Presentation):
         if presentation.game != game:
             raise ValueError(f"presentation {presentation} is of {presentation.game}, not of {game}: make another one")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any, Literal, get_args
 
 import gymnasium
@@ -11,22 +10,14 @@ from gymnasium.spaces import Text
 
 from ttt_envs.core.checks import check_choice
 from ttt_envs.game.rules import Game
-from ttt_envs.text.text_game import TextGame, Turn
+from ttt_envs.text.text_game import Reward, TextGame, result_reward
 
 SeatChoice = Literal["first", "second", "alternate"]
-Reward = Callable[[Sequence[Turn], int], float]
-"""reward of the turns since the previous answer, of both players, for the player of a seat"""
 
 CHARACTERS = "".join(map(chr, range(32, 127))) + "\n"
 """characters of observations and of sampled actions; other characters are allowed in actions"""
 MAX_ACTION_LENGTH = 1000
 """Maximum length of sampled actions; longer ones are allowed."""
-
-
-def result_reward(turns: Sequence[Turn], seat: int) -> float:
-    """Return the result after the turns: 1 if the player of the seat has won, -1 if it has lost, else 0."""
-    winner = turns[-1].outcome.winner if turns else -1
-    return 0.0 if winner < 0 else 1.0 if winner == seat else -1.0
 
 
 class TextEnv(gymnasium.Env[str, str]):

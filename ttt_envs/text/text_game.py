@@ -5,6 +5,7 @@ Skips and the opponent's moves are those of ``ttt/MNK-v0`` with the same seed: t
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -52,6 +53,20 @@ class Turn(NamedTuple):
     """the origin of the move: an answer, a random move in its place, or the opponent"""
     problems: tuple[Problem, ...] = ()
     """reasons why answers of this turn were no legal moves"""
+
+    @property
+    def skip(self) -> bool:
+        """Whether the turn of the other player was skipped after this one."""
+        return self.outcome == NOT_OVER and self.after.mover == self.position.mover
+
+
+Reward = Callable[[Sequence[Turn], int], float]
+"""reward of the turns since the previous answer, of both players, for the player of a seat"""
+
+
+def result_reward(turns: Sequence[Turn], seat: int) -> float:
+    """Return the result after the turns: 1 if the player of the seat has won, -1 if it has lost, else 0."""
+    return 1.0 - turns[-1].outcome.result_index(seat) if turns else 0.0
 
 
 @check_argument_names({"size": "write game=Game.of_size(size)"})
@@ -143,8 +158,7 @@ class TextGame:
 
     def result(self, seat: int) -> int:
         """Return the result for the player of a seat: 1 win, 0 draw or not over, -1 loss; a forfeit is a loss."""
-        winner = self.outcome.winner
-        return 0 if winner < 0 else 1 if winner == seat else -1
+        return 1 - self.outcome.result_index(seat)
 
     def prompt(self, seat: int | None = None, rules: bool | None = None) -> str:
         """Return what a player reads: rules, remarks on what has happened since its last answer, position, question.

@@ -8,8 +8,7 @@ import textarena as ta
 
 from ttt_envs.agents.policy import Policy
 from ttt_envs.game.rules import Game
-from ttt_envs.text.text_env import Reward, result_reward
-from ttt_envs.text.text_game import SELF, TextGame
+from ttt_envs.text.text_game import SELF, Reward, TextGame, result_reward
 
 ID = "ttt/Text-v0"
 
