@@ -32,9 +32,8 @@ OLDEST_TESTS := $(addprefix tests/,ttt_envs/test_files.py ttt_envs/test_array_ca
 	ttt_envs/test_parallel.py ttt_envs/test_render.py learners/test_checkpoint.py)
 PLAIN := not infos_have_one_structure and not agree_with_reading_the_board and (not test_solver or (expectimax and [2))
 
-.PHONY: demo test lint unit quick quick-lint quick-unit oldest slow clients bench bench-quick docs notebooks play-page pictures clean \
-	check-venv \
-	check-quick
+.PHONY: demo test lint unit quick quick-lint quick-unit oldest slow clients bench bench-quick bench-submissions docs \
+	notebooks play-page pictures clean check-venv check-quick
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m ttt_apps.demo
@@ -86,24 +85,35 @@ slow: $(VENV)/.dev
 clients: $(VENV)/.dev
 	$(BIN)/python tests/clients/run.py
 
-# Submissions to the benchmark of all agents that have a name, and their scores, below runs/bench: docs/benchmark/submit.md.
-# `make bench BENCH_JOBS=4` runs four at a time; `make bench-quick` is the form with 4 tasks, 2 seeds and 20,000 steps
-BENCH_AGENTS ?= random win-or-block q-learning naive-mc q-net alpha-zero sb3-ppo sb3-dqn sb3-maskable-ppo
+# Submissions to the benchmark of all agents of this repository, and their scores, below runs/bench:
+# docs/benchmark/submit.md. `make bench BENCH_JOBS=4` runs four at a time. `make bench-quick` is the form with 4 tasks,
+# 2 seeds and 20,000 steps, of the agents that take seconds; `make bench-submissions` is this form of all agents, and
+# copies last checkpoints into benchmarks/submissions
+BENCH_AGENTS ?= random win-or-block q-learning naive-mc q-net alpha-zero sb3-ppo sb3-dqn sb3-maskable-ppo \
+	examples.bench_ppo:PPO examples.bench_dqn:DQN
 BENCH_QUICK_AGENTS ?= random win-or-block q-learning naive-mc
 BENCH_JOBS ?= 1
+
+# $(call bench,AGENTS,FOLDER,OPTIONS)
+define bench
+	for agent in $(1); do $(BIN)/python evaluate.py bench run --agent $$agent $(3) --jobs $(BENCH_JOBS) \
+		--out $(2)/$$(echo $$agent | tr : -) || exit 1; done
+	$(BIN)/python evaluate.py bench score $(addprefix $(2)/,$(subst :,-,$(1))) --out $(2)/scores.json
+	$(BIN)/python evaluate.py bench report $(2)/scores.json --out $(2)/report.html --markdown $(2)/leaderboard.md
+endef
+
 bench: $(VENV)/.dev
-	for agent in $(BENCH_AGENTS); do \
-		$(BIN)/python evaluate.py bench run --agent $$agent --jobs $(BENCH_JOBS) --out runs/bench/$$agent || exit 1; done
-	$(BIN)/python evaluate.py bench score $(addprefix runs/bench/,$(BENCH_AGENTS)) --out runs/bench/scores.json
-	$(BIN)/python evaluate.py bench report runs/bench/scores.json --out runs/bench/report.html \
-		--markdown runs/bench/leaderboard.md
+	$(call bench,$(BENCH_AGENTS),runs/bench,)
 
 bench-quick: $(VENV)/.dev
-	for agent in $(BENCH_QUICK_AGENTS); do $(BIN)/python evaluate.py bench run --agent $$agent --quick --jobs $(BENCH_JOBS) \
-		--out runs/bench-quick/$$agent || exit 1; done
-	$(BIN)/python evaluate.py bench score $(addprefix runs/bench-quick/,$(BENCH_QUICK_AGENTS)) --out runs/bench-quick/scores.json
-	$(BIN)/python evaluate.py bench report runs/bench-quick/scores.json --out runs/bench-quick/report.html \
-		--markdown runs/bench-quick/leaderboard.md
+	$(call bench,$(BENCH_QUICK_AGENTS),runs/bench-quick,--quick)
+
+bench-submissions: $(VENV)/.dev
+	$(call bench,$(BENCH_AGENTS),runs/bench-quick,--quick)
+	rm -rf benchmarks/submissions
+	mkdir benchmarks/submissions
+	cp -r $(addprefix runs/bench-quick/,$(subst :,-,$(BENCH_AGENTS))) benchmarks/submissions
+	find benchmarks/submissions -name units.jsonl -delete -o -name 'steps-*' ! -name 'steps-020000*' -delete
 
 # The pages of docs/, of the root and of the API as a site, without a warning. To look at it:
 # .venv/bin/python -m http.server --directory site

@@ -44,6 +44,8 @@ class ScoredRun(NamedTuple):
     """CPU seconds of the run"""
     win_random: float | None = None
     """exact probability that the last policy wins against random play, the mean over games and seats"""
+    peak_rss_bytes: float | None = None
+    """peak memory of the process that did the run, in bytes"""
 
 
 class ScoredCheckpoint(NamedTuple):
@@ -76,6 +78,11 @@ class ScoredSubmission:
         spent = [run.cpu_s for run in self.runs if find_task(run.task).uses_runs_of is None]
         known = [one for one in spent if one is not None]
         return float(np.mean(known)) if known and len(known) == len(spent) else None
+
+    @property
+    def peak_rss_bytes(self) -> float | None:
+        """Highest peak memory of the runs that report it, in bytes."""
+        return max((run.peak_rss_bytes for run in self.runs if run.peak_rss_bytes is not None), default=None)
 
     def win_random(self, task: str) -> float | None:
         """Return the mean win rate against random play over the runs of a task; None if it is unknown."""
@@ -225,6 +232,7 @@ def to_json(comparison: Comparison) -> dict[str, Any]:
                 "setting": one.submission.setting,
                 "tuning_steps": one.submission.tuning_steps,
                 "cpu_s": one.submission.cpu_s,
+                "peak_rss_bytes": one.submission.peak_rss_bytes,
                 "interquartile_mean": one.interquartile_mean._asdict(),
                 "mean": one.mean._asdict(),
                 "optimality_gap": one.optimality_gap._asdict(),

@@ -217,6 +217,9 @@ def _find_tables(task: Task, seed: int, folder: Path) -> RunFolder:
             raise ValueError(f"{folder / name} is no file of a run: those are {COST} and steps-NNNNNN.npz")
         if match is not None:
             marks.add(int(match[1]))
+    if len(marks) > len(task.checkpoints):
+        count = len(task.checkpoints)
+        raise ValueError(f"{folder} has tables of {len(marks)} checkpoints: the task {task.name} has {count}")
     tables = {}
     for steps in sorted(marks):
         names = table_names(task, steps)

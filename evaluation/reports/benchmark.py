@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from evaluation.benchmark.comparison import THRESHOLDS, Comparison, Entry
+from evaluation.benchmark.comparison import THRESHOLDS, Comparison, Entry, ScoredSubmission
 from evaluation.benchmark.tasks import TASKS, VERSION
 from evaluation.matches.ladder.rate import pareto_front
 from evaluation.reports.curves import MAX_GROUPS, embed_figure
-from evaluation.reports.formats import format_ends, format_interval
+from evaluation.reports.formats import format_ends, format_interval, mebibytes
 from evaluation.reports.html import Content, Shaded, interval_bar, macro, section, write_page
 from evaluation.reports.plots import (
     SERIES,
@@ -84,13 +84,13 @@ def leaderboard_markdown(comparison: Comparison, sources: Sequence[Path], path: 
     lines = [f"# Leaderboard of ttt-exact {VERSION}", "", f"`{command}`", ""]
     lines += [f"{len(comparison.tasks)} of {len(TASKS)} tasks; intervals are 95%.", *comparison.notes, ""]
     lines += [
-        "| submission | setting | interquartile mean | mean | optimality gap | CPU of a run | seeds |",
-        "|---" * 7 + "|",
+        "| submission | setting | interquartile mean | mean | optimality gap | CPU of a run | peak memory | seeds |",
+        "|---" * 8 + "|",
     ]
     for name, one in zip(names, comparison.entries, strict=True):
         numbers = [format_interval(value, _format) for value in (one.interquartile_mean, one.mean, one.optimality_gap)]
-        cpu = "" if one.submission.cpu_s is None else f"{one.submission.cpu_s:,.1f} s"
-        lines.append(f"| {name} | {one.submission.setting} | {' | '.join(numbers)} | {cpu} | {len(one.scores)} |")
+        cost = " | ".join(_cost_texts(one.submission))
+        lines.append(f"| {name} | {one.submission.setting} | {' | '.join(numbers)} | {cost} | {len(one.scores)} |")
     lines += ["", f"| task | {' | '.join(names)} |", "|---" * (1 + len(names)) + "|"]
     for column, task in enumerate(comparison.tasks):
         values = [_format(float(one.scores[:, column].mean())) for one in comparison.entries]
@@ -140,6 +140,12 @@ def _format(value: float) -> str:
     return f"{round(value, 3) + 0.0:.3f}"  # no negative zero
 
 
+def _cost_texts(submission: ScoredSubmission) -> tuple[str, str]:
+    """Return CPU seconds of an average run and peak memory, "" where unknown."""
+    cpu, memory = submission.cpu_s, submission.peak_rss_bytes
+    return "" if cpu is None else f"{cpu:,.1f} s", "" if memory is None else mebibytes(memory)
+
+
 def _bar(value: Interval, low: float = 0.0, high: float = 1.0) -> object:
     ends = format_ends(value, _format) if value.low < value.high else ""
     return macro("measure", _format(value.mean), ends, interval_bar(value, low, high))
@@ -153,7 +159,7 @@ def _answer(comparison: Comparison) -> Content:
             _bar(one.interquartile_mean),
             _bar(one.mean),
             _bar(one.optimality_gap),
-            "" if one.submission.cpu_s is None else f"{one.submission.cpu_s:,.1f} s",
+            *_cost_texts(one.submission),
             f"{len(one.scores)}",
         )
         for one in comparison.entries
@@ -164,7 +170,10 @@ def _answer(comparison: Comparison) -> Content:
     return {
         "verdict": describe_leader(comparison),
         "tasks": f"{len(comparison.tasks)} of {len(TASKS)}",
-        "head": ["submission", "setting", "interquartile mean", "mean", "optimality gap", "CPU of a run", "seeds"],
+        "head": [
+            *("submission", "setting", "interquartile mean", "mean", "optimality gap"),
+            *("CPU of a run", "peak memory", "seeds"),
+        ],
         "rows": rows,
         "chart": embed_figure(draw, "leaderboard", f"Interquartile means: {label}.", figure_size(len(chart))),
     }

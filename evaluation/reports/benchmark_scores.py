@@ -78,6 +78,7 @@ def _read_run(row: Record) -> ScoredRun:
         row.get("complete") is True,
         None if cost is None else cost.number("cpu_s", 0),
         row.optional("win_random", partial(Record.number, low=0, high=MAX_SCORE)),
+        None if cost is None else cost.optional("peak_rss_bytes", partial(Record.number, low=0)),
     )
 
 

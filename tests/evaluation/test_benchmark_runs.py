@@ -10,6 +10,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from documents import ROOT
 from kills import Disk, KilledError
 
 from evaluation.benchmark.agents import LearnerAgent, PolicyAgent, agent_policy, load_agent
@@ -47,6 +48,7 @@ from ttt_envs.core.parallel import Cluster
 from ttt_envs.game.boards import keys
 from ttt_envs.game.rules import Game, Position, chance_outcomes
 
+SUBMISSIONS = sorted(path for path in (ROOT / "benchmarks" / "submissions").iterdir() if path.is_dir())
 STEPS = 200
 SETTINGS = RunSettings("q-learning", ("chance-25", "skips-shown"), 2, STEPS)
 TOLERANCE = 1e-12
@@ -331,6 +333,22 @@ def test_the_quick_form_with_fewer_steps(tmp_path, capsys):
     assert "| win-or-block | one | 0.740 |" in leaderboard.read_text()
     assert "q-learning" in page.read_text()
     capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("q-learning", "win-or-block"), pytest.param(tuple(path.name for path in SUBMISSIONS), marks=pytest.mark.slow)],
+    ids=["two", "all"],
+)
+def test_the_leaderboard_is_that_of_the_submissions_in_the_repository(names, tmp_path, capsys):
+    board = tmp_path / "leaderboard.md"
+    folders = [str(path) for path in SUBMISSIONS if path.name in names]
+    assert len(folders) == len(names) >= 2
+    main(["bench", "report", *folders, "--out", str(tmp_path / "page.html"), "--markdown", str(board)])
+    capsys.readouterr()
+    found = [line for line in board.read_text().splitlines() if " | one | " in line]
+    assert len(found) == len(names)
+    assert set(found) <= set((ROOT / "docs" / "benchmark" / "leaderboard.md").read_text().splitlines())
 
 
 @pytest.mark.slow
@@ -657,6 +675,10 @@ HOSTILE = {
     "nested": (lambda path: (path.parent / "more").mkdir(), "is no file of a run"),
     "other name": (lambda path: path.rename(path.with_name("steps-1.npz")), "is no file of a run"),
     "other steps": (lambda path: path.rename(path.with_name("steps-900000.npz")), "has 100,000"),
+    "many checkpoints": (
+        lambda path: [path.with_name(f"steps-{steps:06d}.npz").touch() for steps in range(1, 21)],
+        "tables of 21 checkpoints: the task chance-25 has 20",
+    ),
     "other skip": (
         lambda path: shutil.copy(path, path.with_name("steps-000200-skip-0.1.npz")),
         "tables of other skip chances",

@@ -114,7 +114,10 @@ def to_file(path, *submissions):
             "name": one.name,
             "setting": one.setting,
             "tuning_steps": one.tuning_steps,
-            "runs": [{**run._asdict(), "cost": run.cpu_s and {"cpu_s": run.cpu_s}} for run in one.runs],
+            "runs": [
+                {**run._asdict(), "cost": run.cpu_s and {"cpu_s": run.cpu_s, "peak_rss_bytes": run.peak_rss_bytes}}
+                for run in one.runs
+            ],
             "checkpoints": [{**row._asdict(), "sha256": row.sha256.split()} for row in one.checkpoints],
         }
         for one in submissions
@@ -124,7 +127,7 @@ def to_file(path, *submissions):
 
 
 def test_scores_are_read(tmp_path):
-    both = [submission(cpu_s=1.5, win_random=0.75), submission("other")]
+    both = [submission(cpu_s=1.5, win_random=0.75, peak_rss_bytes=2.0**28), submission("other", cpu_s=2.0)]
     assert read_scores(to_file(tmp_path / "scores.json", *both)) == both
 
 
@@ -306,12 +309,13 @@ def test_the_command_compares_folders_and_files(tmp_path, capsys):
 
 
 def test_the_leaderboard_as_markdown(tmp_path, capsys):
-    file = to_file(tmp_path / "scores.json", submission("a|b"), submission("c", lift=0.5, cpu_s=2.0))
+    costly = submission("c", lift=0.5, cpu_s=2.0, peak_rss_bytes=2.0**28)
+    file = to_file(tmp_path / "scores.json", submission("a|b"), costly)
     board = tmp_path / "leaderboard.md"
     text_of(capsys, "bench", "report", file, "--out", tmp_path / "page.html", "--markdown", board)
     lines = board.read_text().splitlines()
     [first] = [number for number, line in enumerate(lines) if line.startswith("| c | one | 0.660 (")]
-    assert lines[first].endswith(" | 2.0 s | 3 |")
+    assert lines[first].endswith(" | 2.0 s | 256 MiB | 3 |")
     assert lines[first + 1].startswith("| a\\|b | one | 0.160 (")
     assert "| svd | 0.610 | 0.110 |" in lines
 
