@@ -86,13 +86,14 @@ clients: $(VENV)/.dev
 	$(BIN)/python tests/clients/run.py
 
 # Submissions to the benchmark of all agents of this repository, and their scores, below runs/bench:
-# docs/benchmark/submit.md. `make bench BENCH_JOBS=4` runs four at a time. `make bench-quick` is the form with 4 tasks,
-# 2 seeds and 20,000 steps, of the agents that take seconds; `make bench-submissions` is this form of all agents, and
-# copies last checkpoints into benchmarks/submissions
+# docs/benchmark/submit.md. `make bench BENCH_JOBS=4` runs four at a time, and BENCH_OPTIONS are those of `bench run`.
+# `make bench-quick` is the form with 4 tasks, 2 seeds and 20,000 steps, of the agents that take seconds. `make
+# bench-submissions` is this form of all agents, and copies last checkpoints into benchmarks/submissions
 BENCH_AGENTS ?= random win-or-block q-learning naive-mc q-net alpha-zero sb3-ppo sb3-dqn sb3-maskable-ppo \
 	examples.bench_ppo:PPO examples.bench_dqn:DQN
 BENCH_QUICK_AGENTS ?= random win-or-block q-learning naive-mc
 BENCH_JOBS ?= 1
+BENCH_OPTIONS ?=
 
 # $(call bench,AGENTS,FOLDER,OPTIONS)
 define bench
@@ -103,7 +104,7 @@ define bench
 endef
 
 bench: $(VENV)/.dev
-	$(call bench,$(BENCH_AGENTS),runs/bench,)
+	$(call bench,$(BENCH_AGENTS),runs/bench,$(strip $(BENCH_OPTIONS)))
 
 bench-quick: $(VENV)/.dev
 	$(call bench,$(BENCH_QUICK_AGENTS),runs/bench-quick,--quick)
