@@ -379,9 +379,8 @@ def _along(rows: BoolArray, array: Float64Array) -> BoolArray:
 
 def _query(policy: Policy, boards: Boards) -> Float64Array:
     """Return the probabilities of a policy in all positions, float64[N, cells]."""
-    starts = range(0, len(boards.mover), QUERY_SIZE)
-    parts = (Boards(*(array[start : start + QUERY_SIZE] for array in boards)) for start in starts)
-    return np.concatenate([np.asarray(policy.probabilities(part), np.float64) for part in parts])
+    parts = (policy.probabilities(part) for part in boards.chunks(QUERY_SIZE))
+    return np.concatenate([np.asarray(part, np.float64) for part in parts])
 
 
 def _round_counts(totals: Float64Array, games: int) -> tuple[int, int, int]:

@@ -160,15 +160,13 @@ def tabulate(
     """
     pure = make_pure(policy, game)
     boards = list_positions(game, seats)
-    count = len(boards.mover)
-    chunks = [boards.take(np.arange(start, min(start + CHUNK, count))) for start in range(0, count, CHUNK)]
     arrays: dict[str, np.ndarray[Any, Any]] = {
         "codes": keys(boards.own_first()),
-        "probabilities": np.concatenate([query_policy(pure, chunk).astype(dtype) for chunk in chunks]),
+        "probabilities": np.concatenate([query_policy(pure, chunk).astype(dtype) for chunk in boards.chunks(CHUNK)]),
     }
     values = getattr(pure, "values", None)
     if callable(values):
-        arrays["values"] = np.concatenate([np.asarray(values(chunk)).astype(dtype) for chunk in chunks])
+        arrays["values"] = np.concatenate([np.asarray(values(chunk)).astype(dtype) for chunk in boards.chunks(CHUNK)])
     return arrays
 
 

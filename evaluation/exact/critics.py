@@ -171,8 +171,5 @@ def critic_error(
     """
     critic = as_value_function(value_function, game, observation)
     found = evaluate_policy(game, policy, opponent, seat=seat, discount=discount, chunk=chunk)
-    parts = [
-        query_values(critic, found.boards.take(np.arange(start, min(start + chunk, len(found.values)))))
-        for start in range(0, len(found.values), chunk)
-    ]
+    parts = [query_values(critic, part) for part in found.boards.chunks(chunk)]
     return CriticError(found, np.concatenate(parts))

@@ -21,7 +21,6 @@ from ttt_envs.agents.adapters import CallableAgent, as_policy
 from ttt_envs.agents.observations import Observation
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.jit import Float64Array
-from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game
 
 MAX_FISHER_BYTES = 1 << 31
@@ -115,10 +114,11 @@ def exact_policy_gradient(
 
 def _batches(agent: CallableAgent, evaluation: PolicyEvaluation, chunk: int) -> Iterator[tuple[Any, Any, Float64Array]]:
     """Yield observations, masks, and the gradient in the logits."""
-    gradient = policy_gradient(evaluation)
-    for start in range(0, len(gradient), chunk):
-        boards = Boards(*(array[start : start + chunk] for array in evaluation.boards))
-        yield *agent.observe(boards), gradient[start : start + chunk]
+    gradient, start = policy_gradient(evaluation), 0
+    for boards in evaluation.boards.chunks(chunk):
+        end = start + len(boards.mover)
+        yield *agent.observe(boards), gradient[start:end]
+        start = end
 
 
 def _torch_gradients(

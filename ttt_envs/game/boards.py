@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -47,6 +47,11 @@ class Boards(NamedTuple):
     def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> Boards:
         """Return the selected rows, copied."""
         return Boards(self.cells[rows], self.mover[rows])
+
+    def chunks(self, size: int) -> Iterator[Boards]:
+        """Yield the rows in order, as views of up to ``size`` consecutive ones."""
+        for start in range(0, len(self.mover), size):
+            yield Boards(self.cells[start : start + size], self.mover[start : start + size])
 
     def legal(self, game: Game) -> NDArray[np.bool_]:
         """Return bool[B, rows * columns]: the legal actions in positions of ``game`` that are not over."""
