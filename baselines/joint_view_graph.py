@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from baselines.softmax_table import PositionIndex
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, compiled_at_once
-from ttt_envs.game.boards import Boards, from_keys, keys
+from ttt_envs.game.boards import from_position_keys, position_keys
 from ttt_envs.game.phantom import FOUND, MAX_CELLS_BASE_5, JointViews, attempt_rows, check_phantom
 from ttt_envs.game.rules import DRAW, NOT_OVER, Game
 
@@ -98,9 +98,8 @@ class JointViewGraph:
         self.mover: Int8Array = mover
         self.cells: Int8Array = cells
         self.found: Int8Array = found_stones
-        seen = joint.views()
-        view_keys, view = np.unique(keys(seen.cells) * np.uint64(2) + mover.astype(np.uint64), return_inverse=True)
-        boards = Boards(from_keys(view_keys // np.uint64(2), game), (view_keys % np.uint64(2)).astype(np.int8))
+        view_keys, view = np.unique(position_keys(joint.views()), return_inverse=True)
+        boards = from_position_keys(view_keys, game)
         self.views = PositionIndex(game, boards)
         self.view: Int64Array = view.astype(np.int64).reshape(-1)
         self.legal: BoolArray = boards.cells == 0

@@ -14,7 +14,7 @@ import numpy as np
 from baselines.softmax_table import PositionIndex
 from ttt_envs.agents.policy import VALUE_TOLERANCE, best_shares
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
-from ttt_envs.game.boards import Boards, from_keys, keys, play_moves
+from ttt_envs.game.boards import Boards, from_position_keys, play_moves, position_keys
 from ttt_envs.game.rules import DRAW, NOT_OVER, Game, line_result, values_over_skip
 
 MAX_POSITIONS = 1 << 20
@@ -165,12 +165,11 @@ def _moves(game: Game, boards: Boards, start: int) -> _Moves:
     ended = outcome != NOT_OVER
     won[rows, cell] = np.where(ended & (outcome != DRAW), line_result(game.parameters), 0)
     drawn[rows, cell] = outcome == DRAW
-    board = keys(after[~ended]) * np.uint64(2)
-    mine = mover[~ended].astype(np.uint64)
-    turns = [board + np.uint64(1) - mine] + ([board + mine] if game.skip_chance > 0 else [])
+    cells, mine = after[~ended], mover[~ended]
+    turns = [position_keys(Boards(cells, turn)) for turn in (1 - mine, mine)[: 2 if game.skip_chance > 0 else 1]]
     found, number = np.unique(np.concatenate(turns), return_inverse=True)
     stop = start + len(boards.mover)
-    numbers = stop + number.reshape(len(turns), len(board)).astype(np.int64)
+    numbers = stop + number.reshape(len(turns), len(mine)).astype(np.int64)
     layer = GraphLayer(
         slice(start, stop),
         slice(stop, stop + len(found)),
@@ -179,8 +178,7 @@ def _moves(game: Game, boards: Boards, start: int) -> _Moves:
         numbers[-1],
         numbers[0],
     )
-    following = Boards(from_keys(found // np.uint64(2), game), (found % np.uint64(2)).astype(np.int8))
-    return _Moves(layer, following, won, drawn)
+    return _Moves(layer, from_position_keys(found, game), won, drawn)
 
 
 def _too_large(game: Game) -> MemoryError:

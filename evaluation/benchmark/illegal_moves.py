@@ -9,7 +9,7 @@ from evaluation.exact.forward_backward import query_policy
 from evaluation.exact.policy_evaluation import HasIllegalMass
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.jit import Float64Array
-from ttt_envs.game.boards import Boards, keys, play_moves
+from ttt_envs.game.boards import Boards, play_moves, position_keys
 from ttt_envs.game.rules import NOT_OVER, Game
 
 TOLERANCE = 1e-6
@@ -100,7 +100,7 @@ def _next_positions(game: Game, boards: Boards, mass: Float64Array) -> tuple[Boa
     after = np.concatenate([cells[unfinished]] * len(parts))
     movers = np.concatenate([np.abs(mover[unfinished] - turn) for turn, _ in parts]).astype(np.int8)
     weight = np.concatenate([share * mass[rows, cell][unfinished] for _, share in parts])
-    code = keys(after) * np.uint64(2) + movers.astype(np.uint64)
+    code = position_keys(Boards(after, movers))
     _, first, place = np.unique(code, return_index=True, return_inverse=True)
     sums: Float64Array = np.bincount(place.ravel(), weight, minlength=len(first)).astype(np.float64, copy=False)
     return Boards(after[first], movers[first]), sums

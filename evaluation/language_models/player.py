@@ -23,7 +23,7 @@ from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import check_choice
 from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import Float64Array, Int64Array
-from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards, keys, to_text
+from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards, position_keys, to_text
 from ttt_envs.game.rules import Game, Position
 from ttt_envs.text import Presentation, Problem, TextGame, make_presentation, parse_answer, present
 from ttt_envs.text.text_game import Illegal
@@ -171,9 +171,9 @@ class AnsweredPolicy:
     def __init__(self, game: Game, name: str, boards: Boards, turns: Mapping[int, ModelTurn]) -> None:
         self._game, self._name = game, name
         rows = np.array(sorted(turns), np.int64)
-        numbers = _numbers(boards.take(rows))
-        order = np.argsort(numbers)
-        self._numbers = numbers[order]
+        found = position_keys(boards.take(rows))
+        order = np.argsort(found)
+        self._keys = found[order]
         self._actions: Int64Array = np.array([turns[row].action for row in rows.tolist()], np.int64)[order]
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
@@ -182,7 +182,7 @@ class AnsweredPolicy:
         Raises:
             ValueError: a position without an answer.
         """
-        rows = find_sorted(self._numbers, _numbers(boards))
+        rows = find_sorted(self._keys, position_keys(boards))
         missing = np.flatnonzero(rows < 0)
         if len(missing):
             position = to_text(boards.position(int(missing[0])), self._game)
@@ -197,8 +197,3 @@ class AnsweredPolicy:
 
     def __str__(self) -> str:
         return self._name
-
-
-def _numbers(boards: Boards) -> Int64Array:
-    """Return a number for each position, int64[B]."""
-    return 2 * keys(boards.cells).astype(np.int64) + boards.mover

@@ -23,7 +23,7 @@ from ttt_apps.play_page.nets import HIDDEN, WEIGHTS, load_weights, make_net, tra
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float64Array
-from ttt_envs.game.boards import Boards, from_keys, keys
+from ttt_envs.game.boards import Boards, from_position_keys, keys, position_keys
 from ttt_envs.game.rules import Game
 from ttt_envs.game.symmetry import canonical_keys, symmetries
 
@@ -50,7 +50,7 @@ def all_positions(game: Game) -> Boards:
     """Return all positions of a game that are not over, by key, with player_0's turn before player_1's."""
     kinds = reachable_boards(game)
     found = np.sort(np.concatenate([np.flatnonzero(kinds & (1 << mover)) * 2 + mover for mover in (0, 1)]))
-    return Boards(from_keys((found // 2).astype(np.uint64), game), (found % 2).astype(np.int8))
+    return from_position_keys(found.astype(np.uint64), game)
 
 
 def canonical_positions(game: Game) -> Boards:
@@ -101,7 +101,7 @@ def _game_numbers(game: Game, progress: Callable[[float], None]) -> dict[str, An
         progress((rank + 1) / (MAX_RANK + 2))
     return {
         "skip": game.skip_chance,
-        "positions": _encode(keys(boards.cells) * np.uint64(2) + boards.mover.astype(np.uint64), "<u2"),
+        "positions": _encode(position_keys(boards), "<u2"),
         "optimal": _encode(to_first * solve(game).values(boards), "<f4"),
         "table": _encode(Table(game, table).values(boards), "<f4"),
         "svd": [_encode(factors.arrays[0].reshape(-1, MAX_RANK), "<f4") for factors in whole.factors],

@@ -126,6 +126,16 @@ def keys(cells: Int8Array) -> UInt64Array:
     return packed.reshape(len(cells), 8 * words).view("<u8").astype(np.uint64, copy=False)
 
 
+def position_keys(boards: Boards) -> UInt64Array:
+    """Return a key for every position, uint64[B]: twice that of its board, plus its mover; for less than 40 cells."""
+    return np.asarray(np.uint64(2) * keys(boards.cells) + boards.mover.astype(np.uint64))
+
+
+def from_position_keys(key: UInt64Array, game: Game) -> Boards:
+    """Return the positions with the given keys uint64[B]: the inverse of :func:`position_keys`."""
+    return Boards(from_keys(key // np.uint64(2), game), (key % np.uint64(2)).astype(np.int8))
+
+
 def num_words(game: Game) -> int:
     """Return the number of 64-bit words of a key: 1 up to 40 cells."""
     return _num_words(game.cells)
