@@ -5,12 +5,10 @@ Everything else speaks of cells: policies, tables and matches get and return arr
 
 from __future__ import annotations
 
-import operator
-
 import numpy as np
 
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array
-from ttt_envs.game.rules import Game, action_index, illegal_message, legal
+from ttt_envs.game.rules import Game, action_index, column_index, illegal_message, legal
 
 
 def num_actions(game: Game) -> int:
@@ -25,21 +23,7 @@ def check_action(game: Game, action: object) -> int:
         TypeError: the action is not an integer.
         ValueError: the action is not a cell of the board, or with gravity a column.
     """
-    if not game.gravity:
-        return action_index(game, action)
-    try:
-        if isinstance(action, (bool, np.bool_)):
-            raise TypeError
-        column = operator.index(action)  # type: ignore[arg-type]  # raises TypeError for objects without an index
-    except TypeError:
-        raise TypeError(
-            f"action {action!r} is not a whole number: an action is a column, 0 to {game.columns - 1}"
-        ) from None
-    if not 0 <= column < game.columns:
-        raise ValueError(
-            f"action {column} is no column of a board of {game.rows} x {game.columns}: choose 0 to {game.columns - 1}"
-        )
-    return column
+    return column_index(game, action) if game.gravity else action_index(game, action)
 
 
 def legal_actions(game: Game, cells: Int8Array) -> BoolArray:

@@ -807,17 +807,31 @@ def action_index(game: Game, action: object) -> int:
         TypeError: the action is not an integer.
         ValueError: the action is not a cell of the board.
     """
+    return _checked_index(game, action, "cell", game.cells)
+
+
+def column_index(game: Game, action: object) -> int:
+    """Return ``action`` as an int, checked for type and range.
+
+    Raises:
+        TypeError: the action is not an integer.
+        ValueError: the action is not a column of the board.
+    """
+    return _checked_index(game, action, "column", game.columns)
+
+
+def _checked_index(game: Game, action: object, what: str, count: int) -> int:
     try:
         if isinstance(action, (bool, np.bool_)):
             raise TypeError
         action = operator.index(action)  # type: ignore[arg-type]  # raises TypeError for objects without an index
     except TypeError:
         raise TypeError(
-            f"action {action!r} is not a whole number: an action is the index of a cell, 0 to {game.cells - 1}"
+            f"action {action!r} is not a whole number: an action is the index of a {what}, 0 to {count - 1}"
         ) from None
-    if not 0 <= action < game.cells:
+    if not 0 <= action < count:
         raise ValueError(
-            f"action {action} is no cell of a board of {game.rows} x {game.columns}: choose 0 to {game.cells - 1}"
+            f"action {action} is no {what} of a board of {game.rows} x {game.columns}: choose 0 to {count - 1}"
         )
     return action
 
