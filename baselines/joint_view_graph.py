@@ -14,10 +14,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from baselines.softmax_table import PositionIndex
-from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, compiled_at_once
+from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int32Array, Int64Array, compiled_at_once
 from ttt_envs.game.boards import from_position_keys, position_keys
 from ttt_envs.game.phantom import FOUND, MAX_CELLS_BASE_5, JointViews, attempt_rows, check_phantom
 from ttt_envs.game.rules import DRAW, NOT_OVER, Game
@@ -28,8 +27,6 @@ CACHED_GRAPHS = 2
 """Maximum number of graphs that :func:`joint_view_graph` keeps."""
 KNOWN, PLACED, TRIED, FINAL = range(4)
 """Kinds of attempts: on a cell known to be taken (illegal), a stone, a failed attempt, a stone that ends the game."""
-
-Int32Array = NDArray[np.int32]
 
 
 class Edges(NamedTuple):

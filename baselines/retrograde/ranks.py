@@ -14,13 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.core.jit import Int64Array, Parameters, compiled_at_once, inlined, int64
+from ttt_envs.core.jit import Int32Array, Int64Array, Parameters, UInt32Array, compiled_at_once, inlined, int64
 from ttt_envs.game.bits import count_bits, line_in
 from ttt_envs.game.rules import Game
 from ttt_envs.game.symmetry import inverse, symmetries
-
-UInt32Array = NDArray[np.uint32]
-Int32Array = NDArray[np.int32]
 
 IMAGES = 8
 """a class and a symmetry are stored as one integer, class * IMAGES + symmetry"""

@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evaluation.exact.symmetry_classes import MAX_CELLS, SymmetryTables, canonical, stones_in_code, symmetry_tables
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, is_colour_blind, is_symmetric
@@ -29,6 +28,7 @@ from ttt_envs.core.jit import (
     BoolArray,
     Float64Array,
     Int8Array,
+    Int32Array,
     Int64Array,
     Parameters,
     UInt64Array,
@@ -56,7 +56,6 @@ MAX_POSITIONS_PER_LAYER = 1 << 27
 """Maximum number of positions of a layer."""
 QUERIES_PER_THREAD = 2
 """Number of queries for each thread whose moves are found before their boards are numbered."""
-Int32Array = NDArray[np.int32]
 NO_FLAGS: BoolArray = np.zeros(0, np.bool_)
 
 Players = tuple[Policy | None, Policy | None]

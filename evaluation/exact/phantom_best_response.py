@@ -15,8 +15,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines.joint_view_graph import FINAL, KNOWN, PLACED, TRIED, Edges, Int32Array, JointViewGraph
-from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, compiled_at_once, compiled_nogil, inlined, int64
+from baselines.joint_view_graph import FINAL, KNOWN, PLACED, TRIED, Edges, JointViewGraph
+from ttt_envs.core.jit import (
+    Float64Array,
+    Int8Array,
+    Int32Array,
+    Int64Array,
+    compiled_at_once,
+    compiled_nogil,
+    inlined,
+    int64,
+)
 
 FAILED, PASSED, SKIPPED = range(3)
 """Observations after an attempt: it failed; it put a stone and the other player moved; it put one and moves again."""

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from baselines.retrograde.ranks import UInt32Array, apply_symmetry, spread_all
-from ttt_envs.core.jit import Int64Array, UInt64Array, compiled, inlined, int64
+from baselines.retrograde.ranks import apply_symmetry, spread_all
+from ttt_envs.core.jit import Int64Array, UInt32Array, UInt64Array, compiled, inlined, int64
 from ttt_envs.game.rules import Game
 from ttt_envs.game.symmetry import Symmetries, inverse, symmetries
 

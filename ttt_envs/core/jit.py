@@ -22,6 +22,8 @@ from ttt_envs.core.package_conflicts import PACKAGES
 
 Int8Array = NDArray[np.int8]
 BoolArray = NDArray[np.bool_]
+Int32Array = NDArray[np.int32]
+UInt32Array = NDArray[np.uint32]
 Int64Array = NDArray[np.int64]
 UInt64Array = NDArray[np.uint64]
 Float64Array = NDArray[np.float64]
