@@ -173,6 +173,18 @@ def cluster():
     machines.shutdown()
 
 
+@pytest.fixture(scope="module")
+def browser():
+    """Chromium without a window, for tests marked by ``pages.in_browser``."""
+    from pages import CHROMIUM
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
 @pytest.fixture(params=[2, pytest.param("cluster", marks=[pytest.mark.slow, pytest.mark.needs("ray")])])
 def more_workers(request):
     """Two processes, and a cluster; by default only the test of ttt_envs/core/parallel.py works on a cluster."""

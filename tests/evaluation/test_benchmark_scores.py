@@ -263,16 +263,10 @@ def test_a_browser_shows_the_page_at_any_width(page, tmp_path, dark):
 
 
 @in_browser
-def test_the_page_is_accessible(page):
-    from pages import CHROMIUM
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as drive:
-        browser = drive.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        shown = browser.new_page()
-        shown.goto(page.as_uri())
-        assert accessibility_faults(shown) == []
-        browser.close()
+def test_the_page_is_accessible(page, browser):
+    shown = browser.new_page()
+    shown.goto(page.as_uri())
+    assert accessibility_faults(shown) == []
 
 
 def test_comparisons_as_json_and_csv(tmp_path):

@@ -87,14 +87,7 @@ def test_a_browser_shows_the_page_at_any_width(runs, tmp_path):
 
 
 @in_browser
-def test_the_page_is_accessible(runs, tmp_path):
-    from pages import CHROMIUM
-    from playwright.sync_api import sync_playwright
-
-    page = write_side_by_side(tmp_path / "page.html", runs)
-    with sync_playwright() as drive:
-        browser = drive.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        shown = browser.new_page()
-        shown.goto(page.as_uri())
-        assert accessibility_faults(shown) == []
-        browser.close()
+def test_the_page_is_accessible(runs, tmp_path, browser):
+    shown = browser.new_page()
+    shown.goto(write_side_by_side(tmp_path / "page.html", runs).as_uri())
+    assert accessibility_faults(shown) == []

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 from explorers import serve
-from pages import CHROMIUM, accessibility_faults, in_browser
+from pages import accessibility_faults, in_browser
 
 from baselines.compression import decomposition
 from baselines.retrograde.solver import solve
@@ -40,16 +40,6 @@ def root(tmp_path_factory):
 def address(root):
     with serve(root, warm=True) as port:
         yield f"http://127.0.0.1:{port}"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

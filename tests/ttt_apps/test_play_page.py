@@ -5,7 +5,7 @@ import base64
 import numpy as np
 import pytest
 from documents import ROOT
-from pages import CHROMIUM, accessibility_faults, in_browser
+from pages import accessibility_faults, in_browser
 
 from baselines.compression import decomposition
 from baselines.retrograde.solver import solve
@@ -84,13 +84,8 @@ class Visits:
 
 
 @pytest.fixture(scope="module")
-def visits():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield Visits(browser)
-        browser.close()
+def visits(browser):
+    return Visits(browser)
 
 
 @pytest.fixture

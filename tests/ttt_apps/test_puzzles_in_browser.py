@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from documents import ROOT
 from explorers import Client, make_explorer, serve
-from pages import CHROMIUM, accessibility_faults, in_browser
+from pages import accessibility_faults, in_browser
 
 from baselines.retrograde.solver import solve
 from evaluation.puzzles import read_puzzles
@@ -33,23 +33,21 @@ def root(tmp_path_factory):
 
 
 @pytest.fixture
-def visit():
+def visit(browser):
     """Opens an address; at the end there was no error and no message in the console."""
-    from playwright.sync_api import sync_playwright
+    contexts, faults = [], []
 
-    faults = []
-    with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    def visit(address, width=1280):
+        contexts.append(browser.new_context(viewport={"width": width, "height": 900}, reduced_motion="reduce"))
+        page = contexts[-1].new_page()
+        page.on("console", lambda message: faults.append(message.text))
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.goto(address)
+        return page
 
-        def visit(address, width=1280):
-            page = browser.new_context(viewport={"width": width, "height": 900}, reduced_motion="reduce").new_page()
-            page.on("console", lambda message: faults.append(message.text))
-            page.on("pageerror", lambda error: faults.append(str(error)))
-            page.goto(address)
-            return page
-
-        yield visit
-        browser.close()
+    yield visit
+    for context in contexts:
+        context.close()
     assert faults == []
 
 

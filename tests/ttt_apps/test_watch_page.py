@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from pages import CHROMIUM, accessibility_faults, in_browser
+from pages import accessibility_faults, in_browser
 from plain import assert_same_runs
 
 from evaluation.run_files import RunDirectory
@@ -51,16 +51,6 @@ class Program:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
             self.end()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
