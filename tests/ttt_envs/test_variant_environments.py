@@ -91,7 +91,9 @@ def test_actions_that_are_no_columns_are_rejected(action):
         env.step(action)
     single = SingleEnv(**CONNECT_FOUR)
     single.reset()
-    with pytest.raises((TypeError, ValueError), match=r"is no column|not a whole number: an action is the index of a column"):
+    with pytest.raises(
+        (TypeError, ValueError), match=r"is no column|not a whole number: an action is the index of a column"
+    ):
         single.step(action)
 
 
