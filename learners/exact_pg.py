@@ -280,7 +280,7 @@ class ExactTraining(ResumableTraining):
             return _Exact(*parts[0], results, rows)
         second = self._mover == 1
         (first, seen_first), (other, seen_second) = parts
-        merged = (np.where(_along(second, a), b, a) for a, b in zip(first, other, strict=True))
+        merged = (np.where(_add_axes(second, a), b, a) for a, b in zip(first, other, strict=True))
         seen = np.where(second, seen_second, seen_first)
         return _Exact(GraphEvaluation(*merged), seen, results, np.ones(len(policy), np.bool_))
 
@@ -372,7 +372,7 @@ def log_softmax(logits: Float64Array, legal: BoolArray) -> Float64Array:
     return np.where(legal, shifted - np.log(total), 0.0)
 
 
-def _along(rows: BoolArray, array: Float64Array) -> BoolArray:
+def _add_axes(rows: BoolArray, array: Float64Array) -> BoolArray:
     """Return bool[N] as an array that broadcasts over the first axis of another."""
     return rows.reshape(-1, *(1,) * (array.ndim - 1))
 

@@ -45,7 +45,7 @@ def to_bits(board: Board, boards: Boards) -> tuple[Int64Array, Int64Array]:
 
 
 @inlined
-def column_of(board: Board, column: int) -> int:
+def column_bits(board: Board, column: int) -> int:
     """Return the bits of the cells of a column."""
     return ((int64(1) << board.rows) - 1) << (column * (board.rows + 1))
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines.connect_four.bitboards import Board, column_of, completing
-from baselines.connect_four.table import key_of, locate, lookup, store
+from baselines.connect_four.bitboards import Board, column_bits, completing
+from baselines.connect_four.table import locate, lookup, position_key, store
 from ttt_envs.core.jit import Int64Array, compiled_at_once, inlined, int64
 from ttt_envs.core.records import Records, records
 from ttt_envs.game.bits import count_bits
@@ -205,7 +205,7 @@ def _expand(search: Search, depth: int, stones: int, table: Int64Array, shift: i
     if low >= target:
         return True, low
     mine, mask = frame.mine, frame.mask
-    frame.start, frame.rest = locate(key_of(mine, mask, board), shift, board)
+    frame.start, frame.rest = locate(position_key(mine, mask, board), shift, board)
     stored_low, stored_high = lookup(frame.start, frame.rest, table)
     if stored_high < target:
         return True, stored_high
@@ -215,7 +215,7 @@ def _expand(search: Search, depth: int, stones: int, table: Int64Array, shift: i
     count = 0
     for i in range(board.columns):
         column = board.columns // 2 + (1 - 2 * (i & 1)) * ((i + 1) // 2)
-        move = frame.choices & column_of(board, column)
+        move = frame.choices & column_bits(board, column)
         if move == 0:
             continue
         after = mask | move

@@ -41,7 +41,7 @@ def num_key_bits(board: Board) -> int:
 
 
 @inlined
-def key_of(mine: int, mask: int, board: Board) -> int:
+def position_key(mine: int, mask: int, board: Board) -> int:
     """Return a key of a position: the mover's stones and those of both players, the same for mirrored positions.
 
     Adding the two marks the height of every column by a carry into its lowest empty cell.

@@ -16,9 +16,9 @@ import numpy as np
 from evaluation.audit.episodes import (
     Episodes,
     Players,
-    all_groups,
     check_board,
     enumerate_episodes,
+    enumerate_groups,
     sample_episodes,
 )
 from evaluation.audit.errors import (
@@ -245,18 +245,18 @@ class Auditor:
         )
 
     @cached_property
-    def _drawn(self) -> Episodes:
+    def _all_episodes(self) -> Episodes:
         if self.settings.episodes is None:
             return enumerate_episodes(self._players)
         return sample_episodes(self._players, self.settings.episodes, self.settings.seed)
 
     def _episodes(self, size: int) -> Episodes:
         """Return the episodes, in whole groups."""
-        drawn = self._drawn
+        drawn = self._all_episodes
         if size == 1:
             return drawn
         if drawn.exact:
-            return all_groups(drawn, size)
+            return enumerate_groups(drawn, size)
         whole = len(drawn.weights) // size * size
         if not whole:
             raise ValueError(f"episodes={len(drawn.weights)} make no group of {size}: choose {size} or more")
@@ -264,7 +264,7 @@ class Auditor:
 
     @cached_property
     def _boards(self) -> Boards:
-        cells = self._drawn.cells
+        cells = self._all_episodes.cells
         return Boards(cells, np.full(len(cells), self.settings.seat, np.int8))
 
     @cached_property

@@ -332,7 +332,7 @@ def _merge_equal(episodes: Episodes) -> Episodes:
 # Groups
 
 
-def all_groups(episodes: Episodes, size: int, limit: int = MAX_GROUPS) -> Episodes:
+def enumerate_groups(episodes: Episodes, size: int, limit: int = MAX_GROUPS) -> Episodes:
     """Return every ordered group of ``size`` independent episodes, one after the other, with its probability divided
     by ``size`` as the weight of each of its episodes.
 

@@ -79,7 +79,7 @@ def make_estimator(spec: str | Function | Estimator) -> Estimator:
     if not isinstance(spec, str):
         if not callable(spec):
             raise TypeError(f"{spec!r} is no estimator: {GRAMMAR}")
-        return _checked(Estimator(getattr(spec, "__name__", type(spec).__name__), spec))
+        return _check_call(Estimator(getattr(spec, "__name__", type(spec).__name__), spec))
     try:
         parsed = parse_spec(spec)
     except ValueError:
@@ -96,7 +96,9 @@ def make_estimator(spec: str | Function | Estimator) -> Estimator:
     else:
         raise ValueError(f"there is no estimator {parsed.name!r}: {closest_names(parsed.name, ESTIMATORS)}")
     settings = _settings(parsed, function)
-    return _checked(Estimator(spec, functools.partial(function, **settings) if settings else function, estimates))
+    return _check_call(
+        Estimator(spec, functools.partial(function, **settings) if settings else function, estimates)
+    )
 
 
 def _settings(spec: Spec, function: Function) -> dict[str, Any]:
@@ -135,7 +137,7 @@ def _keywords(function: Function) -> dict[str, inspect.Parameter]:
     }
 
 
-def _checked(estimator: Estimator) -> Estimator:
+def _check_call(estimator: Estimator) -> Estimator:
     """Raise ValueError unless the function takes the arrays, and nothing more that it must be given."""
     keywords = {name: None for name in SUPPLIED if name in _keywords(estimator.function)}
     try:

@@ -99,14 +99,14 @@ def score_submission(folder: Path, progress: Callable[[int, int], None] = lambda
             done += 1
             progress(done, total)
         reported = _Reported(_win_rate(run, tables), read_cost(run.folder))
-        for task in _measured(run.task):
+        for task in _tasks_measured_by(run.task):
             if task.name in found:
                 checkpoints += found[task.name]
-                scores.append(_score_of_run(task, run.seed, found[task.name], reported))
+                scores.append(_run_score(task, run.seed, found[task.name], reported))
     return SubmissionScores(submission, checkpoints, scores)
 
 
-def _measured(task: Task) -> list[Task]:
+def _tasks_measured_by(task: Task) -> list[Task]:
     """Return the tasks that are measured by runs of a task: itself first."""
     return [task, *(other for other in TASKS if other.uses_runs_of == task.name)]
 
@@ -119,7 +119,7 @@ def _score_tables(
     ``known`` are the scores of tables by their hashes: a policy that does not learn is measured once.
     """
     hashes = [table.sha256 for table in tables]
-    for task in _measured(run.task):
+    for task in _tasks_measured_by(run.task):
         if task.measure == "critic-error" and not hasattr(tables[0].policy, "values"):
             continue
         key = task.name, str(task.stage(steps)), *hashes
@@ -174,7 +174,7 @@ def _win_rate(run: RunFolder, tables: Sequence[StoredTable]) -> float | None:
     return sum(won) / len(won)
 
 
-def _score_of_run(task: Task, seed: int, found: list[CheckpointScore], reported: _Reported) -> RunScore:
+def _run_score(task: Task, seed: int, found: list[CheckpointScore], reported: _Reported) -> RunScore:
     steps = [one["steps"] for one in found]
     return {
         "task": task.name,

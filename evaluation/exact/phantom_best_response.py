@@ -32,7 +32,7 @@ FAILED, PASSED, SKIPPED = range(3)
 OBSERVATIONS = 3
 
 
-class BestResponse(NamedTuple):
+class ResponseResult(NamedTuple):
     """Result of a best responder."""
 
     value: float
@@ -43,7 +43,7 @@ class BestResponse(NamedTuple):
     """number of information sets that were searched"""
 
 
-def best_response(graph: JointViewGraph, policy: Float64Array, responder: int, *, prune: bool = True) -> BestResponse:
+def best_response(graph: JointViewGraph, policy: Float64Array, responder: int, *, prune: bool = True) -> ResponseResult:
     """Return the value of a best responder with perfect recall to a policy over views.
 
     Args:
@@ -71,7 +71,7 @@ def best_response(graph: JointViewGraph, policy: Float64Array, responder: int, *
     counts = np.zeros(1, np.int64)
     game = (edges, graph.mover, graph.view, policy, skip)
     value, wins = _search(game, responder, prune, bounds, stack, frontier, levels, counts)
-    return BestResponse(float(value), float(wins), int(counts[0]))
+    return ResponseResult(float(value), float(wins), int(counts[0]))
 
 
 class _Stack(NamedTuple):

@@ -124,7 +124,7 @@ class Asker:
         finally:
             run.close()
 
-    def answer_of(self, key: str) -> str | None:
+    def stored_answer(self, key: str) -> str | None:
         """Return the stored answer to a question, and count it."""
         answer = self.cache.get(key)
         if answer is None:
@@ -134,7 +134,7 @@ class Asker:
             self.used.add(answer)
         return answer.text
 
-    def max_cost_of(self, question: Question) -> float:
+    def max_cost(self, question: Question) -> float:
         """Return an upper bound of the cost of a question: a token is at least one byte."""
         size = sum(len(one["content"].encode()) + _OVERHEAD_TOKENS for one in question.messages)
         return self.limits.cost(size, self.sampling.max_tokens)
@@ -185,7 +185,7 @@ class _Run(Generic[Result]):
             keys = [self._receive(future) for future in done]
             for key in keys:  # all answers are stored before a task continues
                 for index, task in self._waiting.pop(key):
-                    yield from self._advance(index, task, self._asker.answer_of(key))
+                    yield from self._advance(index, task, self._asker.stored_answer(key))
             postponed, self._postponed = self._postponed, []
             for one in postponed:
                 self._ask(one)
@@ -203,7 +203,7 @@ class _Run(Generic[Result]):
             question = next(task) if answer is None else task.send(answer)
             while True:
                 key = asker.sampling.key(asker.endpoint.url, question)
-                answer = asker.answer_of(key)
+                answer = asker.stored_answer(key)
                 if answer is None:
                     break
                 question = task.send(answer)
@@ -218,7 +218,7 @@ class _Run(Generic[Result]):
         if key in self._waiting:
             self._waiting[key].append((one.number, one.task))
             return
-        most, in_flight = asker.max_cost_of(one.question), self._requests.values()
+        most, in_flight = asker.max_cost(one.question), self._requests.values()
         if asker.allows(len(in_flight) + 1, most + sum(each.most for each in in_flight)):
             future = self._pool.submit(asker.endpoint.complete, asker.sampling.body(one.question))
             self._requests[future] = _Request(key, most)

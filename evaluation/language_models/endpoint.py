@@ -295,7 +295,7 @@ class Endpoint:
                 usage = data.get("usage")
                 counts = usage if isinstance(usage, dict) else {}
                 return Completion(
-                    self._redact(_text_of(message.get("content")))[-MAX_ANSWER_LENGTH:],
+                    self._redact(_message_text(message.get("content")))[-MAX_ANSWER_LENGTH:],
                     _token_count(counts.get("prompt_tokens")),
                     _token_count(counts.get("completion_tokens")),
                     choice.get("finish_reason") == "length",
@@ -331,7 +331,7 @@ def _retry_after_s(reply: httpx.Response) -> float | None:
     return max(0.0, (moment - datetime.now(UTC)).total_seconds())
 
 
-def _text_of(content: object) -> str:
+def _message_text(content: object) -> str:
     """Return the text of a message: a string, or a list of parts; a refusal without text is empty."""
     if isinstance(content, str):
         return content

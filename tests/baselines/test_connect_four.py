@@ -15,7 +15,7 @@ from numpy.testing import assert_array_equal
 from baselines.connect_four import SearchedSolution, Solver, is_solvable
 from baselines.connect_four import solver as solving
 from baselines.connect_four.bitboards import Board, completing, has_line, mirror
-from baselines.connect_four.table import BUCKET, OFFSET, empty_table, index_shift, key_of, locate, lookup, store
+from baselines.connect_four.table import BUCKET, OFFSET, empty_table, index_shift, locate, lookup, position_key, store
 from baselines.retrograde.solver import Optimal, solve
 from ttt_envs import Boards, Game, Position
 from ttt_envs.game import rules
@@ -313,7 +313,7 @@ def test_mirrored_positions_share_a_key():
     board = Board.of(CONNECT_FOUR)
     for columns, _ in scored_positions(EASY)[:50]:
         keys = {
-            key_of(*solver_of(CONNECT_FOUR).to_bits(position), board)
+            position_key(*solver_of(CONNECT_FOUR).to_bits(position), board)
             for one in [played(columns, CONNECT_FOUR)]
             for position in (one, mirrored(one, CONNECT_FOUR))
         }

@@ -807,7 +807,7 @@ def action_index(game: Game, action: object) -> int:
         TypeError: the action is not an integer.
         ValueError: the action is not a cell of the board.
     """
-    return _checked_index(game, action, "cell", game.cells)
+    return _check_index(game, action, "cell", game.cells)
 
 
 def column_index(game: Game, action: object) -> int:
@@ -817,10 +817,10 @@ def column_index(game: Game, action: object) -> int:
         TypeError: the action is not an integer.
         ValueError: the action is not a column of the board.
     """
-    return _checked_index(game, action, "column", game.columns)
+    return _check_index(game, action, "column", game.columns)
 
 
-def _checked_index(game: Game, action: object, what: str, count: int) -> int:
+def _check_index(game: Game, action: object, what: str, count: int) -> int:
     try:
         if isinstance(action, (bool, np.bool_)):
             raise TypeError
