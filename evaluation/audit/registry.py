@@ -96,9 +96,7 @@ def make_estimator(spec: str | Function | Estimator) -> Estimator:
     else:
         raise ValueError(f"there is no estimator {parsed.name!r}: {closest_names(parsed.name, ESTIMATORS)}")
     settings = _settings(parsed, function)
-    return _check_call(
-        Estimator(spec, functools.partial(function, **settings) if settings else function, estimates)
-    )
+    return _check_call(Estimator(spec, functools.partial(function, **settings) if settings else function, estimates))
 
 
 def _settings(spec: Spec, function: Function) -> dict[str, Any]:
