@@ -355,27 +355,15 @@ def test_known_variances():
         assert interval.low - 0.03 < square - found.exact.mean < interval.high + 0.03
 
 
-def test_symmetric_policies_on_a_larger_board_are_evaluated_by_class():
+def test_symmetric_policies_on_a_larger_board_are_evaluated_by_class(monkeypatch):
     """On 2 x 5, against the evaluation of every single position."""
-    game, settings = Game(2, 5, 3, 0.25), AuditSettings(episodes=400)
-    merged, single = Auditor(game, "random", "random", settings), Auditor(game, "random", SingleRandom(game), settings)
-    assert merged._evaluation.merged
-    assert not single._evaluation.merged
-    for name in ("action_values", "values", "probabilities"):
-        np.testing.assert_allclose(getattr(merged._reference, name), getattr(single._reference, name), atol=1e-12)
-
-
-class SingleRandom:
-    """Random play that does not declare its symmetry."""
-
-    pure = True
-
-    def __init__(self, game):
-        self.game = game
-
-    def probabilities(self, boards, rng=None):
-        empty = boards.cells == 0
-        return empty / empty.sum(axis=1, keepdims=True)
+    game, settings, found = Game(2, 5, 3, 0.25), AuditSettings(episodes=400, critic="zero"), []
+    for limit in (game.cells - 1, game.cells):
+        monkeypatch.setattr("evaluation.audit.auditing.MAX_CELLS_UNMERGED", limit)
+        found.append(audit("gae:lam=0.5", game, "optimal:epsilon=0.5", "random", settings))
+    merged, single = (one.positions.bias for one in found)
+    np.testing.assert_allclose(merged, single, rtol=0, atol=1e-12)
+    assert found[0].gradient.exact == pytest.approx(found[1].gradient.exact, abs=1e-12)
 
 
 def test_learned_values_approach_exact_ones():
