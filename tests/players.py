@@ -3,6 +3,21 @@
 import numpy as np
 
 
+class FirstEmpty:
+    """Takes the first empty cell."""
+
+    pure = True
+
+    def __init__(self, game=None):
+        """Specs pass the game."""
+
+    def __str__(self):
+        return "first-empty"
+
+    def probabilities(self, boards, rng=None):
+        return np.eye(boards.cells.shape[1])[np.argmax(boards.cells == 0, axis=1)]
+
+
 class Scripted:
     """Takes the first empty cell of a list, by default of all cells."""
 

@@ -22,6 +22,7 @@ import plain
 import psutil
 import pytest
 from numpy.testing import assert_array_equal
+from players import FirstEmpty
 
 from baselines.gomocup import Gomocup, parse_cell
 from baselines.gomocup.program import MAX_LINE_LENGTH, EngineTimeoutError, Program
@@ -545,18 +546,6 @@ def test_probabilities_are_one_hot_for_its_moves(engine):
         assert_array_equal(copied.probabilities(boards), p)  # by a process of its own
 
 
-class FirstFree:
-    """Return the engine's moves."""
-
-    pure = True
-
-    def __init__(self, game):
-        pass
-
-    def probabilities(self, boards, rng=None):
-        return np.eye(boards.cells.shape[1])[(boards.cells == 0).argmax(axis=1)]
-
-
 def play_timed(policy, clock, pairs=1, log=None):
     return play_timed_pairs(MatchSettings(GAME, policy, "random", 4, clock=clock), pairs, log=log)
 
@@ -564,8 +553,8 @@ def play_timed(policy, clock, pairs=1, log=None):
 def test_matches_equal_those_of_the_same_policy_in_python(engine):
     spec = engine()
     score = play_pairs(GAME, spec, "random", 2, seed=4, openings="random:2")
-    assert_array_equal(score.pairs, play_pairs(GAME, FirstFree(GAME), "random", 2, seed=4, openings="random:2").pairs)
-    timed, expected = (play_timed(policy, Clock(20)) for policy in (spec, FirstFree(GAME)))
+    assert_array_equal(score.pairs, play_pairs(GAME, FirstEmpty(), "random", 2, seed=4, openings="random:2").pairs)
+    timed, expected = (play_timed(policy, Clock(20)) for policy in (spec, FirstEmpty()))
     assert_array_equal(timed.score.pairs, expected.score.pairs)
     assert timed.times[0].lost == 0
 
@@ -602,7 +591,7 @@ def test_fault_forfeits_one_game_of_a_match(engine, fault):
     spec = engine(FAULTY.format(free="2,0", fault=fault))
     logged = []
     score = play_pairs(GAME, spec, "random", 4, seed=1, openings="random:2", log=logged.extend)
-    whole = play_pairs(GAME, FirstFree(GAME), "random", 4, seed=1, openings="random:2", log=(ours := []).extend)
+    whole = play_pairs(GAME, FirstEmpty(), "random", 4, seed=1, openings="random:2", log=(ours := []).extend)
     forfeits = score.forfeits
     assert 0 < forfeits.a < 8
     assert forfeits.b == whole.forfeits.a == 0

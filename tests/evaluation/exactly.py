@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 import plain
 import pytest
+from players import FirstEmpty
 
 from baselines.retrograde.solver import solve
 from evaluation.exact.dynamic_programming import (
@@ -24,16 +25,6 @@ T3, SKIP3 = Game(), Game(skip_chance=0.25)
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Policies
-
-
-class FirstEmpty:
-    pure = True
-
-    def __str__(self):
-        return "first-empty"
-
-    def probabilities(self, boards, rng=None):
-        return np.eye(boards.cells.shape[1])[np.argmax(boards.cells == 0, axis=1)]
 
 
 class LowestOptimal(FirstEmpty):

@@ -9,7 +9,6 @@ from exactly import (
     SKIP3,
     T3,
     Drawn,
-    FirstEmpty,
     LowestOptimal,
     Recorded,
     best_value,
@@ -23,6 +22,7 @@ from exactly import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from players import FirstEmpty
 
 from baselines.retrograde.solver import solve
 from evaluation.exact.dynamic_programming import (

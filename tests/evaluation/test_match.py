@@ -6,8 +6,8 @@ from fractions import Fraction
 import numpy as np
 import plain
 import pytest
-from exactly import FirstEmpty
 from numpy.testing import assert_array_equal
+from players import FirstEmpty
 
 from evaluation.matches import match
 from evaluation.matches.match import PAIRS_PER_SEED_BLOCK, MatchSettings, play_blocks, play_pairs

@@ -9,6 +9,7 @@ import plain
 import pytest
 from exactly import Drawn, answers, chances, policy_of, start_of
 from numpy.testing import assert_allclose, assert_array_equal
+from players import FirstEmpty
 from scipy.stats import kstest
 
 from baselines.softmax_table import PositionIndex, SoftmaxTable
@@ -200,26 +201,19 @@ def test_merged_symmetries():
 
 def test_large_boards_have_keys_of_several_words():
     game = Game(5, 9, 5)
-    found = evaluate_policy(game, Leftmost(), Rightmost())
+    found = evaluate_policy(game, FirstEmpty(), LastEmpty())
     assert found.outcome.draw == 0
     assert found.occupancy.max() == 1
     assert_array_equal(found.find(found.boards), np.arange(len(found.values)))
 
 
-class Leftmost:
-    pure = True
-
-    def probabilities(self, boards, rng=None):
-        return np.eye(boards.cells.shape[1])[np.argmax(boards.cells == 0, axis=1)]
-
-
-class Rightmost(Leftmost):
+class LastEmpty(FirstEmpty):
     def probabilities(self, boards, rng=None):
         return np.eye(boards.cells.shape[1])[boards.cells.shape[1] - 1 - np.argmax(boards.cells[:, ::-1] == 0, axis=1)]
 
 
 def test_errors():
-    class Bad(Leftmost):
+    class Bad(FirstEmpty):
         def probabilities(self, boards, rng=None):
             return super().probabilities(boards) * 0.9
 
@@ -230,7 +224,7 @@ def test_errors():
         "choose 1 or more": {"chunk": 0},
     }.items():
         with pytest.raises(ValueError, match=problem):
-            evaluate_policy(SKIP3, Leftmost(), **settings)
+            evaluate_policy(SKIP3, FirstEmpty(), **settings)
     with pytest.raises(ValueError, match="gave no distribution"):
         evaluate_policy(SKIP3, Bad())
     with pytest.raises(ValueError, match="is not pure"):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from exactly import FirstEmpty
+from players import FirstEmpty
 
 from baselines.retrograde.solver import solve
 from evaluation.exact.dynamic_programming import exploitability, match_outcome, outcome, regret, regret_table

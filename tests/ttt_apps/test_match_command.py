@@ -44,23 +44,9 @@ def test_score_interval_and_elo(capsys):
     assert all(part in text for part in (title, "moving first", "95% interval", elo, "likelihood of superiority"))
 
 
-class FirstEmpty:
-    """Plays the first empty cell."""
-
-    pure = True
-
-    def __init__(self, game):
-        pass
-
-    def probabilities(self, boards, rng=None):
-        empty = boards.cells == 0
-        return (empty & (empty.cumsum(axis=1) == 1)).astype(float)
-
-
-def test_repeated_games_are_reported(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "first", sys.modules[__name__])
+def test_repeated_games_are_reported(capsys):
     repeated = "play one pair again and again"
-    degenerate = ["match", "first:FirstEmpty", "first:FirstEmpty", "--games", "20"]
+    degenerate = ["match", "players:FirstEmpty", "players:FirstEmpty", "--games", "20"]
     evaluate.main(degenerate)
     assert repeated in capsys.readouterr().err
     others = (["--openings", "random:2"], ["--games", "2"], ["--skip-chance", "0.25"])
