@@ -61,6 +61,7 @@ class JointViewGraph:
         start: the state in which all games begin, one row; by default an empty board.
 
     Attributes:
+        joint_views: the N joint views.
         views: the V distinct views of the players to move; ``views.boards`` lists them.
         legal: bool[V, cells]: the legal attempts.
         view: int64[N]: the mover's view in each joint view.
@@ -91,11 +92,9 @@ class JointViewGraph:
             layers.append(found.following)
         self.edges = Edges(*(np.concatenate(arrays) for arrays in zip(*edges, strict=True)))
         cells, found_stones, mover = (np.concatenate(arrays) for arrays in zip(*layers, strict=True))
-        joint = JointViews(cells, found_stones, mover)
+        self.joint_views = JointViews(cells, found_stones, mover)
         self.mover: Int8Array = mover
-        self.cells: Int8Array = cells
-        self.found: Int8Array = found_stones
-        view_keys, view = np.unique(position_keys(joint.views()), return_inverse=True)
+        view_keys, view = np.unique(position_keys(self.joint_views.views()), return_inverse=True)
         boards = from_position_keys(view_keys, game)
         self.views = PositionIndex(game, boards)
         self.view: Int64Array = view.astype(np.int64).reshape(-1)
@@ -103,11 +102,6 @@ class JointViewGraph:
 
     def __len__(self) -> int:
         return len(self.mover)
-
-    @property
-    def joint_views(self) -> JointViews:
-        """The N joint views."""
-        return JointViews(self.cells, self.found, self.mover)
 
     def uniform(self) -> Float64Array:
         """Return float64[V, cells]: equal probabilities of all legal attempts."""

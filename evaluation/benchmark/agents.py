@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import gymnasium
 import numpy as np
@@ -39,7 +39,6 @@ from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import NOT_OVER, Game
 
 Env = gymnasium.Env[Any, Any]
-SB3Name = Literal["sb3-ppo", "sb3-dqn", "sb3-maskable-ppo"]
 SB3_LIBRARIES: dict[str, tuple[str, str]] = {
     "sb3-ppo": ("stable_baselines3", "PPO"),
     "sb3-dqn": ("stable_baselines3", "DQN"),

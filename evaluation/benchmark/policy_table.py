@@ -144,7 +144,7 @@ def list_positions(game: Game, seats: tuple[int, ...] = (0, 1)) -> Boards:
 
 
 def tabulate(
-    game: Game, policy: str | Policy, seats: tuple[int, ...] = (0, 1), *, masked: bool = True, dtype: type = STORED
+    game: Game, policy: str | Policy, seats: tuple[int, ...] = (0, 1), *, dtype: type = STORED
 ) -> dict[str, np.ndarray[Any, Any]]:
     """Return the arrays of a policy's table: ``codes``, ``probabilities``, and ``values`` if the policy has them.
 
@@ -152,7 +152,6 @@ def tabulate(
         game: the game.
         policy: a spec string or a pure policy that sees own stones first.
         seats: those in which it plays.
-        masked: whether the policy's probabilities are of legal moves alone.
         dtype: of probabilities and values.
 
     Raises:

@@ -143,7 +143,7 @@ def train_agent(agent: Agent, task: Task, seed: int) -> tuple[dict[str, bytes], 
         nonlocal spent_on_tables
         before = Usage.now()
         for name, game in zip(table_names(task, steps), stored_games(task), strict=True):
-            arrays = tabulate(game, agent_policy(agent, task, game), task.seats, masked=not task.hides_masks)
+            arrays = tabulate(game, agent_policy(agent, task, game), task.seats)
             files[name] = table_content(task, arrays)
         cpu, wall = _elapsed(before, Usage.now())
         spent_on_tables = spent_on_tables[0] + cpu, spent_on_tables[1] + wall

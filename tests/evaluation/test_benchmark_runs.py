@@ -13,7 +13,7 @@ import pytest
 from documents import ROOT
 from kills import Disk, KilledError
 
-from evaluation.benchmark.agents import LearnerAgent, PolicyAgent, agent_policy, load_agent
+from evaluation.benchmark.agents import LearnerAgent, PolicyAgent, SignedEnv, agent_policy, load_agent
 from evaluation.benchmark.episodes import OBSERVATION, episode_skip_chance, games_to_learn, read_boards
 from evaluation.benchmark.policy_table import PolicyTable, list_positions, pack, tabulate, unpack
 from evaluation.benchmark.runs import (
@@ -168,6 +168,18 @@ def test_alpha_zero_learns_from_its_moves_in_the_environment():
     assert (once.probabilities(boards) == again.probabilities(boards)).all()
     assert (once.values(boards) == again.values(boards)).all()
     assert score_policies(task, [once]).score > score_policies(task, [untrained]).score
+
+
+def test_the_sign_of_the_next_value_is_minus_where_the_other_player_moves():
+    env, signs = SignedEnv(find_task("self-play-skip").make_env(0)), set()
+    for _ in range(10):
+        _, info = env.reset()
+        over = False
+        while not over:
+            mover = info["mover"]
+            _, _, over, _, info = env.step(int(np.argmax(info["action_mask"])))
+            signs.add((int(env.discount[0]), over or info["mover"] == mover, over))
+    assert signs == {(1, True, False), (-1, False, False), (0, True, True)}
 
 
 def test_workers_make_no_difference(submission, tmp_path):
@@ -463,6 +475,16 @@ def test_ten_submissions_score_what_a_plain_recursion_gives(name, count, tmp_pat
         assert scored["score"] == pytest.approx((expected - worst) / (best - worst), abs=1e-11)
 
 
+def test_equal_tables_are_scored_against_the_opponents_of_their_steps(tmp_path):
+    task = find_task("opponents")
+    for steps in (20_000, 40_000):
+        write_table(tmp_path, task, uniform(task.name), steps)
+    random, win_or_block = score_submission(tmp_path).checkpoints
+    assert random["sha256"] == win_or_block["sha256"]
+    assert random["score"] == pytest.approx(win_or_block["score"], abs=TOLERANCE) == pytest.approx(0, abs=TOLERANCE)
+    assert random["value"] > win_or_block["value"] + 0.5
+
+
 def test_packed_tables_round_probabilities(tmp_path):
     task = find_task("self-play")
     [game] = task.games
@@ -740,6 +762,6 @@ def test_tables_of_all_small_tasks_can_be_scored(tmp_path):
         folder = tmp_path / run_folder_name(task, 3)
         for name, game in zip(table_names(task, 1000), stored_games(task), strict=True):
             policy = agent_policy(PolicyAgent("win-or-block", task, 0), task, game)
-            save_arrays(folder / name, tabulate(game, policy, task.seats, masked=not task.hides_masks))
+            save_arrays(folder / name, tabulate(game, policy, task.seats))
     found = score_submission(tmp_path)
     assert [(run["task"], run["seed"], run["cost"]) for run in found.runs] == [(task.name, 3, None) for task in tasks]

@@ -33,7 +33,7 @@ def as_tables(task, policies):
     masked = task.measure != "illegal-moves"
     tables = []
     for game, policy in zip(task.games, policies, strict=True):
-        arrays = tabulate(game, policy, task.seats, masked=masked, dtype=np.float64)
+        arrays = tabulate(game, policy, task.seats, dtype=np.float64)
         if task.measure != "critic-error":
             arrays.pop("values", None)
         tables.append(PolicyTable(game, **arrays, masked=masked))
