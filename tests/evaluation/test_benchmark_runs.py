@@ -8,6 +8,7 @@ import subprocess
 import sys
 from functools import cache
 
+import gymnasium
 import numpy as np
 import pytest
 from documents import ROOT
@@ -168,6 +169,25 @@ def test_alpha_zero_learns_from_its_moves_in_the_environment():
     assert (once.probabilities(boards) == again.probabilities(boards)).all()
     assert (once.values(boards) == again.values(boards)).all()
     assert score_policies(task, [once]).score > score_policies(task, [untrained]).score
+
+
+def test_alpha_zero_learns_results_of_player_0(monkeypatch):
+    pytest.importorskip("tensorflow")
+    task, results, winners = find_task("half-random"), [], []
+
+    class Watched(gymnasium.Wrapper):
+        def step(self, action):
+            observation, reward, over, truncated, info = self.env.step(action)
+            winners.extend([info["winner"]] * over)
+            return observation, reward, over, truncated, info
+
+    agent = load_agent("alpha-zero")(task, 0, simulations=2, decisive=False)
+    monkeypatch.setattr(
+        "evaluation.benchmark.alpha_zero_agent.make_examples", lambda config, plies, result: results.extend(result)
+    )
+    agent.learn(Watched(task.make_env(0, **agent.env_options)), 60)
+    assert results == [{0: 1, 1: -1, -1: 0}[winner] for winner in winners]
+    assert {1, -1} <= set(results[1::2])  # of games in which it moves second
 
 
 def test_the_sign_of_the_next_value_is_minus_where_the_other_player_moves():
