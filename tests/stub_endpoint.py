@@ -16,6 +16,8 @@ from ttt_envs.game.boards import Boards, coordinate
 from ttt_envs.game.rules import Position
 
 KEY = "sk-stub-0123456789abcdef"
+RETRY_AFTER = "0"
+"""wait that a reply of status 429 demands, in seconds"""
 
 
 def read_grid(prompt, game):
@@ -101,7 +103,7 @@ class _Handler(BaseHTTPRequestHandler):
         if stub.key and self.headers["authorization"] != f"Bearer {stub.key}":
             return self._send(401, {"error": f"wrong key {self.headers['authorization']}"})
         if isinstance(fault, int):
-            headers = {"retry-after": "0"} if fault == 429 else {}
+            headers = {"retry-after": RETRY_AFTER} if fault == 429 else {}
             return self._send(fault, {"error": f"fault {fault} for {self.headers['authorization']}"}, headers)
         usage = {"prompt_tokens": 100, "completion_tokens": 7}
         message = {"role": "assistant", "content": stub.answer(body)}

@@ -190,14 +190,18 @@ def test_alpha_zero_learns_results_of_player_0(monkeypatch):
     assert {1, -1} <= set(results[1::2])  # of games in which it moves second
 
 
-def test_the_sign_of_the_next_value_is_minus_where_the_other_player_moves():
-    env, signs = SignedEnv(find_task("self-play-skip").make_env(0)), set()
+def test_self_play_shows_positions_and_the_sign_of_the_next_value():
+    task = find_task("self-play-skip")
+    env, signs = SignedEnv(task.make_env(0, observation=OBSERVATION)), set()
     for _ in range(10):
-        _, info = env.reset()
-        over = False
+        observation, info = env.reset()
+        cells, over = np.zeros(9, np.int8), False
         while not over:
-            mover = info["mover"]
-            _, _, over, _, info = env.step(int(np.argmax(info["action_mask"])))
+            mover, action = info["mover"], int(np.argmax(info["action_mask"]))
+            position = read_boards(task, observation, info).position(0)
+            assert (position.cells.tolist(), position.mover) == (cells.tolist(), mover)
+            cells[action] = mover + 1
+            observation, _, over, _, info = env.step(action)
             signs.add((int(env.discount[0]), over or info["mover"] == mover, over))
     assert signs == {(1, True, False), (-1, False, False), (0, True, True)}
 

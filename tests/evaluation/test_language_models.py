@@ -28,6 +28,7 @@ from evaluation.language_models.endpoint import (
     Completion,
     Endpoint,
     EndpointError,
+    Question,
     Sampling,
     check_key,
     check_url,
@@ -230,6 +231,20 @@ class _plain:  # noqa: N801
 
     def __init__(self, text):
         self.turns = [(to_text(turn.position, text.game), turn.action, turn.outcome) for turn in text.turns]
+
+
+@pytest.mark.parametrize("demanded", [7, 700])
+def test_the_demanded_wait_is_kept_or_too_long(demanded, monkeypatch):
+    monkeypatch.setattr("stub_endpoint.RETRY_AFTER", str(demanded))
+    waits, body = [], Sampling("malformed").body(Question(({"role": "user", "content": ""},)))
+    with serve_stub(SMALL, faults=[429]) as (_, url), Endpoint(url, KEY, backoff_s=0.001) as endpoint:
+        monkeypatch.setattr(endpoint.stopping, "wait", waits.append)
+        if demanded == 7:
+            assert endpoint.complete(body).text
+        else:
+            with pytest.raises(EndpointError, match="asks to wait 700 s"):
+                endpoint.complete(body)
+    assert waits == [7] * (demanded == 7)
 
 
 def test_slow_replies_are_requested_again_after_the_time_limit(tmp_path):
