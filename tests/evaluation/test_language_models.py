@@ -35,11 +35,13 @@ from evaluation.language_models.endpoint import (
 )
 from evaluation.language_models.evaluation import evaluate_model
 from evaluation.language_models.player import TextSettings, game_tasks, position_tasks, reachable_positions
+from evaluation.language_models.results import game_luck
+from evaluation.matches.luck import known_draws, make_correction
 from evaluation.reports.comparison import RESULT, write_comparison
 from ttt_apps import evaluate
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.game.boards import Boards, from_text, to_text
-from ttt_envs.game.rules import Game, Position
+from ttt_envs.game.rules import NOT_OVER, Game, Position, chance_outcomes
 from ttt_envs.game.symmetry import symmetries
 from ttt_envs.text import make_presentation, parse_answer, present
 
@@ -161,6 +163,32 @@ def test_the_score_has_no_luck(tmp_path):
     assert games["raw_score"]["low"] < 0.5 < games["raw_score"]["high"]
     assert games["raw_score"]["high"] - games["raw_score"]["low"] > games["score"]["high"] - games["score"]["low"]
     assert games["moves"]["regret"] == pytest.approx(0, abs=1e-12)
+
+
+def test_luck_is_the_value_after_a_draw_minus_its_expectation(tmp_path):
+    """Of skips, and of the moves of an opponent whose draws are known."""
+    correction = make_correction("exact", SMALL)
+    known = known_draws(make_policy("random", SMALL), correction)
+
+    def value(position, winner):
+        if winner in (0, 1):
+            return 1 - 2 * winner
+        return (1 - 2 * position.mover) * solve(SMALL).values(Boards.of([position]))[0] if winner is None else 0
+
+    def mean(position, action):
+        chances = chance_outcomes(SMALL, position, int(action))
+        return sum(chance.probability * value(chance.position, chance.winner) for chance in chances)
+
+    with serve_stub(SMALL) as (_, url):
+        texts = play(tmp_path, url, "optimal", TextSettings(SMALL), "random", 8)
+    for number, text in enumerate(texts):
+        luck = 0.0
+        for turn in text.turns:
+            drawn = [turn.action] if turn.by == "answer" else np.flatnonzero(turn.position.cells == 0)
+            expected = np.mean([mean(turn.position, action) for action in drawn])
+            luck += value(turn.after, None if turn.outcome == NOT_OVER else turn.outcome.winner) - expected
+        found = game_luck(text, number % 2, correction, known)
+        assert found == pytest.approx((1 - 2 * (number % 2)) * luck, abs=1e-12)
 
 
 def test_regret_and_blunders_of_games_are_those_of_the_moves(tmp_path):
