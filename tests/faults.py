@@ -31,7 +31,7 @@ class Fault(NamedTuple):
     tests: str
 
 
-FAULTS = (
+FAULTS: tuple[Fault, ...] = (
     Fault(
         "ttt_envs/game/rules.py",
         "if before + after + 1 < win_length:",
@@ -614,6 +614,265 @@ FAULTS = (
         "made = begin",
         "evaluation/test_credit.py",
     ),
+)
+BY_FILE: dict[str, tuple[str, list[tuple[str, str]]]] = {
+    "baselines/connect_four/search.py": (
+        "baselines/test_connect_four.py",
+        [
+            ("return possible & ~(threats >> 1)", "return possible"),
+            (
+                "low, high = -((num_cells - 2 - stones) // 2), (num_cells - 1 - stones) // 2",
+                "low, high = -((num_cells - 2 - stones) // 2), (num_cells - 3 - stones) // 2",
+            ),
+        ],
+    ),
+    "baselines/connect_four/solver.py": (
+        "baselines/test_connect_four.py",
+        [("(last - stones - (score > 0)) % 2", "0")],
+    ),
+    "baselines/connect_four/table.py": (
+        "baselines/test_connect_four.py",
+        [("key = mine + mask\n", "key = mine | mask\n")],
+    ),
+    "baselines/joint_view_graph.py": (
+        "evaluation/test_phantom_exact.py",
+        [
+            ("                    mass *= 1.0 - skip\n", ""),
+            ("mover[placed] = 1 - before[placed]", "mover[placed] = before[placed]"),
+        ],
+    ),
+    "baselines/position_graph.py": (
+        "learners/test_exact_pg.py learners/test_variant_learners.py",
+        [
+            ("first = (self.index.boards.mover == 0) != self.game.misere", "first = self.index.boards.mover == 0"),
+            ("np.bincount(layer.same - first, skip * mass, size)", "np.bincount(layer.same - first, mass, size)"),
+            (
+                "values_over_skip(values[layer.same], -values[layer.other], skip)",
+                "values_over_skip(values[layer.same], values[layer.other], skip)",
+            ),
+        ],
+    ),
+    "evaluation/audit/adapters.py": (
+        "evaluation/test_audit.py",
+        [("dones[:, 1:] = ended[:, :-1]", "dones[:] = ended")],
+    ),
+    "evaluation/audit/auditing.py": (
+        "evaluation/test_audit.py",
+        [
+            (
+                "np.put_along_axis(action_values, images[image], np",
+                "np.put_along_axis(action_values, images[0 * image], np",
+            ),
+            (
+                'error = estimates - (exact if chosen.estimates == "advantage" else reference.action_values[at])',
+                "error = estimates - exact",
+            ),
+        ],
+    ),
+    "evaluation/audit/episodes.py": (
+        "evaluation/test_audit.py",
+        [
+            ("weights=self.weights * (1 - skip_chance))", "weights=self.weights)"),
+            ("self.truncated[cut, self.steps[cut] - 1] = True", "self.terminated[cut, self.steps[cut] - 1] = True"),
+            ("np.repeat(weights / size, size)", "np.repeat(weights, size)"),
+        ],
+    ),
+    "evaluation/audit/errors.py": (
+        "evaluation/test_audit.py",
+        [
+            ("pseudo = num_blocks * whole - (num_blocks - 1) * parts", "pseudo = parts"),
+            ("variance = group_size * (square - estimate)", "variance = square - estimate"),
+            ("((first**2 - second) / (count - 1)).sum() / count.sum()", "(first**2 / count).sum() / count.sum()"),
+        ],
+    ),
+    "evaluation/audit/estimators.py": (
+        "evaluation/test_audit.py",
+        [
+            ("ends = terminated if bootstrap else terminated | truncated", "ends = terminated"),
+            ("discount * np.minimum(ratios, max_c) * continues", "discount * ratios * continues"),
+            ("return _spread(returns - others, mask)", "return _spread(returns, mask)"),
+            ("tail = lam ** np.maximum(left, 1.0)", "tail = lam ** np.maximum(left - 1.0, 1.0)"),
+        ],
+    ),
+    "evaluation/audit/registry.py": (
+        "evaluation/test_audit.py",
+        [("if not estimator.uses_groups and len(found) > 1:", "if False:")],
+    ),
+    "evaluation/benchmark/agents.py": (
+        "evaluation/test_benchmark_runs.py",
+        [('0 if over else 1 if info["mover"] == self._mover else -1', "0 if over else 1")],
+    ),
+    "evaluation/benchmark/aggregates.py": (
+        "evaluation/test_benchmark_scores.py",
+        [
+            ("rng.integers(runs, size=(count, runs, tasks))", "rng.integers(runs, size=(count, runs, 1))"),
+            ("cut = ordered.shape[-1] // 4", "cut = ordered.shape[-1] // 5"),
+        ],
+    ),
+    "evaluation/benchmark/alpha_zero_agent.py": (
+        "evaluation/test_benchmark_runs.py",
+        [('result = float(reward) * (1 - 2 * info["seat"])', "result = float(reward)")],
+    ),
+    "evaluation/benchmark/comparison.py": (
+        "evaluation/test_benchmark_scores.py",
+        [
+            ("(run.task, {})[run.seed] = run.score", "(run.task, {})[0] = run.score"),
+            (
+                "Interval(1 - found.mean, 1 - found.high, 1 - found.low)",
+                "Interval(1 - found.mean, 1 - found.low, 1 - found.high)",
+            ),
+        ],
+    ),
+    "evaluation/benchmark/episodes.py": (
+        "evaluation/test_benchmark_runs.py",
+        [('mover = info["mover"] if task.opponent == SELF else info["seat"]', 'mover = info["seat"]')],
+    ),
+    "evaluation/benchmark/policy_table.py": (
+        "evaluation/test_benchmark_runs.py",
+        [("rounded = np.rint(p", "rounded = np.floor(p")],
+    ),
+    "evaluation/benchmark/runs.py": (
+        "evaluation/test_benchmark_runs.py",
+        [
+            ("            same = False\n", "            same = True\n"),
+            ("if self.steps >= self.budget:", "if self.steps > self.budget:"),
+        ],
+    ),
+    "evaluation/benchmark/scores.py": (
+        "evaluation/test_benchmark_runs.py",
+        [
+            ("key = task.name, str(task.stage(steps)), *hashes", "key = task.name, *hashes"),
+            ("result.win if seat == 0 else result.loss", "result.win"),
+        ],
+    ),
+    "evaluation/benchmark/scoring.py": (
+        "evaluation/test_benchmark_tasks.py",
+        [
+            ("float(np.maximum(lost, 0.0) @ class_weights(game, boards))", "float(np.maximum(lost, 0.0).mean())"),
+            ("float(np.mean(scores)) if task.num_stages > 1 else scores[-1]", "scores[-1]"),
+        ],
+    ),
+    "evaluation/benchmark/submission.py": (
+        "evaluation/test_benchmark_runs.py",
+        [
+            ("entry.is_file(follow_symlinks=False)", "entry.is_file()"),
+            ("limit = max_table_bytes(game)", "limit = 1 << 40"),
+        ],
+    ),
+    "evaluation/benchmark/tasks.py": (
+        "evaluation/test_benchmark_tasks.py",
+        [("held_out = classes.ravel() % 2 == 1", "held_out = np.arange(len(classes)) % 2 == 1")],
+    ),
+    "evaluation/exact/critics.py": (
+        "evaluation/test_critics.py",
+        [("(self.errors - self.bias) ** 2 / variance", "self.errors**2 / variance")],
+    ),
+    "evaluation/exact/gradients.py": (
+        "evaluation/test_gradients.py",
+        [
+            (
+                "evaluation.discounted_occupancy[:, None] * evaluation.probabilities",
+                "evaluation.occupancy[:, None] * evaluation.probabilities",
+            )
+        ],
+    ),
+    "evaluation/exact/phantom_best_response.py": (
+        "evaluation/test_phantom_exact.py",
+        [
+            (
+                "if prune and number[VALUE] + possible <= enough:",
+                "if prune and number[VALUE] + possible <= enough + 0.1:",
+            ),
+            ("wins += weight * (result[state, cell] < 0)", "wins += weight * (result[state, cell] > 0)"),
+            ("value = 1.0 * result[s, cell] if own else -1.0 * result[s, cell]", "value = -1.0 * result[s, cell]"),
+        ],
+    ),
+    "evaluation/exact/policy_evaluation.py": (
+        "evaluation/test_policy_evaluation.py",
+        [
+            (
+                "again = 1.0 if len(first_turn) == 0 or first_turn[b] else discount",
+                "again = 1.0 if len(first_turn) == 0 else discount",
+            ),
+            ("new = mark[rows[b], mover] if share[k] > 0 else OFF_POLICY", "new = mark[rows[b], mover]"),
+            ("(discount if player == mover else 1.0)", "(discount if player != mover else 1.0)"),
+            ("values[query.rows, query.mover, query.mover] = given", "pass"),
+        ],
+    ),
+    "evaluation/language_models/answer_cache.py": (
+        "evaluation/test_language_models.py",
+        [('if known == _hash({"question": key, **answer._asdict()}) else None', "")],
+    ),
+    "evaluation/language_models/asking.py": (
+        "evaluation/test_language_models.py",
+        [
+            ("        if key in self._waiting:\n", "        if False:\n"),
+            ("asker.allows(len(in_flight) + 1,", "asker.allows(len(in_flight),"),
+        ],
+    ),
+    "evaluation/language_models/dataset.py": (
+        "evaluation/test_language_models.py",
+        [("canonical_keys(boards.own_first(), symmetries(game))", "canonical_keys(boards.cells, symmetries(game))")],
+    ),
+    "evaluation/language_models/endpoint.py": (
+        "evaluation/test_language_models.py",
+        [
+            ("wait_s = max(wait_s, found.retry_after_s)", "pass"),
+            ('self._redact(_message_text(message.get("content")))', '_message_text(message.get("content"))'),
+        ],
+    ),
+    "evaluation/language_models/player.py": (
+        "evaluation/test_language_models.py",
+        [("seed=settings.seed + pair", "seed=settings.seed + number")],
+    ),
+    "evaluation/language_models/results.py": (
+        "evaluation/test_language_models.py",
+        [
+            ("luck += after - float(known.expected(Boards.of([turn.position]))[0])", "luck += move.luck"),
+            ("return luck * (1 - 2 * seat)", "return luck"),
+        ],
+    ),
+    "learners/exact_pg.py": (
+        "learners/test_exact_pg.py",
+        [
+            ("share = 1.0 / (self.done.games + 2.0)", "share = 1.0 / (self.done.games + 1.0)"),
+            ("return rate * (2.0 * now - before)", "return rate * now"),
+            ("/ (1.0 + rate * temperature)", "/ 1.0"),
+            ("number % config.reference_interval == 0", "number == 0"),
+        ],
+    ),
+    "ttt_envs/core/threads.py": (
+        "ttt_envs/test_threads.py",
+        [
+            ("max(_Sharing.processes, cores if jobs == -1 else jobs)", "max(1, cores if jobs == -1 else jobs)"),
+            ("raise self._failed[min(self._failed)]", "raise self._failed[max(self._failed)]"),
+        ],
+    ),
+    "ttt_envs/envs/opponents.py": (
+        "ttt_envs/test_contexts.py",
+        [
+            ('np.array(self.starts), counts, side="right")', 'np.array(self.starts), counts, side="left")'),
+            ("if start <= starts[-1] if starts else start != 0:", "if start < starts[-1] if starts else start != 0:"),
+        ],
+    ),
+    "ttt_envs/game/phantom.py": (
+        "ttt_envs/test_phantom.py",
+        [("return FOUND, 1 - mover if abrupt else mover", "return FOUND, mover")],
+    ),
+    "ttt_envs/sb3.py": (
+        "ttt_envs/test_sb3_vec_env.py",
+        [
+            ("            self._lengths[rows] = 0\n", ""),
+            (
+                'its_info["terminal_observation"] = info["final_obs"][row]',
+                'its_info["terminal_observation"] = observation[row]',
+            ),
+        ],
+    ),
+}
+"""Maps a file to the tests that must notice its faults, and the replacements."""
+FAULTS += tuple(
+    Fault(file, right, wrong, tests) for file, (tests, changes) in BY_FILE.items() for right, wrong in changes
 )
 
 
