@@ -14,10 +14,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from baselines.softmax_table import PositionIndex
-from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int32Array, Int64Array, compiled_at_once
-from ttt_envs.game.boards import from_position_keys, position_keys
+from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, compiled_at_once
+from ttt_envs.game.boards import Boards, from_keys, keys
 from ttt_envs.game.phantom import FOUND, MAX_CELLS_BASE_5, JointViews, attempt_rows, check_phantom
 from ttt_envs.game.rules import DRAW, NOT_OVER, Game
 
@@ -27,6 +28,8 @@ CACHED_GRAPHS = 2
 """Maximum number of graphs that :func:`joint_view_graph` keeps."""
 KNOWN, PLACED, TRIED, FINAL = range(4)
 """Kinds of attempts: on a cell known to be taken (illegal), a stone, a failed attempt, a stone that ends the game."""
+
+Int32Array = NDArray[np.int32]
 
 
 class Edges(NamedTuple):
@@ -61,7 +64,6 @@ class JointViewGraph:
         start: the state in which all games begin, one row; by default an empty board.
 
     Attributes:
-        joint_views: the N joint views.
         views: the V distinct views of the players to move; ``views.boards`` lists them.
         legal: bool[V, cells]: the legal attempts.
         view: int64[N]: the mover's view in each joint view.
@@ -92,16 +94,24 @@ class JointViewGraph:
             layers.append(found.following)
         self.edges = Edges(*(np.concatenate(arrays) for arrays in zip(*edges, strict=True)))
         cells, found_stones, mover = (np.concatenate(arrays) for arrays in zip(*layers, strict=True))
-        self.joint_views = JointViews(cells, found_stones, mover)
+        joint = JointViews(cells, found_stones, mover)
         self.mover: Int8Array = mover
-        view_keys, view = np.unique(position_keys(self.joint_views.views()), return_inverse=True)
-        boards = from_position_keys(view_keys, game)
+        self.cells: Int8Array = cells
+        self.found: Int8Array = found_stones
+        seen = joint.views()
+        view_keys, view = np.unique(keys(seen.cells) * np.uint64(2) + mover.astype(np.uint64), return_inverse=True)
+        boards = Boards(from_keys(view_keys // np.uint64(2), game), (view_keys % np.uint64(2)).astype(np.int8))
         self.views = PositionIndex(game, boards)
         self.view: Int64Array = view.astype(np.int64).reshape(-1)
         self.legal: BoolArray = boards.cells == 0
 
     def __len__(self) -> int:
         return len(self.mover)
+
+    @property
+    def joint_views(self) -> JointViews:
+        """The N joint views."""
+        return JointViews(self.cells, self.found, self.mover)
 
     def uniform(self) -> Float64Array:
         """Return float64[V, cells]: equal probabilities of all legal attempts."""

@@ -77,7 +77,7 @@ def evaluate_policies(game: Game, first: str | Policy, second: str | Policy) -> 
         by_view.values,
         np.where(graph.legal, by_view.action_values, np.nan),
         graph.sum_by_view(occupancy),
-        OutcomeProbabilities(*graph.results(table, occupancy)),
+        _to_probabilities(graph.results(table, occupancy)),
     )
 
 
@@ -88,7 +88,7 @@ def outcome(game: Game, first: str | Policy, second: str | Policy) -> OutcomePro
     """
     graph = _graph(game)
     table = _joint_table(graph, first, second)
-    return OutcomeProbabilities(*graph.results(table, graph.occupancy(table)))
+    return _to_probabilities(graph.results(table, graph.occupancy(table)))
 
 
 def best_response(game: Game, policy: str | Policy, responder: int) -> OutcomeProbabilities:
@@ -140,7 +140,12 @@ def view_table(graph: JointViewGraph, policy: str | Policy) -> Float64Array:
         ValueError: a policy that is unknown, is not pure, sees the whole board, or does not play by the rules.
     """
     player = make_pure(policy, graph.game)
-    table = np.concatenate([query_policy(player, part) for part in graph.views.boards.chunks(CHUNK)])
+    boards = graph.views.boards
+    parts = [
+        query_policy(player, Boards(*(array[start : start + CHUNK] for array in boards)))
+        for start in range(0, len(boards.mover), CHUNK)
+    ]
+    table = np.concatenate(parts)
     sound = np.isfinite(table).all() and (table >= 0).all() and (table[~graph.legal] == 0).all()
     if not sound or np.abs(table.sum(axis=1) - 1.0).max() > TOLERANCE:
         raise ValueError(
@@ -167,3 +172,7 @@ def _respond(graph: JointViewGraph, table: Float64Array, responder: int) -> Outc
     found = search_best_response(graph, table, responder)
     loss = found.wins - found.value
     return OutcomeProbabilities(found.wins, 1.0 - found.wins - loss, loss)
+
+
+def _to_probabilities(results: tuple[float, float, float]) -> OutcomeProbabilities:
+    return OutcomeProbabilities(*results)

@@ -15,24 +15,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines.joint_view_graph import FINAL, KNOWN, PLACED, TRIED, Edges, JointViewGraph
-from ttt_envs.core.jit import (
-    Float64Array,
-    Int8Array,
-    Int32Array,
-    Int64Array,
-    compiled_at_once,
-    compiled_nogil,
-    inlined,
-    int64,
-)
+from baselines.joint_view_graph import FINAL, KNOWN, PLACED, TRIED, Edges, Int32Array, JointViewGraph
+from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, compiled_at_once, compiled_nogil, inlined, int64
 
 FAILED, PASSED, SKIPPED = range(3)
 """Observations after an attempt: it failed; it put a stone and the other player moved; it put one and moves again."""
 OBSERVATIONS = 3
 
 
-class ResponseResult(NamedTuple):
+class BestResponse(NamedTuple):
     """Result of a best responder."""
 
     value: float
@@ -43,7 +34,7 @@ class ResponseResult(NamedTuple):
     """number of information sets that were searched"""
 
 
-def best_response(graph: JointViewGraph, policy: Float64Array, responder: int, *, prune: bool = True) -> ResponseResult:
+def best_response(graph: JointViewGraph, policy: Float64Array, responder: int, *, prune: bool = True) -> BestResponse:
     """Return the value of a best responder with perfect recall to a policy over views.
 
     Args:
@@ -71,7 +62,7 @@ def best_response(graph: JointViewGraph, policy: Float64Array, responder: int, *
     counts = np.zeros(1, np.int64)
     game = (edges, graph.mover, graph.view, policy, skip)
     value, wins = _search(game, responder, prune, bounds, stack, frontier, levels, counts)
-    return ResponseResult(float(value), float(wins), int(counts[0]))
+    return BestResponse(float(value), float(wins), int(counts[0]))
 
 
 class _Stack(NamedTuple):
