@@ -275,6 +275,7 @@ def test_a_wrong_critic_biases_bootstrapped_estimates_alone():
     biases = [auditor.audit(f"gae:lam={lam}").gradient.errors.bias_squared.mean for lam in (0.0, 0.5, 1.0)]
     assert biases[0] > biases[1] > 1e-6
     assert biases[2] < 1e-24
+    assert auditor.audit("monte-carlo").biased_advantage is False  # it estimates the return
     returns = auditor.audit("return-minus-value")
     assert returns.biased is False
     assert returns.biased_advantage is True  # by the missing baseline, which is the same for all actions
@@ -364,6 +365,29 @@ def test_symmetric_policies_on_a_larger_board_are_evaluated_by_class(monkeypatch
     merged, single = (one.positions.bias for one in found)
     np.testing.assert_allclose(merged, single, rtol=0, atol=1e-12)
     assert found[0].gradient.exact == pytest.approx(found[1].gradient.exact, abs=1e-12)
+
+
+def alone(rewards, values, terminated, truncated, mask):
+    return rewards
+
+
+def beside_others(rewards, values, terminated, truncated, mask, *, group_size):
+    return rewards
+
+
+def test_groups_of_independent_estimates_have_the_variance_of_single_ones():
+    settings = AuditSettings(seat=1, position="oxo/xo./x.. x", group_size=3, episodes=None)
+    single, grouped = (
+        audit(function, Game(3, 3, 3, 0.25), "random", "random", settings).gradient
+        for function in (alone, beside_others)
+    )
+    assert single.errors.variance.mean > 0.01
+    assert grouped.errors.variance == pytest.approx(single.errors.variance)
+
+
+def test_noise_is_no_bias():
+    found = audit("gae:lam=1", Game(2, 3, 2, 0.25), "random", "random", AuditSettings(episodes=400)).advantage.errors
+    assert found.bias_squared.low < 0 < found.bias_squared.high
 
 
 def test_learned_values_approach_exact_ones():

@@ -187,6 +187,13 @@ def test_clear_leads_are_decided_and_equals_are_not():
     assert found.entries[0].axes["self-play"].mean == pytest.approx(0.31)
 
 
+def test_the_reverse_of_an_improvement_has_the_mirrored_interval():
+    found = compare_submissions([submission("a"), submission("b", lift=0.01)]).improvement
+    one, other = found["a", "b"], found["b", "a"]
+    assert one.low < one.mean < one.high
+    assert other == pytest.approx((1 - one.mean, 1 - one.high, 1 - one.low))
+
+
 def test_submissions_that_cannot_be_compared_are_rejected():
     one = submission("one")
     with pytest.raises(ValueError, match="the same name, 'one'"):

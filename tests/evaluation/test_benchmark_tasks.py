@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from baselines.retrograde.solver import solve
 from evaluation.benchmark import (
     TASKS,
     best_policies,
@@ -207,6 +208,18 @@ def test_openings_are_split_by_symmetry_class():
     assert set(learned.cells.sum(axis=1)) == {4}
     known = [to_text(learned.position(row)) for row in range(len(learned.mover))]
     assert find_task("openings").settings["openings"] == known
+
+
+def test_each_class_of_openings_weighs_the_same():
+    game, losses = Game(), {}
+    boards, policy = split_openings(game)[1], make_policy("win-or-block", game)
+    values = solve(game).action_values(boards)
+    lost = np.nanmax(values, axis=1) - np.nansum(policy.probabilities(boards) * values, axis=1)
+    for code, loss in zip(canonical_keys(boards.cells, symmetries(game))[0].ravel().tolist(), lost, strict=True):
+        losses.setdefault(code, []).append(loss)
+    expected = np.mean([np.mean(one) for one in losses.values()])
+    assert abs(expected - lost.mean()) > 1e-3
+    assert score_policies(find_task("openings"), [policy]).value == pytest.approx(expected)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from ttt_envs import Game
 
 METHODS = sorted(LEARNING_RATES)
 SMALL = Game(2, 3, 2, 0.25)
-GAMES = [Game(2, 3, 2), SMALL, Game(3, 3, 3), Game(3, 3, 3, 0.25)]
+GAMES = [Game(2, 3, 2), SMALL, Game(3, 3, 3), Game(3, 3, 3, 0.25), Game(2, 3, 2, 0.25, misere=True)]
 
 
 def trained(game, games, opponent="self", seat="alternate", batch=1, **settings):
@@ -168,6 +168,17 @@ def test_self_play_approaches_perfect_play(method, games, bound, skip):
     learner = trained(game, games, method=method).learner
     assert exploitability(game, learner) <= bound
     assert exploitability(game, trained(game, 0, method=method).learner) > 0.2
+
+
+@pytest.mark.parametrize(("method", "before"), [("optimistic-mirror-descent", 1), ("r-nad", 2)])
+def test_later_updates_are_those_of_the_sources(method, before):
+    """The optimistic step 2 q_t - q_(t-1), and the step of R-NaD after which nothing regularizes its new policy."""
+    graph, logits = PositionGraph(SMALL), []
+    for games in range(before + 2):
+        logits.append(trained(SMALL, games, method=method, reference_interval=2).learner.logits)
+    q = [graph.evaluate(np.where(graph.legal, np.exp(x), 0)).action_values for x in logits]
+    change = 2 * q[before] - q[before - 1] if method != "r-nad" else q[before]
+    assert_allclose(logits[-1], log_softmax(logits[before] + change, graph.legal), atol=1e-12)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -77,6 +77,17 @@ def test_the_exception_of_the_first_failed_block_reaches_the_caller(threads):
     assert map_threads(square, range(5), threads) == [0, 1, 4, 9, 16]
 
 
+def test_of_two_blocks_that_fail_at_once_the_first_is_reported():
+    both = threading.Barrier(2)
+
+    def fail(worker, number):
+        both.wait(60)
+        raise ValueError(f"block {number} failed")
+
+    with pytest.raises(ValueError, match="block 0 failed"):
+        map_threads(fail, range(2), 2)
+
+
 @pytest.mark.parametrize("threads", NUMBERS)
 def test_the_exception_of_an_iterator_reaches_the_caller(threads):
     def blocks():
