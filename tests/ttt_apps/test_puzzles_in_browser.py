@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from documents import ROOT
 from explorers import Client, make_explorer, serve
-from pages import accessibility_faults, in_browser
+from pages import CHROMIUM, accessibility_faults, in_browser
 
 from baselines.retrograde.solver import solve
 from evaluation.puzzles import read_puzzles
@@ -30,6 +30,16 @@ def root(tmp_path_factory):
     words = ["--games=300", "--skip-chance=0.25", "--exact-every=0", "--no-report"]
     train.main([*words, "--out", str(root / "first")])
     return root
+
+
+@pytest.fixture  # of one test: other tests here run coroutines, which the loop of a browser forbids
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
 
 
 @pytest.fixture
