@@ -34,7 +34,7 @@ from ttt_envs.core.checks import check_argument_names, check_choice
 from ttt_envs.core.jit import Int8Array, Int64Array, Parameters, compiled, inlined, int64
 from ttt_envs.core.random import draw_key, splitmix64, uniform
 from ttt_envs.envs import render as drawing
-from ttt_envs.envs.contexts import SkipChance, draw_opening, games_of, openings_of
+from ttt_envs.envs.contexts import First, SkipChance, draw_opening, games_of, openings_of
 from ttt_envs.envs.lockstep import Symmetry, check_restored
 from ttt_envs.envs.step_kernels import FORFEIT
 from ttt_envs.game.actions import cell_of_action, check_action, num_actions
@@ -120,6 +120,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         context: ``"shown"`` adds ``skip_chance`` float32[1], the skip chance of the episode, to observations; or
             ``"hidden"``.
         openings: positions as text, of which each episode begins with one, drawn uniformly; None for the empty board.
+        first: the player who moves first, ``"player_0"``, or ``"random"``: each episode draws one, both equally often.
         gravity: stones fall to the lowest empty cell of their column, as in Connect Four, and actions are columns.
         exact: only lines of exactly ``win_length`` count, as in standard gomoku.
         misere: a player who completes a line loses.
@@ -150,6 +151,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         symmetry: Symmetry = "none",
         context: Context = "hidden",
         openings: Sequence[str] | None = None,
+        first: First = "player_0",
         gravity: bool = False,
         exact: bool = False,
         misere: bool = False,
@@ -157,7 +159,8 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         render_mode: str | None = None,
     ) -> None:
         rules = {"gravity": gravity, "exact": exact, "misere": misere, "wrap": wrap}
-        settings = {"symmetry": symmetry, "context": context, "openings": openings, "render_mode": render_mode}
+        settings = {"symmetry": symmetry, "context": context, "openings": openings, "first": first}
+        settings["render_mode"] = render_mode
         EzPickle.__init__(self, size, win_length, skip_chance, **settings, **rules)
         super().__init__()
         check_choice("render_mode", render_mode, (None, *drawing.MODES))
@@ -165,7 +168,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         check_choice("context", context, get_args(Context))
         self.games = games_of(size, win_length, skip_chance, rules)
         self.game = self.games[0]
-        self._openings = openings_of(self.games, openings)
+        self._openings = openings_of(self.games, openings, first)
         self._shows_context = context == "shown"
         self._has_contexts = len(self.games) > 1
         self.render_mode = render_mode

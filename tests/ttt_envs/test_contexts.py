@@ -1,4 +1,4 @@
-"""Skip chances drawn per episode, schedules of opponents, and openings: in all three environments."""
+"""Skip chances and first movers drawn per episode, schedules of opponents, and openings: in all three environments."""
 
 import copy
 import json
@@ -16,10 +16,12 @@ from gymnasium.vector import AutoresetMode
 from pettingzoo.utils.conversions import turn_based_aec_to_parallel
 from test_vector_env import compare
 
+from evaluation.exact import match_outcome
 from ttt_envs import Game, as_policy, from_text, mnk_v0
 from ttt_envs.envs.opponents import make_opponents, parse_schedule
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.envs.vector_env import MNKVectorEnv
+from ttt_envs.game.rules import STREAM_OPENING
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # of PettingZoo's own games, which its tests import
@@ -39,12 +41,14 @@ ALL_SETTINGS = [
     {"openings": OPENINGS},
     {**SEVERAL, "openings": OPENINGS, "symmetry": "random"},
     {"skip_chance": SKIPS, "size": (8, 9)},
+    {"first": "random", "skip_chance": 0.5},
 ]
 AGAINST = [
     {**SEVERAL, "opponent": "random", "seat": "second"},
     {**SEVERAL, "opponent": "optimal", "seat": "alternate"},
     {**SEVERAL, "opponent": SCHEDULES["steps"], "seat": "random"},
     {"opponent": SCHEDULES["episodes"], "seat": "alternate", "openings": OPENINGS},
+    {"opponent": "optimal", "first": "random"},
 ]
 
 
@@ -132,6 +136,50 @@ def test_openings_are_drawn_uniformly():
     expected = {(position.cells.tobytes(), position.mover) for position in map(from_text, OPENINGS)}
     assert set(boards) == expected
     assert min(boards.values()) > 70
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize("size", [3, (8, 9)], ids=str)
+def test_a_random_first_mover_is_the_addressed_draw_of_an_episode(kind, size):
+    game, movers = kind(size=size, first="random"), []
+    for episode in range(100):
+        (stones, mask, *_, info) = game.reset(seed=5 if episode == 0 else None)
+        movers.append(info["mover"])
+        assert not np.any(stones)
+        assert all(mask)
+        own, *_, info = game.step(3)
+        assert own == [[0] * len(mask), [*[0] * 3, 1, *[0] * (len(mask) - 4)]]  # the other player sees the stone
+        assert info["mover"] == 1 - movers[-1]
+    state = SingleEnv()
+    state.reset(seed=5)
+    keys = [plain.splitmix64(int(state._games.keys[0]), episode) for episode in range(100)]
+    assert movers == [int(plain.splitmix64(key, STREAM_OPENING << 32) / 2**64 * 2) for key in keys]
+    assert 30 < sum(movers) < 70
+
+
+@pytest.mark.parametrize("opponent", ["random", "win-or-block", "optimal", "expectiminimax", "mcts:simulations=8"])
+def test_every_opponent_may_move_first(opponent):
+    env, first = SingleEnv(opponent=opponent, first="random", skip_chance=0.1, observation="planes"), set()
+    for episode in range(20):
+        observation, info = env.reset(seed=episode)
+        stones = int(np.any(observation, axis=-1).sum())
+        first.add(stones > 0)
+        assert info["mover"] == info["seat"] == 0 or info["result"] != -1
+        assert (np.argmax(observation[observation.any(axis=-1)], axis=-1) == 1).all()  # only the opponent's
+    assert first == {False, True}
+
+
+def test_results_with_a_random_first_mover_are_the_mean_of_both_seats():
+    env = MNKVectorEnv(512, skip_chance=0.5, first="random", opponent="win-or-block", autoreset_mode="SameStep")
+    rng, results = np.random.default_rng(0), [[] for _ in range(512)]
+    env.reset(seed=0)
+    while min(map(len, results)) < 30:
+        masks = env.action_masks()
+        _, rewards, over, _, _ = env.step((rng.random(masks.shape) * masks).argmax(axis=1))
+        for row in np.flatnonzero(over):
+            results[row].append(rewards[row])
+    expected = match_outcome(Game(skip_chance=0.5), "random", "win-or-block").value
+    assert abs(np.mean([each[:30] for each in results]) - expected) < 4 / np.sqrt(512 * 30)
 
 
 def test_a_position_in_the_options_replaces_the_opening():
@@ -327,7 +375,7 @@ def test_gymnasium_s_and_sb3_s_checkers_pass(observation, settings):
     checker.check_env(SingleEnv(observation=observation, **settings))
 
 
-@pytest.mark.parametrize("settings", [SEVERAL, {"openings": OPENINGS, "skip_chance": (0, 0.5)}], ids=str)
+@pytest.mark.parametrize("settings", [SEVERAL, {"openings": OPENINGS, "skip_chance": (0, 0.5)}, {"first": "random"}], ids=str)
 def test_pettingzoo_s_checkers_pass(settings, capsys):
     api_test(mnk_v0.env(**settings), num_cycles=100)
     seed_test(lambda: mnk_v0.env(**settings), num_cycles=100)
@@ -420,6 +468,8 @@ WITH_OPPONENT = (SingleEnv, MNKVectorEnv)
         (ANY, {"openings": ["oxo"]}, ValueError, "'oxo' is not a position"),
         (ANY, {"openings": ["ooo/xx./... x"]}, ValueError, "the opening 'ooo/xx./... x' is over"),
         (ANY, {"openings": ["oo./.../... x"], "skip_chance": (0.5, 0)}, ValueError, "comes from no game without skips"),
+        (ANY, {"first": "player_1"}, ValueError, "first='player_1' is not known: choose 'player_0', 'random'"),
+        (ANY, {"first": "random", "openings": OPENINGS}, ValueError, "openings name their mover: leave one of them out"),
         (WITH_OPPONENT, {"context": "shown", "dtype": "int8"}, ValueError, "context='shown' needs dtype='float32'"),
         (WITH_OPPONENT, {"opponent": ()}, ValueError, r"opponent=\(\) names no opponent: write for example opponent="),
         (WITH_OPPONENT, {"opponent": ("random", "optimal")}, ValueError, "the opponent 'optimal' of a schedule has no"),

@@ -1,4 +1,4 @@
-"""What an environment draws anew for each episode beside the seat: the skip chance and the opening.
+"""What an environment draws anew for each episode beside the seat: the skip chance, and the opening or first mover.
 
 Both draws are counter-based, see :mod:`ttt_envs.core.random`: a function of the seed's key and the number of the
 episode. So the single, the vector and the PettingZoo environment draw the same.
@@ -7,15 +7,20 @@ episode. So the single, the vector and the PettingZoo environment draw the same.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Literal, get_args
 
 import numpy as np
 
+from ttt_envs.core.checks import check_choice
 from ttt_envs.core.random import uniform
 from ttt_envs.game.boards import Boards, check_opening, from_text
 from ttt_envs.game.rules import STREAM_OPENING, Game
 
 SkipChance = float | Sequence[float]
 """a skip chance, or two or more, of which each episode draws one"""
+
+First = Literal["player_0", "random"]
+"""the player who makes the first move, or a draw of each episode"""
 
 
 def games_of(
@@ -41,16 +46,23 @@ def games_of(
     return games
 
 
-def openings_of(games: Sequence[Game], openings: Sequence[str] | None) -> Boards | None:
-    """Return the openings of an environment as positions, None for the empty board.
+def openings_of(games: Sequence[Game], openings: Sequence[str] | None, first: First = "player_0") -> Boards | None:
+    """Return the openings of an environment as positions, None for the empty board with player_0 to move.
 
     Args:
         games: the game of each skip chance; an opening must be one of all of them.
         openings: positions as text.
+        first: ``"random"`` are two openings, the empty board with either player to move.
 
     Raises:
-        TypeError, ValueError: not a sequence of texts, or one is no position of an unfinished game.
+        TypeError, ValueError: not a sequence of texts, or one is no position of an unfinished game; another ``first``,
+            or a random one besides openings.
     """
+    check_choice("first", first, get_args(First))
+    if first == "random":
+        if openings is not None:
+            raise ValueError("first='random' is for the empty board, and openings name their mover: leave one of them out")
+        return Boards(np.zeros((2, games[0].cells), np.int8), np.array([0, 1], np.int8))
     if openings is None:
         return None
     if isinstance(openings, str) or not isinstance(openings, Sequence):

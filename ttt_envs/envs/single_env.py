@@ -29,7 +29,7 @@ from ttt_envs.core.checks import check_argument_names, check_choice
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array
 from ttt_envs.core.random import draw_key
 from ttt_envs.envs import render
-from ttt_envs.envs.contexts import SkipChance, games_of, openings_of
+from ttt_envs.envs.contexts import First, SkipChance, games_of, openings_of
 from ttt_envs.envs.lockstep import (
     IllegalAction,
     Lockstep,
@@ -94,6 +94,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         context: ``"shown"`` adds the skip chance of the episode to observations: a last entry of ``"flat"``, a third
             plane, or ``skip_chance`` float32[1] in ``"dict"``; or ``"hidden"``.
         openings: positions as text, of which each episode begins with one, drawn uniformly; None for the empty board.
+        first: the player who moves first, ``"player_0"``, or ``"random"``: each episode draws one, both equally often.
         gravity: stones fall to the lowest empty cell of their column, as in Connect Four, and actions are columns.
         exact: only lines of exactly ``win_length`` count, as in standard gomoku.
         misere: a player who completes a line loses.
@@ -121,6 +122,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         symmetry: Symmetry = "none",
         context: Context = "hidden",
         openings: Sequence[str] | None = None,
+        first: First = "player_0",
         gravity: bool = False,
         exact: bool = False,
         misere: bool = False,
@@ -139,7 +141,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         if render_mode == "rgb_array_list" and opponents is not None:
             self._met = []
             opponents = _watched(opponents, self._met)
-        positions = openings_of(self.games, openings)
+        positions = openings_of(self.games, openings, first)
         self._games = Lockstep(self.games, 1, opponents or SELF, seat, illegal_action, symmetry, positions)
         self.observation_space = self._views.observation_space
         self.action_space = self._views.action_space

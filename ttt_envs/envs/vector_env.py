@@ -18,7 +18,7 @@ from ttt_envs.core.jit import BoolArray, Int64Array
 from ttt_envs.core.random import draw_key
 from ttt_envs.core.threads import Threads, count_threads
 from ttt_envs.envs import render
-from ttt_envs.envs.contexts import SkipChance, games_of, openings_of
+from ttt_envs.envs.contexts import First, SkipChance, games_of, openings_of
 from ttt_envs.envs.lockstep import IllegalAction, Lockstep, SeatChoice, StepOutput, Symmetry, parse_reset_options
 from ttt_envs.envs.opponents import SELF, make_opponents
 from ttt_envs.envs.render import Scene
@@ -72,6 +72,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         symmetry: Symmetry = "none",
         context: Context = "hidden",
         openings: Sequence[str] | None = None,
+        first: First = "player_0",
         gravity: bool = False,
         exact: bool = False,
         misere: bool = False,
@@ -103,7 +104,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         opponents = make_opponents(
             opponent, self.games, lambda other, game: opponent_of(other, game, observation, dtype, context)
         )
-        positions = openings_of(self.games, openings)
+        positions = openings_of(self.games, openings, first)
         self._games = Lockstep(
             self.games,
             int(num_envs),
@@ -139,6 +140,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             "symmetry": symmetry,
             "context": context,
             "openings": openings,
+            "first": first,
             "render_mode": render_mode,
             **rules,
         }
