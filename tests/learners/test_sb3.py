@@ -459,6 +459,22 @@ def test_a_zip_of_another_algorithm_or_board_is_refused(zipped):
         make_policy(f"sb3:{path},algorithm=a2c,trust=true", GAME)
 
 
+def test_a_zip_of_columns_plays_with_gravity_only(tmp_path):
+    game = Game(3, 4, 3, gravity=True)
+    model = class_of("ppo")("MlpPolicy", SingleEnv((3, 4), gravity=True), seed=0, device="cpu", n_steps=64)
+    model.save(tmp_path / "model.zip")
+    spec = f"sb3:{tmp_path / 'model.zip'},algorithm=ppo,trust=true"
+    boards = plain.positions_of_random_play(game, 60)
+    p = make_policy(spec, game).probabilities(boards)
+    assert (p[~boards.legal(game)] == 0).all()
+    assert_allclose(p.sum(axis=1), 1)
+    assert_array_equal(p, as_policy(model, game).probabilities(boards))
+    with pytest.raises(ValueError, match="24 numbers and 12 actions: play it on its own board"):
+        make_policy(spec, Game(3, 4))
+    with pytest.raises(ValueError, match="sb3 does not support misere of the game .*: it supports gravity"):
+        make_policy(spec, Game(3, 4, 3, misere=True))
+
+
 def test_a_damaged_or_missing_zip_is_refused(tmp_path):
     path = tmp_path / "model.zip"
     for data, message in (

@@ -104,6 +104,23 @@ def test_a_learner_of_the_standard_game_alone_refuses_others():
     Standard().training(Game(), 10, batch=2, seed=0)
 
 
+@pytest.mark.needs("tensorflow")
+def test_searches_guided_by_a_run_play_by_its_rules(tmp_path):
+    game = replace(tiny.GAME, gravity=True, misere=True)
+    run = tiny.train_run("alpha-zero", tmp_path / "run", "--gravity", "--misere")
+    boards = plain.positions_of_random_play(game, 60)
+    exact = make_policy("optimal", game)
+    for spec in (f"alpha-zero:path={run},simulations=64", f"mcts:simulations=64,rollout=(run:{run})"):
+        policy = make_policy(spec, game)
+        p = policy.probabilities(boards)
+        assert (p[~boards.legal(game)] == 0).all()
+        np.testing.assert_allclose(p.sum(axis=1), 1)
+        last = np.count_nonzero(boards.cells, axis=1) >= 4  # two plies to the end, which 64 simulations solve
+        np.testing.assert_allclose(policy.values(boards)[last], exact.values(boards)[last], atol=1e-9)
+    with pytest.raises(ValueError, match=r"2 x 3, 2 to lose, gravity, skip 0.25, and the game here is 2 x 3, 2 to win"):
+        make_policy(f"alpha-zero:path={run}", tiny.GAME)
+
+
 @pytest.mark.parametrize("name", [tiny.case(name, slow="sb3" in name) for name in sorted(LEARNERS)])
 def test_a_run_has_the_rules_of_its_game(name, tmp_path):
     game = replace(tiny.GAME, gravity=True, misere=True)

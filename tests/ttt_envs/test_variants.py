@@ -4,6 +4,7 @@ import itertools
 import json
 import re
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import plain
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from ttt_envs import Boards, Game, Position, chance_outcomes, from_text
-from ttt_envs.core.random import uniform
+from ttt_envs.core.random import uniform, uniforms
 from ttt_envs.game import bits, random_games, rules
 from ttt_envs.game.boards import check_opening, winning_line_cells
 from ttt_envs.game.symmetry import symmetries
@@ -109,6 +110,49 @@ def test_games_agree_with_a_plain_reading(changed):
     rng = np.random.default_rng(1)
     for game in (Game(3, 3, 3), Game(4, 5, 4), Game(5, 4, 3, 0.25), Game(2, 6, 2, 0.5), Game(6, 7, 4, 0.1)):
         check_games(replace(game, **changed), rng, 3)
+
+
+def check_games_in_step(game, rng, count):
+    """Random games, a stone in each at a time, beside sets of cells as bits, of which all is found by plain reading."""
+
+    def cells_of(bits):
+        return {cell for cell in range(game.cells) if bits >> cell & 1}
+
+    has_line = cache(lambda own: plain.has_line(game, cells_of(own)))
+    legal_cells = cache(lambda taken: sum(1 << cell for cell in plain.legal_cells(game, cells_of(taken))))
+    cells, mover, stones = np.zeros((count, game.cells), np.int8), np.zeros(count, np.int8), np.zeros(count, np.int64)
+    keys, outcomes = rng.integers(0, 2**64, count, np.uint64), np.full(count, rules.NOT_OVER, np.int8)
+    own, turn, u = [[0, 0] for _ in range(count)], [0] * count, np.empty(count)
+    rows = np.arange(count)
+    for placed in range(game.cells):
+        legal = Boards(cells[rows], mover[rows]).legal(game)
+        actions = (rng.random(legal.shape) * legal).argmax(axis=1)
+        rules.play_rows(cells, mover, stones, keys, rows, actions, game.parameters, outcomes)
+        uniforms(keys, rules.STREAM_SKIP, np.full(count, placed), u)
+        masks = legal @ (1 << np.arange(game.cells))
+        columns = (rows, actions, masks, u[rows], mover[rows], outcomes[rows])
+        for row, cell, mask, draw, after, outcome in zip(*map(np.ndarray.tolist, columns), strict=True):
+            player, both = turn[row], own[row]
+            assert mask == legal_cells(both[0] | both[1])
+            both[player] |= 1 << cell
+            if has_line(both[player]):
+                assert outcome == (1 - player if game.misere else player)
+            elif placed + 1 == game.cells:
+                assert outcome == rules.DRAW
+            else:
+                turn[row] = player if draw < game.skip_chance else 1 - player
+                assert (outcome, after) == (rules.NOT_OVER, turn[row])
+        rows = rows[outcomes[rows] == rules.NOT_OVER]
+    assert len(rows) == 0
+
+
+@pytest.mark.parametrize("games", [500, pytest.param(500_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("changed", COMBINATIONS, ids=lambda changed: "-".join(k for k, v in changed.items() if v))
+def test_many_games_agree_with_a_plain_reading(changed, games):
+    rng = np.random.default_rng(4)
+    for game in (Game(3, 4, 3), Game(3, 4, 3, 0.25)):
+        for start in range(0, games, 10_000):
+            check_games_in_step(replace(game, **changed), rng, min(10_000, games - start))
 
 
 @pytest.mark.parametrize("game", LARGE, ids=str)

@@ -68,6 +68,8 @@ SUPPORTED_VARIANTS: dict[str, tuple[str, ...]] = {
     "hooi": _ALL_VARIANTS,
     "tt": _ALL_VARIANTS,
     "win-or-block": _ALL_VARIANTS,
+    "alpha-zero": _ALL_VARIANTS,  # a run has one game, as below
+    "sb3": ("gravity",),  # a zip stores no rules; gravity alone shows, by the number of actions
     "run": _ALL_VARIANTS,  # a run has one game, which its learner supports
 }
 """built-in names -> the rules of ``rules.VARIANTS`` that they support; others play by the standard rules only"""
