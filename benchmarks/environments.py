@@ -17,6 +17,7 @@ The kernel beside C: on boards of up to 16 cells ours plays 64 games in parallel
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import functools
 import itertools
 import os
@@ -119,8 +120,18 @@ def pettingzoo_connect_four() -> Stretch:
     return aec_games(connect_four.env(), 42)
 
 
-def our_single(size: int = 3, win_length: int = 3, dtype: str = "int8") -> Stretch:
-    env = gymnasium.make("ttt/TicTacToe-v0", size=size, win_length=win_length, opponent="random", dtype=dtype)
+def our_single(size: int = 3, win_length: int = 3, dtype: str = "int8", wrapped: bool = True, **checks: bool) -> Stretch:
+    """Run Gymnasium's loop.
+
+    Args:
+        size, win_length, dtype: of the environment.
+        wrapped: keep Gymnasium's wrappers.
+        checks: ``disable_env_checker`` or ``order_enforce`` of Gymnasium, which select wrappers.
+    """
+    spec = gymnasium.spec("ttt/TicTacToe-v0")
+    spec = dataclasses.replace(spec, kwargs=spec.kwargs | {"size": size, "win_length": win_length}, **checks)
+    env = gymnasium.make(spec, opponent="random", dtype=dtype)
+    env = env if wrapped else env.unwrapped
 
     def play_game() -> int:
         _, info = env.reset()
@@ -342,6 +353,30 @@ ROWS = (
         lambda: pgx_batch(name="connect_four", cells=42),
     ),
     Row("single", "single env, random", "OpenSpiel rl_environment", 2, our_single, open_spiel_environment),
+    Row(
+        "single-unchecked",
+        "the same, disable_env_checker=True",
+        "OpenSpiel rl_environment",
+        None,
+        lambda: our_single(disable_env_checker=True),
+        open_spiel_environment,
+    ),
+    Row(
+        "single-unordered",
+        "the same, also order_enforce=False",
+        "OpenSpiel rl_environment",
+        None,
+        lambda: our_single(disable_env_checker=True, order_enforce=False),
+        open_spiel_environment,
+    ),
+    Row(
+        "single-unwrapped",
+        "the same, without wrappers",
+        "OpenSpiel rl_environment",
+        None,
+        lambda: our_single(wrapped=False),
+        open_spiel_environment,
+    ),
     Row(
         "single-float32",
         "single env, random, float32",
