@@ -120,7 +120,9 @@ def pettingzoo_connect_four() -> Stretch:
     return aec_games(connect_four.env(), 42)
 
 
-def our_single(size: int = 3, win_length: int = 3, dtype: str = "int8", wrapped: bool = True, **checks: bool) -> Stretch:
+def our_single(
+    size: int = 3, win_length: int = 3, dtype: str = "int8", wrapped: bool = True, **checks: bool
+) -> Stretch:
     """Run Gymnasium's loop.
 
     Args:

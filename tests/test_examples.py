@@ -1,6 +1,7 @@
 """Every example runs as a user runs it: in its own process, in an empty folder, with checked numbers.
 
-Those of Tianshou, TorchRL and RLlib are run by the matrix of clients, in environments of their own: tests/clients.
+Those of Tianshou, TorchRL, PufferLib and RLlib are run by the matrix of clients, each in its own environment:
+tests/clients.
 """
 
 import re
@@ -29,7 +30,12 @@ HERE = {
     "bench_dqn",
     "bench_ppo",
 }
-ELSEWHERE = {"tianshou_dqn": "test_tianshou.py", "torchrl_ppo": "test_torchrl.py", "rllib_self_play": "test_rllib.py"}
+ELSEWHERE = {
+    "tianshou_dqn": "test_tianshou.py",
+    "torchrl_ppo": "test_torchrl.py",
+    "pufferlib_a2c": "test_pufferlib.py",
+    "rllib_self_play": "test_rllib.py",
+}
 OURS = rf"^(?:{ROOT}/(?:ttt_envs|baselines|learners|evaluation|ttt_apps|examples)/|<).*Warning.*"
 
 

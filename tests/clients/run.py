@@ -68,8 +68,12 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
     "tianshou-0.5": ("tianshou==0.5.1", "pygame-ce", "tensorboard"),
     "rllib": ("ray[rllib]",),
     "text": ("verifiers>=0.4", "textarena>=0.7", "gem-llm"),
+    "pufferlib": ("psutil",),
 }
 """Packages of each environment, in addition to the wheel, torch and pytest."""
+
+WITHOUT_DEPENDENCIES: dict[str, tuple[str, ...]] = {"pufferlib": ("pufferlib-core",)}
+"""More packages, installed without their dependencies, because they pin another torch."""
 
 CLIENTS = (
     Client("PettingZoo", "test_pettingzoo.py", "newest", ("pettingzoo", "pygame-ce"), ("PettingZoo",)),
@@ -80,6 +84,7 @@ CLIENTS = (
     Client("Tianshou 0.5", "test_tianshou.py", "tianshou-0.5", ("tianshou",), ("PettingZoo",)),
     Client("TorchRL", "test_torchrl.py", "newest", ("torchrl", "tensordict"), ("rl",)),
     Client("skrl", "test_skrl.py", "newest", ("skrl",)),
+    Client("PufferLib", "test_pufferlib.py", "pufferlib", ("pufferlib-core",)),
     Client("RLlib", "test_rllib.py", "rllib", ("ray",)),
     Client("OpenSpiel", "test_open_spiel.py", "newest", ("open_spiel",)),
     Client("verifiers", "test_verifiers.py", "text", ("verifiers",)),
@@ -166,14 +171,17 @@ def make_environment(name: str, wheel: Path, fresh: bool) -> Path:
     folder = CACHE / "environments" / name
     python, ready = folder / "bin" / "python", folder / "ready.json"
     [torch] = re.findall(r"^torch==.*$", (ROOT / "constraints.txt").read_text(), re.M)  # others bring gigabytes of CUDA
+    bare = WITHOUT_DEPENDENCIES.get(name, ())
     wanted = [torch, "pytest", *ENVIRONMENTS[name]]
     log = CACHE / "logs" / f"install-{name}.txt"
-    if fresh or not ready.exists() or read_json(ready) != wanted:
+    if fresh or not ready.exists() or read_json(ready) != [*wanted, *bare]:
         shutil.rmtree(folder, ignore_errors=True)
         call(sys.executable, "-m", "venv", folder, log=log)
         call(python, "-m", "pip", "install", *wanted, log=log)
+        if bare:
+            call(python, "-m", "pip", "install", "--no-deps", *bare, log=log)
         call(python, "-m", "pip", "install", wheel, log=log)
-        write_json(ready, wanted)
+        write_json(ready, [*wanted, *bare])
     call(python, "-m", "pip", "install", "--force-reinstall", "--no-deps", wheel, log=log)
     place = python_output(python, "import ttt_envs; print(ttt_envs.__file__)")
     if not Path(place).is_relative_to(folder):

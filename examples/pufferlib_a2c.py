@@ -1,0 +1,121 @@
+"""PufferLib's vectors of native environments, with masks: ``Games`` is ours in this form; measured exactly.
+
+A ``PufferEnv`` writes into arrays that PufferLib hands to it, in shared memory if the environment runs in a process of
+``pufferlib.vector.Multiprocessing``. ``Games`` plays many games, all stepped by one kernel, so one of them is enough
+for a core. No mask is needed beside the observation: the cells without a stone are legal. The learner is a small
+actor-critic, because PufferLib's own needs an extension that few wheels have.
+
+    pip install torch psutil
+    pip install --no-deps pufferlib-core    # PufferLib without its pins; with those, another torch
+    python examples/pufferlib_a2c.py --steps 300000
+"""
+
+import argparse
+
+import gymnasium
+import pufferlib
+import pufferlib.vector
+import torch
+from torch import nn
+from torch.distributions import Categorical
+
+from evaluation.exact import exploitability, match_outcome
+from ttt_envs import Game, as_policy
+
+
+class Games(pufferlib.PufferEnv):
+    """The vector environment as PufferLib takes it; game j of the environment with seed s is seeded ``s * count + j``.
+
+    ``buf`` has PufferLib's arrays; its vectors also pass a ``seed``, which counts at ``reset`` alone.
+    """
+
+    def __init__(self, count=64, buf=None, seed=0, **settings):
+        mode = gymnasium.vector.AutoresetMode.SAME_STEP
+        name = "ttt_envs:ttt/TicTacToe-v0"
+        self.games = gymnasium.make_vec(name, count, autoreset_mode=mode, copy=False, **settings)
+        self.single_observation_space = self.games.single_observation_space
+        self.single_action_space = self.games.single_action_space
+        self.num_agents = count
+        super().__init__(buf)
+
+    def reset(self, seed=None):
+        """Begin new games."""
+        self.observations[:] = self.games.reset(seed=None if seed is None else seed * self.num_agents)[0]
+        return self.observations, []
+
+    def step(self, actions):
+        """Make a move in every game."""
+        observations, self.rewards[:], self.terminals[:], self.truncations[:], _ = self.games.step(actions)
+        self.observations[:] = observations  # of the next game where one has ended
+        ended = self.rewards[self.terminals]
+        infos = [{"mean_result": float(ended.mean())}] if len(ended) else []
+        return self.observations, self.rewards, self.terminals, self.truncations, infos
+
+    def close(self):
+        """Close the games."""
+        self.games.close()
+
+
+def distribution(logits, observations):
+    """Return the distribution over the cells without a stone; an observation has the own stones, then the others."""
+    return Categorical(logits=logits.masked_fill(observations.unflatten(-1, (2, 9)).sum(-2) > 0, -1e8))
+
+
+def make_net(outputs):
+    """Return the net of the actor or the critic."""
+    return nn.Sequential(nn.Linear(18, 128), nn.Tanh(), nn.Linear(128, 128), nn.Tanh(), nn.Linear(128, outputs))
+
+
+def main():
+    """Train and measure."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=300_000, help="moves that it learns from")
+    parser.add_argument("--opponent", default="optimal:epsilon=0.5", help="whom it learns against, a spec string")
+    parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
+    options = parser.parse_args()
+    torch.manual_seed(options.seed)
+    torch.set_num_threads(1)  # for a small net, more threads only wait for each other
+
+    game, count, length = Game(3, 3, 3), 64, 8
+    settings = {"opponent": options.opponent, "seat": "alternate", "illegal_action": "raise"}
+    envs = pufferlib.vector.make(Games, env_kwargs={"count": count, **settings}, backend=pufferlib.PufferEnv)
+    actor, critic = make_net(9), make_net(1)
+    optimizer = torch.optim.Adam([*actor.parameters(), *critic.parameters()], lr=1e-3)
+    updates = max(1, options.steps // (count * length))
+    envs.async_reset(options.seed)
+    seen = torch.from_numpy(envs.observations)  # the same memory, in which each step writes the next observations
+    for update in range(updates):
+        observations, actions = torch.zeros(length, count, 18), torch.zeros(length, count, dtype=torch.int64)
+        rewards, goes_on = torch.zeros(length, count), torch.zeros(length, count)
+        for t in range(length):
+            observations[t] = seen
+            with torch.no_grad():
+                actions[t] = distribution(actor(seen), seen).sample()
+            envs.send(actions[t].numpy())
+            rewards[t] = torch.from_numpy(envs.rewards)
+            goes_on[t] = torch.from_numpy(~envs.terminals)
+        with torch.no_grad():
+            following, targets = critic(seen).squeeze(1), torch.zeros(length, count)
+            for t in reversed(range(length)):
+                targets[t] = following = rewards[t] + goes_on[t] * following
+        moves, values = distribution(actor(observations), observations), critic(observations).squeeze(2)
+        gain = (targets - values).detach()
+        loss = -(moves.log_prob(actions) * gain).mean() + 0.5 * (targets - values).square().mean()
+        loss -= 0.01 * moves.entropy().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if (update + 1) % max(1, updates // 5) == 0:
+            exploited = exploitability(game, as_policy(actor, game, returns="logits"))
+            print(f"{count * length * (update + 1):9,} moves, exploitability of its distribution {exploited:.4f}")
+    envs.close()
+
+    policy = as_policy(actor, game, returns="values")  # the legal move of the highest logit
+    for opponent in ("random", "optimal"):
+        result = match_outcome(game, policy, opponent)
+        print(f"against {opponent}: {result.win:.2%} won, {result.draw:.2%} drawn, {result.loss:.2%} lost")
+    print(f"exploitability: {exploitability(game, policy):.4f}")
+
+
+if __name__ == "__main__":  # processes of Multiprocessing import this file
+    main()
