@@ -81,11 +81,7 @@ class JointViewGraph:
         first = JointViews.start(game) if start is None else start
         if first.cells.shape != (1, game.cells):
             raise ValueError(f"a graph begins with one joint view of {game.cells} cells, not {first.cells.shape}")
-        if game.cells > MAX_CELLS_BASE_5 or np.count_nonzero(first.cells == 0) > MAX_EMPTY:
-            raise MemoryError(
-                f"{game} has too many joint views to list: choose a board or a start with up to {MAX_EMPTY} empty "
-                f"cells, such as 3x3 or 2x4"
-            )
+        check_listed(game, int(np.count_nonzero(first.cells == 0)))
         layers, edges, size = [first], [], 0
         while len(layers[-1].mover):
             size += len(layers[-1].mover)
@@ -117,31 +113,43 @@ class JointViewGraph:
         """Return float64[V, cells]: equal probabilities of all legal attempts."""
         return np.asarray(self.legal / self.legal.sum(axis=1, keepdims=True), np.float64)
 
-    def evaluate(self, policy: Float64Array, costs: Float64Array | None = None) -> JointViewValues:
+    # By default the policies of the functions below have a row for each view, float64[V, cells]: both players'
+    # probabilities, 0 for illegal attempts. With ``rows`` int64[N] they have any number of rows, and these are the rows
+    # of the joint views: so a policy may distinguish more than views.
+
+    def evaluate(
+        self, policy: Float64Array, costs: Float64Array | None = None, rows: Int64Array | None = None
+    ) -> JointViewValues:
         """Return exact values by backward induction.
 
         Args:
-            policy: float64[V, cells]: both players' probabilities, 0 for illegal attempts.
-            costs: float64[V, cells]: what each attempt costs its player and pays to the other; None for nothing.
+            policy: probabilities, see above.
+            costs: like the policy: what each attempt costs its player and pays to the other; None for nothing.
+            rows: see above.
         """
         size, cells = self.edges.kind.shape
         out = JointViewValues(np.zeros(size), np.zeros((size, cells)))
         paid = np.zeros((0, cells)) if costs is None else costs
-        _back_up(self.edges, self.mover, self.view, policy, paid, self.game.skip_chance, *out)
+        _back_up(self.edges, self.mover, self._rows(rows), policy, paid, self.game.skip_chance, *out)
         return out
 
-    def occupancy(self, policy: Float64Array) -> Float64Array:
+    def occupancy(self, policy: Float64Array, rows: Int64Array | None = None) -> Float64Array:
         """Return float64[N]: the probability that a game visits each joint view."""
         visits = np.zeros(len(self))
         visits[0] = 1.0
-        _pass_on(self.edges, self.view, policy, self.game.skip_chance, visits)
+        _pass_on(self.edges, self._rows(rows), policy, self.game.skip_chance, visits)
         return visits
 
-    def results(self, policy: Float64Array, occupancy: Float64Array) -> tuple[float, float, float]:
+    def results(
+        self, policy: Float64Array, occupancy: Float64Array, rows: Int64Array | None = None
+    ) -> tuple[float, float, float]:
         """Return the probabilities that player_0 wins, of a draw, and that player_1 wins."""
-        final = occupancy[:, None] * policy[self.view] * (self.edges.kind == FINAL)
+        final = occupancy[:, None] * policy[self._rows(rows)] * (self.edges.kind == FINAL)
         result = self.edges.result * np.where(self.mover == 0, 1, -1)[:, None]
         return float(final[result == 1].sum()), float(final[result == 0].sum()), float(final[result == -1].sum())
+
+    def _rows(self, rows: Int64Array | None) -> Int64Array:
+        return self.view if rows is None else rows
 
     def sum_by_view(self, weights: Float64Array) -> Float64Array:
         """Return float64[V] or float64[V, cells]: the sums of numbers of joint views over those of each view."""
@@ -162,6 +170,15 @@ class JointViewGraph:
         values = self.sum_by_view(occupancy * exact.values) / divisor
         action_values = self.sum_by_view(occupancy[:, None] * exact.action_values) / divisor[:, None]
         return JointViewValues(values, action_values)
+
+
+def check_listed(game: Game, empty: int | None = None) -> None:
+    """Raise MemoryError if a game has too many joint views to list, from a start with so many empty cells."""
+    if game.cells > MAX_CELLS_BASE_5 or (game.cells if empty is None else empty) > MAX_EMPTY:
+        raise MemoryError(
+            f"{game} has too many joint views to list: choose a board or a start with up to {MAX_EMPTY} empty "
+            f"cells, such as 3x3 or 2x4"
+        )
 
 
 @lru_cache(CACHED_GRAPHS)

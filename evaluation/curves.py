@@ -311,4 +311,5 @@ def _spread_cpu(run: RunDirectory, rows: Sequence[Row], games: float) -> tuple[l
 def _game_labels(game: Game) -> dict[str, Label]:
     size = str(game.rows) if game.rows == game.columns else f"{game.rows}x{game.columns}"
     labels: dict[str, Label] = {"game": str(game), "size": size, "win_length": game.win_length}
-    return {**labels, "skip_chance": game.skip_chance, **game.variants}
+    hidden = {} if game.hidden == "no" else {"hidden": game.hidden}
+    return {**labels, "skip_chance": game.skip_chance, **game.variants, **hidden}

@@ -318,7 +318,12 @@ def seen_from(observation: Mapping[str, Any], player: int) -> Boards:
 
 
 def check_bootstrap(learner: Learner, both: bool) -> None:
-    """Raise ValueError if a learner that learns ply by ply does not play both seats."""
+    """Raise ValueError if a learner that learns ply by ply does not play both seats, or cannot see the next ply."""
+    if learner.bootstrap == "ply" and learner.game.hidden != "no":
+        raise ValueError(
+            f'bootstrap="ply" takes the value of a position for one player as the opposite of the other\'s, and in the '
+            f'game {learner.game} they see different boards: choose bootstrap="own-turn"'
+        )
     if learner.bootstrap == "ply" and not both:
         raise ValueError(
             'bootstrap="ply" learns from every ply of a game, which only self-play shows: '

@@ -380,6 +380,10 @@ def load_policy(game: Game, path: str, symmetrize: bool = False) -> RunPolicy:
         )
     if trained.variants != game.variants:
         raise ValueError(f"the run {path} learned {trained}, and the game here is {game}: play it by its own rules")
+    if trained.hidden not in ("no", game.hidden):
+        raise ValueError(
+            f"the run {path} learned {trained}, and the game here is {game}: play the game that it learned"
+        )
     if trained != game and current_process().name == "MainProcess":  # worker processes would repeat the warning
         warnings.warn(
             f"run:{path} learned {trained}, and plays {game} here, which it has never seen", OtherGame, stacklevel=2

@@ -52,7 +52,7 @@ class LearnerConfig:
     plays_games: ClassVar[bool] = True
     """Whether games are played; else ``games`` is a number of exact updates."""
     variants: ClassVar[tuple[str, ...]] = ()
-    """Rules of ``rules.VARIANTS`` that are supported."""
+    """Rules of ``rules.VARIANTS`` that are supported, and ``rules.HIDING`` if phantom games are."""
 
     def __post_init__(self) -> None:
         hints = get_type_hints(type(self), include_extras=True)

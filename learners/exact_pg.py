@@ -45,7 +45,7 @@ from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.envs.lockstep import SELF, SeatChoice
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import VARIANTS, Game
+from ttt_envs.game.rules import HIDING, VARIANTS, Game
 
 Method = Literal[
     "gradient",
@@ -77,7 +77,7 @@ class ExactPGConfig(LoopLearnerConfig):
     """A softmax table with exact policy gradients, or exact self-play; an update counts as one game."""
 
     name: ClassVar[str] = "exact-pg"
-    variants: ClassVar[tuple[str, ...]] = VARIANTS
+    variants: ClassVar[tuple[str, ...]] = (*VARIANTS, HIDING)
     games: ClassVar[int] = 500
     batch: ClassVar[int] = 1
     self_play: ClassVar[dict[str, Any]] = {"method": "magnetic-mirror-descent"}

@@ -22,7 +22,7 @@ from learners.tabular import (
     update_entries,
 )
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, compiled
-from ttt_envs.game.rules import VARIANTS, Game
+from ttt_envs.game.rules import HIDING, VARIANTS, Game
 from ttt_envs.game.symmetry import Symmetries
 
 
@@ -32,7 +32,7 @@ class NaiveMCConfig(TransitionLearnerConfig):
 
     name: ClassVar[str] = "naive-mc"
     batch: ClassVar[int] = 2048
-    variants: ClassVar[tuple[str, ...]] = VARIANTS
+    variants: ClassVar[tuple[str, ...]] = (*VARIANTS, HIDING)
     self_play: ClassVar[Mapping[str, Any]] = {"epsilon_decay": 1e-5, "symmetries": "all"}
     self_play_games: ClassVar[int] = 300_000
 

@@ -24,7 +24,7 @@ from learners.tabular import (
     value_at,
 )
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, Parameters, compiled
-from ttt_envs.game.rules import VARIANTS, Game
+from ttt_envs.game.rules import HIDING, VARIANTS, Game
 from ttt_envs.game.symmetry import Symmetries
 
 
@@ -34,7 +34,7 @@ class QLearningConfig(TransitionLearnerConfig):
 
     name: ClassVar[str] = "q-learning"
     batch: ClassVar[int] = 2048
-    variants: ClassVar[tuple[str, ...]] = VARIANTS
+    variants: ClassVar[tuple[str, ...]] = (*VARIANTS, HIDING)
     self_play: ClassVar[Mapping[str, Any]] = {"bootstrap": "ply", "symmetries": "all"}
     self_play_games: ClassVar[int] = 300_000
 
@@ -68,7 +68,13 @@ class QLearningConfig(TransitionLearnerConfig):
         check_rewards(self.rewards, self.bootstrap)
 
     def build(self, game: Game, rng: np.random.Generator) -> QLearning:
-        """Return an untrained learner; ``rng`` is unused."""
+        """Return an untrained learner; ``rng`` is unused.
+
+        Raises:
+            ValueError: values of positions after moves, in a phantom game, where a move may fail.
+        """
+        if game.hidden != "no" and self.values == "afterstate":
+            raise ValueError(f"values='afterstate' needs to know what a move does, not so in {game}: choose 'action'")
         return QLearning(self, game)
 
 
@@ -103,7 +109,7 @@ class QLearning(TabularLearner):
             self.table.move_rows(after),
             transition.next_action,
         )
-        error = _update(batch, self._inverses, self._steps, self.game.parameters, self.table.entries)
+        error = _update(batch, self._inverses, self._steps, self.game.visible.parameters, self.table.entries)
         return {"td_error": error, "epsilon": float(self.epsilon[0]), "positions": float(self.table.size)}
 
 

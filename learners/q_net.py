@@ -27,7 +27,7 @@ from learners.tensorflow_tools import (
 from ttt_envs.agents.policy import best_shares, sample
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, Parameters, compiled
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import VARIANTS, Game, nth_legal_cell
+from ttt_envs.game.rules import HIDING, VARIANTS, Game, nth_legal_cell
 from ttt_envs.game.symmetry import Symmetries, inverse, symmetries
 
 BLOCK = 256
@@ -40,7 +40,7 @@ class QNetConfig(TransitionLearnerConfig):
     """A Q-network: one hidden layer of ReLU units, from the stones of both players to a value for each cell."""
 
     name: ClassVar[str] = "q-net"
-    variants: ClassVar[tuple[str, ...]] = VARIANTS
+    variants: ClassVar[tuple[str, ...]] = (*VARIANTS, HIDING)
     self_play: ClassVar[Mapping[str, Any]] = {
         "bootstrap": "ply",
         "symmetries": "all",
@@ -149,7 +149,7 @@ class QNet:
         seen = boards.own_first()
         u = rng.random((len(seen), 2))
         out = sample(_greedy(boards.legal(self.game), self._batched_values(seen)), u[:, 1])
-        _epsilon_greedy(seen, u, self.epsilon, self.config.epsilon_decay, self.game.parameters, out)
+        _epsilon_greedy(seen, u, self.epsilon, self.config.epsilon_decay, self.game.visible.parameters, out)
         return out
 
     def observe(self, transition: Transition) -> dict[str, float]:

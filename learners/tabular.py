@@ -197,14 +197,14 @@ class TabularLearner:
         """
         seen = boards.own_first()
         out = np.empty(seen.shape)
-        _greedy(seen, self.table.values, self.table.move_rows(seen), self.game.parameters, out)
+        _greedy(seen, self.table.values, self.table.move_rows(seen), self.game.visible.parameters, out)
         return out
 
     def action_values(self, boards: Boards) -> Float64Array:
         """Return action values float64[B, cells] from the mover's view, NaN where illegal; initial if never updated."""
         seen = boards.own_first()
         out = np.empty(seen.shape)
-        _action_values(seen, self.table.values, self.table.move_rows(seen), self.game.parameters, out)
+        _action_values(seen, self.table.values, self.table.move_rows(seen), self.game.visible.parameters, out)
         return out
 
     def values(self, boards: Boards) -> Float64Array:
@@ -216,7 +216,7 @@ class TabularLearner:
         seen = boards.own_first()
         out = np.empty(len(seen), np.int64)
         rows = self.table.move_rows(seen)
-        u, parameters = rng.random((len(seen), 2)), self.game.parameters
+        u, parameters = rng.random((len(seen), 2)), self.game.visible.parameters
         _explore(seen, rows, self.table.values, u, self.epsilon, self._epsilon_decay, parameters, out)
         return out
 

@@ -334,6 +334,8 @@ class Training(ResumableTraining):
             "board.cells": 2, "board.mover": 1, "board.seat": 1, "board.stones": last_cell + 1, "board.symmetry": 0,
             "board.outcome": TRUNCATED, "turns.cells": 2, "turns.mover": 1, "turns.action": last_cell,
         }  # fmt: skip
+        if self.learner.game.hidden != "no":
+            highest["board.found"] = 1
         for name, most in highest.items():
             least = NOT_OVER if name == "board.outcome" else 0
             if ((arrays[name] < least) | (arrays[name] > most)).any():

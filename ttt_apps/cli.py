@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import tyro
 from rich import box
@@ -143,6 +143,9 @@ class GameOptions:
     """a player who completes a line loses"""
     wrap: tyro.conf.FlagCreatePairsOff[bool] = False
     """lines continue across the edges: the board is a torus"""
+    phantom: Literal["no", "classic", "abrupt"] = "no"
+    """hide the opponent's stones; after an attempt on a hidden stone one tries again (classic), or the turn is over
+    (abrupt)"""
     trust: tyro.conf.FlagCreatePairsOff[bool] = False
     """allow files that can run code when loaded, such as those of sb3:PATH"""
 
@@ -153,7 +156,7 @@ class GameOptions:
         if self.trust:
             trust_files()
         rules = {name: getattr(self, name) for name in VARIANTS}
-        return Game.of_size(parse_size(self.size), self.win_length, self.skip_chance, **rules)
+        return Game.of_size(parse_size(self.size), self.win_length, self.skip_chance, **rules, hidden=self.phantom)
 
 
 @dataclass(frozen=True)
@@ -183,12 +186,18 @@ class RunGameOptions(TrustOptions):
     """a player who completes a line loses; default: as in the run"""
     wrap: tyro.conf.FlagCreatePairsOff[bool] = False
     """lines continue across the edges: the board is a torus; default: as in the run"""
+    phantom: Annotated[Literal["no", "classic", "abrupt"] | None, tyro.conf.arg(aliases=("--hidden",))] = None
+    """hide the opponent's stones; after an attempt on a hidden stone one tries again (classic), or the turn is over
+    (abrupt); default: as in the run"""
 
     def game_words(self) -> list[str]:
         """Return the given options as words of a command line."""
         from ttt_envs.game.rules import VARIANTS
 
-        given = {"--size": self.size, "--win-length": self.win_length, "--skip-chance": self.skip_chance}
+        given = {
+            "--size": self.size, "--win-length": self.win_length, "--skip-chance": self.skip_chance,
+            "--phantom": self.phantom,
+        }  # fmt: skip
         words = [word for name, value in given.items() if value is not None for word in (name, str(value))]
         return [*words, *(f"--{name}" for name in VARIANTS if getattr(self, name))]
 
@@ -230,6 +239,7 @@ class RunGameOptions(TrustOptions):
             own if self.win_length is None else self.win_length,
             default.skip_chance if self.skip_chance is None else self.skip_chance,
             **{name: getattr(self, name) or getattr(default, name) for name in VARIANTS},
+            hidden=default.hidden if self.phantom is None else self.phantom,
         )
 
 

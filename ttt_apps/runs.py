@@ -41,6 +41,8 @@ MIN_COMPILED_GAMES = 500
 """Minimum number of games of a training for which kernels are compiled before it begins."""
 COMPARED = ("random", "optimal")
 """Opponents of the final evaluation, besides the learner's own."""
+COMPARED_BY_VIEWS = ("random", "win-or-block")
+"""The same in phantom games."""
 
 
 class WrittenReport(NamedTuple):
@@ -418,7 +420,8 @@ class Run:
         policy = make_policy(self.directory.policy, self.game)
         if not affordable(self.game, policy):
             return None
-        return compute_strength(self.game, policy, list(dict.fromkeys([self.options.met or "random", *COMPARED])))
+        compared = COMPARED if self.game.hidden == "no" else COMPARED_BY_VIEWS
+        return compute_strength(self.game, policy, list(dict.fromkeys([self.options.met or "random", *compared])))
 
     def print_end(self, done: Progress, written: WrittenReport | None) -> None:
         """Print the result of the training."""

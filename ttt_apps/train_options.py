@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from baselines.joint_view_graph import MAX_EMPTY
 from learners import LEARNERS
 from learners.config import TEACHER, AnyConfig, FitLearnerConfig, LearnerConfig, load_learner
 from learners.pool import NAME as POOL
@@ -23,6 +24,8 @@ from ttt_envs.game.rules import Game
 MEASURED = 20_000
 """Maximum number of arrangements of stones for exact measurements at every log line: includes 3 x 3 with or without
 skips."""
+HIDDEN_MEASUREMENTS = 8
+"""Default number of exact measurements in a phantom game of 7 to 9 cells."""
 MAX_NAME_LENGTH = 100
 """Maximum length of a run's name in characters, without its seed."""
 
@@ -60,7 +63,8 @@ class Options(WatchOptions, GameOptions):
     """number of games between two lines of metrics.jsonl; default: few at first, up to a fiftieth of all"""
     exact_every: Count | None = None
     """number of games between two exact measurements (exploitability, regret, result against the opponent), at lines of
-    metrics.jsonl and at the end; 0 measures nothing. Default: at every line on boards up to 3 x 3, else never"""
+    metrics.jsonl and at the end; 0 measures nothing. Default: at every line on boards up to 3 x 3, else never; with
+    hidden stones on 3 x 3 eight times"""
     checkpoint_games: Count = 0
     """number of games between two checkpoints; 0 for --checkpoint-seconds alone"""
     checkpoint_seconds: float = 30.0
@@ -97,6 +101,8 @@ class Options(WatchOptions, GameOptions):
         """Return the number of games between two exact measurements, 0 for none."""
         from evaluation.exact.estimate import boards_by_stones
 
+        if self.exact_every is None and game.hidden != "no":  # a measurement on 3 x 3 takes some ten seconds
+            return 1 if game.cells <= 6 else -(-self.games // HIDDEN_MEASUREMENTS) if game.cells <= MAX_EMPTY else 0
         if self.exact_every is None:
             return 1 if sum(boards_by_stones(game)) <= MEASURED else 0
         return self.exact_every
@@ -118,7 +124,8 @@ def parse_options(arguments: Sequence[str], prog: str) -> tuple[Options, AnyConf
     name = last_value(arguments, "--learner")
     name = Options.learner if name is None else name
     kind = load_learner(name)
-    default = default_options(name, last_value(arguments, "--opponent"))
+    phantom = last_value(arguments, "--phantom") not in (None, "no")
+    default = default_options(name, last_value(arguments, "--opponent"), phantom=phantom)
     flat: Any = tyro.conf.OmitArgPrefixes
     joined: Any = dataclasses.make_dataclass(
         "Train",
@@ -164,13 +171,17 @@ def _settings_of_others(learner: str) -> dict[str, str]:
     }
 
 
-def default_options(learner: str, opponent: str | None = None) -> tuple[Options, AnyConfig]:
-    """Return the default options and settings of a learner; in self-play those that suit self-play."""
+def default_options(learner: str, opponent: str | None = None, *, phantom: bool = False) -> tuple[Options, AnyConfig]:
+    """Return the default options and settings of a learner; in self-play those that suit self-play.
+
+    In phantom games, players do not see the same board, so that no learner bootstraps ply by ply.
+    """
     config = load_learner(learner)
     if opponent != SELF:
         return Options(learner=learner, games=config.games, opponent=config.opponent), config()
     usual = Options(learner=learner, games=config.self_play_games, opponent=config.opponent)
-    return usual, config(**config.self_play)
+    settings = {name: value for name, value in config.self_play.items() if not (phantom and name == "bootstrap")}
+    return usual, config(**settings)
 
 
 def complete_options(options: Options, settings: AnyConfig) -> Options:
@@ -192,7 +203,7 @@ def default_folder(options: Options, settings: AnyConfig) -> Path:
     """Return the default folder of a run: its name distinguishes game, opponent, seed and other settings."""
     game = options.game()
     parts = [options.learner, game.slug, options.opponent]
-    usual, usual_settings = default_options(options.learner, options.opponent)
+    usual, usual_settings = default_options(options.learner, options.opponent, phantom=game.hidden != "no")
     for mine, theirs, names in (
         (settings, usual_settings, [field.name for field in dataclasses.fields(settings)]),
         (options, usual, ("seat", "games", "batch")),

@@ -38,6 +38,7 @@ from ttt_envs.envs.contexts import First, SkipChance, draw_opening, games_of, op
 from ttt_envs.envs.lockstep import Symmetry, check_restored
 from ttt_envs.envs.step_kernels import FORFEIT
 from ttt_envs.game.actions import cell_of_action, check_action, num_actions
+from ttt_envs.game.phantom import FOUND, attempt
 from ttt_envs.game.rules import (
     BOARD_HINTS,
     ILLEGAL,
@@ -46,6 +47,7 @@ from ttt_envs.game.rules import (
     STREAM_SYMMETRY,
     ChanceOutcome,
     Game,
+    Hidden,
     Outcome,
     Position,
     chance_outcomes,
@@ -125,6 +127,10 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         exact: only lines of exactly ``win_length`` count, as in standard gomoku.
         misere: a player who completes a line loses.
         wrap: lines continue across the edges of the board, a torus.
+        hidden: ``"classic"`` or ``"abrupt"`` hides the opponent's stones until an agent tries their cells, as in
+            OpenSpiel's ``phantom_ttt``: see :mod:`ttt_envs.game.phantom`. An agent observes its own stones and the
+            found ones, and its mask has 0 for these. After a failed attempt of a classic game the same agent stays
+            selected. :meth:`state`, pictures and :meth:`clone_state` have all stones.
         render_mode: None, ``"ansi"``, ``"rgb_array"`` or ``"human"`` (needs pygame).
     """
 
@@ -156,9 +162,10 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         exact: bool = False,
         misere: bool = False,
         wrap: bool = False,
+        hidden: Hidden = "no",
         render_mode: str | None = None,
     ) -> None:
-        rules = {"gravity": gravity, "exact": exact, "misere": misere, "wrap": wrap}
+        rules = {"gravity": gravity, "exact": exact, "misere": misere, "wrap": wrap, "hidden": hidden}
         settings = {"symmetry": symmetry, "context": context, "openings": openings, "first": first}
         settings["render_mode"] = render_mode
         EzPickle.__init__(self, size, win_length, skip_chance, **settings, **rules)
@@ -176,7 +183,8 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         self.possible_agents = list(PLAYERS)
         shape = (self.game.rows, self.game.columns, 2)
         self._num_actions = num_actions(self.game)
-        self._parameters = self.game.parameters if self.game.variants else None
+        self._parameters = self.game.visible.parameters if self.game.variants or hidden != "no" else None
+        self._is_phantom = hidden != "no"
         parts: dict[str, spaces.Space[Any]] = {
             "observation": spaces.Box(0, 1, shape, np.int8),
             "action_mask": spaces.Box(0, 1, (self._num_actions,), np.int8),
@@ -186,23 +194,24 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         self.observation_spaces = {agent: spaces.Dict(parts) for agent in PLAYERS}
         self.action_spaces = {agent: spaces.Discrete(self._num_actions) for agent in PLAYERS}
         self._actions = self.action_spaces[PLAYERS[0]]
-        self.state_space = spaces.Box(0, 1, (self.game.rows, self.game.columns, 3), np.int8)
+        num_planes = 4 if self._is_phantom else 3
+        self.state_space = spaces.Box(0, 1, (self.game.rows, self.game.columns, num_planes), np.int8)
         self._permutations = symmetries(self.game, "all") if symmetry == "random" else None
         self._symmetry = 0
         self._mover = 0
         self._last: int | None = None  # the cell of the last stone in the agents' view
         self._outcome = _NOT_BEGUN
         # The cells, the mask, and each player's view, updated stone by stone: an observation is then a copy. One
-        # array, so that a reset is one copy.
+        # array, so that a reset is one copy. In phantom games, last the stones that have been found.
         size = self._size = self.game.cells
-        self._memory = np.zeros(6 * size, np.int8)
+        self._memory = np.zeros((7 if self._is_phantom else 6) * size, np.int8)
         self._numbers = np.concatenate([np.array([0, 0, -1, 0]), to_kernel_args(self.game)])
         self._name_views()
         self._mask.fill(1)
         self._no_mask = np.zeros(self._num_actions, np.int8)
         self._start = self._memory.copy()
         self._seeded = False
-        self._renderer = drawing.Renderer(self.game, render_mode)
+        self._renderer = drawing.Renderer(self.game.visible, render_mode)
         self._infos: dict[str, dict[str, Any]] = {}
         self._has_reset = False
         self._has_updated = False
@@ -210,7 +219,8 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
 
     def _name_views(self) -> None:
         """Create the views of the memory; needed after copying, because a copy of a view is not a view."""
-        self._cells, mask, self._views = np.split(self._memory, [self._size, 2 * self._size])
+        size = self._size
+        self._cells, mask, self._views, self._found = np.split(self._memory, [size, 2 * size, 6 * size])
         self._mask = mask[: self._num_actions]
         shape = (2, self.game.rows, self.game.columns, 2)
         self._seen = dict(zip(PLAYERS, self._views.reshape(shape), strict=True))
@@ -289,7 +299,10 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         self._mask[shown[: self._num_actions] != 0] = 0  # with gravity, the first row tells which columns are full
         for player, view in enumerate(self._views.reshape(2, -1, 2)):
             view[:, 0] = shown == player + 1
-            view[:, 1] = shown == 2 - player
+            if not self._is_phantom:
+                view[:, 1] = shown == 2 - player
+        if self._is_phantom:
+            self._mask[:] = shown != self._mover + 1
         self._numbers[_MOVER], self._numbers[_STONES] = self._mover, np.count_nonzero(cells)
 
     def step(self, action: Any) -> None:
@@ -318,6 +331,9 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
             cell = int(self._permutations[self._symmetry, cell])
         if self._parameters is None:
             code = _turn(self._memory, self._numbers, cell, shown)
+        elif self._is_phantom:
+            abrupt = self.game.hidden == "abrupt"
+            code = _turn_phantom(self._memory, self._numbers, cell, shown, abrupt, self._parameters)
         else:
             shown, code = divmod(_turn_variant(self._memory, self._numbers, cell, shown, self._parameters), _CODES)
         if code == _REFUSED:
@@ -459,11 +475,23 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
             yield self.agent_selection
 
     def state(self) -> np.ndarray[Any, Any]:
-        """Return int8[rows, columns, 3]: stones of player_0, stones of player_1, and a plane of the mover (0 or 1)."""
+        """Return int8[rows, columns, 3]: stones of player_0, stones of player_1, and a plane of the mover (0 or 1).
+
+        In phantom games int8[rows, columns, 4], with the stones that the other player has found before the mover: with
+        the results of skips it is all that determines what follows.
+        """
         if not self._has_reset:
             EnvLogger.error_state_before_reset()
         mover = np.full((self.game.rows, self.game.columns, 1), self._mover, np.int8)
+        if self._is_phantom:
+            stones = np.stack([self._shown(self._cells == stone) for stone in (1, 2)], axis=2)
+            return np.concatenate([stones, self._shown(self._found)[:, :, None], mover], axis=2)
         return np.concatenate([self._seen[PLAYERS[0]], mover], axis=2)
+
+    def _shown(self, cells: np.ndarray[Any, Any]) -> Int8Array:
+        """Return numbers of the board's cells in the agents' view, int8[rows, columns]."""
+        shown = cells if self._permutations is None else cells[self._permutations[self._symmetry]]
+        return shown.astype(np.int8).reshape(self.game.rows, self.game.columns)
 
     def legal_actions(self) -> list[int]:
         """Return the legal actions of the selected agent; none when the game is over."""
@@ -548,8 +576,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         """Return the board as text (``"ansi"``) or uint8[height, width, 3] (``"rgb_array"``), or show a window."""
         if not self._has_reset:
             EnvLogger.error_render_before_reset()
-        stones = self._seen[PLAYERS[0]].reshape(-1, 2)
-        cells = stones[:, 0] + 2 * stones[:, 1]
+        cells = self._shown(self._cells).reshape(-1)
         last = () if self._last is None else (self._last,)
         end = Outcome(self._outcome).description or None
         return self._renderer.render(drawing.Scene(cells, self._mover, end, last))
@@ -602,6 +629,31 @@ def _turn_variant(memory: Int8Array, numbers: Int64Array, cell: int, shown: int,
     seen = shown + landing - cell if falls else int64(shown)  # a column stays one in the agents' view
     memory[size + shown] = memory[cell] == 0  # with gravity, of the top cell of the column, which has its number
     return seen * _CODES + _write_turn(memory, numbers, seen, outcome, after)
+
+
+@compiled
+def _turn_phantom(
+    memory: Int8Array, numbers: Int64Array, cell: int, shown: int, abrupt: bool, parameters: Parameters
+) -> int:
+    """Do :func:`_turn` in a phantom game: ``phantom.attempt``, and then the mask is the next mover's."""
+    size = len(memory) // 7
+    mover, stones = numbers[_MOVER], numbers[_STONES]
+    episode_key = splitmix64(numbers.view(np.uint64)[_KEY], numbers[_EPISODE])
+    of_episode = with_skip_chance(parameters, numbers.view(np.float64)[_SKIP_CHANCE])
+    cells, found = memory[:size], memory[6 * size :]
+    outcome, after = attempt(cells, found, mover, cell, stones, episode_key, abrupt, of_episode)
+    if outcome == ILLEGAL:
+        return _REFUSED
+    view = memory[2 * size + mover * 2 * size :]
+    view[2 * shown + int64(outcome == FOUND)] = 1
+    numbers[_MOVER] = after
+    numbers[_STONES] += int64(outcome != FOUND)
+    if outcome != FOUND and outcome != NOT_OVER:
+        return int64(2 + outcome)
+    known = memory[2 * size + after * 2 * size :]
+    for place in range(size):
+        memory[size + place] = known[2 * place] == 0 and known[2 * place + 1] == 0
+    return int64(after)
 
 
 @inlined

@@ -2,6 +2,9 @@
 
 Layers of positions (:mod:`evaluation.exact.forward_backward`) propagate probabilities forward and values backward. A
 policy is queried about up to ``chunk`` positions of a layer at once, and only about reachable positions.
+
+Games with hidden stones are evaluated by :mod:`evaluation.exact.phantom`, where chunks, memory, progress and threads
+have no effect.
 """
 
 from __future__ import annotations
@@ -12,11 +15,14 @@ from typing import NamedTuple
 import numpy as np
 
 from baselines.retrograde.solver import MAX_CELLS, Progress, solve
+from evaluation.exact import phantom
 from evaluation.exact.estimate import boards_by_stones, check_fits
 from evaluation.exact.forward_backward import Layer, Players, TraversalSpec, add_losses, backward, forward_layers
 from evaluation.exact.policy_cache import MAX_CACHE_BYTES, cached
+from evaluation.exact.results import Exploitation as Exploitation
+from evaluation.exact.results import OutcomeProbabilities as OutcomeProbabilities
+from evaluation.exact.results import make_pure as make_pure
 from ttt_envs.agents.policy import Policy, is_symmetric
-from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.threads import Threads, count_threads
 from ttt_envs.game.boards import Boards
@@ -24,55 +30,6 @@ from ttt_envs.game.rules import Game
 
 CHUNK = 1 << 14
 """Default number of positions per query of a policy."""
-
-
-class OutcomeProbabilities(NamedTuple):
-    """Probabilities of the results of a game, from one player's view."""
-
-    win: float
-    draw: float
-    loss: float
-
-    @property
-    def value(self) -> float:
-        """Expected result, -1 to 1."""
-        return self.win - self.loss
-
-    @property
-    def score(self) -> float:
-        """Expected score, 0 to 1: a draw counts half."""
-        return self.win + self.draw / 2
-
-    def reversed(self) -> OutcomeProbabilities:
-        """Return the same from the other player's view."""
-        return OutcomeProbabilities(self.loss, self.draw, self.win)
-
-    def mean(self, other: OutcomeProbabilities) -> OutcomeProbabilities:
-        """Return the mean of two games, or of both seats."""
-        return OutcomeProbabilities(*((x + y) / 2 for x, y in zip(self, other, strict=True)))
-
-
-class Exploitation(NamedTuple):
-    """Results of the best responders to a policy."""
-
-    first: OutcomeProbabilities
-    """of the responder who moves first"""
-    second: OutcomeProbabilities
-    """of the responder who moves second"""
-    game_value: float | None
-    """value of perfect play, for player_0; None where the board is too large to solve"""
-
-    @property
-    def exploitability(self) -> float:
-        """(value as first + value as second) / 2, which is NashConv / 2: the value of the game cancels."""
-        return max(0.0, (self.first.value + self.second.value) / 2)  # rounding may give -1e-17 for perfect play
-
-    @property
-    def gains(self) -> tuple[float, float] | None:
-        """Each responder's gain over perfect play against perfect play: moving first, and moving second."""
-        if self.game_value is None:
-            return None
-        return self.first.value - self.game_value, self.second.value + self.game_value
 
 
 class RegretRow(NamedTuple):
@@ -113,6 +70,8 @@ def outcome(
         ValueError: a policy that is unknown, is not pure, or does not play by the rules.
         MemoryError: too many reachable positions; raised after the first layers.
     """
+    if game.hidden != "no":
+        return phantom.outcome(game, first, second)
     players = _cache_symmetric(game, make_pure(first, game), make_pure(second, game))
     check_fits(game, players, chunk, backward=False, memory=memory)
     results = np.zeros((3, 2))
@@ -198,6 +157,8 @@ def best_response(
     """
     if seat not in (0, 1):
         raise ValueError(f"seat={seat!r} is no seat: choose 0 (the responder moves first) or 1 (second)")
+    if game.hidden != "no":
+        return phantom.best_response(game, policy, seat)
     pure = make_pure(policy, game)
     traversal = TraversalSpec.of(game, (None, pure) if seat == 0 else (pure, None))
     return _responses(traversal, chunk, memory, progress, threads)[0]
@@ -213,6 +174,8 @@ def exploitation(
     threads: Threads = 1,
 ) -> Exploitation:
     """Return the results of best responders to a policy in both seats; see :func:`best_response`."""
+    if game.hidden != "no":
+        return phantom.exploitation(game, policy)
     pure = make_pure(policy, game)  # reject an impure policy before the game is solved
     value = solve(game, threads=threads).value if game.cells <= MAX_CELLS else None
     return _exploitation(game, pure, value, chunk, memory, progress, threads)
@@ -232,6 +195,8 @@ def exploitability(
 
     It is (best response value as first + as second) / 2; see :func:`best_response`.
     """
+    if game.hidden != "no":
+        return phantom.exploitability(game, policy)
     return _exploitation(game, policy, None, chunk, memory, progress, threads).exploitability
 
 
@@ -314,6 +279,11 @@ def regret(
     return mean_loss(regret_table(game, policy, chunk=chunk, memory=memory, progress=progress, threads=threads))
 
 
+def has_regret(game: Game) -> bool:
+    """Return whether the values of all positions can be had, of which regret is a loss: not where stones are hidden."""
+    return game.cells <= MAX_CELLS and game.hidden == "no"
+
+
 def mean_loss(rows: Sequence[RegretRow]) -> float:
     """Return the :func:`regret` of a :func:`regret_table`."""
     return sum(row.loss for row in rows) / sum(row.moves for row in rows)
@@ -382,9 +352,10 @@ def training_callback(
         if done < min(due, games):
             return {}
         due = done // every * every + every
-        learner = cached(learner, game)  # later measurements query the positions that the best responders visited
+        if game.hidden == "no":
+            learner = cached(learner, game)  # later measurements query the positions that the best responders visited
         found = {"exploitability": exploitability(game, learner, chunk=chunk)}
-        if game.cells <= MAX_CELLS:
+        if has_regret(game):
             found["regret"] = regret(game, learner, chunk=chunk)
         if other is not None:
             if seat is None:
@@ -397,25 +368,6 @@ def training_callback(
         return found
 
     return measure
-
-
-def make_pure(spec: str | Policy, game: Game) -> Policy:
-    """Return the policy of a spec if it is pure, a function of the board.
-
-    Args:
-        spec: a spec string or a policy.
-        game: the game.
-
-    Raises:
-        ValueError: an unknown policy, or one that is not pure.
-    """
-    policy = make_policy(spec, game)
-    if not policy.pure:
-        raise ValueError(
-            f"{policy} is not pure: its moves depend on more than the board, so it has no exact result. "
-            f"Sample it with evaluate.py match"
-        )
-    return policy
 
 
 def _cache_symmetric(game: Game, first: Policy, second: Policy) -> Players:

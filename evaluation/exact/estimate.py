@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import psutil
 
+from baselines.joint_view_graph import MAX_EMPTY, check_listed
 from evaluation.exact.forward_backward import MAX_POSITIONS_PER_LAYER, Players, TraversalSpec, forward_layers
 from evaluation.exact.symmetry_classes import counts_by_stones
 from ttt_envs.agents.policy import Policy
@@ -133,6 +134,9 @@ def check_fits(
     Raises:
         MemoryError: it will not fit.
     """
+    if game.hidden != "no":
+        check_listed(game)
+        return None
     traversal = TraversalSpec.of(game, players) if traversal is None else traversal
     if sum(counts_by_stones(game, traversal.classes)) <= MAX_BOARDS_WITHOUT_ESTIMATE:
         return None
@@ -153,6 +157,8 @@ def affordable(game: Game, policy: Policy) -> bool:
 
     The decision is a count with a fixed cost for each position, so that every machine decides alike, busy or idle.
     """
+    if game.hidden != "no":
+        return policy.pure and game.cells <= MAX_EMPTY
     positions = sum(boards_by_stones(game)) * (2 if game.skip_chance else 1)
     # two best responses, regret, and a result in each seat
     return policy.pure and 5 * positions * POSITION_SECONDS <= AFFORDABLE_SECONDS

@@ -7,19 +7,23 @@ ones, with the player's seat as mover. Best responders remember everything that 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from baselines.joint_view_graph import JointViewGraph, joint_view_graph
-from evaluation.exact.dynamic_programming import CHUNK, Exploitation, OutcomeProbabilities, make_pure
 from evaluation.exact.forward_backward import query_policy
 from evaluation.exact.phantom_best_response import best_response as search_best_response
+from evaluation.exact.results import Exploitation, OutcomeProbabilities, make_pure
+from ttt_envs.agents.peeking import is_peeking
 from ttt_envs.agents.policy import Policy
-from ttt_envs.core.jit import Float64Array
+from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.phantom import check_phantom
 from ttt_envs.game.rules import Game
 
+CHUNK = 1 << 14
+"""Maximum number of views per query of a policy."""
 TOLERANCE = 1e-6
 """Maximum difference of a sum of probabilities from 1."""
 
@@ -68,7 +72,11 @@ def evaluate_policies(game: Game, first: str | Policy, second: str | Policy) -> 
         MemoryError: too many joint views.
     """
     graph = _graph(game)
-    table = _joint_table(graph, first, second)
+    players = make_pure(first, game), make_pure(second, game)
+    for player in players:
+        if is_peeking(player):
+            raise ValueError(f"{player} sees hidden stones, so that it is no policy over views: choose one that is")
+    table = _joint_table(graph, *players).probabilities
     exact, occupancy = graph.evaluate(table), graph.occupancy(table)
     by_view = graph.view_values(exact, occupancy)
     return ViewEvaluation(
@@ -87,8 +95,8 @@ def outcome(game: Game, first: str | Policy, second: str | Policy) -> OutcomePro
     Args and Raises: as :func:`evaluate_policies`.
     """
     graph = _graph(game)
-    table = _joint_table(graph, first, second)
-    return _to_probabilities(graph.results(table, graph.occupancy(table)))
+    table, rows = _joint_table(graph, first, second)
+    return _to_probabilities(graph.results(table, graph.occupancy(table, rows), rows))
 
 
 def best_response(game: Game, policy: str | Policy, responder: int) -> OutcomeProbabilities:
@@ -103,7 +111,7 @@ def best_response(game: Game, policy: str | Policy, responder: int) -> OutcomePr
         ValueError, MemoryError: as :func:`evaluate_policies`.
     """
     graph = _graph(game)
-    return _respond(graph, view_table(graph, policy), responder)
+    return _respond(graph, _joint_table(graph, policy, policy), responder)
 
 
 def exploitation(game: Game, policy: str | Policy) -> Exploitation:
@@ -112,7 +120,7 @@ def exploitation(game: Game, policy: str | Policy) -> Exploitation:
     Args and Raises: as :func:`best_response`.
     """
     graph = _graph(game)
-    table = view_table(graph, policy)
+    table = _joint_table(graph, policy, policy)
     return Exploitation(_respond(graph, table, 0), _respond(graph, table, 1), None)
 
 
@@ -139,14 +147,21 @@ def view_table(graph: JointViewGraph, policy: str | Policy) -> Float64Array:
     Raises:
         ValueError: a policy that is unknown, is not pure, sees the whole board, or does not play by the rules.
     """
-    player = make_pure(policy, graph.game)
-    boards = graph.views.boards
+    return _query(make_pure(policy, graph.game), graph.views.boards)
+
+
+def _query(player: Policy, boards: Boards) -> Float64Array:
+    """Return a policy's probabilities on boards, float64[B, cells], which may be attempts on empty cells only.
+
+    Raises:
+        ValueError: they are none.
+    """
     parts = [
         query_policy(player, Boards(*(array[start : start + CHUNK] for array in boards)))
         for start in range(0, len(boards.mover), CHUNK)
     ]
     table = np.concatenate(parts)
-    sound = np.isfinite(table).all() and (table >= 0).all() and (table[~graph.legal] == 0).all()
+    sound = np.isfinite(table).all() and (table >= 0).all() and (table[boards.cells != 0] == 0).all()
     if not sound or np.abs(table.sum(axis=1) - 1.0).max() > TOLERANCE:
         raise ValueError(
             f"{player} gave no probabilities of the legal attempts in some view: they must be 0 for cells known to be "
@@ -160,16 +175,37 @@ def _graph(game: Game) -> JointViewGraph:
     return joint_view_graph(game)
 
 
-def _joint_table(graph: JointViewGraph, first: str | Policy, second: str | Policy) -> Float64Array:
-    """Return the probabilities of ``first`` in player_0's views and of ``second`` in player_1's, float64[V, cells]."""
-    table = view_table(graph, first)
-    if second is first:
-        return table
-    return np.where(graph.views.boards.mover[:, None] == 0, table, view_table(graph, second))
+class _JointTable(NamedTuple):
+    """Both players' policies, see :class:`JointViewGraph`."""
+
+    probabilities: Float64Array
+    """float64[R, cells]"""
+    rows: Int64Array | None
+    """int64[N]: the row of each joint view; None if rows are those of views"""
 
 
-def _respond(graph: JointViewGraph, table: Float64Array, responder: int) -> OutcomeProbabilities:
-    found = search_best_response(graph, table, responder)
+def _joint_table(graph: JointViewGraph, first: str | Policy, second: str | Policy) -> _JointTable:
+    """Return the probabilities of ``first`` for player_0 and of ``second`` for player_1."""
+    players = [make_pure(first, graph.game)]
+    if second is not first:
+        players.append(make_pure(second, graph.game))
+    mover = graph.views.boards.mover
+    tables = [graph.uniform() if is_peeking(player) else view_table(graph, player) for player in players]
+    table = np.where(mover[:, None] == 0, tables[0], tables[-1])
+    if not any(map(is_peeking, players)):
+        return _JointTable(table, None)
+    parts, rows = [table], graph.view.copy()
+    positions = Boards(graph.cells, graph.mover)
+    for seat, player in enumerate((players[0], players[-1])):
+        if is_peeking(player):
+            own = np.flatnonzero(graph.mover == seat)
+            rows[own] = sum(map(len, parts)) + np.arange(len(own))
+            parts.append(_query(player, positions.take(own)))
+    return _JointTable(np.concatenate(parts), rows)
+
+
+def _respond(graph: JointViewGraph, table: _JointTable, responder: int) -> OutcomeProbabilities:
+    found = search_best_response(graph, table.probabilities, responder, rows=table.rows)
     loss = found.wins - found.value
     return OutcomeProbabilities(found.wins, 1.0 - found.wins - loss, loss)
 

@@ -34,7 +34,9 @@ class BestResponse(NamedTuple):
     """number of information sets that were searched"""
 
 
-def best_response(graph: JointViewGraph, policy: Float64Array, responder: int, *, prune: bool = True) -> BestResponse:
+def best_response(
+    graph: JointViewGraph, policy: Float64Array, responder: int, *, prune: bool = True, rows: Int64Array | None = None
+) -> BestResponse:
     """Return the value of a best responder with perfect recall to a policy over views.
 
     Args:
@@ -42,12 +44,14 @@ def best_response(graph: JointViewGraph, policy: Float64Array, responder: int, *
         policy: float64[V, cells]: the policy's probabilities in the views of both players; those of the responder's own
             views are not read.
         responder: 0 moves first, 1 second.
+        rows: int64[N], the policy's row in each joint view, if they are not those of views.
         prune: False searches all information sets that can be reached against the policy, which counts them.
     """
     size, cells = graph.edges.kind.shape
     values, bounds = np.zeros(size), np.zeros((size, cells))
     edges, skip = graph.edges, graph.game.skip_chance
-    _full_information(edges, graph.mover, graph.view, policy, skip, responder, values, bounds)
+    rows = graph.view if rows is None else rows
+    _full_information(edges, graph.mover, rows, policy, skip, responder, values, bounds)
     stack = _Stack(*_make_lists(1, OBSERVATIONS * size), np.zeros(size, np.int64))
     frontier = _Stack(*_make_lists(2, size), np.zeros(size, np.int64))
     depth = cells + 1
@@ -60,7 +64,7 @@ def best_response(graph: JointViewGraph, policy: Float64Array, responder: int, *
         np.zeros((depth, OBSERVATIONS, cells + 1)),
     )
     counts = np.zeros(1, np.int64)
-    game = (edges, graph.mover, graph.view, policy, skip)
+    game = (edges, graph.mover, rows, policy, skip)
     value, wins = _search(game, responder, prune, bounds, stack, frontier, levels, counts)
     return BestResponse(float(value), float(wins), int(counts[0]))
 

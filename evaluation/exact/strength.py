@@ -11,7 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from baselines.retrograde.solver import MAX_CELLS, Solution, solve
-from evaluation.exact.dynamic_programming import CHUNK, OutcomeProbabilities, exploitability, outcome, regret
+from evaluation.exact.dynamic_programming import (
+    CHUNK,
+    OutcomeProbabilities,
+    exploitability,
+    has_regret,
+    outcome,
+    regret,
+)
 from evaluation.exact.estimate import boards_by_stones
 from evaluation.exact.forward_backward import forward
 from evaluation.exact.policy_cache import cached
@@ -32,7 +39,7 @@ class Strength(NamedTuple):
     exploitability: float
     """a best responder's gain over the value of the game, the mean of both seats: 0 is perfect"""
     regret: float | None
-    """mean loss of value per move in self-play; None where the board is too large to solve"""
+    """mean loss of value per move in self-play; None where the board is too large to solve, or stones are hidden"""
     seats: Mapping[str, tuple[OutcomeProbabilities, OutcomeProbabilities]]
     """by opponent: its results moving first, and moving second"""
 
@@ -153,10 +160,12 @@ def compute_strength(game: Game, policy: str | Policy, opponents: Sequence[str],
         ValueError: a policy that is unknown, is not pure, or does not play by the rules.
         MemoryError: too many reachable positions.
     """
-    policy = cached(make_policy(policy, game), game)
+    policy = make_policy(policy, game)
+    if game.hidden == "no":
+        policy = cached(policy, game)
     return Strength(
         exploitability(game, policy, chunk=chunk),
-        regret(game, policy, chunk=chunk) if game.cells <= MAX_CELLS else None,
+        regret(game, policy, chunk=chunk) if has_regret(game) else None,
         {
             opponent: (
                 outcome(game, policy, opponent, chunk=chunk),

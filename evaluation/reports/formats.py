@@ -127,7 +127,8 @@ def game_options(game: Game) -> list[str]:
         options += ["--win-length", str(game.win_length)]
     if game.skip_chance != usual.skip_chance:
         options += ["--skip-chance", str(game.skip_chance)]
-    return [*options, *(f"--{name}" for name in game.variants)]
+    hidden = ["--phantom", game.hidden] if game.hidden != "no" else []
+    return [*options, *(f"--{name}" for name in game.variants), *hidden]
 
 
 def _is_whole(value: float) -> bool:

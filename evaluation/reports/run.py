@@ -17,6 +17,7 @@ from markupsafe import Markup
 
 from baselines.retrograde.solver import MAX_CELLS, Solution, solve
 from evaluation.exact.critics import critic_error
+from evaluation.exact.dynamic_programming import has_regret
 from evaluation.exact.estimate import affordable
 from evaluation.exact.strength import Mistake, SampleGame, Strength, first_choice, sample_game, worst_positions
 from evaluation.reports.boards import cells_hold_text, draw_board, draw_choice, first_move_map, heat_map, open_position
@@ -107,7 +108,8 @@ def write_report(run: Path, strength: Strength | None, *, back: str | None = Non
         "puzzles_command": one.command("puzzles"),
         "match_command": one.command("match", "win-or-block"),
         "max_cells": MAX_CELLS,
-        "solvable": one.game.cells <= MAX_CELLS,
+        "solvable": has_regret(one.game),
+        "hidden": one.game.hidden != "no",
         **_play(one),
     }
     if back is not None:
@@ -259,7 +261,7 @@ def _play(run: Run) -> Content:
     if policy is None:
         return {"no_policy": no_policy}
     exact = policy.pure and affordable(game, policy)
-    solution = solve(game) if exact and game.cells <= MAX_CELLS else None
+    solution = solve(game) if exact and has_regret(game) else None
     worst = None
     if solution is not None:
         worst = [
@@ -269,9 +271,9 @@ def _play(run: Run) -> Content:
     return {
         "no_policy": "",
         "first_move": _first_move(game, policy, solution),
-        "sample": _sample(run, policy, solution),
+        "sample": _sample(run, policy, solution) if game.hidden == "no" else None,
         "worst": worst,
-        "critic": _critic(run, policy.learner) if exact else None,
+        "critic": _critic(run, policy.learner) if exact and game.hidden == "no" else None,
     }
 
 

@@ -24,7 +24,7 @@ from learners.training import Progress, Task, check_counts, marks_of
 from ttt_envs.agents.policy import Policy
 from ttt_envs.envs.lockstep import SELF, IllegalAction, Symmetry
 from ttt_envs.game.actions import num_actions
-from ttt_envs.game.rules import VARIANTS, Game
+from ttt_envs.game.rules import HIDING, VARIANTS, Game
 
 SAVE_EVERY = 10.0  # seconds between two writings of MODEL while learning, at lines of the log
 LearningRate = Annotated[float, Range(0, 1, above=True)]
@@ -36,7 +36,7 @@ class _Settings(FitLearnerConfig):
 
     name: ClassVar[str]
     packages: ClassVar[tuple[str, ...]] = ()
-    variants: ClassVar[tuple[str, ...]] = VARIANTS
+    variants: ClassVar[tuple[str, ...]] = (*VARIANTS, HIDING)
     activation: ClassVar[Activation]
 
     learning_rate: LearningRate = 1e-3

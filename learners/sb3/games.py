@@ -37,6 +37,7 @@ def games_of(task: Task, symmetry: Symmetry, illegal_action: IllegalAction, done
         exact=game.exact,
         misere=game.misere,
         wrap=game.wrap,
+        hidden=game.hidden,
     )
     both = task.opponent == SELF
     seeds: list[int] = np.random.SeedSequence(task.seed, spawn_key=(0,)).generate_state(task.batch, np.uint64).tolist()

@@ -375,7 +375,9 @@ def test_gymnasium_s_and_sb3_s_checkers_pass(observation, settings):
     checker.check_env(SingleEnv(observation=observation, **settings))
 
 
-@pytest.mark.parametrize("settings", [SEVERAL, {"openings": OPENINGS, "skip_chance": (0, 0.5)}, {"first": "random"}], ids=str)
+@pytest.mark.parametrize(
+    "settings", [SEVERAL, {"openings": OPENINGS, "skip_chance": (0, 0.5)}, {"first": "random"}], ids=str
+)
 def test_pettingzoo_s_checkers_pass(settings, capsys):
     api_test(mnk_v0.env(**settings), num_cycles=100)
     seed_test(lambda: mnk_v0.env(**settings), num_cycles=100)
@@ -469,7 +471,7 @@ WITH_OPPONENT = (SingleEnv, MNKVectorEnv)
         (ANY, {"openings": ["ooo/xx./... x"]}, ValueError, "the opening 'ooo/xx./... x' is over"),
         (ANY, {"openings": ["oo./.../... x"], "skip_chance": (0.5, 0)}, ValueError, "comes from no game without skips"),
         (ANY, {"first": "player_1"}, ValueError, "first='player_1' is not known: choose 'player_0', 'random'"),
-        (ANY, {"first": "random", "openings": OPENINGS}, ValueError, "openings name their mover: leave one of them out"),
+        (ANY, {"first": "random", "openings": OPENINGS}, ValueError, "openings name their mover: omit one of them"),
         (WITH_OPPONENT, {"context": "shown", "dtype": "int8"}, ValueError, "context='shown' needs dtype='float32'"),
         (WITH_OPPONENT, {"opponent": ()}, ValueError, r"opponent=\(\) names no opponent: write for example opponent="),
         (WITH_OPPONENT, {"opponent": ("random", "optimal")}, ValueError, "the opponent 'optimal' of a schedule has no"),

@@ -20,6 +20,7 @@ GAMES = {
     "ttt/SkipConnectFour-v0": Game(6, 7, 4, 0.25, gravity=True),
     "ttt/Misere-v0": Game(misere=True),
     "ttt/Torus-v0": Game(4, 4, 4, wrap=True),
+    "ttt/PhantomTicTacToe-v0": Game(hidden="classic"),
 }
 
 

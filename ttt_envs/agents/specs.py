@@ -53,26 +53,32 @@ POLICIES: dict[str, str] = {
 """built-in names -> "module:factory", imported on demand and called as ``factory(game, **arguments)``"""
 
 _ALL_VARIANTS = ("gravity", "exact", "misere", "wrap")
+_AND_HIDDEN = (*_ALL_VARIANTS, "hidden")
 SUPPORTED_VARIANTS: dict[str, tuple[str, ...]] = {
-    "random": _ALL_VARIANTS,
+    "random": _AND_HIDDEN,
     "expectiminimax": _ALL_VARIANTS,
     "timed": _ALL_VARIANTS,
     "mcts": _ALL_VARIANTS,
     "book": _ALL_VARIANTS,
     "gomocup": ("exact",),
     "optimal": _ALL_VARIANTS,
-    "table": _ALL_VARIANTS,
-    "svd": _ALL_VARIANTS,
-    "hosvd": _ALL_VARIANTS,
-    "hosvd2": _ALL_VARIANTS,
-    "hooi": _ALL_VARIANTS,
-    "tt": _ALL_VARIANTS,
-    "win-or-block": _ALL_VARIANTS,
+    "table": _AND_HIDDEN,
+    "svd": _AND_HIDDEN,
+    "hosvd": _AND_HIDDEN,
+    "hosvd2": _AND_HIDDEN,
+    "hooi": _AND_HIDDEN,
+    "tt": _AND_HIDDEN,
+    "win-or-block": _AND_HIDDEN,
     "alpha-zero": _ALL_VARIANTS,  # a run has one game, as below
-    "sb3": ("gravity",),  # a zip stores no rules; gravity alone shows, by the number of actions
-    "run": _ALL_VARIANTS,  # a run has one game, which its learner supports
+    "run": _AND_HIDDEN,  # a run has one game, which its learner supports
+    "sb3": ("gravity", "hidden"),  # a zip stores no rules; gravity alone shows, by the number of actions
 }
-"""built-in names -> the rules of ``rules.VARIANTS`` that they support; others play by the standard rules only"""
+"""built-in names -> the rules of ``rules.VARIANTS`` that they support; others play by the standard rules only. With
+``hidden`` they play phantom games by views; others can only peek"""
+_VIEWS_AS_BOARDS = ("table", "svd", "hosvd", "hosvd2", "hooi", "tt", "win-or-block")
+"""built-in policies that play a view as they would play a board of the game with visible stones"""
+PEEKING = "peeking"
+"""key of a spec string: ``peeking=true`` shows the policy all stones of a phantom game"""
 
 OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "minimax": ("optimal", "expectiminimax"),
@@ -302,6 +308,8 @@ def make_policy(spec: str | Policy, game: Game) -> Policy:
             return spec
         raise TypeError(_no_spec(spec))
     parsed = parse_spec(spec)
+    if game.hidden != "no" and PEEKING in parsed.keyed:
+        return _make_peeking(spec, parsed, game)
     module, _, inside = parsed.name.partition(":")
     if isinstance(spec, FromFile):
         _check_from_file(parsed)
@@ -309,8 +317,16 @@ def make_policy(spec: str | Policy, game: Game) -> Policy:
     if inside and ("." in module or importlib.util.find_spec(module) is not None):
         factory = load_object(parsed.name)
     elif parsed.name in POLICIES:
-        check_variants(parsed.name, game, SUPPORTED_VARIANTS.get(parsed.name, ()))
+        supported = SUPPORTED_VARIANTS.get(parsed.name, ())
+        if game.hidden != "no" and "hidden" not in supported:
+            raise ValueError(
+                f"{parsed.name} reads the whole board, and in the game {game} the opponent's stones are hidden: choose "
+                f"a policy that plays by views, such as random, win-or-block or run:PATH, or let it see hidden stones, "
+                f"which is cheating, with {PEEKING}=true"
+            )
+        check_variants(parsed.name, game, supported)
         factory = load_object(POLICIES[parsed.name])
+        game = game.visible if parsed.name in _VIEWS_AS_BOARDS else game
     else:
         raise ValueError(_unknown(spec, module))
     if not callable(factory):
@@ -326,6 +342,16 @@ def make_policy(spec: str | Policy, game: Game) -> Policy:
     if not isinstance(policy, Policy):
         raise ValueError(f"{parsed.name} made {policy!r}, which is no policy: it needs `pure` and `probabilities`")
     return policy
+
+
+def _make_peeking(spec: str, parsed: Spec, game: Game) -> Policy:
+    """Return the policy of a spec with the key ``peeking``: with true, one of the visible game that sees all stones."""
+    from ttt_envs.agents.peeking import Peeking
+
+    peeks = convert_value(parsed.name, PEEKING, parsed.keyed[PEEKING], bool)
+    others = [argument for argument in _split(spec[len(parsed.name) + 1 :], ",") if not argument.startswith(PEEKING)]
+    rest = type(spec)(f"{parsed.name}:{','.join(others)}" if others else parsed.name)
+    return Peeking(game, make_policy(rest, game.visible)) if peeks else make_policy(rest, game)
 
 
 def _no_spec(found: Any) -> str:

@@ -7,7 +7,7 @@ episode. So the single, the vector and the PettingZoo environment draw the same.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -24,9 +24,9 @@ First = Literal["player_0", "random"]
 
 
 def games_of(
-    size: int | tuple[int, int], win_length: int, skip_chance: SkipChance, variants: Mapping[str, bool] | None = None
+    size: int | tuple[int, int], win_length: int, skip_chance: SkipChance, variants: Mapping[str, Any] | None = None
 ) -> tuple[Game, ...]:
-    """Return the game of each skip chance, in the given order; ``variants`` are rules, as of ``Game.of_size``.
+    """Return the game of each skip chance, in the given order; ``variants`` are further fields, as of ``Game.of_size``.
 
     Raises:
         TypeError, ValueError: an argument of a game is invalid, or several skip chances are fewer than two or repeat.
@@ -61,7 +61,7 @@ def openings_of(games: Sequence[Game], openings: Sequence[str] | None, first: Fi
     check_choice("first", first, get_args(First))
     if first == "random":
         if openings is not None:
-            raise ValueError("first='random' is for the empty board, and openings name their mover: leave one of them out")
+            raise ValueError("first='random' is for the empty board, and openings name their mover: omit one of them")
         return Boards(np.zeros((2, games[0].cells), np.int8), np.array([0, 1], np.int8))
     if openings is None:
         return None

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, cast, get_args
 
 import numpy as np
 
+from ttt_envs.agents.peeking import is_peeking
 from ttt_envs.agents.policy import ActsInGames, Policy, act_in_episodes, acts_in_games
 from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array
@@ -199,6 +200,7 @@ class Lockstep:
         seat, illegal_action, symmetry: as in ``SingleEnv``.
         openings: positions, of which each episode draws one to begin with; by default the empty board.
         threads: number of threads for steps.
+        met: the positions of the first game in which the opponent moves are appended to this list, if given.
     """
 
     def __init__(
@@ -211,6 +213,7 @@ class Lockstep:
         symmetry: Symmetry,
         openings: Boards | None = None,
         threads: int = 1,
+        met: list[Position] | None = None,
     ) -> None:
         check_choice("seat", seat, _SEATS)
         check_choice("illegal_action", illegal_action, get_args(IllegalAction))
@@ -220,11 +223,12 @@ class Lockstep:
         self.opponents = make_opponents(opponent, self.games)
         self.is_self_play = self.opponents is None
         self._openings = openings
+        self._met = met
         self.permutations = symmetries(game, "all" if symmetry == "random" else "none")
         if self.opponents is None:
             self._replies = REPLY_NONE
         else:  # the kernel that replies at once knows no openings
-            uniform = self.opponents.plays_uniformly and openings is None
+            uniform = self.opponents.plays_uniformly and openings is None and met is None
             self._replies = REPLY_RANDOM if uniform else REPLY_POLICY
         self._only = self.opponent if self.opponents is not None and self.opponents.num_policies == 1 else None
         self._is_scheduled = self.opponents is not None and len(self.opponents.starts) > 1
@@ -233,12 +237,14 @@ class Lockstep:
         illegal = get_args(IllegalAction).index(illegal_action)
         self._raises_illegal = illegal == RAISE
         self.num_actions = num_actions(game)
-        most = max(self.games, key=lambda game: game.skip_chance)
+        most = max(self.games, key=lambda game: game.skip_chance).visible
         self._variant = (most.parameters,) if game.variants else ()  # further arguments of kernels
         self._settings = pack_settings(self.games, count, seats, illegal, self._replies, self.permutations)
         # rows, and room for those of a block, which begin at its first game
         self._memory = np.zeros((step_kernels.ROWS + 1) * step_kernels.stride(count), np.int64)
-        self._cells = np.zeros(0 if game.cells <= MAX_CELLS_IN_BITS else (count, game.cells), np.int8)
+        self._is_phantom = game.hidden != "no"
+        visible = (0,) if game.cells <= MAX_CELLS_IN_BITS else (count, game.cells)
+        self._cells = np.zeros((count, 2, game.cells) if self._is_phantom else visible, np.int8)
         self._threads = threads
         size = _block_size(count, threads)
         # a word more for each block, because a block writes to the end of its last word and one beyond
@@ -275,7 +281,7 @@ class Lockstep:
         """Return the arguments of a step of some of the games."""
         first, size = games.start, self.game.cells
         settings = step_kernels.settings_of_block(self._settings, first, games.stop - first, self.num_actions)
-        cells = self._cells[games] if self._cells.ndim == 2 else self._cells
+        cells = self._cells[games] if self._cells.ndim > 1 else self._cells
         rows = np.ndarray(self._rows.shape, np.int64, self._memory, 8 * first)  # each row begins at this game
         words = self._words[first * 2 * size // 64 + number :]
         return _Block(games, first * 2 * size // 8, (settings, cells, rows, words))
@@ -305,12 +311,22 @@ class Lockstep:
         self._columns.is_over[rows] = 1
 
     def boards(self, rows: Int64Array | None = None) -> Boards:
-        """Return the positions of the games ``rows`` int64[R], by default all, as copies."""
+        """Return the positions of the games ``rows`` int64[R], by default all, as copies.
+
+        In phantom games they are the movers' views; :meth:`positions` has all stones.
+        """
         if rows is None:
             rows = np.arange(len(self.mover))
         out = Boards(np.empty((len(rows), self.game.cells), np.int8), np.empty(len(rows), np.int8))
         step_kernels.read_boards(rows, self._cells, self._rows, *out)
         return out
+
+    def positions(self, rows: Int64Array | None = None) -> Boards:
+        """Return :meth:`boards` with all stones, hidden or not."""
+        boards = self.boards(rows)
+        if not self._is_phantom:
+            return boards
+        return Boards(self._cells[slice(None) if rows is None else rows, 0].copy(), boards.mover)
 
     def seed(self, rows: Int64Array, keys: UInt64Array) -> None:
         """Set the 64-bit seed keys of the games ``rows``; their next episode is number 0."""
@@ -452,6 +468,8 @@ class Lockstep:
             rows = self._waiting[: step_kernels.games_to_reply(self._count, self._rows, self._waiting)]
             if not len(rows):
                 return
+            if self._met is not None and rows[0] == 0:
+                self._met.append(self.position(0))
             if self._only is not None:
                 self._reply_by(self._only, rows)
                 continue
@@ -467,15 +485,18 @@ class Lockstep:
 
     def _reply_by(self, opponent: Policy, rows: Int64Array) -> None:
         """Let an opponent make one move in each of the games ``rows``."""
-        boards = self.boards(rows)
-        keys, stones = self.episode_keys[rows], self.stones[rows]
+        boards = self.positions(rows) if is_peeking(opponent) else self.boards(rows)
+        keys, plies = self.episode_keys[rows], self.stones[rows]
+        if self._is_phantom:  # failed attempts need random numbers of their own
+            plies = plies + np.count_nonzero(self._cells[rows, 1], axis=1)
         if acts_in_games(type(opponent)):
-            actions = cast(ActsInGames, opponent).act_in_games(boards, self.episode[rows], keys, stones)
+            actions = cast(ActsInGames, opponent).act_in_games(boards, self.episode[rows], keys, plies)
         else:
-            actions = act_in_episodes(opponent, boards, keys, stones)
+            actions = act_in_episodes(opponent, boards, keys, plies)
         play = step_kernels.play_replies_variant if self._variant else step_kernels.play_replies
         if play(rows, actions, self._settings, self._cells, self._rows, *self._variant) >= 0:
             illegal = "that is illegal" if self.game.gravity else "that is not empty"
+            illegal = "that it knows to be taken" if self._is_phantom else illegal
             raise ValueError(f"the opponent {opponent} moved to a cell {illegal}: it is at fault")
 
     def observe(self, out: StepOutput) -> None:
@@ -506,7 +527,7 @@ class Lockstep:
 
     def position(self, row: int) -> Position:
         """Return the position of game ``row``."""
-        return self.boards(np.array([row])).position(0)
+        return self.positions(np.array([row])).position(0)
 
     def chance_outcomes(self, row: int, action: object) -> list[ChanceOutcome]:
         """Return the possible successors of the caller's move in game ``row``, before the opponent's reply."""
@@ -534,13 +555,15 @@ class Lockstep:
         return columns
 
     def clone(self, include_rng: bool) -> dict[str, Any]:
-        """Return copies of the arrays, with ``cells`` int8[B, rows * columns]; without ``include_rng``, arrays that
-        determine future random numbers are left out.
+        """Return copies of the arrays, with ``cells`` int8[B, rows * columns], and in phantom games ``found``.
+
+        Without ``include_rng``, arrays that determine future random numbers are left out.
         """
         whole = self._WHOLE | self._scheduled() | (self._RANDOM if include_rng else {})
         return {
             "game": self._identity,
-            "cells": self.boards().cells,
+            "cells": self.positions().cells,
+            **({"found": self._cells[:, 1].copy()} if self._is_phantom else {}),
             "over": self.over,
             **{name: getattr(self, column).astype(np.int8) for name, column in self._SMALL.items()},
             **{name: getattr(self, column).copy() for name, column in whole.items()},
@@ -563,6 +586,8 @@ class Lockstep:
         cells = np.empty((count, self.game.cells), np.int8)
         cells[...] = state["cells"]
         step_kernels.write_boards(np.arange(count), cells, self._cells, self._rows)
+        if self._is_phantom:
+            self._cells[:, 1] = state["found"]
         if keys is not None:
             self.seed(np.arange(count), keys)
             self.episode += 1
@@ -574,7 +599,7 @@ class Lockstep:
         except ValueError as problem:
             message = str(problem)
         else:
-            message = illegal_action_message(self.game, self.seen(row, self.position(row).cells), action)
+            message = illegal_action_message(self.game, self.seen(row, self.boards(np.array([row])).cells[0]), action)
         raise ValueError(f"game {row}: {message}" if len(self.mover) > 1 else message)
 
 

@@ -15,7 +15,6 @@ learner's reward; an illegal action costs -1 and by default ends the game.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import gymnasium
@@ -24,9 +23,8 @@ from gymnasium.error import ResetNeeded
 
 from ttt_envs.agents.adapters import Opponent, opponent_of
 from ttt_envs.agents.observations import Context, DType, Observation, Views
-from ttt_envs.agents.policy import Policy, act_in_episodes
 from ttt_envs.core.checks import check_argument_names, check_choice
-from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array
+from ttt_envs.core.jit import BoolArray, Int8Array
 from ttt_envs.core.random import draw_key
 from ttt_envs.envs import render
 from ttt_envs.envs.contexts import First, SkipChance, games_of, openings_of
@@ -37,11 +35,10 @@ from ttt_envs.envs.lockstep import (
     Symmetry,
     parse_reset_options,
 )
-from ttt_envs.envs.opponents import SELF, Opponents, make_opponents
+from ttt_envs.envs.opponents import SELF, make_opponents
 from ttt_envs.envs.render import Scene, scene_of
 from ttt_envs.game.actions import check_action
-from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import BOARD_HINTS, NOT_OVER, ChanceOutcome, Outcome
+from ttt_envs.game.rules import BOARD_HINTS, NOT_OVER, ChanceOutcome, Hidden, Outcome, Position
 
 RenderMode = Literal["ansi", "rgb_array", "rgb_array_list", "human"]
 
@@ -99,6 +96,9 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         exact: only lines of exactly ``win_length`` count, as in standard gomoku.
         misere: a player who completes a line loses.
         wrap: lines continue across the edges of the board, a torus.
+        hidden: ``"classic"`` or ``"abrupt"`` hides the opponent's stones until the caller tries their cells: see
+            :mod:`ttt_envs.game.phantom`. Observations show the own stones and the found ones, and the mask has 0 for
+            these. Pictures and :meth:`clone_state` are not for the players: they have all stones.
         render_mode: None, ``"ansi"``, ``"rgb_array"``, ``"rgb_array_list"`` (a picture of each turn, including the
             opponent's) or ``"human"`` (needs pygame).
 
@@ -127,26 +127,27 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         exact: bool = False,
         misere: bool = False,
         wrap: bool = False,
+        hidden: Hidden = "no",
         render_mode: RenderMode | None = None,
     ) -> None:
         check_choice("render_mode", render_mode, (None, *get_args(RenderMode)))
-        rules = {"gravity": gravity, "exact": exact, "misere": misere, "wrap": wrap}
+        rules = {"gravity": gravity, "exact": exact, "misere": misere, "wrap": wrap, "hidden": hidden}
         self.games = games_of(size, win_length, skip_chance, rules)
         self.game = self.games[0]
         self._views = Views(self.game, observation, dtype, context)
         opponents = make_opponents(
             opponent, self.games, lambda other, game: opponent_of(other, game, observation, dtype, context)
         )
-        self._met: list[tuple[Int8Array, int]] | None = None  # positions of the opponent's moves, for rgb_array_list
-        if render_mode == "rgb_array_list" and opponents is not None:
-            self._met = []
-            opponents = _watched(opponents, self._met)
+        # positions of the opponent's moves, for rgb_array_list
+        self._met: list[Position] | None = [] if render_mode == "rgb_array_list" and opponents is not None else None
         positions = openings_of(self.games, openings, first)
-        self._games = Lockstep(self.games, 1, opponents or SELF, seat, illegal_action, symmetry, positions)
+        self._games = Lockstep(
+            self.games, 1, opponents or SELF, seat, illegal_action, symmetry, positions, met=self._met
+        )
         self.observation_space = self._views.observation_space
         self.action_space = self._views.action_space
         self.render_mode = render_mode
-        self._renderer = render.Renderer(self.game, render_mode)
+        self._renderer = render.Renderer(self.game.visible, render_mode)
         self._has_contexts, self._has_openings = len(self.games) > 1, positions is not None
         self._empty = np.zeros(self.game.cells, np.int8)
         self._before = self._empty  # the board before the last step, for rendering; replaced, never changed
@@ -306,7 +307,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         """
         if self.render_mode == "rgb_array_list":
             scenes, self._scenes = self._scenes, []
-            return [render.picture(self.game, scene) for scene in scenes]
+            return [render.picture(self.game.visible, scene) for scene in scenes]
         return self._renderer.render(self._scene())
 
     def _scene(self) -> Scene:
@@ -339,37 +340,3 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
     def close(self) -> None:
         """Close the window, if any."""
         self._renderer.close()
-
-
-def _watched(opponents: Opponents, met: list[tuple[Int8Array, int]]) -> Opponents:
-    """Return the same opponents, which record in ``met`` the positions that they move in."""
-    policies = tuple(tuple(_Watched(policy, met) for policy in stage) for stage in opponents.policies)
-    return replace(opponents, policies=policies)
-
-
-@dataclass(frozen=True)
-class _Watched:
-    """An opponent in one game at a time that plays like ``policy`` and records the positions it moves in."""
-
-    policy: Policy
-    met: list[tuple[Int8Array, int]]
-
-    @property
-    def pure(self) -> bool:
-        return self.policy.pure
-
-    def __str__(self) -> str:
-        return str(self.policy)
-
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
-        return self.policy.probabilities(boards, rng)
-
-    def act_in_games(
-        self, boards: Boards, games: Int64Array, episode_keys: UInt64Array, plies: Int64Array
-    ) -> Int64Array:
-        self.met.append((boards.cells[0].copy(), int(boards.mover[0])))
-        in_games: Any = getattr(self.policy, "act_in_games", None)
-        if in_games is None:
-            return act_in_episodes(self.policy, boards, episode_keys, plies)
-        actions: Int64Array = in_games(boards, games, episode_keys, plies)
-        return actions

@@ -7,7 +7,9 @@ So every game computes everything (own move, reply, lines, results and rewards) 
 
 The numbers of all games are one array, of which :class:`Games` names the rows. Up to ``MAX_CELLS_IN_BITS`` cells, the
 stones are two of these numbers, as bits; larger boards keep cells int8[B, rows * columns] and are stepped one by one.
-The number of dimensions of ``cells``, two or one, selects the case by type: numba compiles only the branches taken.
+Phantom games keep cells int8[B, 2, rows * columns], the stones and which of them are found, see
+:mod:`ttt_envs.game.phantom`. The number of dimensions of ``cells``, one to three, selects the case by type: numba
+compiles only the branches taken.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from ttt_envs.core.jit import (
 )
 from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game.bits import NUM_STANDARD, count_bits, line_in, nth_bit
+from ttt_envs.game.phantom import FOUND, attempt, is_unknown
 from ttt_envs.game.rules import (
     NOT_OVER,
     STREAM_CONTEXT,
@@ -87,6 +90,8 @@ class Settings(NamedTuple):
     """float64[K]: each episode has one of them"""
     mask_start: int
     """number of words from the planes to the masks"""
+    abrupt: bool
+    """in phantom games, whether a failed attempt ends the turn"""
 
 
 def pack_settings(
@@ -99,7 +104,7 @@ def pack_settings(
     numbers = np.array([count, seats, illegal_action, replies])
     most = max(games, key=lambda game: game.skip_chance)
     skip_chances = np.array([game.skip_chance for game in games])
-    more = np.array([len(games), num_plane_words(count, most.cells)])
+    more = np.array([len(games), num_plane_words(count, most.cells), most.hidden == "abrupt"])
     return np.concatenate([numbers, to_kernel_args(most), more, permutations.ravel(), skip_chances.view(np.int64)])
 
 
@@ -219,9 +224,10 @@ def _unpack_settings(packed: Int64Array, parameters: Parameters) -> Settings:
         size,
         num_actions,
         column,
-        packed[13:end],
+        packed[14:end],
         skip_chances,
         packed[12],
+        packed[13] != 0,
     )
 
 
@@ -310,6 +316,12 @@ def _reset(settings: Settings, cells: Int8Array, games: Games) -> None:
             if begins[b]:
                 for cell in range(cells.shape[1]):
                     cells[b, cell] = 0
+    if cells.ndim == 3:
+        for b in range(count):
+            if begins[b]:
+                for cell in range(cells.shape[2]):
+                    cells[b, 0, cell] = 0
+                    cells[b, 1, cell] = 0
 
 
 @inlined
@@ -367,8 +379,46 @@ def _play_in_cells(b: int, cell: int, cells: Int8Array, games: Games, settings: 
 
 
 @inlined
+def _attempt_in(b: int, cell: int, cells: Int8Array, games: Games, settings: Settings) -> None:
+    """Apply ``phantom.attempt`` in game ``b`` on a cell that its mover does not know to be taken."""
+    mover, stones, key = games.mover[b], games.stones[b], games.episode_key[b]
+    parameters = _parameters_of(b, games, settings)
+    outcome, after = attempt(cells[b, 0], cells[b, 1], mover, cell, stones, key, settings.abrupt, parameters)
+    games.mover[b] = after
+    if outcome != FOUND:
+        games.outcome[b], games.stones[b] = outcome, stones + 1
+
+
+@inlined
+def _num_attempts(b: int, cells: Int8Array, games: Games) -> int:
+    """Return the number of attempts in a phantom game: each has put a stone or found one."""
+    count = games.stones[b]
+    for cell in range(cells.shape[2]):
+        count += int64(cells[b, 1, cell])
+    return int64(count)
+
+
+@inlined
+def _nth_unknown_cell(b: int, u: float, cells: Int8Array, games: Games) -> int:
+    """Return ``rules.nth_empty_cell`` of the mover's view in a phantom game."""
+    mover = games.mover[b]
+    unknown = int64(0)
+    for cell in range(cells.shape[2]):
+        unknown += int64(is_unknown(cells[b, 0], cells[b, 1], mover, cell))
+    skip = int(u * unknown)
+    for cell in range(cells.shape[2]):
+        if is_unknown(cells[b, 0], cells[b, 1], mover, cell):
+            if skip == 0:
+                return cell
+            skip -= 1
+    return -1
+
+
+@inlined
 def _is_legal_in(b: int, cell: int, cells: Int8Array, games: Games, parameters: Parameters) -> bool:
     """Like ``rules.is_legal``, in game ``b``."""
+    if cells.ndim == 3:
+        return is_unknown(cells[b, 0], cells[b, 1], games.mover[b], cell)
     if cells.ndim == 2:
         return is_legal(cells[b], cell, parameters)
     return legal_bits(games.first[b], games.second[b], parameters) >> cell & 1 != 0
@@ -434,6 +484,18 @@ def _move(settings: Settings, cells: Int8Array, games: Games, actions: Int64Arra
                 else:
                     _play_in_cells(b, cell, cells, games, settings)
         return
+    if cells.ndim == 3:
+        for b in range(count):
+            rewards[b] = 0.0
+            if outcome[b] == NOT_OVER and begins[b] == 0:
+                if _is_legal_in(b, cell_of[b], cells, games, parameters):
+                    _attempt_in(b, cell_of[b], cells, games, settings)
+                else:
+                    rewards[b] = loses - 1.0
+                    num_illegal[b] += 1
+                    truncated = TRUNCATED if num_illegal[b] >= size else NOT_OVER
+                    outcome[b] = FORFEIT + mover[b] if loses else truncated
+        return
     _draw_skips(settings, games, turn)
     any_illegal = int64(0)
     for b in range(count):
@@ -472,6 +534,12 @@ def _reply_at_random(settings: Settings, cells: Int8Array, games: Games) -> None
             while outcome[b] == NOT_OVER and mover[b] != seat[b]:
                 cell = nth_legal_cell(cells[b], uniform(episode_key[b], STREAM_OPPONENT, stones[b]), parameters)
                 _play_in_cells(b, cell, cells, games, settings)
+        return
+    if cells.ndim == 3:
+        for b in range(settings.num_games):
+            while outcome[b] == NOT_OVER and mover[b] != seat[b]:
+                u = uniform(episode_key[b], STREAM_OPPONENT, _num_attempts(b, cells, games))
+                _attempt_in(b, _nth_unknown_cell(b, u, cells, games), cells, games, settings)
         return
     _draw_skips(settings, games, turn)
     for b in range(settings.num_games):
@@ -545,6 +613,21 @@ def _write_observations(
                 stones_seen[2 * start + size + cell] = stone == theirs
             for action in range(num_actions):
                 legal[b * num_actions + action] = _is_legal_action(b, places[action], cells, games, parameters) | ended
+            start += size
+        return
+    if cells.ndim == 3:
+        stones_seen, legal = planes.view(np.int8), mask.view(np.int8)
+        start = 0
+        for b in range(count):
+            player = viewer[b]
+            ended = outcome[b] != NOT_OVER
+            places = permutations[symmetry[b] * size :]
+            for cell in range(size):
+                place = places[cell]
+                stone = cells[b, 0, place]
+                stones_seen[2 * start + cell] = stone == player + 1
+                stones_seen[2 * start + size + cell] = stone == 2 - player and cells[b, 1, place] != 0
+                legal[start + cell] = is_unknown(cells[b, 0], cells[b, 1], player, place) | ended
             start += size
         return
     own, other, free = games.scratch[0], games.scratch[1], games.scratch[2]
@@ -705,13 +788,19 @@ def games_to_reply(count: int, rows: Int64Array, out: Int64Array) -> int:
 
 @compiled
 def read_boards(which: Int64Array, cells: Int8Array, rows: Int64Array, out: Int8Array, movers: Int8Array) -> None:
-    """Copy the boards and movers of the games ``which`` int64[R] into int8[R, rows * columns] and int8[R]."""
+    """Copy the boards and movers of the games ``which`` int64[R] into int8[R, rows * columns] and int8[R].
+
+    In phantom games the boards are the movers' views.
+    """
     games = _columns(rows)
     for i in range(len(which)):
         b = which[i]
         movers[i] = games.mover[b]
         for cell in range(out.shape[1]):
-            if cells.ndim == 2:
+            if cells.ndim == 3:
+                seen = cells[b, 0, cell] == movers[i] + 1 or cells[b, 1, cell] != 0
+                out[i, cell] = cells[b, 0, cell] if seen else 0
+            elif cells.ndim == 2:
                 out[i, cell] = cells[b, cell]
             else:
                 out[i, cell] = (games.first[b] >> cell & 1) | (games.second[b] >> cell & 1) << 1
@@ -719,7 +808,7 @@ def read_boards(which: Int64Array, cells: Int8Array, rows: Int64Array, out: Int8
 
 @compiled
 def write_boards(which: Int64Array, boards: Int8Array, cells: Int8Array, rows: Int64Array) -> None:
-    """Set the boards int8[R, rows * columns] of the games ``which``, and their numbers of stones."""
+    """Set the boards int8[R, rows * columns] of the games ``which``, and their numbers of stones; none is found."""
     games = _columns(rows)
     for i in range(len(which)):
         b = which[i]
@@ -727,7 +816,9 @@ def write_boards(which: Int64Array, boards: Int8Array, cells: Int8Array, rows: I
         for cell in range(boards.shape[1]):
             stone = int64(boards[i, cell])
             games.stones[b] += stone != 0
-            if cells.ndim == 2:
+            if cells.ndim == 3:
+                cells[b, 0, cell], cells[b, 1, cell] = boards[i, cell], 0
+            elif cells.ndim == 2:
                 cells[b, cell] = boards[i, cell]
             else:
                 games.first[b] |= int64(stone == 1) << cell
@@ -768,7 +859,9 @@ def _play_replies(which: Int64Array, actions: Int64Array, settings: Settings, ce
             return i
     for i in range(len(which)):
         b = which[i]
-        if cells.ndim == 2:
+        if cells.ndim == 3:
+            _attempt_in(b, actions[i], cells, games, settings)
+        elif cells.ndim == 2:
             _play_in_cells(b, actions[i], cells, games, settings)
         else:
             turn = _mover_after(b, games, settings)

@@ -23,7 +23,7 @@ from ttt_envs.envs.lockstep import IllegalAction, Lockstep, SeatChoice, StepOutp
 from ttt_envs.envs.opponents import SELF, make_opponents
 from ttt_envs.envs.render import Scene
 from ttt_envs.envs.single_env import RenderMode, SingleEnv
-from ttt_envs.game.rules import BOARD_HINTS, ChanceOutcome
+from ttt_envs.game.rules import BOARD_HINTS, ChanceOutcome, Hidden
 
 MOVING_METHODS = frozenset(("reset", "step", "restore_state"))
 """Methods of single environments that change the game."""
@@ -77,6 +77,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         exact: bool = False,
         misere: bool = False,
         wrap: bool = False,
+        hidden: Hidden = "no",
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         render_mode: RenderMode | None = None,
         max_episode_steps: int | None = None,
@@ -97,7 +98,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         check_choice("render_mode", render_mode, (None, *self.render_modes))
         check_choice("copy", copy, (True, False))
         self._limit = _checked_limit(max_episode_steps)
-        rules = {"gravity": gravity, "exact": exact, "misere": misere, "wrap": wrap}
+        rules = {"gravity": gravity, "exact": exact, "misere": misere, "wrap": wrap, "hidden": hidden}
         self.games = games_of(size, win_length, skip_chance, rules)
         self.game = self.games[0]
         self._views = Views(self.game, observation, dtype, context)
@@ -227,7 +228,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             )
         out = self._games.output() if self._reused is None else self._reused.renewed()
         if self.render_mode is not None:
-            self._before[:] = games.boards().cells
+            self._before[:] = games.positions().cells
             illegal = games.num_illegal.copy()
         if self._limit is None:
             ended = games.step(actions, mode is AutoresetMode.NEXT_STEP, out)
@@ -423,14 +424,14 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             keys = np.array([draw_key(seeding.np_random(one)[0]) for one in self._given])
         self._games.restore(state, keys)
         self._steps[:] = state.get("steps", 0)
-        self._before[:] = self._games.boards().cells
+        self._before[:] = self._games.positions().cells
         self._refused[:] = -1
         self._seeded = True
         return self._observation(self._games.shown())
 
     def render(self) -> tuple[Any, ...] | None:
         """Return one picture for each game."""
-        renderer = render.Renderer(self.game, self.render_mode)
+        renderer = render.Renderer(self.game.visible, self.render_mode)
         if self.render_mode is None:
             renderer.render(self._scene(0))  # a warning
             return None

@@ -231,7 +231,7 @@ def check_opening(game: Game, position: Position, name: str) -> None:
         check_cells(game, position.cells)
     except ValueError as problem:
         raise ValueError(f"{name} is no position of this game: {problem}") from None
-    if winner(game, position.cells) is not None:
+    if winner(game.visible, position.cells) is not None:
         raise ValueError(f"{name} is over: choose a position of an unfinished game")
     o, x = (int(np.count_nonzero(position.cells == stone)) for stone in (1, 2))
     if game.skip_chance == 0:

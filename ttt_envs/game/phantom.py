@@ -97,6 +97,12 @@ def check_phantom(game: Game) -> None:
 
 
 @inlined
+def is_unknown(cells: Int8Array, found: Int8Array, mover: int, cell: int) -> bool:
+    """Return whether a cell may be attempted: it is neither the mover's own nor known to be taken."""
+    return bool(cells[cell] != mover + 1 and found[cell] == 0)
+
+
+@inlined
 def attempt(
     cells: Int8Array,
     found: Int8Array,

@@ -53,6 +53,8 @@ VARIANTS = ("gravity", "exact", "misere", "wrap")
 Hidden = Literal["no", "classic", "abrupt"]
 """whether a game hides the opponent's stones, see ``Game.hidden``"""
 HIDDEN: tuple[Hidden, ...] = get_args(Hidden)
+HIDING = "hidden"
+"""name of the field in lists of supported rules, for what plays without seeing the opponent's stones"""
 _GRAVITY, _EXACT, _MISERE, _WRAP = 1, 2, 4, 8  # the same, as bits
 
 
@@ -182,6 +184,7 @@ class Game:
         exact: bool = False,
         misere: bool = False,
         wrap: bool = False,
+        hidden: Hidden = "no",
     ) -> Game:
         """Return the game on a square board of edge ``size``, or on ``size = (rows, columns)``.
 
@@ -189,7 +192,7 @@ class Game:
             size: edge of the board, or (rows, columns).
             win_length: stones in a line needed to win; by default :func:`default_win_length`.
             skip_chance: probability of a skipped turn.
-            gravity, exact, misere, wrap: as of the class.
+            gravity, exact, misere, wrap, hidden: as of the class.
 
         Raises:
             TypeError, ValueError: as the class.
@@ -204,7 +207,7 @@ class Game:
             raise TypeError(f"size={size!r} is not a board: write size=3 or size=(5, 6), rows first")
         if win_length is None:
             win_length = default_win_length(rows, columns)
-        return cls(rows, columns, win_length, skip_chance, gravity, exact, misere, wrap)
+        return cls(rows, columns, win_length, skip_chance, gravity, exact, misere, wrap, hidden)
 
     @cached_property
     def cells(self) -> int:
@@ -284,7 +287,7 @@ class Game:
         hidden = f", phantom ({self.hidden})" if self.hidden != "no" else ""
         return f"{self.rows} x {self.columns}, {goal}{rules}{skip}{hidden}"
 
-    @property
+    @cached_property
     def visible(self) -> Game:
         """The same game with visible stones."""
         return self if self.hidden == "no" else dataclasses.replace(self, hidden="no")
@@ -346,7 +349,9 @@ def to_kernel_args(game: Game) -> Int64Array:
     the rules of a variant as its tuple besides.
     """
     standard = (
-        dataclasses.replace(game, gravity=False, exact=False, misere=False, wrap=False) if game.variants else game
+        dataclasses.replace(game, gravity=False, exact=False, misere=False, wrap=False, hidden="no")
+        if game.variants or game.hidden != "no"
+        else game
     )
     rows, columns, win_length, skip_chance, *starts = standard.parameters
     numbers = np.array([rows, columns, win_length, 0, *starts], np.int64)
@@ -861,14 +866,21 @@ def check_variants(
     Args:
         name: of the policy, learner or tool.
         game: the game.
-        supported: those of :data:`VARIANTS` that it supports.
+        supported: those of :data:`VARIANTS` that it supports, and ``"hidden"`` if it plays without seeing the
+            opponent's stones.
         reason: why it does not support the others, after the word "because".
         instead: what supports them.
     """
     refused = [rule for rule in game.variants if rule not in supported]
+    if game.hidden != "no" and HIDING not in supported:
+        raise ValueError(
+            f"{name} reads the whole board, and in the game {game} the opponent's stones are hidden: choose what plays "
+            f"by views, see docs/phantom.md, or a game with hidden='no'"
+        )
     if refused:
         because = f", because {reason}" if reason else ""
-        offers = f"it supports {', '.join(supported)}" if supported else "it plays by the standard rules only"
+        known = [rule for rule in supported if rule in VARIANTS]
+        offers = f"it supports {', '.join(known)}" if known else "it plays by the standard rules only"
         raise ValueError(
             f"{name} does not support {' or '.join(refused)} of the game {game}{because}: {offers}; choose another, "
             f"such as {instead}, or a game without"

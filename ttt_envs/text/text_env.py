@@ -65,8 +65,7 @@ class TextEnv(gymnasium.Env[str, str]):
     ) -> None:
         check_choice("seat", seat, get_args(SeatChoice))
         check_choice("render_mode", render_mode, (None, "ansi"))
-        variants = {"gravity": gravity, "exact": exact, "misere": misere, "wrap": wrap}
-        self.game = Game.of_size(size, win_length, skip_chance, **variants)
+        self.game = Game.of_size(size, win_length, skip_chance, gravity=gravity, exact=exact, misere=misere, wrap=wrap)
         self._seat_choice, self._rules, self._reward, self.render_mode = seat, rules, reward, render_mode
         self._settings = settings
         TextGame(self.game, **self._settings)  # raises errors early

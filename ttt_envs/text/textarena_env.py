@@ -41,8 +41,7 @@ class TextArenaEnv(ta.Env):
         wrap: bool = False,
         **settings: Any,
     ) -> None:
-        variants = {"gravity": gravity, "exact": exact, "misere": misere, "wrap": wrap}
-        self.game = Game.of_size(size, win_length, skip_chance, **variants)
+        self.game = Game.of_size(size, win_length, skip_chance, gravity=gravity, exact=exact, misere=misere, wrap=wrap)
         self._opponent, self._reward, self._settings = opponent, reward, settings
 
     def reset(self, num_players: int, seed: int | None = None) -> None:

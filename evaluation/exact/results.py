@@ -1,0 +1,77 @@
+"""Results of exact evaluation, and the policies that have them: for positions and for phantom games."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ttt_envs.agents.policy import Policy
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.game.rules import Game
+
+
+class OutcomeProbabilities(NamedTuple):
+    """Probabilities of the results of a game, from one player's view."""
+
+    win: float
+    draw: float
+    loss: float
+
+    @property
+    def value(self) -> float:
+        """Expected result, -1 to 1."""
+        return self.win - self.loss
+
+    @property
+    def score(self) -> float:
+        """Expected score, 0 to 1: a draw counts half."""
+        return self.win + self.draw / 2
+
+    def reversed(self) -> OutcomeProbabilities:
+        """Return the same from the other player's view."""
+        return OutcomeProbabilities(self.loss, self.draw, self.win)
+
+    def mean(self, other: OutcomeProbabilities) -> OutcomeProbabilities:
+        """Return the mean of two games, or of both seats."""
+        return OutcomeProbabilities(*((x + y) / 2 for x, y in zip(self, other, strict=True)))
+
+
+class Exploitation(NamedTuple):
+    """Results of the best responders to a policy."""
+
+    first: OutcomeProbabilities
+    """of the responder who moves first"""
+    second: OutcomeProbabilities
+    """of the responder who moves second"""
+    game_value: float | None
+    """value of perfect play, for player_0; None where the board is too large to solve"""
+
+    @property
+    def exploitability(self) -> float:
+        """(value as first + value as second) / 2, which is NashConv / 2: the value of the game cancels."""
+        return max(0.0, (self.first.value + self.second.value) / 2)  # rounding may give -1e-17 for perfect play
+
+    @property
+    def gains(self) -> tuple[float, float] | None:
+        """Each responder's gain over perfect play against perfect play: moving first, and moving second."""
+        if self.game_value is None:
+            return None
+        return self.first.value - self.game_value, self.second.value + self.game_value
+
+
+def make_pure(spec: str | Policy, game: Game) -> Policy:
+    """Return the policy of a spec if it is pure, a function of the board.
+
+    Args:
+        spec: a spec string or a policy.
+        game: the game.
+
+    Raises:
+        ValueError: an unknown policy, or one that is not pure.
+    """
+    policy = make_policy(spec, game)
+    if not policy.pure:
+        raise ValueError(
+            f"{policy} is not pure: its moves depend on more than the board, so it has no exact result. "
+            f"Sample it with evaluate.py match"
+        )
+    return policy

@@ -1,0 +1,277 @@
+"""Environments of phantom games: beside plain Python, OpenSpiel, and each other."""
+
+import pickle
+import warnings
+
+import gymnasium
+import numpy as np
+import phantoms
+import pytest
+from environment_contract import KINDS
+from gymnasium.utils import seeding
+from gymnasium.utils.env_checker import check_env
+from numpy.testing import assert_array_equal
+
+from ttt_envs import Game, make_policy, mnk_v0
+from ttt_envs.core.random import draw_key, splitmix64, uniform
+from ttt_envs.envs.single_env import SingleEnv
+from ttt_envs.envs.vector_env import MNKVectorEnv
+from ttt_envs.game.rules import STREAM_SKIP
+
+with warnings.catch_warnings():  # PettingZoo's tests import one of its games as it deprecates, and pygame
+    warnings.simplefilter("ignore", DeprecationWarning)
+    pytest.importorskip("pygame")
+    from pettingzoo.test import api_test, seed_test
+
+VARIANTS = ("classic", "abrupt")
+SETTINGS = [{}, {"skip_chance": 0.25}, {"size": (2, 4), "skip_chance": 0.1}, {"size": (7, 5), "win_length": 4}]
+SETTINGS += [{"misere": True}]
+
+
+def planes(view, player):
+    """Own stones and found ones of a view [cells]."""
+    return [[int(stone == player + 1) for stone in view], [int(stone == 2 - player) for stone in view]]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("hidden", VARIANTS)
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_agents_see_the_views_of_plain_python(kind, hidden, settings):
+    env = KINDS[kind](hidden=hidden, **settings)
+    game = Game.of_size(**{"win_length": 3, **settings}, hidden=hidden)
+    rng = np.random.default_rng(0)
+    key = draw_key(seeding.np_random(5)[0])
+    shown = env.reset(seed=5)
+    for episode in range(8):
+        state, stones = phantoms.start(game), 0
+        episode_key = np.uint64(splitmix64(np.uint64(key), episode))
+        while state.winner is None:
+            seen, mask, _, info = shown
+            assert seen == planes(state.view(state.mover), state.mover)
+            assert [cell for cell, legal in enumerate(mask) if legal] == state.legal()
+            assert info == {"mover": state.mover, "result": -1, "winner": -1}
+            cell, mover = int(rng.choice(state.legal())), state.mover
+            skipped = game.skip_chance > 0 and uniform(episode_key, STREAM_SKIP, stones) < game.skip_chance
+            state, observation = phantoms.attempt(game, state, cell, skipped)
+            stones += observation != "failed"
+            shown = env.step(cell)
+        winner = state.winner if not game.misere or state.winner == 2 else 1 - state.winner
+        assert shown[3]["result"] == winner
+        assert shown[2] == (0 if winner == 2 else 1 if winner == mover else -1)
+        assert all(shown[1])
+        shown = env.reset()
+
+
+@pytest.mark.parametrize("hidden", VARIANTS)
+def test_the_agent_environment_is_openspiels(hidden):
+    """Observations, masks, turns and rewards, step by step; an agent's view does not change in the other's turn."""
+    pyspiel = pytest.importorskip("pyspiel")
+    theirs = pyspiel.load_game("phantom_ttt", {"gameversion": {"classic": "classical", "abrupt": "abrupt"}[hidden]})
+    env, rng = mnk_v0.env(hidden=hidden), np.random.default_rng(0)
+    env.reset(seed=0)
+    for _ in range(300):
+        state = theirs.new_initial_state()
+        for agent in env.agent_iter():
+            observation, _, over, _, _ = env.last()
+            assert over == state.is_terminal()
+            if over:
+                assert list(env.rewards.values()) == state.returns()
+                break
+            assert agent == f"player_{state.current_player()}"
+            for player in (0, 1):
+                text = state.observation_string(player).replace("\n", "")
+                seen = env.observe(f"player_{player}")["observation"].reshape(9, 2)
+                assert_array_equal(seen[:, 0], [letter == "xo"[player] for letter in text])
+                assert_array_equal(seen[:, 1], [letter == "ox"[player] for letter in text])
+            legal = np.flatnonzero(observation["action_mask"])
+            assert legal.tolist() == state.legal_actions()
+            action = int(rng.choice(legal))
+            env.step(action)
+            state.apply_action(action)
+        env.reset()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("settings", [{}, {"skip_chance": (0.0, 0.3), "symmetry": "random"}], ids=str)
+@pytest.mark.parametrize("hidden", VARIANTS)
+def test_checkers_of_the_libraries_pass(hidden, settings):
+    api_test(mnk_v0.env(hidden=hidden, **settings), num_cycles=100)
+    seed_test(lambda: mnk_v0.env(hidden=hidden, **settings))
+    for observation in ("flat", "dict"):
+        check_env(
+            SingleEnv(hidden=hidden, observation=observation, **settings), skip_render_check=observation == "dict"
+        )
+    pytest.importorskip("stable_baselines3")
+    from stable_baselines3.common.env_checker import check_env as check_for_sb3
+
+    check_for_sb3(SingleEnv(hidden=hidden, **settings))
+
+
+class Uniform:
+    """The policy random by its probabilities, which no kernel replaces."""
+
+    pure = True
+
+    def probabilities(self, boards, rng=None):
+        empty = boards.cells == 0
+        return empty / empty.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("hidden", VARIANTS)
+@pytest.mark.parametrize("settings", [{}, {"skip_chance": 0.3, "symmetry": "random"}, {"size": (6, 7)}], ids=str)
+def test_replies_and_vectors_are_those_of_single_games(hidden, settings):
+    """Replies of the kernel are the policy's own, and games of a vector those of single environments."""
+    common = {"hidden": hidden, "seat": "alternate", "observation": "dict", **settings}
+    vector = MNKVectorEnv(4, **common, opponent="random", autoreset_mode="Disabled")
+    asked = MNKVectorEnv(4, **common, opponent=Uniform(), autoreset_mode="Disabled")
+    singles = [SingleEnv(**common) for _ in range(4)]
+    rng, over = np.random.default_rng(0), np.ones(4, bool)
+    outputs = [env.reset(seed=3) for env in (vector, asked)]
+    alone = [env.reset(seed=3 + i) for i, env in enumerate(singles)]
+    for _ in range(150):
+        for name, array in outputs[0][0].items():
+            assert_array_equal(array, outputs[1][0][name])
+            assert_array_equal(array, [one[0][name] for one in alone])
+        for name in ("mover", "seat", "result"):
+            assert_array_equal(outputs[0][-1][name], outputs[1][-1][name])
+        mask = vector.action_masks()
+        actions = np.argmax(mask * rng.random(mask.shape), axis=1)
+        outputs = [env.step(actions) for env in (vector, asked)]
+        alone = [env.step(action) for env, action in zip(singles, actions, strict=True)]
+        assert_array_equal(outputs[0][1], outputs[1][1])
+        assert_array_equal(outputs[0][1], [one[1] for one in alone])
+        over = outputs[0][2]
+        assert_array_equal(over, [one[2] for one in alone])
+        if over.any():
+            outputs = [env.reset(options={"reset_mask": over}) for env in (vector, asked)]
+            alone = [(env.reset() if ended else one) for env, one, ended in zip(singles, alone, over, strict=True)]
+            for output in outputs:  # infos of the others are zeros
+                output[-1]["result"][~over] = -1
+            outputs = [(output[0], {**output[-1], "mover": 0, "seat": 0}) for output in outputs]
+
+
+def play(env, shown, rng):
+    """What random legal play shows in three episodes; unlike the contract's, stones may disappear with the mover."""
+    trace = []
+    for _ in range(3):
+        trace.append(shown)
+        while shown[3]["result"] == -1:
+            shown = env.step(int(rng.choice(np.flatnonzero(shown[1]))))
+            trace.append(shown)
+        shown = env.reset()
+    return trace
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("hidden", VARIANTS)
+def test_copies_and_restored_games_go_on_identically(kind, hidden):
+    env = KINDS[kind](hidden=hidden, skip_chance=0.2, symmetry="random")
+    env.reset(seed=0)
+    for _ in range(4):
+        shown = env.step(int(np.flatnonzero(env.restore(env.env.clone_state(True))[1])[-1]))
+    shown = (*shown[:2], 0.0, shown[3])  # restoring gives no reward
+    assert shown[3]["result"] == -1
+    state = env.env.clone_state(include_rng=True)
+    stored = pickle.loads(pickle.dumps(env.env))
+    expected = play(env, shown, np.random.default_rng(1))
+    assert play(env, env.restore(state), np.random.default_rng(1)) == expected
+    env.env = stored
+    assert play(env, env.restore(stored.clone_state(True)), np.random.default_rng(1)) == expected
+
+
+@pytest.mark.parametrize("kind", ["single", "vector"])
+@pytest.mark.parametrize("own", [True, False], ids=["own-stone", "found-stone"])
+def test_illegal_actions(kind, own):
+    """Cells of own and of found stones are illegal, and any other cell is legal."""
+
+    def middle(**settings):
+        env = KINDS[kind](hidden="classic", **settings)
+        env.reset(seed=0)
+        for action in (0, 4, 4):
+            shown = env.step(action)  # o on 0, x on 4, and o finds it
+        assert shown[0] == [[1] + 8 * [0], [0, 0, 0, 0, 1, 0, 0, 0, 0]]
+        assert shown[3]["mover"] == 0
+        return env
+
+    cell = 0 if own else 4
+    assert middle(illegal_action="lose").step(cell)[2:] == (-1.0, {"mover": 0, "result": 3, "winner": 1})
+    env = middle(illegal_action="penalize")
+    assert env.step(cell)[2:] == (-1.0, {"mover": 0, "result": -1, "winner": -1})
+    assert env.step(1)[3]["mover"] == 1
+    with pytest.raises(ValueError, match=rf"action {cell} is illegal, the cell holds a stone"):
+        middle(illegal_action="raise").step(cell)
+
+
+@pytest.mark.filterwarnings("ignore")  # of the illegal move
+def test_an_illegal_action_of_an_agent_ends_the_game():
+    env = mnk_v0.env(hidden="classic")
+    env.reset()
+    for action in (0, 4, 4, 4):
+        env.step(action)
+    assert env.rewards == {"player_0": -1.0, "player_1": 0.0}
+    assert all(env.terminations.values())
+
+
+@pytest.mark.parametrize("symmetry", ["none", "random"])
+def test_the_state_has_all_stones(symmetry):
+    env = mnk_v0.env(hidden="abrupt", symmetry=symmetry)
+    env.reset(seed=2)
+    for action in (0, 4, 4, 8):  # o's second attempt fails
+        env.step(action)
+    state = env.state()
+    assert env.state_space.contains(state)
+    own, other = np.zeros((2, 9), int)
+    own[0], other[[4, 8]] = 1, 1
+    found = np.zeros(9, int)
+    found[4] = 1
+    assert_array_equal(state.reshape(9, 4).T, [own, other, found, np.zeros(9, int)])
+    assert_array_equal(env.observe("player_0")["observation"].reshape(9, 2).T, [own, found])
+    assert_array_equal(env.observe("player_1")["observation"].reshape(9, 2).T, [other, np.zeros(9)])
+
+
+def test_the_preset():
+    single = gymnasium.make("ttt_envs:ttt/PhantomTicTacToe-v0").unwrapped
+    assert single.game == Game(hidden="classic")
+    vector = gymnasium.make_vec("ttt_envs:ttt/PhantomTicTacToe-v0", num_envs=2, hidden="abrupt")
+    assert vector.game == Game(hidden="abrupt")
+
+
+def test_a_peeking_opponent_never_fails_and_others_see_no_hidden_stone():
+    """Perfect play that sees all stones does not lose, and an opponent by views is asked about views only."""
+    env = MNKVectorEnv(50, hidden="classic", opponent="optimal:peeking=true", seat="alternate", observation="dict")
+    asked = []
+
+    class Recorder(Uniform):
+        def probabilities(self, boards, rng=None):
+            asked.append(boards)
+            return super().probabilities(boards)
+
+    views = MNKVectorEnv(50, hidden="classic", opponent=Recorder(), observation="dict")
+    rng = np.random.default_rng(0)
+    for one in (env, views):
+        one.reset(seed=0)
+        for _ in range(40):
+            mask = one.action_masks()
+            _, rewards, *_ = one.step(np.argmax(mask * rng.random(mask.shape), axis=1))
+            assert one is views or rewards.max() <= 0
+    assert not env._games._cells[:, 1][env._games._cells[:, 0] == 1 + env._games.seat[:, None]].any()
+    first = asked[0].cells
+    assert not (first == 1).any()  # x has not yet found o's first stone
+    assert str(make_policy("optimal:peeking=true", Game(hidden="classic"))) == "optimal:peeking=true"
+
+
+def test_what_reads_the_whole_board_is_refused_by_name():
+    game = Game(hidden="abrupt")
+    for name in ("optimal", "expectiminimax:depth=3", "mcts:simulations=10", "timed", "openspiel:uniform_random"):
+        with pytest.raises(ValueError, match=f"{name.split(':')[0]} reads the whole board, .* with peeking=true"):
+            make_policy(name, game)
+    with pytest.raises(ValueError, match="peeking='maybe' is not true or false"):
+        make_policy("optimal:peeking=maybe", game)
+    with pytest.raises(ValueError, match="reads the whole board"):
+        make_policy("optimal:peeking=false", game)
+    with pytest.raises(ValueError, match="opponent's stones are hidden"):
+        KINDS["aec"](hidden="classic").env.chance_outcomes(0)
+    with pytest.raises(ValueError, match="hidden='dark' is not known"):
+        mnk_v0.env(hidden="dark")
+    peeking = make_policy("optimal:epsilon=0.1,peeking=true", game)
+    assert str(peeking) == "optimal:epsilon=0.1,peeking=true"
