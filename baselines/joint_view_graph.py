@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from baselines.position_graph import GraphEvaluation
 from baselines.softmax_table import PositionIndex
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, compiled_at_once
 from ttt_envs.game.boards import Boards, from_keys, keys
@@ -144,19 +145,17 @@ class JointViewGraph:
         self, policy: Float64Array, occupancy: Float64Array, rows: Int64Array | None = None
     ) -> tuple[float, float, float]:
         """Return the probabilities that player_0 wins, of a draw, and that player_1 wins."""
-        final = occupancy[:, None] * policy[self._rows(rows)] * (self.edges.kind == FINAL)
-        result = self.edges.result * np.where(self.mover == 0, 1, -1)[:, None]
-        return float(final[result == 1].sum()), float(final[result == 0].sum()), float(final[result == -1].sum())
+        found = np.zeros(3)
+        _add_results(self.edges, self.mover, self._rows(rows), policy, occupancy, found)
+        loss, draw, win = found.tolist()
+        return win, draw, loss
 
     def _rows(self, rows: Int64Array | None) -> Int64Array:
         return self.view if rows is None else rows
 
     def sum_by_view(self, weights: Float64Array) -> Float64Array:
-        """Return float64[V] or float64[V, cells]: the sums of numbers of joint views over those of each view."""
-        if weights.ndim == 1:
-            return np.asarray(np.bincount(self.view, weights, len(self.legal)), np.float64)
-        columns = [np.bincount(self.view, column, len(self.legal)) for column in weights.T]
-        return np.stack(columns, axis=1)
+        """Return float64[V]: the sums of numbers float64[N] of joint views over those of each view."""
+        return np.asarray(np.bincount(self.view, weights, len(self.legal)), np.float64)
 
     def view_values(self, exact: JointViewValues, occupancy: Float64Array) -> JointViewValues:
         """Return the mover's expected results given its view, float64[V] and float64[V, cells]; 0 in unvisited views.
@@ -168,8 +167,65 @@ class JointViewGraph:
         visits = self.sum_by_view(occupancy)
         divisor = np.where(visits > 0, visits, 1.0)
         values = self.sum_by_view(occupancy * exact.values) / divisor
-        action_values = self.sum_by_view(occupancy[:, None] * exact.action_values) / divisor[:, None]
-        return JointViewValues(values, action_values)
+        action_values = np.zeros(self.legal.shape)
+        _add_by_view(self.view, occupancy, exact.action_values, action_values)
+        return JointViewValues(values, action_values / divisor[:, None])
+
+
+class ViewGraph:
+    """A phantom game as :class:`~baselines.position_graph.PositionGraph` presents a game: views in place of positions.
+
+    Numbers of a view are means over its joint views, weighed by their visits with the policy that is evaluated.
+
+    Args:
+        game: the game, with hidden stones.
+
+    Attributes:
+        index: the V views; ``index.boards`` lists them.
+        legal: bool[V, cells]: the legal attempts.
+
+    Raises:
+        ValueError, MemoryError: as :class:`JointViewGraph`.
+    """
+
+    def __init__(self, game: Game) -> None:
+        self.game = game
+        self.index = joint_view_graph(game).views
+        self.legal: BoolArray = joint_view_graph(game).legal
+        self._last: tuple[Float64Array, Float64Array] | None = None
+
+    def evaluate(
+        self, policy: Float64Array, costs: Float64Array | None = None, responder: int | None = None
+    ) -> GraphEvaluation:
+        """Return exact values, 0 in views that are not visited.
+
+        Args:
+            policy: float64[V, cells]: both players' probabilities, 0 for illegal attempts; not to be changed later.
+            costs: float64[V, cells]: what each attempt costs its player and pays to the other; None for nothing.
+            responder: None.
+
+        Raises:
+            ValueError: a responder: a best policy over views cannot be found backward, view by view.
+        """
+        if responder is not None:
+            raise ValueError("best policies over views cannot be found by dynamic programming")
+        graph = joint_view_graph(self.game)
+        found = graph.view_values(graph.evaluate(policy, costs), self._visits(policy))
+        return GraphEvaluation(policy, found.action_values, found.values)
+
+    def occupancy(self, policy: Float64Array) -> Float64Array:
+        """Return float64[V]: the probability that a game visits each view."""
+        return joint_view_graph(self.game).sum_by_view(self._visits(policy))
+
+    def results(self, policy: Float64Array, occupancy: Float64Array) -> tuple[float, float, float]:
+        """Return the probabilities that player_0 wins, of a draw, and that player_1 wins."""
+        return joint_view_graph(self.game).results(policy, self._visits(policy))
+
+    def _visits(self, policy: Float64Array) -> Float64Array:
+        """Return float64[N]: the visits of joint views, kept for the last policy."""
+        if self._last is None or self._last[0] is not policy:
+            self._last = policy, joint_view_graph(self.game).occupancy(policy)
+        return self._last[1]
 
 
 def check_listed(game: Game, empty: int | None = None) -> None:
@@ -273,3 +329,26 @@ def _pass_on(edges: Edges, view: Int64Array, policy: Float64Array, skip: float, 
                     visits[again[s, cell]] += skip * mass
                     mass *= 1.0 - skip
                 visits[following[s, cell]] += mass
+
+
+@compiled_at_once
+def _add_results(
+    edges: Edges, mover: Int8Array, view: Int64Array, policy: Float64Array, visits: Float64Array, found: Float64Array
+) -> None:
+    """Add the probabilities of player_0's results -1, 0 and 1 to float64[3]."""
+    kind, result, _, _ = edges
+    for s in range(len(view)):
+        if visits[s] == 0.0:
+            continue
+        for cell in range(kind.shape[1]):
+            if kind[s, cell] == FINAL:
+                signed = result[s, cell] if mover[s] == 0 else -result[s, cell]
+                found[1 + signed] += visits[s] * policy[view[s], cell]
+
+
+@compiled_at_once
+def _add_by_view(view: Int64Array, weights: Float64Array, numbers: Float64Array, out: Float64Array) -> None:
+    """Add weighted rows of float64[N, cells] to the rows of their views, float64[V, cells]."""
+    for s in range(len(view)):
+        for cell in range(out.shape[1]):
+            out[view[s], cell] += weights[s] * numbers[s, cell]

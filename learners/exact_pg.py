@@ -1,6 +1,7 @@
 """A softmax table trained by exact updates: no games are played, and nothing is sampled.
 
-An update evaluates the current policy exactly (:mod:`baselines.position_graph`) and changes all positions at once. So
+An update evaluates the current policy exactly (:mod:`baselines.position_graph`) and changes all positions at once; in
+phantom games these are views (:mod:`baselines.joint_view_graph`), and a policy over views has no memory. So
 learning curves are free of noise, and a reference for learners that estimate the same updates from games.
 
 Let p(s, .) be the policy in position s, q(s, .) the exact action values for the mover against the other player's
@@ -33,6 +34,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Unpack
 
 import numpy as np
 
+from baselines.joint_view_graph import ViewGraph
 from baselines.position_graph import GraphEvaluation, PositionGraph
 from baselines.softmax_table import SoftmaxTable
 from learners.base import Arrays, get_array
@@ -40,6 +42,7 @@ from learners.config import LoopLearnerConfig, TrainingOptions
 from learners.limits import NonNegative, Positive, PositiveInt
 from learners.pool import NAME as POOL
 from learners.training import Progress, ResumableTraining, check_counts, make_initial_rng
+from ttt_envs.agents.peeking import is_peeking
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import BoolArray, Float64Array
@@ -120,10 +123,21 @@ class ExactPGConfig(LoopLearnerConfig):
         learner = self.build(game, make_initial_rng(options["seed"]))
         return ExactTraining(learner, opponent, games, batch=options["batch"], seat=options.get("seat", "alternate"))
 
+    def check_game(self, game: Game) -> None:
+        """See :meth:`LearnerConfig.check_game`; fictitious play would need best policies over views."""
+        super().check_game(game)
+        if game.hidden != "no" and self.method == "fictitious-play":
+            raise ValueError(
+                f"fictitious-play needs best responses without memory, which are not known in the game {game}: choose "
+                f"another method, such as magnetic-mirror-descent"
+            )
+
     def check_opponent(self, opponent: str, game: Game) -> None:
         """See :meth:`LoopLearnerConfig.check_opponent`."""
         if opponent.partition(":")[0] == POOL:
             raise ValueError(f"{self.name} makes exact updates and plays no games of a pool: choose self or a policy")
+        if opponent != SELF and is_peeking(make_policy(opponent, game)):
+            raise ValueError(f"{self.name} evaluates policies over views, and {opponent} sees hidden stones")
         if opponent != SELF and not make_policy(opponent, game).pure:
             raise ValueError(
                 f"{self.name} evaluates its opponent exactly, but {opponent} is no function of the position alone: "
@@ -143,7 +157,7 @@ class ExactPG:
     def __init__(self, config: ExactPGConfig, game: Game, rng: np.random.Generator) -> None:
         self.config = config
         self.game = game
-        self.graph = PositionGraph(game)
+        self.graph = PositionGraph(game) if game.hidden == "no" else ViewGraph(game)
         shape = self.graph.legal.shape
         initial = rng.normal(0.0, config.initial_std, shape) if config.initial_std else np.zeros(shape)
         self.logits = log_softmax(initial, self.graph.legal)

@@ -24,8 +24,6 @@ from ttt_envs.game.rules import Game
 MEASURED = 20_000
 """Maximum number of arrangements of stones for exact measurements at every log line: includes 3 x 3 with or without
 skips."""
-HIDDEN_MEASUREMENTS = 8
-"""Default number of exact measurements in a phantom game of 7 to 9 cells."""
 MAX_NAME_LENGTH = 100
 """Maximum length of a run's name in characters, without its seed."""
 
@@ -63,8 +61,7 @@ class Options(WatchOptions, GameOptions):
     """number of games between two lines of metrics.jsonl; default: few at first, up to a fiftieth of all"""
     exact_every: Count | None = None
     """number of games between two exact measurements (exploitability, regret, result against the opponent), at lines of
-    metrics.jsonl and at the end; 0 measures nothing. Default: at every line on boards up to 3 x 3, else never; with
-    hidden stones on 3 x 3 eight times"""
+    metrics.jsonl and at the end; 0 measures nothing. Default: at every line on boards up to 3 x 3, else never"""
     checkpoint_games: Count = 0
     """number of games between two checkpoints; 0 for --checkpoint-seconds alone"""
     checkpoint_seconds: float = 30.0
@@ -101,8 +98,8 @@ class Options(WatchOptions, GameOptions):
         """Return the number of games between two exact measurements, 0 for none."""
         from evaluation.exact.estimate import boards_by_stones
 
-        if self.exact_every is None and game.hidden != "no":  # a measurement on 3 x 3 takes some ten seconds
-            return 1 if game.cells <= 6 else -(-self.games // HIDDEN_MEASUREMENTS) if game.cells <= MAX_EMPTY else 0
+        if self.exact_every is None and game.hidden != "no":
+            return 1 if game.cells <= MAX_EMPTY else 0
         if self.exact_every is None:
             return 1 if sum(boards_by_stones(game)) <= MEASURED else 0
         return self.exact_every

@@ -19,5 +19,6 @@ STUDIES: dict[str, str] = {
     "slides-tables": "ttt_apps.studies.slides_tables:STUDY",
     "estimators": "ttt_apps.studies.estimators:STUDY",
     "what-games-say": "ttt_apps.studies.what_games_say:STUDY",
+    "what-forgetting-costs": "ttt_apps.studies.what_forgetting_costs:STUDY",
 }
 """Maps a name to "module:study", imported on demand."""

@@ -1,0 +1,193 @@
+"""What forgetting costs in phantom tic-tac-toe: exploitability of policies without memory, learned by exact updates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evaluation.exact import phantom
+from evaluation.reports.plots import SERIES, STYLES, draw_curves
+from evaluation.reports.plots import Line as Curve
+from evaluation.result_store import Unit
+from evaluation.statistics import Interval, interval_from_seeds, is_above
+from evaluation.study import Caption, Claim, Report, Row, Study, interval
+from learners.exact_pg import ExactPGConfig
+from ttt_envs.game.rules import HIDDEN, Game
+
+# all relevant settings are given, whatever the defaults of the learner are
+_MMD: dict[str, Any] = {"method": "magnetic-mirror-descent", "learning_rate": 1.0, "anneal": False}
+SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    "natural gradient": {"method": "natural-gradient", "learning_rate": 1.0},
+    "MMD 0.02": {**_MMD, "temperature": 0.02},
+    "MMD 0.1": {**_MMD, "temperature": 0.1},
+    "MMD 0.1, annealed": {**_MMD, "temperature": 0.1, "anneal": True},
+    "R-NaD 0.1": {"method": "r-nad", "learning_rate": 1.0, "temperature": 0.1, "reference_interval": 50},
+}
+NONE, ANNEALED = "natural gradient", "MMD 0.1, annealed"
+VARIANTS = HIDDEN[1:]
+UPDATES, QUICK_UPDATES = 300, 20
+MARKS = (0, 5, 10, 20, 40, 70, 100, 150, 200, 250, 300)
+"""Numbers of updates after which a policy is measured."""
+SEEDS, QUICK_SEEDS = 3, 1
+INITIAL_STD = 0.5
+"""Standard deviation of the initial logits, which differ between seeds."""
+SMALL_SHARE = 0.25
+"""Share of the exploitability of uniform play that is small."""
+RUDOLPH = "Rudolph et al. (2026)"
+SOURCE = (
+    "our own study; the games are those of Rudolph et al. (2026), Reevaluating Policy Gradient Methods for "
+    "Imperfect-Information Games (https://arxiv.org/abs/2502.08938)"
+)
+
+
+def units(quick: bool) -> list[Unit]:
+    """Return a unit for each variant, setting and seed."""
+    return [
+        {
+            "hidden": hidden,
+            "setting": name,
+            "config": dict(config),
+            "seed": seed,
+            "marks": [mark for mark in MARKS if mark <= (QUICK_UPDATES if quick else UPDATES)],
+        }
+        for hidden in (VARIANTS[:1] if quick else VARIANTS)
+        for name, config in SETTINGS.items()
+        if not quick or name in (NONE, ANNEALED)
+        for seed in range(QUICK_SEEDS if quick else SEEDS)
+    ]
+
+
+def measure(unit: Unit) -> list[dict[str, float]]:
+    """Train in self-play, and measure the policy at all marks."""
+    game, config = Game(hidden=unit["hidden"]), ExactPGConfig(**unit["config"], initial_std=INITIAL_STD)
+    training = config.training(game, unit["marks"][-1], batch=1, seed=unit["seed"])
+    rows = []
+    for mark in unit["marks"]:
+        while training.done.games < mark:
+            training.step()
+        found = phantom.exploitation(game, training.learner)
+        value = phantom.outcome(game, training.learner, training.learner).value
+        rows.append(
+            {
+                "updates": mark,
+                "value": value,
+                "first": found.first.value,
+                "second": found.second.value,
+                "exploitability": found.exploitability,
+            }
+        )
+    return rows
+
+
+def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
+    """Report the exploitability at the last mark and the lowest one, and verdicts."""
+    by_setting: dict[tuple[str, str], list[list[dict[str, float]]]] = {}
+    for unit, rows in results:
+        by_setting.setdefault((unit["hidden"], unit["setting"]), []).append(rows)
+    last = {key: _interval([rows[-1]["exploitability"] for rows in found]) for key, found in by_setting.items()}
+    lowest = {key: min(row["exploitability"] for rows in found for row in rows) for key, found in by_setting.items()}
+    uniform = {hidden: phantom.exploitability(Game(hidden=hidden), "random") for hidden, _ in by_setting}
+    table = []
+    for (hidden, name), found in by_setting.items():
+        values = ", ".join(f"{rows[-1]['value']:+.3f}" for rows in found)
+        best = f"{interval(last[hidden, name], 4)}; lowest {lowest[hidden, name]:.4f}"
+        table.append(Row(f"{hidden}, {name}", "", f"{best}; value to the first player {values}", ""))
+    table += [Row(f"{hidden}, uniform play", "", f"{value:.4f}", "") for hidden, value in uniform.items()]
+    pictures = {
+        f"what-forgetting-costs-{hidden}": draw_curves(
+            [
+                _curve(name, by_setting[hidden, name], index)
+                for index, name in enumerate(SETTINGS)
+                if (hidden, name) in by_setting
+            ],
+            "exact updates",
+            "exploitability",
+            distances=True,
+            linear=("x",),
+        )
+        for hidden in uniform
+    }
+    data = [{**unit, "rows": rows} for unit, rows in results]
+    heading = f"exploitability after {results[0][0]['marks'][-1]} updates"
+    return Report(table, _claims(by_setting, last, uniform), pictures, ours=heading, data=data)
+
+
+def _interval(values: Sequence[float]) -> Interval:
+    return interval_from_seeds(values, bounds=(0.0, 1.0))
+
+
+def _claims(
+    by_setting: Mapping[tuple[str, str], Sequence[Sequence[Mapping[str, float]]]],
+    last: Mapping[tuple[str, str], Interval],
+    uniform: Mapping[str, float],
+) -> list[Claim]:
+    claims = []
+    for hidden, value in uniform.items():
+        most = SMALL_SHARE * value
+        names = [name for variant, name in by_setting if variant == hidden]
+        best = min(names, key=lambda name: last[hidden, name].mean)
+        found = last[hidden, best]
+        claims.append(
+            Claim(
+                f"{hidden}: some policies without memory have less than {SMALL_SHARE:.0%} of the exploitability of "
+                f"uniform play",
+                is_above([Interval(-found.mean, -found.high, -found.low)], -most),
+                f"{best}: {interval(found, 4)}; a {SMALL_SHARE:.0%} is {most:.4f}",
+            )
+        )
+        pairs = zip(by_setting[hidden, NONE], by_setting[hidden, ANNEALED], strict=True)
+        differences = [one[-1]["exploitability"] - other[-1]["exploitability"] for one, other in pairs]
+        gain = interval_from_seeds(differences, bounds=(-1.0, 1.0))
+        claims.append(
+            Claim(
+                f"{hidden}: annealed regularization leads to lower exploitability than none ({RUDOLPH}: regularized "
+                f"policy gradients are strong in these games)",
+                is_above([gain]),
+                f"difference {interval(gain, 4)}",
+            )
+        )
+    return claims
+
+
+def _curve(name: str, runs: Sequence[Sequence[Mapping[str, float]]], index: int) -> Curve:
+    """Return the mean over seeds with their range."""
+    points = [[row["exploitability"] for row in rows] for rows in zip(*runs, strict=True)]
+    return Curve(
+        name,
+        [row["updates"] for row in runs[0]],
+        [sum(values) / len(values) for values in points],
+        SERIES[index],
+        STYLES[index % len(STYLES)],
+        [min(values) for values in points],
+        [max(values) for values in points],
+    )
+
+
+STUDY = Study(
+    title="What forgetting costs",
+    source=SOURCE,
+    about=(
+        "Phantom tic-tac-toe on 3 x 3. Policies see their own stones and the stones that they have found, and forget "
+        "in which order they learned of them. They learn in self-play by exact updates of a softmax table with a row "
+        "for each view (the learner exact-pg): no game is played, and nothing is sampled. Best responders remember "
+        "everything; so the exploitability, NashConv / 2, that policies without memory reach is an upper bound of what "
+        "forgetting costs. Numbers after the names are temperatures. Seeds differ in the initial policy. Intervals are "
+        f"95% by Student's t over seeds. {RUDOLPH} train nets on the same two games in OpenSpiel, and draw their "
+        "exploitability as curves; no number of theirs is printed here, because they give it in pictures only."
+    ),
+    units=units,
+    measure=measure,
+    analyse=analyse,
+    left_out=(
+        f"the abrupt variant, three of {len(SETTINGS)} settings, {SEEDS - QUICK_SEEDS} of {SEEDS} seeds, and all "
+        f"updates after {QUICK_UPDATES} of {UPDATES}"
+    ),
+    captions={
+        f"what-forgetting-costs-{hidden}": Caption(
+            f"How low does the exploitability of policies without memory get in the {hidden} variant?",
+            "",
+            "Lines are means over seeds, bands their range.",
+        )
+        for hidden in VARIANTS
+    },
+)
