@@ -140,8 +140,7 @@ def _claims(
         gain = interval_from_seeds(differences, bounds=(-1.0, 1.0))
         claims.append(
             Claim(
-                f"{hidden}: annealed regularization leads to lower exploitability than none ({RUDOLPH}: regularized "
-                f"policy gradients are strong in these games)",
+                f"{hidden}: annealed regularization leads to lower exploitability than none",
                 is_above([gain]),
                 f"difference {interval(gain, 4)}",
             )
@@ -172,8 +171,8 @@ STUDY = Study(
         "for each view (the learner exact-pg): no game is played, and nothing is sampled. Best responders remember "
         "everything; so the exploitability, NashConv / 2, that policies without memory reach is an upper bound of what "
         "forgetting costs. Numbers after the names are temperatures. Seeds differ in the initial policy. Intervals are "
-        f"95% by Student's t over seeds. {RUDOLPH} train nets on the same two games in OpenSpiel, and draw their "
-        "exploitability as curves; no number of theirs is printed here, because they give it in pictures only."
+        f"95% by Student's t over seeds. {RUDOLPH} measure nets on the same two games in OpenSpiel; their "
+        "numbers are not repeated here."
     ),
     units=units,
     measure=measure,
