@@ -27,6 +27,8 @@ MAX_EMPTY = 9
 """Maximum number of empty cells at the start: ten of them lead to several millions of joint views."""
 CACHED_GRAPHS = 2
 """Maximum number of graphs that :func:`joint_view_graph` keeps."""
+BLOCK = 1024
+"""Number of joint views whose results are added one by one; sums of blocks keep rounding small."""
 KNOWN, PLACED, TRIED, FINAL = range(4)
 """Kinds of attempts: on a cell known to be taken (illegal), a stone, a failed attempt, a stone that ends the game."""
 
@@ -145,9 +147,9 @@ class JointViewGraph:
         self, policy: Float64Array, occupancy: Float64Array, rows: Int64Array | None = None
     ) -> tuple[float, float, float]:
         """Return the probabilities that player_0 wins, of a draw, and that player_1 wins."""
-        found = np.zeros(3)
+        found = np.zeros((3, len(self) // BLOCK + 1))
         _add_results(self.edges, self.mover, self._rows(rows), policy, occupancy, found)
-        loss, draw, win = found.tolist()
+        loss, draw, win = (float(sums.sum()) for sums in found)
         return win, draw, loss
 
     def _rows(self, rows: Int64Array | None) -> Int64Array:
@@ -335,7 +337,7 @@ def _pass_on(edges: Edges, view: Int64Array, policy: Float64Array, skip: float, 
 def _add_results(
     edges: Edges, mover: Int8Array, view: Int64Array, policy: Float64Array, visits: Float64Array, found: Float64Array
 ) -> None:
-    """Add the probabilities of player_0's results -1, 0 and 1 to float64[3]."""
+    """Add the probabilities of player_0's results -1, 0 and 1 to float64[3, blocks]."""
     kind, result, _, _ = edges
     for s in range(len(view)):
         if visits[s] == 0.0:
@@ -343,7 +345,7 @@ def _add_results(
         for cell in range(kind.shape[1]):
             if kind[s, cell] == FINAL:
                 signed = result[s, cell] if mover[s] == 0 else -result[s, cell]
-                found[1 + signed] += visits[s] * policy[view[s], cell]
+                found[1 + signed, s // BLOCK] += visits[s] * policy[view[s], cell]
 
 
 @compiled_at_once

@@ -25,6 +25,7 @@ from learners.base import (
     check_bootstrap,
     seen_from,
 )
+from ttt_envs.agents.peeking import is_peeking
 from ttt_envs.agents.policy import Policy, act_in_episodes
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Int64Array
@@ -396,10 +397,15 @@ def train_in(
         games: total number of games.
         seed: seed of a single reset of the environment, and of opponent, seats and exploration.
         seat: the learner's.
+
+    Raises:
+        ValueError: numbers out of range, an unknown opponent or one that peeks, a learner that cannot learn so.
     """
     check_counts(games, 1)
     both = opponent == SELF
     other = None if both else make_policy(opponent, learner.game)
+    if is_peeking(other):
+        raise ValueError(f"{other} needs to see hidden stones, and an agent of {env} sees its own view: choose another")
     rng = make_exploration_rng(seed)
     key = training_key(seed)
     seats = {players: Seat(learner, rng, players) for players in (((0, 1),) if both else ((0,), (1,)))}

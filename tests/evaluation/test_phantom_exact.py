@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from baselines.joint_view_graph import JointViewGraph, joint_view_graph
 from evaluation.exact import phantom
 from evaluation.exact.phantom_best_response import best_response
-from ttt_envs import Game
+from ttt_envs import Game, make_policy
 from ttt_envs.game.boards import Boards, from_text
 from ttt_envs.game.phantom import JointViews
 
@@ -177,3 +177,30 @@ def test_visible_games_and_policies_that_break_the_rules_are_refused():
             phantom.exploitability(game, Wrong(answer))
     with pytest.raises(MemoryError, match="joint views"):
         phantom.exploitability(Game(4, 4, 4, hidden="abrupt"), "random")
+
+
+class Sees:
+    """Perfect play by all stones, in plain states."""
+
+    def __init__(self, game):
+        self.policy = make_policy("optimal", game.visible)
+
+    def of(self, state):
+        boards = Boards(np.array([state.cells], np.int8), np.array([state.mover], np.int8))
+        return self.policy.probabilities(boards)[0].tolist()
+
+
+@pytest.mark.parametrize("hidden", VARIANTS)
+def test_a_peeking_policy_sees_all_stones(hidden):
+    """Its results, and those of its best responder, are those of all histories; it has no policy over views."""
+    game, name = Game(2, 2, 2, 0.3, hidden=hidden), "optimal:peeking=true"
+    state, views = phantoms.start(game), phantoms.ViewPolicy(game, 0)
+    expected = phantoms.play_out(game, state, (Sees(game), views))
+    assert_allclose(phantom.outcome(game, name, views), expected, rtol=0, atol=1e-12)
+    expected = phantoms.play_out(game, state, (views, Sees(game)))
+    assert_allclose(phantom.outcome(game, views, name), expected, rtol=0, atol=1e-12)
+    for responder in (0, 1):
+        value, _ = phantoms.best_response(game, state, responder, Sees(game))
+        assert abs(phantom.best_response(game, name, responder).value - value) < 1e-12
+    with pytest.raises(ValueError, match="no policy over views"):
+        phantom.evaluate_policies(game, name, "random")

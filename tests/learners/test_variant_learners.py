@@ -50,7 +50,7 @@ def test_a_learner_plays_by_the_rules(name, game):
 def test_self_play_learns_values_of_the_variant(game):
     config = load_object(LEARNERS["q-learning"])(bootstrap="ply", symmetries="all")
     learner = config.build(game, np.random.default_rng(0))
-    assert learner.config.variants == VARIANTS
+    assert set(learner.config.variants) >= set(VARIANTS)
     train(learner, "self", 8_000, batch=256, seed=0)
     assert exploitability(game, learner) < 0.5 * exploitability(game, "random")
     assert outcome(game, learner, "random").value > outcome(game, "random", "random").value + 0.1

@@ -12,7 +12,7 @@ from evaluation.result_store import Unit
 from evaluation.statistics import Interval, interval_from_seeds, is_above
 from evaluation.study import Caption, Claim, Report, Row, Study, interval
 from learners.exact_pg import ExactPGConfig
-from ttt_envs.game.rules import HIDDEN, Game
+from ttt_envs.game.rules import HIDDEN, Game, Hidden
 
 # all relevant settings are given, whatever the defaults of the learner are
 _MMD: dict[str, Any] = {"method": "magnetic-mirror-descent", "learning_rate": 1.0, "anneal": False}
@@ -33,6 +33,16 @@ INITIAL_STD = 0.5
 """Standard deviation of the initial logits, which differ between seeds."""
 SMALL_SHARE = 0.25
 """Share of the exploitability of uniform play that is small."""
+ANSWERS = {
+    "classic": (
+        "R-NaD gets to 0.04, a twentieth of uniform play's 0.79. Without regularization exploitability falls at first, "
+        "and rises again."
+    ),
+    "abrupt": (
+        "R-NaD and a constant temperature of 0.1 get to 0.11 and 0.12. Without regularization it ends above uniform "
+        "play's 0.62."
+    ),
+}
 RUDOLPH = "Rudolph et al. (2026)"
 SOURCE = (
     "our own study; the games are those of Rudolph et al. (2026), Reevaluating Policy Gradient Methods for "
@@ -86,7 +96,8 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
         by_setting.setdefault((unit["hidden"], unit["setting"]), []).append(rows)
     last = {key: _interval([rows[-1]["exploitability"] for rows in found]) for key, found in by_setting.items()}
     lowest = {key: min(row["exploitability"] for rows in found for row in rows) for key, found in by_setting.items()}
-    uniform = {hidden: phantom.exploitability(Game(hidden=hidden), "random") for hidden, _ in by_setting}
+    measured = [hidden for hidden in VARIANTS if any(hidden == one for one, _ in by_setting)]
+    uniform = {hidden: phantom.exploitability(Game(hidden=hidden), "random") for hidden in measured}
     table = []
     for (hidden, name), found in by_setting.items():
         values = ", ".join(f"{rows[-1]['value']:+.3f}" for rows in found)
@@ -119,7 +130,7 @@ def _interval(values: Sequence[float]) -> Interval:
 def _claims(
     by_setting: Mapping[tuple[str, str], Sequence[Sequence[Mapping[str, float]]]],
     last: Mapping[tuple[str, str], Interval],
-    uniform: Mapping[str, float],
+    uniform: Mapping[Hidden, float],
 ) -> list[Claim]:
     claims = []
     for hidden, value in uniform.items():
@@ -184,9 +195,9 @@ STUDY = Study(
     captions={
         f"what-forgetting-costs-{hidden}": Caption(
             f"How low does the exploitability of policies without memory get in the {hidden} variant?",
-            "",
+            answer,
             "Lines are means over seeds, bands their range.",
         )
-        for hidden in VARIANTS
+        for hidden, answer in ANSWERS.items()
     },
 )

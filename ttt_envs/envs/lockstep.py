@@ -485,10 +485,10 @@ class Lockstep:
 
     def _reply_by(self, opponent: Policy, rows: Int64Array) -> None:
         """Let an opponent make one move in each of the games ``rows``."""
-        boards = self.positions(rows) if is_peeking(opponent) else self.boards(rows)
-        keys, plies = self.episode_keys[rows], self.stones[rows]
-        if self._is_phantom:  # failed attempts need random numbers of their own
-            plies = plies + np.count_nonzero(self._cells[rows, 1], axis=1)
+        boards, keys, plies = self.boards(rows), self.episode_keys[rows], self.stones[rows]
+        if self._is_phantom:  # number of cells known to be taken: failed attempts need random numbers of their own
+            plies = np.count_nonzero(boards.cells, axis=1)
+            boards = self.positions(rows) if is_peeking(opponent) else boards
         if acts_in_games(type(opponent)):
             actions = cast(ActsInGames, opponent).act_in_games(boards, self.episode[rows], keys, plies)
         else:

@@ -390,11 +390,11 @@ def _attempt_in(b: int, cell: int, cells: Int8Array, games: Games, settings: Set
 
 
 @inlined
-def _num_attempts(b: int, cells: Int8Array, games: Games) -> int:
-    """Return the number of attempts in a phantom game: each has put a stone or found one."""
-    count = games.stones[b]
+def _num_known(b: int, cells: Int8Array, games: Games) -> int:
+    """Return the number of cells that the mover of a phantom game knows to be taken: it grows with its attempts."""
+    count = int64(0)
     for cell in range(cells.shape[2]):
-        count += int64(cells[b, 1, cell])
+        count += int64(not is_unknown(cells[b, 0], cells[b, 1], games.mover[b], cell))
     return int64(count)
 
 
@@ -538,7 +538,7 @@ def _reply_at_random(settings: Settings, cells: Int8Array, games: Games) -> None
     if cells.ndim == 3:
         for b in range(settings.num_games):
             while outcome[b] == NOT_OVER and mover[b] != seat[b]:
-                u = uniform(episode_key[b], STREAM_OPPONENT, _num_attempts(b, cells, games))
+                u = uniform(episode_key[b], STREAM_OPPONENT, _num_known(b, cells, games))
                 _attempt_in(b, _nth_unknown_cell(b, u, cells, games), cells, games, settings)
         return
     _draw_skips(settings, games, turn)

@@ -1,0 +1,136 @@
+"""Learners on phantom games: the same in both training loops, refusals by name, exact updates over views, and runs."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import tiny
+from numpy.testing import assert_allclose, assert_array_equal
+
+from evaluation.exact import exploitability, outcome, phantom
+from learners import LEARNERS
+from learners.exact_pg import ExactPGConfig
+from learners.q_learning import QLearningConfig
+from learners.training import train, train_in
+from ttt_apps import evaluate
+from ttt_envs import Game, make_policy, mnk_v0
+from ttt_envs.agents.specs import load_object
+
+VARIANTS = ("classic", "abrupt")
+SMALL = Game(2, 3, 2, hidden="classic")
+
+
+@pytest.mark.parametrize("name", [tiny.case(name, slow=name == "q-net") for name in tiny.OURS])
+@pytest.mark.parametrize("hidden", VARIANTS)
+@pytest.mark.parametrize("opponent", ["random", "self"])
+def test_both_training_loops_teach_the_same(name, hidden, opponent):
+    """One game at a time in lockstep is a PettingZoo environment: views, failed attempts, skips and replies."""
+    game = Game(3, 3, 3, 0.2, hidden=hidden)
+    learners = [load_object(LEARNERS[name])().build(game, np.random.default_rng(0)) for _ in range(2)]
+    progress = train(learners[0], opponent, 40, seed=3)
+    assert progress == train_in(mnk_v0.env(skip_chance=0.2, hidden=hidden), learners[1], opponent, 40, seed=3)
+    arrays = [learner.to_arrays() for learner in learners]
+    for key, array in arrays[0].items():
+        assert_array_equal(array, arrays[1][key])
+
+
+@pytest.mark.parametrize("hidden", VARIANTS)
+def test_q_learning_learns_to_win(hidden):
+    game = Game(hidden=hidden)
+    learner = QLearningConfig().build(game, np.random.default_rng(0))
+    train(learner, "random", 20_000, batch=256, seed=0)
+    for seat, players in enumerate(((learner, "random"), ("random", learner))):
+        sign = 1 - 2 * seat
+        assert sign * outcome(game, *players).value > sign * outcome(game, "random", "random").value + 0.2
+
+
+def test_what_does_not_fit_hidden_stones_is_refused():
+    with pytest.raises(ValueError, match=r'bootstrap="ply" takes the value .* choose bootstrap="own-turn"'):
+        QLearningConfig(bootstrap="ply").training(SMALL, 10, batch=2, seed=0)
+    with pytest.raises(ValueError, match="values='afterstate' needs to know what a move does"):
+        QLearningConfig(values="afterstate").training(SMALL, 10, batch=2, seed=0)
+    for name in ("alpha-zero", "value-net"):
+        config = load_object(LEARNERS[name])()
+        with pytest.raises(ValueError, match=f"{name} reads the whole board"):
+            config.check_game(SMALL)
+    with pytest.raises(ValueError, match="fictitious-play needs best responses without memory"):
+        ExactPGConfig(method="fictitious-play").training(SMALL, 10, batch=1, seed=0)
+    with pytest.raises(ValueError, match="optimal:peeking=true sees hidden stones"):
+        ExactPGConfig().training(SMALL, 10, batch=1, seed=0, opponent="optimal:peeking=true")
+    learner = QLearningConfig().build(SMALL, np.random.default_rng(0))
+    with pytest.raises(ValueError, match="needs to see hidden stones"):
+        train_in(mnk_v0.env(size=(2, 3), win_length=2, hidden="classic"), learner, "optimal:peeking=true", 1)
+    train(learner, "optimal:peeking=true", 20)
+
+
+@pytest.mark.parametrize("opponent", ["self", "random"])
+def test_exact_updates_are_those_of_the_policy_gradient(opponent):
+    game = replace(SMALL, skip_chance=0.3)
+    config = ExactPGConfig(method="gradient", learning_rate=1.0, initial_std=1.0)
+    training = config.training(game, 1, batch=1, seed=0, opponent=opponent)
+    learner = training.learner
+    before = learner.logits.copy()
+    players = [(learner, learner)] if opponent == "self" else [(learner, "random"), ("random", learner)]
+    exact = [phantom.evaluate_policies(game, *pair) for pair in players]
+    mover = exact[0].views.mover[:, None]
+    gradient = (
+        exact[0].policy_gradient
+        if opponent == "self"
+        else np.where(mover == 0, exact[0].policy_gradient, exact[1].policy_gradient)
+    )
+    expected = np.mean([one.outcome.value * (1 - 2 * seat) for seat, one in enumerate(exact)])
+    training.run()
+    moved = np.where(learner.graph.legal, learner.logits - before, np.nan)
+    shifted = moved - np.nanmean(moved, axis=1, keepdims=True)
+    wanted = np.where(learner.graph.legal, gradient / 2, np.nan)
+    assert_allclose(shifted, wanted - np.nanmean(wanted, axis=1, keepdims=True), atol=1e-12)
+    assert training.logged["value"] == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("hidden", VARIANTS)
+@pytest.mark.parametrize("settings", [{"method": "magnetic-mirror-descent"}, {"method": "r-nad"}], ids=str)
+def test_regularized_updates_lower_exploitability(hidden, settings):
+    game = replace(SMALL, hidden=hidden)
+    training = ExactPGConfig(**settings).training(game, 150, batch=1, seed=0)
+    training.run()
+    assert exploitability(game, training.learner) < 0.3 * exploitability(game, "random")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [tiny.case(name, slow="sb3" in name) for name in sorted(LEARNERS) if name not in ("alpha-zero", "value-net")],
+)
+def test_runs_have_curves_of_exploitability(name, tmp_path, capsys):
+    run = tiny.train_run(name, tmp_path / "run", "--phantom=classic", "--exact-every=20")
+    game = Game.from_dict(json.loads((run / "config.json").read_text())["game"])
+    assert game == replace(tiny.GAME, hidden="classic")
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    measured = [row["exploitability"] for row in rows if "exploitability" in row]
+    assert len(measured) >= 2
+    capsys.readouterr()
+    evaluate.main(["exploitability", f"run:{run}", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["game"]["hidden"] == "classic"
+    assert found["exploitability"] == pytest.approx(measured[-1], abs=1e-12)
+    assert found["regret"] is None
+    assert exploitability(game, make_policy(f"run:{run}", game)) == pytest.approx(measured[-1], abs=1e-12)
+    with pytest.raises(ValueError, match="play the game that it learned"):
+        make_policy(f"run:{run}", tiny.GAME)
+
+
+def test_the_page_of_a_run(tmp_path):
+    run = tiny.train_run("q-learning", tmp_path / "run", "--phantom=abrupt", "--exact-every=20")
+    (run / "report.html").unlink(missing_ok=True)
+    evaluate.main(["report", str(run)])
+    page = (run / "report.html").read_text()
+    assert "phantom (abrupt)" in page
+    assert "--phantom abrupt" in page
+    assert "A sample game and the worst positions are left out" in page
+
+
+@pytest.mark.filterwarnings("ignore:.*which it has never seen")
+def test_a_run_of_visible_stones_plays_by_views(tmp_path):
+    run = tiny.train_run("q-learning", tmp_path / "run")
+    game = replace(tiny.GAME, hidden="abrupt")
+    assert -1 <= outcome(game, f"run:{run}", "win-or-block").value <= 1
