@@ -454,6 +454,16 @@ def _cell_of_action(b: int, cell: int, cells: Int8Array, parameters: Parameters)
 
 
 @inlined
+def _count_illegal(b: int, loses: int, size: int, games: Games, rewards: Float64Array) -> None:
+    """Reward an illegal action of the mover of game ``b``, and end the game if it loses, or after ``size`` of them."""
+    mover, outcome, num_illegal = games.mover, games.outcome, games.num_illegal
+    rewards[b] = loses - 1.0
+    num_illegal[b] += 1
+    truncated = TRUNCATED if num_illegal[b] >= size else NOT_OVER
+    outcome[b] = FORFEIT + mover[b] if loses else truncated
+
+
+@inlined
 def _move(settings: Settings, cells: Int8Array, games: Games, actions: Int64Array, rewards: Float64Array) -> None:
     """Make the caller's moves in games in progress that have not just begun."""
     count, parameters, permutations = settings.num_games, settings.parameters, settings.permutations
@@ -477,10 +487,7 @@ def _move(settings: Settings, cells: Int8Array, games: Games, actions: Int64Arra
             if outcome[b] == NOT_OVER and begins[b] == 0:
                 cell = _cell_of_action(b, cell_of[b], cells, parameters)
                 if cell < 0:
-                    rewards[b] = loses - 1.0
-                    num_illegal[b] += 1
-                    truncated = TRUNCATED if num_illegal[b] >= size else NOT_OVER
-                    outcome[b] = FORFEIT + mover[b] if loses else truncated
+                    _count_illegal(b, loses, size, games, rewards)
                 else:
                     _play_in_cells(b, cell, cells, games, settings)
         return
@@ -491,10 +498,7 @@ def _move(settings: Settings, cells: Int8Array, games: Games, actions: Int64Arra
                 if _is_legal_in(b, cell_of[b], cells, games, parameters):
                     _attempt_in(b, cell_of[b], cells, games, settings)
                 else:
-                    rewards[b] = loses - 1.0
-                    num_illegal[b] += 1
-                    truncated = TRUNCATED if num_illegal[b] >= size else NOT_OVER
-                    outcome[b] = FORFEIT + mover[b] if loses else truncated
+                    _count_illegal(b, loses, size, games, rewards)
         return
     _draw_skips(settings, games, turn)
     any_illegal = int64(0)
