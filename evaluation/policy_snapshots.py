@@ -17,7 +17,7 @@ from evaluation.exact.strength import Choice, choice_in
 from learners.training import dense_first
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.files import parse_json, read_bounded
-from ttt_envs.core.jit import Float64Array
+from ttt_envs.core.jit import Float64Array, Int8Array
 from ttt_envs.game.boards import Boards, check_opening, from_text, to_text
 from ttt_envs.game.rules import MAX_EDGE, Game, Position, legal
 
@@ -61,16 +61,24 @@ def probe_positions(game: Game) -> dict[str, Position]:
         return Position(cells, mover)
 
     if game.cells > 1:
-        middle = int(grid[game.rows // 2, game.columns // 2])
+        middle = int(grid[-1 if game.gravity else game.rows // 2, game.columns // 2])
         found["the middle taken"] = with_stones([middle], [], 1)
     along = grid if game.columns >= game.win_length else grid.T
-    *line, last = along[len(along) // 2, : game.win_length].tolist()  # near the middle, where real games are
+    level = -1 if game.gravity else len(along) // 2  # near the middle, where real games are
+    *line, last = along[level, : game.win_length].tolist()
     others = [cell for cell in along.ravel()[::-1].tolist() if cell not in (*line, last)]
     if len(others) >= len(line):
         found["a line to complete"] = with_stones(line, others[: len(line)], 0)
         if len(line) > 1:
             found["a line to block"] = with_stones(line, others[: len(line) - 1], 1)
+    if game.gravity:  # those in which all stones rest
+        return {name: one for name, one in found.items() if not _falls(one.cells, game.columns)}
     return found
+
+
+def _falls(cells: Int8Array, columns: int) -> bool:
+    """Return whether a stone stands above an empty cell."""
+    return bool(((cells[:-columns] != 0) & (cells[columns:] == 0)).any())
 
 
 def take_snapshot(game: Game, games: int, policy: Policy) -> Snapshot:

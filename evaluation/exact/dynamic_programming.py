@@ -70,9 +70,10 @@ def outcome(
         ValueError: a policy that is unknown, is not pure, or does not play by the rules.
         MemoryError: too many reachable positions; raised after the first layers.
     """
+    pure = make_pure(first, game), make_pure(second, game)
     if game.hidden != "no":
-        return phantom.outcome(game, first, second)
-    players = _cache_symmetric(game, make_pure(first, game), make_pure(second, game))
+        return phantom.outcome(game, *pure)
+    players = _cache_symmetric(game, *pure)
     check_fits(game, players, chunk, backward=False, memory=memory)
     results = np.zeros((3, 2))
     traversal, num_threads = TraversalSpec.of(game, players), count_threads(threads)
@@ -157,9 +158,9 @@ def best_response(
     """
     if seat not in (0, 1):
         raise ValueError(f"seat={seat!r} is no seat: choose 0 (the responder moves first) or 1 (second)")
-    if game.hidden != "no":
-        return phantom.best_response(game, policy, seat)
     pure = make_pure(policy, game)
+    if game.hidden != "no":
+        return phantom.best_response(game, pure, seat)
     traversal = TraversalSpec.of(game, (None, pure) if seat == 0 else (pure, None))
     return _responses(traversal, chunk, memory, progress, threads)[0]
 
@@ -174,9 +175,9 @@ def exploitation(
     threads: Threads = 1,
 ) -> Exploitation:
     """Return the results of best responders to a policy in both seats; see :func:`best_response`."""
-    if game.hidden != "no":
-        return phantom.exploitation(game, policy)
     pure = make_pure(policy, game)  # reject an impure policy before the game is solved
+    if game.hidden != "no":
+        return phantom.exploitation(game, pure)
     value = solve(game, threads=threads).value if game.cells <= MAX_CELLS else None
     return _exploitation(game, pure, value, chunk, memory, progress, threads)
 
@@ -195,21 +196,21 @@ def exploitability(
 
     It is (best response value as first + as second) / 2; see :func:`best_response`.
     """
+    pure = make_pure(policy, game)
     if game.hidden != "no":
-        return phantom.exploitability(game, policy)
-    return _exploitation(game, policy, None, chunk, memory, progress, threads).exploitability
+        return phantom.exploitability(game, pure)
+    return _exploitation(game, pure, None, chunk, memory, progress, threads).exploitability
 
 
 def _exploitation(
     game: Game,
-    policy: str | Policy,
+    pure: Policy,
     value: float | None,
     chunk: int,
     memory: int | None,
     progress: Progress | None,
     threads: Threads,
 ) -> Exploitation:
-    pure = make_pure(policy, game)
     traversal = TraversalSpec.of(game, (None, pure))
     if traversal.by_roles:
         first, second = _responses(traversal._replace(starts=(0, 1)), chunk, memory, progress, threads)

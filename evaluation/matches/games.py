@@ -404,7 +404,8 @@ def to_notation(played: PlayedGame) -> str:
     result.
     """
     o, x = played.players
-    tags: dict[str, Any] = {name: getattr(played.game, name) for name in _OF_GAME} | {"o": o, "x": x}
+    tags: dict[str, Any] = {name: value for name, value in played.game.to_dict().items() if name in _OF_GAME}
+    tags |= {"o": o, "x": x}
     for name in ("seed", "episode", "opening"):
         if getattr(played, name) is not None:
             tags[name] = getattr(played, name)

@@ -22,7 +22,7 @@ from ttt_apps.metrics import SnapshotWriter
 from ttt_envs import Boards, Game
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.game.boards import check_opening, to_text
-from ttt_envs.game.rules import chance_outcomes, legal
+from ttt_envs.game.rules import chance_outcomes, check_cells, legal
 
 GAMES = [
     Game(rows, columns, length, skip)
@@ -160,3 +160,13 @@ def test_run_without_snapshots_resumes_with_them(tmp_path):
     (run / CHOICES).unlink()
     train.main(["--resume", str(run), "--games=300"])
     assert [mark.games > 200 for mark in read_choices(run, tiny.GAME)] == [True, True]
+
+
+@pytest.mark.parametrize(
+    "game", [Game(6, 7, 4, gravity=True), Game(3, 4, 3, gravity=True), Game(4, 2, 4, gravity=True)]
+)
+def test_with_gravity_stones_of_telling_positions_rest(game):
+    positions = probe_positions(game)
+    assert len(positions) == (4 if game.columns >= game.win_length else 2)
+    for position in positions.values():
+        check_cells(game, position.cells)
