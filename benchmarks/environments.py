@@ -272,17 +272,17 @@ def pgx_batch(count: int = 1024, name: str = "tic_tac_toe", cells: int = 9) -> S
     return batch_games(mask, step, lambda shown: (shown[1], count), np.int32, prepare, cells)
 
 
-def envpool_batch(count: int) -> Stretch:
+def envpool_batch(count: int, name: str = "TicTacToe-v1", cells: int = 9) -> Stretch:
     """Run EnvPool with one worker thread, which begins the next game in a separate step."""
     import envpool
 
-    env = envpool.make("TicTacToe-v1", env_type="gymnasium", num_envs=count, num_threads=1, seed=0)
+    env = envpool.make(name, env_type="gymnasium", num_envs=count, num_threads=1, seed=0)
 
     def read(shown: Any) -> tuple[Any, int]:
         info = shown[4]
         return info["legal_action_mask"], np.count_nonzero(info["elapsed_step"])  # 0 in a step that begins a game
 
-    return batch_games(env.reset()[1]["legal_action_mask"], env.step, read, np.int32)
+    return batch_games(env.reset()[1]["legal_action_mask"], env.step, read, np.int32, cells=cells)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -353,6 +353,14 @@ ROWS = (
         4,
         lambda: our_batch("self", name="ttt/ConnectFour-v0"),
         lambda: pgx_batch(name="connect_four", cells=42),
+    ),
+    Row(
+        "vector-connect-four-envpool",
+        "vector env, 1024, Connect Four, self",
+        "EnvPool, 1024",
+        4,
+        lambda: our_batch("self", name="ttt/ConnectFour-v0"),
+        lambda: envpool_batch(1024, "ConnectFour-v1", 42),
     ),
     Row("single", "single env, random", "OpenSpiel rl_environment", 2, our_single, open_spiel_environment),
     Row(
