@@ -4,7 +4,8 @@
 move, action out of bounds, calls out of order) are built in, with the wrappers' behaviour and messages, because the
 wrappers cost more than twenty times as much as the game.
 
-Rules: the board has rows x columns cells; player_0 (o) moves first. A move puts one own stone on an empty cell;
+Rules: the board has rows x columns cells; player_0 (o) moves first, or with
+``first="random"`` a drawn player. A move puts one own stone on an empty cell;
 ``win_length`` or more own stones in a row, column or diagonal win, a full board without such a line is a draw. After
 every stone that does not end the game, the other player's turn is skipped with probability ``skip_chance``, and the
 mover moves again.

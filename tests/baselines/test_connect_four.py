@@ -1,6 +1,7 @@
 """The solver of Connect Four, against plain solving, published scores and known results."""
 
 import json
+import os
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -193,6 +194,19 @@ def test_scores_are_those_of_another_program():
 @pytest.mark.slow
 def test_scores_of_harder_positions_are_those_of_another_program():
     assert_scored(SCORED["scores"].keys() - set(EASY))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("CONNECT_FOUR_SETS" not in os.environ, reason="CONNECT_FOUR_SETS names no folder of Pons' sets")
+def test_scores_are_those_of_published_sets():
+    """Files Test_L1_R1 to Test_L3_R1 of blog.gamesolver.org, a position and its score per line."""
+    paths = sorted(Path(os.environ["CONNECT_FOUR_SETS"]).glob("Test_L?_R?"))
+    assert paths
+    solver = Solver(CONNECT_FOUR)
+    for path in paths:
+        for line in path.read_text().splitlines():
+            columns, score = line.split()
+            assert solver.score(played(columns, CONNECT_FOUR)).score == int(score), (path.name, columns)
 
 
 @pytest.mark.parametrize("kind", EASY)

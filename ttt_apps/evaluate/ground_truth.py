@@ -18,7 +18,7 @@ import tyro
 from baselines import retrograde
 from baselines.proof_number import prove
 from baselines.retrograde.folder import open_folder
-from baselines.retrograde.solver import MAX_CELLS, MAX_CELLS_LAYERED, LayeredSolution, Optimal, Solution, solve
+from baselines.retrograde.solver import MAX_CELLS, LayeredSolution, Optimal, Solution, solve
 from evaluation.exact.dynamic_programming import OutcomeProbabilities, exploitation, outcome, perfect_value
 from evaluation.exact.estimate import duration
 from evaluation.result_store import Unit, do_units
@@ -92,12 +92,7 @@ class GroundTruth(WorkOptions):
         boards = [board for board in BOARDS if board[0] * board[1] <= self.largest]
         games = [Game(*board, skip) for board in boards for skip in SKIPS]
         proved = [Game(*board) for board in PROVED] if self.proofs else []
-        others = [
-            replace(game, skip_chance=skip)
-            for game in VARIANTS
-            for skip in SKIPS
-            if game.cells <= self.largest and (skip == 0 or game.cells <= MAX_CELLS_LAYERED)
-        ]
+        others = [replace(game, skip_chance=skip) for game in VARIANTS for skip in SKIPS if game.cells <= self.largest]
         kinds = {"solve": games, "prove": proved, "value": others}
         units: list[Unit] = [{kind: game.to_dict()} for kind, of_kind in kinds.items() for game in of_kind]
         needed = [retrograde.estimate(game) for game in games if game.cells > MAX_CELLS]
@@ -279,8 +274,9 @@ _VARIANTS = """\
 
 Values of perfect play by both, for the first player ([rules](rules.md)). They are computed over the positions in which
 no player has missed a win (`evaluation.exact.dynamic_programming.perfect_value`). At skip chances 0, 1/4 and 1/2 the
-arithmetic is exact, and at 1/10 rounding stays below 1e-12; 12 digits are shown. 5 x 5 with skips would take 8 GiB of
-memory.
+arithmetic is exact, and at 1/10 rounding stays below 1e-12; 12 digits are shown. 5 x 5 with skips takes 4 GiB of
+memory. 6 x 5 and 5 x 6 without skips are drawn too (`evaluate.py solve --size 6x5 --win-length 4 --gravity`); with skips
+they would take 200 GiB.
 """
 _PROOFS = """\
 ## Larger boards, without skips
