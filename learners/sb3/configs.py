@@ -75,6 +75,16 @@ class _Settings(FitLearnerConfig):
             left: returns the remaining share of the training.
         """
 
+    def check_opponent(self, opponent: str, game: Game) -> None:
+        """See :meth:`FitLearnerConfig.check_opponent`; refuse self-play if stones are hidden."""
+        super().check_opponent(opponent, game)
+        if opponent == SELF and game.hidden != "no":
+            raise ValueError(
+                f"{self.name} learns in self-play from the opposite of the other player's value, and in the game "
+                f"{game} players see different boards: choose a policy as opponent, such as random, or the learner "
+                f"q-learning"
+            )
+
     def fit(self, task: Task) -> Progress:
         """Train until ``task.games`` games are finished and learned from, and write :data:`MODEL` to ``task.run``.
 
@@ -84,6 +94,7 @@ class _Settings(FitLearnerConfig):
             ValueError: an invalid task, a missing package, learning that diverges.
         """
         check_counts(task.games, task.batch)
+        self.check_opponent(task.opponent, task.game)
         if not callable(task.every) and task.every < 1:
             raise ValueError(f"every={task.every} is no number of games: choose 1 or more")
         check_packages(self.name, *self.packages)

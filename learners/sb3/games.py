@@ -77,7 +77,8 @@ def _movers(infos: list[dict[str, Any]]) -> Int64Array:
     return np.array([info["mover"] for info in infos])
 
 
-# In self-play the next position is mostly the opponent's, and its value has the opposite sign. Both buffers below know
+# In self-play the next position is mostly the opponent's, and its value has the opposite sign (if the players see the
+# same board: `check_opponent` refuses self-play in phantom games). Both buffers below know
 # the end of a game as a number, 1 or 0, and multiply what comes after by 1 - end: with `1 - discount` for that number
 # they compute with the discount, which is -1 before the opponent's turn.
 

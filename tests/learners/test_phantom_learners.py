@@ -54,6 +54,12 @@ def test_what_does_not_fit_hidden_stones_is_refused():
         config = load_object(LEARNERS[name])()
         with pytest.raises(ValueError, match=f"{name} reads the whole board"):
             config.check_game(SMALL)
+    for name in ("sb3-dqn", "sb3-ppo", "sb3-maskable-ppo"):
+        config = load_object(LEARNERS[name])()
+        for opponent, game in (("self", SMALL.visible), ("random", SMALL)):
+            config.check_opponent(opponent, game)
+        with pytest.raises(ValueError, match=f"{name} learns in self-play .*: choose a policy as opponent"):
+            config.check_opponent("self", SMALL)
     with pytest.raises(ValueError, match="fictitious-play needs best responses without memory"):
         ExactPGConfig(method="fictitious-play").training(SMALL, 10, batch=1, seed=0)
     with pytest.raises(ValueError, match="optimal:peeking=true sees hidden stones"):

@@ -391,7 +391,12 @@ def test_a_missing_package_is_reported(monkeypatch, tmp_path):
 
 
 def test_invalid_tasks_are_refused(tmp_path):
-    for changed, message in (({"every": 0}, "every=0"), ({"batch": 0}, "batch=0"), ({"games": -1}, "games=-1")):
+    for changed, message in (
+        ({"every": 0}, "every=0"),
+        ({"batch": 0}, "batch=0"),
+        ({"games": -1}, "games=-1"),
+        ({"opponent": "self", "game": Game(hidden="abrupt")}, "choose a policy as opponent, such as random"),
+    ):
         with pytest.raises(ValueError, match=message):
             CONFIGS["sb3-ppo"].fit(task(tmp_path, **changed))
 
