@@ -784,6 +784,7 @@ BY_FILE: dict[str, tuple[str, list[tuple[str, str]]]] = {
                 "if prune and number[VALUE] + possible <= enough + 0.1:",
             ),
             ("value = 1.0 * result[s, cell] if own else -1.0 * result[s, cell]", "value = -1.0 * result[s, cell]"),
+            ("wins += weight * (result[state, cell] < 0)", "wins += weight * (result[state, cell] > 0)"),
         ],
     ),
     "evaluation/exact/policy_evaluation.py": (

@@ -57,7 +57,7 @@ def attempt(game, state, cell, skipped=False):
         return state._replace(found=tuple(found), mover=mover), "failed"
     cells = (*state.cells[:cell], state.mover + 1, *state.cells[cell + 1 :])
     if has_line(game, cells, state.mover + 1):
-        return state._replace(cells=cells, winner=state.mover), "placed"
+        return state._replace(cells=cells, winner=other if game.misere else state.mover), "placed"
     if 0 not in cells:
         return state._replace(cells=cells, winner=2), "placed"
     return state._replace(cells=cells, mover=state.mover if skipped else other), "again" if skipped else "placed"
@@ -158,6 +158,47 @@ def _wait(game, weight, state, responder, policy):
                 value += gained
                 histories += found
     return value, histories
+
+
+def win_chances_of_best_responses(game, state, responder, policy, tolerance=1e-12):
+    """(smallest, largest) probability of a win over all best responses."""
+    wins, draws, _ = range(3)
+
+    def best(histories):
+        """The value, and the smallest and largest win chance of the attempts that have it."""
+        found = []
+        for cell in histories[0][1].legal():
+            ended, observations = np.zeros(3), {}
+            for weight, before in histories:
+                for probability, after, observation in branches(game, before, cell):
+                    follow(weight * probability, after, ended, observations.setdefault(observation, []))
+            later = [best(group) for group in observations.values() if group]
+            value = ended[wins] - ended[2] + sum(one[0] for one in later)
+            found.append((value, *(ended[wins] + sum(one[i] for one in later) for i in (1, 2))))
+        top = max(value for value, _, _ in found) - tolerance
+        return (
+            max(value for value, _, _ in found),
+            min(least for value, least, _ in found if value >= top),
+            max(most for value, _, most in found if value >= top),
+        )
+
+    def follow(weight, reached, ended, histories):
+        """Add the results of games that end before the responder moves, and the histories in which it moves."""
+        if reached.winner is not None:
+            ended[draws if reached.winner == 2 else wins if reached.winner == responder else 2] += weight
+        elif reached.mover == responder:
+            histories.append((weight, reached))
+        else:
+            shares = policy.of(reached)
+            for cell in reached.legal():
+                if shares[cell]:
+                    for probability, after, _ in branches(game, reached, cell):
+                        follow(weight * shares[cell] * probability, after, ended, histories)
+
+    ended, histories = np.zeros(3), []
+    follow(1.0, state, ended, histories)
+    _, least, most = best(histories) if histories else (0.0, 0.0, 0.0)
+    return ended[wins] + least, ended[wins] + most
 
 
 def best_response(game, state, responder, policy):

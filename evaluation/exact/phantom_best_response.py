@@ -181,8 +181,11 @@ def _search(
                 if depth == 0:
                     return before + number[BEST], wins + number[BEST_WINS]
                 depth -= 1
-                numbers[depth, VALUE] += enough
-                numbers[depth, WINS] += number[BEST_WINS]
+                if number[BEST] <= number[NEED]:  # cut off: its wins are unknown, and the attempt is no better
+                    numbers[depth, VALUE], counters[depth, OBSERVATION] = -np.inf, OBSERVATIONS
+                else:
+                    numbers[depth, VALUE] += number[BEST]
+                    numbers[depth, WINS] += number[BEST_WINS]
             else:
                 number[VALUE], number[WINS] = _attempt(
                     game, responder, stack, frontier, levels, depth, order[depth, at]

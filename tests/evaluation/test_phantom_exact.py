@@ -73,6 +73,23 @@ def test_results_are_those_of_all_histories(game, make_start):
 
 
 @pytest.mark.parametrize("hidden", VARIANTS)
+@pytest.mark.parametrize("skip", [0.0, 0.3])
+@pytest.mark.parametrize("misere", [False, True])
+def test_wins_of_a_best_response(hidden, skip, misere):
+    """They are those of some best response over all histories: two of the same value may win more and less often."""
+    game = Game(3, 3, 3, skip, misere=misere, hidden=hidden)
+    graph = graph_of(game, late_start)
+    state, policy = phantoms.state_of(graph.joint_views), phantoms.ViewPolicy(game, 1)
+    table = policy.probabilities(graph.views.boards)
+    for responder in (0, 1):
+        found = best_response(graph, table, responder)
+        value, _ = phantoms.best_response(game, state, responder, policy)
+        least, most = phantoms.win_chances_of_best_responses(game, state, responder, policy)
+        assert abs(found.value - value) < 1e-12
+        assert least - 1e-12 <= found.wins <= most + 1e-12
+
+
+@pytest.mark.parametrize("hidden", VARIANTS)
 def test_known_values_of_uniform_play(hidden):
     game = Game(hidden=hidden)
     assert len(joint_view_graph(game)) == JOINT_VIEWS[hidden]
