@@ -32,10 +32,28 @@ def play_many(game, count, seed, watch):
         rows, stones, episode_keys, joint = rows[on], stones[on], episode_keys[on], joint.take(np.flatnonzero(on))
 
 
+SHAPES = ((3, 3, 3, 0.0), (3, 3, 3, 0.25), (2, 4, 3, 0.5), (5, 4, 3, 0.1))
+SLOW_GAMES, BLOCK = 250_000, 10_000
+"""The number of games of 3 x 3 with and without skips, in each variant; they are played in blocks."""
+
+
 @pytest.mark.parametrize("hidden", VARIANTS)
-@pytest.mark.parametrize("shape", [(3, 3, 3, 0.0), (3, 3, 3, 0.25), (2, 4, 3, 0.5), (5, 4, 3, 0.1)], ids=str)
-def test_games_are_those_of_plain_python(hidden, shape):
+@pytest.mark.parametrize(
+    ("shape", "games"),
+    [
+        *((shape, 200) for shape in SHAPES),
+        *(pytest.param(shape, SLOW_GAMES, marks=pytest.mark.slow) for shape in SHAPES[:2]),
+    ],
+    ids=str,
+)
+def test_games_are_those_of_plain_python(hidden, shape, games):
     game = Game(*shape, hidden=hidden)
+    for block in range(0, games, BLOCK):
+        check_games(game, min(games, BLOCK), block)
+
+
+def check_games(game, count, seed):
+    """Compare every step of random games with the plain rules."""
     states = {}
 
     def watch(rows, joint, cells, before, outcome, episode_keys, plies):
@@ -55,7 +73,7 @@ def test_games_are_those_of_plain_python(hidden, shape):
         for player in (0, 1):
             assert_array_equal(joint.view_of(player), [states[row].view(player) for row in rows.tolist()])
 
-    play_many(game, 200, 0, watch)
+    play_many(game, count, seed, watch)
     assert all(state.winner is not None for state in states.values())
 
 
