@@ -1,4 +1,4 @@
-"""The study of what forgetting costs: a shorter quick form by the command, and verdicts that follow from the numbers."""
+"""The study of what forgetting costs: its quick form with fewer updates, and verdicts that follow from the numbers."""
 
 import json
 
