@@ -55,9 +55,8 @@ def test_agents_see_the_views_of_plain_python(kind, hidden, settings):
             state, observation = phantoms.attempt(game, state, cell, skipped)
             stones += observation != "failed"
             shown = env.step(cell)
-        winner = state.winner if not game.misere or state.winner == 2 else 1 - state.winner
-        assert shown[3]["result"] == winner
-        assert shown[2] == (0 if winner == 2 else 1 if winner == mover else -1)
+        assert shown[3]["result"] == state.winner
+        assert shown[2] == phantoms.result(state, mover)
         assert all(shown[1])
         shown = env.reset()
 
