@@ -224,7 +224,7 @@ class ViewGraph:
         return joint_view_graph(self.game).results(policy, self._visits(policy))
 
     def _visits(self, policy: Float64Array) -> Float64Array:
-        """Return float64[N]: the visits of joint views, kept for the last policy."""
+        """Return float64[N]: the visits of joint views, cached for the last policy."""
         if self._last is None or self._last[0] is not policy:
             self._last = policy, joint_view_graph(self.game).occupancy(policy)
         return self._last[1]

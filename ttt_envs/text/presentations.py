@@ -17,7 +17,7 @@ from ttt_envs.core.checks import closest_names
 from ttt_envs.core.jit import BoolArray
 from ttt_envs.game.actions import legal_actions
 from ttt_envs.game.boards import COLUMNS, STONES, coordinate
-from ttt_envs.game.rules import Game, Position, check_cells, legal
+from ttt_envs.game.rules import VARIANTS, Game, Position, check_cells, check_variants, legal
 
 MAGIC_SQUARE = (2, 7, 6, 9, 5, 1, 4, 3, 8)
 """The numbers of the cells, row by row: the lines are all triples of different numbers from 1 to 9 with the sum 15.
@@ -249,7 +249,7 @@ def make_presentation(presentation: str | Presentation, game: Game, seed: int = 
         ValueError: an unknown name, a presentation that the game does not have, one of another game, or a game with
             hidden stones.
     """
-    game.parameters  # noqa: B018  # raises where stones are hidden: all presentations show them
+    check_variants("a text game", game, VARIANTS)
     if isinstance(presentation, Presentation):
         if presentation.game != game:
             raise ValueError(f"presentation {presentation} is of {presentation.game}, not of {game}: make another one")

@@ -110,7 +110,6 @@ class TextGame:
     ) -> None:
         if not isinstance(game, Game):
             raise TypeError(f"{game!r} is no game: write for example TextGame(Game(), opponent='random')")
-        _ = game.parameters  # refuses games with hidden stones: prompts show the whole board
         check_choice("illegal", illegal, get_args(Illegal))
         check_choice("seat", seat, (0, 1))
         if max_asks < 0:
