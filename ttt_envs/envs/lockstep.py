@@ -50,6 +50,7 @@ IllegalAction = Literal["lose", "penalize", "raise"]
 Symmetry = Literal["none", "random"]
 
 _SEATS = get_args(SeatChoice)
+_INT8, _BOOL = np.dtype(np.int8), np.dtype(np.bool_)  # arrays are allocated faster with these than with types
 MIN_BLOCK_GAMES = 32_768
 """Minimum number of games of a thread. Blocks of 8,192 games took as long with two threads as with one, or longer, and
 those of 2,048 twice as long: a step of so few takes no longer than handing its games to another core (AMD EPYC, family
@@ -136,9 +137,9 @@ class StepOutput(NamedTuple):
         actions = cells if actions is None else actions
         num_words = step_kernels.num_plane_words(count, cells)
         observations = np.empty(num_words + (count * actions + 7) // 8, np.uint64)
-        planes = np.ndarray((count, 2, cells), np.int8, observations)
-        mask = np.ndarray((count, actions), np.int8, observations, 8 * num_words)
-        rewards, flags = np.empty(count), np.empty((2, count), np.bool_)
+        planes = np.ndarray((count, 2, cells), _INT8, observations)
+        mask = np.ndarray((count, actions), _INT8, observations, 8 * num_words)
+        rewards, flags = np.empty(count), np.empty((2, count), _BOOL)
         return cls(planes, mask, rewards, flags[0], flags[1], (observations, rewards, flags))
 
     def renewed(self) -> StepOutput:
@@ -271,6 +272,9 @@ class Lockstep:
         self._state = (self._settings, self._cells, self._rows, self._words)
         parts = split_rows(self._count, _block_size(self._count, self._threads))
         self._blocks = [self._block(number, part) for number, part in enumerate(parts)] if len(parts) > 1 else []
+        # one call of the kernel for standard rules makes a whole step
+        needs_more = self._variant or self._blocks or self._counts_steps or self._openings is not None
+        self._steps_at_once = not needs_more and self._replies != REPLY_POLICY
 
     @property
     def _kernel(self) -> Callable[..., int]:
@@ -407,7 +411,12 @@ class Lockstep:
             ValueError: an action is not a cell, or is illegal with ``illegal_action="raise"``; no game has changed.
         """
         mode = MOVE_OR_RESET if begin_over else MOVE
-        kernel = _step_variant if self._variant else _call_step  # not the property, which takes longer
+        if self._steps_at_once:  # the common case, without the questions below
+            status = _call_step(*self._state, actions, mode, *out.memory)
+            if status < 0:
+                self._refuse(-1 - status, int(actions[-1 - status]))
+            return status
+        kernel = self._kernel
         if self._blocks:
             status = self._step_blocks(actions, mode, out)
         else:

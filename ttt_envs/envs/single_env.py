@@ -15,6 +15,7 @@ learner's reward; an illegal action costs -1 and by default ends the game.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
@@ -44,6 +45,7 @@ from ttt_envs.game.rules import BOARD_HINTS, NOT_OVER, ChanceOutcome, Hidden, Ou
 RenderMode = Literal["ansi", "rgb_array", "rgb_array_list", "human"]
 
 
+_INTEGERS = (int, np.int64)  # types of most actions; no bool
 _IS_OVER = 4  # index into `Lockstep.info_of_first`
 OUTCOME_DESCRIPTIONS = tuple(Outcome(number).description for number in (*range(6), NOT_OVER))
 """``info["outcome"]`` by ``info["result"]``, which is -1 during the game."""
@@ -220,7 +222,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
                 if self._seeded
                 else "no game has begun: call reset() before step()"
             )
-        self._action[0] = check_action(self.game, action)
+        self._action[0] = self._checked_action(action)
         out = self._out
         if self.render_mode is None:
             games.step(self._action, False, out)
@@ -232,6 +234,12 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
             self._draw()
         observation, info = self._observation()
         return observation, out.rewards.item(), out.terminated.item(), out.truncated.item(), info
+
+    def _checked_action(self, action: Any) -> int:
+        """Return an action as an int, checked for type and range."""
+        if type(action) in _INTEGERS and 0 <= (index := operator.index(action)) < self._games.num_actions:
+            return index  # the fast path for the common case
+        return check_action(self.game, action)
 
     def _observation(self) -> tuple[Any, dict[str, Any]]:
         """Return the observation and info in ``_out``, as copies."""
