@@ -160,7 +160,7 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(random_games, "BLOCK_MOVES", 10_000)
     monkeypatch.setattr(search, "MIN_BLOCK_SIMULATIONS", 8)
     monkeypatch.setattr(search, "UCT_CHUNK_SIZE", 64)
-    monkeypatch.setattr(solver, "BLOCKS_AT_ONCE", 50)
+    monkeypatch.setattr(solver, "MIN_CELLS_IN_PART", 2)
     monkeypatch.setattr(builder, "MIN_BLOCK_SIZE", 64)
     monkeypatch.setattr(verify, "ENTRIES_AT_ONCE", 1_000)
 

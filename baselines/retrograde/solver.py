@@ -11,6 +11,7 @@ Boards of 17 to 21 cells are too many for such a table and are solved layer by l
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 import time
@@ -43,7 +44,7 @@ from ttt_envs.core.jit import (
     inlined_allocating,
     int64,
 )
-from ttt_envs.core.threads import Threads, count_threads, map_threads, split_rows
+from ttt_envs.core.threads import Threads, count_threads, map_threads
 from ttt_envs.game import bits, rules
 from ttt_envs.game.bits import line_in
 from ttt_envs.game.boards import Boards
@@ -74,8 +75,9 @@ MIN_CACHED_BYTES = 1 << 22
 """Minimum size in bytes of a table cached on disk; computing a smaller one is faster than reading it."""
 NUM_LOW_CELLS = 5
 """Number of cells whose contents make up a block of boards, the unit of the sweep."""
-BLOCKS_AT_ONCE = 512
-"""Number of blocks that a thread sweeps at a time, some milliseconds."""
+MAX_LAST_CELLS, MIN_CELLS_IN_PART = 6, 5
+"""Of the other cells, the last ones, at most six, tell parts of the table apart that threads sweep at once; at least
+five others are within a part, so that it takes a millisecond."""
 MIN_CELLS_IN_THREADS = 12
 """Minimum number of cells for which several threads pay; the table is made in some milliseconds."""
 
@@ -359,29 +361,28 @@ def sweep(
     plan = _Plan(low_bits, high_bits, low, game.cells - low, discount, average, game.parameters)
     count, done = 3 ** (game.cells - low), 0
     threads = 1 if game.cells < MIN_CELLS_IN_THREADS else count_threads(threads)
-    for blocks in _independent_blocks(high_bits) if threads > 1 else _blocks_in_order(count, game.cells):
-        parts = split_rows(len(blocks), BLOCKS_AT_ONCE if threads > 1 else len(blocks))
-        map_threads(lambda _, part: _sweep_blocks(blocks[part], plan, after), parts, min(threads, len(parts)))  # noqa: B023  # map_threads returns before the next iteration
-        done += len(blocks)
+    for parts in _independent_parts(game.cells - low):
+        map_threads(lambda _, blocks: _sweep_blocks(blocks, plan, after), parts, min(threads, len(parts)))
+        done += sum(map(len, parts))
         if progress is not None:
             progress(done / count)
     return after
 
 
-def _blocks_in_order(count: int, cells: int) -> Iterator[Int64Array]:
-    """Yield all blocks from the last to the first, in parts for progress reports and interrupts."""
-    step = max(1, count // 100) if cells > 12 else count
-    return (np.arange(stop - 1, max(0, stop - step) - 1, -1) for stop in range(count, 0, -step))
+def _independent_parts(num_high: int) -> Iterator[list[Int64Array]]:
+    """Yield lists of parts of the blocks that do not depend on each other, each in the order of its computation.
 
-
-def _independent_blocks(high_bits: Int64Array) -> Iterator[Int64Array]:
-    """Yield the blocks with the same number of stones on high cells, those with most stones first.
-
-    A block depends on blocks with one more such stone only.
+    The blocks of a part agree on the last cells. A block depends on those with one more stone on a high cell: of its
+    own part, or of one with one more stone on the last cells. So those with most stones there come first. Within a
+    part, the blocks run from the last to the first, in which order most of what they read is still in a core's cache.
     """
-    taken = high_bits[0] | high_bits[1]
-    stones = sum(taken >> cell & 1 for cell in range(int(taken.max()).bit_length()))
-    return (np.flatnonzero(stones == number)[::-1].copy() for number in range(int(np.max(stones)), -1, -1))
+    num_last = max(0, min(MAX_LAST_CELLS, num_high - MIN_CELLS_IN_PART))
+    size = 3 ** (num_high - num_last)
+    contents = itertools.product(range(3), repeat=num_last)
+    stones = np.array([np.count_nonzero(content) for content in contents])
+    for number in range(num_last, -1, -1):
+        parts = np.flatnonzero(stones == number)[::-1]
+        yield [np.arange((part + 1) * size - 1, part * size - 1, -1) for part in parts]
 
 
 class _Plan(NamedTuple):

@@ -15,8 +15,9 @@ both.
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,7 +55,7 @@ from ttt_envs.game.rules import (
 
 MAX_POSITIONS_PER_LAYER = 1 << 27
 """Maximum number of positions of a layer."""
-QUERIES_PER_THREAD = 2
+QUERIES_PER_THREAD = 4
 """Number of queries for each thread whose moves are found before their boards are numbered."""
 NO_FLAGS: BoolArray = np.zeros(0, np.bool_)
 
@@ -342,17 +343,48 @@ def _ask(layer: Layer, players: Players, mover: int, rows: Int64Array, visit: Vi
     return _Query(mover, rows, boards, p)
 
 
+class _Found(NamedTuple):
+    """The moves of a query and, with several threads, what is known of their rows in the next layer."""
+
+    query: _Query
+    moves: Moves
+    known: _KnownRows | None
+
+
 def _find_moves(
-    layer: Layer, after: Layer, batch: Sequence[tuple[int, Int64Array]], threads: int, visit: Visit | None
-) -> list[tuple[_Query, Moves, _KnownRows | None]]:
-    """Return the moves of queries and, with several threads, what is known of their rows in the layer ``after``."""
+    layer: Layer, after: Layer, threads: int, visit: Visit | None, chunk: int, number: Callable[[_Found], None]
+) -> None:
+    """Find the moves of all queries of a layer, and call ``number`` with those of each query, in order.
 
-    def find(_: int, query: _Query) -> tuple[_Query, Moves, _KnownRows | None]:
+    With several threads, one of them numbers the moves of some queries while others find those of the next ones.
+    """
+
+    def ask(pairs: Iterable[tuple[int, Int64Array]]) -> Iterator[_Query]:
+        return (_ask(layer, layer.traversal.players, mover, rows, visit) for mover, rows in pairs)
+
+    def find(query: _Query) -> _Found:
         moves = Moves.of(layer, *query)
-        return query._replace(boards=None, p=None), moves, None if threads == 1 else after.find(moves.keys)
+        return _Found(query._replace(boards=None, p=None), moves, None)
 
-    asked = (_ask(layer, layer.traversal.players, mover, rows, visit) for mover, rows in batch)
-    return map_threads(find, asked, min(threads, len(batch)))
+    if threads == 1:
+        for query in ask(queries(layer, chunk)):
+            number(find(query))
+        return
+    found: list[_Found] = []
+
+    def find_or_number(_: int, query: _Query | None) -> _Found | None:
+        if query is not None:
+            return find(query)
+        for one in found:
+            number(one)
+        return None
+
+    for batch in _batched(queries(layer, chunk), QUERIES_PER_THREAD * threads):
+        moves = map_threads(find_or_number, itertools.chain([None], ask(batch)), threads)
+        of_batch = [one for one in moves if one is not None]
+        found = map_threads(lambda _, one: one._replace(known=after.find(one.moves.keys)), of_batch, threads)
+    for one in found:
+        number(one)
 
 
 def forward(
@@ -390,26 +422,29 @@ def forward_layers(
         threads: number of threads.
     """
     parameters = traversal.game.parameters
-    results = np.zeros((3, 2)) if results is None else results
+    sums = np.zeros((3, 2)) if results is None else results
+
+    def number(layer: Layer, after: Layer, found: _Found) -> None:
+        """Add the boards after the moves of a query to the next layer, and their probabilities."""
+        query, moves, known = found
+        child = after.rows(moves.keys) if known is None else after.complete(known)
+        edges = Edges(moves.ends, child.astype(np.int32), moves.share, moves.line)
+        if masses:
+            both = layer.mass, after.mass
+            _propagate(query.rows, edges, moves.drawn, query.mover, both, parameters, after.reached, sums)
+        else:
+            _mark_reached(edges.child, query.mover, parameters, after.reached)
+        if edge_budget is not None:
+            fits = edges.nbytes <= edge_budget[0]
+            layer.edges.append(edges if fits else None)
+            edge_budget[0] -= edges.nbytes if fits else 0
+
     layer = Layer.start(traversal)
     while layer.index.size:
         after = Layer(traversal, layer.stones + 1)
         if visit is not None:
             layer.total = float(layer.mass[: layer.index.size].sum())
-        for batch in _batched(queries(layer, chunk), 1 if threads == 1 else QUERIES_PER_THREAD * threads):
-            found = _find_moves(layer, after, batch, threads, visit)
-            for query, moves, known in found:
-                child = after.rows(moves.keys) if known is None else after.complete(known)
-                edges = Edges(moves.ends, child.astype(np.int32), moves.share, moves.line)
-                if masses:
-                    both = layer.mass, after.mass
-                    _propagate(query.rows, edges, moves.drawn, query.mover, both, parameters, after.reached, results)
-                else:
-                    _mark_reached(edges.child, query.mover, parameters, after.reached)
-                if edge_budget is not None:
-                    fits = edges.nbytes <= edge_budget[0]
-                    layer.edges.append(edges if fits else None)
-                    edge_budget[0] -= edges.nbytes if fits else 0
+        _find_moves(layer, after, threads, visit, chunk, functools.partial(number, layer, after))
         layer.mass = layer.mass[:0]
         layer.following = after.index.size
         yield layer
@@ -596,7 +631,7 @@ def add_losses(
         add_compensated(lost, stones, mass[b] * max(0.0, best - got))
 
 
-@compiled
+@compiled_nogil_small
 def _propagate(
     rows: Int64Array,
     edges: Edges,
@@ -630,7 +665,7 @@ def _propagate(
             k += 1
 
 
-@compiled
+@compiled_nogil_small
 def _mark_reached(child: Int32Array, mover: int, parameters: Parameters, reached: Int8Array) -> None:
     """Mark the boards after moves as reached, as :func:`_propagate` does."""
     skips = skip_chance_of(parameters) > 0

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.core.jit import Int64Array, UInt64Array, compiled, compiled_nogil_small, inlined, int64
+from ttt_envs.core.jit import Int64Array, UInt64Array, compiled_nogil_small, inlined, int64
 from ttt_envs.core.random import splitmix64
 
 MANY = 1 << 16
@@ -103,7 +103,7 @@ def _find(wanted: UInt64Array, row_keys: UInt64Array, slots: Int64Array, out: In
         out[b] = slots[slot]
 
 
-@compiled
+@compiled_nogil_small
 def _insert(wanted: UInt64Array, row_keys: UInt64Array, slots: Int64Array, size: int, out: Int64Array) -> int:
     for b in range(len(wanted)):
         slot = _slot_of(wanted[b], slots)
@@ -118,7 +118,7 @@ def _insert(wanted: UInt64Array, row_keys: UInt64Array, slots: Int64Array, size:
     return size
 
 
-@compiled
+@compiled_nogil_small
 def _reinsert(row_keys: UInt64Array, size: int, slots: Int64Array) -> None:
     for row in range(size):
         slot = _slot_of(row_keys[row], slots)
