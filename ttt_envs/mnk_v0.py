@@ -35,7 +35,7 @@ from ttt_envs.core.checks import check_argument_names, check_choice
 from ttt_envs.core.jit import Int8Array, Int64Array, Parameters, compiled, inlined, int64
 from ttt_envs.core.random import draw_key, splitmix64, uniform
 from ttt_envs.envs import render as drawing
-from ttt_envs.envs.contexts import First, SkipChance, draw_opening, games_of, openings_of
+from ttt_envs.envs.contexts import First, SkipChance, draw_opening, make_games, make_openings
 from ttt_envs.envs.lockstep import Symmetry, check_restored
 from ttt_envs.envs.step_kernels import FORFEIT
 from ttt_envs.game.actions import cell_of_action, check_action, num_actions
@@ -174,9 +174,9 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         check_choice("render_mode", render_mode, (None, *drawing.MODES))
         check_choice("symmetry", symmetry, get_args(Symmetry))
         check_choice("context", context, get_args(Context))
-        self.games = games_of(size, win_length, skip_chance, rules)
+        self.games = make_games(size, win_length, skip_chance, rules)
         self.game = self.games[0]
-        self._openings = openings_of(self.games, openings, first)
+        self._openings = make_openings(self.games, openings, first)
         self._shows_context = context == "shown"
         self._has_contexts = len(self.games) > 1
         self.render_mode = render_mode

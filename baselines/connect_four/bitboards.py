@@ -51,7 +51,7 @@ def column_bits(board: Board, column: int) -> int:
 
 
 @inlined
-def completing(stones: int, board: Board) -> int:
+def completing_bits(stones: int, board: Board) -> int:
     """Return the cells, as bits, where one more stone completes a line; ignore the bits of cells that are not empty."""
     height = board.rows + 1
     if board.win_length != 4:

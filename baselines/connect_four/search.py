@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines.connect_four.bitboards import Board, column_bits, completing
+from baselines.connect_four.bitboards import Board, column_bits, completing_bits
 from baselines.connect_four.table import locate, lookup, position_key, store
 from ttt_envs.core.jit import Int64Array, compiled_at_once, inlined, int64
 from ttt_envs.core.records import Records, records
@@ -99,8 +99,8 @@ def begin(search: Search, mine: int, mask: int, low: int, high: int, board: Boar
     num_cells, stones = board.rows * board.columns, count_bits(mask)
     frame.mine, frame.mask = mine, mask
     empty = board.cells & ~mask
-    wins = completing(mine, board) & empty
-    frame.choices = safe_moves(mask, completing(mine ^ mask, board) & empty, board)
+    wins = completing_bits(mine, board) & empty
+    frame.choices = safe_moves(mask, completing_bits(mine ^ mask, board) & empty, board)
     state.depth, state.is_new, state.nodes = 0, 1, 0
     state.low = max(low, -((num_cells - stones) // 2))
     state.high = min(high, (num_cells + 1 - stones) // 2)
@@ -219,7 +219,7 @@ def _expand(search: Search, depth: int, stones: int, table: Int64Array, shift: i
         if move == 0:
             continue
         after = mask | move
-        made = completing(mine | move, board) & board.cells & ~after
+        made = completing_bits(mine | move, board) & board.cells & ~after
         answers = safe_moves(after, made, board)
         if answers == 0:  # the other player cannot stop a win at the next turn, which is the earliest possible
             return True, high

@@ -17,7 +17,7 @@ from learners.checkpoint import MODEL, load_weights, save_arrays
 from learners.config import FitLearnerConfig
 from learners.dense import Activation
 from learners.limits import Fraction, Layers, NonNegative, Positive, PositiveInt, Range
-from learners.sb3.games import games_of, signed_replay, signed_rollout
+from learners.sb3.games import make_sb3_games, signed_replay, signed_rollout
 from learners.sb3.libraries import check_packages, preserve_random_state
 from learners.sb3.net import LinearLayer, SB3ActorCritic, SB3Net, SB3QNet, tower
 from learners.training import Progress, Task, check_counts, marks_of
@@ -110,7 +110,7 @@ class _Settings(FitLearnerConfig):
         def left() -> float:
             return max(0.0, 1 - done.games / max(1, task.games))
 
-        games = games_of(task, self.symmetry, self._illegal(), done)
+        games = make_sb3_games(task, self.symmetry, self._illegal(), done)
         seed = int(np.random.SeedSequence(task.seed, spawn_key=(1,)).generate_state(1)[0])
         common = {
             "policy": "MlpPolicy",

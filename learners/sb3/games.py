@@ -13,7 +13,7 @@ from ttt_envs.envs.lockstep import SELF, IllegalAction, Symmetry
 from ttt_envs.envs.vector_env import MNKVectorEnv
 
 
-def games_of(task: Task, symmetry: Symmetry, illegal_action: IllegalAction, done: Progress) -> Any:
+def make_sb3_games(task: Task, symmetry: Symmetry, illegal_action: IllegalAction, done: Progress) -> Any:
     """Wrap ``MNKVectorEnv`` as a vector environment of Stable-Baselines3; finished games are added to ``done``.
 
     Its ``discount`` float32[B] describes the last step as in ``learners.base.Transition``: 0 if the game is over, +1 if

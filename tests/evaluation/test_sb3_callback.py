@@ -124,13 +124,13 @@ def test_evaluation_beside_eval_callback_over_parallel_games(tmp_path, capsys):
 
 
 def test_evaluation_over_our_parallel_games(tmp_path):
-    from learners.sb3.games import games_of
+    from learners.sb3.games import make_sb3_games
     from learners.training import Progress, Task
 
     settings = {"opponent": "self", "seat": "first", "games": 1, "batch": 8, "seed": 0, "every": 1}
     task = Task(game=GAME, run=tmp_path, callbacks=(), log=print, progress=print, **settings)
     measuring = callback(GAME, eval_freq=4)
-    model_of("maskable-ppo", games_of(task, "none", "raise", Progress())).learn(64, measuring)
+    model_of("maskable-ppo", make_sb3_games(task, "none", "raise", Progress())).learn(64, measuring)
     assert [line["timesteps"] for line in measuring.evaluations] == list(range(32, 257, 32))
     assert measuring.evaluations[0].keys() == {"timesteps", "exploitability", "regret"}
 

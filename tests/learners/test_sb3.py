@@ -13,7 +13,7 @@ from evaluation.exact.critics import critic_error
 from evaluation.exact.dynamic_programming import match_outcome
 from learners.checkpoint import MODEL, load_arrays, save_arrays
 from learners.sb3 import DQNConfig, MaskablePPOConfig, PPOConfig
-from learners.sb3.games import games_of, signed_replay, signed_rollout
+from learners.sb3.games import make_sb3_games, signed_replay, signed_rollout
 from learners.sb3.net import flat
 from learners.training import Progress, Task
 from ttt_envs import Boards, Game, act, from_text, make_policy
@@ -290,7 +290,7 @@ def test_divergence_is_reported(tmp_path, monkeypatch):
 @pytest.mark.parametrize("skip_chance", [0.0, 0.4])
 def test_discounts_in_self_play_give_the_next_mover(skip_chance, tmp_path):
     done = Progress()
-    games = games_of(task(tmp_path, Game(skip_chance=skip_chance), opponent="self"), "none", "raise", done)
+    games = make_sb3_games(task(tmp_path, Game(skip_chance=skip_chance), opponent="self"), "none", "raise", done)
     seen, signs = games.reset(), set()
     rng = np.random.default_rng(0)
     for _ in range(60):

@@ -23,7 +23,7 @@ First = Literal["player_0", "random"]
 """the player who makes the first move, or a draw of each episode"""
 
 
-def games_of(
+def make_games(
     size: int | tuple[int, int], win_length: int, skip_chance: SkipChance, variants: Mapping[str, Any] | None = None
 ) -> tuple[Game, ...]:
     """Return the game of each skip chance, in the given order; ``variants`` are further fields, as of ``Game.of_size``.
@@ -46,7 +46,7 @@ def games_of(
     return games
 
 
-def openings_of(games: Sequence[Game], openings: Sequence[str] | None, first: First = "player_0") -> Boards | None:
+def make_openings(games: Sequence[Game], openings: Sequence[str] | None, first: First = "player_0") -> Boards | None:
     """Return the openings of an environment as positions, None for the empty board with player_0 to move.
 
     Args:

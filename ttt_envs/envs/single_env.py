@@ -29,7 +29,7 @@ from ttt_envs.core.checks import check_argument_names, check_choice
 from ttt_envs.core.jit import BoolArray, Int8Array
 from ttt_envs.core.random import draw_key
 from ttt_envs.envs import render
-from ttt_envs.envs.contexts import First, SkipChance, games_of, openings_of
+from ttt_envs.envs.contexts import First, SkipChance, make_games, make_openings
 from ttt_envs.envs.lockstep import (
     IllegalAction,
     Lockstep,
@@ -135,7 +135,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
     ) -> None:
         check_choice("render_mode", render_mode, (None, *get_args(RenderMode)))
         rules = {"gravity": gravity, "exact": exact, "misere": misere, "wrap": wrap, "hidden": hidden}
-        self.games = games_of(size, win_length, skip_chance, rules)
+        self.games = make_games(size, win_length, skip_chance, rules)
         self.game = self.games[0]
         self._views = Views(self.game, observation, dtype, context)
         opponents = make_opponents(
@@ -143,7 +143,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         )
         # positions of the opponent's moves, for rgb_array_list
         self._met: list[Position] | None = [] if render_mode == "rgb_array_list" and opponents is not None else None
-        positions = openings_of(self.games, openings, first)
+        positions = make_openings(self.games, openings, first)
         self._games = Lockstep(
             self.games, 1, opponents or SELF, seat, illegal_action, symmetry, positions, met=self._met
         )

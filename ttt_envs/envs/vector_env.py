@@ -18,7 +18,7 @@ from ttt_envs.core.jit import BoolArray, Int64Array
 from ttt_envs.core.random import draw_key
 from ttt_envs.core.threads import Threads, count_threads
 from ttt_envs.envs import render
-from ttt_envs.envs.contexts import First, SkipChance, games_of, openings_of
+from ttt_envs.envs.contexts import First, SkipChance, make_games, make_openings
 from ttt_envs.envs.lockstep import IllegalAction, Lockstep, SeatChoice, StepOutput, Symmetry, parse_reset_options
 from ttt_envs.envs.opponents import SELF, make_opponents
 from ttt_envs.envs.render import Scene
@@ -99,13 +99,13 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         check_choice("copy", copy, (True, False))
         self._limit = _checked_limit(max_episode_steps)
         rules = {"gravity": gravity, "exact": exact, "misere": misere, "wrap": wrap, "hidden": hidden}
-        self.games = games_of(size, win_length, skip_chance, rules)
+        self.games = make_games(size, win_length, skip_chance, rules)
         self.game = self.games[0]
         self._views = Views(self.game, observation, dtype, context)
         opponents = make_opponents(
             opponent, self.games, lambda other, game: opponent_of(other, game, observation, dtype, context)
         )
-        positions = openings_of(self.games, openings, first)
+        positions = make_openings(self.games, openings, first)
         self._games = Lockstep(
             self.games,
             int(num_envs),
