@@ -111,12 +111,14 @@ def account_moves(
     values = correction.values(Boards(cells, mover))
     after = cells.copy()
     after[np.arange(len(steps)), actions] = mover + 1
-    own, other = (correction.values(Boards(after, player)) for player in (mover, 1 - mover))
-    expected = values_over_skip(own, other, correction.game.skip_chance)
-    following = np.where([skipped for _, _, skipped in steps], own, other)
-    end = winner(correction.game, after[-1])
-    if end is not None:  # the last move ends the game: no chance event follows
-        expected[-1] = following[-1] = 0.0 if end == DRAW else 1.0 - 2.0 * end
+    skip, end = correction.game.skip_chance, winner(correction.game, after[-1])
+    ends = end is not None  # the last move ends the game: no chance event follows
+    going, turn = after[: len(after) - ends], mover[: len(after) - ends]
+    other = correction.values(Boards(going, 1 - turn))
+    own = correction.values(Boards(going, turn)) if skip > 0 else other  # without skips, no player moves twice
+    result = [0.0 if end == DRAW else 1.0 - 2.0 * float(end or 0)] * ends
+    expected = np.append(values_over_skip(own, other, skip), result)
+    following = np.append(np.where([skipped for _, _, skipped in steps[: len(going)]], own, other), result)
     moves = tuple(
         MoveAccount(position, action, skipped, float(expected[i] - values[i]), float(following[i] - expected[i]))
         for i, (position, action, skipped) in enumerate(steps)

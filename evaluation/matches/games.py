@@ -124,7 +124,8 @@ class PlayedGame:
         outcome = Outcome(place(cells, mover, cell, self._stones_before(number), self.game.parameters))
         is_over = outcome != Outcome.NOT_OVER
         if outcome == Outcome.ILLEGAL:
-            raise ValueError(f"move {number}, {coordinate(cell, self.game)}, is illegal: the cell holds a stone")
+            why = "the cell holds a stone" if cells[cell] else "stones fall to the lowest empty cell of their column"
+            raise ValueError(f"move {number}, {coordinate(cell, self.game)}, is illegal: {why}")
         if move.skipped and (self.game.skip_chance == 0 or is_over):
             why = "the game is over then" if is_over else "turns are never skipped in this game"
             raise ValueError(f"a turn is skipped after move {number}, and {why}")

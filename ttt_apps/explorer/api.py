@@ -17,8 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from baselines import proof_number
-from baselines.retrograde.solver import MAX_CELLS_LAYERED
 from evaluation.exact.estimate import affordable
 from evaluation.exact.strength import Choice
 from evaluation.matches.games import AGAIN, PlayedGame, read_games
@@ -31,7 +29,7 @@ from ttt_apps.explorer import schemas
 from ttt_apps.explorer.board_json import cell_names, learned_values_json, probabilities_json
 from ttt_apps.explorer.caches import LRUCache
 from ttt_apps.explorer.game_lines import line_json, result_name, review_game, to_played_game
-from ttt_apps.explorer.panels import Panels
+from ttt_apps.explorer.panels import Panels, refused_panels
 from ttt_apps.explorer.schemas import (
     LineRequest,
     LogRequest,
@@ -120,8 +118,6 @@ class ExplorerApi:
             "version": __version__,
             "edge": schemas.MAX_EDGE,
             "win_lengths": [default_win_length(edge, edge) for edge in range(1, schemas.MAX_EDGE + 1)],
-            "solvable": MAX_CELLS_LAYERED,
-            "provable": proof_number.MAX_CELLS,
             "tables": schemas.MAX_TABLE_CELLS,
             "most_skips": schemas.MAX_SKIP_CHANCE,
             "most_simulations": schemas.MAX_SIMULATIONS,
@@ -138,7 +134,8 @@ class ExplorerApi:
         """Return every position of a game so far, with exact values if these are known at once.
 
         ``exact`` says whether they are: ``now``; ``soon``, by :meth:`review`; ``ask``, if :meth:`solve` is asked to
-        compute a table; ``building``, while it does; or ``none``.
+        compute a table; ``building``, while it does; or ``none``. ``refused`` has the panels that the game does not
+        have, with the reasons.
         """
         return self._replay(_request_game(request))
 
@@ -170,7 +167,8 @@ class ExplorerApi:
                 cell = int(act(policy, Boards.of([position]), rng)[0])
         choices = np.flatnonzero(legal(game, position.cells)).tolist()
         if cell is None or cell not in choices:
-            raise ValueError(f"cell={cell} is no empty cell: choose one of {cell_names(choices, game)}")
+            where = "lowest empty cell of a column" if game.gravity else "empty cell"
+            raise ValueError(f"cell={cell} is no {where}: choose one of {cell_names(choices, game)}")
         mover = mover_after(position.mover, key, int(np.count_nonzero(position.cells)), game.parameters)
         after = position.cells.copy()
         after[cell] = position.mover + 1
@@ -219,7 +217,8 @@ class ExplorerApi:
             if exact is not None and exact.stones == 0:
                 review = review_game(played, exact)
                 state = "now"
-        return {**line_json(played, review), "exact": state}
+        refused = refused_panels(played.game, has_values=state != "none")
+        return {**line_json(played, review), "exact": state, "refused": refused}
 
     # -----------------------------------------------------------------------------------------------------------------
     # Values

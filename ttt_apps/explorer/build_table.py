@@ -1,4 +1,4 @@
-"""``python -m ttt_apps.explorer.build_table ROWS COLUMNS WIN_LENGTH SKIP_CHANCE``: store the table of a game.
+"""``python -m ttt_apps.explorer.build_table GAME``: store the table of a game, given as JSON.
 
 It prints the fraction done, a line each time, and the reason if it fails. It ends when its standard input does, so that
 it does not outlive the explorer.
@@ -6,6 +6,7 @@ it does not outlive the explorer.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import threading
@@ -18,9 +19,8 @@ from ttt_envs.game.rules import Game
 def main(words: Sequence[str]) -> int:
     """Compute the table and return the exit status."""
     threading.Thread(target=_end_with_input, daemon=True).start()
-    rows, columns, win_length = map(int, words[:3])
     try:
-        solve(Game(rows, columns, win_length, float(words[3])), progress=lambda done: print(done, flush=True))
+        solve(Game.from_dict(json.loads(words[0])), progress=lambda done: print(done, flush=True))
     except (ValueError, OSError, MemoryError) as problem:
         print(str(problem) or type(problem).__name__, flush=True)
         return 2

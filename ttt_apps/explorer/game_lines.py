@@ -21,7 +21,7 @@ from ttt_envs.game.boards import (
     to_text,
     winning_line_cells,
 )
-from ttt_envs.game.rules import DRAW, Game, Position, winner
+from ttt_envs.game.rules import DRAW, Game, Position, legal, winner
 
 RESULTS = ("o", "x", "draw")
 
@@ -78,6 +78,8 @@ def line_json(played: PlayedGame, review: Review | None) -> dict[str, Any]:
             {
                 "position": to_text(position, game),
                 "mover": MOVERS[position.mover],
+                # without gravity, these are all empty cells
+                "legal": np.flatnonzero(legal(game, position.cells)).tolist() if game.gravity else None,
                 "last": _last_stones(plies[:number]),
                 "line": winning_line_cells(game, position.cells, result),
                 "result": result_name(result),

@@ -10,14 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from baselines import proof_number
 from baselines.compression import Decomposition, decomposition, default_rank, grouping_of, largest_rank
+from baselines.connect_four import Solver, check_solvable, is_solvable, landing_cells
+from baselines.connect_four.bitboards import MAX_BITS
 from baselines.expectiminimax import Expectiminimax
 from baselines.expectiminimax.search import go_on
 from baselines.mcts import MCTS
 from baselines.mcts.simulate import run_uct
-from baselines.proof_number import TAKEN, UNDECIDED, WIN, Prover
+from baselines.proof_number import TAKEN, UNDECIDED, Prover
 from baselines.proof_number.search import run as proof_search
-from baselines.retrograde.solver import MAX_CELLS_LAYERED
 from baselines.tables import Softmax, Table, values_of
 from evaluation.exact.strength import choice_in
 from learners.checkpoint import policy_name
@@ -32,19 +34,21 @@ from ttt_apps.explorer.board_json import (
     value_text,
 )
 from ttt_apps.explorer.caches import LRUCache
-from ttt_apps.explorer.schemas import PanelRequest, Root, check_spec, check_table, max_depth
-from ttt_apps.explorer.solutions import Solutions
+from ttt_apps.explorer.schemas import MAX_TABLE_CELLS, PanelRequest, Root, check_spec, check_table, max_depth
+from ttt_apps.explorer.solutions import SEARCH_BYTES, Solutions, why_no_values
 from ttt_envs.agents.policy import Policy, Values
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import estimate_compile_s
 from ttt_envs.core.jit_settings import compile_at_once_in_thread
 from ttt_envs.game.boards import Boards, coordinate
-from ttt_envs.game.rules import Game
+from ttt_envs.game.rules import Game, Position
 
 MAX_NODES = 2_000_000
 """Maximum number of positions per search for one panel."""
-MAX_TABLES, MAX_POLICIES = 32, 16
-"""Maximum numbers of cached tables and policies."""
+MAX_TABLES, MAX_POLICIES, MAX_SOLVERS = 32, 16, 4
+"""Maximum numbers of cached tables, policies and solvers of Connect Four."""
+CONNECT_FOUR_NODES = 20
+"""Number of positions of Connect Four that are searched in the time of one of a proof."""
 MAX_LINES, MAX_LINE = 3, 6
 """Maximum number of lines of a search, and maximum number of moves in one of tree search."""
 
@@ -61,6 +65,34 @@ def estimate_panel_compile_s(kinds: Iterable[str]) -> float:
     return estimate_compile_s(kernel for kind in set(kinds) for kernel in KERNELS.get(kind, ()))
 
 
+def why_not_proved(game: Game) -> str | None:
+    """Return the condition that a game without proofs does not meet; None if there are proofs."""
+    if game.variants and game.variants != {"gravity": True}:
+        return "only by the standard rules, or with gravity alone"
+    if game.skip_chance > 0:
+        return "only without skips"
+    if game.variants:
+        return None if is_solvable(game) else f"up to {MAX_BITS} cells, with one more in each column"
+    return None if game.cells <= proof_number.MAX_CELLS else f"up to {proof_number.MAX_CELLS} cells"
+
+
+def refused_panels(game: Game, *, has_values: bool) -> dict[str, str]:
+    """Return the kinds of panels that a game does not have, each with the condition that the game does not meet.
+
+    Args:
+        game: the game.
+        has_values: whether there are exact values, or may be.
+    """
+    tables = None if game.cells <= MAX_TABLE_CELLS else f"up to {MAX_TABLE_CELLS} cells"
+    reasons = {
+        "exact": None if has_values else why_no_values(game),
+        "prove": why_not_proved(game),
+        "random": tables,
+        "compressed": tables,
+    }
+    return {kind: why for kind, why in reasons.items() if why is not None}
+
+
 class Panels:
     """Computes panels.
 
@@ -74,6 +106,7 @@ class Panels:
         self._solutions = solutions
         self._tables = LRUCache(MAX_TABLES)
         self._policies = LRUCache(MAX_POLICIES)
+        self._solvers = LRUCache(MAX_SOLVERS)
 
     def answer(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
         """Return one panel; an error is reported in the panel and does not affect the others."""
@@ -115,27 +148,51 @@ class Panels:
         status = self._solutions.status(game)
         if status["state"] == "none":
             raise ValueError(
-                f"exact values are not offered on a board of {game.rows} x {game.columns}: choose one of up to "
-                f"{MAX_CELLS_LAYERED} cells, or a search"
+                f"exact values are not offered for {game}: choose a board of {why_no_values(game)}, or a search"
             )
         return {"ask": status}
 
     def _prove_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
-        results = Prover(game, nodes=request.nodes).partial_results(boards.position(0))
-        open_cells, wins = results != TAKEN, results == WIN
-        undecided = int(np.count_nonzero(results == UNDECIDED))
-        values = np.where(open_cells & (results != UNDECIDED), results.astype(np.float64), np.nan)
-        moves = int(np.count_nonzero(open_cells))
-        known = undecided == 0 or bool(wins.any())
+        nodes, position = request.nodes, boards.position(0)
+        if game.gravity:
+            nodes *= CONNECT_FOUR_NODES
+            values, undecided = self._connect_four_results(game, position, nodes)
+        else:
+            results = Prover(game, nodes=nodes).partial_results(position)
+            is_open = (results != TAKEN) & (results != UNDECIDED)
+            values = np.where(is_open, results.astype(np.float64), np.nan)
+            undecided = int(np.count_nonzero(results == UNDECIDED))
+        moves = int(np.count_nonzero(boards.legal(game)))
+        known = undecided == 0 or bool((values == 1).any())
         if known:
             notes = [f"With perfect play the mover {('loses', 'draws', 'wins')[int(np.nanmax(values)) + 1]}."]
         else:
             notes = ["The result is not decided."]
         if undecided:
-            notes.append(f"{undecided} of {moves} moves are not decided within {request.nodes:,} positions.")
+            notes.append(f"{undecided} of {moves} moves are not decided within {nodes:,} positions.")
         texts = [None if np.isnan(one) else ("lost", "draw", "won")[int(one) + 1] for one in values]
         shown = {**board_json(game, values, notes), "texts": texts, "word": "result"}
         return shown if known else {**shown, "best": [], "value": None}
+
+    def _connect_four_results(self, game: Game, position: Position, nodes: int) -> tuple[Float64Array, int]:
+        """Return the results of moves for the mover, float64[cells], NaN where unknown, and the number of unknown ones.
+
+        The results of earlier positions remain in the solver's table, so that later ones are found sooner.
+        """
+        check_solvable(game)
+
+        def make() -> tuple[Solver, threading.Lock]:
+            return Solver(game, memory=SEARCH_BYTES), threading.Lock()
+
+        solver, lock = self._solvers.get(game, make)
+        with lock:
+            bounds = solver.scores(position, nodes=nodes)
+        values, undecided = np.full(game.cells, np.nan), 0
+        for cell, found in zip(landing_cells(game, position), bounds, strict=True):
+            if found is not None and found.value is not None:
+                values[cell] = found.value
+            undecided += found is not None and found.value is None
+        return values, undecided
 
     def _random_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
         check_table(game, "the table of random play")

@@ -25,7 +25,7 @@ from learners.checkpoint import CONFIG, METRICS
 from ttt_envs.agents.specs import FromFile, parse_spec
 from ttt_envs.core.checks import closest_names
 from ttt_envs.core.files import parse_json
-from ttt_envs.game.rules import Game
+from ttt_envs.game.rules import VARIANTS, Game
 
 MAX_EDGE = 15
 """Maximum edge of a board."""
@@ -67,6 +67,10 @@ class GameRequest(BaseRequest):
     columns: Annotated[int, Field(ge=1, le=MAX_EDGE)] = 3
     win_length: Annotated[int, Field(ge=1, le=MAX_EDGE)] | None = None
     skip_chance: Annotated[float, Field(ge=0, le=MAX_SKIP_CHANCE)] = 0.0
+    gravity: bool = False
+    exact: bool = False
+    misere: bool = False
+    wrap: bool = False
 
     def game(self) -> Game:
         """Return the validated game.
@@ -74,7 +78,8 @@ class GameRequest(BaseRequest):
         Raises:
             ValueError: a line that does not fit on the board.
         """
-        return Game.of_size((self.rows, self.columns), self.win_length, round(self.skip_chance, 2))
+        rules = {name: getattr(self, name) for name in VARIANTS}
+        return Game.of_size((self.rows, self.columns), self.win_length, round(self.skip_chance, 2), **rules)
 
 
 class LineRequest(BaseRequest):

@@ -2,11 +2,13 @@
 
 Up to 12 cells a game is solved while a move is drawn, up to 16 in less than a second. A table of 17 to 21 cells takes
 seconds to minutes and up to gigabytes, so it is read where it is stored, and computed only on request, in another
-process.
+process. With gravity or misère no table is made by layers: one of 15 or 16 cells is computed on request, and there is
+none above. Connect Four without skips needs no table: a search solves its positions.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -14,7 +16,11 @@ import threading
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
+import psutil
+
 from baselines import retrograde
+from baselines.connect_four import SearchedSolution, is_solvable
+from baselines.retrograde.layers import VARIANTS_BY_LAYERS, Estimate
 from baselines.retrograde.solver import MAX_CELLS, MAX_CELLS_LAYERED, LayeredSolution, Solution, is_stored, solve
 from ttt_apps.explorer.caches import LRUCache
 from ttt_apps.explorer.schemas import MAX_TABLE_CELLS
@@ -25,7 +31,13 @@ from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game
 
 MAX_SOLUTIONS, MAX_MEDIUM, MAX_STORED = 24, 4, 2
-"""Maximum numbers of cached solutions: up to 12 cells, up to 16 (42 MB each), and mapped from the disk."""
+"""Maximum numbers of cached solutions: up to 12 cells, in memory (up to 77 MB each), and mapped from the disk."""
+MAX_CELLS_DENSE = 14
+"""Maximum number of cells of a table of all boards that is computed without being asked for: .3 s, 77 MB."""
+MAX_CELLS_SEARCHED = 20
+"""Maximum number of cells of Connect Four at which a search solves every position in a moment."""
+SEARCH_BYTES = 1 << 24
+"""Size of the search's table."""
 MAX_FAILURE = 300
 """Maximum length of a message of a failed computation."""
 
@@ -70,9 +82,9 @@ class Solutions:
         """Return whether :meth:`get` has exact values of a whole game, and how soon."""
         if game.cells <= MAX_TABLE_CELLS or game in self._medium:
             return "now"
-        if game.cells <= MAX_CELLS:
+        if game.cells <= _max_cells_in_memory(game):
             return "soon"
-        if game.cells > MAX_CELLS_LAYERED:
+        if game.cells > _max_cells_on_disk(game):
             return "none" if self._database(game) is None else "part"
         if game in self._stored:
             return "now"
@@ -84,17 +96,16 @@ class Solutions:
         """Return the exact values of a game; None if there is neither a table nor a database of it."""
         if game.cells <= MAX_TABLE_CELLS:
             return Exact(self.solve_small(game), VALUE_TOLERANCE)
-        if game.cells <= MAX_CELLS:
-            return Exact(self._medium.get(game, lambda: LayeredSolution(retrograde.build(game))), VALUE_TOLERANCE)
+        if game.cells <= _max_cells_in_memory(game):
+            return Exact(self._medium.get(game, lambda: _solve_in_memory(game)), VALUE_TOLERANCE)
         folder = self._database(game)
-        stored = game.cells <= MAX_CELLS_LAYERED and not self._is_building(game) and is_stored(game)
+        stored = game.cells <= _max_cells_on_disk(game) and not self._is_building(game) and is_stored(game)
         if not stored and folder is None:
             return None
 
         def make() -> Exact:
             if stored:
                 solution = solve(game)
-                assert isinstance(solution, LayeredSolution)
                 return Exact(solution, solution.tie)
             assert folder is not None
             table = retrograde.open_table(game, folder)
@@ -118,8 +129,13 @@ class Solutions:
             with self._lock:
                 if self._build is not None and self._build.is_running:
                     raise ValueError(f"{self._build.game} is being solved: wait until it is done")
-                retrograde.check_memory(game)
-                size = retrograde.estimate(game).disk
+                needed, free = _estimate(game), int(psutil.virtual_memory().available)
+                if needed.memory > free:
+                    raise ValueError(
+                        f"solving {game} takes {needed.memory:,} bytes of memory, and {free:,} may be used: "
+                        f"end other programs, or choose a smaller board"
+                    )
+                size = needed.disk
                 if size > max_cache_bytes():
                     raise ValueError(
                         f"the table of {game} takes {size:,} bytes, and stored tables may take {max_cache_bytes():,}: "
@@ -133,7 +149,7 @@ class Solutions:
         state = self.availability(game)
         found: dict[str, Any] = {"state": state}
         if state in ("ask", "building"):
-            needed = retrograde.estimate(game)
+            needed = _estimate(game)
             found |= {"seconds": needed.seconds, "disk": needed.disk, "memory": needed.memory}
         build = self._build
         if build is not None and build.game == game:
@@ -150,7 +166,7 @@ class Solutions:
         return self._build is not None and self._build.game == game and self._build.is_running
 
     def _database(self, game: Game) -> Path | None:
-        if self._databases is None or game.cells > retrograde.MAX_CELLS_LAST_LAYERS:
+        if self._databases is None or game.cells > retrograde.MAX_CELLS_LAST_LAYERS or not _has_layers(game):
             return None
         folder = self._databases / game.slug
         return folder if folder.is_dir() and not folder.is_symlink() else None
@@ -161,11 +177,50 @@ class Solutions:
         return folder is not None and retrograde.is_finished(game, folder)
 
 
+def why_no_values(game: Game) -> str:
+    """Return the condition that a game without exact values does not meet."""
+    if is_solvable(game):
+        return f"up to {MAX_CELLS_SEARCHED} cells"
+    return f"up to {_max_cells_on_disk(game)} cells" + ("" if _has_layers(game) else " by these rules")
+
+
+def _has_layers(game: Game) -> bool:
+    """Return whether a game can be solved by layers."""
+    return set(game.variants) <= set(VARIANTS_BY_LAYERS)
+
+
+def _max_cells_in_memory(game: Game) -> int:
+    """Return the maximum number of cells of a solution that is computed without being asked for."""
+    if is_solvable(game):
+        return MAX_CELLS_SEARCHED
+    return MAX_CELLS if _has_layers(game) else MAX_CELLS_DENSE
+
+
+def _max_cells_on_disk(game: Game) -> int:
+    """Return the maximum number of cells of a table that is computed on request."""
+    return MAX_CELLS_LAYERED if _has_layers(game) else MAX_CELLS
+
+
+def _solve_in_memory(game: Game) -> Values:
+    """Return the solution of a game of up to :func:`_max_cells_in_memory`."""
+    if is_solvable(game):
+        return SearchedSolution(game, memory=SEARCH_BYTES)
+    return LayeredSolution(retrograde.build(game)) if _has_layers(game) else solve(game, cache=False)
+
+
+def _estimate(game: Game) -> Estimate:
+    """Return the resources for a table on disk."""
+    if game.cells > MAX_CELLS:
+        return retrograde.estimate(game)
+    size = 16 * 3**game.cells  # float64 of all boards, by who made them
+    return Estimate((2 * 3**game.cells,), size, 2 * size, size)
+
+
 class Build:
     """A process that computes the table of a game into the disk cache.
 
     Args:
-        game: of 17 to 21 cells.
+        game: of 15 to 21 cells.
     """
 
     def __init__(self, game: Game) -> None:
@@ -177,8 +232,7 @@ class Build:
         self.is_running = True
         root = str(Path(__file__).parents[2])  # in case of a checkout that is not installed
         found = {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
-        command = [sys.executable, "-m", "ttt_apps.explorer.build_table"]
-        command += map(str, (game.rows, game.columns, game.win_length, game.skip_chance))
+        command = [sys.executable, "-m", "ttt_apps.explorer.build_table", json.dumps(game.to_dict())]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=found
         )
