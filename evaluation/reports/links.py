@@ -14,7 +14,9 @@ from ttt_envs.game.rules import Game, Position, default_win_length, winner
 PLAY_PAGE = Path(__file__).resolve().parents[2] / "docs" / "play" / "index.html"
 """The page without a server, in a checkout."""
 PLAY_SKIPS = (0.0, 0.1, 0.25, 0.5)
-"""Skip chances of that page, which has 3 x 3 only."""
+"""Skip chances of that page."""
+PLAY_BOARDS = {"3x3": Game(3, 3, 3), "3x4": Game(3, 4, 3), "4x4": Game(4, 4, 4, gravity=True)}
+"""Boards of that page, which has all rules on them; the last one only with gravity."""
 PLAY_SCHEME = "play-page:"
 """Stands for the address of that page in links of boards, which do not know the folder of their page."""
 MAX_EXPLORER_EDGE, MAX_EXPLORER_SKIP = 15, 0.5
@@ -32,13 +34,13 @@ def explorer_command(game: Game, position: Position | None = None, moves: Sequen
     if (
         max(game.rows, game.columns) > MAX_EXPLORER_EDGE
         or game.skip_chance > MAX_EXPLORER_SKIP
-        or game.variants
         or game.hidden != "no"
     ):
         return ""
     usual = {"rows": 3, "columns": 3, "win": default_win_length(game.rows, game.columns), "skip": 0.0}
     own = {"rows": game.rows, "columns": game.columns, "win": game.win_length, "skip": game.skip_chance}
     parts = {name: f"{value:g}" for name, value in own.items() if value != usual[name]}
+    parts |= dict.fromkeys(game.variants, "true")
     if position is not None and position.cells.any():
         parts["opening"] = to_text(position, game)
     if moves:
@@ -52,12 +54,20 @@ def play_link(game: Game, position: Position) -> str:
 
     The link begins with :data:`PLAY_SCHEME`, which :func:`resolve_play_links` replaces.
     """
-    if game != Game(skip_chance=game.skip_chance) or game.skip_chance not in PLAY_SKIPS:
+    boards = [name for name, one in PLAY_BOARDS.items() if _is_on(game, one)]
+    if not boards or game.skip_chance not in PLAY_SKIPS or winner(game, position.cells) is not None:
         return ""
-    if winner(game, position.cells) is not None:
-        return ""
+    board = f"&board={boards[0]}" if boards[0] != "3x3" else ""
+    rules = f"&rules={'.'.join(game.variants)}" if game.variants else ""
     at = to_text(position, game).replace(" ", "_")
-    return f"{PLAY_SCHEME}#against=optimal&skip={game.skip_chance:g}&you={MOVERS[position.mover]}&position={at}"
+    you = MOVERS[position.mover]
+    return f"{PLAY_SCHEME}#against=optimal{board}{rules}&skip={game.skip_chance:g}&you={you}&position={at}"
+
+
+def _is_on(game: Game, board: Game) -> bool:
+    """Return whether a game has the size of a board of the page and, if that has gravity, also gravity."""
+    same = (game.rows, game.columns, game.win_length) == (board.rows, board.columns, board.win_length)
+    return same and game.hidden == "no" and (game.gravity or not board.gravity)
 
 
 def resolve_play_links(text: str, folder: Path) -> str:

@@ -1,6 +1,8 @@
 """The page without a server: its numbers are Python's, and a browser plays it by mouse, keyboard and touch."""
 
 import base64
+from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -8,18 +10,20 @@ from documents import ROOT
 from pages import accessibility_faults, in_browser
 
 from baselines.compression import decomposition
+from baselines.connect_four import SearchedSolution
 from baselines.retrograde.solver import solve
 from baselines.tables import random_play_values
 from evaluation.exact.dynamic_programming import exploitation, match_outcome
-from evaluation.reports.links import PLAY_SKIPS
+from evaluation.reports.links import PLAY_BOARDS, PLAY_SKIPS, play_link
 from ttt_apps.board import LiveGame
 from ttt_apps.play_page.nets import Net, load_weights
 from ttt_apps.play_page.numbers import (
+    ANY_RULES,
     GAMES,
     MAX_RANK,
     OPPONENTS,
+    VARIANTS,
     all_positions,
-    canonical_positions,
     make_opponent,
     numbers,
 )
@@ -27,11 +31,11 @@ from ttt_apps.play_page.page import build_page, parse_numbers
 from ttt_envs.agents.policy import sample
 from ttt_envs.agents.symmetrized import check_colour_blind, check_symmetric
 from ttt_envs.core.random import splitmix64, uniform
-from ttt_envs.game.boards import MOVERS, Boards, coordinate, from_text, keys
-from ttt_envs.game.rules import STREAM_OPPONENT, STREAM_SKIP
+from ttt_envs.game import rules
+from ttt_envs.game.boards import MOVERS, Boards, coordinate, from_text, play_moves, to_text
+from ttt_envs.game.rules import NOT_OVER, STREAM_OPPONENT, STREAM_SKIP, Game
 
 PAGE = ROOT / "docs" / "play" / "index.html"
-FLOATS = ("optimal", "table", "net")
 
 FOLLOW = """link => new Promise(done => {
     if (location.hash === link) return done()
@@ -95,11 +99,11 @@ def visit(visits):
     assert faults == []
 
 
-def board(page):
+def board(page, columns=3):
     """The board as text, without the mover."""
     names = page.locator("#board .cell").evaluate_all("all => all.map(cell => cell.className.split(' '))")
     line = "".join("o" if "o" in name else "x" if "x" in name else "." for name in names)
-    return "/".join(line[row : row + 3] for row in (0, 3, 6))
+    return "/".join(line[row : row + columns] for row in range(0, len(line), columns))
 
 
 def episode_key(seed):
@@ -116,28 +120,22 @@ def wait(page):
 # What is in it
 
 
-def test_links_of_reports_name_the_games_of_the_page():
-    assert tuple(game.skip_chance for game in GAMES) == PLAY_SKIPS
-
-
 def test_the_published_page_is_up_to_date_and_small():
     text = PAGE.read_text("utf-8")
     same = build_page(parse_numbers(text)) == text
     assert same, "docs/play/index.html is not what its parts make now: make play-page"
-    assert len(text.encode()) < 600_000
+    assert len(text.encode()) < 450_000
     assert "http" not in text.replace("http://www.w3.org/2000/svg", "").replace("http-equiv", "")
 
 
 @pytest.mark.parametrize("game", GAMES, ids=str)
 def test_positions_tables_and_nets_have_the_properties_that_the_page_needs(game):
-    classes, positions = canonical_positions(game), all_positions(game)
+    positions = all_positions(game)
     assert len(positions.mover) == (4520 if game.skip_chance == 0 else 21_727)
-    assert len(positions.mover) / 8 <= len(classes.mover) < len(positions.mover) / 7
-    assert len(np.unique(keys(classes.cells) * np.uint64(2) + classes.mover.astype(np.uint64))) == len(classes.mover)
     whole = decomposition(game, "svd")
     np.testing.assert_allclose(whole.at(MAX_RANK).table(), random_play_values(game), atol=1e-9)
     assert whole.at(MAX_RANK - 1).relative_error > 1e-6
-    some = classes.take(np.arange(0, len(classes.mover), 20))
+    some = positions.take(np.arange(0, len(positions.mover), 140))
     check_symmetric(make_opponent(game, "net"), game, some)
     check_colour_blind(Net(game, load_weights(game)), game, some)
 
@@ -154,7 +152,7 @@ def test_training_again_gives_a_similar_net(tmp_path):
     game = GAMES[0]
     words = ["-m", "ttt_apps.train", *training_command(game), "--out", str(tmp_path / "run"), "--no-report", "--quiet"]
     subprocess.run([sys.executable, *words], cwd=ROOT, check=True)
-    learned, boards = load_policy(game, str(tmp_path / "run")), canonical_positions(game)
+    learned, boards = load_policy(game, str(tmp_path / "run")), all_positions(game)
     # the same seed gives the same learner on one machine only, and on another one as good
     kept = make_opponent(game, "net").action_values(boards)
     assert np.nanmean(np.abs(learned.action_values(boards) - kept)) < 0.2
@@ -171,11 +169,18 @@ def test_training_again_gives_a_similar_net(tmp_path):
 def test_strengths_are_those_of_exact_evaluation(number, names, rank):
     game, said = GAMES[number], parse_numbers(PAGE.read_text("utf-8"))["games"][number]
     assert said["skip"] == game.skip_chance
-    assert said["value"] == pytest.approx(solve(game).value, abs=1e-6)
     assert 0.01 < said["strength"]["net"]["exploitability"] < 0.6  # there is something to be found wrong
     for name in set(names) - {"svd"}:
         check_strength(game, name, rank, said["strength"][name])
     check_strength(game, "svd", rank, {name: numbers[rank] for name, numbers in said["ranks"].items()})
+
+
+@pytest.mark.parametrize("number", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in range(len(VARIANTS)))])
+def test_strengths_by_other_rules_are_those_of_exact_evaluation(number):
+    game, said = VARIANTS[number], parse_numbers(PAGE.read_text("utf-8"))["games"][len(GAMES) + number]
+    assert (said["skip"], said["rules"]) == (game.skip_chance, ".".join(game.variants))
+    for name in ANY_RULES:
+        check_strength(game, name, 0, said["strength"][name])
 
 
 def check_strength(game, name, rank, said):
@@ -197,15 +202,15 @@ def test_the_page_is_reproducible_and_the_published_one():
     assert build_page(now | {"games": []}) == build_page(inside | {"games": []})
     for old, new in zip(inside["games"], now["games"], strict=True):
         assert old.keys() == new.keys()
-        for name in old.keys() - {*FLOATS, "svd", "ranks", "strength", "value"}:
+        for name in old.keys() - {"svd", "ranks", "strength"}:
             assert old[name] == new[name]
         # the last bits of a float are those of a machine's arithmetic
-        for name in FLOATS:
-            np.testing.assert_allclose(floats(old[name]), floats(new[name]), atol=1e-6)
-        for before, after in zip(old["svd"], new["svd"], strict=True):
+        for before, after in zip(old.get("svd", ()), new.get("svd", ()), strict=True):
             before, after = (floats(half).reshape(81, MAX_RANK) for half in (before, after))
             np.testing.assert_allclose(before @ before.T, after @ after.T, atol=1e-4)
-        for name in old["ranks"]:
+        for name in old["strength"]:
+            assert new["strength"][name] == pytest.approx(old["strength"][name], abs=1e-5)
+        for name in old.get("ranks", ()):
             np.testing.assert_allclose(old["ranks"][name], new["ranks"][name], atol=1e-5)
 
 
@@ -217,18 +222,37 @@ def floats(text):
 # The page's numbers are Python's
 
 
-def check_answers(page, number, name, rank, step=1):
-    game = GAMES[number]
-    boards, policy = all_positions(game), make_opponent(game, name, rank)
+def check_answers(page, game, name, rank=0, step=1, policy=None):
+    """An opponent's numbers on the page, and the outcomes of all moves there, are those of Python."""
+    boards, policy = reached(game), policy or make_opponent(game, name, rank)
     boards = boards.take(np.arange(0, len(boards.mover), step))
-    said = page.evaluate("asked => page.answers(...asked)", [number, name, rank, step])
-    shape = (len(boards.mover), 9)
-    np.testing.assert_allclose(floats(said["probabilities"]).reshape(shape), policy.probabilities(boards), atol=1e-4)
+    board = next(one for one, shape in PLAY_BOARDS.items() if (shape.rows, shape.columns) == (game.rows, game.columns))
+    asked = {"board": board, "rules": [*game.variants], "skip": PLAY_SKIPS.index(game.skip_chance), "against": name}
+    said = page.evaluate("asked => page.answers(asked)", asked | {"rank": rank, "step": step})
+    texts = [to_text(boards.position(row), game) for row in range(len(boards.mover))]
+    if not game.gravity:
+        assert said["positions"] == texts
+    # keys of boards with gravity are others, and so is their order
+    there = Boards.of([from_text(text, game) for text in said["positions"]])
+    assert step > 1 or sorted(said["positions"]) == sorted(texts)
+    shape = (len(there.mover), game.cells)
+    np.testing.assert_allclose(floats(said["probabilities"]).reshape(shape), policy.probabilities(there), atol=1e-4)
     if name == "random":
         assert said["values"] == ""
     else:
-        values = policy.action_values(boards)
+        values = policy.action_values(there)
         np.testing.assert_allclose(floats(said["values"]).reshape(shape), values, atol=3e-6, equal_nan=True)
+    outcomes = np.full(shape, -1)
+    rows, cells = np.nonzero(there.legal(game))
+    after = play_moves(game, there, rows, cells)[1]
+    outcomes[rows, cells] = np.where(after == NOT_OVER, 3, after)
+    np.testing.assert_array_equal(floats(said["outcomes"]).reshape(shape), outcomes)
+
+
+@cache
+def reached(game):
+    """All positions of a game that are not over."""
+    return all_positions(game)
 
 
 @in_browser
@@ -237,7 +261,48 @@ def check_answers(page, number, name, rank, step=1):
 def test_opponents_have_the_probabilities_and_values_of_python(visit, name, step):
     page = visit()
     for number in range(len(GAMES)) if step == 1 else (0, 2):
-        check_answers(page, number, name, 18, step)
+        check_answers(page, GAMES[number], name, 18, step)
+
+
+SMALL = [Game(skip_chance=0.25), Game(), Game(3, 4, 3, 0.25)]
+RULES = [
+    dict(zip(rules.VARIANTS, (number >> 0 & 1, number >> 1 & 1, number >> 2 & 1, number >> 3 & 1), strict=True))
+    for number in range(1, 16)
+]
+QUICK = {(0, 4), (0, 12), (1, 1), (1, 8)}
+"""a shape, and rules as bits: misere, misere and wrap; gravity, wrap"""
+
+
+@in_browser
+@pytest.mark.parametrize(
+    "game",
+    [
+        pytest.param(game, id=game.slug, marks=[] if (shape, number) in QUICK else [pytest.mark.slow])
+        for shape, base in enumerate(SMALL)
+        for number in range(1, 16)
+        for game in [replace(base, **{name: bool(on) for name, on in RULES[number - 1].items()})]
+    ],
+)
+def test_games_of_all_rules_have_the_moves_lines_values_and_opponents_of_python(visit, game):
+    """Every position, or of 3 x 4 one of 97; values of the solver, and the probabilities of the opponents."""
+    step = 1 if game.cells == 9 else 97
+    page = visit()
+    for name in ANY_RULES:
+        check_answers(page, game, name, step=step)
+
+
+@in_browser
+@pytest.mark.parametrize("skip", [0.0, pytest.param(0.25, marks=pytest.mark.slow)])
+def test_four_by_four_with_gravity_has_the_values_of_python(visit, skip):
+    game = Game(4, 4, 4, skip, gravity=True)
+    page = visit()
+    exact = solve(game, cache=False) if skip else SearchedSolution(game, memory=1 << 22)
+    check_answers(page, game, "random", step=997)
+    asked = {"board": "4x4", "rules": ["gravity"], "skip": PLAY_SKIPS.index(skip), "against": "optimal", "step": 997}
+    said = page.evaluate("asked => page.answers(asked)", asked)
+    there = Boards.of([from_text(text, game) for text in said["positions"]])
+    values = exact.action_values(there)
+    np.testing.assert_allclose(floats(said["values"]).reshape(values.shape), values, atol=3e-6, equal_nan=True)
 
 
 @in_browser
@@ -246,7 +311,7 @@ def test_opponents_have_the_probabilities_and_values_of_python(visit, name, step
 def test_the_compressed_table_is_that_of_python_at_every_rank(visit, number):
     page = visit()
     for rank in range(MAX_RANK + 1):
-        check_answers(page, number, "svd", rank)
+        check_answers(page, GAMES[number], "svd", rank)
 
 
 @in_browser

@@ -1,7 +1,7 @@
-"""The numbers inside the page: each opponent's values in every position, and its exact strength.
+"""The numbers inside the page: nets, compressed tables, and the exact strength of the opponents on 3 x 3.
 
-Positions are stored once per symmetry class, and of the compressed table one side of its factors, from which the page
-computes every rank. Values are float32: all displayed digits are correct.
+Of the compressed table the page has one side of its factors, from which it computes every rank. The page solves the
+games itself, and makes the table of random play: its rules and values are compared with those of this package by tests.
 """
 
 from __future__ import annotations
@@ -9,30 +9,39 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from baselines.compression import decomposition
 from baselines.retrograde.count import reachable_boards
-from baselines.retrograde.solver import solve
-from baselines.tables import Softmax, Table, random_play_values
+from baselines.tables import Softmax
 from evaluation.exact.dynamic_programming import exploitation, match_outcome
 from evaluation.puzzles import Puzzle, read_puzzles
+from evaluation.reports.links import PLAY_BOARDS, PLAY_SKIPS
 from ttt_apps.play_page.nets import HIDDEN, WEIGHTS, load_weights, make_net, training_command
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float64Array
-from ttt_envs.game.boards import Boards, from_position_keys, keys, position_keys
+from ttt_envs.game.boards import Boards, from_position_keys
 from ttt_envs.game.rules import Game
-from ttt_envs.game.symmetry import canonical_keys, symmetries
 
-GAMES = [Game(skip_chance=skip) for skip in (0.0, 0.1, 0.25, 0.5)]
+GAMES = [Game(skip_chance=skip) for skip in PLAY_SKIPS]
+VARIANTS = [
+    Game(gravity=gravity, misere=misere, wrap=wrap, skip_chance=skip)
+    for gravity, misere, wrap in product((False, True), repeat=3)
+    if gravity or misere or wrap
+    for skip in PLAY_SKIPS
+]
+"""Other games of 3 x 3 with exact strengths; exact lines change nothing there."""
 WEIGHT = 10.0
 """Softmax weight of a table, the default and the paper's."""
 MAX_RANK = 75
 """Rank of the table of 3 x 3 at all skip chances: the compressed table of this rank is the whole one."""
 OPPONENTS = ("random", "table", "svd", "net", "optimal")
+ANY_RULES = ("random", "table", "optimal")
+"""Those that play by any rules."""
 DIGITS = 6
 """Decimal places of results and errors."""
 PUZZLE_DIGITS = 4
@@ -53,22 +62,33 @@ def all_positions(game: Game) -> Boards:
     return from_position_keys(found.astype(np.uint64), game)
 
 
-def canonical_positions(game: Game) -> Boards:
-    """Return the canonical position of every symmetry class: the one with the least key."""
-    positions = all_positions(game)
-    least, _ = canonical_keys(positions.cells, symmetries(game))
-    return positions.take(least[:, 0] == keys(positions.cells))
-
-
 def numbers(progress: Callable[[float], None] | None = None) -> dict[str, Any]:
     """Return all data of the page, JSON-ready; ``assets/game.js`` documents the format.
 
     Args:
         progress: called with the share that is done.
     """
-    found = [_game_numbers(game, partial(_report_progress, progress, number)) for number, game in enumerate(GAMES)]
+    report = partial(_report_progress, progress)
+    found = [_game_numbers(game, partial(report, number)) for number, game in enumerate(GAMES)]
+    for number, game in enumerate(VARIANTS, 1):
+        strengths = {name: _strength(game, make_opponent(game, name)) for name in ANY_RULES}
+        found.append({"skip": game.skip_chance, "rules": ".".join(game.variants), "strength": strengths})
+        report(len(GAMES), number / len(VARIANTS))
+    boards = {
+        name: {"rows": one.rows, "columns": one.columns, "win_length": one.win_length, "gravity": one.gravity}
+        for name, one in PLAY_BOARDS.items()
+    }
     puzzles = [_puzzle_json(one) for one in read_puzzles()]
-    return {"format": 1, "weight": WEIGHT, "ranks": MAX_RANK, "hidden": HIDDEN, "games": found, "puzzles": puzzles}
+    return {
+        "format": 2,
+        "weight": WEIGHT,
+        "ranks": MAX_RANK,
+        "hidden": HIDDEN,
+        "skips": list(PLAY_SKIPS),
+        "boards": boards,
+        "games": found,
+        "puzzles": puzzles,
+    }
 
 
 def _puzzle_json(puzzle: Puzzle) -> dict[str, Any]:
@@ -81,13 +101,10 @@ def _puzzle_json(puzzle: Puzzle) -> dict[str, Any]:
 
 def _report_progress(progress: Callable[[float], None] | None, before: int, share: float) -> None:
     if progress is not None:
-        progress((before + share) / len(GAMES))
+        progress((before + share) / (len(GAMES) + 1))
 
 
 def _game_numbers(game: Game, progress: Callable[[float], None]) -> dict[str, Any]:
-    boards = canonical_positions(game)
-    to_first = 1 - 2 * boards.mover
-    table = random_play_values(game)
     parts = decomposition(game, "svd")
     whole = parts.at(MAX_RANK)
     names = ("error", "compression_ratio", "exploitability", "win", "draw", "loss")
@@ -101,13 +118,10 @@ def _game_numbers(game: Game, progress: Callable[[float], None]) -> dict[str, An
         progress((rank + 1) / (MAX_RANK + 2))
     return {
         "skip": game.skip_chance,
-        "positions": _encode(position_keys(boards), "<u2"),
-        "optimal": _encode(to_first * solve(game).values(boards), "<f4"),
-        "table": _encode(Table(game, table).values(boards), "<f4"),
+        "rules": "",
         "svd": [_encode(factors.arrays[0].reshape(-1, MAX_RANK), "<f4") for factors in whole.factors],
         "net": _encode(np.concatenate([load_weights(game)[name].ravel() for name in WEIGHTS]), "<f4"),
         "training": " ".join(("train.py", *training_command(game))),
-        "value": round(solve(game).value, DIGITS),
         "strength": {name: _strength(game, make_opponent(game, name)) for name in OPPONENTS if name != "svd"},
         "ranks": ranks,
     }

@@ -42,6 +42,12 @@ const ttt = (() => {
     return Number(text) === 0 ? text : (value < 0 ? "\u2212" : "+") + text
   }
 
+  /** What wins or loses, and the rules of a game that change the lines and the moves. */
+  function rulesText({win_length: win, gravity, exact, misere, wrap}) {
+    const goal = `${exact ? "exactly " : ""}${win} in a line${misere ? " lose" : ""}`
+    return goal + (gravity ? ", gravity" : "") + (wrap ? ", lines wrap" : "")
+  }
+
   /** A share from 0 to 1 in percent. */
   const percent = (value) => `${Math.round(value * 100)}%`
 
@@ -73,12 +79,13 @@ const ttt = (() => {
    * rows, columns: its edges.
    * label: its accessible name.
    * onPlay: called with the cell that is chosen, if it is legal; without it the board is only looked at.
+   * drops: whether stones fall: every cell of a column stands for the legal one, where a stone comes to rest.
    * onStep: called with arrow keys, Home and End after the pointer was used on the board; returns whether it took the
    *   key. Otherwise, and after the focus was moved by a key, they move the focus.
    *
-   * Returns {show(state), focus(cell), label(text), rows, columns}.
+   * Returns {show(state), focus(cell), label(text), rows, columns, drops}.
    */
-  function createBoard(element, {rows, columns, label, onPlay = null, onStep = null}) {
+  function createBoard(element, {rows, columns, label, drops = false, onPlay = null, onStep = null}) {
     const played = onPlay !== null
     const grid = make("div", {class: "grid", role: played ? "grid" : "table", "aria-label": label})
     grid.style.setProperty("--columns", columns)
@@ -101,13 +108,27 @@ const ttt = (() => {
       }
       grid.append(line)
     }
-    const frame = make("div", {class: played ? "board played" : "board"}, grid)
+    const frame = make("div", {class: `board${played ? " played" : ""}${drops ? " drops" : ""}`}, grid)
     frame.style.setProperty("--columns", columns)
     element.replaceChildren(frame)
 
     let legal = new Set()
     let focused = 0
     let drawn = []
+    let aimed = -1 // the cell below the pointer, or with the focus
+
+    /** The cell that is played by a cell: -1 for none. */
+    function target(cell) {
+      if (!drops) return legal.has(cell) ? cell : -1
+      return [...legal].find((one) => one % columns === cell % columns) ?? -1
+    }
+
+    /** Mark where a stone would come to rest. */
+    function aim(cell = aimed) {
+      aimed = cell
+      const there = cell < 0 ? -1 : target(cell)
+      squares.forEach((square, one) => square.classList.toggle("aim", one === there))
+    }
 
     function rove(cell) {
       squares[focused].tabIndex = -1
@@ -120,6 +141,7 @@ const ttt = (() => {
       mover = null,
       last = [],
       line = [],
+      lineWord = "winning line",
       values = null,
       legal: free = null,
       chosen = [],
@@ -136,6 +158,7 @@ const ttt = (() => {
       frame.classList.toggle("numbered", values !== null)
       legal = all(free === null ? [...cells.keys()].filter((cell) => cells[cell] === 0) : free)
       frame.dataset.mover = mover === null ? "" : "ox"[mover]
+      const isFirst = drawn.length === 0
       squares.forEach((square, cell) => {
         const stone = cells[cell]
         const value = values === null || values[cell] === null || values[cell] === undefined ? null : values[cell]
@@ -143,31 +166,38 @@ const ttt = (() => {
         const names = ["cell"]
         const said = [stone === 0 ? "empty" : STONES[stone]]
         if (stone !== 0) names.push(STONES[stone])
-        if (legal.has(cell) && played) names.push("free")
+        const to = played ? target(cell) : -1
+        if (to >= 0) names.push("free")
         if (lasts.has(cell) && stone !== 0) names.push("last") && said.push("last move")
-        if (lines.has(cell)) names.push("line") && said.push("winning line")
+        if (lines.has(cell)) names.push("line") && said.push(lineWord)
         if (known) names.push(value < 0 ? "down" : "up")
         const shown = known ? (texts === null ? format(value) : texts[cell]) : ""
         if (known) said.push(`${word} ${shown.replace("\u2212", "-")}`)
         if (best.has(cell)) names.push("best") && said.push("best move")
         if (hints.has(cell)) names.push("hint") && said.push("hint")
+        if (to >= 0 && to !== cell) said.push(`a stone falls to ${coordinate(to, columns)}`)
         square.className = names.join(" ")
         square.style.setProperty("--heat", known ? Math.min(1, Math.abs(value) / scale).toFixed(3) : "0")
         square.setAttribute("aria-label", `${coordinate(cell, columns)}: ${said.join(", ")}`)
-        if (played) square.setAttribute("aria-disabled", legal.has(cell) ? "false" : "true")
+        if (played) square.setAttribute("aria-disabled", to >= 0 ? "false" : "true")
         const drawing = `${stone}:${shown}`
         if (drawn[cell] !== drawing) {
           square.replaceChildren(...(stone === 0 ? (shown ? [make("span", {class: "value"}, shown)] : []) : [stoneOf(stone)]))
+          if (drops && stone !== 0 && !isFirst) {
+            square.firstChild.classList.add("fallen")
+            square.firstChild.style.setProperty("--height", Math.floor(cell / columns) + 1)
+          }
           drawn[cell] = drawing
         }
       })
+      if (drops && played) aim()
     }
 
     if (played) {
       for (const square of squares) square.tabIndex = -1
       rove(Math.floor(rows / 2) * columns + Math.floor(columns / 2))
       const cellOf = (event) => event.target.closest(".cell")
-      const play = (cell) => legal.has(cell) && onPlay(cell)
+      const play = (cell) => target(cell) >= 0 && onPlay(target(cell))
       grid.addEventListener("click", (event) => {
         const square = cellOf(event)
         if (!square) return
@@ -178,6 +208,12 @@ const ttt = (() => {
       grid.addEventListener("pointerdown", () => (pointed = true))
       document.addEventListener("keydown", (event) => event.key === "Tab" && (pointed = false))
       grid.addEventListener("focusin", (event) => cellOf(event) && rove(Number(cellOf(event).dataset.cell)))
+      if (drops) {
+        for (const kind of ["pointerover", "focusin"]) {
+          grid.addEventListener(kind, (event) => aim(cellOf(event) ? Number(cellOf(event).dataset.cell) : -1))
+        }
+        for (const kind of ["pointerleave", "focusout"]) grid.addEventListener(kind, () => aim(-1))
+      }
       grid.addEventListener("keydown", (event) => {
         if (event.altKey || event.ctrlKey || event.metaKey) return
         const [row, column] = [Math.floor(focused / columns), focused % columns]
@@ -208,6 +244,7 @@ const ttt = (() => {
       show,
       rows,
       columns,
+      drops,
       focus: (cell = focused) => {
         rove(cell)
         squares[cell].focus()
@@ -216,5 +253,5 @@ const ttt = (() => {
     }
   }
 
-  return {createBoard, coordinate, fromText, toText, signed, percent, make}
+  return {createBoard, coordinate, fromText, toText, rulesText, signed, percent, make}
 })()

@@ -62,7 +62,9 @@ function showSetup() {
   find("show").value = state.show
   for (const [id, key] of [["rows", "rows"], ["columns", "columns"], ["win", "win"], ["skip", "skip"]]) find(id).value = state[key]
   find("skip-shown").textContent = ttt.percent(state.skip)
-  find("setup-title").textContent = `${state.rows} \u00d7 ${state.columns}, ${state.win} in a line${state.skip ? `, ${ttt.percent(state.skip)} skips` : ""}: o ${state.o}, x ${state.x}`
+  for (const rule of RULES) find(rule).checked = state[rule]
+  const skips = state.skip ? `, ${ttt.percent(state.skip)} skips` : ""
+  find("setup-title").textContent = `${state.rows} \u00d7 ${state.columns}, ${ttt.rulesText(gameOf(state))}${skips}: o ${state.o}, x ${state.x}`
   for (const seat of SEATS) {
     const select = find(`plays-${seat}`)
     const [name, given] = partsOf(state[seat])
@@ -90,6 +92,11 @@ async function onSize() {
   const said = clampSizes(wanted, usual)
   if (!(await mayDiscard("Another board begins another game."))) return showSetup()
   begin({rows: wanted.rows, columns: wanted.columns, win: wanted.win, rank: null}, said)
+}
+
+async function onRule(rule) {
+  if (!(await mayDiscard("Other rules begin another game."))) return showSetup()
+  begin({[rule]: find(rule).checked, rank: null})
 }
 
 async function onSkip() {
@@ -165,6 +172,7 @@ function listen() {
   for (const mode of MODES) find(`mode-${mode}`).addEventListener("click", () => setMode(mode))
   find("show").addEventListener("change", () => setShow(find("show").value))
   for (const id of ["rows", "columns", "win"]) find(id).addEventListener("change", onSize)
+  for (const rule of RULES) find(rule).addEventListener("change", () => onRule(rule))
   let waiting = null
   find("skip").addEventListener("input", () => {
     find("skip-shown").textContent = ttt.percent(Number(find("skip").value))

@@ -16,8 +16,7 @@ async function openLog(name) {
 function openLogged(number) {
   if (!number) return
   asked("logged", {name: find("log").value, number: Number(number)}, (answer) => {
-    const {rows, columns, win_length: win, skip_chance: skip} = answer.game
-    Object.assign(state, {rows, columns, win, skip, opening: answer.opening, o: YOU, x: YOU})
+    Object.assign(state, fromGame(answer.game), {opening: answer.opening, o: YOU, x: YOU})
     showSetup()
     show(answer, 0)
     const worst = answer.worst === null ? "" : ` The dearest move is number ${answer.worst + 1}.`
@@ -106,9 +105,8 @@ function drawMark(answers) {
 function showRun() {
   const found = about.runs.find((one) => one.name === find("run-name").value)
   if (!found) return
-  const {rows, columns, win_length: win, skip_chance: skip} = found.game
   state.run = found.name
   if (!state.panels.includes("run")) state.panels = Object.keys(PANELS).filter((kind) => kind === "run" || state.panels.includes(kind))
-  begin({rows, columns, win, skip, rank: null})
+  begin({...fromGame(found.game), rank: null})
   find("views-title").scrollIntoView({block: "start"})
 }

@@ -1,7 +1,6 @@
 // The game on the large board: its moves, its values, hints, and its summary.
 "use strict"
 
-const ON_TABLES = ["random", "compressed"]
 const SEARCHING = "mcts:simulations=2000" // plays where a board is too large for tables
 const SOURCES = ["exact", "prove", "search", "mcts", "run", "random", "compressed", "policy"] // of values on the board
 const REPLY_MS = 250 // from a move to the reply, so that both are seen
@@ -26,6 +25,7 @@ const isWatched = () => SEATS.every((seat) => state[seat] !== YOU)
 const isFinished = () => line.result !== null
 const hidesValues = () => state.mode === "play" && !isFinished()
 const knowsExact = () => ["now", "soon"].includes(line.exact)
+const otherOf = (mover) => (mover === "o" ? "x" : "o")
 const isPersonsTurn = () => !isOver() && playsNow() === YOU && !(line.forfeit && atEnd())
 
 /** Ask, and hand the answer over unless something else was asked meanwhile. */
@@ -79,8 +79,9 @@ function look() {
 }
 
 function makeBoard() {
-  if (board !== null && board.rows === state.rows && board.columns === state.columns) return
-  board = ttt.createBoard(find("board"), {rows: state.rows, columns: state.columns, label: "the board", onPlay: put, onStep: step})
+  const {rows, columns, gravity: drops} = state
+  if (board !== null && board.rows === rows && board.columns === columns && board.drops === drops) return
+  board = ttt.createBoard(find("board"), {rows, columns, drops, label: "the board", onPlay: put, onStep: step})
   document.querySelector("main").classList.toggle("large", state.columns > 4)
   document.querySelector("main").classList.toggle("huge", state.columns > 7)
 }
@@ -96,7 +97,7 @@ function sketch() {
     cells[cell] = mover + 1
     if (!word.endsWith("+")) mover = 1 - mover
   }
-  const legal = state[SEATS[mover]] === YOU ? null : []
+  const legal = state[SEATS[mover]] === YOU && !state.gravity ? null : [] // the server says where stones may fall to
   if (cells.length === state.rows * state.columns) board.show({cells, mover, legal})
 }
 
@@ -104,7 +105,8 @@ function drawGame() {
   const here = position()
   makeBoard()
   drawBoard()
-  board.label(`the board, ${state.rows} rows and ${state.columns} columns; arrow keys move, Enter plays`)
+  const keys = state.gravity ? "arrow keys choose a column, Enter drops a stone into it" : "arrow keys move, Enter plays"
+  board.label(`the board, ${state.rows} rows and ${state.columns} columns; ${keys}`)
   find("status").replaceChildren(...statusOf(here))
   find("position").value = here.position
   find("undo").disabled = state.at === 0
@@ -121,20 +123,20 @@ function drawBoard() {
   const parsed = ttt.fromText(here.position)
   const kind = boardSource()
   const answer = kind === null ? null : panels[kind].answer
-  const free = parsed.cells.filter((stone) => stone === 0).length
   board.show({
     cells: parsed.cells,
     mover: parsed.mover,
     last: here.last,
     line: here.line,
-    legal: isPersonsTurn() ? null : [],
+    lineWord: state.misere ? "losing line" : "winning line",
+    legal: isPersonsTurn() ? here.legal : [],
     hint: hinted === null ? [] : [hinted.cell],
     ...(answer && {
       values: answer.values,
       texts: answer.texts,
       scale: answer.scale,
       word: answer.word,
-      chosen: answer.best.length === free && free > 1 ? [] : answer.best,
+      chosen: isAllAlike(answer) ? [] : answer.best,
     }),
   })
   const hides = hidesValues()
@@ -183,11 +185,12 @@ function drawBar() {
 function statusOf(here) {
   const stone = (mover) => make("span", {class: mover}, mover)
   if (here.result === "draw") return ["A draw"]
+  if (here.result !== null && state.misere) return [stone(here.result), " has won: ", stone(otherOf(here.result)), " completed a line"]
   if (here.result !== null) return [stone(here.result), " has won"]
   if (line.forfeit && atEnd()) return [stone(line.result), ` has won: ${line.forfeit}`]
   const said = [stone(here.mover), state[here.mover] === YOU ? " to move" : ` to move: ${state[here.mover]}`]
   const before = state.at ? line.plies[state.at - 1] : null
-  if (before && before.skipped) said.push(`, again: ${before.mover === "o" ? "x" : "o"} is skipped`)
+  if (before && before.skipped) said.push(`, again: ${otherOf(before.mover)} is skipped`)
   if (hinted) said.push(`. Hint: ${hinted.text}`)
   return said
 }
@@ -195,7 +198,7 @@ function statusOf(here) {
 /** Show for a moment that a turn was skipped. */
 function flashSkip() {
   const ply = line.plies[state.at - 1]
-  if (ply && ply.skipped && !isOver()) find("skipped").replaceChildren(make("span", {}, `${ply.mover === "o" ? "x" : "o"} is skipped`))
+  if (ply && ply.skipped && !isOver()) find("skipped").replaceChildren(make("span", {}, `${otherOf(ply.mover)} is skipped`))
 }
 
 function put(cell) {
@@ -297,7 +300,7 @@ function worstOf(plies) {
 /** Mark a best move: by perfect play where it is known, else by a proof, else by a search. */
 async function hint() {
   const here = position().position
-  const kinds = knowsExact() ? ["exact"] : state.skip === 0 && state.rows * state.columns <= about.provable ? ["prove", "mcts"] : ["mcts"]
+  const kinds = knowsExact() ? ["exact"] : "prove" in line.refused ? ["mcts"] : ["prove", "mcts"]
   find("hint").disabled = true
   try {
     const body = {game: gameOf(state), position: here, panels: kinds.map((kind) => ({kind, simulations: 1600}))}

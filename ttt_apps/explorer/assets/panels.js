@@ -12,18 +12,10 @@ const panels = {}
 let whole = null // aborts the requests of all panels
 let polling = null
 
-const cellsOf = () => state.rows * state.columns
-
 /** Why a panel has nothing to say about the present game; null if it has. */
 function whyNot(kind) {
-  if (ON_TABLES.includes(kind) && cellsOf() > about.tables) return `up to ${about.tables} cells`
-  if (kind === "exact" && line.exact === "none") return `up to ${about.solvable} cells`
-  if (kind === "prove") {
-    if (state.skip > 0) return "only without skips"
-    if (cellsOf() > about.provable) return `up to ${about.provable} cells`
-    if (knowsExact()) return "exact values say more here"
-  }
-  return null
+  if (kind in line.refused) return line.refused[kind]
+  return kind === "prove" && knowsExact() ? "exact values say more here" : null
 }
 
 const isShown = (kind) => state.panels.includes(kind) && whyNot(kind) === null
@@ -140,6 +132,12 @@ function topMoves({values, texts, lines}) {
 const listOf = (rows) =>
   rows.length ? [make("ol", {class: "lines"}, ...rows.map(([text, moves]) => make("li", {}, make("b", {}, text), ` ${moves}`)))] : []
 
+/** Whether several moves are possible, and all of them are best. */
+function isAllAlike({values, best}) {
+  const count = values.filter((value) => value !== null).length
+  return best.length === count && count > 1
+}
+
 /** Draw numbers on the board of a panel, {card, place, board}; returns whether all moves are alike. */
 function showMap(panel, title, text, answer) {
   const parsed = ttt.fromText(text)
@@ -151,8 +149,7 @@ function showMap(panel, title, text, answer) {
     if (frame.scrollWidth > frame.clientWidth + 1) Object.assign(frame, {tabIndex: 0}).setAttribute("role", "group")
     if (frame.tabIndex === 0) frame.setAttribute("aria-label", `${title}, scrolls`)
   }
-  const free = parsed.cells.filter((stone) => stone === 0).length
-  const all = answer.best.length === free && free > 1
+  const all = isAllAlike(answer)
   panel.board.show({
     cells: parsed.cells,
     mover: parsed.mover,

@@ -5,8 +5,8 @@ const practice = (() => {
   const place = find("practice")
   const sources = find("practice-source")
   const trainer = puzzles.createTrainer(find("trainer"), {
-    onOpen({game: {rows, columns, win_length: win, skip_chance: skip}, position}) {
-      location.hash = new URLSearchParams({rows, columns, win, skip, opening: position, o: YOU, x: YOU})
+    onOpen({game, position}) {
+      location.hash = new URLSearchParams({...fromGame(game), opening: position, o: YOU, x: YOU})
       find("play-title").scrollIntoView({block: "start"})
     },
   })

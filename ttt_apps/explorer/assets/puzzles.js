@@ -23,8 +23,9 @@ const puzzles = (() => {
   /** Text in which *this* is strong, as elements. */
   const rich = (text) => text.split("*").map((part, index) => (index % 2 ? make("strong", {}, part) : part))
 
-  function gameText({rows, columns, win_length: win, skip_chance: skip}) {
-    return `${rows} x ${columns}, ${win} in a line, ${skip === 0 ? "no skips" : `${ttt.percent(skip)} skips`}`
+  function gameText(game) {
+    const skips = game.skip_chance === 0 ? "no skips" : `${ttt.percent(game.skip_chance)} skips`
+    return `${game.rows} x ${game.columns}, ${ttt.rulesText(game)}, ${skips}`
   }
 
   const listed = (cells, columns) => cells.map((cell) => ttt.coordinate(cell, columns)).join(", ").replace(/, ([^,]*)$/, " or $1")
@@ -126,17 +127,17 @@ const puzzles = (() => {
 
     function draw() {
       const one = shown[at]
-      const {rows, columns} = one.game
+      const {rows, columns, gravity: drops = false} = one.game
       const mover = one.position.at(-1)
       const known = answered !== null
-      if (board === null || board.rows !== rows || board.columns !== columns) {
-        board = ttt.createBoard(place, {rows, columns, label: "Puzzle", onPlay: guess})
+      if (board === null || board.rows !== rows || board.columns !== columns || board.drops !== drops) {
+        board = ttt.createBoard(place, {rows, columns, drops, label: "Puzzle", onPlay: guess})
       }
       board.label(`Puzzle ${at + 1}: ${mover} to move; arrow keys move, Enter plays`)
       board.show({
         cells: ttt.fromText(one.position).cells,
         mover: "ox".indexOf(mover),
-        legal: known ? [] : null,
+        legal: known ? [] : [...one.values.keys()].filter((cell) => one.values[cell] !== null),
         values: known ? one.values : null,
         format: (value) => signed(value, Math.min(digitsOf(one.game), columns > 3 ? 2 : 3)),
         chosen: known ? one.best : [],

@@ -22,7 +22,14 @@ const page = (() => {
   const SKIP_PAUSE = 1500 // and where that is again, so that it is seen that somebody was skipped
   const FIRST_RANK = 18
   const MAX_SEED = 999999
-  const PARTS = ["against", "rank", "skip", "you", "seed", "position", "moves"] // of a link
+  const RULES = {gravity: "gravity", exact: "exact", misere: "mis\u00e8re", wrap: "wrap"}
+  const ABOUT_RULES = {
+    gravity: "Stones fall to the lowest empty cell of their column.",
+    exact: "Lines that are longer do not count.",
+    misere: "A player who completes a line loses.",
+    wrap: "Lines continue across the edges.",
+  }
+  const PARTS = ["against", "rank", "board", "rules", "skip", "you", "seed", "position", "moves"] // of a link
 
   const inside = JSON.parse(document.getElementById("numbers").textContent)
   const known = exact.read(inside)
@@ -31,22 +38,24 @@ const page = (() => {
   const stone = (player) => "ox"[player]
   const plain = (value, digits = 2) => value.toFixed(digits)
 
-  const state = {against: "table", rank: FIRST_RANK, skip: 2, you: 0, seed: 1, first: exact.start(), moves: [], show: "values"}
+  const state = {against: "table", rank: FIRST_RANK, board: "3x3", rules: [], skip: 2, you: 0, seed: 1, first: null, moves: [], show: "values"}
   let whole = [] // of the game so far: {before, cell, skipped, lost}
   let plies = [] // those up to the position that is seen
-  let now = state.first
+  let now = null
   let timer = 0
   let written = ""
 
-  const game = () => known.game(state.skip)
+  const game = () => known.game(state.board, state.rules, state.skip)
+  const rules = () => game().rules
   const nameOf = (against) => OPPONENTS[against].name
   const opponent = () => OPPONENTS[state.against].said
   const first = (text) => text[0].toUpperCase() + text.slice(1)
-  const outcome = () => exact.outcomeOf(now.cells)
+  const outcome = () => rules().outcomeOf(now.cells)
   const yours = () => outcome() === null && now.mover === state.you
   const ask = (position, against = state.against) => exact.ask(game(), against, state.rank, position)
   const bestOf = (values) => Math.max(...values.filter((value) => !Number.isNaN(value)))
-  const square = (cell) => ttt.coordinate(cell, 3)
+  const square = (cell) => ttt.coordinate(cell, rules().columns)
+  const begun = () => rules().start()
 
   // -------------------------------------------------------------------------------------------------------------------
   // The game
@@ -56,7 +65,7 @@ const page = (() => {
     whole = plies = []
     now = state.first
     for (const cell of state.moves) {
-      if (outcome() !== null || now.cells[cell] !== 0) return false
+      if (outcome() !== null || !rules().legal(now.cells).includes(cell)) return false
       const values = ask(now, "optimal").values
       const {position, skipped} = exact.play(game(), now, cell, state.seed)
       whole.push({before: now, cell, skipped, lost: bestOf(values) - values[cell]})
@@ -82,8 +91,11 @@ const page = (() => {
     show(true)
   }
 
+  /** Begin a game, with changes of the state. */
   function restart(changes) {
-    Object.assign(state, {first: exact.start(), moves: []}, changes)
+    Object.assign(state, {moves: []}, changes)
+    state.first = begun()
+    if (!exact.plays(game(), state.against)) state.against = "table"
     replay()
     show()
   }
@@ -107,9 +119,11 @@ const page = (() => {
 
   function linkOf() {
     const parts = {against: state.against, ...(state.against === "svd" ? {rank: state.rank} : {})}
+    if (state.board !== "3x3") parts.board = state.board
+    if (state.rules.length > 0) parts.rules = state.rules.join(".")
     Object.assign(parts, {skip: game().skip, you: stone(state.you), seed: state.seed})
-    const began = ttt.toText({columns: 3, ...state.first}).replace(" ", "_")
-    if (began !== ".../.../..._o") parts.position = began
+    const textOf = (position) => ttt.toText({columns: rules().columns, ...position}).replace(" ", "_")
+    if (textOf(state.first) !== textOf(begun())) parts.position = textOf(state.first)
     if (state.moves.length > 0) parts.moves = state.moves.map(square).join("")
     return "#" + Object.entries(parts).map((pair) => pair.join("=")).join("&")
   }
@@ -119,7 +133,12 @@ const page = (() => {
     const parts = Object.fromEntries(link.replace(/^#/, "").split("&").filter(Boolean).map((part) => part.split("=")))
     if (!Object.keys(parts).every((name) => PARTS.includes(name))) return false
     const number = (text, most) => (/^\d{1,6}$/.test(text) && Number(text) <= most ? Number(text) : -1)
-    const found = {first: exact.start(), moves: []}
+    const found = {board: parts.board ?? "3x3", rules: [], moves: []}
+    if (!Object.hasOwn(known.boards, found.board)) return false
+    const {rows, columns, gravity} = known.boards[found.board]
+    const named = new Set([...(parts.rules ?? "").split(".").filter(Boolean), ...(gravity ? ["gravity"] : [])])
+    if (![...named].every((name) => exact.RULES.includes(name))) return false
+    found.rules = exact.RULES.filter((name) => named.has(name))
     if (parts.against !== undefined) found.against = parts.against
     if (parts.rank !== undefined) found.rank = number(parts.rank, known.ranks)
     if (parts.skip !== undefined) found.skip = known.skips.map(String).indexOf(parts.skip)
@@ -127,17 +146,20 @@ const page = (() => {
     if (parts.seed !== undefined) found.seed = number(parts.seed, MAX_SEED)
     if (parts.position !== undefined) {
       const read = ttt.fromText(parts.position.replace(/_|%20/, " "))
-      found.first = read && read.rows === 3 && read.columns === 3 ? {cells: read.cells, mover: read.mover} : null
+      found.first = read && read.rows === rows && read.columns === columns ? {cells: read.cells, mover: read.mover} : null
     }
     if (parts.moves !== undefined) {
-      if (!/^([abc][123])*$/.test(parts.moves)) return false
-      found.moves = (parts.moves.match(/../g) ?? []).map((name) => "abc".indexOf(name[0]) + 3 * (name[1] - 1))
+      if (!/^([a-d][1-4])*$/.test(parts.moves)) return false
+      const places = (parts.moves.match(/../g) ?? []).map((name) => ["abcd".indexOf(name[0]), name[1] - 1])
+      if (places.some(([column, row]) => column >= columns || row >= rows)) return false
+      found.moves = places.map(([column, row]) => column + columns * row)
     }
     const wrong = (value) => value === -1 || value === null
     if (Object.values(found).some(wrong) || !(found.against === undefined || Object.hasOwn(OPPONENTS, found.against))) return false
     const before = {...state}
     Object.assign(state, found)
-    if (exact.occurs(game(), state.first) && replay()) return true
+    if (found.first === undefined) state.first = begun()
+    if (exact.plays(game(), state.against) && exact.occurs(game(), state.first) && replay()) return true
     Object.assign(state, before)
     replay()
     return false
@@ -156,8 +178,16 @@ const page = (() => {
   // -------------------------------------------------------------------------------------------------------------------
   // What is drawn
 
-  const board = ttt.createBoard(at("board"), {rows: 3, columns: 3, label: "Your board", onPlay: (cell) => yours() && move(cell)})
-  const truth = ttt.createBoard(at("truth"), {rows: 3, columns: 3, label: "Exact values of the moves"})
+  let board = null
+  let truth = null
+
+  /** Make the boards of a game, unless they are there. */
+  function makeBoards() {
+    const {rows, columns, gravity: drops} = rules()
+    if (board !== null && board.rows === rows && board.columns === columns && board.drops === drops) return
+    board = ttt.createBoard(at("board"), {rows, columns, drops, label: "Your board", onPlay: (cell) => yours() && move(cell)})
+    truth = ttt.createBoard(at("truth"), {rows, columns, label: "Exact values of the moves"})
+  }
 
   /** Text in which *this* is strong, as elements. */
   const rich = (text) => text.split("*").map((part, index) => (index % 2 ? make("strong", {}, part) : part))
@@ -167,8 +197,9 @@ const page = (() => {
     const you = stone(state.you)
     const box = at("status-box")
     const said = {[exact.DRAW]: "A draw.", [state.you]: "You win!", [1 - state.you]: `${first(opponent())} wins.`}
+    const loser = result === null || result === exact.DRAW || !rules().misere ? "" : ` ${stone(1 - result)} completed a line.`
     at("status").textContent =
-      result !== null ? said[result] : yours() ? `Your turn: you are ${you}.` : `${first(opponent())}’s turn: it is ${stone(1 - state.you)}.`
+      result !== null ? said[result] + loser : yours() ? `Your turn: you are ${you}.` : `${first(opponent())}’s turn: it is ${stone(1 - state.you)}.`
     box.classList.toggle("won", result === 0)
     box.classList.toggle("lost", result === 1)
     const last = plies.at(-1)
@@ -191,17 +222,20 @@ const page = (() => {
 
   function showBoards() {
     const result = outcome()
-    const line = exact.lineOf(now.cells)
+    const line = rules().lineOf(now.cells)
+    const lineWord = rules().misere ? "losing line" : "winning line"
     const mover = result === null ? now.mover : null
     const last = plies.length > 0 ? [plies.at(-1).cell] : []
-    const shared = {cells: now.cells, mover, last, line}
+    const shared = {cells: now.cells, mover, last, line, lineWord}
     const asked = result === null ? ask(now) : null
     const right = result === null ? ask(now, "optimal").values : null
+    const free = rules().legal(now.cells)
     const values = {values: asked?.values, likely: asked?.probabilities, nothing: null}[state.show] ?? null
+    const ofMoves = (numbers) => numbers && numbers.map((number, cell) => (free.includes(cell) ? number : null))
     board.show({
       ...shared,
-      legal: yours() ? null : [],
-      values,
+      legal: yours() ? free : [],
+      values: ofMoves(values),
       format: state.show === "likely" ? percent : signed,
       word: state.show === "likely" ? "probability" : "its value",
     })
@@ -213,7 +247,7 @@ const page = (() => {
     }
     at("caption").textContent = result === null ? captions[state.show] : ""
     const best = right === null ? [] : [...right.keys()].filter((cell) => right[cell] >= bestOf(right) - 1e-6)
-    truth.show({...shared, values: right, chosen: best})
+    truth.show({...shared, values: ofMoves(right), chosen: best})
     const who = yours() ? "you" : stone(now.mover)
     at("truth-about").textContent = `For ${who}, to move now, with perfect play by both afterwards. The best are framed.`
     at("moves-card").hidden = result !== null
@@ -291,7 +325,8 @@ const page = (() => {
   }
 
   function showStrengths() {
-    const rows = Object.keys(OPPONENTS).map((against) => {
+    const rated = Object.keys(OPPONENTS).filter((against) => exact.strength(game(), against, state.rank) !== null)
+    const rows = rated.map((against) => {
       const numbers = exact.strength(game(), against, state.rank)
       const name = against === "svd" ? `${nameOf(against)}, rank ${state.rank}` : nameOf(against)
       const row = make("tr", against === state.against ? {class: "now"} : {})
@@ -299,9 +334,12 @@ const page = (() => {
       return row
     })
     at("table").tBodies[0].replaceChildren(...rows)
+    at("table").hidden = at("strengths-key").hidden = rows.length === 0
     const chance = game().skip === 0 ? "Without skips" : `With a skip chance of ${percent(game().skip)}`
-    at("strengths-about").textContent = `${chance}, perfect play from the empty board has the value ${signed(game().value, 3)} for o, the first player.`
-    at("trained").replaceChildren("The net was trained by ", make("code", {}, game().training), ".")
+    const missing = rows.length === 0 ? " The strength of opponents is listed for 3 \u00d7 3." : ""
+    at("strengths-about").textContent = `${chance}, perfect play from the empty board has the value ${signed(game().value, 3)} for o, the first player.${missing}`
+    at("trained").hidden = game().training === undefined
+    at("trained").replaceChildren("The net was trained by ", make("code", {}, game().training ?? ""), ".")
   }
 
   function draw(tag, attributes, ...children) {
@@ -350,10 +388,21 @@ const page = (() => {
   }
 
   function showChoices() {
-    for (const [name, value] of Object.entries({against: state.against, skip: state.skip, you: state.you, show: state.show})) {
+    for (const [name, value] of Object.entries({against: state.against, board: state.board, skip: state.skip, you: state.you, show: state.show})) {
       document.querySelector(`input[name="${name}"][value="${value}"]`).checked = true
     }
-    at("about").textContent = OPPONENTS[state.against].about
+    for (const name of exact.RULES) {
+      const box = document.querySelector(`input[name="rules"][value="${name}"]`)
+      box.checked = state.rules.includes(name)
+      box.disabled = name === "gravity" && known.boards[state.board].gravity
+    }
+    for (const name of Object.keys(OPPONENTS)) document.querySelector(`input[name="against"][value="${name}"]`).disabled = !exact.plays(game(), name)
+    const others = exact.plays(game(), "net") ? "" : " The net and the compressed table know only 3 \u00d7 3 by the standard rules."
+    at("about").textContent = OPPONENTS[state.against].about + others
+    const said = [`${first(ttt.rulesText(rules()))}.`, ...state.rules.map((name) => ABOUT_RULES[name])]
+    if (state.board === "3x3" && state.rules.includes("exact")) said.push("On 3 \u00d7 3 no line is longer than three.")
+    if (known.boards[state.board].gravity) said.push("Without gravity this board has too many positions for this page.")
+    at("rules-about").textContent = said.join(" ")
     at("seed").value = state.seed
   }
 
@@ -361,6 +410,7 @@ const page = (() => {
   function show(fresh = false, kept = true) {
     clearTimeout(timer)
     showChoices()
+    makeBoards()
     showRank()
     showStatus(fresh)
     showBoards()
@@ -377,10 +427,18 @@ const page = (() => {
   // -------------------------------------------------------------------------------------------------------------------
   // Puzzles
 
+  /** The name of the board of a game; undefined where there is none here. */
+  function boardOf({rows, columns, win_length: win, gravity = false}) {
+    const fits = ([, one]) => one.rows === rows && one.columns === columns && one.win_length === win && (gravity || !one.gravity)
+    return Object.entries(known.boards).find(fits)?.[0]
+  }
+
   const trainer = puzzles.createTrainer(at("trainer"), {
-    canOpen: ({game: {rows, columns, win_length: win, skip_chance: skip}}) => rows === 3 && columns === 3 && win === 3 && known.skips.includes(skip),
-    onOpen: ({game: {skip_chance: skip}, position}) => {
-      location.hash = `#against=optimal&skip=${skip}&you=${position.at(-1)}&seed=${state.seed}&position=${position.replace(" ", "_")}`
+    canOpen: ({game}) => boardOf(game) !== undefined && known.skips.includes(game.skip_chance),
+    onOpen: ({game: asked, position}) => {
+      const named = exact.RULES.filter((name) => asked[name]).join(".")
+      const where = `board=${boardOf(asked)}${named ? `&rules=${named}` : ""}&skip=${asked.skip_chance}`
+      location.hash = `#against=optimal&${where}&you=${position.at(-1)}&seed=${state.seed}&position=${position.replace(" ", "_")}`
       at("status-box").scrollIntoView({block: "start"})
     },
   })
@@ -397,11 +455,11 @@ const page = (() => {
       if (Number.isNaN(value)) return []
       const cells = [...before.cells]
       cells[one] = before.mover + 1
-      return exact.outcomeOf(cells) === null ? bestCells(ask({cells, mover: 1 - before.mover}, "optimal").values) : []
+      return rules().outcomeOf(cells) === null ? bestCells(ask({cells, mover: 1 - before.mover}, "optimal").values) : []
     })
     return {
-      game: {rows: 3, columns: 3, win_length: 3, skip_chance: game().skip},
-      position: ttt.toText({columns: 3, ...before}),
+      game: {...rules(), skip_chance: game().skip},
+      position: ttt.toText({columns: rules().columns, ...before}),
       values: listOf(values),
       best: bestCells(values),
       tempting: [cell],
@@ -422,9 +480,9 @@ const page = (() => {
   // -------------------------------------------------------------------------------------------------------------------
   // What is chosen
 
-  function picks(place, name, words, choose) {
+  function picks(place, name, words, choose, type = "radio") {
     for (const [value, word] of Object.entries(words)) {
-      const input = make("input", {type: "radio", name, value, autocomplete: "off"})
+      const input = make("input", {type, name, value, autocomplete: "off"})
       input.addEventListener("change", () => choose(value))
       at(place).append(make("label", {}, input, make("span", {}, word)))
     }
@@ -447,6 +505,11 @@ const page = (() => {
     state.against = value
     show()
   })
+  picks("boards", "board", Object.fromEntries(Object.entries(known.boards).map(([name, {rows, columns}]) => [name, `${rows} \u00d7 ${columns}`])), (value) => {
+    const kept = state.rules.filter((name) => name !== "gravity" || !known.boards[state.board].gravity)
+    restart({board: value, rules: exact.RULES.filter((name) => kept.includes(name) || (name === "gravity" && known.boards[value].gravity))})
+  })
+  picks("rules", "rules", RULES, (value) => restart({rules: exact.RULES.filter((name) => state.rules.includes(name) !== (name === value))}), "checkbox")
   picks("skips", "skip", Object.fromEntries(known.skips.map((skip, index) => [index, skip === 0 ? "none" : percent(skip)])), (value) =>
     restart({skip: Number(value)}),
   )
@@ -505,29 +568,34 @@ const page = (() => {
     else at("link-said").textContent = `There is no puzzle ${number}: the set has ${inside.puzzles.length}.`
   }
 
+  state.first = now = begun()
   state.seed = crypto.getRandomValues(new Uint32Array(1))[0] % 1000
   practise(false)
   for (const id of ["choices", "game", "puzzles", "tasks", "strengths"]) at(id).hidden = false
   arrive()
 
   /**
-   * For tests: an opponent's numbers for all unfinished positions of a game, by key, o's turn before x's.
+   * For tests: an opponent's numbers for unfinished positions of a game, by key, o's turn before x's.
    *
    * step: asked about one of so many positions, from the first.
-   * Returns {values, probabilities}, float32 of nine for each position in base64; no values of random.
+   * Returns {positions, values, probabilities, outcomes}: positions as text; float32 for each cell of each position in
+   * base64, no values of random; and by cell the outcome after a move there, 3 while the game goes on, -1 where illegal.
    */
-  function answers(skip, against, rank, step = 1) {
-    const game = known.game(skip)
+  function answers({board: name = "3x3", rules: names = [], skip, against, rank, step = 1}) {
+    const game = known.game(name, names, skip)
     let number = 0
-    const values = []
-    const probabilities = []
+    const [positions, values, probabilities, outcomes] = [[], [], [], []]
     game.seen.forEach((reached, place) => {
       if (!reached || number++ % step !== 0) return
-      const asked = exact.ask(game, against, rank, {cells: exact.cellsOf(place >> 1), mover: place & 1})
+      const position = {cells: game.rules.cellsOf(place >> 1), mover: place & 1}
+      const asked = exact.ask(game, against, rank, position)
       if (asked.values !== null) values.push(...asked.values)
       probabilities.push(...asked.probabilities)
+      positions.push(ttt.toText({columns: game.rules.columns, ...position}))
+      const free = game.rules.legal(position.cells)
+      outcomes.push(...position.cells.map((_, cell) => (free.includes(cell) ? (exact.play(game, position, cell, 0).outcome ?? 3) : -1)))
     })
-    return {values: packed(values), probabilities: packed(probabilities)}
+    return {positions, values: packed(values), probabilities: packed(probabilities), outcomes: packed(outcomes)}
   }
 
   function packed(numbers) {
