@@ -24,6 +24,7 @@ from tiny import GAME, train_run
 
 from baselines import retrograde
 from baselines.compression import decomposition
+from baselines.connect_four import SearchedSolution
 from baselines.expectiminimax import Expectiminimax
 from baselines.mcts import MCTS
 from baselines.retrograde.solver import solve
@@ -34,7 +35,7 @@ from ttt_apps.board import LiveGame
 from ttt_envs import Game
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.random import draw_key
-from ttt_envs.game.boards import Boards, cell_at, from_text, to_text
+from ttt_envs.game.boards import Boards, cell_at, from_text, to_text, winning_line_cells
 from ttt_envs.game.rules import DRAW
 
 pytestmark = [pytest.mark.needs("fastapi", "httpx")]
@@ -342,6 +343,170 @@ def httpx_client(port):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
+# Other rules
+
+FALLING = {"rows": 4, "columns": 4, "win_length": 4, "gravity": True}
+MISERE = {**SKIPS, "misere": True}
+OTHERS = [
+    Game(3, 4, 3, 0.25, gravity=True),
+    Game(3, 4, 3, exact=True, wrap=True),
+    Game(3, 3, 3, 0.25, misere=True),
+    Game(3, 3, 3, 0.5, wrap=True),
+    Game(4, 3, 3, 0.1, gravity=True, misere=True, wrap=True),
+]
+
+
+def request_of(game):
+    """A game as a request has it."""
+    return {name: value for name, value in game.to_dict().items() if name != "format"}
+
+
+@pytest.mark.parametrize("game", OTHERS, ids=str)
+def test_games_of_other_rules_have_the_moves_lines_and_values_of_python(client, game):
+    """Whole games, with moves of every legal cell in turn."""
+    solution, content = solve(game, cache=False), request_of(game)
+    for seed in range(3):
+        live, moves = LiveGame(game, draw_key(np.random.default_rng(seed)), 0), ""
+        while live.outcome is None:
+            free = np.flatnonzero(live.boards.legal(game)[0]).tolist()
+            here = ask(client, "replay", game=content, moves=moves)["positions"][-1]
+            assert here["legal"] == (free if game.gravity else None)
+            exact = values(client, here["position"], {"kind": "exact"}, game=content)[0]
+            check_values(exact, solution.action_values(live.boards)[0])
+            taken = [cell for cell in range(game.cells) if cell not in free]
+            for cell in taken[:1] + taken[-1:]:
+                where = "lowest empty cell of a column" if game.gravity else "empty cell"
+                wrong = {"game": content, "moves": moves, "seed": seed, "cell": cell}
+                assert f"cell={cell} is no {where}" in error(client.post("/api/play", json=wrong))
+            answer = ask(client, "play", game=content, moves=moves, seed=seed, cell=free[len(moves) % len(free)])
+            live.move(free[len(moves) % len(free)])
+            moves = answer["moves"]
+            assert answer["positions"][-1]["position"] == to_text(live.boards.position(0), game)
+        last = answer["positions"][-1]
+        assert answer["result"] == ("draw" if live.outcome == DRAW else "ox"[live.outcome])
+        assert last["line"] == winning_line_cells(game, live.cells, live.outcome)
+        assert answer["game"] == game.to_dict()
+        found = answer["summary"]
+        o, x = found["players"]["o"], found["players"]["x"]
+        assert found["start"] == pytest.approx(solution.value)
+        assert found["result"] == pytest.approx(found["start"] + found["skips"] - o["loss"] + x["loss"], abs=1e-12)
+
+
+def test_a_line_loses_in_misere_and_lines_cross_the_edges_on_a_torus(client):
+    answer = ask(client, "replay", game={"misere": True}, moves="a1 b1 a2 b2 a3")
+    assert (answer["result"], answer["positions"][-1]["line"]) == ("x", [0, 3, 6])
+    answer = ask(client, "replay", game={"wrap": True}, moves="b1 b2 c2 a2 a3")
+    assert (answer["result"], answer["positions"][-1]["line"]) == ("o", [1, 5, 6])
+    answer = ask(client, "replay", game={"rows": 1, "columns": 5, "exact": True}, moves="a1 e1 b1")
+    assert answer["result"] is None
+    exact = {"rows": 3, "columns": 4, "win_length": 3, "exact": True}
+    assert ask(client, "replay", game=exact, moves="a1 a2 b1 b2 d1 d3 c1")["result"] is None  # four in a line
+
+
+def test_panels_play_by_other_rules_or_say_why_not(client):
+    """Boards with gravity have numbers for the lowest cells only."""
+    kinds = ("exact", "random", "compressed", "search", "mcts", "policy")
+    falling = {**FALLING, "columns": 3, "win_length": 3, "skip_chance": 0.25}
+    for panel in values(
+        client, ".../.../.../... o", *({"kind": kind, "policy": "random"} for kind in kinds), game=falling
+    ):
+        assert [cell for cell, value in enumerate(panel["values"]) if value is not None] == [9, 10, 11], panel
+    tables = dict.fromkeys(("random", "compressed"), "up to 12 cells")
+    standard = "only by the standard rules, or with gravity alone"
+    wide = {**FALLING, "rows": 9, "columns": 9}
+    for game, refused in (
+        (MISERE, {"prove": standard}),
+        ({**FALLING, "columns": 3, "win_length": 3}, {}),
+        (falling, {"prove": "only without skips"}),
+        (FALLING, tables),
+        (LARGE, tables | {"exact": "up to 21 cells", "prove": "up to 64 cells"}),
+        (wide, tables | {"exact": "up to 20 cells", "prove": "up to 63 cells, with one more in each column"}),
+        (
+            {**FALLING, "columns": 5, "misere": True},
+            tables | {"exact": "up to 16 cells by these rules", "prove": standard},
+        ),
+    ):
+        assert ask(client, "replay", game=game)["refused"] == refused
+        start = "/".join(["." * game["columns"]] * game["rows"]) + " o"
+        for kind in refused:
+            assert "error" in values(client, start, {"kind": kind}, game=game)[0]
+
+
+def test_connect_four_is_solved_by_a_search(client):
+    """4 x 4 has exact values and a review without a table; larger boards have proofs within a number of positions."""
+    game = Game(4, 4, 4, gravity=True)
+    moves = "b4 a4 b3 a3 b2 c4 b1"
+    answer = ask(client, "review", game=FALLING, moves=moves)
+    assert (answer["exact"], answer["result"]) == ("now", "o")
+    solution = SearchedSolution(game, memory=1 << 22)
+    boards = Boards.of([from_text(one["position"], game) for one in answer["positions"][:-1]])
+    expected = (1 - 2 * boards.mover) * solution.values(boards)
+    assert [one["value"] for one in answer["positions"]] == [*expected.tolist(), 1.0]
+    assert answer["summary"]["start"] == 0
+    seven = {"rows": 6, "columns": 7, "gravity": True}
+    late = "......./..xo.../..ox.../.xoo.../.oxx.../xxoo.o. x"
+    proved = values(client, late, {"kind": "prove", "nodes": 100_000}, game=seven)[0]
+    found = SearchedSolution(Game(6, 7, 4, gravity=True), memory=1 << 22)
+    wanted = found.action_values(Boards.of([from_text(late)]))[0]
+    np.testing.assert_array_equal(np.array(proved["values"], float), wanted)
+    early = values(client, "/".join(["......."] * 6) + " o", {"kind": "prove", "nodes": 1}, game=seven)[0]
+    assert early["notes"] == ["The result is not decided.", "7 of 7 moves are not decided within 20 positions."]
+
+
+@pytest.mark.slow
+def test_a_table_of_all_boards_is_computed_on_request(monkeypatch, tmp_path):
+    """With misere, layers do not hold."""
+    monkeypatch.setenv("TTT_ENVS_CACHE", str(tmp_path))
+    game, content = Game(3, 5, 3, 0.25, misere=True), {**MISERE, "columns": 5}
+    app = make_explorer()
+    with contextlib.closing(app), contextlib.closing(Client(app)) as client:
+        status = ask(client, "solve", game=content)
+        assert (status["state"], status["disk"]) == ("ask", 16 * 3**15)
+        ask(client, "solve", game=content, start=True)
+        until = time.monotonic() + 10 * TIMEOUT_S
+        while (status := ask(client, "solve", game=content))["state"] == "building" and time.monotonic() < until:
+            time.sleep(0.2)
+        assert (status["state"], status["failure"]) == ("soon", None)
+        answer = ask(client, "review", game=content, moves="c2")
+        assert answer["positions"][0]["value"] == pytest.approx(solve(game).value)
+
+
+def test_a_game_without_skips_of_13_to_16_cells_is_reviewed(client):
+    """Its layers have no values of positions in which a player moves twice."""
+    four = {"rows": 4, "columns": 4, "win_length": 3}
+    answer = ask(client, "review", game=four, moves="b2 a1 b3 d1")
+    solution = solve(Game(4, 4, 3), cache=False)
+    boards = Boards.of([from_text(one["position"]) for one in answer["positions"]])
+    expected = (1 - 2 * boards.mover) * solution.values(boards)
+    assert [one["value"] for one in answer["positions"]] == expected.tolist()
+
+
+def test_a_run_of_other_rules_is_refused_and_has_its_own(tmp_path):
+    train_run("q-learning", tmp_path / "misere", "--misere", "--exact-every=100")
+    append_games(tmp_path / "games.jsonl", [PlayedGame(Game(misere=True), ("random", "random"), (Move(4),))])
+    app = make_explorer(tmp_path)
+    with contextlib.closing(app), contextlib.closing(Client(app)) as client:
+        panel = {"kind": "run", "run": "misere"}
+        why = values(client, ".../... o", panel, game=TINY)[0]["error"]
+        assert why.endswith("play it by its own rules")
+        assert str(tmp_path) not in why
+        assert "play it by its own rules" in error(
+            client.post("/api/play", json={"game": TINY, "seed": 1, "policy": "run:misere"})
+        )
+        own = {**TINY, "misere": True}
+        game = Game(2, 3, 2, 0.25, misere=True)
+        learned = make_policy(f"run:({tmp_path / 'misere'})", game).action_values(Boards.start(game))[0]
+        check_values(values(client, ".../... o", panel, game=own)[0], learned)
+        assert ask(client, "about")["runs"][0]["game"] == game.to_dict()
+        assert ask(client, "run", name="misere")["game"] == game.to_dict()
+        for one in ask(client, "puzzles", run="misere")["puzzles"]:
+            assert one["game"] == game.to_dict()
+        found = ask(client, "puzzles", line={"game": own, "moves": "a1 b1 c1"})["puzzles"]
+        assert {one["game"]["misere"] for one in found} <= {True}
+        assert ask(client, "logged", name="games.jsonl", number=1)["game"]["misere"]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
 # Games
 
 
@@ -509,6 +674,12 @@ BAD = [
     ("values", {"game": {"rows": True}, "position": START, "panels": EXACT}, "'game.rows'"),
     ("values", {"game": {"rows": "3"}, "position": START, "panels": EXACT}, "'game.rows'"),
     ("values", {"game": {"skip_chance": 0.6}, "position": START, "panels": EXACT}, "'game.skip_chance'"),
+    ("values", {"game": {"gravity": 1}, "position": START, "panels": EXACT}, "'game.gravity'"),
+    ("values", {"game": {"misere": "true"}, "position": START, "panels": EXACT}, "'game.misere'"),
+    ("values", {"game": {"hidden": "classic"}, "position": START, "panels": EXACT}, "'game.hidden'"),
+    ("values", {"game": {"gravity": True}, "position": "o../.../x.. o", "panels": EXACT}, "above an empty cell"),
+    ("replay", {"game": {"gravity": True}, "moves": "b3 b1"}, "move 2, b1, is illegal: stones fall to the lowest"),
+    ("replay", {"game": {"gravity": True}, "opening": "o../.../... x"}, "above an empty cell"),
     ("values", {"game": {"win_length": 4}, "position": START, "panels": EXACT}, "win_length=4"),
     ("values", [], "'the request'"),
     ("play", {"game": SKIPS, "seed": 1}, "say one of them"),

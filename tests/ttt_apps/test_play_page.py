@@ -3,6 +3,7 @@
 import base64
 from dataclasses import replace
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
@@ -264,25 +265,18 @@ def test_opponents_have_the_probabilities_and_values_of_python(visit, name, step
         check_answers(page, GAMES[number], name, 18, step)
 
 
-SMALL = [Game(skip_chance=0.25), Game(), Game(3, 4, 3, 0.25)]
-RULES = [
-    dict(zip(rules.VARIANTS, (number >> 0 & 1, number >> 1 & 1, number >> 2 & 1, number >> 3 & 1), strict=True))
-    for number in range(1, 16)
-]
-QUICK = {(0, 4), (0, 12), (1, 1), (1, 8)}
-"""a shape, and rules as bits: misere, misere and wrap; gravity, wrap"""
+def cases():
+    """All rules on two boards, with and without skips; in the quick form each rule once, and some together."""
+    quick = {"3x3-3-gravity", "3x3-3-misere", "3x3-3-wrap", "3x4-3-exact-wrap", "3x3-3-gravity-misere-wrap-skip0.25"}
+    for base in (Game(), Game(skip_chance=0.25), Game(3, 4, 3), Game(3, 4, 3, 0.5)):
+        for values in product((False, True), repeat=len(rules.VARIANTS)):
+            game = replace(base, **dict(zip(rules.VARIANTS, values, strict=True)))
+            if game.variants:
+                yield pytest.param(game, id=game.slug, marks=[] if game.slug in quick else [pytest.mark.slow])
 
 
 @in_browser
-@pytest.mark.parametrize(
-    "game",
-    [
-        pytest.param(game, id=game.slug, marks=[] if (shape, number) in QUICK else [pytest.mark.slow])
-        for shape, base in enumerate(SMALL)
-        for number in range(1, 16)
-        for game in [replace(base, **{name: bool(on) for name, on in RULES[number - 1].items()})]
-    ],
-)
+@pytest.mark.parametrize("game", [*cases()])
 def test_games_of_all_rules_have_the_moves_lines_values_and_opponents_of_python(visit, game):
     """Every position, or of 3 x 4 one of 97; values of the solver, and the probabilities of the opponents."""
     step = 1 if game.cells == 9 else 97
@@ -471,6 +465,13 @@ def test_invalid_links_have_a_message_and_change_nothing(visit):
         "position=ooo/xx./..._x",  # over
         "position=oo./.../..._o&skip=0",  # nobody comes to it without skips
         "position=oo_",
+        "board=5x5",
+        "board=toString",
+        "rules=misere.nothing",
+        "rules=misere&against=net",  # which knows the standard rules only
+        "moves=a4",
+        "board=4x4&moves=a1&skip=0",  # in the air
+        "board=4x4&position=o.../..../..../...._x&skip=0",
         "position=%F",
         "&&=",
         "<img src=x onerror=alert(1)>",
@@ -480,6 +481,83 @@ def test_invalid_links_have_a_message_and_change_nothing(visit):
         assert page.evaluate("location.hash") == "#against=table&skip=0.25&you=o&seed=3"
         visit("#against=table&skip=0.25&you=o&seed=3&moves=")
         assert page.locator("#link-said").inner_text() == ""
+
+
+@in_browser
+def test_a_stone_is_dropped_into_a_column_by_mouse_and_by_keyboard(visit):
+    page = visit("#against=random&board=4x4&skip=0&you=o&seed=3")
+    assert page.locator("#board .cell .value").count() == 0  # random has no values
+    page.locator('#board [data-cell="1"]').hover()
+    assert page.locator("#board .aim").get_attribute("data-cell") == "13"
+    page.locator('#board [data-cell="1"]').click()
+    assert board(page, 4) == "..../..../..../.o.."
+    wait(page)
+    moved = board(page, 4)
+    assert moved.count("x") == 1
+    page.get_by_role("link", name="To the board").focus()
+    page.keyboard.press("Enter")
+    for key in ("PageUp", "Home", "ArrowRight"):
+        page.keyboard.press(key)
+    there = page.evaluate("document.activeElement.getAttribute('aria-label')")
+    below = page.locator("#board .aim").get_attribute("aria-label")[:2]
+    assert there == f"b1: empty, a stone falls to {below}"
+    page.keyboard.press("Enter")
+    assert page.locator(f'#board .cell.o[aria-label^="{below}"]').count() == 1
+
+
+@in_browser
+def test_other_rules_are_chosen_with_the_opponents_that_play_by_them(visit):
+    page = visit("#against=net&skip=0.25&you=o&seed=5")
+    page.get_by_label("mis\u00e8re").check(force=True)
+    assert page.evaluate("location.hash") == "#against=table&rules=misere&skip=0.25&you=o&seed=5"
+    for name, is_open in (("Learned net", False), ("Compressed table", False), ("Perfect play", True)):
+        assert page.get_by_label(name).is_enabled() == is_open
+    assert page.locator("#rules-about").inner_text().startswith("3 in a line lose. A player")
+    value = solve(Game(skip_chance=0.25, misere=True)).value
+    assert f"\u2212{-value:.3f} for o" in page.locator("#strengths-about").inner_text()
+    assert page.locator("#table tbody tr").count() == len(ANY_RULES)
+    page.locator("#skips").get_by_label("none").check(force=True)
+    page.get_by_label("3 \u00d7 4").check(force=True)
+    assert page.locator("#board .cell").count() == 12
+    assert page.locator("#table").is_hidden()
+    page.get_by_label("4 \u00d7 4").check(force=True)
+    assert page.locator("[value=gravity]").is_disabled()
+    assert page.evaluate("location.hash").startswith("#against=table&board=4x4&rules=gravity.misere&")
+    page.get_by_label("3 \u00d7 3").check(force=True)
+    assert page.evaluate("location.hash") == "#against=table&rules=misere&skip=0&you=o&seed=5"
+
+
+@in_browser
+def test_the_end_of_a_game_says_who_lost_by_a_line_and_marks_lines_across_the_edges(visit):
+    page = visit("#against=random&rules=misere&skip=0&you=x&seed=3&moves=a1b1a2b2a3")
+    assert page.locator("#status").inner_text() == "You win! o completed a line."
+    labels = page.locator("#board .line").evaluate_all("all => all.map(cell => cell.getAttribute('aria-label'))")
+    assert labels == ["a1: o, losing line", "a2: o, losing line", "a3: o, last move, losing line"]
+    page = visit("#against=random&rules=wrap&skip=0&you=o&seed=3&moves=b1b2c2a2a3")  # a diagonal that leaves at c2
+    assert page.locator("#status").inner_text() == "You win!"
+    cells = page.locator("#board .line").evaluate_all("all => all.map(cell => cell.dataset.cell)")
+    assert cells == ["1", "5", "6"]
+
+
+@in_browser
+@pytest.mark.parametrize(
+    ("game", "text"),
+    [
+        (Game(wrap=True, misere=True), "xo./.../... o"),
+        (Game(3, 4, 3, 0.25, exact=True), "oo../x.../.... x"),
+        (Game(4, 4, 4, gravity=True), "..../..../x.../o... o"),
+    ],
+    ids=str,
+)
+def test_a_board_of_a_report_opens_with_the_rules_of_its_game(visit, game, text):
+    position = from_text(text, game)
+    page = visit("#" + play_link(game, position).partition("#")[2])
+    assert page.locator("#link-said").inner_text() == ""
+    assert f"{board(page, game.columns)} {text[-1]}" == text
+    shown = [one.replace("\N{MINUS SIGN}", "-") for one in page.locator("#truth .cell").all_inner_texts()]
+    exact = SearchedSolution(game, memory=1 << 22) if game.cells > 12 else solve(game)
+    values = exact.action_values(Boards.of([position]))[0]
+    assert [float(one) if one else np.nan for one in shown] == pytest.approx(values, abs=0.005, nan_ok=True)
 
 
 @in_browser
@@ -527,6 +605,7 @@ def test_the_boards_have_the_values_of_the_opponent_and_of_the_solver(visit):
 
 
 MIDDLE = "#against=svd&rank=18&skip=0.25&you=o&seed=4&moves=b2"
+FALLING = "#against=table&board=4x4&rules=gravity.misere&skip=0&you=o&seed=4&moves=b4b3"
 END = "#against=random&skip=0&you=o&seed=3&moves=a1a2b1b2c1"
 
 
@@ -536,6 +615,7 @@ END = "#against=random&skip=0&you=o&seed=3&moves=a1a2b1b2c1"
     [
         (MIDDLE, 360, "light"),
         (END, 1280, "dark"),
+        (FALLING, 360, "dark"),
         *(
             pytest.param(MIDDLE, *case, marks=pytest.mark.slow)
             for case in ((1280, "dark"), (1280, "light"), (360, "dark"))

@@ -179,7 +179,7 @@ class Solutions:
 
 def why_no_values(game: Game) -> str:
     """Return the condition that a game without exact values does not meet."""
-    if is_solvable(game):
+    if game.variants == {"gravity": True} and game.skip_chance == 0:
         return f"up to {MAX_CELLS_SEARCHED} cells"
     return f"up to {_max_cells_on_disk(game)} cells" + ("" if _has_layers(game) else " by these rules")
 
