@@ -31,11 +31,7 @@ def explorer_command(game: Game, position: Position | None = None, moves: Sequen
         position: the first position; None for the empty board.
         moves: cells, each with whether the other player's turn was skipped after it.
     """
-    if (
-        max(game.rows, game.columns) > MAX_EXPLORER_EDGE
-        or game.skip_chance > MAX_EXPLORER_SKIP
-        or game.hidden != "no"
-    ):
+    if max(game.rows, game.columns) > MAX_EXPLORER_EDGE or game.skip_chance > MAX_EXPLORER_SKIP or game.hidden != "no":
         return ""
     usual = {"rows": 3, "columns": 3, "win": default_win_length(game.rows, game.columns), "skip": 0.0}
     own = {"rows": game.rows, "columns": game.columns, "win": game.win_length, "skip": game.skip_chance}

@@ -2,6 +2,7 @@
 
 import json
 import random
+import shlex
 import threading
 import time
 
@@ -11,15 +12,17 @@ from explorers import serve
 from pages import accessibility_faults, in_browser
 
 from baselines.compression import decomposition
+from baselines.connect_four import SearchedSolution
 from baselines.retrograde.solver import solve
 from baselines.tables import Softmax
 from evaluation.matches.games import Move, PlayedGame, append_games
+from evaluation.reports.links import explorer_command
 from ttt_apps import train
 from ttt_apps.board import LiveGame
 from ttt_envs import Game
 from ttt_envs.core.random import draw_key
 from ttt_envs.game.boards import Boards, cell_at, from_text, to_text
-from ttt_envs.game.rules import DRAW
+from ttt_envs.game.rules import DRAW, VARIANTS
 
 pytestmark = [pytest.mark.needs("fastapi", "uvicorn", "httpx")]
 SKIPS = Game(skip_chance=0.25)
@@ -286,7 +289,7 @@ def test_the_page_is_accessible_at_any_width(browser, address, scheme, width):
     if width in (360, 1280):
         assert accessibility_faults(page) == []
     small = page.evaluate(
-        """() => [...document.querySelectorAll("#board .cell, button, select, input, summary")]
+        """() => [...document.querySelectorAll("#board .cell, button, select, input:not([type=checkbox]), .check, summary")]
             .filter((one) => one.checkVisibility() && one.getBoundingClientRect().height < 43.5)
             .map((one) => one.outerHTML)"""
     )
@@ -413,6 +416,121 @@ def test_the_played_board_is_the_largest_and_larger_games_are_reviewed(page, add
     assert page.locator("#board .value").first.evaluate("one => parseFloat(getComputedStyle(one).fontSize)") > 11
     page.wait_for_selector("#panel-prove[aria-busy=false] .cell")
     assert {text for text in page.locator("#panel-prove .cell").all_inner_texts() if text} == {"draw"}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Other rules
+
+
+@in_browser
+def test_stones_are_dropped_into_columns_by_mouse_and_by_keyboard(page, address):
+    """Any cell of a column stands for it; the page shows where the stone comes to rest."""
+    game = Game(4, 4, 4, gravity=True)
+    open_page(page, address, "rows=4&columns=4&gravity=true&o=you&x=you&seed=1")
+    wait_for_text(page, "o to move")
+    assert page.is_checked("#gravity")
+    cell(page, "b1").hover()
+    assert page.locator("#board .aim").get_attribute("aria-label").startswith("b4: ")
+    cell(page, "b1").click()
+    page.wait_for_selector('#board[aria-busy=false] .cell.o.last[aria-label^="b4"]')
+    wait_for_text(page, "x to move")
+    page.keyboard.press("Tab")  # after a click, arrow keys go through the game
+    cell(page, "c2").focus()
+    page.keyboard.press("ArrowLeft")
+    label = page.evaluate("document.activeElement.getAttribute('aria-label')")
+    assert label == "b2: empty, a stone falls to b3"
+    assert page.locator("#board .aim").get_attribute("aria-label").startswith("b3: ")
+    page.keyboard.press("Enter")
+    page.wait_for_selector('#board[aria-busy=false] .cell.x.last[aria-label^="b3"]')
+    cell(page, "b4").click()  # a stone of the column stands for it too
+    page.wait_for_selector('#board[aria-busy=false] .cell.o.last[aria-label^="b2"]')
+    assert page.locator("#moves button").nth(2).get_attribute("aria-label").startswith("move 3: o b2")
+    exact = SearchedSolution(game, memory=1 << 22).action_values(Boards.of([from_text("..../.o../.x../.o.. x")]))[0]
+    assert panel_values(page, "exact") == to_three(exact)
+    page.click("#hint")
+    hinted = page.wait_for_selector("#board .cell.hint").get_attribute("aria-label")[:2]
+    assert exact[cell_at(hinted, game)] == np.nanmax(exact)
+    assert "random play, a compressed table (up to 12 cells)" in page.inner_text("#why")
+    there = page.url.partition("#")[2]
+    assert "rows=4&columns=4&gravity=true&moves=b4.b3.b2" in there
+    open_page(page, address, there)
+    assert page.input_value("#position") == "..../.o../.x../.o.. x"
+
+
+@in_browser
+def test_a_falling_stone_is_animated_unless_motion_is_reduced(browser, address):
+    for motion, names in (("no-preference", ["fall"]), ("reduce", [])):
+        context = browser.new_context(reduced_motion=motion)
+        page = open_page(context.new_page(), address, "rows=4&columns=4&gravity=true&o=you&x=you&panels=&seed=1")
+        wait_for_text(page, "o to move")
+        page.evaluate(
+            """() => {
+                window.seen = []
+                document.addEventListener("animationstart", (event) => window.seen.push(event.animationName))
+            }"""
+        )
+        cell(page, "c1").click()
+        page.wait_for_selector('#board[aria-busy=false] .cell.o.last[aria-label^="c4"]')
+        page.wait_for_timeout(100)
+        assert page.evaluate("window.seen") == names
+        context.close()
+
+
+@in_browser
+def test_rules_are_chosen_and_a_line_that_loses_is_marked(page, address):
+    open_page(page, address, "skip=0.25&o=you&x=you&seed=1&moves=b2.a1%2B")
+    page.wait_for_selector("#moves button >> nth=1")
+    page.check("#misere")
+    page.wait_for_selector("#ask[open]")
+    assert page.inner_text("#ask-text").startswith("Other rules begin another game.")
+    page.click("#ask button[value=no]")
+    page.wait_for_function("!document.getElementById('misere').checked")
+    page.check("#misere")
+    page.click("#ask button[value=yes]")
+    wait_for_text(page, "o to move")
+    assert "misere=true" in page.url
+    assert page.inner_text("#setup-title").startswith("3 \u00d7 3, 3 in a line lose, 25% skips")
+    assert "proofs (only by the standard rules, or with gravity alone)" in page.inner_text("#why")
+    open_page(page, address, "misere=true&o=you&x=you&moves=a1.b1.a2.b2.a3")
+    wait_for_text(page, "x has won: o completed a line")
+    page.wait_for_selector("#summary table")
+    lines = page.locator("#board .cell.line").evaluate_all("all => all.map(one => one.getAttribute('aria-label'))")
+    assert lines == ["a1: o, losing line", "a2: o, losing line", "a3: o, last move, losing line"]
+    open_page(page, address, "wrap=true&o=you&x=you&moves=b1.b2.c2.a2.a3")
+    wait_for_text(page, "o has won")
+    lines = page.locator("#board .cell.line").evaluate_all("all => all.map(one => one.getAttribute('aria-label'))")
+    assert lines == ["b1: o, winning line", "c2: o, winning line", "a3: o, last move, winning line"]
+
+
+@in_browser
+def test_a_link_with_a_wrong_rule_says_so_and_a_report_opens_with_its_rules(page, address):
+    open_page(page, address, "gravity=yes&misere=true&o=you&x=you")
+    page.wait_for_selector("#notice:visible")
+    assert page.inner_text("#notice") == "Gravity=yes in the link is not known: choose true or false."
+    assert [rule for rule in VARIANTS if page.is_checked(f"#{rule}")] == ["misere"]
+    game = Game(4, 5, 3, 0.25, gravity=True, exact=True)
+    [*_, link] = shlex.split(explorer_command(game, from_text("...../...../...../..o.. x", game)))
+    open_page(page, address, link)
+    wait_for_text(page, "x to move")
+    assert page.input_value("#position") == "...../...../...../..o.. x"
+    assert [rule for rule in VARIANTS if page.is_checked(f"#{rule}")] == ["gravity", "exact"]
+    assert not page.is_visible("#notice")
+
+
+@in_browser
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), pytest.param(1280, "light", marks=pytest.mark.slow)])
+def test_a_board_with_gravity_is_accessible(browser, address, scheme, width):
+    context = browser.new_context(
+        viewport={"width": width, "height": 800}, color_scheme=scheme, reduced_motion="reduce", bypass_csp=True
+    )
+    page = open_page(context.new_page(), address, "rows=6&columns=7&gravity=true&o=you&x=you&moves=d6.d5.d4")
+    wait_for_text(page, "x to move")
+    page.wait_for_selector("#panel-search[aria-busy=false] .cell")
+    page.locator("#setup").evaluate("one => one.open = true")
+    cell(page, "d1").focus()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert accessibility_faults(page) == []
+    context.close()
 
 
 # ---------------------------------------------------------------------------------------------------------------------
