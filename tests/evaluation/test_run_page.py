@@ -152,6 +152,22 @@ def test_positions_beyond_the_limits_have_no_link():
     assert links.explorer_command(SKIP, None, [(4, False), (0, True)]).endswith("'skip=0.25&moves=b2.a1+&o=you&x=you'")
 
 
+def test_boards_of_a_run_with_other_rules_lead_there_with_these_rules(tmp_path):
+    game = Game(3, 3, 3, 0.25, misere=True, wrap=True)
+    start = Boards.start(game).position(0)
+    address = f"{links.PLAY_SCHEME}#against=optimal&rules=misere.wrap&skip=0.25&you=o&position=.../.../..._o"
+    assert links.play_link(game, start) == address
+    command = links.explorer_command(game, None, [(4, True)])
+    assert shlex.split(command)[-1] == "skip=0.25&misere=true&wrap=true&moves=b2+&o=you&x=you"
+    run = train_run(tmp_path / "run", "--misere", "--wrap", "--size", "3", "--skip-chance", "0.25")
+    page = read_page(write_report(run, None))
+    assert "misere=true&wrap=true" in page.text()
+    falling = Game(4, 4, 4, gravity=True)
+    assert "board=4x4&rules=gravity&" in links.play_link(falling, Boards.start(falling).position(0))
+    for other in (Game(4, 4, 4), Game(4, 4, 3, gravity=True), Game(hidden="classic")):  # the page has no such game
+        assert links.play_link(other, Boards.start(other).position(0)) == ""
+
+
 def test_worst_positions_have_their_loss_and_best_moves(run):
     policy = load_policy(SKIP, str(run))
     found = [*worst_positions(SKIP, policy), *worst_positions(SKIP, policy, "random")]

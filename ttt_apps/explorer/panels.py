@@ -38,7 +38,7 @@ from ttt_apps.explorer.schemas import MAX_TABLE_CELLS, PanelRequest, Root, check
 from ttt_apps.explorer.solutions import SEARCH_BYTES, Solutions, why_no_values
 from ttt_envs.agents.policy import Policy, Values
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.jit import estimate_compile_s
+from ttt_envs.core.jit import Float64Array, estimate_compile_s
 from ttt_envs.core.jit_settings import compile_at_once_in_thread
 from ttt_envs.game.boards import Boards, coordinate
 from ttt_envs.game.rules import Game, Position
