@@ -35,7 +35,7 @@ from ttt_apps.board import LiveGame
 from ttt_envs import Game
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.random import draw_key
-from ttt_envs.game.boards import Boards, cell_at, from_text, to_text, winning_line_cells
+from ttt_envs.game.boards import Boards, cell_at, coordinate, from_text, to_text, winning_line_cells
 from ttt_envs.game.rules import DRAW
 
 pytestmark = [pytest.mark.needs("fastapi", "httpx")]
@@ -481,6 +481,41 @@ def test_a_game_without_skips_of_13_to_16_cells_is_reviewed(client):
     assert [one["value"] for one in answer["positions"]] == expected.tolist()
 
 
+@pytest.mark.parametrize(
+    "game", [Game(), Game(skip_chance=0.25), Game(3, 3, 3, gravity=True), Game(4, 4, 4, gravity=True)], ids=str
+)
+def test_a_game_that_x_begins_has_the_values_of_one_with_exchanged_colours(client, game):
+    """If it is drawn who moves first; otherwise it comes from no game."""
+    content = request_of(game)
+    drawn = {**content, "first": "random"}
+    empty = "/".join(["." * game.columns] * game.rows)
+    kinds = ["exact", "search", "mcts", "policy", *(["random", "compressed"] if game.cells <= 12 else ["prove"])]
+    panels = [{"kind": kind, "policy": "win-or-block", "simulations": 50} for kind in kinds]
+    name = coordinate(game.cells - 2, game)
+    after = to_text(from_text(f"{empty} x", game)._replace(cells=stone_at(game, game.cells - 2, 2), mover=0), game)
+    mirrored = after.translate(str.maketrans("ox", "xo"))
+    for theirs, ours in ((f"{empty} x", f"{empty} o"), (after, mirrored)):
+        assert values(client, theirs, *panels, game=drawn) == values(client, ours, *panels, game=content)
+        if theirs != after or not game.skip_chance:
+            assert "comes from no game" in error(
+                client.post("/api/values", json={"game": content, "position": theirs, "panels": EXACT})
+            )
+    begun = {"opening": f"{empty} x", "moves": name}
+    answer = ask(client, "review", game=drawn, **begun)
+    other = ask(client, "review", game=content, moves=name)
+    assert [one["value"] for one in answer["positions"]] == [-one["value"] + 0.0 for one in other["positions"]]
+    assert [one["mover"] for one in answer["positions"]] == ["x", "o"]
+    assert [one["loss"] for one in answer["plies"]] == [one["loss"] for one in other["plies"]]
+    policy = "optimal" if game.cells <= 12 else "expectiminimax"
+    played = ask(client, "play", game=drawn, seed=1, policy=policy, **begun)
+    assert played["moves"] == ask(client, "play", game=content, seed=1, policy=policy, moves=name)["moves"]
+    error(client.post("/api/replay", json={"game": content, **begun}))
+
+
+def stone_at(game, cell, stone):
+    return np.where(np.arange(game.cells) == cell, stone, 0).astype(np.int8)
+
+
 def test_a_run_of_other_rules_is_refused_and_has_its_own(tmp_path):
     train_run("q-learning", tmp_path / "misere", "--misere", "--exact-every=100")
     append_games(tmp_path / "games.jsonl", [PlayedGame(Game(misere=True), ("random", "random"), (Move(4),))])
@@ -676,6 +711,8 @@ BAD = [
     ("values", {"game": {"skip_chance": 0.6}, "position": START, "panels": EXACT}, "'game.skip_chance'"),
     ("values", {"game": {"gravity": 1}, "position": START, "panels": EXACT}, "'game.gravity'"),
     ("values", {"game": {"misere": "true"}, "position": START, "panels": EXACT}, "'game.misere'"),
+    ("values", {"game": {"first": "x"}, "position": START, "panels": EXACT}, "'game.first'"),
+    ("values", {"game": {"first": "random"}, "position": "xx./.../... o", "panels": EXACT}, "comes from no game"),
     ("values", {"game": {"hidden": "classic"}, "position": START, "panels": EXACT}, "'game.hidden'"),
     ("values", {"game": {"gravity": True}, "position": "o../.../x.. o", "panels": EXACT}, "above an empty cell"),
     ("replay", {"game": {"gravity": True}, "moves": "b3 b1"}, "move 2, b1, is illegal: stones fall to the lowest"),

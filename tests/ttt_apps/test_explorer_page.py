@@ -504,6 +504,30 @@ def test_rules_are_chosen_and_a_line_that_loses_is_marked(page, address):
 
 
 @in_browser
+def test_the_first_mover_may_be_drawn(page, address):
+    open_page(page, address, "first=random&opening=.../.../..._x&o=you&x=you&panels=exact".replace("_", "%20"))
+    wait_for_text(page, "x to move")
+    assert page.is_checked("#first")
+    exact = solve(Game()).action_values(Boards.start(Game()))[0]
+    assert panel_values(page, "exact") == to_three(exact)
+    cell(page, "b2").click()
+    page.wait_for_selector('#board[aria-busy=false] .cell.x.last[aria-label^="b2"]')
+    wait_for_text(page, "o to move")
+    page.evaluate("Math.random = () => 0.9")
+    page.click("#new")
+    wait_for_text(page, "o to move")
+    page.evaluate("Math.random = () => 0.1")
+    page.click("#new")
+    wait_for_text(page, "x to move")
+    page.uncheck("#first")
+    wait_for_text(page, "o to move")
+    assert "first=" not in page.url
+    open_page(page, address, "first=x")
+    page.wait_for_selector("#notice:visible")
+    assert page.inner_text("#notice") == "First=x in the link is not known: choose o, random."
+
+
+@in_browser
 def test_a_link_with_a_wrong_rule_says_so_and_a_report_opens_with_its_rules(page, address):
     open_page(page, address, "gravity=yes&misere=true&o=you&x=you")
     page.wait_for_selector("#notice:visible")

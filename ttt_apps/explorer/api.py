@@ -28,7 +28,7 @@ from ttt_apps.board import LiveGame
 from ttt_apps.explorer import schemas
 from ttt_apps.explorer.board_json import cell_names, learned_values_json, probabilities_json
 from ttt_apps.explorer.caches import LRUCache
-from ttt_apps.explorer.game_lines import line_json, result_name, review_game, to_played_game
+from ttt_apps.explorer.game_lines import as_o_began, line_json, result_name, review_game, to_played_game
 from ttt_apps.explorer.panels import Panels, refused_panels
 from ttt_apps.explorer.schemas import (
     LineRequest,
@@ -47,7 +47,7 @@ from ttt_apps.explorer.solutions import Solutions
 from ttt_envs.agents.policy import act
 from ttt_envs.core.jit_settings import compile_at_once_in_thread
 from ttt_envs.core.random import draw_key
-from ttt_envs.game.boards import Boards, check_opening, coordinate, from_text, to_text
+from ttt_envs.game.boards import Boards, coordinate, from_text, to_text
 from ttt_envs.game.rules import STREAM_OPPONENT, Game, default_win_length, legal, mover_after, winner
 from ttt_envs.version import __version__
 
@@ -151,12 +151,12 @@ class ExplorerApi:
     def play(self, request: PlayRequest) -> dict[str, Any]:
         """Play one more move with its chance event, and respond as :meth:`replay`."""
         game = request.game.game()
-        played = to_played_game(game, request.opening, request.moves)
+        played = _request_game(request)
         if played.result is not None:
             raise ValueError("the game is over: begin another, or go back")
         if (request.cell is None) == (request.policy is None):
             raise ValueError("a move is a cell, or that of a policy: say one of them")
-        position, stones = played.end(), len(played.moves)
+        position, stones, first = played.end(), len(played.moves), request.game.first
         key = LiveGame(game, draw_key(np.random.default_rng(request.seed)), 0).episode_key[0]
         cell = request.cell
         if request.policy is not None:
@@ -164,7 +164,8 @@ class ExplorerApi:
             policy, lock = self._panels.policy(request.policy, game)
             with lock:
                 rng = np.random.default_rng([int(key), STREAM_OPPONENT, stones])
-                cell = int(act(policy, Boards.of([position]), rng)[0])
+                here = as_o_began(game, position, "the position", first)
+                cell = int(act(policy, Boards.of([here]), rng)[0])
         choices = np.flatnonzero(legal(game, position.cells)).tolist()
         if cell is None or cell not in choices:
             where = "lowest empty cell of a column" if game.gravity else "empty cell"
@@ -174,7 +175,7 @@ class ExplorerApi:
         after[cell] = position.mover + 1
         skipped = winner(game, after) is None and mover == position.mover
         word = coordinate(cell, game) + AGAIN * skipped
-        return self._replay(to_played_game(game, request.opening, f"{request.moves} {word}".strip()))
+        return self._replay(to_played_game(game, request.opening, f"{request.moves} {word}".strip(), first))
 
     def log(self, request: NameRequest) -> dict[str, Any]:
         """Return the games of a log."""
@@ -232,8 +233,7 @@ class ExplorerApi:
         """Return the position as text, and for each panel a function that computes it."""
         game = request.game.game()
         position = from_text(request.position, game)
-        check_opening(game, position, "the position")
-        boards = Boards.of([position])
+        boards = Boards.of([as_o_began(game, position, "the position", request.game.first)])
 
         def plan(one: schemas.PanelRequest) -> Callable[[], dict[str, Any]]:
             def compute() -> dict[str, Any]:
@@ -307,7 +307,7 @@ class ExplorerApi:
         if request.line is not None:
             game = request.line.game.game()
             check_table(game, "practice with the mistakes of a game")
-            played = to_played_game(game, request.line.opening, request.line.moves)
+            played = _request_game(request.line)
             found = list(from_games([played], solver=self._solutions.solve_small))
         elif request.run is not None:
             found = self._run_puzzles(request.run)
@@ -326,7 +326,7 @@ class ExplorerApi:
 
 
 def _request_game(request: LineRequest) -> PlayedGame:
-    return to_played_game(request.game.game(), request.opening, request.moves)
+    return to_played_game(request.game.game(), request.opening, request.moves, request.game.first)
 
 
 @contextmanager

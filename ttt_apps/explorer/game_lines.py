@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from evaluation.matches.games import AGAIN, PlayedGame
 from evaluation.matches.luck import LuckCorrection
 from ttt_apps.explorer.board_json import best_cells, cell_names, value_text
 from ttt_apps.explorer.solutions import Exact
+from ttt_envs.envs.contexts import First
 from ttt_envs.game.boards import (
     MOVERS,
     Boards,
@@ -143,11 +145,37 @@ def summary_json(played: PlayedGame, review: Review) -> dict[str, Any]:
     }
 
 
-def to_played_game(game: Game, opening: str | None, moves: str) -> PlayedGame:
+def as_o_began(game: Game, position: Position, name: str, first: First) -> Position:
+    """Return a position of a game that o began: the same, or with exchanged colours if only x can have begun.
+
+    Both colours have the same rules, so that all values for the mover are the same.
+
+    Args:
+        game: the game.
+        position: the position.
+        name: of the position, in errors.
+        first: ``"random"`` if either player may have moved first.
+
+    Raises:
+        ValueError: the position is over, or comes from no game.
+    """
+    try:
+        check_opening(game, position, name)
+    except ValueError:
+        exchanged = Position(np.asarray((3 - position.cells) % 3, np.int8), 1 - position.mover)
+        if first == "random":
+            with suppress(ValueError):
+                check_opening(game, exchanged, name)
+                return exchanged
+        raise
+    return position
+
+
+def to_played_game(game: Game, opening: str | None, moves: str, first: First = "player_0") -> PlayedGame:
     """Return an unfinished or finished game from its moves."""
     start = from_text(opening, game) if opening is not None else Boards.start(game).position(0)
     if opening is not None:
-        check_opening(game, start, "the opening")
+        as_o_began(game, start, "the opening", first)
     cells, mover = start.cells.copy(), start.mover
     for word in moves.split():
         cells[cell_at(word.removesuffix(AGAIN), game)] = mover + 1

@@ -25,6 +25,7 @@ from learners.checkpoint import CONFIG, METRICS
 from ttt_envs.agents.specs import FromFile, parse_spec
 from ttt_envs.core.checks import closest_names
 from ttt_envs.core.files import parse_json
+from ttt_envs.envs.contexts import First
 from ttt_envs.game.rules import VARIANTS, Game
 
 MAX_EDGE = 15
@@ -71,6 +72,8 @@ class GameRequest(BaseRequest):
     exact: bool = False
     misere: bool = False
     wrap: bool = False
+    first: First = "player_0"
+    """who moves first; with ``"random"`` openings may be those of either player"""
 
     def game(self) -> Game:
         """Return the validated game.

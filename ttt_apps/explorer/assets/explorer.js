@@ -12,7 +12,7 @@ function makeSeats() {
       run(false)
       look()
     })
-    const label = make("label", {for: `plays-${seat}`}, make("span", {class: seat}, seat), seat === "o" ? " (moves first)" : "")
+    const label = make("label", {for: `plays-${seat}`}, make("span", {class: seat}, seat), make("span", {id: `begins-${seat}`}))
     const settings = make("div", {class: "settings"})
     place.append(label, select, make("details", {}, make("summary", {}, "settings"), settings))
   }
@@ -63,8 +63,11 @@ function showSetup() {
   for (const [id, key] of [["rows", "rows"], ["columns", "columns"], ["win", "win"], ["skip", "skip"]]) find(id).value = state[key]
   find("skip-shown").textContent = ttt.percent(state.skip)
   for (const rule of RULES) find(rule).checked = state[rule]
+  const isDrawn = state.first === "random"
+  find("first").checked = isDrawn
+  find("begins-o").textContent = isDrawn ? "" : " (moves first)"
   const skips = state.skip ? `, ${ttt.percent(state.skip)} skips` : ""
-  find("setup-title").textContent = `${state.rows} \u00d7 ${state.columns}, ${ttt.rulesText(gameOf(state))}${skips}: o ${state.o}, x ${state.x}`
+  find("setup-title").textContent = `${state.rows} \u00d7 ${state.columns}, ${ttt.rulesText(gameOf(state))}${skips}${isDrawn ? ", first move drawn" : ""}: o ${state.o}, x ${state.x}`
   for (const seat of SEATS) {
     const select = find(`plays-${seat}`)
     const [name, given] = partsOf(state[seat])
@@ -96,7 +99,8 @@ async function onSize() {
 
 async function onRule(rule) {
   if (!(await mayDiscard("Other rules begin another game."))) return showSetup()
-  begin({[rule]: find(rule).checked, rank: null})
+  const on = find(rule).checked
+  begin({[rule]: rule !== "first" ? on : on ? "random" : "o", rank: null})
 }
 
 async function onSkip() {
@@ -160,6 +164,7 @@ function openLink() {
   run(false)
   const [found, said] = fromAddress()
   state = found
+  drawFirst()
   dropPanels()
   sketch()
   load(said)
@@ -172,7 +177,7 @@ function listen() {
   for (const mode of MODES) find(`mode-${mode}`).addEventListener("click", () => setMode(mode))
   find("show").addEventListener("change", () => setShow(find("show").value))
   for (const id of ["rows", "columns", "win"]) find(id).addEventListener("change", onSize)
-  for (const rule of RULES) find(rule).addEventListener("change", () => onRule(rule))
+  for (const rule of [...RULES, "first"]) find(rule).addEventListener("change", () => onRule(rule))
   let waiting = null
   find("skip").addEventListener("input", () => {
     find("skip-shown").textContent = ttt.percent(Number(find("skip").value))

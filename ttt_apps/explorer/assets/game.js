@@ -237,9 +237,17 @@ function run(on) {
 /** Begin a game, with changes of the state; says what is replaced. */
 function begin(changes = {}, said = []) {
   Object.assign(state, {opening: null, moves: [], at: 0, seed: Math.floor(Math.random() * 2 ** 31)}, changes)
+  drawFirst()
   dropPanels()
   sketch()
   load(said)
+}
+
+/** Draw who moves first in a game that has not begun, where that is drawn. */
+function drawFirst() {
+  if (state.first === "o" || state.opening !== null || state.moves.length) return
+  const {rows, columns} = state
+  if (Math.random() < 0.5) state.opening = ttt.toText({columns, cells: Array(rows * columns).fill(0), mover: 1})
 }
 
 /** Request the game of the state. */

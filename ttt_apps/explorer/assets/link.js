@@ -21,6 +21,7 @@ const SHOW = ["auto", "none", ...Object.keys(PANELS)] // what stands on the boar
 const LIMITS = {rows: 15, columns: 15, win: 15, skip: 0.5} // until the server has said them
 const WIN_LENGTHS = [] // the default by the shorter edge, from 1, when the server has said it
 const RULES = ["gravity", "exact", "misere", "wrap"] // what a game may have besides its size
+const FIRST = ["o", "random"] // who moves first
 const NUMBERS = ["rows", "columns", "win", "skip", "at", "seed", "rank", "depth", "simulations"]
 const STILL = window.matchMedia("(prefers-reduced-motion: reduce)")
 
@@ -101,6 +102,7 @@ const fresh = () => ({
   exact: false,
   misere: false,
   wrap: false,
+  first: "o",
   opening: null,
   moves: [],
   at: 0,
@@ -121,7 +123,7 @@ const fresh = () => ({
 const defaultWin = (of) => WIN_LENGTHS[Math.min(of.rows, of.columns) - 1] ?? 3
 const words = (text) => text.split(" ").filter(Boolean)
 const rulesOf = (of) => Object.fromEntries(RULES.map((rule) => [rule, of[rule] === true]))
-const gameOf = (of) => ({rows: of.rows, columns: of.columns, win_length: of.win, skip_chance: of.skip, ...rulesOf(of)})
+const gameOf = (of) => ({rows: of.rows, columns: of.columns, win_length: of.win, skip_chance: of.skip, first: of.first === "o" ? "player_0" : "random", ...rulesOf(of)})
 /** A game of the server as a part of the state. */
 const fromGame = (game) => ({rows: game.rows, columns: game.columns, win: game.win_length, skip: game.skip_chance, ...rulesOf(game)})
 const lineOf = (of, count = of.moves.length) => ({game: gameOf(of), opening: of.opening, moves: of.moves.slice(0, count).join(" ")})
@@ -146,7 +148,7 @@ function fromAddress() {
   const found = fresh()
   const said = new URLSearchParams(location.hash.slice(1))
   const problems = []
-  const choices = {mode: MODES, show: SHOW, method: Object.keys(METHODS)}
+  const choices = {first: FIRST, mode: MODES, show: SHOW, method: Object.keys(METHODS)}
   const unknown = [...said.keys()].filter((key) => !(key in found) && !explorer.keys.has(key))
   if (unknown.length) {
     const names = [...new Set(unknown)].map((key) => `"${key.slice(0, 40)}"`).join(", ")
