@@ -467,7 +467,8 @@ def test_a_falling_stone_is_animated_unless_motion_is_reduced(browser, address):
         page.evaluate(
             """() => {
                 window.seen = []
-                document.addEventListener("animationstart", (event) => window.seen.push(event.animationName))
+                const board = document.getElementById("board")
+                board.addEventListener("animationstart", (event) => window.seen.push(event.animationName))
             }"""
         )
         cell(page, "c1").click()
