@@ -555,6 +555,24 @@ FAULTS: tuple[Fault, ...] = (
         "ttt_apps/test_explorer.py",
     ),
     Fault(
+        "ttt_apps/explorer/game_lines.py",
+        "np.asarray((3 - position.cells) % 3, np.int8), 1 - position.mover",
+        "position.cells, 1 - position.mover",
+        "ttt_apps/test_explorer.py",
+    ),
+    Fault(
+        "ttt_apps/explorer/panels.py",
+        'if game.variants and game.variants != {"gravity": True}:',
+        "if False:",
+        "ttt_apps/test_explorer.py",
+    ),
+    Fault(
+        "evaluation/matches/account.py",
+        "own = correction.values(Boards(going, turn)) if skip > 0 else other",
+        "own = correction.values(Boards(going, turn))",
+        "ttt_apps/test_explorer.py",
+    ),
+    Fault(
         "ttt_envs/text/answers.py",
         "if len(set(names)) > 1:",
         "if len(set(names)) > 2:",
