@@ -322,8 +322,8 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "evaluation/matches/account.py",
-        "        expected[-1] = following[-1] = 0.0",
-        "        following[-1] = 0.0",
+        "expected = np.append(values_over_skip(own, other, skip), result)",
+        "expected = np.append(values_over_skip(own, other, skip), [0.0] * ends)",
         "evaluation/test_luck.py",
     ),
     Fault(
