@@ -21,7 +21,7 @@ from evaluation.exact.dynamic_programming import training_callback
 from evaluation.run_files import RunDirectory
 from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.files import lock, open_to_read, open_to_write, parse_json, read_bounded, replace_tail
+from ttt_envs.core.files import lock, open_to_read, open_to_write, parse_json, path_hint, read_bounded, replace_tail
 from ttt_envs.envs.lockstep import SELF
 from ttt_envs.game.rules import Game
 
@@ -245,7 +245,8 @@ def _expand_path(path: Path) -> list[Path]:
     if path.is_file() or RunDirectory(path).exists():
         return [path]
     if not path.is_dir():
-        raise ValueError(f"there is no run and no file {path}: name run directories, or files of curves.record")
+        hint = path_hint(path, "name run directories, or files of curves.record")
+        raise ValueError(f"there is no run and no file {path}: {hint}")
     inside = [each for folder in (path, path / "runs") if folder.is_dir() for each in sorted(folder.iterdir())]
     found = [each for each in inside if RunDirectory(each).exists() or _is_record(each)]
     if not found:

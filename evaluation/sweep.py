@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from evaluation.statistics import Interval, interval_from_seeds
 from ttt_envs.core.checks import closest_names
-from ttt_envs.core.files import read_bounded, write_atomically, write_json
+from ttt_envs.core.files import path_hint, read_bounded, write_atomically, write_json
 
 MAX_FILE_BYTES, MOST = 1 << 20, 10_000
 """Maximum size of a file in bytes, and maximum number of runs in it."""
@@ -55,7 +55,7 @@ def read_sweep(path: Path, refused: Sequence[str] = ()) -> SweepFile:
     try:
         data = tomllib.loads(read_bounded(path, MAX_FILE_BYTES).decode())
     except FileNotFoundError:
-        raise ValueError(f"there is no file {path}: write one as docs/scale.md tells") from None
+        raise ValueError(f"there is no file {path}: {path_hint(path, 'write one as docs/scale.md tells')}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise ValueError(f"{path} is no TOML: {problem}") from None
     for part in data:
@@ -183,7 +183,7 @@ def setting_name(row: Row, options: Sequence[str]) -> str:
         for name in options
         if row.get(name) is not None
     ]
-    return ", ".join(shown) or "the only setting"
+    return ", ".join(shown) or ("default settings" if options else "the only setting")
 
 
 def table_rows(lines: Sequence[Line]) -> Iterator[list[str]]:

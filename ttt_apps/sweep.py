@@ -51,7 +51,7 @@ from ttt_apps.cli import (
 )
 from ttt_apps.runs import COMPARED, complete_run, new_run_config
 from ttt_apps.train_options import MEASURED, Options, batch_note, complete_options, folder_name, parse_options
-from ttt_apps.train_subprocess import TrainingStopped, train_in_subprocess
+from ttt_apps.train_subprocess import TrainingStopped, measure_in_subprocess, train_in_subprocess
 from ttt_apps.versions import make_provenance, versions
 from ttt_apps.watch_page import watch_page
 from ttt_envs.agents.policy import Policy
@@ -236,7 +236,7 @@ def _agent_unit(number: int, agent: str, options: Options) -> dict[str, Any]:
 
 
 def train_unit(runs: str | None, code: str, unit: Unit) -> dict[str, Any]:
-    """Train a run in a separate process, and evaluate it; or evaluate an agent.
+    """Train a run in a separate process, and evaluate it; or evaluate an agent in a separate process.
 
     Args:
         runs: folder of the sweep's runs; None on a machine without it: then the result includes the run's files.
@@ -247,8 +247,8 @@ def train_unit(runs: str | None, code: str, unit: Unit) -> dict[str, Any]:
         ``numbers``, and ``files`` by name if they are sent; or ``stopped``, a sentence, if the run was asked to stop.
     """
     if AGENT in unit:
-        game = Game.from_dict(unit["game"])
-        return {"numbers": measure_policy(game, make_policy(unit[AGENT], game), unit["opponent"])}
+        # where the folder is on another machine, the log stays on this one
+        return {"numbers": measure_in_subprocess(unit, Path(runs or tempfile.gettempdir(), f"{unit['name']}.log"))}
     with tempfile.TemporaryDirectory() as temporary:
         path = Path(runs or temporary, unit["name"])
         run = RunDirectory(path)
@@ -267,6 +267,14 @@ def train_unit(runs: str | None, code: str, unit: Unit) -> dict[str, Any]:
             return {"numbers": numbers}
         files = {name: read_bounded(path / name) for name in BROUGHT if (path / name).exists()}
         return {"numbers": numbers, "files": files}
+
+
+def write_numbers(unit: str, out: str) -> None:
+    """Measure the agent of a unit, read from a JSON file, and write its numbers to another one."""
+    asked = read_json(Path(unit))
+    game = Game.from_dict(asked["game"])
+    numbers = measure_policy(game, make_policy(asked[AGENT], game), asked["opponent"])
+    Path(out).write_text(json.dumps(numbers), encoding="utf-8")
 
 
 def _is_of(run: RunDirectory, config: Mapping[str, Any]) -> bool:

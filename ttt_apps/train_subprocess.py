@@ -1,17 +1,22 @@
-"""Training in a separate process, to measure its cost including imports."""
+"""Training and measuring in a separate process: its cost includes imports, and its crash ends nothing else."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from evaluation.cost import ProcessFailed, Usage, measure_usage
 from evaluation.run_files import RunDirectory
 from ttt_apps.signals import INTERRUPTED
-from ttt_envs.core.files import write_atomically
+from ttt_envs.core.files import read_json, write_atomically
+
+MEASURE = "import sys; from ttt_apps.sweep import write_numbers; write_numbers(*sys.argv[1:])"
+"""Code of a process that measures an agent."""
 
 
 class TrainingStopped(ValueError):  # noqa: N818  # what happened
@@ -42,24 +47,62 @@ def train_in_subprocess(config: dict[str, Any], run: RunDirectory) -> Usage:
     run.path.mkdir(exist_ok=True)
     if not run.exists():
         run.write_config(config)
-    here = str(Path(__file__).parents[1])  # the root, in case of a checkout that is not installed
-    found = {**os.environ, "PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])}
     log = run.path.with_name(f"{run.path.name}.log")
-    log.unlink(missing_ok=True)  # of an earlier failure
-    # a crash in machine code prints where it happened
-    command = [sys.executable, "-X", "faulthandler", "-m", "ttt_apps.train", "--resume", str(run)]
     try:
-        used = measure_usage(command, found)
+        used = _run_python(("-m", "ttt_apps.train", "--resume", str(run)), log)
     except ProcessFailed as problem:
+        progress = _describe_progress(run, config["games"])
         if problem.code == INTERRUPTED:
-            raise TrainingStopped(f"{run} was stopped {_describe_progress(run, config['games'])}") from None
-        output, last = problem.output.encode(), problem.last_line.removeprefix("error: ")
-        write_atomically(log, lambda file: file.write(output))
-        where = _describe_progress(run, config["games"])
-        ends = "" if problem.code < 0 else f", and ends with: {last}"
-        raise ValueError(f"{run} {problem.ending} {where}; its output is in {log}{ends}") from None
+            log.unlink()
+            raise TrainingStopped(f"{run} was stopped {progress}") from None
+        raise ValueError(_describe_failure(str(run), problem, progress, log)) from None
     peaks = [phase["peak_rss_bytes"] for phase in run.read_cost().values()]
     return used._replace(peak_rss_bytes=int(max(peaks)))
+
+
+def measure_in_subprocess(unit: Mapping[str, Any], log: Path) -> dict[str, float]:
+    """Measure an agent of a sweep in a new process, see :func:`ttt_apps.sweep.write_numbers`.
+
+    Args:
+        unit: of the sweep.
+        log: file for the output of a process that fails.
+
+    Raises:
+        ValueError: the process failed; the message names the agent and the log.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        asked, found = Path(folder, "unit.json"), Path(folder, "numbers.json")
+        asked.write_text(json.dumps(unit), encoding="utf-8")
+        try:
+            _run_python(("-c", MEASURE, str(asked), str(found)), log)
+        except ProcessFailed as problem:
+            raise ValueError(
+                _describe_failure(f"agent {unit['agent']}", problem, "while it was measured", log)
+            ) from None
+        numbers: dict[str, float] = read_json(found)
+        return numbers
+
+
+def _run_python(words: tuple[str, ...], log: Path) -> Usage:
+    """Run Python with these words, and measure its usage; the output of a process that fails is written to ``log``."""
+    here = str(Path(__file__).parents[1])  # the root, in case of a checkout that is not installed
+    found = {**os.environ, "PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])}
+    log.unlink(missing_ok=True)  # of an earlier failure
+    try:
+        # a crash in machine code prints where it happened
+        return measure_usage([sys.executable, "-X", "faulthandler", *words], found)
+    except ProcessFailed as problem:
+        output = problem.output.encode()
+        log.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(log, lambda file: file.write(output))
+        raise
+
+
+def _describe_failure(name: str, problem: ProcessFailed, where: str, log: Path) -> str:
+    """Return the message for a process that failed."""
+    last = problem.last_line.removeprefix("error: ")
+    ends = "" if problem.code < 0 else f", and ends with: {last}"
+    return f"{name} {problem.ending} {where}; its output is in {log}{ends}"
 
 
 def _describe_progress(run: RunDirectory, games: int) -> str:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from ttt_envs.core.checks import closest_names
-from ttt_envs.core.files import lock, open_to_read, parse_json, read_bounded, replace_tail, write_atomically
+from ttt_envs.core.files import lock, open_to_read, parse_json, path_hint, read_bounded, replace_tail, write_atomically
 from ttt_envs.game.boards import MOVERS, Boards, cell_at, coordinate, from_text
 from ttt_envs.game.rules import MAX_EDGE, Game, Outcome, Position, action_index, place, winner
 
@@ -247,7 +247,7 @@ def read_games(
     """
     path = Path(path)
     if not path.is_file():
-        raise ValueError(f"there is no file {path} with games")
+        raise ValueError(f"there is no file {path} with games: {path_hint(path, 'name a log of games')}")
     if path.stat().st_size > limit:
         raise ValueError(f"{path} has {path.stat().st_size:,} bytes, and at most {limit:,} are read")
     with path.open("rb") as file:

@@ -278,4 +278,4 @@ def _format_value(value: object) -> str:
 def _describe_setting(line: Setting, options: Sequence[str]) -> str:
     """Format a setting as a phrase."""
     shown = [f"{name[:80]} {_format_value(line.options[name])}" for name in options if name in line.options]
-    return ", ".join(shown[:MAX_OPTIONS]) or "the only setting"
+    return ", ".join(shown[:MAX_OPTIONS]) or ("default settings" if options else "the only setting")

@@ -10,6 +10,7 @@ from evaluation.sweep import (
     RunResult,
     aggregate_runs,
     read_sweep,
+    setting_name,
     table_rows,
     to_command_line,
     varied,
@@ -95,3 +96,16 @@ def test_runs_are_aggregated_over_seeds(tmp_path):
     assert data["table"][1] == {"options": rows[1], "seeds": 1, "regret": {"mean": 0.2}}
     assert set(data["table"][0]["regret"]) == {"mean", "low", "high"}
     assert "| 0.3 | 1 | 0.2000 |" in (tmp_path / "table.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("rows", "names"),
+    [
+        ([{"learner": "q-learning"}, {"agent": "random"}, {}], ["q-learning", "random", "default settings"]),
+        ([{"epsilon": 0.1}, {}], ["epsilon 0.1", "default settings"]),
+        ([{"epsilon": 0.1}], ["the only setting"]),
+    ],
+)
+def test_names_of_settings(rows, names):
+    options = varied(rows)
+    assert [setting_name(row, options) for row in rows] == names

@@ -14,7 +14,7 @@ from evaluation import exact
 from learners import LEARNERS
 from learners.checkpoint import load_arrays, load_checkpoint, load_policy, save_arrays
 from ttt_apps import evaluate, train
-from ttt_apps.evaluate import ground_truth, warm_up
+from ttt_apps.evaluate import ground_truth, prove, warm_up
 from ttt_apps.train_options import batch_note, default_folder, parse_options
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.core.files import write_atomically
@@ -275,6 +275,12 @@ def test_prove(capsys):
         (["--size", "5", "--nodes", "10"], "allow more with --nodes"),
     ):
         assert result in text_of(capsys, "prove", "--win-length", "4", *words)
+
+
+@pytest.mark.parametrize("words", [["--skip-chance", "0.1"], ["--size", "9"], ["--gravity"]])
+def test_prove_refuses_a_game_before_anything_is_compiled(monkeypatch, capsys, words):
+    monkeypatch.setattr(prove, "prove", lambda game, **limits: pytest.fail("it would compile now"))
+    error_of(capsys, evaluate.main, "prove", *words)
 
 
 def test_ground_truth_page_is_the_output_of_its_command(tmp_path, capsys):

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -45,9 +46,18 @@ def train_here(config, run):
     train.main(["--resume", str(run), "--quiet"])
 
 
+def measure_here(unit, log):
+    """In the place of a process of its own, as above."""
+    asked, found = log.with_suffix(".asked"), log.with_suffix(".found")
+    asked.write_text(json.dumps(unit))
+    sweep.write_numbers(str(asked), str(found))
+    return json.loads(found.read_text())
+
+
 @pytest.fixture
 def at_once(monkeypatch):
     monkeypatch.setattr(sweep, "train_in_subprocess", train_here)
+    monkeypatch.setattr(sweep, "measure_in_subprocess", measure_here)
 
 
 @pytest.fixture(scope="module")
@@ -276,3 +286,37 @@ def test_the_end_of_a_process_is_explained_and_its_output_kept(tmp_path, monkeyp
     with pytest.raises(ValueError, match=f"{run} {words}.*; its output is in {run}.log"):
         train_subprocess.train_in_subprocess({"games": 3}, run)
     assert "something went wrong" in (tmp_path / "run.log").read_text()
+
+
+DYING = """
+import os, signal
+
+class Dies:
+    pure = True
+
+    def __init__(self, game, number: int):
+        self.number = number
+
+    def probabilities(self, boards):
+        if self.number:
+            os.kill(os.getpid(), self.number)
+        raise KeyError("no such cell")
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(11, "ended by SIGSEGV while it was measured"), (0, "failed with exit code 1 while it was measured")],
+)
+@pytest.mark.skipif(os.name != "posix", reason="signals of this system have other numbers")
+def test_an_agent_that_kills_its_process_is_named(tmp_path, monkeypatch, capsys, number, words):
+    (tmp_path / "dying.py").write_text(DYING)
+    (tmp_path / "dying.toml").write_text(f"[[runs]]\nagent = 'dying:Dies:number={number}'")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(TRUST, "1")
+    said = error_of(capsys, train.main, "--sweep", "dying.toml", "--out", "out", "--trust", "--quiet")
+    assert f"error: agent dying:Dies:number={number} {words}; its output is in " in said
+    log = next((tmp_path / "out" / "runs").glob("*.log"))
+    assert str(log) in said
+    assert said.endswith("KeyError: 'no such cell'" if number == 0 else log.name)
+    assert ("KeyError" if number == 0 else "Segmentation fault") in log.read_text()

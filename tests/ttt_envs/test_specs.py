@@ -44,6 +44,9 @@ class Corner:
 class Idle:
     def __init__(self, game): pass
 
+def unwrapped(game):
+    return lambda observation, mask: 4
+
 number = 3
 '''
 
@@ -136,6 +139,7 @@ def test_a_policy_is_returned_as_it_is():
         ("mine.policies:Corner:2,weight=3", "mine.policies:Corner: weight is given twice, as '2' and as '3'"),
         ("mine.policies:Cornr", "the module mine.policies has no 'Cornr': did you mean 'Corner'?"),
         ("mine.policies:Idle", "mine.policies:Idle made <.*>, which is no policy: it needs `pure` and `probabilities`"),
+        ("mine.policies:unwrapped", "which is no policy: return as_policy.function, game., or an object with `pure`"),
         ("mine.policies:number", "mine.policies:number is not a class or function that makes policies: it is 3"),
         (
             "mine.polices:Corner",

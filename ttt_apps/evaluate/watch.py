@@ -9,6 +9,7 @@ from typing import Annotated
 import tyro
 
 from ttt_apps.cli import PageOptions
+from ttt_envs.core.files import path_hint
 
 
 @dataclass(frozen=True)
@@ -36,5 +37,6 @@ class Watch(PageOptions):
 
         for path in self.runs:
             if not path.is_dir():
-                raise ValueError(f"there is no folder {path}: name run directories, or folders of runs")
+                hint = path_hint(path, "name run directories, or folders of runs")
+                raise ValueError(f"there is no folder {path}: {hint}")
         serve_runs(self.runs, self, host=self.host)

@@ -340,7 +340,8 @@ def make_policy(spec: str | Policy, game: Game) -> Policy:
             raise
         raise ValueError(f"{parsed.name} made no policy of {game}: {type(problem).__name__}: {problem}") from problem
     if not isinstance(policy, Policy):
-        raise ValueError(f"{parsed.name} made {policy!r}, which is no policy: it needs `pure` and `probabilities`")
+        wrap = "return as_policy(function, game), or an object with" if callable(policy) else "it needs"
+        raise ValueError(f"{parsed.name} made {policy!r}, which is no policy: {wrap} `pure` and `probabilities`")
     return policy
 
 

@@ -265,6 +265,12 @@ def closest_path(path: Path, kind: Callable[[Path], bool] = Path.exists) -> Path
     return None if near is None else path.parent / near
 
 
+def path_hint(path: Path, otherwise: str) -> str:
+    """Return the advice for a path that does not exist: the closest one that does, or ``otherwise``."""
+    near = closest_path(path)
+    return otherwise if near is None else f"did you mean {near}?"
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # JSON
 
