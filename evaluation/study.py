@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,10 +44,15 @@ class Caption(NamedTuple):
     """Words around a figure."""
 
     question: str
-    answer: str
-    """what the results of the full form say; the quick form leaves it out"""
+    answer: str | Callable[[Report], str]
+    """what the results of the full form say; the quick form leaves it out. A function computes it from the rows and
+    verdicts of the report: a caption says nothing that the table on its page does not, and follows every new result"""
     symbols: str
     """what is drawn, as far as the figure's legend does not say it"""
+
+    def answer_from(self, report: Report) -> str:
+        """Return the answer that these results give."""
+        return self.answer if isinstance(self.answer, str) else self.answer(report)
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,14 @@ class Report:
     """heading of the column of that name"""
     data: Any = field(default_factory=dict)
     """JSON-ready: all measured numbers"""
+
+    def claim(self, words: str) -> Claim:
+        """Return the first claim that begins with these words."""
+        return next(claim for claim in self.claims if claim.words.startswith(words))
+
+    def rows_of(self, what: str) -> list[Row]:
+        """Return the rows that begin with these words."""
+        return [row for row in self.rows if row.what.startswith(what)]
 
     def table(self) -> list[list[str]]:
         """Return the header and the rows, without empty columns."""
@@ -140,6 +154,23 @@ def run_units(
 def verdict(holds: bool | None) -> str:
     """Format a verdict as a word."""
     return {True: "yes", False: "no", None: ""}[holds]
+
+
+def choose(holds: bool | None, yes: str, no: str, undecided: str) -> str:
+    """Return the words for a verdict."""
+    return undecided if holds is None else yes if holds else no
+
+
+def read_numbers(text: str, before: str = "", after: str = "") -> list[str]:
+    """Return the numbers in a text that stand between two patterns, as they are written."""
+    return re.findall(rf"{before}([-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?){after}", text)
+
+
+def read_intervals(text: str) -> list[Interval]:
+    """Return the intervals in a text, as :func:`interval` and :func:`signed` write them."""
+    number = r"([-+]?\d+(?:\.\d+)?)"
+    found = re.findall(rf"{number} \({number} to {number}\)", text)
+    return [Interval(*map(float, ends)) for ends in found]
 
 
 def rates(result: Iterable[float], digits: int = 3) -> str:

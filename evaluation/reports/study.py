@@ -44,13 +44,15 @@ def _markdown(study: Study, name: str, findings: Report, quick: bool, part: str)
             for claim in findings.claims
         ]
     for picture in findings.pictures:
-        lines += figure_lines(picture, f"{picture}.png", study.captions.get(picture), quick)
+        caption = study.captions.get(picture)
+        answer = "" if caption is None or quick else caption.answer_from(findings)
+        lines += figure_lines(picture, f"{picture}.png", caption, answer)
     return "\n".join(lines) + "\n"
 
 
-def figure_lines(name: str, path: str, caption: Caption | None, quick: bool) -> list[str]:
+def figure_lines(name: str, path: str, caption: Caption | None, answer: str) -> list[str]:
     """Return a figure in Markdown: its question, the picture, and the answer with the symbols."""
     if caption is None:
         return ["", f"![{name}]({path})"]
-    words = caption.symbols if quick else f"{caption.answer} {caption.symbols}"
+    words = f"{answer} {caption.symbols}".lstrip()
     return ["", f"**{caption.question}**", "", f"![{caption.question}]({path})", "", words]

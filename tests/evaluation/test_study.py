@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -103,19 +104,96 @@ def test_report_files(tmp_path):
 
 def test_a_figure_has_its_question_and_in_the_full_form_its_answer():
     caption = Caption("Do squares grow?", "They do.", "Dots are squares.")
-    for quick, words in ((True, "Dots are squares."), (False, "They do. Dots are squares.")):
-        assert figure_lines("a", "a.png", caption, quick)[1:] == [
+    for answer, words in (("", "Dots are squares."), ("They do.", "They do. Dots are squares.")):
+        assert figure_lines("a", "a.png", caption, answer)[1:] == [
             "**Do squares grow?**", "", "![Do squares grow?](a.png)", "", words
         ]  # fmt: skip
 
 
+def table_after(page, head):
+    """The rows of a Markdown table whose header begins so, by column."""
+    header, _, *rows = (
+        [cell.strip() for cell in line[1:-1].split("|")]
+        for line in page[page.index(head) :].split("\n\n")[0].splitlines()
+    )
+    return [dict(zip(header, row, strict=True)) for row in rows]
+
+
+def report_of(page):
+    """The rows and verdicts of a page of a study."""
+    holds = {"yes": True, "no": False, "undecided": None, "": None}
+    rows = []
+    for cells in table_after(page, "|  |"):
+        [*_, ours] = ["", *(cell for head, cell in cells.items() if head not in ("", "published", "exact", "agree"))]
+        published, exact = cells.get("published", ""), cells.get("exact", "")
+        rows.append(Row(cells[""], published, ours, exact, holds[cells.get("agree", "")]))
+    head = "| claim of the source |"
+    claims = (
+        [Claim(words, holds[cell], why) for words, cell, why in map(dict.values, table_after(page, head))]
+        if (head in page)
+        else []
+    )
+    return Report(rows, claims, {})
+
+
 @pytest.mark.parametrize("name", STUDIES)
-def test_every_figure_in_the_documents_has_a_caption(name):
+def test_every_figure_in_the_documents_has_the_answer_of_its_table(name):
     page = (ROOT / "docs" / "studies" / f"{name}.md").read_text()
     for caption in load_object(STUDIES[name]).captions.values():
         assert f"**{caption.question}**" in page
-        assert f"{caption.answer} {caption.symbols}" in page
+        assert f"\n{caption.answer_from(report_of(page))} {caption.symbols}\n" in page
     assert page.count("![") == len(load_object(STUDIES[name]).captions)
+
+
+def test_the_full_form_computes_the_answer_from_its_results(tmp_path):
+    captions = {"squares": Caption("Do squares grow?", lambda report: f"To {report.rows_of('4')[0].ours}.", "Dots.")}
+    for quick, answer in ((True, ""), (False, "To 16. ")):
+        report = analyse([({"n": n}, {"square": n**2}) for n in range(5)])
+        write_report_files(replace(STUDY, captions=captions), "squares", report, tmp_path, quick)
+        assert (tmp_path / "table.md").read_text().endswith(f"![Do squares grow?](squares.png)\n\n{answer}Dots.\n")
+
+
+PAGES = {name: (ROOT / "docs" / "studies" / f"{name}.md").read_text() for name in STUDIES}
+OTHER_RESULTS = [
+    (
+        "tree-net",
+        "-0.185 (-0.316 to -0.054)",
+        "+0.185 (+0.054 to +0.316)",
+        "Over both seats, of 22 nets 1 win more games than they lose, and 21 lose more.",
+    ),
+    ("tree-random", "play first | yes", "play first | undecided", "On some boards it is undecided. Where lines are"),
+    ("tree-random", "play first | yes", "play first | no", "Not on every board. Where lines are"),
+    ("slides-tables", "105 of 105 numbers; of", "104 of 105 numbers; of", "for 104 of 105 numbers."),
+    (
+        "svd-fig5",
+        "0.368 against 0.265, 4.1 standard",
+        "0.3 against 0.3, 0.1 standard",
+        "more at 0.049, 0.13 (equation)",
+    ),
+    ("compression-methods", "in 2 of 6", "in 6 of 6", "least exploitable play in 18 of them."),
+    ("learners-qnet", "+0.400 (+0.031 to +0.769)", "+0.400 (-0.031 to +0.769)", "The runs show no lead of either."),
+    ("learners-cost", "11.5 (9.0 to 14.8) times", "17.0 (16.0 to 18.0) times", "takes 17.0 (16.0 to 18.0) times"),
+    ("learners-cost", "games increases | yes", "games increases | no", "Memory grows with the games."),
+    (
+        "learning-curves",
+        "0.0006, 0.0148, 0.0006",
+        "0.0006, 0.0148, 0.3000",
+        "0.3000 (ply to ply, replay, all symmetries, s",
+    ),
+    ("estimators", "larger lambda is | yes", "larger lambda is | no", "add does not always shrink as lambda grows."),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after", "answer"), OTHER_RESULTS, ids=[one[3][:30] for one in OTHER_RESULTS]
+)
+def test_other_results_give_another_answer(name, before, after, answer):
+    def answers(page):
+        captions = load_object(STUDIES[name]).captions.values()
+        return "\n".join(caption.answer_from(report_of(page)) for caption in captions)
+
+    assert answer not in answers(PAGES[name])
+    assert answer in answers(PAGES[name].replace(before, after))
 
 
 def test_folder_in_use_is_rejected(tmp_path):

@@ -10,7 +10,7 @@ from evaluation.audit import Auditor, AuditSettings
 from evaluation.reports.plots import legend, plot_intervals
 from evaluation.result_store import Unit
 from evaluation.statistics import Interval, holds_for_all, is_above
-from evaluation.study import Caption, Claim, Report, Row, Study
+from evaluation.study import Caption, Claim, Report, Row, Study, choose
 from ttt_envs.game.rules import Game
 
 SCHULMAN = "Schulman et al. (2016)"
@@ -418,6 +418,46 @@ def _draw_all(found: Mapping[str, Mapping[str, Any]]) -> Callable[[Any], None]:
     return draw
 
 
+def _answer_lambda(report: Report) -> str:
+    def holds(words: str) -> bool | None:
+        return report.claim(f"Schulman et al. (2016), section 3: {words}").holds
+
+    unbiased = choose(holds("with exact values every"), "no lambda has a bias", "some lambda has a bias", "")
+    smallest = choose(holds("with exact values, lambda = 0"), "0 has", "0 does not have", "")
+    added = choose(holds("with inexact values"), "shrinks", "does not always shrink", "")
+    return (
+        f"With exact values {unbiased}, and lambda = {smallest} the smallest variance. The bias that learned values "
+        f"add {added} as lambda grows."
+    )
+
+
+def _gradients(report: Report, what: str) -> dict[str, tuple[str, str]]:
+    """Return squared bias and variance of gradients by estimator, as the rows that begin with ``what`` have them."""
+    found = {}
+    for row in report.rows_of(what):
+        bias, variance, _ = (part.partition(" (")[0] for part in row.ours.partition("Gradients ")[2].split("; "))
+        found[row.what.removeprefix(what)] = bias, variance
+    return found
+
+
+def _answer_n(report: Report) -> str:
+    exact, learned = (
+        list(_gradients(report, f"{MAIN[0]}, {values} values: n-step:n=").values()) for values in ("exact", "learned")
+    )
+    return (
+        f"On {MAIN[0]}, with exact values the variance from n = 1 on is {', '.join(one for _, one in exact)}. With "
+        f"learned values it is {', '.join(one for _, one in learned)}, and the squared bias "
+        f"{', '.join(one for one, _ in learned)}."
+    )
+
+
+def _answer_all(report: Report) -> str:
+    variances = {name: float(one) for name, (_, one) in _gradients(report, f"{MAIN[0]}, exact values: ").items()}
+    least, most = min(variances.values()), max(variances, key=lambda name: variances[name])
+    names = " and ".join(name for name, one in variances.items() if one == least)
+    return f"{names} with {least:g}; the largest, of {most}, is {variances[most]:g}."
+
+
 STUDY = Study(
     title="Advantage estimators against exact advantages",
     source=SOURCE,
@@ -440,18 +480,17 @@ STUDY = Study(
     captions={
         "estimators-lambda": Caption(
             "How do bias and variance of GAE depend on lambda?",
-            "With exact values there is no bias, and the variance grows with lambda. Learned values add a bias that "
-            "shrinks as lambda grows.",
+            _answer_lambda,
             "Squared bias and variance of the gradient of one episode; bars are 95% intervals.",
         ),
         "estimators-n": Caption(
             "How do bias and variance of n-step estimates depend on n?",
-            "As those of GAE depend on lambda.",
+            _answer_n,
             "Squared bias and variance of the gradient of one episode; bars are 95% intervals.",
         ),
         "estimators-all": Caption(
             "Which estimator has the least variance on 3 x 3 with a skip chance of .25?",
-            "One-step estimates with exact values.",
+            _answer_all,
             "Variance of the gradient of one episode, with exact values; bars are 95% intervals.",
         ),
     },

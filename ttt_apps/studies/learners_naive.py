@@ -8,7 +8,7 @@ from typing import Any
 from evaluation.reports.plots import legend
 from evaluation.result_store import Unit
 from evaluation.statistics import is_above
-from evaluation.study import Caption, Report, Study, interval, signed
+from evaluation.study import Caption, Report, Study, choose, interval, signed
 from ttt_apps.studies import duels
 from ttt_apps.studies.duels import ABOUT, FORMULA, MARKS, SEEDS, SOURCE, LearningCurve, duel_units
 
@@ -84,6 +84,13 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     return Report(rows, claims, {"learners-naive": draw}, ours="1,000 test games a run", data=data)
 
 
+def _answer(report: Report) -> str:
+    claim = report.claim("Both algorithms outperform")
+    last = min(float(row.exact.split(" / ")[1]) for row in report.rows if f" {MARKS[-1]:,} games" in row.what)
+    decided = choose(claim.holds, "Yes", "No", "The runs do not decide it")
+    return f"{decided}: {claim.evidence}. At least {last:.0%} of these games are drawn."
+
+
 STUDY = Study(
     title="Learners against the naive learner",
     source=f"{SOURCE}, figures 12 and 13",
@@ -95,8 +102,7 @@ STUDY = Study(
     captions={
         "learners-naive": Caption(
             "Do learners outperform the naive learner that learns beside them?",
-            "Not clearly: before 10,000 games the intervals are wide, and from 20,000 games on at least four of "
-            "five games are drawn.",
+            _answer,
             "Wins, draws and losses are drawn side by side, with 95% intervals over runs.",
         ),
     },

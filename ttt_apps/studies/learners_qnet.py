@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from evaluation.reports.formats import join_names
 from evaluation.reports.plots import legend
 from evaluation.result_store import Unit
 from evaluation.statistics import is_above
-from evaluation.study import Caption, Report, Study, interval, signed
+from evaluation.study import Caption, Report, Study, interval, read_intervals, read_numbers, signed
 from ttt_apps.studies.duels import ABOUT, MARKS, PROGRAM, Q_NET, SEEDS, SOURCE, LearningCurve, duel_units, measure
 
 NAME = "q-net - q-learning"
@@ -53,6 +54,20 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     return Report(curve.rows(), claims, pictures, ours="1,000 test games a run", data=curve.to_dict())
 
 
+def _answer(report: Report) -> str:
+    leads = {read_numbers(row.what, after=" games")[0]: read_intervals(row.exact)[0] for row in report.rows}
+    ahead = [games for games, lead in leads.items() if lead.low > 0]
+    behind = [games for games, lead in leads.items() if lead.high < 0]
+    named = [
+        f"{name} leads after {join_names(games)} games"
+        for name, games in (("Q-learning", ahead), ("the Q-net", behind))
+        if games
+    ]
+    leader = f"{', '.join(named)}; elsewhere the runs show no lead" if named else "The runs show no lead of either"
+    draws = report.claim("After the 20,000").evidence.removeprefix("draws ").partition(",")[0]
+    return f"{leader}. From 20,000 games on, a share of {draws} of games is drawn."
+
+
 STUDY = Study(
     title="Q-learning against the Q-net",
     source=f"{SOURCE}, figure 14",
@@ -64,8 +79,7 @@ STUDY = Study(
     captions={
         "learners-qnet": Caption(
             "Which of Q-learning and the Q-net learns faster?",
-            "Ten runs show a lead of Q-learning at 10,000 games, and are undecided elsewhere. From 20,000 games "
-            "on at least four of five games are drawn.",
+            _answer,
             "Wins, draws and losses are drawn side by side, with 95% intervals over runs.",
         ),
     },

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from evaluation.reports.formats import join_names
 from evaluation.reports.plots import SERIES, legend
 from evaluation.result_store import Unit
 from evaluation.run_files import RunDirectory
-from evaluation.study import Caption, Report, Row, Study
+from evaluation.study import Caption, Report, Row, Study, read_numbers
 from learners.checkpoint import new_config
 from ttt_apps.train_subprocess import train_in_subprocess
 from ttt_envs.envs.lockstep import SELF
@@ -146,6 +147,21 @@ def _picture(curves: dict[str, list[dict[str, Any]]]) -> Any:
     return draw
 
 
+def _final_exploitability(learner: str) -> Callable[[Report], str]:
+    """Return a function that says how exploitable a learner is after its training."""
+
+    def answer(report: Report) -> str:
+        ends = []
+        for row in report.rows_of(f"{learner},"):
+            worst = max(read_numbers(row.exact.partition(";")[0]), key=float)
+            lost = read_numbers(row.exact, after="%")
+            also = f", where it loses up to {max(lost, key=float)}% of games" if lost else ""
+            ends.append(f"{worst} ({row.what.removeprefix(f'{learner}, ')}{also})")
+        return f"At the end the worst seed has {join_names(ends)}; 0 is perfect play."
+
+    return answer
+
+
 STUDY = Study(
     title="Learning curves",
     source="our own study",
@@ -161,23 +177,22 @@ STUDY = Study(
     captions={
         "naive-mc": Caption(
             "How exploitable is naive-mc while it learns?",
-            "Without skips it ends with perfect play, with skips below 0.006. With the exploration of the "
-            "original program it stays at 1.",
+            _final_exploitability("naive-mc"),
             "Thin lines are seeds, thick lines their medians.",
         ),
         "q-learning": Caption(
             "How exploitable is q-learning while it learns?",
-            "Without skips it ends with perfect play, with skips below 0.007, and with all symmetries below 0.001.",
+            _final_exploitability("q-learning"),
             "Thin lines are seeds, thick lines their medians.",
         ),
         "q-net": Caption(
             "How exploitable is q-net while it learns?",
-            "Without skips it ends with perfect play, with skips below 0.015.",
+            _final_exploitability("q-net"),
             "Thin lines are seeds, thick lines their medians.",
         ),
         "sb3-maskable-ppo": Caption(
             "How exploitable does learning from random opponents leave sb3-maskable-ppo?",
-            "By 0.5, though it loses less than 1% of its games against random play.",
+            _final_exploitability("sb3-maskable-ppo"),
             "Thin lines are seeds, thick lines their medians.",
         ),
     },

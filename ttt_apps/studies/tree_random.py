@@ -13,7 +13,7 @@ from evaluation.matches.score import Score
 from evaluation.reports.plots import RESULTS, legend, plot_intervals
 from evaluation.result_store import Unit
 from evaluation.statistics import is_above, wilson
-from evaluation.study import Caption, Claim, Report, Row, Study, rates, signed
+from evaluation.study import Caption, Claim, Report, Row, Study, choose, rates, signed
 from ttt_apps.studies import trees
 from ttt_apps.studies.trees import BOARDS, GAMES, board_name, format_counts, format_rates, rates_of_first_mover, square
 
@@ -118,6 +118,18 @@ def _draw_figure(figure: Any, scores: dict[Any, Score], exact: dict[Any, Any]) -
     legend(figure, axes, 5)
 
 
+def _answer(report: Report) -> str:
+    first, draws = (claim.holds for claim in report.claims)
+    advantage = choose(first, "Yes, on every board.", "Not on every board.", "On some boards it is undecided.")
+    drawn = choose(
+        draws,
+        "more games are drawn than on any other board",
+        "games are not drawn most often",
+        "it is undecided whether most games are drawn",
+    )
+    return f"{advantage} Where lines are nearly as long as the board, {drawn}."
+
+
 STUDY = Study(
     title="Random against random on five boards",
     source=f"{trees.SOURCE}, milestone 2, first table",
@@ -136,7 +148,7 @@ STUDY = Study(
     captions={
         "tree-random": Caption(
             "Is the first move an advantage between random players?",
-            "Yes, on every board. Where lines are nearly as long as the board, most games are drawn.",
+            _answer,
             "Bars are 100,000 games, crosses exact results, dots the published ones with the 95% interval of "
             "100 games.",
         ),
