@@ -1,6 +1,7 @@
 """The page of runs in progress in a browser, with real runs. Its answers: test_watch.py."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -109,10 +110,24 @@ def test_a_run_is_shown_while_it_learns_and_stopped(open_page, tmp_path):
         page.keyboard.press("Enter")
         page.keyboard.press("Enter")
         page.wait_for_selector("#state:has-text('continue with train.py --resume')")
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page.click("#copy")
+        page.wait_for_selector("#copy:text-is('Copied')")
+        assert page.evaluate("navigator.clipboard.readText()") == f"python train.py --resume {folder}"
         assert f"continue with train.py --resume {folder}" in program.end(130)
     state = RunDirectory(folder).read_state()
     assert 0 < state.progress.games < state.config["games"]
     assert not (folder / "live").exists()
+
+
+@in_browser
+def test_a_copied_command_quotes_what_a_shell_would_read(open_page, tmp_path):
+    with Program("train.py", *ENDLESS, "--out", tmp_path / "run", "--watch") as program:
+        page = open_page(program.address)
+        for name in ("runs/a-1", "my run", "it's", "$(id)", ""):
+            assert shlex.split(page.evaluate("(name) => resumeCommand(name)", name)) == [
+                "python", "train.py", "--resume", name
+            ]  # fmt: skip
 
 
 @in_browser

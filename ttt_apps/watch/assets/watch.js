@@ -86,6 +86,22 @@ function stateText(run, one) {
   return STATES[one.state]
 }
 
+/** The command that continues a run, with its name quoted where a shell would split or expand it. */
+function resumeCommand(name) {
+  const quoted = /^[\w@%+=:,./-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`
+  return `python train.py --resume ${quoted}`
+}
+
+async function copyCommand() {
+  try {
+    await navigator.clipboard.writeText(resumeCommand(latest.run.name))
+    say("copy", "Copied")
+  } catch { // a page from another machine has no clipboard
+    say("copy", "Copy it from the line above")
+  }
+  setTimeout(() => say("copy", "Copy the command"), 2000)
+}
+
 // ---------------------------------------------------------------------------------------------------------------------
 // Parts
 
@@ -103,6 +119,7 @@ function show() {
   say("about", `${one.learner} against ${one.opponent}, ${run.game.text}, seed ${run.seed}`)
   const text = stateText(run, one)
   if (one.state !== "silent" || !find("state").textContent.startsWith("Silent")) say("state", text)
+  find("copy").hidden = one.state !== "stopped"
   document.title = `${ENDED.includes(one.state) || !one.total ? STATES[one.state] : ttt.percent(Math.min(1, one.games / one.total))} ${one.name}`
   find("problem").hidden = one.problem === null
   if (one.problem !== null) say("problem", `Not all of it can be read: ${one.problem}`)
@@ -261,6 +278,7 @@ find("measure").addEventListener("change", () => {
 })
 find("what").addEventListener("change", () => showFirst(latest.run))
 find("again").addEventListener("click", look)
+find("copy").addEventListener("click", copyCommand)
 find("stop").addEventListener("click", () => {
   confirmStop(true)
   find("stop-now").focus()
