@@ -180,6 +180,25 @@ OTHER_RESULTS = [
         "0.0006, 0.0148, 0.3000",
         "0.3000 (ply to ply, replay, all symmetries, s",
     ),
+    (
+        "alpha-zero",
+        "44.6 (7.5 to 65.0) CPU s | exploitability 0.0000 (0.0000 to 0.5000); 0 in 4 of 5",
+        "44.6 (7.5 to 65.0) CPU s | exploitability 0.0000 (0.0000 to 0.5000); 0 in 3 of 5",
+        "q-net in 3 of 10 runs of 60,000 games.",
+    ),
+    (
+        "alpha-zero",
+        "skip 0: q-learning | 300,000 games, 25.6 (23.8 to 26.7) CPU s; below 0.01 for good never",
+        "skip 0: q-learning | 300,000 games, 25.6 (23.8 to 26.7) CPU s; below 0.01 for good after 9.0 CPU s",
+        "q-learning after 9.0 CPU seconds in 5 of 10 runs",
+    ),
+    (
+        "alpha-zero",
+        "without never (yes); at the end 0.0000, without 0.0871",
+        "without never (undecided); at the end 0.0000, without 0.0871",
+        "line inputs of the network, chance nodes and TD(lambda) value targets.",
+    ),
+    ("alpha-zero", "in 0.788 (0.762 to 0.813)", "in 0.900 (0.880 to 0.917)", "5 of 6 searches"),
     ("estimators", "larger lambda is | yes", "larger lambda is | no", "add does not always shrink as lambda grows."),
 ]
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
+from evaluation.reports.formats import join_names
 from evaluation.result_store import Unit
-from evaluation.study import Caption, Report, Study
+from evaluation.study import Caption, Report, Row, Study, read_intervals, read_numbers
 from ttt_apps.studies.alpha_zero import ablation, curves, proved_positions
 
 PARTS = {module.PART: module for module in (curves, ablation, proved_positions)}
@@ -39,6 +41,84 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     )
 
 
+LEARNERS = ("alpha-zero", "q-learning", "q-net")
+"""Learners of the curves."""
+THOUGHT = "alpha-zero, 32 simulations"
+"""The player of the answer on larger boards."""
+
+
+def _rows_of_learner(report: Report, learner: str) -> dict[str, list[Row]]:
+    """Return the rows of a learner's curves by board, each with every skip chance."""
+    found: dict[str, list[Row]] = {}
+    for row in report.rows:
+        if re.fullmatch(rf"\d+ x \d+, skip [\d.]+: {learner}", row.what):
+            found.setdefault(row.what.partition(",")[0], []).append(row)
+    return found
+
+
+def _count_runs(rows: Sequence[Row]) -> tuple[int, int]:
+    """Return how many of the runs play perfectly at the end, and how many runs there are."""
+    pairs = [re.search(r"; 0 in (\d+) of (\d+)", row.exact) for row in rows]
+    return sum(int(one[1]) for one in pairs if one), sum(int(one[2]) for one in pairs if one)
+
+
+def _answer_cpu(report: Report) -> str:
+    parts: dict[str, list[str]] = {}
+    for learner in LEARNERS:
+        for board, rows in _rows_of_learner(report, learner).items():
+            arrived, medians = 0, []
+            for row in rows:
+                if found := re.search(r"for good (?:in (\d+) of \d+ runs )?after ([\d.]+)", row.ours):
+                    arrived += int(found[1] or _count_runs([row])[1])
+                    medians.append(found[2])
+            low, high = min(medians, key=float, default=""), max(medians, key=float, default="")
+            times = low if low == high else f"{low} to {high}"
+            said = f"after {times} CPU seconds in {arrived} of {_count_runs(rows)[1]} runs" if medians else "never"
+            parts.setdefault(board, []).append(f"{learner} {said}")
+    boards = "; ".join(f"on {board} {', '.join(found)}" for board, found in parts.items())
+    return f"Below 0.01 for good, medians by skip chance: {boards}."
+
+
+def _answer_games(report: Report) -> str:
+    parts: dict[str, list[str]] = {}
+    for learner in LEARNERS:
+        for board, rows in _rows_of_learner(report, learner).items():
+            perfect, runs = _count_runs(rows)
+            games = sorted({int(read_numbers(row.ours)[0].replace(",", "")) for row in rows})
+            most = " to ".join(f"{number:,}" for number in dict.fromkeys((games[0], games[-1])))
+            parts.setdefault(board, []).append(f"{learner} in {perfect} of {runs} runs of {most} games")
+    boards = "; ".join(f"on {board} {', '.join(found)}" for board, found in parts.items())
+    return f"Perfect at the end: {boards}."
+
+
+def _answer_ablation(report: Report) -> str:
+    sooner, others = [], []
+    for claim in report.claims:
+        if part := re.fullmatch(r"with (.*) play is below 0.01 for good after less CPU", claim.words):
+            # a part of the evidence is a game: its times with the verdict, then the exploitability at the end with its
+            verdicts = re.findall(r"(\d+ x \d+, skip [\d.]+): (.*?\((yes|no|undecided)\)); at the end", claim.evidence)
+            games = [game for game, _, holds in verdicts if holds == "yes"]
+            if games:
+                sooner.append(f"{part[1]} ({'; '.join(games)})")
+            else:
+                others.append(part[1])
+    first = f"Runs are sooner below 0.01 for good with {', '.join(sooner)}." if sooner else ""
+    return f"{first} No game shows it for {join_names(others)}.".lstrip() if others else first
+
+
+def _answer_proved(report: Report) -> str:
+    shares, fewer, searches = [], 0, 0
+    for row in report.rows:
+        board, _, player = row.what.partition(": ")
+        if player == THOUGHT and "skip" not in board:
+            [own] = read_intervals(row.exact)
+            shares.append(f"{own.mean:.1%} on {board}")
+            found = [read_intervals(one.exact)[0] for one in report.rows_of(board) if f", for {THOUGHT}" in one.what]
+            fewer, searches = fewer + sum(one.high < own.low for one in found), searches + len(found)
+    searched = f"{fewer} of {searches} searches that take as long do so significantly less often"
+    return f"With 32 simulations in {join_names(shares)} of positions; {searched}."
+
+
 STUDY = Study(
     title="AlphaZero with chance nodes",
     source="our own study",
@@ -67,29 +147,23 @@ STUDY = Study(
     captions={
         "alpha-zero-cpu": Caption(
             "How much CPU time until AlphaZero plays perfectly, and the others?",
-            "On 3 x 3 it is below 0.01 for good after 0.5 to 0.8 s (medians); q-learning needs 0.1 to 0.7 s. On 4"
-            " x 4 without skips it takes 5 s, q-learning does not arrive in 300,000 games, and q-net takes 45 s "
-            "in four of five runs.",
+            _answer_cpu,
             "Thin lines are seeds, thick lines with marks their medians.",
         ),
         "alpha-zero-games": Caption(
             "How many games until AlphaZero plays perfectly, and the others?",
-            "Fewer than q-net on every board where it arrives. q-learning, measured from some 10,000 games on, "
-            "learns 3 x 3, but not 4 x 4 in 300,000 games.",
+            _answer_games,
             "Thin lines are seeds, thick lines with marks their medians.",
         ),
         "alpha-zero-ablation": Caption(
             "Which parts of AlphaZero make it learn fast?",
-            "Chance nodes, without which no run stays below 0.01 with skips; symmetries, without which none does "
-            "on 4 x 4; on 3 x 3 random moves; and with skips and on 4 x 4 the Gumbel search. On lines and "
-            "TD(lambda) five runs are undecided.",
+            _answer_ablation,
             "Circles are runs with default settings, squares those without a part or with another number; bars "
             "are medians. The dashed line stands for never.",
         ),
         "alpha-zero-proved": Caption(
             "How often does AlphaZero keep a proved result on larger boards?",
-            "With 32 simulations in 95%, 98% and 90% of positions on 5 x 5, 6 x 6 and 7 x 7, more often than "
-            "searches that take as long.",
+            _answer_proved,
             "Diamonds are AlphaZero, circles the searches, with 95% intervals.",
         ),
     },
