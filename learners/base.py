@@ -327,5 +327,5 @@ def check_bootstrap(learner: Learner, both: bool) -> None:
     if learner.bootstrap == "ply" and not both:
         raise ValueError(
             'bootstrap="ply" learns from every ply of a game, which only self-play shows: '
-            'choose opponent "self", or bootstrap="own-turn" against another opponent'
+            'choose self-play, or bootstrap="own-turn" against another opponent'
         )

@@ -66,10 +66,12 @@ def _to_options(text: str) -> str:
             return match[0]
         if not value:
             return option
+        if value.startswith('"'):  # advice: another value of an option that was given
+            return f"{option} {value[1:-1]}"
         same = _is_equal(value, _given[option])
         return f"{option} {_given[option] if same else value}" if "_" in name or same else match[0]
 
-    return re.sub(r"(?<![\w:,.-])([a-z][a-z_]*)=([^\s,:;]*)", replace, text)
+    return re.sub(r"(?<![\w:,.-])([a-z][a-z_0-9]*)=('[^']*'|\"[^\"]*\"|[^\s,:;]*)", replace, text)
 
 
 def _is_equal(value: str, given: str | None) -> bool:

@@ -179,7 +179,10 @@ def test_planes_are_converted_from_their_agents_view():
         ({"games": -1}, "games=-1 is negative: choose how many games to play"),
         ({"games": 5, "batch": 0}, "batch=0 leaves nothing to play: choose 1 or more"),
         ({"games": 5, "opponent": "randm"}, "there is no policy 'randm': did you mean 'random'"),
-        ({"games": 5, "settings": {"bootstrap": "ply"}}, 'which only self-play shows: choose opponent "self"'),
+        (
+            {"games": 5, "settings": {"bootstrap": "ply"}},
+            'which only self-play shows: choose self-play, or bootstrap="own-turn"',
+        ),
     ],
 )
 def test_invalid_trainings_are_refused(arguments, message):

@@ -36,7 +36,10 @@ EVALUATE = [
     ("match random random --jobs 0", "--jobs 0 gives no worker"),
     ("match random random --jobs 3000000000", "--jobs 3000000000 is more than a machine can have"),
     ("match importlib.util:find_spec random", "importlib.util:find_spec made no policy of 3 x 3"),
-    ("match random random --openings randm:2", "'randm:2' are not known, and there is no such file: write random:2"),
+    (
+        "match random random --openings randm:2",
+        "error: --openings randm:2 are not known, and there is no such file: write random:2",
+    ),
     ("match random random --openings all:9", "choose 1 to 8 plies"),
     ("match random random --openings . --log log.jsonl", ". is a folder, and neither read nor written"),
     ("match random random --clock soon", "'soon' is no clock: write seconds"),
@@ -96,7 +99,7 @@ EVALUATE = [
     ("reproduce svd-fig4 --part curve", "it has none"),
     ("sprt random random --games 7", "--games 7 makes no pairs: "),
     ("sprt random random --games 1e9", "is too many: choose up to 10,000,000"),
-    ("sprt random random --elo0 20", "elo0=20 is not below elo1=20"),
+    ("sprt random random --elo0 20", "--elo0 20 is not below elo1=20"),
     ("sprt random rndom", "there is no policy 'rndom': did you mean 'random'?"),
     ("sprt random random --openings nowhere", "nowhere"),
     ("tournament random", "1 player makes no tournament: name two or more"),
@@ -198,7 +201,7 @@ TRAIN = [
     ("--exact-every -1", "--exact-every -1 does not work: choose 0 (never), 1 or more games"),
     ("--checkpoint-seconds 0", "--checkpoint-seconds 0 does not work: choose more than 0 seconds"),
     ("--epsilon 2", "error: --epsilon 2 does not work for q-learning: choose 0 to 1"),
-    ("--bootstrap ply", "which only self-play shows"),
+    ("--bootstrap ply", "which only self-play shows: choose self-play, or --bootstrap own-turn against another"),
     ("--seed -1", "--seed -1 is no seed: choose 0 or more"),
     ("--memory inf", "--memory inf does not work for q-learning: choose above 0 and at most 1,048,576"),
     ("--memory nan", "--memory nan does not work for q-learning"),
@@ -252,7 +255,9 @@ def test_an_invalid_command_line_is_one_sentence(command, line, message, tmp_pat
     out = [] if "--resume" in line or line.startswith("--sweep option.toml --") else out
     said = error_of(capsys, command, *shlex.split(line), *out)
     assert message in said
-    assert not re.search(r"Error parsing|\[Errno|__init__|could not convert", said)
+    assert not re.search(r"Error parsing|\[Errno|__init__|could not convert|\w=\"", said)
+    options = [word.partition("=")[0] for word in shlex.split(line) if word.startswith("--")]
+    assert [name for name in options if f" {name[2:].replace('-', '_')}=" in said] == []  # arguments belong to the API
     assert {path.name: path.read_text() for path in Path().iterdir() if path.is_file()} == files
     assert [path.name for path in Path().rglob("*") if path.is_dir()] == ["runs", "first"]
 
