@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shlex
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -115,6 +116,11 @@ class RunDirectory:
     def policy(self) -> str:
         """The spec string of the trained policy."""
         return policy_name(self.path)
+
+    @property
+    def resume_command(self) -> str:
+        """The command that continues the run, with its path quoted where a shell would split or expand it."""
+        return f"train.py --resume {shlex.quote(str(self))}"
 
     def exists(self) -> bool:
         """Return whether there is a run in the directory."""
@@ -271,7 +277,7 @@ class RunDirectory:
         if not state.is_trained():
             games, done = state.config["games"], state.progress
             far = "it has no checkpoint yet" if done is None else f"{done.games:,} of its {games:,} games are played"
-            raise ValueError(f"{self} is not finished, {far}: continue with train.py --resume {self}")
+            raise ValueError(f"{self} is not finished, {far}: continue with {self.resume_command}")
         return state
 
     def _read_sizes(self, checkpoint: Mapping[str, Arrays] | None) -> dict[str, int]:

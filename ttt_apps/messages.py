@@ -197,7 +197,11 @@ def _meant(word: str, options: Sequence[str]) -> str | None:
     if "--learner" in options and (learner := closest_name(word, LEARNERS, 0.8)):
         return f"--learner {learner}"
     if is_run(Path(word)):
-        return f"--opponent {shlex.quote(f'run:{word}')}" if "--learner" not in options else f"--resume {word}"
+        return (
+            f"--opponent {shlex.quote(f'run:{word}')}"
+            if "--learner" not in options
+            else f"--resume {shlex.quote(word)}"
+        )
     if "--opponent" in options and closest_name(word.partition(":")[0], (*POLICIES, "self"), 0.8):
         return f"--opponent {shlex.quote(word)}"
     return None

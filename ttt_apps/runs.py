@@ -73,7 +73,7 @@ def train_run(options: Options, settings: AnyConfig) -> Path:
     options = complete_options(options, settings)
     if directory.exists() and not options.overwrite:
         raise ValueError(
-            f"{directory} holds a run already: continue it with train.py --resume {directory}, choose another --out, "
+            f"{directory} holds a run already: continue it with {directory.resume_command}, choose another --out, "
             f"or --overwrite to replace it"
         )
     run = Run(directory, options, settings, game, meter)
@@ -196,7 +196,7 @@ def _resume(directory: RunDirectory, games: int | None, cluster: str, page: Watc
             )
         options = dataclasses.replace(options, games=games)
     if state.is_trained(options.games) and not state.missing:
-        more = f". Continue to more games with train.py --resume {directory} --games {max(1, 2 * options.games)}"
+        more = f". Continue to more games with {directory.resume_command} --games {max(1, 2 * options.games)}"
         print_output(
             f"{directory} is finished, all {options.games:,} games are played: nothing was done"
             f"{more if resumable else ''}"
@@ -353,7 +353,7 @@ class Run:
                 after_step=after_step,
             )
             if training.running:
-                raise Stopped(f"stopped after {done.games:,} games: continue with train.py --resume {directory}")
+                raise Stopped(f"stopped after {done.games:,} games: continue with {directory.resume_command}")
             save()
         return done
 
@@ -390,7 +390,7 @@ class Run:
                 self._write_cost("training")
                 again = "it starts again, with the first game,"
                 how = "the games so far are stored: continue" if self.settings.resumes else again
-                raise Stopped(f"stopped; {how} with train.py --resume {directory}") from None
+                raise Stopped(f"stopped; {how} with {directory.resume_command}") from None
             self._write_cost("training")
             # the training is over: all that it has written is on the disk
             directory.save_checkpoint(done, _sizes_on_disk(metrics, snapshots))

@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import shlex
 import shutil
 import signal
 import subprocess
@@ -378,3 +379,8 @@ def test_the_summary_of_exact_updates_speaks_of_no_games(tmp_path, capsys):
     assert "exact-pg made 40 exact updates in 2 x 3, 2 to win, skip 0.25 against random" in said
     assert "played" not in said
     assert "exploring" not in said
+
+
+@pytest.mark.parametrize("name", ["first", "my run", "it's", "$(id)"])
+def test_the_command_that_continues_a_run_is_quoted_for_a_shell(tmp_path, name):
+    assert shlex.split(RunDirectory(tmp_path / name).resume_command) == ["train.py", "--resume", str(tmp_path / name)]

@@ -126,7 +126,7 @@ def test_a_copied_command_quotes_what_a_shell_would_read(open_page, tmp_path):
         page = open_page(program.address)
         for name in ("runs/a-1", "my run", "it's", "$(id)", ""):
             assert shlex.split(page.evaluate("(name) => resumeCommand(name)", name)) == [
-                "python", "train.py", "--resume", name
+                "train.py", "--resume", name
             ]  # fmt: skip
 
 

@@ -82,19 +82,19 @@ function say(id, text) {
 function stateText(run, one) {
   if (run.stopping && one.state === "training") return "Stopping: it writes a checkpoint"
   if (one.state === "silent") return `Silent for ${duration(run.silent_s)}: it is busy, or was killed`
-  if (one.state === "stopped") return `Not in progress: continue with train.py --resume ${one.name}`
+  if (one.state === "stopped") return `Not in progress: continue with ${resumeCommand(one.name)}`
   return STATES[one.state]
 }
 
 /** The command that continues a run, with its name quoted where a shell would split or expand it. */
 function resumeCommand(name) {
   const quoted = /^[\w@%+=:,./-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`
-  return `python train.py --resume ${quoted}`
+  return `train.py --resume ${quoted}`
 }
 
 async function copyCommand() {
   try {
-    await navigator.clipboard.writeText(resumeCommand(latest.run.name))
+    await navigator.clipboard.writeText(`python ${resumeCommand(latest.run.name)}`)
     say("copy", "Copied")
   } catch { // a page from another machine has no clipboard
     say("copy", "Copy it from the line above")
