@@ -14,6 +14,7 @@ import numpy as np
 from baselines.joint_view_graph import JointViewGraph, joint_view_graph
 from evaluation.exact.forward_backward import query_policy
 from evaluation.exact.phantom_best_response import best_response as search_best_response
+from evaluation.exact.phantom_best_response import count_information_sets as count_sets
 from evaluation.exact.results import Exploitation, OutcomeProbabilities, make_pure
 from ttt_envs.agents.peeking import is_peeking
 from ttt_envs.agents.policy import Policy
@@ -137,8 +138,7 @@ def count_information_sets(game: Game, player: int) -> int:
     Raises:
         ValueError, MemoryError: as :func:`evaluate_policies`.
     """
-    graph = _graph(game)
-    return search_best_response(graph, graph.uniform(), player, prune=False).information_sets
+    return count_sets(_graph(game), player, np.iinfo(np.int32).max).sets
 
 
 def view_table(graph: JointViewGraph, policy: str | Policy) -> Float64Array:

@@ -17,10 +17,7 @@ import numpy as np
 
 from baselines.joint_view_graph import FINAL, KNOWN, PLACED, TRIED, Edges, Int32Array, JointViewGraph
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, compiled_at_once, compiled_nogil, inlined, int64
-
-FAILED, PASSED, SKIPPED = range(3)
-"""Observations after an attempt: it failed; it put a stone and the other player moved; it put one and moves again."""
-OBSERVATIONS = 3
+from ttt_envs.game.information_sets import FAILED, OBSERVATIONS, PASSED
 
 
 class BestResponse(NamedTuple):
@@ -52,21 +49,50 @@ def best_response(
     edges, skip = graph.edges, graph.game.skip_chance
     rows = graph.view if rows is None else rows
     _full_information(edges, graph.mover, rows, policy, skip, responder, values, bounds)
-    stack = _Stack(*_make_lists(1, OBSERVATIONS * size), np.zeros(size, np.int64))
-    frontier = _Stack(*_make_lists(2, size), np.zeros(size, np.int64))
-    depth = cells + 1
-    levels = _Levels(
-        np.zeros((depth, 5)),
-        np.zeros((depth, 6), np.int64),
-        np.zeros((depth, cells), np.int64),
-        np.zeros((depth, cells)),
-        np.zeros((depth, OBSERVATIONS + 1), np.int64),
-        np.zeros((depth, OBSERVATIONS, cells + 1)),
-    )
     counts = np.zeros(1, np.int64)
     game = (edges, graph.mover, rows, policy, skip)
-    value, wins = _search(game, responder, prune, bounds, stack, frontier, levels, counts)
+    value, wins = _search(game, responder, prune, bounds, *_make_workspace(graph), counts)
     return BestResponse(float(value), float(wins), int(counts[0]))
+
+
+class InformationSetList(NamedTuple):
+    """All I information sets of a player, in the order of a depth-first walk: each comes after the one it extends."""
+
+    previous: Int32Array
+    """int32[I]: the information set before the last attempt; -1 for that without attempts, which is the first"""
+    attempt: Int8Array
+    """int8[I]: cell of the last attempt"""
+    observation: Int8Array
+    """int8[I]: what was observed after it"""
+
+
+class InformationSetCount(NamedTuple):
+    """Number of information sets of a player."""
+
+    sets: int
+    attempts: int
+    """number of legal attempts, in all of them"""
+
+
+def count_information_sets(graph: JointViewGraph, player: int, limit: int) -> InformationSetCount:
+    """Return the number of a player's information sets, and of their legal attempts; stop after ``limit`` + 1 sets."""
+    return _enumerate_all(graph, player, limit, InformationSetList(*_make_list(0)))
+
+
+def list_information_sets(graph: JointViewGraph, player: int, count: int) -> InformationSetList:
+    """Return all information sets of a player, of which there are ``count``."""
+    found = InformationSetList(*_make_list(count))
+    _enumerate_all(graph, player, count, found)
+    return found
+
+
+def _make_list(size: int) -> tuple[Int32Array, Int8Array, Int8Array]:
+    return np.full(size, -1, np.int32), np.full(size, -1, np.int8), np.full(size, -1, np.int8)
+
+
+def _enumerate_all(graph: JointViewGraph, player: int, limit: int, found: InformationSetList) -> InformationSetCount:
+    game = (graph.edges, graph.mover, graph.view, graph.uniform(), graph.game.skip_chance)
+    return InformationSetCount(*map(int, _enumerate(game, player, limit, *_make_workspace(graph), found)))
 
 
 class _Stack(NamedTuple):
@@ -104,6 +130,23 @@ BEGIN, END, TOP, COUNT, CURRENT, OBSERVATION = range(6)
 """The belief on the stack, the end of the used stack, the number of attempts, the current one, its next observation."""
 
 _Game = tuple[Edges, Int8Array, Int64Array, Float64Array, float]
+
+
+def _make_workspace(graph: JointViewGraph) -> tuple[_Stack, _Stack, _Levels]:
+    """Return the stack of beliefs, the frontier of the opponent's attempts, and the levels of a walk."""
+    size, cells = graph.edges.kind.shape
+    stack = _Stack(*_make_lists(1, OBSERVATIONS * size), np.zeros(size, np.int64))
+    frontier = _Stack(*_make_lists(2, size), np.zeros(size, np.int64))
+    depth = cells + 1
+    levels = _Levels(
+        np.zeros((depth, 5)),
+        np.zeros((depth, 6), np.int64),
+        np.zeros((depth, cells), np.int64),
+        np.zeros((depth, cells)),
+        np.zeros((depth, OBSERVATIONS + 1), np.int64),
+        np.zeros((depth, OBSERVATIONS, cells + 1)),
+    )
+    return stack, frontier, levels
 
 
 def _make_lists(rows: int, capacity: int) -> tuple[Int32Array, Float64Array]:
@@ -211,6 +254,62 @@ def _search(
             _open(levels, depth, belief, need, next_bounds[depth - 1, now])
             counts[0] += 1
     return before, wins  # not reached: the walk ends at depth 0
+
+
+@compiled_nogil
+def _enumerate(
+    game: _Game,
+    player: int,
+    limit: int,
+    stack: _Stack,
+    frontier: _Stack,
+    levels: _Levels,
+    found: InformationSetList,
+) -> tuple[int, int]:
+    """Return the numbers of information sets and of legal attempts; write the sets for which there is room.
+
+    The walk stops after ``limit`` + 1 sets.
+
+    The policy of the game must give every attempt a positive probability.
+    """
+    kind, mover = game[0][0], game[1]
+    previous, attempts, observations = found
+    _, counters, order, _, ends, _ = levels
+    states, _, _ = stack
+    number = order[:, 0]
+    root = int64(0)
+    if mover[0] == player:
+        root = _add(stack, 0, 0, 0, 0, 1.0)
+    else:
+        _, _, root = _reply(game, player, stack, 0, 0, frontier, _add(frontier, 0, 0, 0, 0, 1.0))
+    if root == 0:
+        return 0, 0
+    counters[0, BEGIN], counters[0, END], counters[0, TOP] = 0, root, root
+    counters[0, CURRENT], counters[0, OBSERVATION], number[0] = -1, OBSERVATIONS, 0
+    count, legal, depth = int64(1), int64(0), int64(0)
+    while depth >= 0 and count <= limit:
+        counter = counters[depth]
+        now = counter[OBSERVATION]
+        if now == OBSERVATIONS:
+            counter[CURRENT] += 1
+            if counter[CURRENT] == kind.shape[1]:
+                depth -= 1
+            elif kind[states[0, counter[BEGIN]], counter[CURRENT]] != KNOWN:  # alike in all joint views of a belief
+                _attempt(game, player, stack, frontier, levels, depth, counter[CURRENT])
+                counter[OBSERVATION] = 0
+                legal += 1
+            continue
+        counter[OBSERVATION] += 1
+        if ends[depth, now + 1] > ends[depth, now]:
+            if count < len(previous):
+                previous[count], attempts[count] = number[depth], counter[CURRENT]
+                observations[count] = now
+            depth += 1
+            counters[depth, BEGIN], counters[depth, END] = ends[depth - 1, now], ends[depth - 1, now + 1]
+            counters[depth, TOP] = ends[depth - 1, OBSERVATIONS]
+            counters[depth, CURRENT], counters[depth, OBSERVATION], number[depth] = -1, OBSERVATIONS, count
+            count += 1
+    return count, legal
 
 
 @inlined
