@@ -91,7 +91,11 @@ def _make_list(size: int) -> tuple[Int32Array, Int8Array, Int8Array]:
 
 
 def _enumerate_all(graph: JointViewGraph, player: int, limit: int, found: InformationSetList) -> InformationSetCount:
-    game = (graph.edges, graph.mover, graph.view, graph.uniform(), graph.game.skip_chance)
+    # What the opponent attempts in vain does not matter, but that it does, in an abrupt game: on the first such cell.
+    kind, failed = graph.edges.kind, graph.edges.kind == TRIED
+    first_failed = failed & (failed.cumsum(axis=1) == 1) & (graph.game.hidden == "abrupt")
+    policy = np.asarray((kind == PLACED) | (kind == FINAL) | first_failed, np.float64)
+    game = (graph.edges, graph.mover, np.arange(len(graph)), policy, graph.game.skip_chance)
     return InformationSetCount(*map(int, _enumerate(game, player, limit, *_make_workspace(graph), found)))
 
 
@@ -270,7 +274,7 @@ def _enumerate(
 
     The walk stops after ``limit`` + 1 sets.
 
-    The policy of the game must give every attempt a positive probability.
+    Numbers of the policy that are not 0 are attempts that the opponent may make.
     """
     kind, mover = game[0][0], game[1]
     previous, attempts, observations = found

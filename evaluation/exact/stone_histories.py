@@ -53,10 +53,11 @@ class StoneHistoryCount(NamedTuple):
 
 def count_stone_histories(graph: JointViewGraph) -> StoneHistoryCount:
     """Count stone histories and pairs exactly, without a walk."""
+    last = np.count_nonzero(graph.cells == 0, axis=1) == 1
     counted = [np.zeros(len(graph)) for _ in range(3)]
     for player, counts in zip((-1, 0, 1), counted, strict=True):
         counts[0] = 1.0
-        _count_paths(graph.edges, graph.mover, player, graph.game.hidden == "abrupt", counts)
+        _count_paths(graph.edges, graph.mover, last, player, graph.game.hidden == "abrupt", counts)
     histories, first, second = counted
     pairs = float(first[graph.mover == 0].sum()), float(second[graph.mover == 1].sum())
     return StoneHistoryCount(float(histories.sum()), pairs)
@@ -229,10 +230,13 @@ _Tree = tuple[Int32Array, Float64Array, int, Int64Array]
 
 
 @compiled_at_once
-def _count_paths(edges: Edges, mover: Int8Array, player: int, abrupt: bool, counts: Float64Array) -> None:
+def _count_paths(
+    edges: Edges, mover: Int8Array, last: BoolArray, player: int, abrupt: bool, counts: Float64Array
+) -> None:
     """Write the number of stone histories that lead to each joint view, with all different attempts of ``player``.
 
     Of the failed attempts of other players, that on the first cell stands for all, since only their number matters.
+    Those before the last stone of a classic game do not matter: ``last`` is bool[N], whether one cell is empty.
     """
     kind, _, following, again = edges
     for s in range(len(mover)):
@@ -241,7 +245,7 @@ def _count_paths(edges: Edges, mover: Int8Array, player: int, abrupt: bool, coun
         tried = False
         for cell in range(kind.shape[1]):
             if kind[s, cell] == TRIED:
-                if mover[s] == player or (abrupt and not tried):
+                if abrupt and not tried or mover[s] == player and (abrupt or not last[s]):
                     counts[following[s, cell]] += counts[s]
                 tried = True
             elif kind[s, cell] == PLACED:
@@ -398,10 +402,15 @@ def _walk(
                 break
             visited += 1
             tree = (first, probabilities, observations, ones)
-            if not abrupt and not _fail_in_turn(tree, own, responder, stack, level, player):
-                return -1
-            _end_games(edges, tree, responder, offset, stack, level, number, player, out)
             level[OPTION] = 0
+            if not abrupt:
+                if ones[own[state, 0] | own[state, 1]] == cells - 1:  # the mover finds the last empty cell in any case
+                    _end_game(edges[1], responder, offset, stack, level, number, player, out)
+                    level[OPTION] = 2 * cells + 1
+                    continue
+                if not _fail_in_turn(tree, own, responder, stack, level, player):
+                    return -1
+            _end_games(edges, tree, responder, offset, stack, level, number, player, out)
             continue
         if option > 2 * cells:
             depth -= 1
@@ -489,6 +498,35 @@ def _fail_in_turn(
         i += 1
     level[lists + END] = level[lists + TOP] = end
     return True
+
+
+@inlined
+def _end_game(
+    result: Int8Array,
+    responder: int,
+    offset: int,
+    stack: _Stack,
+    level: Int64Array,
+    number: Float64Array,
+    player: int,
+    out: tuple[Float64Array, Float64Array, Float64Array],
+) -> None:
+    """Add the result of the last stone on the board, whatever the mover attempts before."""
+    results, values, wins = out
+    value = int64(0)  # of the one cell that is empty: results of other cells are 0
+    for cell in range(result.shape[1]):
+        value += result[level[STATE], cell]
+    if player == 1:
+        value = -value
+    if responder < 0:
+        results[1 - value] += number[CHANCE] * number[0] * number[1]
+        return
+    share = number[CHANCE] * number[1 - responder]
+    if responder == 1:
+        value = -value
+    for i in range(level[LISTS + 3 * responder + BEGIN], level[LISTS + 3 * responder + END]):
+        values[stack.sequences[responder, i] - offset] += share * value
+        wins[stack.sequences[responder, i] - offset] += share * (value > 0)
 
 
 @inlined
