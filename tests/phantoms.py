@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ttt_envs.game.boards import keys
+from ttt_envs.game.information_sets import FAILED, PASSED, SKIPPED, InformationSets
 from ttt_envs.game.phantom import JointViews
 
 
@@ -107,6 +108,86 @@ class ViewPolicy:
             found[0, list(cells)] = 1
         joint = JointViews(np.array([state.cells], np.int8), found, np.array([state.mover], np.int8))
         return self.probabilities(joint.views())[0].tolist()
+
+
+class RecallPolicy:
+    """Random probabilities of an information set, by a hash of it; some attempts have probability 0."""
+
+    def __init__(self, seed, start=None):
+        self.seed, self.start = seed, start
+
+    def recall_probabilities(self, sets):
+        length = sets.attempts.shape[1]
+        events = (3 * sets.attempts.astype(np.int64) + sets.observations + 5).astype(np.uint64)
+        hashes = np.full(len(events), self.seed, np.uint64)
+        for event in (sets.player.astype(np.uint64), *events.T):
+            hashes = (hashes ^ event) * np.uint64(0x9E3779B97F4A7C15)
+            hashes ^= hashes >> np.uint64(29)
+        each = (hashes[:, None] + np.arange(1, length + 1, dtype=np.uint64)) * np.uint64(0xBF58476D1CE4E5B9)
+        weights = ((each >> np.uint64(40)) / 2**24) ** 3
+        legal = sets.views(self.start).cells == 0
+        weights[(weights < 0.01) | ~legal] = 0
+        nothing = weights.sum(axis=1) == 0
+        weights[nothing] = legal[nothing]
+        return weights / weights.sum(axis=1, keepdims=True)
+
+    def of(self, cells, player, memory):
+        """The probabilities after the events (cell, observation) that a player remembers."""
+        sets = InformationSets(*(np.full((1, cells), -1, np.int8) for _ in range(2)), np.array([player], np.int8))
+        for at, (cell, observation) in enumerate(memory):
+            sets.attempts[0, at] = cell
+            sets.observations[0, at] = {"failed": FAILED, "placed": PASSED, "again": SKIPPED}[observation]
+        return self.recall_probabilities(sets)[0]
+
+
+def play_out_with_recall(game, state, policies, memories=((), ())):
+    """As :func:`play_out`, for policies with perfect recall."""
+    if state.winner is not None:
+        return np.eye(3)[{0: 0, 2: 1, 1: 2}[state.winner]]
+    shares = policies[state.mover].of(game.cells, state.mover, memories[state.mover])
+    total = np.zeros(3)
+    for cell in state.legal():
+        if shares[cell]:
+            for probability, after, observation in branches(game, state, cell):
+                later = list(memories)
+                later[state.mover] = (*memories[state.mover], (cell, observation))
+                total += shares[cell] * probability * play_out_with_recall(game, after, policies, later)
+    return total
+
+
+def best_response_with_recall(game, state, responder, policy):
+    """The value of a best responder to a policy with perfect recall, over all histories from a state."""
+
+    def wait(weight, state, memory):
+        """(value of games that end, histories) when the responder is to move next."""
+        if state.winner is not None:
+            return weight * result(state, responder), []
+        if state.mover == responder:
+            return 0.0, [(weight, state, memory)]
+        shares = policy.of(game.cells, state.mover, memory)
+        value, histories = 0.0, []
+        for cell in state.legal():
+            if shares[cell]:
+                for probability, after, observation in branches(game, state, cell):
+                    more, found = wait(weight * shares[cell] * probability, after, (*memory, (cell, observation)))
+                    value += more
+                    histories += found
+        return value, histories
+
+    def best(histories):
+        values = []
+        for cell in histories[0][1].legal():
+            value, later = 0.0, {}
+            for weight, before, memory in histories:
+                for probability, after, observation in branches(game, before, cell):
+                    more, found = wait(weight * probability, after, memory)
+                    value += more
+                    later.setdefault(observation, []).extend(found)
+            values.append(value + sum(best(found) for found in later.values() if found))
+        return max(values)
+
+    value, histories = wait(1.0, state, ())
+    return value + (best(histories) if histories else 0.0)
 
 
 def result(state, player):

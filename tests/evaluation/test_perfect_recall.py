@@ -1,0 +1,207 @@
+"""Exact results of policies with perfect recall: all histories in plain Python, the walk over views, known numbers."""
+
+import numpy as np
+import phantoms
+import pytest
+from numpy.testing import assert_allclose
+from test_phantom_exact import INFORMATION_SETS, LONG_CASES, UNIFORM, VARIANTS, CASES, graph_of, label, late_start
+
+from baselines.joint_view_graph import JointViewGraph
+from evaluation.exact import perfect_recall, phantom
+from evaluation.exact.phantom_best_response import best_response, list_information_sets
+from evaluation.exact.stone_histories import CAPACITY, InformationTree, Walk, count_stone_histories
+from ttt_envs import Game, make_policy
+from ttt_envs.agents.perfect_recall import ByViews, PerfectRecallPolicy
+from ttt_envs.game.information_sets import FAILED, PASSED, InformationSets
+
+SMALL = [Game(2, 3, 2, skip, hidden=hidden) for hidden in VARIANTS for skip in (0.0, 0.3)]
+SMALL += [Game(2, 3, 2, 0.3, misere=True, hidden=hidden) for hidden in VARIANTS]
+
+
+@pytest.mark.parametrize(
+    ("game", "make_start"), [*CASES, *(pytest.param(*case, marks=pytest.mark.slow) for case in LONG_CASES)], ids=label
+)
+def test_results_are_those_of_all_histories(game, make_start):
+    start = None if make_start is None else make_start(game)
+    state = phantoms.start(game) if start is None else phantoms.state_of(start)
+    policies = phantoms.RecallPolicy(0, start), phantoms.RecallPolicy(1, start)
+    expected = phantoms.play_out_with_recall(game, state, policies)
+    assert_allclose(perfect_recall.outcome(game, *policies, start=start), expected, rtol=0, atol=1e-12)
+    for responder in (0, 1):
+        found = perfect_recall.best_response(game, policies[1], responder, start=start)
+        value = phantoms.best_response_with_recall(game, state, responder, policies[1])
+        assert abs(found.value - value) < 1e-12
+        assert min(found) > -1e-12
+        assert sum(found) == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("game", SMALL, ids=str)
+def test_policies_over_views_have_the_results_of_the_walk_over_joint_views(game):
+    policies = phantoms.ViewPolicy(game, 0), phantoms.ViewPolicy(game, 1)
+    same = [ByViews(policy) for policy in policies]
+    expected = phantom.outcome(game, *policies)
+    assert_allclose(perfect_recall.outcome(game, *same), expected, rtol=0, atol=1e-12)
+    assert_allclose(perfect_recall.outcome(game, policies[0], same[1]), expected, rtol=0, atol=1e-12)
+    for responder in (0, 1):
+        found = perfect_recall.best_response(game, same[1], responder)
+        assert_allclose(found.value, phantom.best_response(game, policies[1], responder).value, rtol=0, atol=1e-12)
+    assert perfect_recall.exploitability(game, same[1]) == pytest.approx(phantom.exploitability(game, policies[1]))
+
+
+@pytest.mark.parametrize("game", SMALL, ids=str)
+def test_sizes_are_those_of_the_walk(game):
+    graph = JointViewGraph(game)
+    sizes = perfect_recall.estimate(game)
+    trees = [InformationTree(graph, player, list_information_sets(graph, player, 10**6)) for player in (0, 1)]
+    trees = [
+        InformationTree(graph, player, list_information_sets(graph, player, count))
+        for player, count in enumerate(sizes.information_sets)
+    ]
+    uniform = ByViews(make_policy("random", game))
+    walk = Walk(graph, [(tree, perfect_recall._probabilities(tree, uniform)) for tree in trees])
+    while walk.advance(100):
+        pass
+    assert walk.histories == count_stone_histories(graph).histories
+    for player, count in enumerate(sizes.information_sets):
+        assert count == best_response(graph, graph.uniform(), player, prune=False).information_sets
+        views = trees[player].information_sets(0, count).views()
+        known = (views.cells != 0) @ (1 << np.arange(game.cells))
+        np.testing.assert_array_equal(known, trees[player].known)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hidden", VARIANTS)
+def test_known_values_of_uniform_play(hidden):
+    """In 3 x 3: 20 CPU seconds in the classic variant, minutes in the abrupt one."""
+    game = Game(hidden=hidden)
+    assert perfect_recall.estimate(game).information_sets == INFORMATION_SETS[hidden]
+    found = perfect_recall.exploitation(game, "random")
+    numbers = (found.first.value, found.second.value, found.exploitability)
+    assert_allclose(numbers, UNIFORM[hidden], rtol=0, atol=1e-6)
+
+
+def test_a_best_responder_does_at_least_as_well_as_any_policy():
+    game = Game(3, 3, 3, hidden="classic")
+    policies = [phantoms.RecallPolicy(seed, late_start(game)) for seed in range(3)]
+    best = perfect_recall.exploitation(game, policies[0], start=late_start(game))
+    for other in policies:
+        first = perfect_recall.outcome(game, other, policies[0], start=late_start(game))
+        second = perfect_recall.outcome(game, policies[0], other, start=late_start(game))
+        assert first.value <= best.first.value + 1e-12
+        assert -second.value <= best.second.value + 1e-12
+
+
+class OnlyTheOrder:
+    """Plays the last cell if its first attempt, on cell 0, failed before the second, and otherwise the lowest ones."""
+
+    def recall_probabilities(self, sets):
+        legal = sets.views().cells == 0
+        early = (sets.attempts[:, 0] == 0) & (sets.observations[:, 0] == FAILED)
+        chosen = np.where(early, legal.shape[1] - 1 - legal[:, ::-1].argmax(axis=1), legal.argmax(axis=1))
+        return np.eye(legal.shape[1])[chosen]
+
+
+def test_the_order_of_attempts_matters():
+    """player_1 finds the stone on cell 0 with its first attempt, and then plays from the other end."""
+    game = Game(2, 2, 2, hidden="classic")
+    assert isinstance(OnlyTheOrder(), PerfectRecallPolicy)
+
+    class Lowest:
+        pure = True
+
+        def probabilities(self, boards, rng=None):
+            return np.eye(4)[(boards.cells == 0).argmax(axis=1)]
+
+    # o 0, x fails on 0 and takes 3, o 1: two in a row; the same if x took 1, where o would fail and take 2
+    assert perfect_recall.outcome(game, Lowest(), OnlyTheOrder()) == (1.0, 0.0, 0.0)
+    assert perfect_recall.outcome(game, OnlyTheOrder(), Lowest()) == (1.0, 0.0, 0.0)
+    assert perfect_recall.best_response(game, OnlyTheOrder(), 1).value == -1.0
+
+
+@pytest.mark.parametrize(
+    ("problem", "options"),
+    [
+        ("the limit is 100: .* raise limit=", {"limit": 100}),
+        (r"109 and 117 information sets, .* may be used: .* memory=", {"memory": 1000}),
+    ],
+)
+def test_too_large_computations_are_refused_with_their_size(problem, options):
+    game = Game(2, 3, 2, hidden="classic")
+    assert perfect_recall.estimate(game).pairs == 818 - 0
+    for compute in (perfect_recall.exploitation, perfect_recall.exploitability):
+        with pytest.raises(MemoryError, match=problem):
+            compute(game, "random", **options)
+    with pytest.raises(MemoryError, match=problem):
+        perfect_recall.outcome(game, "random", "random", **options)
+    with pytest.raises(MemoryError, match=problem):
+        perfect_recall.best_response(game, "random", 0, **options)
+
+
+def test_games_that_take_too_long_are_refused_by_default():
+    with pytest.raises(MemoryError, match="skip 0.25.* hours of CPU time, and the limit is 10,000,000,000"):
+        perfect_recall.outcome(Game(3, 3, 3, 0.25, hidden="abrupt"), "random", "random")
+    with pytest.raises(MemoryError, match="too many joint views"):
+        perfect_recall.outcome(Game(3, 4, 3, hidden="classic"), "random", "random")
+
+
+class Wrong:
+    def __init__(self, change):
+        self.change = change
+
+    def recall_probabilities(self, sets):
+        legal = sets.views().cells == 0
+        return self.change(legal / legal.sum(axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda shares: shares[:, :2],
+        lambda shares: 0.9 * shares,
+        lambda shares: shares * np.nan,
+        lambda shares: np.full_like(shares, 1 / shares.shape[1]),
+        lambda shares: np.where(np.arange(shares.shape[1]) == 0, -shares, shares),
+    ],
+    ids=["shape", "sum", "nan", "known", "negative"],
+)
+def test_wrong_probabilities_are_refused(change):
+    game = Game(2, 2, 2, hidden="abrupt")
+    with pytest.raises(ValueError, match="gave no probabilities of the legal attempts in some information set"):
+        perfect_recall.outcome(game, "random", Wrong(change))
+
+
+def test_policies_and_games_without_information_sets_are_refused():
+    game = Game(2, 2, 2, hidden="classic")
+    with pytest.raises(ValueError, match="sees hidden stones"):
+        perfect_recall.outcome(game, "optimal:peeking=true", "random")
+    with pytest.raises(ValueError, match="is no phantom game"):
+        perfect_recall.outcome(Game(2, 2, 2), "random", "random")
+    with pytest.raises(ValueError, match="has perfect recall, and no views"):
+        phantom.outcome(game, phantoms.RecallPolicy(0), "random")
+
+
+def test_progress_and_interrupts(monkeypatch):
+    monkeypatch.setattr("evaluation.exact.stone_histories.HISTORIES_PER_CALL", 10)
+    monkeypatch.setattr(Walk.advance, "__defaults__", (10,))
+    game, shares = Game(2, 3, 2, hidden="abrupt"), []
+    perfect_recall.exploitation(game, "random", progress=shares.append)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+    assert len(shares) > 10
+
+    def interrupt(share):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        perfect_recall.outcome(game, "random", "random", progress=interrupt)
+
+
+def test_views_of_information_sets():
+    sets = InformationSets(
+        np.array([[4, 0, -1, -1, -1, -1], [3, 1, 2, -1, -1, -1]], np.int8),
+        np.array([[PASSED, FAILED, -1, -1, -1, -1], [FAILED, FAILED, PASSED, -1, -1, -1]], np.int8),
+        np.array([0, 1], np.int8),
+    )
+    views = sets.views()
+    assert views.cells.tolist() == [[2, 0, 0, 0, 1, 0], [0, 1, 2, 1, 0, 0]]
+    assert sets.take(np.array([1])).views().cells.tolist() == views.cells[1:].tolist()
