@@ -211,7 +211,7 @@ def from_information_strings(strings: Sequence[str], game: Game, player: int) ->
         board, _, words = string.rpartition("\n")
         stones = board.replace("\n", "")
         cells = [numbers.get(word, NO_ATTEMPT) for word in words.split()]
-        if len(stones) == game.cells >= len(cells):
+        if len(stones) == game.cells and len(set(cells)) == len(cells) <= game.cells:
             attempts[row, : len(cells)] = cells
             own = [stones[cell] == STONES[1 + player] for cell in cells]
             observations[row, : len(cells)] = np.where(own, PASSED, FAILED)

@@ -469,9 +469,7 @@ def _walk(
 
 
 @inlined
-def _fail_in_turn(
-    tree: _Tree, own: Int32Array, responder: int, stack: _Stack, level: Int64Array, player: int
-) -> bool:
+def _fail_in_turn(tree: _Tree, own: Int32Array, responder: int, stack: _Stack, level: Int64Array, player: int) -> bool:
     """Add the information sets after failed attempts of the same turn to the mover's list; False if it is full."""
     first, probabilities, observations, ones = tree
     sequences, known, reach = stack
