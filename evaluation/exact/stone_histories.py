@@ -8,8 +8,8 @@ this history has the probability
     chance * (sum over player_0's information sets) * (sum over player_1's information sets),
 
 where each sum is over the player's information sets that agree with the history, of the products of its own
-probabilities. Classic 3 x 3 has 2e10 histories in which the cells of failed attempts differ, but 549,946 stone histories
-and 6e7 pairs of one with an information set of its mover.
+probabilities. Classic 3 x 3 has 2e10 histories in which the cells of failed attempts differ, but 549,946 stone
+histories, and 3.4e7 pairs of one of them with an information set of its mover.
 
 A best response uses the same walk. The opponent's sum at the end of a game, times the result, is added to each of the
 responder's information sets that agree; then the responder's best attempts are found from the last information sets to
@@ -155,12 +155,12 @@ class Walk:
         offset = int(starts[len(policies)])
         size = 0 if responder is None else responder.size
         self.values, self.wins = np.zeros(size), np.zeros(size)
-        self._tree = first, np.concatenate([probabilities for _, probabilities in policies])
+        self._trees = first, np.concatenate([probabilities for _, probabilities in policies])
         cells = graph.game.cells
         ones = np.array([bits.bit_count() for bits in range(1 << cells)], np.int64)
         own = np.stack([_bits(graph.cells == stone) for stone in (1, 2)], axis=1)
         self._game = graph.edges, graph.mover, own, ones
-        self._options = (
+        self._options: _Options = (
             graph.game.skip_chance,
             graph.game.hidden == "abrupt",
             count_observations(graph),
@@ -184,7 +184,7 @@ class Walk:
             MemoryError: more information sets agree with a history than ``CAPACITY``.
         """
         out = np.zeros(3), self.values, self.wins
-        visited = _walk(*self._game, *self._options, *self._tree, self._stack, self._levels, out, histories)
+        visited = _walk(self._game, self._options, self._trees, self._stack, self._levels, out, histories)
         if visited < 0:
             raise MemoryError(f"more than {CAPACITY} information sets agree with one order of stones")
         self.results += out[0]
@@ -225,8 +225,16 @@ limits of the lists on the stack."""
 BEGIN, END, TOP = range(3)
 CHANCE = 2
 
+_Game = tuple[Edges, Int8Array, Int32Array, Int64Array]
+"""edges and movers of the graph; int32[N, 2], both players' stones as bits; the number of ones of all bits"""
+_Options = tuple[float, bool, int, int, int]
+"""skip chance; whether the game is abrupt; number of observations; the responder's seat, or -1; its first sequence"""
+_Results = tuple[Float64Array, Float64Array, Float64Array]
+"""float64[3], the results of the policies; the responder's values and wins, float64[S] each"""
+_Trees = tuple[Int32Array, Float64Array]
+"""first sequences and probabilities of both players, one after the other"""
 _Tree = tuple[Int32Array, Float64Array, int, Int64Array]
-"""first sequences and probabilities of both players, one after the other; the number of observations; ones of bits"""
+"""the same, the number of observations, and the number of ones of all bits"""
 
 
 @compiled_at_once
@@ -245,7 +253,7 @@ def _count_paths(
         tried = False
         for cell in range(kind.shape[1]):
             if kind[s, cell] == TRIED:
-                if abrupt and not tried or mover[s] == player and (abrupt or not last[s]):
+                if (abrupt and not tried) or (mover[s] == player and (abrupt or not last[s])):
                     counts[following[s, cell]] += counts[s]
                 tried = True
             elif kind[s, cell] == PLACED:
@@ -359,33 +367,24 @@ def _maximize(
 
 @compiled_nogil
 def _walk(
-    edges: Edges,
-    mover: Int8Array,
-    own: Int32Array,
-    ones: Int64Array,
-    skip: float,
-    abrupt: bool,
-    observations: int,
-    responder: int,
-    offset: int,
-    first: Int32Array,
-    probabilities: Float64Array,
+    game: _Game,
+    options: _Options,
+    trees: _Trees,
     stack: _Stack,
     levels: _Levels,
-    out: tuple[Float64Array, Float64Array, Float64Array],
+    out: _Results,
     histories: int,
 ) -> int:
     """Visit stone histories depth-first, from the current level on; return how many, or -1 if the stack is full.
 
     Args:
-        edges, mover: of the graph; own: int32[N, 2], both players' stones as bits; ones: number of ones of all bits.
-        skip, abrupt, observations: of the game.
-        responder: the best responder's seat, or -1; offset: its first sequence.
-        first, probabilities: of the sequences of both players, one player after the other.
         stack, levels: where the walk stands.
-        out: the results float64[3], and the responder's values and wins by sequence, which are added to.
+        out: is added to.
         histories: number of stone histories after which to stop.
     """
+    edges, mover, own, ones = game
+    skip, abrupt, observations, responder, offset = options
+    first, probabilities = trees
     kind, _, following, again = edges
     counters, numbers, at_depth = levels
     sequences, known, reach = stack
@@ -507,7 +506,7 @@ def _end_game(
     level: Int64Array,
     number: Float64Array,
     player: int,
-    out: tuple[Float64Array, Float64Array, Float64Array],
+    out: _Results,
 ) -> None:
     """Add the result of the last stone on the board, whatever the mover attempts before."""
     results, values, wins = out
@@ -537,7 +536,7 @@ def _end_games(
     level: Int64Array,
     number: Float64Array,
     player: int,
-    out: tuple[Float64Array, Float64Array, Float64Array],
+    out: _Results,
 ) -> None:
     """Add the results of all stones of the mover that end the game."""
     kind, result, _, _ = edges

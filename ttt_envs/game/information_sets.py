@@ -1,8 +1,8 @@
 """Information sets of phantom games: what a player with perfect recall remembers when it is to move.
 
-An information set is the sequence of the player's own attempts with what it observed: the attempt failed; it put a stone
-and the other player moved; it put a stone, the other player's turn was skipped, and the player moves again. Nothing
-else is told, see :mod:`ttt_envs.game.phantom`. A view is an information set without the order of events.
+An information set is the sequence of the player's own attempts with an observation after each: the attempt failed; it
+put a stone and the other player moved; it put a stone, the other player's turn was skipped, and the player moves again.
+Nothing else is told, see :mod:`ttt_envs.game.phantom`. A view is an information set without the order of events.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from ttt_envs.game.phantom import JointViews
 FAILED, PASSED, SKIPPED = range(3)
 """Observations after an attempt: it failed; it put a stone and the other player moved; it put one and moves again."""
 OBSERVATIONS = 3
+"""Number of different observations."""
 NO_ATTEMPT = -1
 """Cell and observation after the last attempt."""
 
