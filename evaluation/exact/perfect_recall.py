@@ -43,8 +43,8 @@ TOLERANCE = 1e-6
 PAIR_SECONDS, SET_SECONDS = 7e-8, 1e-6
 """Assumed CPU seconds for a pair, and for an information set besides the policy's own time: measured on an Intel Xeon,
 family 6 model 207."""
-SET_BYTES, SEQUENCE_BYTES, RESPONDER_BYTES = 14, 12, 16
-"""Memory for an information set, for a sequence, and for a sequence of a responder besides."""
+SET_BYTES, SEQUENCE_BYTES = 14, 24
+"""Memory for an information set and for a sequence."""
 
 AnyPolicy = str | Policy | PerfectRecallPolicy
 
@@ -213,10 +213,11 @@ def _estimate(graph: JointViewGraph, walks: int, limit: int, memory: int | None)
             f"smaller board, a later start or fewer skips, or raise limit="
         )
     allowed = free_bytes() if memory is None else memory
-    counts = [_count_sets(graph, player, allowed // SET_BYTES) for player in (0, 1)]
+    least = SET_BYTES + SEQUENCE_BYTES * count_observations(graph)  # with one legal attempt
+    counts = [_count_sets(graph, player, allowed // least) for player in (0, 1)]
     sets = counts[0].sets, counts[1].sets
     sequences = [1 + count_observations(graph) * count.attempts for count in counts]
-    size = sum(sets) * SET_BYTES + sum(sequences) * SEQUENCE_BYTES + max(sequences) * RESPONDER_BYTES
+    size = sum(sets) * SET_BYTES + sum(sequences) * SEQUENCE_BYTES
     found = Estimate(pairs, sets, pairs * PAIR_SECONDS + walks * sum(sets) * SET_SECONDS, size)
     if size > allowed or sum(sequences) > np.iinfo(np.int32).max:
         raise MemoryError(

@@ -19,6 +19,11 @@ from baselines.joint_view_graph import FINAL, KNOWN, PLACED, TRIED, Edges, Int32
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, compiled_at_once, compiled_nogil, inlined, int64
 from ttt_envs.game.information_sets import FAILED, OBSERVATIONS, PASSED
 
+SETS_PER_CALL = 1 << 21
+"""Number of information sets after which a walk that lists them returns, so that it can be interrupted."""
+DEPTH, SETS, ATTEMPTS = range(3)
+"""Where such a walk stands: its depth, and the numbers of information sets and legal attempts until now."""
+
 
 class BestResponse(NamedTuple):
     """Result of a best responder."""
@@ -96,7 +101,12 @@ def _enumerate_all(graph: JointViewGraph, player: int, limit: int, found: Inform
     first_failed = failed & (failed.cumsum(axis=1) == 1) & (graph.game.hidden == "abrupt")
     policy = np.asarray((kind == PLACED) | (kind == FINAL) | first_failed, np.float64)
     game = (graph.edges, graph.mover, np.arange(len(graph)), policy, graph.game.skip_chance)
-    return InformationSetCount(*map(int, _enumerate(game, player, limit, *_make_workspace(graph), found)))
+    workspace, done = _make_workspace(graph), np.zeros(3, np.int64)
+    for stop in range(0, limit + 1 + SETS_PER_CALL, SETS_PER_CALL):  # so that it can be interrupted
+        _enumerate(game, player, min(stop, limit), *workspace, found, done)
+        if done[DEPTH] < 0:
+            break
+    return InformationSetCount(int(done[SETS]), int(done[ATTEMPTS]))
 
 
 class _Stack(NamedTuple):
@@ -269,28 +279,31 @@ def _enumerate(
     frontier: _Stack,
     levels: _Levels,
     found: InformationSetList,
-) -> tuple[int, int]:
-    """Return the numbers of information sets and of legal attempts; write the sets for which there is room.
+    done: Int64Array,
+) -> None:
+    """List information sets, and write those for which there is room, until there are more than ``limit``.
 
-    The walk stops after ``limit`` + 1 sets.
-
-    Numbers of the policy that are not 0 are attempts that the opponent may make.
+    Numbers of the policy that are not 0 are attempts that the opponent may make. ``done`` is int64[3], by DEPTH, SETS
+    and ATTEMPTS: where the walk stands, all 0 before it and DEPTH -1 after it.
     """
     kind, mover = game[0][0], game[1]
     previous, attempts, observations = found
     _, counters, order, _, ends, _ = levels
     states, _, _ = stack
     number = order[:, 0]
-    root = int64(0)
-    if mover[0] == player:
-        root = _add(stack, 0, 0, 0, 0, 1.0)
-    else:
-        _, _, root = _reply(game, player, stack, 0, 0, frontier, _add(frontier, 0, 0, 0, 0, 1.0))
-    if root == 0:
-        return 0, 0
-    counters[0, BEGIN], counters[0, END], counters[0, TOP] = 0, root, root
-    counters[0, CURRENT], counters[0, OBSERVATION], number[0] = -1, OBSERVATIONS, 0
-    count, legal, depth = int64(1), int64(0), int64(0)
+    depth, count, legal = done[DEPTH], done[SETS], done[ATTEMPTS]
+    if count == 0:
+        root = int64(0)
+        if mover[0] == player:
+            root = _add(stack, 0, 0, 0, 0, 1.0)
+        else:
+            _, _, root = _reply(game, player, stack, 0, 0, frontier, _add(frontier, 0, 0, 0, 0, 1.0))
+        if root == 0:
+            done[DEPTH] = -1
+            return
+        counters[0, BEGIN], counters[0, END], counters[0, TOP] = 0, root, root
+        counters[0, CURRENT], counters[0, OBSERVATION], number[0] = -1, OBSERVATIONS, 0
+        count = int64(1)
     while depth >= 0 and count <= limit:
         counter = counters[depth]
         now = counter[OBSERVATION]
@@ -313,7 +326,7 @@ def _enumerate(
             counters[depth, TOP] = ends[depth - 1, OBSERVATIONS]
             counters[depth, CURRENT], counters[depth, OBSERVATION], number[depth] = -1, OBSERVATIONS, count
             count += 1
-    return count, legal
+    done[DEPTH], done[SETS], done[ATTEMPTS] = depth, count, legal
 
 
 @inlined

@@ -33,7 +33,13 @@ def results(exploitability):
         (
             unit,
             [
-                {"updates": mark, "value": 0.5, "exploitability": exploitability(unit["setting"], unit["seed"])}
+                {
+                    "updates": mark,
+                    "value": 0.5,
+                    "first": 0.7 + unit["seed"] / 100,
+                    "second": -0.6 + unit["seed"] / 100,
+                    "exploitability": exploitability(unit["setting"], unit["seed"]),
+                }
                 for mark in unit["marks"]
             ],
         )
@@ -54,3 +60,12 @@ def results(exploitability):
 def test_verdicts_follow_from_the_numbers(exploitability, small, annealed, monkeypatch):
     monkeypatch.setattr(phantom, "exploitability", lambda game, policy: 0.79 if game == Game(hidden="classic") else 0.0)
     assert [claim.holds for claim in study.analyse(results(exploitability)).claims] == [small, annealed]
+
+
+@pytest.mark.parametrize(("published", "agrees"), [(0.6667, True), (0.59, False), (0.71, False)])
+def test_the_published_value_is_compared_with_the_best_bounds(published, agrees, monkeypatch):
+    monkeypatch.setattr(phantom, "exploitability", lambda game, policy: 0.79)
+    monkeypatch.setitem(study.PUBLISHED_VALUES, "classic", published)
+    row = study.analyse(results(lambda name, seed: 0.1)).rows[-1]
+    assert (row.published, row.agrees) == (f"{published:+.4f}", agrees)
+    assert row.ours.startswith("+0.6000 to +0.7000")

@@ -44,6 +44,8 @@ ANSWERS = {
     ),
 }
 RUDOLPH = "Rudolph et al. (2026)"
+PUBLISHED_VALUES = {"classic": 0.6667, "abrupt": 0.5502}
+"""Value of the game to the first player, of their table of games."""
 SOURCE = (
     "our own study; the games are those of Rudolph et al. (2026), Reevaluating Policy Gradient Methods for "
     "Imperfect-Information Games (https://arxiv.org/abs/2502.08938)"
@@ -104,6 +106,7 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
         best = f"{interval(last[hidden, name], 4)}; lowest {lowest[hidden, name]:.4f}"
         table.append(Row(f"{hidden}, {name}", "", f"{best}; value to the first player {values}", ""))
     table += [Row(f"{hidden}, uniform play", "", f"{value:.4f}", "") for hidden, value in uniform.items()]
+    table += [_value(hidden, by_setting) for hidden in measured]
     pictures = {
         f"what-forgetting-costs-{hidden}": draw_curves(
             [
@@ -121,6 +124,17 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     data = [{**unit, "rows": rows} for unit, rows in results]
     heading = f"exploitability after {results[0][0]['marks'][-1]} updates"
     return Report(table, _claims(by_setting, last, uniform), pictures, ours=heading, data=data)
+
+
+def _value(hidden: Hidden, by_setting: Mapping[tuple[str, str], Sequence[Sequence[Mapping[str, float]]]]) -> Row:
+    """Return the bounds of the value of a game that best responders to all measured policies give."""
+    rows = [row for (variant, _), runs in by_setting.items() if variant == hidden for run in runs for row in run]
+    low, high = max(-row["second"] for row in rows), min(row["first"] for row in rows)
+    published = PUBLISHED_VALUES[hidden]
+    ours = f"{low:+.4f} to {high:+.4f}, the bounds by best responders to these policies"
+    return Row(
+        f"{hidden}, value of the game to the first player", f"{published:+.4f}", ours, "", low <= published <= high
+    )
 
 
 def _interval(values: Sequence[float]) -> Interval:
@@ -182,8 +196,15 @@ STUDY = Study(
         "for each view (the learner exact-pg): no game is played, and nothing is sampled. Best responders remember "
         "everything; so the exploitability, NashConv / 2, that policies without memory reach is an upper bound of what "
         "forgetting costs. Numbers after the names are temperatures. Seeds differ in the initial policy. Intervals are "
-        f"95% by Student's t over seeds. {RUDOLPH} measure nets on the same two games in OpenSpiel; their "
-        "numbers are not repeated here."
+        f"95% by Student's t over seeds. {RUDOLPH} measure nets on the same two games in OpenSpiel, "
+        "after 10 million steps. For their numbers we read the abstract, the reviews and a summary of the paper "
+        "(https://github.com/zhaoyang97/Paper-Notes-en), and all files of its two repositories "
+        "(https://github.com/nathanlct/IIG-RL-Benchmark at 591d35d, https://github.com/gabrfarina/exp-a-spiel at "
+        "9412882): they report exploitabilities of phantom tic-tac-toe in words and plots, and have hyperparameters, "
+        "but no number of it, so none is beside ours. The summary repeats the paper's table of games: values to the "
+        "first player of 0.6667 and 0.5502, 5.99 and 23.31 million information sets, 19.93 and 27.12 billion states. "
+        "The values lie between our bounds, and our counts are 5,990,669 and 23,310,269 information sets, "
+        "19,934,533,171 and 27,115,470,835 states."
     ),
     units=units,
     measure=measure,
