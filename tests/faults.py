@@ -794,6 +794,32 @@ BY_FILE: dict[str, tuple[str, list[tuple[str, str]]]] = {
             )
         ],
     ),
+    "evaluation/exact/perfect_recall.py": (
+        "evaluation/test_perfect_recall.py",
+        [
+            (
+                "opponent, own = trees[1 - responder], trees[responder]",
+                "opponent, own = trees[responder], trees[responder]",
+            ),
+            ("sound = sound and (shares[tree.is_known(begin, end)] == 0).all()", "pass"),
+            ("if pairs > limit:", "if pairs > 1000 * limit:"),
+        ],
+    ),
+    "evaluation/exact/stone_histories.py": (
+        "evaluation/test_perfect_recall.py",
+        [
+            ("if (abrupt and not tried) or", "if abrupt or"),
+            ("chance = skip if option & 1 else 1.0 - skip", "chance = 1.0"),
+            ("others = number[CHANCE] * number[1 - player]", "others = number[CHANCE]"),
+            (
+                "        if player != responder:\n                share *= probabilities[sequence]",
+                "        if True:\n                share *= 1.0",
+            ),
+            ("for i in range(len(known) - 1, -1, -1):\n        best,", "for i in range(len(known)):\n        best,"),
+            ("    if responder == 1:\n        value = -value\n", ""),
+            ("level[lists + END] = level[lists + TOP] = end", "level[lists + END] = end"),
+        ],
+    ),
     "evaluation/exact/phantom_best_response.py": (
         "evaluation/test_phantom_exact.py",
         [
