@@ -49,7 +49,7 @@ from baselines.expectiminimax.transpositions import (
     words_of,
     write_key,
 )
-from baselines.retrograde.layers import NO_LAYER, Probe
+from baselines.retrograde.layers import NO_LAYER, AnyProbe
 from baselines.retrograde.tablebase import afterstate_score, empty_probe
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.core.jit import (
@@ -87,7 +87,7 @@ class Fixed(NamedTuple):
     """whether every win counts 1; else the number of plies left"""
     margin: float
     """tolerance within which moves count as equal to the best"""
-    probe: Probe
+    probe: AnyProbe
     """database layer for look-ups instead of searches"""
 
 
@@ -392,7 +392,7 @@ class SearchSettings:
         if self.memory < 0:
             raise ValueError(f"memory={self.memory} is negative: choose the bytes of the table, or 0 for no table")
 
-    def compile(self, game: Game, probe: Probe) -> Fixed:
+    def compile(self, game: Game, probe: AnyProbe) -> Fixed:
         """Return the constants of a search with these settings."""
         lines, level = line_arrays(game, self.heuristic), typing.get_args(Pruning).index(self.pruning)
         width, every_move, by_result = self.width or 0, self.every_move, self.by_result
@@ -436,7 +436,7 @@ class Search:
         settings: SearchSettings | None = None,
         *,
         random_keys: UInt64Array | None = None,
-        probe: Probe | None = None,
+        probe: AnyProbe | None = None,
     ) -> None:
         settings = SearchSettings() if settings is None else settings
         width = settings.width

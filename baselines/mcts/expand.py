@@ -8,7 +8,7 @@ import numpy as np
 
 from baselines.mcts.select import view_sign
 from baselines.mcts.tree import Float32Array, Nodes, TreeView, Workspace
-from baselines.retrograde.layers import Probe
+from baselines.retrograde.layers import AnyProbe
 from baselines.retrograde.tablebase import result_for_last_player
 from ttt_envs.core.jit import Int8Array, Parameters, compiled_at_once, compiled_nogil, inlined, int64
 from ttt_envs.core.random import uniform
@@ -130,7 +130,7 @@ def _mark_solved(node: int, value: float, nodes: Nodes) -> None:
 
 
 @inlined
-def probe_edge(edge: int, tree: TreeView, parameters: Parameters, probe: Probe) -> None:
+def probe_edge(edge: int, tree: TreeView, parameters: Parameters, probe: AnyProbe) -> None:
     """Mark the positions after an edge as solved by the database."""
     for turn in range(tree.turns_per_move):
         value = result_for_last_player(tree.board, int64(tree.edges.player[edge]), turn == 1, probe, parameters)

@@ -12,7 +12,7 @@ import numpy as np
 from baselines.mcts.select import PUCT, SelectionParams
 from baselines.mcts.simulate import backup_all, backup_uct_all, run_uct, simulate_all, simulate_uct
 from baselines.mcts.tree import SavedSubtree, SearchBatch, Tree, Workspace, copy_tree, find_node, read_roots
-from baselines.retrograde.layers import Probe
+from baselines.retrograde.layers import AnyProbe
 from baselines.retrograde.tablebase import Tablebase, empty_probe
 from ttt_envs.agents.policy import Evaluator, Values
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, UInt64Array
@@ -359,7 +359,7 @@ class MCTSSearch:
         return tuple(found)
 
 
-def _probe_groups(boards: Boards, endgame: Tablebase | None) -> list[tuple[slice, Probe]]:
+def _probe_groups(boards: Boards, endgame: Tablebase | None) -> list[tuple[slice, AnyProbe]]:
     """Return consecutive rows that reach the database at the same number of stones, and the probe of each group."""
     if endgame is None:
         return [(slice(0, len(boards.mover)), empty_probe())] if len(boards.mover) else []

@@ -15,7 +15,7 @@ from baselines.mcts.select import (
     select_uct,
 )
 from baselines.mcts.tree import Float32Array, SearchBatch, TreeView, Workspace, is_solved, tree_view
-from baselines.retrograde.layers import Probe
+from baselines.retrograde.layers import AnyProbe
 from baselines.retrograde.tablebase import result_for_last_player
 from ttt_envs.core.jit import (
     Float64Array,
@@ -143,7 +143,7 @@ def _descend(b: int, key: np.uint64, c: float, decisive: bool, batch: SearchBatc
 
 @compiled_nogil
 def _rollout(
-    board: Int8Array, mover: int, stones: int, key: np.uint64, parameters: Parameters, probe: Probe, scratch: Workspace
+    board: Int8Array, mover: int, stones: int, key: np.uint64, parameters: Parameters, probe: AnyProbe, scratch: Workspace
 ) -> float:
     """Return the result for player_0 of random play to the end, or to a position in the database."""
     cells, empty = scratch.closed, scratch.visits

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from baselines.retrograde.layers import Probe
+from baselines.retrograde.layers import AnyProbe
 from ttt_envs.core.jit import (
     BoolArray,
     Float64Array,
@@ -166,8 +166,8 @@ class SearchBatch(NamedTuple):
     """int64[B, cells + 1]: the nodes that a simulation visits"""
     depths: Int64Array
     """int64[B]: index of the last of them; -1 for no simulation"""
-    probe: Probe
-    """positions with this number of stones are solved, see :class:`baselines.retrograde.layers.Probe`"""
+    probe: AnyProbe
+    """positions with this number of stones are solved, see :class:`baselines.retrograde.layers.AnyProbe`"""
     scratch: Workspace
 
     def of_rows(self, rows: slice, scratch: Workspace) -> SearchBatch:

@@ -6,14 +6,15 @@ import math
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from baselines.retrograde import layers as layers_module
-from baselines.retrograde import ranks, sweep
+from baselines.retrograde import columns, ranks, sweep
 from baselines.retrograde.folder import Folder, open_folder
-from baselines.retrograde.layers import Layers, check_memory, make_layers
+from baselines.retrograde.layers import ColumnLayers, Layers, SetLayers, check_memory, make_layers
 from baselines.retrograde.sweep import Part, Values, afterstates, best_values, write_ranks_with
 from baselines.retrograde.tablebase import LayeredTable
 from ttt_envs.core.array_cache import hash_of_sources
@@ -21,7 +22,7 @@ from ttt_envs.core.threads import Threads, count_threads, map_threads, split_row
 from ttt_envs.game import bits, rules
 from ttt_envs.game.rules import Game
 
-MADE_BY = hash_of_sources(bits, rules, ranks, sweep, layers_module, sys.modules[__name__])
+MADE_BY = hash_of_sources(bits, rules, ranks, sweep, columns, layers_module, sys.modules[__name__])
 CHUNK_SIZE = 1 << 22
 """Maximum number of entries computed between two calls of ``progress``, where interrupts are handled."""
 MIN_BLOCK_SIZE = 1 << 13
@@ -48,7 +49,8 @@ def build(
     recomputed. A complete folder is only read and checked; one that begins at more stones is extended to fewer.
 
     Args:
-        game: up to 21 cells, with any skip chance; up to 25 with ``stones`` above 0.
+        game: up to 21 cells, with any skip chance; up to 25 with ``stones`` above 0. With gravity as many positions
+            as :class:`.layers.ColumnLayers` numbers, as on 6 x 5.
         folder: for the layers, created if missing. Without one they are kept in memory.
         stones: number of stones of the first layer, which is computed last; 0 for the whole game.
         memory: maximum memory in bytes; None for all free memory.
@@ -98,12 +100,12 @@ def _sweep(
     for stones in layers.build_order():
         if stones not in done:
             layer = np.empty(layers.size(stones), layers.dtype)
-            so_far = finished
-            for own in layers.own_counts(stones):
-                _compute_part(layers, stones, own, done, layers.part(stones, own, layer), threads)
-                so_far += math.prod(layers.shape(stones, own))
-                if progress is not None and own != layers.own_counts(stones)[-1]:
-                    progress(so_far / total)
+            report = None if progress is None else partial(_report, progress, finished / total, len(layer) / total)
+            if isinstance(layers, ColumnLayers):
+                layers.compute(stones, done.get(stones + 1), layer, threads=threads, progress=report)
+            else:
+                assert isinstance(layers, SetLayers)
+                _compute_layer(layers, stones, done, layer, threads, report)
             layer.flags.writeable = False
             if folder is not None:
                 folder.write_layer(stones, layer)
@@ -118,7 +120,23 @@ def _sweep(
         done[layers.stones] = folder.mapped(layers.stones)
 
 
-def _compute_part(layers: Layers, stones: int, own: int, done: dict[int, Values], out: Values, threads: int) -> None:
+def _report(progress: Progress, start: float, share: float, done: float) -> None:
+    progress(start + share * done)
+
+
+def _compute_layer(
+    layers: SetLayers, stones: int, done: dict[int, Values], layer: Values, threads: int, progress: Progress | None
+) -> None:
+    """Compute a layer part by part."""
+    so_far = 0
+    for own in layers.own_counts(stones):
+        _compute_part(layers, stones, own, done, layers.part(stones, own, layer), threads)
+        so_far += math.prod(layers.shape(stones, own))
+        if progress is not None and own != layers.own_counts(stones)[-1]:
+            progress(so_far / len(layer))
+
+
+def _compute_part(layers: SetLayers, stones: int, own: int, done: dict[int, Values], out: Values, threads: int) -> None:
     """Compute one part from those of the next layer."""
     other, parameters = stones - own, layers.game.parameters
     if stones == layers.game.cells:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from baselines.retrograde.layers import Layers
+from baselines.retrograde.layers import Layers, layers_of
 from baselines.retrograde.sweep import Values
 from ttt_envs.core.array_cache import mapped
 from ttt_envs.core.files import delete_temporary_files, locked, open_to_read, read_json, write_atomically, write_json
@@ -79,7 +79,7 @@ class Folder:
 
     def missing(self) -> list[int]:
         """Return the layers that the manifest lacks."""
-        return [n for n in self.layers.build_order() if self.layers.size(n) > 0 and layer_name(n) not in self.hashes]
+        return [n for n in self.layers.build_order() if not self.layers.is_empty(n) and layer_name(n) not in self.hashes]
 
     def digest(self) -> str:
         """Return a SHA-256 over the game and the hashes of the layers."""
@@ -145,7 +145,7 @@ class Folder:
             stones: the layer.
             check_hash: whether to check the hash of its file; not needed for one just written or checked.
         """
-        if self.layers.size(stones) == 0:
+        if self.layers.is_empty(stones):
             return self._empty_layer()
         with open_to_read(self.file(stones), self._max_bytes(stones)) as file:
             if check_hash:
@@ -241,4 +241,4 @@ def open_folder(path: Path) -> Folder:
     stones = data.get("stones")
     if game is None or type(stones) is not int:
         raise ValueError(f"{path / MANIFEST} is no manifest of a table in layers: choose another folder")
-    return Folder(path, Layers(game, stones))
+    return Folder(path, layers_of(game, stones))

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
+from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import psutil
 from numpy.typing import NDArray
 
+from baselines.retrograde import columns
+from baselines.retrograde.columns import ColumnProbe, LayerIndex, find_column_entry
 from baselines.retrograde.ranks import IMAGES, Classes, Ranks, apply_symmetry, make_classes, make_ranks, rank_beside
 from baselines.retrograde.sweep import BYTES, WON, Values
-from ttt_envs.core.jit import Int64Array, inlined, int64
+from ttt_envs.core.jit import BoolArray, Int64Array, compiled_at_once, inlined, int64
 from ttt_envs.game.bits import count_bits
-from ttt_envs.game.rules import Game, check_variants
+from ttt_envs.game.rules import VARIANTS, Game, check_variants
 
 MAX_CELLS = 21
 """Maximum number of cells for which all layers are built."""
@@ -22,6 +26,8 @@ MAX_CELLS_LAST_LAYERS = 25
 """Maximum number of cells for which the last layers are built."""
 MAX_CELLS_IN_DOUBLE = 16
 """Maximum number of cells for which values in memory are float64."""
+MAX_INDEX_BYTES = 1 << 30
+"""Maximum size of the numberings of layers kept for a game with gravity, apart from the two used last."""
 NO_LAYER = -1
 """layer number of a probe without values"""
 NS_A_VALUE = 60
@@ -33,12 +39,12 @@ VARIANTS_BY_LAYERS = ("exact", "wrap")
 
 
 def check_layered(game: Game) -> None:
-    """Raise ValueError for a game whose rules cannot be solved by layers."""
+    """Raise ValueError for a game whose rules cannot be solved by layers: misère without gravity."""
     check_variants(
         "a table by layers, as of boards above 16 cells",
         game,
-        VARIANTS_BY_LAYERS,
-        reason="its layers hold all boards, and its values count a line as a win",
+        VARIANTS if game.gravity else VARIANTS_BY_LAYERS,
+        reason="its values count a line as a win",
         instead="mcts or expectiminimax",
     )
 
@@ -60,15 +66,22 @@ class Probe(NamedTuple):
     """float32[N]: the values with skips, else empty"""
 
 
+AnyProbe = Probe | ColumnProbe
+NUM_PROBE_FIELDS: Final = 7
+"""Length of a :class:`Probe`, which selects code by type, like the lengths in :mod:`ttt_envs.game.bits`."""
+
+
 @inlined
-def find_entry(own: int, other: int, probe: Probe) -> tuple[int, int]:
+def find_entry(own: int, other: int, probe: AnyProbe) -> tuple[int, int]:
     """Return the location of V(A, B), for sets without lines: the layer, and the entry in it.
 
     Args:
         own: A, the mover's stones.
         other: B, the other player's stones.
-        probe: with or without values.
+        probe: with or without values; with gravity, of the layer of the position.
     """
+    if len(probe) != NUM_PROBE_FIELDS:
+        return probe.stones, find_column_entry(own, other, probe)
     ranks, classes = probe.ranks, probe.classes
     mine, theirs = count_bits(own), count_bits(other)
     place = int64(classes.places[own])
@@ -110,25 +123,18 @@ def _tables(game: Game) -> tuple[Ranks, Classes]:
 
 
 class Layers:
-    """The layers of a game from a number of stones on, with their parts and offsets.
+    """The layers of a game from a number of stones on: sizes, and the entries of positions.
 
     Args:
-        game: up to 21 cells, or 25 if the first layers are left out.
+        game: the game.
         stones: number of stones of the first layer, the last to be built.
         double: float64 instead of float32, if there are skips.
 
     Raises:
-        ValueError: the board is larger, or the number of stones does not fit on it.
+        ValueError: the number of stones does not fit on the board.
     """
 
-    def __init__(self, game: Game, stones: int = 0, *, double: bool = False) -> None:
-        check_layered(game)
-        if game.cells > MAX_CELLS_LAST_LAYERS or (game.cells > MAX_CELLS and stones <= 0):
-            raise ValueError(
-                f"a board of {game.rows} x {game.columns} is too large to solve by layers: choose one of up to "
-                f"{MAX_CELLS} cells, or the last layers of one of up to {MAX_CELLS_LAST_LAYERS}, by stones above 0; "
-                f"without skips, evaluate.py prove may find the winner"
-            )
+    def __init__(self, game: Game, stones: int, double: bool) -> None:
         if not 0 <= stones <= game.cells:
             raise ValueError(f"stones={stones} are not on a board of {game.cells} cells: choose 0 to {game.cells}")
         self.game = game
@@ -136,8 +142,74 @@ class Layers:
         self.dtype = np.dtype(np.int8 if game.skip_chance == 0 else np.float64 if double else np.float32)
         self.won = self.dtype.type(WON if game.skip_chance == 0 else 1)
         self.lost = self.dtype.type(-BYTES if game.skip_chance == 0 else -1)
+        self.line_value = -float(self.won) if game.misere else float(self.won)
+        """value of a stone that completes a line, for its player"""
         self.rounding = {"float32": 2.0**-24, "float64": 2.0**-50}.get(self.dtype.name, 0.0)
         """maximum difference, by rounding, between a value and its recomputation from its successors"""
+
+    def build_order(self) -> range:
+        """Return the numbers of stones of the layers, in build order."""
+        return range(self.game.cells, self.stones - 1, -1)
+
+    def size(self, stones: int) -> int:
+        """Return the number of entries of a layer."""
+        raise NotImplementedError
+
+    def is_empty(self, stones: int) -> bool:
+        """Return whether a layer has no entries."""
+        return self.size(stones) == 0
+
+    def has_line(self, sets: Int64Array) -> BoolArray:
+        """Return whether each set of stones has a line."""
+        raise NotImplementedError
+
+    def locate(self, own: Int64Array, other: Int64Array) -> tuple[Int64Array, Int64Array]:
+        """Return the locations of V(A, B), int64[K] each, for sets without lines: the layers, and the entries in them.
+
+        Raises:
+            ValueError: a position that the rules exclude.
+        """
+        raise NotImplementedError
+
+    def sets_at(self, stones: int, entry: int) -> tuple[int, int]:
+        """Return the mover's stones and the other player's stones in an entry's position."""
+        raise NotImplementedError
+
+    def probe(self, stones: int = NO_LAYER, values: Values | None = None) -> AnyProbe:
+        """Return a probe of a layer with these values, float32 or int8, or without values."""
+        raise NotImplementedError
+
+    def estimate(self) -> Estimate:
+        """See :func:`estimate`."""
+        raise NotImplementedError
+
+    def _by_type(self, values: Values | None) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+        """Return the values as the last two fields of a probe."""
+        plies, results = np.zeros(0, np.int8), np.zeros(0, np.float32)
+        for empty in (plies, results):
+            empty.flags.writeable = False  # as all layers, so that kernels are compiled once
+        if values is not None and values.dtype == np.int8:
+            plies = values
+        elif values is not None:
+            results = values
+        return plies, results
+
+
+class SetLayers(Layers):
+    """The layers of a game without gravity, with their parts and offsets.
+
+    Raises:
+        ValueError: the board has more than 21 cells, or 25 if the first layers are left out; or see :class:`Layers`.
+    """
+
+    def __init__(self, game: Game, stones: int = 0, *, double: bool = False) -> None:
+        if game.cells > MAX_CELLS_LAST_LAYERS or (game.cells > MAX_CELLS and stones <= 0):
+            raise ValueError(
+                f"a board of {game.rows} x {game.columns} is too large to solve by layers: choose one of up to "
+                f"{MAX_CELLS} cells, or the last layers of one of up to {MAX_CELLS_LAST_LAYERS}, by stones above 0; "
+                f"without skips, evaluate.py prove may find the winner"
+            )
+        super().__init__(game, stones, double)
         self.ranks, self.classes = set_tables(game)
         self.widths: Int64Array = np.zeros((game.cells + 1, game.cells + 1), np.int64)
         """int64[stones, own stones]: number of ranks of a part"""
@@ -151,10 +223,6 @@ class Layers:
     def own_counts(self, stones: int) -> range:
         """Return the possible numbers of the mover's stones: all with skips; without, half of them, rounded down."""
         return range(stones + 1) if self.game.skip_chance > 0 else range(stones // 2, stones // 2 + 1)
-
-    def build_order(self) -> range:
-        """Return the numbers of stones of the layers, in build order."""
-        return range(self.game.cells, self.stones - 1, -1)
 
     def shape(self, stones: int, own: int) -> tuple[int, int]:
         """Return the shape of a part: classes of own sets x ranks of the other's sets."""
@@ -170,16 +238,29 @@ class Layers:
         start, stop = self.starts[stones, own : own + 2]
         return layer[start:stop].reshape(self.shape(stones, own))
 
+    def has_line(self, sets: Int64Array) -> BoolArray:
+        """See :meth:`Layers.has_line`."""
+        found: BoolArray = self.classes.places[sets] < 0
+        return found
+
+    def locate(self, own: Int64Array, other: Int64Array) -> tuple[Int64Array, Int64Array]:
+        """See :meth:`Layers.locate`."""
+        stones, entries = np.empty(len(own), np.int64), np.empty(len(own), np.int64)
+        _find_entries(own, other, self.probe(), stones, entries)
+        return stones, entries
+
+    def sets_at(self, stones: int, entry: int) -> tuple[int, int]:
+        """See :meth:`Layers.sets_at`."""
+        own = int(np.searchsorted(self.starts[stones], entry, side="right")) - 1
+        row, rank = divmod(entry - int(self.starts[stones, own]), int(self.widths[stones, own]))
+        mine = int(self.classes.leaders[self.classes.starts[own] + row])
+        others = int(self.ranks.sets[self.ranks.starts[stones - own] + rank])
+        left = [cell for cell in range(self.game.cells) if not mine >> cell & 1]
+        return mine, sum(1 << cell for place, cell in enumerate(left) if others >> place & 1)
+
     def probe(self, stones: int = NO_LAYER, values: Values | None = None) -> Probe:
-        """Return a probe of a layer with these values, float32 or int8, or without values."""
-        plies, results = np.zeros(0, np.int8), np.zeros(0, np.float32)
-        for empty in (plies, results):
-            empty.flags.writeable = False  # as all layers, so that kernels are compiled once
-        if values is not None and values.dtype == np.int8:
-            plies = values
-        elif values is not None:
-            results = values
-        return Probe(stones, self.starts, self.widths, self.ranks, self.classes, plies, results)
+        """See :meth:`Layers.probe`."""
+        return Probe(stones, self.starts, self.widths, self.ranks, self.classes, *self._by_type(values))
 
     def estimate(self) -> Estimate:
         """See :func:`estimate`."""
@@ -198,6 +279,120 @@ class Layers:
         )
 
 
+class ColumnLayers(Layers):
+    """The layers of a game with gravity, see :mod:`~baselines.retrograde.columns`.
+
+    Raises:
+        ValueError: the board has too many positions, or see :class:`Layers`.
+    """
+
+    def __init__(self, game: Game, stones: int = 0, *, double: bool = False) -> None:
+        super().__init__(game, stones, double)
+        self.board = columns.make_board(game)
+        self._heights = columns.heights_by_stones(self.board)
+        self._colourings = [int(columns.count_colourings(self.board, heights).sum()) for heights in self._heights]
+        found = sum(self._colourings[stones:])
+        if found > columns.MAX_COLOURINGS:
+            raise ValueError(
+                f"a board of {game.rows} x {game.columns} is too large to solve by layers: its columns can be coloured "
+                f"in {found:,} ways, mirror images aside, and {columns.MAX_COLOURINGS:,} are numbered. Without skips, "
+                f"evaluate.py solve finds the value of a position"
+            )
+        self._sizes: dict[int, int] = {}
+        self._indices: OrderedDict[int, LayerIndex] = OrderedDict()  # those used last, up to `MAX_INDEX_BYTES`
+
+    def index(self, stones: int, threads: int = 1) -> LayerIndex:
+        """Return the numbering of a layer, computed or among those used last."""
+        found = self._indices.get(stones)
+        if found is None:
+            found = columns.make_index(self.game, self.board, self._heights[stones], stones, threads)
+            self._sizes[stones] = columns.index_size(found)
+            self._indices[stones] = found
+        self._indices.move_to_end(stones)
+        while len(self._indices) > 2 and sum(map(self._index_bytes, self._indices)) > MAX_INDEX_BYTES:
+            self._indices.popitem(last=False)
+        return found
+
+    def _index_bytes(self, stones: int) -> int:
+        """Return the size of a numbering: one bit per colouring, and 32 per word."""
+        return self._colourings[stones] * 12 // 64
+
+    def size(self, stones: int) -> int:
+        """See :meth:`Layers.size`."""
+        if stones not in self._sizes:
+            self.index(stones)
+        return self._sizes[stones]
+
+    def is_empty(self, stones: int) -> bool:
+        """See :meth:`Layers.is_empty`."""
+        if stones in self._sizes:
+            return self._sizes[stones] == 0
+        own = -1 if self.game.skip_chance > 0 else stones // 2
+        return not columns.has_position(self.game, self.board, self._heights[stones], own)
+
+    def has_line(self, sets: Int64Array) -> BoolArray:
+        """See :meth:`Layers.has_line`."""
+        found = np.empty(len(sets), np.bool_)
+        columns.find_lines(sets, self.game.parameters, found)
+        return found
+
+    def locate(self, own: Int64Array, other: Int64Array) -> tuple[Int64Array, Int64Array]:
+        """See :meth:`Layers.locate`."""
+        taken, width = own | other, self.game.columns
+        floor = ((1 << width) - 1) << (self.game.cells - width)
+        if (taken & ~(taken >> width | floor)).any():
+            raise ValueError("a stone above an empty cell comes from no game with gravity: choose another position")
+        stones = sum((taken >> cell & 1 for cell in range(self.game.cells)), np.zeros(len(own), np.int64))
+        entries = np.empty(len(own), np.int64)
+        for count in np.unique(stones).tolist():
+            rows = np.flatnonzero(stones == count)
+            found = np.empty(len(rows), np.int64)
+            columns.find_column_entries(own[rows], other[rows], self.probe(count), found)
+            entries[rows] = found
+        return stones, entries
+
+    def sets_at(self, stones: int, entry: int) -> tuple[int, int]:
+        """See :meth:`Layers.sets_at`."""
+        return columns.find_column_position(entry, self.probe(stones))
+
+    def probe(self, stones: int = NO_LAYER, values: Values | None = None) -> ColumnProbe:
+        """See :meth:`Layers.probe`."""
+        return ColumnProbe(stones, self.board, self.index(stones), *self._by_type(values))
+
+    def compute(
+        self,
+        stones: int,
+        above: Values | None,
+        out: Values,
+        *,
+        threads: int = 1,
+        progress: Callable[[float], None] | None = None,
+    ) -> None:
+        """Compute the values of a layer from those of the next, None for the full board.
+
+        Args:
+            stones: the layer.
+            above: values of the next layer.
+            out: written.
+            threads: number of threads; the values do not depend on it.
+            progress: called with the fraction done.
+        """
+        if above is None:
+            out[:] = 0
+            return
+        here, there = self.index(stones, threads), self.index(stones + 1, threads)
+        columns.compute_layer(self.game, self.board, here, there, above, out, threads, progress)
+
+    def estimate(self) -> Estimate:
+        """See :func:`estimate`. It numbers all positions, which takes a share of the time of solving."""
+        item = self.dtype.itemsize
+        by_stones = tuple(self.size(n) if n >= self.stones else 0 for n in range(self.game.cells + 1))
+        indices = list(map(self._index_bytes, range(self.stones, self.game.cells + 1)))
+        shared = max(min(sum(indices), MAX_INDEX_BYTES), 2 * max(indices)) + max(indices)
+        two = max(above + below for above, below in zip(by_stones, (*by_stones[1:], 0), strict=True))
+        return Estimate(by_stones, item * sum(by_stones), shared + item * two, shared + item * sum(by_stones))
+
+
 def estimate(game: Game, *, stones: int = 0, folder: bool = True) -> Estimate:
     """Return the number of values per layer and the bytes needed to solve a game.
 
@@ -214,7 +409,24 @@ def estimate(game: Game, *, stones: int = 0, folder: bool = True) -> Estimate:
 
 def make_layers(game: Game, stones: int, folder: bool) -> Layers:
     """Return the layers, in float64 if they are small and stay in memory."""
-    return Layers(game, stones, double=not folder and game.cells <= MAX_CELLS_IN_DOUBLE)
+    return layers_of(game, stones, double=not folder and game.cells <= MAX_CELLS_IN_DOUBLE)
+
+
+def layers_of(game: Game, stones: int = 0, *, double: bool = False) -> Layers:
+    """Return the layers of a game, see :class:`Layers`.
+
+    Raises:
+        ValueError: the board is too large, the number of stones is invalid, or a rule is not supported.
+    """
+    check_layered(game)
+    return (ColumnLayers if game.gravity else SetLayers)(game, stones, double=double)
+
+
+@compiled_at_once
+def _find_entries(own: Int64Array, other: Int64Array, probe: Probe, stones: Int64Array, entries: Int64Array) -> None:
+    """Find the locations of V(A, B): the layer, and the entry in it."""
+    for i in range(len(own)):
+        stones[i], entries[i] = find_entry(own[i], other[i], probe)
 
 
 def check_memory(game: Game, *, stones: int = 0, folder: bool = True, memory: int | None = None) -> None:

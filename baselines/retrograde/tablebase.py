@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from baselines.retrograde.folder import layer_name, open_folder
-from baselines.retrograde.layers import Layers, Probe, find_entry
+from baselines.retrograde.layers import AnyProbe, Layers, Probe, SetLayers, find_entry
 from baselines.retrograde.sweep import BYTES, Values
 from ttt_envs.core.jit import (
     BoolArray,
@@ -22,7 +22,6 @@ from ttt_envs.core.jit import (
     Int8Array,
     Int64Array,
     Parameters,
-    compiled_at_once,
     compiled_nogil,
     inlined,
     int8,
@@ -108,9 +107,12 @@ class LayeredTable:
     def part(self, stones: int, own: int) -> Values:
         """Return V of the positions with ``stones`` stones, ``own`` of them the mover's, read-only: [classes, ranks].
 
+        Only layers of games without gravity have parts.
+
         Raises:
             ValueError: as for :meth:`layer`.
         """
+        assert isinstance(self.layers, SetLayers)
         return self.layers.part(stones, own, self.layer(stones))
 
     def values(self, boards: Boards) -> Float64Array:
@@ -161,22 +163,24 @@ class LayeredTable:
     def _values(self, boards: Boards) -> Float64Array:
         """Return values in the units of the table."""
         own, other, goes_on = self._sets(boards)
-        places = self.layers.classes.places
-        made, met = places[own] < 0, places[other] < 0
-        out = np.where(made & ~met, float(self.layers.won), np.where(met & ~made, float(self.layers.lost), 0.0))
+        made, met = self.layers.has_line(own), self.layers.has_line(other)
+        won, lost = float(self.layers.won), float(self.layers.lost)
+        if self.game.misere:
+            won, lost = lost, won
+        out = np.where(made & ~met, won, np.where(met & ~made, lost, 0.0))
         out[goes_on] = self._look_up(own[goes_on], other[goes_on])
         return out
 
     def _action_values(self, boards: Boards) -> Float64Array:
         """Return action values in the units of the table."""
         own, other, goes_on = self._sets(boards)
-        places, skip = self.layers.classes.places, self.game.skip_chance
+        skip = self.game.skip_chance
         legal = boards.legal(self.game) & goes_on[:, None]
         out = np.full(legal.shape, np.nan)
         row, cell = np.nonzero(legal)
         made, theirs = own[row] | np.left_shift(1, cell), other[row]
-        values = np.full(len(row), float(self.layers.won))
-        left = places[made] >= 0
+        values = np.full(len(row), self.layers.line_value)
+        left = ~self.layers.has_line(made)
         made, theirs = made[left], theirs[left]
         turned = self._look_up(theirs, made)
         if skip > 0:
@@ -188,11 +192,12 @@ class LayeredTable:
 
     def _sets(self, boards: Boards) -> tuple[Int64Array, Int64Array, BoolArray]:
         """Return the mover's stones and the other's, int64[B] each, and whether the game is in progress, bool[B]."""
-        places, cells = self.layers.classes.places, self.game.cells
+        cells = self.game.cells
         seen = boards.own_first()
         powers = np.left_shift(1, np.arange(cells))
         own, other = (seen == 1) @ powers, (seen == 2) @ powers
-        goes_on: BoolArray = (places[own] >= 0) & (places[other] >= 0) & ((own | other) != (1 << cells) - 1)
+        goes_on: BoolArray = ~self.layers.has_line(own) & ~self.layers.has_line(other)
+        goes_on &= (own | other) != (1 << cells) - 1
         if self.game.skip_chance == 0:
             ahead = (seen == 1).sum(axis=1) - (seen == 2).sum(axis=1)
             wrong = ahead[goes_on & ((ahead > 0) | (ahead < -1))]
@@ -206,9 +211,7 @@ class LayeredTable:
 
     def _look_up(self, own: Int64Array, other: Int64Array) -> Float64Array:
         """Return V of pairs of sets without lines, int64[K] each, in the units of the table."""
-        stones = np.empty(len(own), np.int64)
-        entries = np.empty(len(own), np.int64)
-        _find_entries(own, other, self.layers.probe(), stones, entries)
+        stones, entries = self.layers.locate(own, other)
         out = np.empty(len(own))
         for count in np.unique(stones).tolist():
             rows = stones == count
@@ -231,13 +234,6 @@ def check_distance(game: Game) -> None:
 def _to_plies(found: Float64Array, empty: Int64Array) -> Int64Array:
     """Return the plies to the end by byte values; a draw fills the empty cells."""
     return np.where(found == 0, empty, BYTES - np.abs(found).astype(np.int64))
-
-
-@compiled_at_once
-def _find_entries(own: Int64Array, other: Int64Array, probe: Probe, stones: Int64Array, entries: Int64Array) -> None:
-    """Find the locations of V(A, B): the layer, and the entry in it."""
-    for i in range(len(own)):
-        stones[i], entries[i] = find_entry(own[i], other[i], probe)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -286,7 +282,7 @@ class Tablebase:
             out[rows] = found
         return out
 
-    def probe(self, stones: int) -> Probe:
+    def probe(self, stones: int) -> AnyProbe:
         """Return the layer of ``stones`` stones.
 
         Raises:
@@ -296,7 +292,7 @@ class Tablebase:
 
 
 @inlined
-def afterstate_value(own: int, other: int, probe: Probe, parameters: Parameters) -> float:
+def afterstate_value(own: int, other: int, probe: AnyProbe, parameters: Parameters) -> float:
     """Return the afterstate value of a position of the layer for its last player, in the units of the database.
 
     Args:
@@ -315,7 +311,7 @@ def afterstate_value(own: int, other: int, probe: Probe, parameters: Parameters)
 
 
 @compiled_nogil
-def result_for_last_player(cells: Int8Array, mover: int, skipped: bool, probe: Probe, parameters: Parameters) -> float:
+def result_for_last_player(cells: Int8Array, mover: int, skipped: bool, probe: AnyProbe, parameters: Parameters) -> float:
     """Return the expected result for ``mover``, the last player of a position, once the next mover is known.
 
     Args:
@@ -350,14 +346,14 @@ def to_score(value: float, plies: float, depth: int, parameters: Parameters) -> 
 
 
 @inlined
-def afterstate_score(cells: Int8Array, mover: int, depth: int, probe: Probe, parameters: Parameters) -> float:
+def afterstate_score(cells: Int8Array, mover: int, depth: int, probe: AnyProbe, parameters: Parameters) -> float:
     """Return the search score of a position of the layer for its last player ``mover``, with ``depth`` plies left."""
     value = afterstate_value(to_bits(cells, int8(mover + 1)), to_bits(cells, int8(2 - mover)), probe, parameters)
     return to_score(value, BYTES - abs(value) - 1.0, depth, parameters)  # one ply is already played
 
 
 @inlined
-def _mover_score(cells: Int8Array, mover: int, depth: int, probe: Probe, parameters: Parameters) -> float:
+def _mover_score(cells: Int8Array, mover: int, depth: int, probe: AnyProbe, parameters: Parameters) -> float:
     """Return the search score of a position of the layer for its ``mover`` to move, with ``depth`` plies left."""
     own, other = to_bits(cells, int8(mover + 1)), to_bits(cells, int8(2 - mover))
     _, at = find_entry(own, other, probe)
@@ -367,7 +363,7 @@ def _mover_score(cells: Int8Array, mover: int, depth: int, probe: Probe, paramet
 
 @compiled_nogil
 def _look_up_scores(
-    cells: Int8Array, mover: Int8Array, depth: int, probe: Probe, parameters: Parameters, out: Float64Array
+    cells: Int8Array, mover: Int8Array, depth: int, probe: AnyProbe, parameters: Parameters, out: Float64Array
 ) -> None:
     for b in range(len(cells)):
         out[b] = _mover_score(cells[b], int64(mover[b]), depth, probe, parameters)
@@ -380,7 +376,6 @@ def group_by_layer(layers: Int64Array) -> Iterator[tuple[int, Int64Array]]:
 
 
 @cache
-@cache
 def empty_probe() -> Probe:
     """Return the probe without a database, which is never read."""
-    return Layers(Game(1, 1, 1)).probe()
+    return SetLayers(Game(1, 1, 1)).probe()

@@ -13,14 +13,15 @@ from typing import NamedTuple
 import numpy as np
 
 from baselines.retrograde.folder import Folder, open_folder
-from baselines.retrograde.layers import Layers, Probe, find_entry
+from baselines.retrograde.columns import column_position
+from baselines.retrograde.layers import NUM_PROBE_FIELDS, AnyProbe, Layers, find_entry
 from baselines.retrograde.ranks import Halves, join_halves, spread_halves
 from baselines.retrograde.sweep import BYTES, WON, Values
-from ttt_envs.core.jit import Float64Array, Int64Array, Parameters, compiled_nogil, inlined, int64
+from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, Parameters, compiled_nogil, inlined, int64
 from ttt_envs.core.threads import Threads, count_threads, map_threads, split_rows
 from ttt_envs.game.bits import line_in
 from ttt_envs.game.boards import to_text
-from ttt_envs.game.rules import Position, legal_bits, skip_chance_of, value_over_skip
+from ttt_envs.game.rules import Position, legal_bits, line_result, skip_chance_of, value_over_skip
 
 BLOCK = 64
 """Number of entries whose look-ups are in flight at once."""
@@ -28,8 +29,8 @@ ENTRIES_AT_ONCE = 1 << 16
 """Number of entries that a thread checks at a time, some hundredths of a second."""
 SCRATCH = 13
 """Number of cells in half of the largest board."""
-UNKNOWN, LOST, WON_AT_ONCE = 0, 1, 2
-"""outcomes of a position by the rules alone"""
+LINE_MADE = -1
+"""in place of a successor: the move completes a line"""
 
 
 class CheckResult(NamedTuple):
@@ -57,14 +58,14 @@ def check_entries(folder: Path, stones: int, entries: range | Int64Array, *, thr
     Raises:
         ValueError: there is no database, or a file cannot be read.
     """
-    layers, layer, probe = _map_layers(folder, stones)
+    layers, layer, here, probe = _map_layers(folder, stones)
     chosen = np.arange(entries.start, entries.stop) if isinstance(entries, range) else entries
     num_threads, game = count_threads(threads), layers.game
     scratch = [_Scratch.of(game.cells) for _ in range(num_threads)]
 
     def check(worker: int, rows: slice) -> tuple[float, int]:
         part = chosen[rows]
-        return _check_entries(part, stones, probe, game.parameters, layer, layers.rounding, scratch[worker])
+        return _check_entries(part, here, probe, game.parameters, layer, layers.rounding, scratch[worker])
 
     found = map_threads(check, split_rows(len(chosen), ENTRIES_AT_ONCE), num_threads)
     largest = max((difference for difference, _ in found), default=0.0)
@@ -74,24 +75,20 @@ def check_entries(folder: Path, stones: int, entries: range | Int64Array, *, thr
 
 def describe_check(found: Folder, stones: int, entry: int) -> str:
     """Return an entry's position as text, with the mover's stones as o."""
-    layers = found.layers
-    own = int(np.searchsorted(layers.starts[stones], entry, side="right")) - 1
-    row, rank = divmod(entry - int(layers.starts[stones, own]), int(layers.widths[stones, own]))
-    cells = np.zeros(layers.game.cells, np.int8)
-    mine = int(layers.classes.leaders[layers.classes.starts[own] + row])
-    cells[[cell for cell in range(len(cells)) if mine >> cell & 1]] = 1
-    others = int(layers.ranks.sets[layers.ranks.starts[stones - own] + rank])
-    left = np.flatnonzero(cells == 0)
-    cells[[int(cell) for place, cell in enumerate(left) if others >> place & 1]] = 2
-    return to_text(Position(cells, 0), layers.game)
+    own, other = found.layers.sets_at(stones, entry)
+    cells = [1 if own >> cell & 1 else 2 if other >> cell & 1 else 0 for cell in range(found.layers.game.cells)]
+    return to_text(Position(np.array(cells, np.int8), 0), found.layers.game)
 
 
 @lru_cache(maxsize=2)
-def _map_layers(folder: Path, stones: int) -> tuple[Layers, Values, Probe]:
-    """Return the layers of a folder, one of them, and a probe of the next, which the full board does not read."""
+def _map_layers(folder: Path, stones: int) -> tuple[Layers, Values, AnyProbe, AnyProbe]:
+    """Return the layers of a folder, one of them, and probes of it, without values, and of the next.
+
+    The next layer of the full board is not read.
+    """
     found = open_folder(folder)
-    after = min(stones + 1, found.layers.game.cells)
-    return found.layers, found.mapped(stones), found.layers.probe(after, found.mapped(after))
+    layers, after = found.layers, min(stones + 1, found.layers.game.cells)
+    return layers, found.mapped(stones), layers.probe(stones), layers.probe(after, found.mapped(after))
 
 
 class _Scratch(NamedTuple):
@@ -103,10 +100,12 @@ class _Scratch(NamedTuple):
     """int64[1]: the mover's stones to which the subsets belong, -1 for none yet"""
     empty: Int64Array
     """int64[cells]: these cells"""
-    known: Int64Array
-    """int64[BLOCK]: for each entry, the outcome by the rules alone"""
+    is_over: BoolArray
+    """bool[BLOCK]: for each entry, whether the other player has a line"""
+    ends: Int64Array
+    """int64[BLOCK]: for each entry, the end of its moves"""
     turned_at: Int64Array
-    """int64[BLOCK * cells]: for each move, the entry of the successor with the other player to move"""
+    """int64[BLOCK * cells]: for each move, the entry of the successor with the other player to move, or ``LINE_MADE``"""
     same_at: Int64Array
     """int64[BLOCK * cells]: the same with the same player to move, with skips"""
     values: Float64Array
@@ -120,6 +119,7 @@ class _Scratch(NamedTuple):
             Halves(np.zeros(1 << SCRATCH, np.uint32), np.zeros(1 << SCRATCH, np.uint32)),
             np.full(1, -1),
             np.zeros(cells, np.int64),
+            np.zeros(BLOCK, np.bool_),
             np.zeros(BLOCK, np.int64),
             np.zeros(moves, np.int64),
             np.zeros(moves, np.int64),
@@ -130,8 +130,8 @@ class _Scratch(NamedTuple):
 @compiled_nogil
 def _check_entries(
     entries: Int64Array,
-    stones: int,
-    probe: Probe,
+    here: AnyProbe,
+    probe: AnyProbe,
     parameters: Parameters,
     layer: Values,
     tolerance: float,
@@ -140,25 +140,24 @@ def _check_entries(
     """Return the maximum difference, and the first entry whose difference exceeds the tolerance, -1 for none."""
     cells = len(scratch.empty)
     won, lost = (1.0, -1.0) if skip_chance_of(parameters) > 0 else (float(WON), float(-BYTES))
+    line_value = won * line_result(parameters)
     largest, wrong = 0.0, int64(-1)
     for begin in range(0, len(entries), BLOCK):
         end = min(begin + BLOCK, len(entries))
         moves = int64(0)
         for i in range(begin, end):
-            mine, theirs = _stones_at(entries[i], stones, probe, scratch)
-            known = int64(LOST if line_in(theirs, parameters) else UNKNOWN)
-            if known != LOST and stones < cells:
-                known, moves = _find_successors(mine, theirs, moves, probe, parameters, scratch)
-            scratch.known[i - begin] = known
-        _look_up(moves, probe, parameters, scratch)
-        at = int64(0)
+            mine, theirs = _stones_at(entries[i], here, scratch)
+            over = line_in(theirs, parameters)
+            if not over and here.stones < cells:
+                moves = _find_successors(mine, theirs, moves, probe, parameters, scratch)
+            scratch.is_over[i - begin] = over
+            scratch.ends[i - begin] = moves
+        _look_up(moves, line_value, probe, parameters, scratch)
+        start = int64(0)
         for i in range(begin, end):
-            known = scratch.known[i - begin]
-            value = lost if known == LOST else won
-            if known != LOST:
-                best = _best_value(at, at + cells - stones, scratch)
-                value = won if known == WON_AT_ONCE else best
-                at += cells - stones
+            stop = scratch.ends[i - begin]
+            value = lost if scratch.is_over[i - begin] else _best_value(start, stop, scratch)
+            start = stop
             difference = abs(value - float(layer[entries[i]]))
             if not difference <= largest:
                 largest = difference
@@ -168,8 +167,11 @@ def _check_entries(
 
 
 @inlined
-def _stones_at(entry: int, stones: int, probe: Probe, scratch: _Scratch) -> tuple[int, int]:
+def _stones_at(entry: int, probe: AnyProbe, scratch: _Scratch) -> tuple[int, int]:
     """Return the mover's stones and the other player's stones in an entry's position."""
+    if len(probe) != NUM_PROBE_FIELDS:
+        return column_position(entry, probe)
+    stones = probe.stones
     starts, widths, ranks, classes = probe.starts, probe.widths, probe.ranks, probe.classes
     cells, own = len(scratch.empty), int64(0)
     while starts[stones, own + 1] <= entry:
@@ -190,42 +192,40 @@ def _stones_at(entry: int, stones: int, probe: Probe, scratch: _Scratch) -> tupl
 
 @inlined
 def _find_successors(
-    mine: int, theirs: int, moves: int, probe: Probe, parameters: Parameters, scratch: _Scratch
-) -> tuple[int, int]:
-    """Make each move in a position and find the entries of the successors.
+    mine: int, theirs: int, moves: int, probe: AnyProbe, parameters: Parameters, scratch: _Scratch
+) -> int:
+    """Make each move in a position and find the entries of the successors; return the new number of moves.
 
-    The look-ups follow later, many at once. Entries are written from index ``moves`` on. Returns ``WON_AT_ONCE`` if a
-    move wins, else ``UNKNOWN``; and the new number of moves.
+    The look-ups follow later, many at once. Entries are written from index ``moves`` on.
     """
-    known = int64(UNKNOWN)
     left = legal_bits(mine, theirs, parameters)
     while left != 0:
         stone = left & -left
         left ^= stone
         made = mine | stone
         if line_in(made, parameters):
-            known = int64(WON_AT_ONCE)
-        _, scratch.turned_at[moves] = find_entry(theirs, made, probe)
-        if skip_chance_of(parameters) > 0:
-            at = int64(0)
-            if known != WON_AT_ONCE:
-                _, at = find_entry(made, theirs, probe)
-            scratch.same_at[moves] = at
+            scratch.turned_at[moves] = LINE_MADE
+        else:
+            _, scratch.turned_at[moves] = find_entry(theirs, made, probe)
+            if skip_chance_of(parameters) > 0:
+                _, scratch.same_at[moves] = find_entry(made, theirs, probe)
         moves += 1
-    return known, moves
+    return moves
 
 
 @inlined
-def _look_up(moves: int, probe: Probe, parameters: Parameters, scratch: _Scratch) -> None:
+def _look_up(moves: int, line_value: float, probe: AnyProbe, parameters: Parameters, scratch: _Scratch) -> None:
     """Compute the values of the first ``moves`` moves, for the player who makes them."""
     skip = skip_chance_of(parameters)
-    if skip > 0:
-        for j in range(moves):
-            same, turned = probe.results[scratch.same_at[j]], probe.results[scratch.turned_at[j]]
+    for j in range(moves):
+        at = scratch.turned_at[j]
+        if at == LINE_MADE:
+            scratch.values[j] = line_value
+        elif skip > 0:
+            same, turned = probe.results[scratch.same_at[j]], probe.results[at]
             scratch.values[j] = value_over_skip(np.float64(same), -np.float64(turned), skip)
-    else:
-        for j in range(moves):
-            value = float(probe.plies[scratch.turned_at[j]])
+        else:
+            value = float(probe.plies[at])
             scratch.values[j] = (1.0 if value > 0 else 0.0) - (1.0 if value < 0 else 0.0) - value
 
 
