@@ -143,7 +143,13 @@ def _descend(b: int, key: np.uint64, c: float, decisive: bool, batch: SearchBatc
 
 @compiled_nogil
 def _rollout(
-    board: Int8Array, mover: int, stones: int, key: np.uint64, parameters: Parameters, probe: AnyProbe, scratch: Workspace
+    board: Int8Array,
+    mover: int,
+    stones: int,
+    key: np.uint64,
+    parameters: Parameters,
+    probe: AnyProbe,
+    scratch: Workspace,
 ) -> float:
     """Return the result for player_0 of random play to the end, or to a position in the database."""
     cells, empty = scratch.closed, scratch.visits

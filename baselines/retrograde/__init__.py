@@ -10,9 +10,9 @@ all layers, :mod:`~baselines.retrograde.folder` stores them, :mod:`~baselines.re
 
 from __future__ import annotations
 
-from baselines.retrograde.builder import MADE_BY, build, is_finished
+from baselines.retrograde.builder import MADE_BY, build, is_finished, start_value
 from baselines.retrograde.folder import FORMAT, FolderLockedError
-from baselines.retrograde.layers import MAX_CELLS, MAX_CELLS_LAST_LAYERS, check_memory, estimate
+from baselines.retrograde.layers import MAX_CELLS, MAX_CELLS_LAST_LAYERS, check_memory, estimate, fits_columns
 from baselines.retrograde.tablebase import LayeredTable, Tablebase, check_distance, open_table
 
 __all__ = [
@@ -27,6 +27,8 @@ __all__ = [
     "check_distance",
     "check_memory",
     "estimate",
+    "fits_columns",
     "is_finished",
     "open_table",
+    "start_value",
 ]

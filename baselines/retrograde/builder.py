@@ -14,7 +14,7 @@ import numpy as np
 from baselines.retrograde import layers as layers_module
 from baselines.retrograde import columns, ranks, sweep
 from baselines.retrograde.folder import Folder, open_folder
-from baselines.retrograde.layers import ColumnLayers, Layers, SetLayers, check_memory, make_layers
+from baselines.retrograde.layers import ColumnLayers, Layers, SetLayers, check_memory, free_memory, make_layers
 from baselines.retrograde.sweep import Part, Values, afterstates, best_values, write_ranks_with
 from baselines.retrograde.tablebase import LayeredTable
 from ttt_envs.core.array_cache import hash_of_sources
@@ -83,6 +83,36 @@ def build(
     return LayeredTable(layers, done.__getitem__)
 
 
+def start_value(
+    game: Game, *, memory: int | None = None, progress: Progress | None = None, threads: Threads = 1
+) -> float:
+    """Return the value of the empty board for the player who moves first, in a game with gravity.
+
+    Values are float64, and only two layers are in memory.
+
+    Args:
+        game: with gravity, as for :func:`build`.
+        memory, progress, threads: as for :func:`build`.
+
+    Raises:
+        MemoryError: two layers take more than ``memory``.
+        ValueError: the board is larger.
+    """
+    num_threads, layers = count_threads(threads), ColumnLayers(game, double=True)
+    needed, free = layers.estimate().memory, free_memory(memory)
+    if needed > free:
+        raise MemoryError(f"the layers of {game} take {needed:,} bytes of memory, and {free:,} may be used")
+    total, finished, above = sum(map(layers.size, layers.build_order())), 0, None
+    for stones in layers.build_order():
+        layer = np.empty(layers.size(stones), layers.dtype)
+        report = None if progress is None else partial(_report, progress, finished / total, len(layer) / total)
+        layers.compute(stones, above, layer, threads=num_threads, progress=report)
+        layer.flags.writeable = False
+        finished, above = finished + len(layer), layer
+    assert above is not None
+    return float(np.sign(above[0]) if game.skip_chance == 0 else above[0]) + 0.0  # no -0.0
+
+
 def is_finished(game: Game, folder: Path) -> bool:
     """Return whether a folder has all layers of a game, by its manifest."""
     try:
@@ -148,7 +178,7 @@ def _compute_part(layers: SetLayers, stones: int, own: int, done: dict[int, Valu
     above = done[stones + 1]
     turned = layers.part(stones + 1, other, above)
     same = layers.part(stones + 1, own + 1, above) if layers.game.skip_chance > 0 else turned  # not read
-    ranks, classes, results = layers.ranks, layers.classes, (layers.won, layers.lost)
+    ranks, classes, results = layers.ranks, layers.classes, (layers.dtype.type(layers.line_value), layers.lost)
 
     def write_afterstates(_: int, rows: slice) -> None:
         part = Part(rows.start, rows.stop, own + 1, other)

@@ -33,11 +33,11 @@ from ttt_envs.core.jit import (
     int64,
 )
 from ttt_envs.core.threads import map_threads, split_rows
-from ttt_envs.game.bits import count_bits, line_in
+from ttt_envs.game.bits import MAX_CELLS_IN_BITS, count_bits, line_in
 from ttt_envs.game.rules import Game, line_result, skip_chance_of, value_over_skip
 
 MAX_COLOURINGS = 1 << 35
-"""Maximum number of colourings, with lines across columns, of all layers of a table."""
+"""Maximum number of colourings of the columns, mirror images aside, of all layers of a table."""
 MAX_PROFILES = 1 << 20
 """Maximum number of profiles of a board."""
 PROFILES_AT_ONCE = 8
@@ -100,16 +100,21 @@ class ColumnProbe(NamedTuple):
 # Numbering
 
 
+def bound_colourings(game: Game, stones: int = 0) -> float:
+    """Return a bound on the number of colourings with ``stones`` stones or more; infinity for too many profiles."""
+    if game.cells > MAX_CELLS_IN_BITS or (game.rows + 1) ** game.columns > MAX_PROFILES:
+        return math.inf
+    board = make_board(game)
+    by_stones = np.ones(1)
+    for _ in range(game.columns):
+        by_stones = np.convolve(by_stones, board.num_states)
+    return float(by_stones[max(stones, 0) :].sum()) / 2
+
+
 @lru_cache(maxsize=4)
 def make_board(game: Game) -> ColumnBoard:
-    """Return the columns of a game with gravity.
-
-    Raises:
-        ValueError: the board has too many columns.
-    """
+    """Return the columns of a game with gravity, see :func:`bound_colourings` for those too large."""
     rows, columns = game.rows, game.columns
-    if (rows + 1) ** columns > MAX_PROFILES:
-        raise ValueError(f"a board of {rows} x {columns} has too many heights of columns to solve by layers")
     all_colourings = np.arange(2, dtype=np.int32)[1:]
     parts, numbers = [], np.full(2 << rows, -1, np.int32)
     for height in range(rows + 1):
@@ -142,11 +147,6 @@ def heights_by_stones(board: ColumnBoard) -> list[NDArray[np.int8]]:
 
 def count_colourings(board: ColumnBoard, heights: NDArray[np.int8]) -> Int64Array:
     """Return int64[P]: number of colourings of each profile, rounded up to whole words."""
-    sizes = np.ones(len(heights))
-    for column in range(board.columns):
-        sizes *= board.num_states[heights[:, column]]
-    if sizes.sum() >= 2**62:
-        raise ValueError(f"a board of {board.rows} x {board.columns} has too many positions to solve by layers")
     exact = np.prod(board.num_states[heights], axis=1, dtype=np.int64)
     return np.asarray((exact + 63) // 64 * 64)
 
@@ -446,7 +446,11 @@ def _compute_units(
     skips = skip_chance_of(parameters) > 0
     moves, stones = np.zeros(columns, np.int64), np.zeros(columns, np.int64)
     bases, weights = np.zeros(columns, np.int64), np.zeros((columns, columns), np.int64)
-    own, other, number = np.zeros(columns + 1, np.int64), np.zeros(columns + 1, np.int64), np.zeros(columns + 1, np.int64)
+    own, other, number = (
+        np.zeros(columns + 1, np.int64),
+        np.zeros(columns + 1, np.int64),
+        np.zeros(columns + 1, np.int64),
+    )
     turned, same = np.zeros((columns + 1, columns), np.int64), np.zeros((columns + 1, columns), np.int64)
     state = np.zeros(columns, np.int64)
     for unit in range(len(units)):

@@ -173,9 +173,14 @@ def count_positions(game: Game) -> Counts:
     )
 
 
+def can_count(game: Game) -> bool:
+    """Return whether :func:`count_positions` counts a game that can be solved."""
+    return not game.variants or game.cells <= MAX_CELLS_OF_GAMES
+
+
 def _count_one_by_one(game: Game) -> Counts:
     """Do :func:`count_positions` for any rules."""
-    if game.cells > MAX_CELLS_OF_GAMES:
+    if not can_count(game):
         raise ValueError(
             f"the positions of {game} are counted one by one: choose a board of up to {MAX_CELLS_OF_GAMES} cells"
         )

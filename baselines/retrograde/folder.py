@@ -79,7 +79,9 @@ class Folder:
 
     def missing(self) -> list[int]:
         """Return the layers that the manifest lacks."""
-        return [n for n in self.layers.build_order() if not self.layers.is_empty(n) and layer_name(n) not in self.hashes]
+        return [
+            n for n in self.layers.build_order() if not self.layers.is_empty(n) and layer_name(n) not in self.hashes
+        ]
 
     def digest(self) -> str:
         """Return a SHA-256 over the game and the hashes of the layers."""
@@ -94,7 +96,7 @@ class Folder:
     def facts(self) -> dict[str, Any]:
         """Return the contents by the manifest, JSON-ready."""
         there = [n for n in self.layers.build_order() if n not in self.missing()]
-        entries = sum(map(self.layers.size, there))
+        entries = sum(map(self._num_entries, there))
         return {
             "game": self.layers.game.to_dict(),
             "stones": self.layers.stones,
@@ -103,6 +105,16 @@ class Folder:
             "complete": not self.missing(),
             "sha256": self.digest(),
         }
+
+    def _num_entries(self, stones: int) -> int:
+        """Return the number of entries in a layer's file, 0 if it cannot be read."""
+        if self.layers.max_size(stones) == 0:
+            return 0
+        try:
+            with open_to_read(self.file(stones), self._max_bytes(stones)) as file:
+                return int(mapped(file).size)
+        except (OSError, ValueError, EOFError, SyntaxError):
+            return 0
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -164,7 +176,7 @@ class Folder:
         return array
 
     def _max_bytes(self, stones: int) -> int:
-        return self.layers.size(stones) * self.layers.dtype.itemsize + _MAX_HEADER_BYTES
+        return self.layers.max_size(stones) * self.layers.dtype.itemsize + _MAX_HEADER_BYTES
 
     def check_free_space(self, needed: int) -> None:
         """Raise ValueError if the disk has less than ``needed`` bytes free."""

@@ -18,7 +18,7 @@ from baselines.retrograde.ranks import IMAGES, Classes, Ranks, apply_symmetry, m
 from baselines.retrograde.sweep import BYTES, WON, Values
 from ttt_envs.core.jit import BoolArray, Int64Array, compiled_at_once, inlined, int64
 from ttt_envs.game.bits import count_bits
-from ttt_envs.game.rules import VARIANTS, Game, check_variants
+from ttt_envs.game.rules import Game
 
 MAX_CELLS = 21
 """Maximum number of cells for which all layers are built."""
@@ -30,23 +30,8 @@ MAX_INDEX_BYTES = 1 << 30
 """Maximum size of the numberings of layers kept for a game with gravity, apart from the two used last."""
 NO_LAYER = -1
 """layer number of a probe without values"""
-NS_A_VALUE = 60
+NS_PER_VALUE, NS_PER_VALUE_WITH_GRAVITY = 60, 120
 """Approximate nanoseconds per value, on one core of an AMD EPYC (family 25, model 17)."""
-
-
-VARIANTS_BY_LAYERS = ("exact", "wrap")
-"""the rules that change only the lines"""
-
-
-def check_layered(game: Game) -> None:
-    """Raise ValueError for a game whose rules cannot be solved by layers: misère without gravity."""
-    check_variants(
-        "a table by layers, as of boards above 16 cells",
-        game,
-        VARIANTS if game.gravity else VARIANTS_BY_LAYERS,
-        reason="its values count a line as a win",
-        instead="mcts or expectiminimax",
-    )
 
 
 class Probe(NamedTuple):
@@ -104,11 +89,8 @@ class Estimate(NamedTuple):
     """peak memory in bytes if the layers go to a folder"""
     memory_alone: int
     """peak memory in bytes if they do not"""
-
-    @property
-    def seconds(self) -> float:
-        """Approximate duration in seconds."""
-        return sum(self.by_stones) * NS_A_VALUE / 1e9
+    seconds: float
+    """approximate duration in seconds"""
 
 
 def set_tables(game: Game) -> tuple[Ranks, Classes]:
@@ -154,6 +136,10 @@ class Layers:
     def size(self, stones: int) -> int:
         """Return the number of entries of a layer."""
         raise NotImplementedError
+
+    def max_size(self, stones: int) -> int:
+        """Return a bound on the number of entries of a layer, at once."""
+        return self.size(stones)
 
     def is_empty(self, stones: int) -> bool:
         """Return whether a layer has no entries."""
@@ -275,7 +261,27 @@ class SetLayers(Layers):
         made = max(made, 1)
         two = max(above + below for above, below in zip(by_stones, (*by_stones[1:], 0), strict=True))
         return Estimate(
-            by_stones, item * sum(by_stones), shared + item * (two + made), shared + item * (sum(by_stones) + made)
+            by_stones,
+            disk=item * sum(by_stones),
+            memory=shared + item * (two + made),
+            memory_alone=shared + item * (sum(by_stones) + made),
+            seconds=sum(by_stones) * NS_PER_VALUE / 1e9,
+        )
+
+
+def fits_columns(game: Game) -> bool:
+    """Return whether a game with gravity is small enough to be solved by layers."""
+    return columns.bound_colourings(game) <= columns.MAX_COLOURINGS
+
+
+def check_columns(game: Game, stones: int = 0) -> None:
+    """Raise ValueError for a game with gravity that has too many positions from a number of stones on."""
+    found = columns.bound_colourings(game, stones)
+    if found > columns.MAX_COLOURINGS:
+        raise ValueError(
+            f"a board of {game.rows} x {game.columns} with gravity is too large to solve by layers: its columns can be "
+            f"coloured in some {found:.1e} ways, and up to {columns.MAX_COLOURINGS:.1e} are numbered, as on 6 x 5. "
+            f"Without skips, evaluate.py solve finds the value of a position"
         )
 
 
@@ -288,16 +294,10 @@ class ColumnLayers(Layers):
 
     def __init__(self, game: Game, stones: int = 0, *, double: bool = False) -> None:
         super().__init__(game, stones, double)
+        check_columns(game, stones)
         self.board = columns.make_board(game)
         self._heights = columns.heights_by_stones(self.board)
         self._colourings = [int(columns.count_colourings(self.board, heights).sum()) for heights in self._heights]
-        found = sum(self._colourings[stones:])
-        if found > columns.MAX_COLOURINGS:
-            raise ValueError(
-                f"a board of {game.rows} x {game.columns} is too large to solve by layers: its columns can be coloured "
-                f"in {found:,} ways, mirror images aside, and {columns.MAX_COLOURINGS:,} are numbered. Without skips, "
-                f"evaluate.py solve finds the value of a position"
-            )
         self._sizes: dict[int, int] = {}
         self._indices: OrderedDict[int, LayerIndex] = OrderedDict()  # those used last, up to `MAX_INDEX_BYTES`
 
@@ -322,6 +322,10 @@ class ColumnLayers(Layers):
         if stones not in self._sizes:
             self.index(stones)
         return self._sizes[stones]
+
+    def max_size(self, stones: int) -> int:
+        """See :meth:`Layers.max_size`."""
+        return self._sizes.get(stones, self._colourings[stones])
 
     def is_empty(self, stones: int) -> bool:
         """See :meth:`Layers.is_empty`."""
@@ -390,7 +394,13 @@ class ColumnLayers(Layers):
         indices = list(map(self._index_bytes, range(self.stones, self.game.cells + 1)))
         shared = max(min(sum(indices), MAX_INDEX_BYTES), 2 * max(indices)) + max(indices)
         two = max(above + below for above, below in zip(by_stones, (*by_stones[1:], 0), strict=True))
-        return Estimate(by_stones, item * sum(by_stones), shared + item * two, shared + item * sum(by_stones))
+        return Estimate(
+            by_stones,
+            disk=item * sum(by_stones),
+            memory=shared + item * two,
+            memory_alone=shared + item * sum(by_stones),
+            seconds=sum(by_stones) * NS_PER_VALUE_WITH_GRAVITY / 1e9,
+        )
 
 
 def estimate(game: Game, *, stones: int = 0, folder: bool = True) -> Estimate:
@@ -416,9 +426,8 @@ def layers_of(game: Game, stones: int = 0, *, double: bool = False) -> Layers:
     """Return the layers of a game, see :class:`Layers`.
 
     Raises:
-        ValueError: the board is too large, the number of stones is invalid, or a rule is not supported.
+        ValueError: the board is too large, or the number of stones is invalid.
     """
-    check_layered(game)
     return (ColumnLayers if game.gravity else SetLayers)(game, stones, double=double)
 
 
@@ -433,7 +442,7 @@ def check_memory(game: Game, *, stones: int = 0, folder: bool = True, memory: in
     """Raise ValueError if :func:`build` needs more memory than ``memory`` bytes, or than is free."""
     needed = estimate(game, stones=stones, folder=folder)
     wanted = needed.memory if folder else needed.memory_alone
-    free = int(psutil.virtual_memory().available) if memory is None else memory
+    free = free_memory(memory)
     if wanted > free:
         way_out = "give it more memory" + (
             "" if folder else f", or a folder for {estimate(game, stones=stones).disk:,} bytes"
@@ -441,3 +450,8 @@ def check_memory(game: Game, *, stones: int = 0, folder: bool = True, memory: in
         raise ValueError(
             f"solving {game} by layers takes {wanted:,} bytes of memory, and {free:,} may be used: {way_out}"
         )
+
+
+def free_memory(memory: int | None) -> int:
+    """Return the bytes of memory that may be used: all free ones for None."""
+    return int(psutil.virtual_memory().available) if memory is None else memory

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from baselines import retrograde
 from baselines.connect_four import SearchedSolution, is_solvable, shared_solution
 from baselines.retrograde.count import Counts, count_positions
-from baselines.retrograde.layers import check_layered
+from baselines.retrograde.layers import check_columns
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.agents.specs import Named
 from ttt_envs.core.array_cache import CachedArray, cache_folder, hash_of_sources, max_cache_bytes
@@ -201,7 +201,7 @@ def solve(
     next process. Without the cache, the layers are kept in memory.
 
     Args:
-        game: up to 21 cells, with any skip chance.
+        game: up to 21 cells, with any skip chance; with gravity up to 6 x 5 or 5 x 6.
         cache: whether to read and store the table on disk.
         memory: maximum memory in bytes above 16 cells; None for all free memory.
         progress: called with the fraction done.
@@ -226,10 +226,10 @@ def solve(
 
 
 def check_size(game: Game) -> None:
-    """Raise ValueError for a board too large for :func:`solve`, or for its rules."""
-    if game.cells > MAX_CELLS:
-        check_layered(game)
-    if game.cells > MAX_CELLS_LAYERED:
+    """Raise ValueError for a board too large for :func:`solve`."""
+    if game.gravity and game.cells > MAX_CELLS:
+        check_columns(game)
+    elif game.cells > MAX_CELLS_LAYERED:
         needed = 16 * 3**game.cells
         size = f"{needed:,}" if needed < 10**15 else f"{needed:.1e}"
         raise ValueError(

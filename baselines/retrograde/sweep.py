@@ -2,7 +2,7 @@
 
 A position is a pair of sets (A, B): the mover's stones and the other player's. By exchanging the colours, one table
 serves both movers. V(A, B) is its value for the mover: 1 if A has a line, -1 if B has one, 0 on a full board, and else
-the maximum over stones on an empty cell c of W(A + c, B). The afterstate value W(A, B) is the value for the player who
+the maximum over stones on an empty cell c of W(A + c, B). In misère a line of A is worth -1. The afterstate value W(A, B) is the value for the player who
 has just moved, before chance decides the next mover:
 
     W(A, B) = skip_chance * V(A, B) - (1 - skip_chance) * V(B, A)
@@ -140,7 +140,8 @@ def best_values(
         ranks: of the board.
         classes: of the game.
         parameters: ``Game.parameters``.
-        results: the values of a line of the mover and of the other player, of the type of all values.
+        results: the values of a line of the mover, in misère a loss, and of the other player, of the type of all
+            values.
         ranks_with: from :func:`write_ranks_with`, for the part.
         after: W[classes of own + 1, ranks of other].
         out: written, [classes of own, ranks of other].
@@ -163,7 +164,7 @@ def best_values(
             at = ranks_with[gap]
             if place < 0:  # a line
                 for i in range(len(at)):
-                    values[at[i]] = won
+                    values[at[i]] = max(values[at[i]], won)
                 continue
             move_values = after[place // IMAGES]
             symmetry = place & (IMAGES - 1)

@@ -311,7 +311,9 @@ def afterstate_value(own: int, other: int, probe: AnyProbe, parameters: Paramete
 
 
 @compiled_nogil
-def result_for_last_player(cells: Int8Array, mover: int, skipped: bool, probe: AnyProbe, parameters: Parameters) -> float:
+def result_for_last_player(
+    cells: Int8Array, mover: int, skipped: bool, probe: AnyProbe, parameters: Parameters
+) -> float:
     """Return the expected result for ``mover``, the last player of a position, once the next mover is known.
 
     Args:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from baselines.retrograde import fits_columns, start_value
 from baselines.retrograde.solver import MAX_CELLS, Progress, solve
 from evaluation.exact import phantom
 from evaluation.exact.estimate import boards_by_stones, check_fits
@@ -94,8 +95,8 @@ def perfect_value(
 ) -> float:
     """Return the value of perfect play by both, for player_0.
 
-    Only positions that two players reach who never miss a win are visited. With gravity these are few, so that the
-    board may be larger than those of ``solve``.
+    Only positions that two players reach who never miss a win are visited; with gravity, all that stones can fall into,
+    layer by layer (:mod:`baselines.retrograde.columns`).
 
     Args:
         game: the game.
@@ -104,6 +105,8 @@ def perfect_value(
     Raises:
         MemoryError: too many reachable positions; raised after the first layers.
     """
+    if game.gravity and fits_columns(game):
+        return start_value(game, memory=memory, progress=progress, threads=threads)
     after = _backward_layers(TraversalSpec.of(game, (None, None)), chunk, memory, progress, threads)
     return float(after.values[0, 0, 0]) + 0.0  # 0.0 in place of -0.0
 

@@ -1,5 +1,6 @@
 """Endgame databases: against the solver over all boards, their verification, and in searches."""
 
+import itertools
 import json
 from functools import cache
 
@@ -11,11 +12,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from baselines.expectiminimax import Expectiminimax
 from baselines.mcts import MCTS
 from baselines.retrograde import Tablebase, build, estimate, open_table, verify
+from baselines.retrograde.count import reachable_boards
 from baselines.retrograde.folder import open_folder
+from baselines.retrograde.layers import layers_of
 from baselines.retrograde.solver import solve
 from baselines.retrograde.verify import check_entries, describe_check
 from evaluation.code_fingerprint import policy_identity
 from ttt_envs import Boards, Game, chance_outcomes, from_text, make_policy
+from ttt_envs.game import rules
 from ttt_envs.game.boards import to_text
 from ttt_envs.game.rules import DRAW
 
@@ -382,3 +386,166 @@ def test_policy_identity_depends_on_the_database(folder_of):
     assert first
     assert second
     assert first != second
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Gravity and other rules
+
+RULES = [
+    Game(3, 4, 3, gravity=True),
+    Game(3, 3, 3, 0.25, gravity=True, misere=True),
+    Game(4, 3, 3, 0.1, gravity=True, exact=True, wrap=True),
+    Game(3, 3, 3, 0.25, misere=True),
+]
+SLOW_RULES = [
+    Game(3, 3, 3, gravity=True),
+    Game(4, 3, 3, 0.25, gravity=True),
+    Game(3, 4, 3, 0.25, gravity=True, misere=True),
+    Game(4, 3, 3, gravity=True, wrap=True),
+    Game(2, 5, 2, gravity=True, misere=True, exact=True),
+    Game(3, 4, 1, 0.25, gravity=True, exact=True),
+    Game(3, 4, 1, 0.25, gravity=True),
+    Game(1, 6, 2, 0.25, gravity=True),
+    Game(6, 1, 3, gravity=True),
+    Game(3, 3, 3, misere=True, exact=True),
+]
+LARGER_RULES = [Game(4, 4, 4, skip, gravity=True) for skip in (0.0, 0.25)] + [
+    Game(4, 4, 3, 0.25, gravity=True, misere=True, wrap=True),
+    Game(4, 4, 3, 0.25, gravity=True, exact=True),
+    Game(4, 3, 3, 0.25, misere=True),
+]
+by_rules = pytest.mark.parametrize(
+    "game", [*RULES, *(pytest.param(game, marks=pytest.mark.slow) for game in SLOW_RULES)], ids=str
+)
+
+
+def reachable_positions(game):
+    """All positions in progress, of either mover that may move there."""
+    kinds = reachable_boards(game)
+    found = [np.flatnonzero((kinds < 4) & (kinds >> mover & 1 == 1)) for mover in (0, 1)]
+    cells = np.concatenate(found)[:, None] // 3 ** np.arange(game.cells) % 3
+    return Boards(cells.astype(np.int8), np.repeat(np.array([0, 1], np.int8), [len(part) for part in found]))
+
+
+@pytest.mark.parametrize(
+    "game", [*RULES, *(pytest.param(game, marks=pytest.mark.slow) for game in SLOW_RULES + LARGER_RULES)], ids=str
+)
+def test_values_of_all_rules_equal_the_solver(folder_of, game):
+    solution, boards = solve(game, cache=False), reachable_positions(game)
+    assert len(boards.mover) > 0
+    for table in (open_table(game, folder_of(game, 0)), build(game)):
+        tolerance = 1e-15 if game.skip_chance == 0 or table.dtype == np.float64 else table.error
+        assert_allclose(table.values(boards), solution.values(boards), rtol=0, atol=tolerance)
+        assert_allclose(table.action_values(boards), solution.action_values(boards), rtol=0, atol=tolerance)
+        if game.skip_chance == 0:
+            assert_array_equal(table.distances(boards), solution.distance(boards))
+
+
+@by_rules
+def test_results_of_finished_boards_of_all_rules(folder_of, game):
+    table, boards = open_table(game, folder_of(game, 0)), plain.positions_of_random_play(game, 200)
+    ended = []
+    for row in range(200):
+        for cell in np.flatnonzero(boards.legal(game)[row]).tolist():
+            cells = boards.cells[row].copy()
+            cells[cell] = boards.mover[row] + 1
+            winner = rules.winner(game, cells)
+            if winner is not None:
+                ended += [(cells, mover, 0 if winner == DRAW else 1 if winner == mover else -1) for mover in (0, 1)]
+    assert ended
+    found = table.values(Boards(np.stack([each[0] for each in ended]), np.array([each[1] for each in ended], np.int8)))
+    assert_array_equal(found, [each[2] for each in ended])
+
+
+@by_rules
+def test_all_entries_of_all_rules_are_verified(folder_of, game):
+    folder = folder_of(game, 0)
+    layers = open_folder(folder).layers
+    for stones in layers.build_order():
+        if layers.size(stones) > 0:
+            found = check_entries(folder, stones, range(layers.size(stones)))
+            assert (found.entries, found.wrong) == (layers.size(stones), None)
+
+
+@by_rules
+def test_entries_are_found_by_their_positions(folder_of, game):
+    """Every entry is found by its position."""
+    layers = open_folder(folder_of(game, 0)).layers
+    for count in layers.build_order():
+        sets = [layers.sets_at(count, entry) for entry in range(layers.size(count))]
+        own, other = (np.array([each[side] for each in sets], np.int64) for side in (0, 1))
+        if not game.gravity:  # has entries in which the other player has a line
+            rows = np.flatnonzero(~layers.has_line(other))
+            assert_array_equal(layers.locate(own[rows], other[rows])[1], rows)
+            continue
+        where, entries = layers.locate(own, other)
+        assert (where == count).all()
+        assert_array_equal(entries, np.arange(layers.size(count)))
+        assert not (layers.has_line(own) | layers.has_line(other)).any()
+
+
+def test_a_wrong_entry_under_gravity_is_found(tmp_path):
+    game = Game(3, 4, 3, 0.25, gravity=True)
+    table = build(game, tmp_path)
+    path, size = tmp_path / "07-layer.npy", table.layers.size(7)
+    for entry in np.random.default_rng(0).choice(size, 5, replace=False).tolist():
+        content, layer = path.read_bytes(), np.array(table.layer(7))
+        layer[entry] += 1e-3
+        path.write_bytes(content[: -layer.nbytes] + layer.tobytes())
+        verify._map_layers.cache_clear()
+        assert check_entries(tmp_path, 7, range(size)).wrong == (7, entry)
+        position = from_text(describe_check(open_folder(tmp_path), 7, entry), game)
+        assert np.count_nonzero(position.cells) == 7
+        path.write_bytes(content)
+    verify._map_layers.cache_clear()
+    assert open_folder(tmp_path).facts()["entries"] == sum(estimate(game).by_stones)
+    path.write_bytes(content[:-4])
+    with pytest.raises(ValueError, match="07-layer.npy is damaged: build the table again"):
+        open_table(game, tmp_path).layer(7)
+
+
+def test_threads_change_no_value_under_gravity(folder_of, tmp_path):
+    game = Game(3, 4, 3, 0.25, gravity=True)
+    build(game, tmp_path, threads=2)
+    assert open_folder(tmp_path).digest() == open_folder(folder_of(game, 0)).digest()
+
+
+def test_a_floating_stone_is_refused(folder_of):
+    game = Game(3, 4, 3, 0.25, gravity=True)
+    table = open_table(game, folder_of(game, 0))
+    with pytest.raises(ValueError, match="a stone above an empty cell comes from no game with gravity"):
+        table.values(Boards.of([from_text("..../o.../.x.. o")]))
+
+
+@pytest.mark.parametrize(
+    ("game", "message"),
+    [
+        (Game(6, 7, 4, 0.25, gravity=True), "6 x 7 with gravity is too large to solve by layers: .*as on 6 x 5"),
+        (Game(19, 19, 5, gravity=True), "19 x 19 with gravity is too large"),
+        (Game(19, 4, 4, gravity=True), "19 x 4 with gravity is too large"),
+    ],
+    ids=str,
+)
+def test_boards_with_too_many_columns_are_refused(game, message):
+    for refuse in (estimate, build, solve):
+        with pytest.raises(ValueError, match=message):
+            refuse(game)
+
+
+@pytest.mark.parametrize(
+    "game", [Game(3, 3, 3, gravity=True), Game(3, 3, 3, 0.25, gravity=True), Game(2, 4, 2, 0.25, gravity=True)], ids=str
+)
+def test_layers_under_gravity_hold_one_of_two_mirror_images(game):
+    """Plainly: all fillings of the columns from below without a line; those of mirrored heights are kept once."""
+    layers, width = layers_of(game), game.columns
+    found = np.zeros(game.cells + 1, np.int64)
+    for cells in itertools.product((0, 1, 2), repeat=game.cells):
+        board = np.array(cells).reshape(game.rows, width)
+        own, other = (set(np.flatnonzero(board.ravel() == stone).tolist()) for stone in (1, 2))
+        floats = ((board[:-1] != 0) & (board[1:] == 0)).any()
+        alternates = game.skip_chance > 0 or len(own) == (len(own) + len(other)) // 2
+        if not floats and alternates and not plain.has_line(game, own) and not plain.has_line(game, other):
+            heights = np.count_nonzero(board, axis=0)
+            found[len(own) + len(other)] += 2 if (heights == heights[::-1]).all() else 1
+    assert [2 * layers.size(stones) for stones in range(game.cells + 1)] == found.tolist()
+    assert list(estimate(game).by_stones) == (found // 2).tolist()

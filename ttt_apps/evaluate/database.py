@@ -45,9 +45,12 @@ class Build(ThreadOptions, ExactOptions):
     """
 
     stones: Count = 0
-    """number of stones of the first layer; 0 for the whole game, up to 21 cells; of up to 25 cells the last layers"""
+    """number of stones of the first layer; 0 for the whole game, up to 21 cells, or with --gravity up to 6 x 5; of up to
+    25 cells the last layers"""
     folder: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
     """the folder; default: databases/ and a name made of the game"""
+    dry_run: Annotated[bool, tyro.conf.arg(name="dry-run")] = False
+    """only print the estimated cost"""
 
     def run(self) -> None:
         """Print the estimated cost, build the database, and print its hash."""
@@ -61,6 +64,16 @@ class Build(ThreadOptions, ExactOptions):
             f"{game} from {self.stones} stones on has {sum(needed.by_stones):,} values: {needed.disk:,} bytes in "
             f"{folder}, {needed.memory:,} of memory while they are made, about {needed.seconds:,.0f} s on one core"
         )
+        if self.dry_run:
+            data = {"game": game.to_dict(), **needed._asdict(), "seconds": needed.seconds}
+            if self.json:
+                print(json.dumps(data))
+                return
+            table = new_table("stones", "values")
+            for stones, count in enumerate(needed.by_stones):
+                table.add_row(str(stones), f"{count:,}")
+            print_table(table)
+            return
         check_memory(game, stones=self.stones, memory=self.memory_bytes())
         with share_bar("building") as progress:
             build(game, folder, stones=self.stones, memory=self.memory_bytes(), progress=progress, threads=threads)

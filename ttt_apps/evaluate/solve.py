@@ -11,6 +11,7 @@ import tyro
 from rich.console import Console
 
 from baselines import retrograde
+from baselines.retrograde.count import can_count
 from baselines.retrograde.solver import MAX_CELLS, check_size, is_searched, solve
 from ttt_apps.board import parse_position, values_json, values_text
 from ttt_apps.cli import ExactOptions, ThreadOptions, print_output, share_bar, warn
@@ -22,7 +23,8 @@ from ttt_envs.game.boards import Boards
 class Solve(ThreadOptions, ExactOptions):
     """Solve a game on up to 21 cells: the values of all positions under perfect play, skips included.
 
-    Connect Four (--gravity) without skips is solved on larger boards too, from one position: who wins, and when.
+    With --gravity boards may have up to 6 x 5 cells. Connect Four without skips is solved on larger boards too, from
+    one position: who wins, and when.
     """
 
     position: Annotated[str | None, tyro.conf.arg(metavar="TEXT")] = None
@@ -60,7 +62,7 @@ class Solve(ThreadOptions, ExactOptions):
                 "moves": values_json(game, moves),
                 "optimal": optimal,
                 "distance": distance,
-                "counts": solution.counts._asdict(),
+                "counts": solution.counts._asdict() if can_count(game) else None,
             }
             print(json.dumps(data))
             return
@@ -75,6 +77,8 @@ class Solve(ThreadOptions, ExactOptions):
             print_output(
                 f"\nends after {distance} more moves: the winner minimises this number, the loser maximises it"
             )
+        if not can_count(game):
+            return
         with Console(stderr=True).status("counting"):
             counts = solution.counts
         print_output(
