@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from ttt_envs.agents.specs import Named, load_object
+from ttt_envs.agents.specs import REFUSAL_REASONS, Named, load_object
 from ttt_envs.core.checks import closest_names
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards
@@ -58,7 +58,7 @@ class OpenSpielBot(Named):
     """number of plies to look ahead, for alpha-beta; an unfinished game counts as a draw; none: to the end"""
 
     def __post_init__(self) -> None:
-        check_variants(self.name, self.game)
+        check_variants(self.name, self.game, reasons=REFUSAL_REASONS[self.name])
         if self.algorithm not in get_args(Algorithm):
             raise ValueError(
                 f"algorithm={self.algorithm!r} is not known: {closest_names(self.algorithm, get_args(Algorithm))}"

@@ -150,7 +150,9 @@ def natural_moves(game: Game, boards: Boards) -> tuple[BoolArray, list[str]]:
     Raises:
         ValueError: a game of other rules, in which other moves are natural.
     """
-    check_variants("the set of puzzles", game, ())
+    check_variants(
+        "the set of puzzles", game, reasons="its natural moves complete, block or extend lines of the standard rules"
+    )
     lines = winning_lines(game)
     through = np.zeros((len(lines), game.cells), np.bool_)
     np.put_along_axis(through, lines, values=True, axis=1)

@@ -18,7 +18,7 @@ from learners.training import Progress, ResumableTraining, Task, Training, make_
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import TRUSTING, FromFile, closest_or_class, load_object, make_policy, trusted
 from ttt_envs.envs.lockstep import SELF, SeatChoice
-from ttt_envs.game.rules import Game, check_variants
+from ttt_envs.game.rules import HIDING, VARIANTS, Game, check_variants
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,6 +53,8 @@ class LearnerConfig:
     """Whether games are played; else ``games`` is a number of exact updates."""
     variants: ClassVar[tuple[str, ...]] = ()
     """Rules of ``rules.VARIANTS`` that are supported, and ``rules.HIDING`` if phantom games are."""
+    refusal_reasons: ClassVar[Mapping[str, str]] = {}
+    """Why others are not, by rule, after the word "because"."""
 
     def __post_init__(self) -> None:
         hints = get_type_hints(type(self), include_extras=True)
@@ -65,7 +67,8 @@ class LearnerConfig:
 
     def check_game(self, game: Game) -> None:
         """Raise ValueError if a rule of the game is not supported."""
-        check_variants(self.name, game, self.variants)
+        default = dict.fromkeys((*VARIANTS, HIDING), "its configuration does not list it in `variants`")
+        check_variants(self.name, game, self.variants, reasons={**default, **self.refusal_reasons})
 
 
 class TrainingOptions(TypedDict, total=False):

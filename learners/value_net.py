@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, get_args
@@ -30,7 +30,7 @@ from ttt_envs.agents.policy import best_shares
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float64Array, Int8Array
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import VARIANTS, Game
+from ttt_envs.game.rules import HIDING, VARIANTS, Game
 from ttt_envs.game.symmetry import Symmetries, symmetries
 
 Preset = Literal["40-20", "20", "30-10", "10-20"]
@@ -52,6 +52,9 @@ class ValueNetConfig(FitLearnerConfig):
 
     name: ClassVar[str] = "value-net"
     variants: ClassVar[tuple[str, ...]] = VARIANTS
+    refusal_reasons: ClassVar[Mapping[str, str]] = {
+        HIDING: "it reads the whole board, to value the positions after its moves"
+    }
     games: ClassVar[int] = 25
     """Default number of the teacher's games, as in the report."""
     opponent: ClassVar[str] = TEACHER

@@ -15,10 +15,10 @@ from baselines.opening_book import PlayedMoves, make_book
 from learners import LEARNERS
 from ttt_envs import Boards, Game, Policy, act, make_policy
 from ttt_envs.agents.policy import is_colour_blind, is_symmetric, sample
-from ttt_envs.agents.specs import POLICIES, SUPPORTED_VARIANTS, load_object
+from ttt_envs.agents.specs import POLICIES, REFUSAL_REASONS, SUPPORTED_VARIANTS, load_object
 from ttt_envs.agents.symmetrized import SymmetrizedPolicy, check_colour_blind, check_symmetric
 from ttt_envs.envs.single_env import SingleEnv
-from ttt_envs.game.rules import VARIANTS as RULES
+from ttt_envs.game import rules
 
 GAMES = [Game(), Game(skip_chance=0.25), Game(4, 6, 4, 0.1), Game(1, 5, 3), Game(15, 15, 5)]
 VARIANTS = [
@@ -144,11 +144,46 @@ def test_all_registered_policies_are_tested():
     assert {*BY_TABLE, *IMPURE, *EXTERNAL} <= set(NAMES)
 
 
-@pytest.mark.parametrize("name", sorted(set(NAMES) - set(EXTERNAL)))
-def test_rules_without_support_are_refused_by_name(name):
-    for rule in set(RULES) - set(SUPPORTED_VARIANTS.get(name, ())):
-        with pytest.raises(ValueError, match=f"{name} does not support {rule} of the game 3 x 3, .*: (choose|it )"):
-            make_policy(name, Game(**{rule: True}))
+REFUSED = [
+    (name, rule)
+    for name in sorted(POLICIES)
+    for rule in (*rules.VARIANTS, rules.HIDING)
+    if rule not in SUPPORTED_VARIANTS.get(name, ())
+]
+
+
+@pytest.mark.parametrize(("name", "rule"), REFUSED)
+def test_policies_refuse_rules_by_name_with_the_reason(name, rule):
+    with pytest.raises(ValueError, match=r"^\S+ does not support .* because ") as caught:
+        make_policy(name, Game(**{rule: "classic" if rule == rules.HIDING else True}))
+    shown = "hidden stones" if rule == rules.HIDING else rule
+    reason = REFUSAL_REASONS[name][rule]
+    assert f"{name} does not support {shown} of the game 3 x 3, " in str(caught.value)
+    assert f", because {reason}: " in str(caught.value)
+    assert ("peeking=true" in str(caught.value)) == (rule == rules.HIDING)
+
+
+@pytest.mark.parametrize("name", [*LEARNERS])
+def test_learners_refuse_rules_by_name_with_the_reason(name):
+    """Those that support all rules have nothing to refuse."""
+    config = load_object(LEARNERS[name])
+    for rule in (*rules.VARIANTS, rules.HIDING):
+        game = Game(**{rule: "classic" if rule == rules.HIDING else True})
+        if rule not in config.variants:
+            reason = config.refusal_reasons[rule]
+            with pytest.raises(ValueError, match=f"^{name} does not support .*, because {reason}: "):
+                config.check_game(config, game)
+
+
+def test_reasons_are_of_rules_that_are_refused():
+    assert {(name, rule) for name, reasons in REFUSAL_REASONS.items() for rule in reasons} == set(REFUSED)
+
+
+def test_a_rule_without_a_reason_is_refused_too():
+    with pytest.raises(
+        ValueError, match="a tool does not support gravity or wrap of .*, because one; it is not adapted"
+    ):
+        rules.check_variants("a tool", Game(gravity=True, wrap=True), reasons={"gravity": "one"})
 
 
 @pytest.mark.parametrize("name", BY_TABLE)

@@ -43,7 +43,10 @@ def load_game(game: Game) -> pyspiel.Game:
         raise ValueError(f"skip_chance={game.skip_chance} is unknown to OpenSpiel: choose a game without skips")
     others = [name for name in game.variants if name != "gravity"]
     if others:
-        raise ValueError(f"{others[0]}=True is not converted to OpenSpiel: choose a game without it")
+        raise ValueError(
+            f"{others[0]}=True is not converted to OpenSpiel, because mnk and connect_four have no such rule: choose a "
+            f"game without it"
+        )
     import pyspiel
 
     if game.gravity:

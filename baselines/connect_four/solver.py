@@ -248,7 +248,10 @@ def _num_bits(game: Game) -> int:
 def check_solvable(game: Game) -> None:
     """Raise ValueError for a game without gravity or with skips, or if its board does not fit into 63 bits."""
     if game.variants != {"gravity": True}:
-        raise ValueError(f"{game} is not Connect Four: choose gravity=True and no other variant of the rules")
+        raise ValueError(
+            f"{game} is not Connect Four, whose lines and falling stones the search counts on: choose gravity=True and "
+            f"no other variant of the rules"
+        )
     if game.skip_chance > 0:
         raise ValueError(f"skip_chance={game.skip_chance:g} is not solved by alpha-beta search: choose skip_chance=0")
     if _num_bits(game) > MAX_BITS:

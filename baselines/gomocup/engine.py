@@ -27,6 +27,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from baselines.gomocup.program import EngineExitedError, EngineTimeoutError, Program
+from ttt_envs.agents.specs import REFUSAL_REASONS, SUPPORTED_VARIANTS
 from ttt_envs.core.jit import Int8Array
 from ttt_envs.game.rules import Game, Position, check_variants, legal
 
@@ -48,7 +49,9 @@ class EngineTimeLossError(EngineError):
 
 def check_game(game: Game) -> None:
     """Raise ValueError for a game that engines cannot play."""
-    check_variants("an engine of the Gomocup protocol", game, ("exact",))
+    check_variants(
+        "an engine of the Gomocup protocol", game, SUPPORTED_VARIANTS["gomocup"], reasons=REFUSAL_REASONS["gomocup"]
+    )
     wrong = None
     if game.win_length != WIN_LENGTH:
         wrong = f"{game.win_length} in a row"

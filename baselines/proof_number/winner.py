@@ -73,7 +73,7 @@ def check_provable(game: Game) -> None:
     check_variants(
         "a proof of the winner",
         game,
-        reason="pairings, threats and strategy stealing hold for lines and moves of the standard rules",
+        reasons="pairings, threats and strategy stealing hold for lines and moves of the standard rules",
         instead="evaluate.py solve",
     )
     if game.skip_chance > 0:

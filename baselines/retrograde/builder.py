@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from baselines.retrograde import layers as layers_module
 from baselines.retrograde import columns, ranks, sweep
+from baselines.retrograde import layers as layers_module
 from baselines.retrograde.folder import Folder, open_folder
 from baselines.retrograde.layers import ColumnLayers, Layers, SetLayers, check_memory, free_memory, make_layers
 from baselines.retrograde.sweep import Part, Values, afterstates, best_values, write_ranks_with

@@ -1,10 +1,10 @@
 """Layers of games with gravity: positions numbered by the contents of their columns.
 
-A column of height h holds one of at most 2**h colourings. The heights of all columns are a *profile*; the positions of a
-profile are numbered in mixed radix, one digit per column. A bit set over these numbers marks the positions in progress
-with the layer's number of stones, and the rank of a bit in it is the entry of its position (Jacobson, "Space-efficient
-static trees and graphs", 1989). So a layer holds only positions that stones can fall into and in which no player has a
-line. The bit sets follow from the rules and are not stored. Of a profile and its mirror image, one is kept.
+A column of height h holds one of at most 2**h colourings. The heights of all columns are a *profile*; the positions of
+a profile are numbered in mixed radix, one digit per column. In a bit set over these numbers, the positions without a
+line are marked, and the rank of a bit is the entry of its position (Jacobson, "Space-efficient static trees and
+graphs", 1989). So a layer holds only positions that stones can fall into and in which no player has a line. The bit
+sets follow from the rules and are not stored. Of a profile and its mirror image, one is kept.
 
 As in :mod:`~baselines.retrograde.sweep`, a position is a pair (A, B) of the mover's stones and the other player's.
 """
@@ -34,7 +34,7 @@ from ttt_envs.core.jit import (
 )
 from ttt_envs.core.threads import map_threads, split_rows
 from ttt_envs.game.bits import MAX_CELLS_IN_BITS, count_bits, line_in
-from ttt_envs.game.rules import Game, line_result, skip_chance_of, value_over_skip
+from ttt_envs.game.rules import Game, skip_chance_of, value_over_skip
 
 MAX_COLOURINGS = 1 << 35
 """Maximum number of colourings of the columns, mirror images aside, of all layers of a table."""

@@ -2,8 +2,8 @@
 
 A position is a pair of sets (A, B): the mover's stones and the other player's. By exchanging the colours, one table
 serves both movers. V(A, B) is its value for the mover: 1 if A has a line, -1 if B has one, 0 on a full board, and else
-the maximum over stones on an empty cell c of W(A + c, B). In misère a line of A is worth -1. The afterstate value W(A, B) is the value for the player who
-has just moved, before chance decides the next mover:
+the maximum over stones on an empty cell c of W(A + c, B). In misère, a move that completes a line has the value -1. The
+afterstate value W(A, B) is the value for the player who has just moved, before chance decides the next mover:
 
     W(A, B) = skip_chance * V(A, B) - (1 - skip_chance) * V(B, A)
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines.retrograde.folder import Folder, open_folder
 from baselines.retrograde.columns import column_position
+from baselines.retrograde.folder import Folder, open_folder
 from baselines.retrograde.layers import NUM_PROBE_FIELDS, AnyProbe, Layers, find_entry
 from baselines.retrograde.ranks import Halves, join_halves, spread_halves
 from baselines.retrograde.sweep import BYTES, WON, Values
@@ -105,7 +105,7 @@ class _Scratch(NamedTuple):
     ends: Int64Array
     """int64[BLOCK]: for each entry, the end of its moves"""
     turned_at: Int64Array
-    """int64[BLOCK * cells]: for each move, the entry of the successor with the other player to move, or ``LINE_MADE``"""
+    """int64[BLOCK * cells]: for each move, the successor's entry with the other player to move, or ``LINE_MADE``"""
     same_at: Int64Array
     """int64[BLOCK * cells]: the same with the same player to move, with skips"""
     values: Float64Array

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -18,7 +19,7 @@ from learners.limits import (
     Range,
 )
 from ttt_envs.envs.lockstep import SELF
-from ttt_envs.game.rules import VARIANTS, Game
+from ttt_envs.game.rules import HIDING, VARIANTS, Game
 from ttt_envs.game.symmetry import Symmetries
 
 MAX_SMALL_CELLS = 9
@@ -40,6 +41,9 @@ class AlphaZeroSettings(LoopLearnerConfig):
 
     name: ClassVar[str] = "alpha-zero"
     variants: ClassVar[tuple[str, ...]] = VARIANTS
+    refusal_reasons: ClassVar[Mapping[str, str]] = {
+        HIDING: "it reads the whole board, to search the moves of both players"
+    }
     games: ClassVar[int] = 8_192
     opponent: ClassVar[str] = SELF
     self_play_games: ClassVar[int] = 8_192

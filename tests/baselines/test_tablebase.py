@@ -500,7 +500,7 @@ def test_a_wrong_entry_under_gravity_is_found(tmp_path):
     verify._map_layers.cache_clear()
     assert open_folder(tmp_path).facts()["entries"] == sum(estimate(game).by_stones)
     path.write_bytes(content[:-4])
-    with pytest.raises(ValueError, match="07-layer.npy is damaged: build the table again"):
+    with pytest.raises(ValueError, match=r"07-layer\.npy is damaged: build the table again"):
         open_table(game, tmp_path).layer(7)
 
 

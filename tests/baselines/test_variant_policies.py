@@ -202,10 +202,12 @@ def test_layers_of_listed_lines(game):
     assert_allclose(table.action_values(boards), values, atol=1e-6)
 
 
-@pytest.mark.parametrize("rule", ["gravity", "misere"])
-def test_boards_above_16_cells_refuse_what_layers_cannot_hold(rule):
-    with pytest.raises(ValueError, match=f"^a table by layers, .* does not support {rule} of .*: it supports exact"):
-        make_policy("optimal", Game(4, 5, 4, 0.25, **{rule: True}))
+@pytest.mark.parametrize("rule", VARIANTS)
+def test_optimal_supports_all_rules_above_16_cells(rule):
+    """It is made without being solved; 6 x 7 with gravity and skips is too large."""
+    assert make_policy("optimal", Game(4, 5, 4, 0.25, **{rule: True})).game.variants == {rule: True}
+    with pytest.raises(ValueError, match=r"a board of 6 x 7 .*is too large to solve"):
+        make_policy("optimal", Game(6, 7, 4, 0.25, **{rule: True}))
 
 
 @pytest.mark.parametrize("game", GAMES[::7], ids=named)

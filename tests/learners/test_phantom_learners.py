@@ -52,7 +52,9 @@ def test_what_does_not_fit_hidden_stones_is_refused():
         QLearningConfig(values="afterstate").training(SMALL, 10, batch=2, seed=0)
     for name in ("alpha-zero", "value-net"):
         config = load_object(LEARNERS[name])()
-        with pytest.raises(ValueError, match=f"{name} reads the whole board"):
+        with pytest.raises(
+            ValueError, match=f"{name} does not support hidden stones .*, because it reads the whole board, to"
+        ):
             config.check_game(SMALL)
     for name in ("sb3-dqn", "sb3-ppo", "sb3-maskable-ppo"):
         config = load_object(LEARNERS[name])()

@@ -476,7 +476,9 @@ def test_a_zip_of_columns_plays_with_gravity_only(tmp_path):
     assert_array_equal(p, as_policy(model, game).probabilities(boards))
     with pytest.raises(ValueError, match="24 numbers and 12 actions: play it on its own board"):
         make_policy(spec, Game(3, 4))
-    with pytest.raises(ValueError, match=r"sb3 does not support misere of the game .*: it supports gravity;"):
+    with pytest.raises(
+        ValueError, match=r"sb3 does not support misere of the game .*, because a zip .*: it supports gravity;"
+    ):
         make_policy(spec, Game(3, 4, 3, misere=True))
 
 

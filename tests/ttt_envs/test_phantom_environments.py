@@ -262,7 +262,9 @@ def test_a_peeking_opponent_never_fails_and_others_see_no_hidden_stone():
 def test_what_reads_the_whole_board_is_refused_by_name():
     game = Game(hidden="abrupt")
     for name in ("optimal", "expectiminimax:depth=3", "mcts:simulations=10", "timed", "openspiel:uniform_random"):
-        with pytest.raises(ValueError, match=f"{name.split(':')[0]} reads the whole board, .* with peeking=true"):
+        with pytest.raises(
+            ValueError, match=f"{name.split(':')[0]} does not support hidden stones .*, because it .* with peeking=true"
+        ):
             make_policy(name, game)
     with pytest.raises(ValueError, match="peeking='maybe' is not true or false"):
         make_policy("optimal:peeking=maybe", game)

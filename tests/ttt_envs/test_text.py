@@ -115,7 +115,9 @@ def test_presentations_of_three_by_three_say_why_they_have_no_other_board():
 
 def test_phantom_games_have_no_presentation():
     """Every presentation shows all stones."""
-    message = r"^a text game reads the whole board, and in the game .* the opponent's stones are hidden: choose"
+    message = (
+        r"^a text game does not support hidden stones of the game .*, because it reads the whole board, .*: choose"
+    )
     with pytest.raises(ValueError, match=message):
         TextGame(Game(hidden="classic"), opponent="self")
     with pytest.raises(ValueError, match=message):

@@ -75,6 +75,30 @@ SUPPORTED_VARIANTS: dict[str, tuple[str, ...]] = {
 }
 """built-in names -> the rules of ``rules.VARIANTS`` that they support; others play by the standard rules only. With
 ``hidden`` they play phantom games by views; others can only peek"""
+_BOARD = "it reads the whole board"
+REFUSAL_REASONS: dict[str, dict[str, str]] = {
+    "optimal": {"hidden": f"{_BOARD}, to look up its exact value"},
+    "expectiminimax": {"hidden": f"{_BOARD}, to search the moves of both players"},
+    "timed": {"hidden": f"{_BOARD}, to search the moves of both players"},
+    "mcts": {"hidden": f"{_BOARD}, to search the moves of both players"},
+    "book": {"hidden": f"{_BOARD}, to find it among those of the book"},
+    "alpha-zero": {"hidden": f"{_BOARD}, to search the moves of both players"},
+    "openspiel": {
+        "gravity": "it takes the cells of OpenSpiel's boards as moves, and Connect Four has columns there",
+        **dict.fromkeys(("exact", "misere", "wrap"), "tic_tac_toe and mnk of OpenSpiel have no such rule"),
+        "hidden": f"{_BOARD}, as a position of a game of OpenSpiel in which nothing is hidden",
+    },
+    "gomocup": {
+        "gravity": "the Gomocup protocol lets an engine put a stone on any empty cell",
+        "misere": "in the Gomocup protocol the player who completes a line wins",
+        "wrap": "the board of the Gomocup protocol has edges",
+        "hidden": f"{_BOARD}: the Gomocup protocol tells an engine every move",
+    },
+    "sb3": dict.fromkeys(
+        ("exact", "misere", "wrap"), "a zip does not store the rules of its training, and its spaces do not show them"
+    ),
+}
+"""built-in names -> rules that they do not support -> the reason, which follows "because" in messages"""
 _VIEWS_AS_BOARDS = ("table", "svd", "hosvd", "hosvd2", "hooi", "tt", "win-or-block")
 """built-in policies that play a view as they would play a board of the game with visible stones"""
 PEEKING = "peeking"
@@ -317,14 +341,13 @@ def make_policy(spec: str | Policy, game: Game) -> Policy:
     if inside and ("." in module or importlib.util.find_spec(module) is not None):
         factory = load_object(parsed.name)
     elif parsed.name in POLICIES:
-        supported = SUPPORTED_VARIANTS.get(parsed.name, ())
-        if game.hidden != "no" and "hidden" not in supported:
-            raise ValueError(
-                f"{parsed.name} reads the whole board, and in the game {game} the opponent's stones are hidden: choose "
-                f"a policy that plays by views, such as random, win-or-block or run:PATH, or let it see hidden stones, "
-                f"which is cheating, with {PEEKING}=true"
-            )
-        check_variants(parsed.name, game, supported)
+        check_variants(
+            parsed.name,
+            game,
+            SUPPORTED_VARIANTS.get(parsed.name, ()),
+            reasons=REFUSAL_REASONS.get(parsed.name, {}),
+            hint=f"; or let it see hidden stones, which is cheating, with {PEEKING}=true",
+        )
         factory = load_object(POLICIES[parsed.name])
         game = game.visible if parsed.name in _VIEWS_AS_BOARDS else game
     else:

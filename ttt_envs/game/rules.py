@@ -859,32 +859,41 @@ def illegal_message(game: Game, cells: Int8Array, action: int) -> str:
 
 
 def check_variants(
-    name: str, game: Game, supported: Collection[str] = (), *, reason: str = "", instead: str = "random or optimal"
+    name: str,
+    game: Game,
+    supported: Collection[str] = (),
+    *,
+    reasons: str | Mapping[str, str] = "it is not adapted to it",
+    instead: str = "random or optimal",
+    hint: str = "",
 ) -> None:
     """Raise ValueError if a game has a rule that a policy, learner or tool ``name`` does not support.
 
     Args:
         name: of the policy, learner or tool.
         game: the game.
-        supported: those of :data:`VARIANTS` that it supports, and ``"hidden"`` if it plays without seeing the
+        supported: those of :data:`VARIANTS` that it supports, and :data:`HIDING` if it plays without seeing the
             opponent's stones.
-        reason: why it does not support the others, after the word "because".
+        reasons: why it does not support the others, after the word "because": for all, or by rule.
         instead: what supports them.
+        hint: further advice where stones are hidden.
     """
-    refused = [rule for rule in game.variants if rule not in supported]
-    if game.hidden != "no" and HIDING not in supported:
-        raise ValueError(
-            f"{name} reads the whole board, and in the game {game} the opponent's stones are hidden: choose what plays "
-            f"by views, see docs/phantom.md, or a game with hidden='no'"
-        )
-    if refused:
-        because = f", because {reason}" if reason else ""
-        known = [rule for rule in supported if rule in VARIANTS]
-        offers = f"it supports {', '.join(known)}" if known else "it plays by the standard rules only"
-        raise ValueError(
-            f"{name} does not support {' or '.join(refused)} of the game {game}{because}: {offers}; choose another, "
-            f"such as {instead}, or a game without"
-        )
+    rules = [*game.variants, *([HIDING] if game.hidden != "no" else [])]
+    refused = [rule for rule in rules if rule not in supported]
+    if not refused:
+        return
+    why = [reasons if isinstance(reasons, str) else reasons.get(rule, "it is not adapted to it") for rule in refused]
+    known = [rule for rule in supported if rule in VARIANTS]
+    if HIDING in refused:
+        advice = "choose what plays by views, such as random, win-or-block or run:PATH, see docs/phantom.md"
+        advice = f"{advice}, or a game with hidden='no'{hint}"
+    else:
+        advice = f"it supports {', '.join(known)}" if known else "it plays by the standard rules only"
+        advice = f"{advice}; choose another, such as {instead}, or a game without"
+    names = " or ".join("hidden stones" if rule == HIDING else rule for rule in refused)
+    raise ValueError(
+        f"{name} does not support {names} of the game {game}, because {'; '.join(dict.fromkeys(why))}: {advice}"
+    )
 
 
 def winner(game: Game, cells: Int8Array) -> int | None:

@@ -249,7 +249,7 @@ def make_presentation(presentation: str | Presentation, game: Game, seed: int = 
         ValueError: an unknown name, a presentation that the game does not have, one of another game, or a game with
             hidden stones.
     """
-    check_variants("a text game", game, VARIANTS)
+    check_variants("a text game", game, VARIANTS, reasons="it reads the whole board, to print it for the mover")
     if isinstance(presentation, Presentation):
         if presentation.game != game:
             raise ValueError(f"presentation {presentation} is of {presentation.game}, not of {game}: make another one")
