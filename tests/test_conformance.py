@@ -181,7 +181,7 @@ def test_reasons_are_of_rules_that_are_refused():
 
 def test_a_rule_without_a_reason_is_refused_too():
     with pytest.raises(
-        ValueError, match="a tool does not support gravity or wrap of .*, because one; it is not adapted"
+        ValueError, match=r"a tool does not support gravity or wrap of .*, because one; it is not adapted"
     ):
         rules.check_variants("a tool", Game(gravity=True, wrap=True), reasons={"gravity": "one"})
 

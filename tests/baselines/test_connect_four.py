@@ -17,6 +17,7 @@ from baselines.connect_four import SearchedSolution, Solver, is_solvable
 from baselines.connect_four import solver as solving
 from baselines.connect_four.bitboards import Board, completing, has_line, mirror
 from baselines.connect_four.table import BUCKET, OFFSET, empty_table, index_shift, locate, lookup, position_key, store
+from baselines.retrograde.columns import find_lines
 from baselines.retrograde.solver import Optimal, solve
 from ttt_envs import Boards, Game, Position
 from ttt_envs.game import rules
@@ -111,10 +112,30 @@ def test_plain_play_has_the_known_numbers_of_positions():
     """4 x 4: 161,029; 6 x 7 by plies: OEIS A212693."""
     small = solved(drop(4, 4, 4))
     assert len(small.scores) + len(small.terminal) == 161_029
-    large, level = Plain(CONNECT_FOUR), {(0, 0)}
-    for count in (1, 7, 49, 238, 1_120, 4_263, 16_422):
+    large, level = Plain(CONNECT_FOUR), {(0, 0): None}
+    for count in SCORED["positions_by_plies"]["values"][:8]:
         assert len(level) == count
-        level = {after for position in level for _, after, ended in large.after(*position) if ended is None}
+        going = [position for position, ended in level.items() if ended is None]
+        level = {after: ended for position in going for _, after, ended in large.after(*position)}
+
+
+@pytest.mark.slow
+def test_positions_by_the_rules_have_the_known_numbers():
+    """OEIS A212693: up to 10 plies."""
+    game = CONNECT_FOUR
+    cells = np.zeros((1, game.cells), np.int8)
+    for ply, count in enumerate(SCORED["positions_by_plies"]["values"][:11]):
+        assert len(cells) == count
+        stones = (cells == 2 - ply % 2) @ np.left_shift(1, np.arange(game.cells))  # of the last player
+        won = np.empty(len(cells), np.bool_)
+        find_lines(stones, game.parameters, won)
+        boards = Boards(cells[~won], np.full(np.count_nonzero(~won), ply % 2, np.int8))
+        row, cell = np.nonzero(boards.legal(game))
+        after = boards.cells[row]
+        after[np.arange(len(row)), cell] = 1 + ply % 2
+        bits = np.concatenate([np.packbits(after == stone, axis=1) for stone in (1, 2)], axis=1)
+        _, first = np.unique(np.ascontiguousarray(bits).view(f"V{bits.shape[1]}").ravel(), return_index=True)
+        cells = after[first]
 
 
 def assert_plain_scores(game, positions):

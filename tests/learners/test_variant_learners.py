@@ -99,7 +99,7 @@ def test_a_learner_of_the_standard_game_alone_refuses_others():
     class Standard(QLearningConfig):
         variants = ()
 
-    with pytest.raises(ValueError, match="q-learning does not support gravity of the game 4 x 4.* does not list it"):
+    with pytest.raises(ValueError, match=r"q-learning does not support gravity of the game 4 x 4.* does not list it"):
         Standard().training(GRAVITY, 10, batch=2, seed=0)
     Standard().training(Game(), 10, batch=2, seed=0)
 

@@ -45,8 +45,8 @@ class Build(ThreadOptions, ExactOptions):
     """
 
     stones: Count = 0
-    """number of stones of the first layer; 0 for the whole game, of up to 21 cells, or with --gravity up to 6 x 5; of up
-    to 25 cells the last layers"""
+    """number of stones of the first layer; 0 for the whole game, of up to 21 cells, or with --gravity up to 6 x 5; of
+    up to 25 cells the last layers"""
     folder: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
     """the folder; default: databases/ and a name made of the game"""
     dry_run: Annotated[bool, tyro.conf.arg(name="dry-run")] = False
