@@ -549,3 +549,31 @@ def test_layers_under_gravity_hold_one_of_two_mirror_images(game):
             found[len(own) + len(other)] += 2 if (heights == heights[::-1]).all() else 1
     assert [2 * layers.size(stones) for stones in range(game.cells + 1)] == found.tolist()
     assert list(estimate(game).by_stones) == (found // 2).tolist()
+
+
+@pytest.mark.parametrize(
+    "game",
+    [
+        Game(3, 3, 3, 0.25, gravity=True),
+        Game(3, 3, 3, gravity=True, misere=True),
+        pytest.param(Game(3, 4, 3, 0.25, misere=True), marks=pytest.mark.slow),
+        pytest.param(Game(3, 4, 3, gravity=True, wrap=True), marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
+def test_searches_and_optimal_play_by_a_database_of_other_rules(folder_of, game):
+    boards, rows = plain.positions_of_random_play(game, 60), np.arange(60)
+    expected, folder = solve(game).action_values(boards), folder_of(game, 4)
+    search = MCTS(game, simulations=30, endgame=str(folder)).search(boards, np.arange(60, dtype=np.uint64))
+    search.run(200)
+    assert search.solved.any(axis=1).mean() > 0.9
+    assert_allclose(search.action_values[search.solved], expected[search.solved], rtol=0, atol=1e-6)
+    policy = Expectiminimax(game, depth=game.cells, endgame=str(folder))
+    scores = policy.scores(boards)
+    assert_array_equal(np.isnan(scores), np.isnan(expected))
+    found = scores if game.skip_chance > 0 else np.sign(scores)
+    assert_allclose(found, expected, rtol=0, atol=1e-6)
+    chosen = policy.probabilities(boards).argmax(axis=1)
+    assert_allclose(expected[rows, chosen], np.nanmax(expected, axis=1), rtol=0, atol=1e-6)
+    perfect = make_policy(f"optimal:database={folder_of(game, 0)}", game)
+    assert_allclose(perfect.probabilities(boards), make_policy("optimal", game).probabilities(boards), atol=1e-12)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import product
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -76,6 +77,24 @@ def test_values_in_every_position_agree_with_the_outcome(game, skip):
 )
 def test_known_values(game, expected):
     assert perfect_value(game) == expected
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "expected"),
+    [
+        (4, 4, 0.128586702049),
+        (4, 5, 0.169643568512),
+        pytest.param(5, 4, 0.139749051505, marks=pytest.mark.slow),
+        pytest.param(5, 5, 0.155540992322, marks=pytest.mark.slow),
+    ],
+)
+def test_layers_and_reachable_positions_have_the_same_value(rows, columns, expected):
+    """The values were computed over the reachable positions in which no player has missed a win, up to 5 x 5."""
+    game = Game(rows, columns, 4, 0.25, gravity=True)
+    assert perfect_value(game) == pytest.approx(expected, abs=1e-12)
+    if game.cells <= 16:
+        with mock.patch("evaluation.exact.dynamic_programming.fits_columns", return_value=False):
+            assert perfect_value(game) == pytest.approx(expected, abs=1e-12)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

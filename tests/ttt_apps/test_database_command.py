@@ -49,6 +49,17 @@ def test_build_prints_its_cost_and_extends_a_database(tmp_path, capsys, monkeypa
     assert "bytes of memory" in error_of(capsys, "build", *GAME, "--memory", "1e-7")
 
 
+def test_dry_run_prints_the_estimate_alone(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ("build", "--size", "4", "--win-length", "4", "--gravity", "--skip-chance", "0.25", "--dry-run")
+    data = json.loads(database(capsys, *words, "--json").out)
+    assert sum(data["by_stones"]) * 4 == data["disk"]
+    assert data["by_stones"][:4] == [1, 4, 24, 80]
+    said = database(capsys, *words)
+    assert f"has {sum(data['by_stones']):,} values" in said.err
+    assert not list(tmp_path.iterdir())
+
+
 def test_list(tmp_path, capsys, monkeypatch, plain_folder):
     monkeypatch.chdir(tmp_path)
     assert "there are no databases in databases" in database(capsys, "list").out
