@@ -273,10 +273,10 @@ _VARIANTS = """\
 ## Rule variants
 
 Values of perfect play by both, for the first player ([rules](rules.md)). They are computed over the positions in which
-no player has missed a win (`evaluation.exact.dynamic_programming.perfect_value`). At skip chances 0, 1/4 and 1/2 the
-arithmetic is exact, and at 1/10 rounding stays below 1e-12; 12 digits are shown. 5 x 5 with skips takes 4 GiB, and 8
-must be free. 6 x 5 and 5 x 6 without skips are drawn too (`evaluate.py solve --size 6x5 --win-length 4 --gravity`).
-With skips they would take 200 GiB.
+no player has missed a win, and under gravity over all positions without a line, layer by layer
+(`evaluation.exact.dynamic_programming.perfect_value`). At skip chances 0, 1/4 and 1/2 the arithmetic is exact, and at
+1/10 rounding stays below 1e-12; 12 digits are shown. 6 x 5 and 5 x 6 without skips are drawn too (`evaluate.py solve
+--size 6x5 --win-length 4 --gravity`); [6 x 5 with skips](baselines/connect-four.md#tables-with-skips).
 """
 _PROOFS = """\
 ## Larger boards, without skips
