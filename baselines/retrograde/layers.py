@@ -6,6 +6,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import lru_cache
+from threading import Lock
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -298,20 +299,22 @@ class ColumnLayers(Layers):
         self.board = columns.make_board(game)
         self._heights = columns.heights_by_stones(self.board)
         self._colourings = [int(columns.count_colourings(self.board, heights).sum()) for heights in self._heights]
+        self._lock = Lock()  # one for all layers, so that two threads do not number one
         self._sizes: dict[int, int] = {}
         self._indices: OrderedDict[int, LayerIndex] = OrderedDict()  # those used last, up to `MAX_INDEX_BYTES`
 
     def index(self, stones: int, threads: int = 1) -> LayerIndex:
         """Return the numbering of a layer, computed or among those used last."""
-        found = self._indices.get(stones)
-        if found is None:
-            found = columns.make_index(self.game, self.board, self._heights[stones], stones, threads)
-            self._sizes[stones] = columns.index_size(found)
-            self._indices[stones] = found
-        self._indices.move_to_end(stones)
-        while len(self._indices) > 2 and sum(map(self._index_bytes, self._indices)) > MAX_INDEX_BYTES:
-            self._indices.popitem(last=False)
-        return found
+        with self._lock:
+            found = self._indices.get(stones)
+            if found is None:
+                found = columns.make_index(self.game, self.board, self._heights[stones], stones, threads)
+                self._sizes[stones] = columns.index_size(found)
+                self._indices[stones] = found
+            self._indices.move_to_end(stones)
+            while len(self._indices) > 2 and sum(map(self._index_bytes, self._indices)) > MAX_INDEX_BYTES:
+                self._indices.popitem(last=False)
+            return found
 
     def _index_bytes(self, stones: int) -> int:
         """Return the size of a numbering: one bit per colouring, and 32 per word."""
