@@ -178,11 +178,14 @@ def values_text(
     digits: int = 6,
     best: Container[int] | None = None,
 ) -> str:
-    """Format numbers as a board, with its stones; the ``best`` cells, or those of the highest value, have a star."""
+    """Format numbers as a board, with its stones and dots for NaN, where no stone may go.
+
+    The ``best`` cells, or those of the highest value, have a star.
+    """
     if best is None:
         best = np.flatnonzero(np.asarray(values) >= np.nanmax(np.asarray(values)) - 1e-9).tolist()
     words = [
-        STONES[stone] if stone else f"{value:+.{digits}f}" + ("*" if cell in best else " ")
+        STONES[stone] if stone else "." if np.isnan(value) else f"{value:+.{digits}f}" + ("*" if cell in best else " ")
         for cell, (stone, value) in enumerate(zip(at.cells, values, strict=True))
     ]
     width = max(map(len, words))

@@ -60,6 +60,19 @@ def test_dry_run_prints_the_estimate_alone(tmp_path, capsys, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_database_under_gravity_is_built_verified_and_asked(tmp_path, capsys):
+    game = ("--size", "3x4", "--win-length", "3", "--gravity", "--skip-chance", "0.25")
+    built = json.loads(database(capsys, "build", *game, "--folder", tmp_path, "--json").out)
+    checked = json.loads(database(capsys, "verify", tmp_path, "--json").out)
+    assert checked["checked"] == checked["entries"] == built["entries"] > 0
+    assert checked["sha256"] == built["sha256"]
+    (listed,) = json.loads(database(capsys, "list", tmp_path, "--json").out)
+    assert listed["entries"] == built["entries"]
+    said = database(capsys, "probe", tmp_path, "..../..../..x. o").out.splitlines()
+    assert said[1].split() == ["."] * 4
+    assert said[3].split()[2] == "x"
+
+
 def test_list(tmp_path, capsys, monkeypatch, plain_folder):
     monkeypatch.chdir(tmp_path)
     assert "there are no databases in databases" in database(capsys, "list").out
