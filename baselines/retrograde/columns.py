@@ -89,7 +89,7 @@ class ColumnProbe(NamedTuple):
     stones: int
     """number of stones of the layer"""
     board: ColumnBoard
-    index: LayerIndex
+    numbering: LayerIndex
     plies: NDArray[np.int8]
     """int8[N]: the values without skips; empty with skips"""
     results: NDArray[np.float32]
@@ -312,7 +312,7 @@ def _colouring_of(own: int, taken: int, column: int, board: ColumnBoard) -> tupl
 @inlined
 def find_column_entry(own: int, other: int, probe: ColumnProbe) -> int:
     """Return the entry of a position of the layer, in progress or a full board without a line."""
-    board, index, taken = probe.board, probe.index, own | other
+    board, index, taken = probe.board, probe.numbering, own | other
     code, power = int64(0), int64(1)
     for column in range(board.columns):
         height, _ = _colouring_of(own, taken, column, board)
@@ -330,7 +330,7 @@ def find_column_entry(own: int, other: int, probe: ColumnProbe) -> int:
 @inlined
 def column_position(entry: int, probe: ColumnProbe) -> tuple[int, int]:
     """Return the mover's stones and the other player's stones in an entry's position."""
-    board, index = probe.board, probe.index
+    board, index = probe.board, probe.numbering
     low, high = int64(0), int64(len(index.words))
     while high - low > 1:  # the last word with no more than `entry` bits before it
         middle = (low + high) >> 1
