@@ -555,7 +555,7 @@ def test_layers_under_gravity_hold_one_of_two_mirror_images(game):
     "game",
     [
         Game(3, 3, 3, 0.25, gravity=True),
-        Game(3, 3, 3, gravity=True, misere=True),
+        pytest.param(Game(3, 3, 3, gravity=True, misere=True), marks=pytest.mark.slow),
         pytest.param(Game(3, 4, 3, 0.25, misere=True), marks=pytest.mark.slow),
         pytest.param(Game(3, 4, 3, gravity=True, wrap=True), marks=pytest.mark.slow),
     ],
@@ -564,12 +564,14 @@ def test_layers_under_gravity_hold_one_of_two_mirror_images(game):
 def test_searches_and_optimal_play_by_a_database_of_other_rules(folder_of, game):
     boards, rows = plain.positions_of_random_play(game, 60), np.arange(60)
     expected, folder = solve(game).action_values(boards), folder_of(game, 4)
-    search = MCTS(game, simulations=30, endgame=str(folder)).search(boards, np.arange(60, dtype=np.uint64))
-    search.run(200)
-    assert search.solved.any(axis=1).mean() > 0.9
+    whole = MCTS(game, simulations=20, endgame=str(folder_of(game, 0)))
+    search = whole.search(boards, np.arange(60, dtype=np.uint64))
+    search.run(20)  # more than there are moves
+    assert search.solved.any(axis=1).all()
     assert_allclose(search.action_values[search.solved], expected[search.solved], rtol=0, atol=1e-6)
     policy = Expectiminimax(game, depth=game.cells, endgame=str(folder))
-    scores = policy.scores(boards)
+    sign = 1 - 2 * boards.mover.astype(np.int64)[:, None]
+    scores = sign * np.stack([each.move_values for each in policy.analyse_all(boards)])
     assert_array_equal(np.isnan(scores), np.isnan(expected))
     found = scores if game.skip_chance > 0 else np.sign(scores)
     assert_allclose(found, expected, rtol=0, atol=1e-6)
