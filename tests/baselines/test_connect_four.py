@@ -15,7 +15,7 @@ from numpy.testing import assert_array_equal
 
 from baselines.connect_four import SearchedSolution, Solver, is_solvable
 from baselines.connect_four import solver as solving
-from baselines.connect_four.bitboards import Board, completing, has_line, mirror
+from baselines.connect_four.bitboards import Board, completing_bits, has_line, mirror
 from baselines.connect_four.table import BUCKET, OFFSET, empty_table, index_shift, locate, lookup, position_key, store
 from baselines.retrograde.columns import find_lines
 from baselines.retrograde.solver import Optimal, solve
@@ -297,7 +297,7 @@ def test_lines_are_found_as_in_plain_reading(game, data):
     stones = {row * game.columns + column for row, column in chosen}
     lines = [set(line) for line in plain.all_lines(game)]
     assert has_line(bits, board) == any(line <= stones for line in lines)
-    found = completing(bits, board)
+    found = completing_bits(bits, board)
     for row, column in np.ndindex(game.rows, game.columns):
         if (row, column) not in cells:
             cell = row * game.columns + column
