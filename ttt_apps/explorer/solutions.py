@@ -20,7 +20,7 @@ import psutil
 
 from baselines import retrograde
 from baselines.connect_four import SearchedSolution, is_solvable
-from baselines.retrograde.layers import VARIANTS_BY_LAYERS, Estimate
+from baselines.retrograde.layers import NS_PER_VALUE, Estimate
 from baselines.retrograde.solver import MAX_CELLS, MAX_CELLS_LAYERED, LayeredSolution, Solution, is_stored, solve
 from ttt_apps.explorer.caches import LRUCache
 from ttt_apps.explorer.schemas import MAX_TABLE_CELLS
@@ -32,6 +32,8 @@ from ttt_envs.game.rules import Game
 
 MAX_SOLUTIONS, MAX_MEDIUM, MAX_STORED = 24, 4, 2
 """Maximum numbers of cached solutions: up to 12 cells, in memory (up to 77 MB each), and mapped from the disk."""
+VARIANTS_BY_LAYERS = ("exact", "wrap")
+"""Rules of games whose tables the explorer computes by layers."""
 MAX_CELLS_DENSE = 14
 """Maximum number of cells of a table of all boards that is computed without being asked for: .3 s, 77 MB."""
 MAX_CELLS_SEARCHED = 20
@@ -185,7 +187,7 @@ def why_no_values(game: Game) -> str:
 
 
 def _has_layers(game: Game) -> bool:
-    """Return whether a game can be solved by layers."""
+    """Return whether a game is solved by layers here."""
     return set(game.variants) <= set(VARIANTS_BY_LAYERS)
 
 
@@ -213,7 +215,7 @@ def _estimate(game: Game) -> Estimate:
     if game.cells > MAX_CELLS:
         return retrograde.estimate(game)
     size = 16 * 3**game.cells  # float64 of all boards, by who made them
-    return Estimate((2 * 3**game.cells,), size, 2 * size, size)
+    return Estimate((2 * 3**game.cells,), size, 2 * size, size, 2 * 3**game.cells * NS_PER_VALUE / 1e9)
 
 
 class Build:
