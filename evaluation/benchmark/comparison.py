@@ -20,7 +20,7 @@ from evaluation.benchmark.aggregates import (
     performance_profile,
     probability_of_improvement,
 )
-from evaluation.benchmark.tasks import TASKS, Axis, find_task
+from evaluation.benchmark.tasks import TASKS, Axis, find_task, find_tasks
 from evaluation.statistics import Interval
 from ttt_envs.core.files import write_atomically
 from ttt_envs.core.jit import Float64Array
@@ -84,6 +84,11 @@ class ScoredSubmission:
         """Highest peak memory of the runs that report it, in bytes."""
         return max((run.peak_rss_bytes for run in self.runs if run.peak_rss_bytes is not None), default=None)
 
+    def task_mean(self, task: str) -> TaskMean | None:
+        """Return the mean score of a task over all its runs; None if there are none."""
+        found = [run.score for run in self.runs if run.task == task]
+        return TaskMean(float(np.mean(found)), len(found)) if found else None
+
     def win_random(self, task: str) -> float | None:
         """Return the mean win rate against random play over the runs of a task; None if it is unknown."""
         found = [run.win_random for run in self.runs if run.task == task]
@@ -111,16 +116,38 @@ class Entry(NamedTuple):
         return self.submission.name
 
 
+class TaskMean(NamedTuple):
+    """The score of a submission on a task."""
+
+    mean: float
+    """over all its runs of the task"""
+    runs: int
+    """number of these runs"""
+
+
 class Comparison(NamedTuple):
-    """Submissions on the tasks that all of them have, the best first."""
+    """Submissions on tasks that all of them have, the best first."""
 
     tasks: tuple[str, ...]
+    """tasks of all aggregates"""
     entries: Sequence[Entry]
     improvement: Mapping[tuple[str, str], Interval]
     """probability that a run of the first is better than one of the second"""
     lead: Mapping[tuple[str, str], Interval]
     """difference of the interquartile means"""
     notes: Sequence[str]
+    unranked: Sequence[ScoredSubmission] = ()
+    """submissions that lack one of the tasks"""
+
+    @property
+    def submissions(self) -> list[ScoredSubmission]:
+        """All submissions: those with a rank, the best first, and the others."""
+        return [*(one.submission for one in self.entries), *self.unranked]
+
+    def task_means(self) -> dict[str, list[TaskMean | None]]:
+        """Return for each task of any submission the means of :attr:`submissions`; None where one has no run of it."""
+        means = {task.name: [one.task_mean(task.name) for one in self.submissions] for task in TASKS}
+        return {task: found for task, found in means.items() if any(found)}
 
     def undecided(self) -> list[str]:
         """Return the names of submissions that are not shown to be worse than the first: all if a run has no other."""
@@ -133,22 +160,29 @@ class Comparison(NamedTuple):
         ]
 
 
-def compare_submissions(submissions: Sequence[ScoredSubmission], seed: int = 0) -> Comparison:
-    """Compare submissions on the tasks that they have in common, with 95% intervals by a bootstrap over runs.
+def compare_submissions(
+    submissions: Sequence[ScoredSubmission], seed: int = 0, tasks: Sequence[str] = ()
+) -> Comparison:
+    """Compare submissions on common tasks, with 95% intervals by a bootstrap over runs.
 
     Args:
         submissions: with different names.
         seed: of the bootstrap.
+        tasks: names of the tasks of all aggregates; submissions that have no seed in all of them get no rank. ()
+            for the tasks that all submissions have.
 
     Raises:
-        ValueError: two have the same name, no task is common, or a submission has no seed in all of its tasks.
+        ValueError: two have the same name, no task is common, or a submission has no seed in all of its tasks; with
+            ``tasks``: an unknown one, or no submission has all of them.
     """
     names = [one.name for one in submissions]
     if not names or len(set(names)) < len(names):
         same = repr(max(names, key=names.count)) if names else ""
         raise ValueError(f"two submissions have the same name, {same}: rename one" if names else "no submission")
-    tasks, scores, notes = _common_scores(submissions)
-    entries = [_make_entry(one, tasks, scores[one.name], seed) for one in submissions]
+    names = [task.name for task in find_tasks(tasks)] if tasks else []
+    names, scores, notes = _common_scores(submissions, names)
+    entries = [_make_entry(one, names, scores[one.name], seed) for one in submissions if one.name in scores]
+    unranked = sorted((one for one in submissions if one.name not in scores), key=lambda one: one.name)
     entries.sort(key=lambda entry: (-entry.interquartile_mean.mean, entry.name))
     improvement, lead = {}, {}
     for one, other in itertools.combinations(entries, 2):
@@ -157,7 +191,7 @@ def compare_submissions(submissions: Sequence[ScoredSubmission], seed: int = 0) 
         improvement[one.name, other.name] = found
         improvement[other.name, one.name] = Interval(1 - found.mean, 1 - found.high, 1 - found.low)
         [lead[one.name, other.name]] = bootstrap_intervals(pair, _lead, seed)
-    return Comparison(tasks, entries, improvement, lead, notes)
+    return Comparison(tuple(names), entries, improvement, lead, notes, unranked)
 
 
 def _lead(one: Float64Array, other: Float64Array) -> Float64Array:
@@ -165,35 +199,46 @@ def _lead(one: Float64Array, other: Float64Array) -> Float64Array:
 
 
 def _common_scores(
-    submissions: Sequence[ScoredSubmission],
-) -> tuple[tuple[str, ...], dict[str, Float64Array], list[str]]:
-    """Return the tasks that all have, the scores float64[runs, tasks] of each, and notes for readers."""
+    submissions: Sequence[ScoredSubmission], chosen: Sequence[str]
+) -> tuple[list[str], dict[str, Float64Array], list[str]]:
+    """Return the tasks of aggregates, the scores float64[runs, tasks] of each ranked submission, and notes for readers.
+
+    The tasks are the ``chosen`` ones; without any those that all submissions have.
+    """
     finals: dict[str, dict[str, dict[int, float]]] = {one.name: {} for one in submissions}
     for one in submissions:
         for run in one.runs:
             finals[one.name].setdefault(run.task, {})[run.seed] = run.score
     everything = [task.name for task in TASKS if any(task.name in final for final in finals.values())]
-    tasks = tuple(name for name in everything if all(name in final for final in finals.values()))
+    tasks = list(chosen) or [name for name in everything if all(name in final for final in finals.values())]
     if not tasks:
-        raise ValueError("the submissions have no task in common: run each of them on the same tasks")
+        raise ValueError("the submissions have no task in common: run each of them on the same tasks, or choose --task")
     notes = []
-    if len(tasks) < len(everything):
-        missing = [name for name in everything if name not in tasks]
-        notes.append(f"Tasks that a submission lacks are left out: {', '.join(missing)}.")
+    left_out = [name for name in everything if name not in tasks]
+    if left_out and not chosen:
+        notes.append(f"Tasks that a submission lacks are left out of the aggregates: {', '.join(left_out)}.")
     if len(tasks) < len(TASKS):
-        notes.append(f"Scores are of {len(tasks)} of the {len(TASKS)} tasks.")
+        notes.append(f"Aggregates are over {len(tasks)} of the {len(TASKS)} tasks.")
     scores = {}
     for one in submissions:
         final = finals[one.name]
-        seeds = sorted(set.intersection(*(set(final[task]) for task in tasks)))
+        seeds = sorted(set.intersection(*(set(final.get(task, ())) for task in tasks)))
+        runs = [run for run in one.runs if run.task in tasks]
         if not seeds:
-            raise ValueError(f"{one.name} has no seed in all of its tasks: run each task with the same seeds")
+            if not chosen:
+                raise ValueError(f"{one.name} has no seed in all of its tasks: run each task with the same seeds")
+            notes.append(f"{one.name} has no rank, because it has no seed in all of these tasks.")
+            continue
         if len(seeds) == 1:
             notes.append(f"{one.name} has one run of each task, so it has no intervals.")
-        runs = [run for run in one.runs if run.task in tasks]
+        unused = sorted({run.seed for run in runs} - set(seeds))
+        if unused:
+            notes.append(f"{one.name} has seed {', '.join(map(str, unused))} in some of these tasks alone: left out.")
         if not all(run.complete for run in runs):
             notes.append(f"{one.name} has runs without all checkpoints of the benchmark.")
         scores[one.name] = np.array([[final[task][seed] for task in tasks] for seed in seeds])
+    if not scores:
+        raise ValueError("no submission has all of these tasks: choose fewer")
     return tasks, scores, notes
 
 
@@ -252,6 +297,14 @@ def to_json(comparison: Comparison) -> dict[str, Any]:
             {"submission": one, "other": other, **value._asdict()}
             for (one, other), value in comparison.improvement.items()
         ],
+        "task_means": {
+            task: {
+                submission.name: None if one is None else one._asdict()
+                for submission, one in zip(comparison.submissions, means, strict=True)
+            }
+            for task, means in comparison.task_means().items()
+        },
+        "unranked": [one.name for one in comparison.unranked],
         "notes": list(comparison.notes),
     }
 

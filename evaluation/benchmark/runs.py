@@ -18,8 +18,10 @@ from evaluation.benchmark.policy_table import tabulate
 from evaluation.benchmark.submission import (
     COST,
     MAX_SEED,
+    RETURNS,
     SUBMISSION,
     Submission,
+    TrainingReturns,
     run_folder_name,
     stored_games,
     table_content,
@@ -30,6 +32,7 @@ from evaluation.cost import Usage
 from evaluation.result_store import Unit, do_units
 from ttt_envs.core.files import delete_temporary_files, read_bounded, write_atomically, write_json
 from ttt_envs.core.parallel import Jobs
+from ttt_envs.envs.lockstep import SELF
 
 QUICK_TASKS = ("random", "chance-25", "self-play", "masks")
 QUICK_STEPS, QUICK_SEEDS = 20_000, 2
@@ -93,12 +96,23 @@ class CountedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         env: the environment.
         checkpoints: ascending numbers of steps, the last of which is the budget.
         store: called with each of them.
+        both: whether the agent moves for both players.
+
+    Attributes:
+        steps: those taken.
+        episodes: number of finished episodes.
+        returned: sum of all rewards; if the agent moves for both players, those of player 0, where the other's count
+            negatively.
     """
 
-    def __init__(self, env: Env, checkpoints: Sequence[int], store: Callable[[int], None]) -> None:
+    def __init__(
+        self, env: Env, checkpoints: Sequence[int], store: Callable[[int], None], *, both: bool = False
+    ) -> None:
         super().__init__(env)
-        self.steps = 0
+        self.steps = self.episodes = 0
+        self.returned = 0.0
         self.budget = checkpoints[-1]
+        self._both = both
         self._checkpoints = list(checkpoints)
         self._store = store
 
@@ -118,7 +132,10 @@ class CountedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         if self.steps >= self.budget:
             raise BudgetSpent(f"all {self.budget:,} steps are taken")
         self.steps += 1
-        return self.env.step(action)
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        self.episodes += bool(terminated or truncated)
+        self.returned += -float(reward) if self._both and info["seat"] == 1 else float(reward)
+        return observation, reward, terminated, truncated, info
 
     def store_due(self, *, all_left: bool = False) -> None:
         """Store policies whose checkpoint is reached, or with ``all_left`` those of all that are left."""
@@ -127,7 +144,7 @@ class CountedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 def train_agent(agent: Agent, task: Task, seed: int) -> tuple[dict[str, bytes], dict[str, float]]:
-    """Train an agent, and return the files of its tables by name, and the cost of learning.
+    """Train an agent, and return its files by name (tables, and returns in training), and the cost of learning.
 
     An agent whose ``learn`` takes no step does not learn: its policy is that of all checkpoints.
 
@@ -137,10 +154,12 @@ def train_agent(agent: Agent, task: Task, seed: int) -> tuple[dict[str, bytes], 
     if not isinstance(agent, Agent):
         raise TypeError(f"{type(agent).__name__} is no agent: it has no method learn(env, steps)")
     files: dict[str, bytes] = {}
+    returns = TrainingReturns((), (), ())
     spent_on_tables = 0.0, 0.0
 
     def store(steps: int) -> None:
-        nonlocal spent_on_tables
+        nonlocal spent_on_tables, returns
+        returns = returns.extend(steps, env.episodes, env.returned)
         before = Usage.now()
         for name, game in zip(table_names(task, steps), stored_games(task), strict=True):
             arrays = tabulate(game, agent_policy(agent, task, game), task.seats)
@@ -149,7 +168,12 @@ def train_agent(agent: Agent, task: Task, seed: int) -> tuple[dict[str, bytes], 
         spent_on_tables = spent_on_tables[0] + cpu, spent_on_tables[1] + wall
 
     begun = Usage.now()
-    env = CountedEnv(task.make_env(seed, **dict(getattr(agent, "env_options", {}))), task.checkpoints, store)
+    env = CountedEnv(
+        task.make_env(seed, **dict(getattr(agent, "env_options", {}))),
+        task.checkpoints,
+        store,
+        both=task.opponent == SELF,
+    )
     with suppress(BudgetSpent):
         while env.steps < env.budget:
             taken = env.steps
@@ -157,6 +181,7 @@ def train_agent(agent: Agent, task: Task, seed: int) -> tuple[dict[str, bytes], 
             if env.steps == taken:
                 break
     env.store_due(all_left=True)
+    files[RETURNS] = returns.to_json()
     end = Usage.now()
     cpu, wall = _elapsed(begun, end)
     cost = {
@@ -245,9 +270,11 @@ def _writer(content: bytes) -> Callable[[Any], Any]:
 
 
 def _other_files(run: Path, files: Mapping[str, bytes]) -> Iterator[str]:
-    """Yield the names of tables and unfinished files that an earlier call left in the folder of a run."""
+    """Yield the names of files of a run, also unfinished ones, that an earlier call left in the folder of a run."""
     for path in list(run.iterdir()):
-        if path.name not in files and re.fullmatch(r"(steps-[\w.-]+\.npz|cost\.json)([0-9a-f]{8}\.tmp)?", path.name):
+        if path.name not in files and re.fullmatch(
+            r"(steps-[\w.-]+\.npz|cost\.json|returns\.json)([0-9a-f]{8}\.tmp)?", path.name
+        ):
             yield path.name
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
@@ -70,40 +71,56 @@ class SubmissionScores(NamedTuple):
         return {**self.data, "runs": self.runs, "checkpoints": self.checkpoints}
 
 
-def score_submission(folder: Path, progress: Callable[[int, int], None] = lambda done, all_: None) -> SubmissionScores:
-    """Score all tables of a submission. No code of the submission is run, and no more is read than its folder.
+def score_submission(
+    folder: Path,
+    progress: Callable[[int, int], None] = lambda done, all_: None,
+    *,
+    last: bool = False,
+) -> SubmissionScores:
+    """Score the tables of a submission. No code of the submission is run, and no more is read than its folder.
 
     Args:
         folder: of the submission.
         progress: called with the number of checkpoints done, and the total.
+        last: whether to score those tables alone that determine the score of a run: the last, or where the opponent
+            changes all.
 
     Raises:
         OSError: a file cannot be opened.
         ValueError: the folder is no submission, or a file in it is invalid.
     """
     submission = asdict(read_submission(folder))
-    runs = list(find_runs(folder))
-    total = sum(len(run.tables) for run in runs)
+    runs = [(run, _steps_to_score(run) if last else list(run.tables)) for run in find_runs(folder)]
+    total = sum(len(steps) for _, steps in runs)
     checkpoints: list[CheckpointScore] = []
     scores: list[RunScore] = []
     known: dict[tuple[str, ...], TaskScore] = {}
     done = 0
     progress(done, total)
-    for run in runs:
+    for run, marks in runs:
         found: dict[str, list[CheckpointScore]] = {}
         tables: list[StoredTable] = []
-        for steps, paths in run.tables.items():
-            tables = _read_tables(run.task, paths)
+        for steps in marks:
+            tables = _read_tables(run.task, run.tables[steps])
             for task, one in _score_tables(run, steps, tables, known):
                 found.setdefault(task.name, []).append(one)
             done += 1
             progress(done, total)
-        reported = _Reported(_win_rate(run, tables), read_cost(run.folder))
+        complete = list(run.tables) == list(run.task.checkpoints)
+        about = _AboutRun(complete, _win_rate(run, tables), read_cost(run.folder))
         for task in _tasks_measured_by(run.task):
             if task.name in found:
                 checkpoints += found[task.name]
-                scores.append(_run_score(task, run.seed, found[task.name], reported))
+                all_scored = len(found[task.name]) == len(marks)
+                scores.append(
+                    _run_score(task, run.seed, found[task.name], about._replace(complete=complete and all_scored))
+                )
     return SubmissionScores(submission, checkpoints, scores)
+
+
+def _steps_to_score(run: RunFolder) -> list[int]:
+    """Return the steps of the tables that determine the score of a run: see :func:`combine_scores`."""
+    return list(run.tables) if run.task.num_stages > 1 else [max(run.tables)]
 
 
 def _tasks_measured_by(task: Task) -> list[Task]:
@@ -154,9 +171,10 @@ def _checkpoint_score(task: Task, seed: int, steps: int, measured: TaskScore, ha
     }
 
 
-class _Reported(NamedTuple):
-    """What is said of a run beside its scores."""
+class _AboutRun(NamedTuple):
+    """What is said of a run beside its scores, see :class:`RunScore`."""
 
+    complete: bool
     win_random: float | None
     cost: dict[str, float] | None
 
@@ -174,17 +192,45 @@ def _win_rate(run: RunFolder, tables: Sequence[StoredTable]) -> float | None:
     return sum(won) / len(won)
 
 
-def _run_score(task: Task, seed: int, found: list[CheckpointScore], reported: _Reported) -> RunScore:
-    steps = [one["steps"] for one in found]
+def _run_score(task: Task, seed: int, found: list[CheckpointScore], about: _AboutRun) -> RunScore:
     return {
         "task": task.name,
         "seed": seed,
-        "steps": steps[-1],
+        "steps": found[-1]["steps"],
         "score": combine_scores(task, [one["score"] for one in found]),
-        "complete": steps == list(task.checkpoints),
-        "win_random": reported.win_random,
-        "cost": reported.cost,
+        "complete": about.complete,
+        "win_random": about.win_random,
+        "cost": about.cost,
     }
+
+
+def add_runs(scores: SubmissionScores, earlier: Mapping[str, Any]) -> SubmissionScores:
+    """Return scores with those runs of earlier scores of the same agent that they lack.
+
+    Args:
+        scores: of a submission.
+        earlier: JSON data of scores, checked by ``evaluation.reports.benchmark_scores``.
+
+    Raises:
+        ValueError: the earlier scores are of another agent, or of one with other settings.
+    """
+    known = [one for one in earlier["submissions"] if one["name"] == scores.data["name"]]
+    if len(known) != 1 or len(earlier["submissions"]) != 1:
+        raise ValueError(f"the earlier scores are not those of {scores.data['name']} alone")
+    [other] = known
+    for name in ("library", "setting", "tuning_steps", "steps", "hyperparameters"):
+        if json.loads(json.dumps(scores.data[name])) != other.get(name):
+            raise ValueError(f"the earlier scores of {scores.data['name']} are of runs with another value of {name}")
+    has = {(run["task"], run["seed"]) for run in scores.runs}
+    order = {task.name: place for place, task in enumerate(TASKS)}
+
+    def merge(new: Sequence[Any], old: Sequence[Any]) -> list[Any]:
+        rows = [*new, *(row for row in old if (row["task"], row["seed"]) not in has)]
+        return sorted(rows, key=lambda row: (order[row["task"]], row["seed"], row["steps"]))
+
+    machines = dict.fromkeys(f"{other.get('machine', '')}; {scores.data['machine']}".split("; "))
+    data = {**scores.data, "machine": "; ".join(filter(None, machines))}
+    return SubmissionScores(data, merge(scores.checkpoints, other["checkpoints"]), merge(scores.runs, other["runs"]))
 
 
 def to_json(submissions: Sequence[SubmissionScores]) -> dict[str, Any]:

@@ -5,6 +5,7 @@
     submission.toml                     who learned, and how: see Submission
     TASK/seed-S/steps-NNNNNN.npz        the policy after so many environment steps, as a table
     TASK/seed-S/cost.json               of the run: CPU and wall seconds, peak memory, environment steps
+    TASK/seed-S/returns.json            of the run: returns in training, see TrainingReturns
     units.jsonl                         finished runs, from which a stopped command continues
 
 A table holds ``codes`` uint64[N], ascending keys of positions as their mover sees them; ``probabilities`` float[N,
@@ -41,8 +42,8 @@ from ttt_envs.core.files import read_bounded, read_json
 from ttt_envs.game.rules import Game
 
 BENCHMARK = "ttt-exact"
-SUBMISSION, COST = "submission.toml", "cost.json"
-MAX_SUBMISSION_BYTES, MAX_RUN_COST_BYTES = 1 << 16, 1 << 12
+SUBMISSION, COST, RETURNS = "submission.toml", "cost.json", "returns.json"
+MAX_SUBMISSION_BYTES, MAX_RUN_COST_BYTES, MAX_RETURNS_BYTES = 1 << 16, 1 << 12, 1 << 14
 MAX_TEXT = 200
 """Maximum length of a text in a submission.toml."""
 MAX_SEED = 99
@@ -213,8 +214,8 @@ def _find_tables(task: Task, seed: int, folder: Path) -> RunFolder:
     marks = set()
     for name, is_folder in found.items():
         match = _TABLE.fullmatch(name)
-        if is_folder or (match is None and name != COST):
-            raise ValueError(f"{folder / name} is no file of a run: those are {COST} and steps-NNNNNN.npz")
+        if is_folder or (match is None and name not in (COST, RETURNS)):
+            raise ValueError(f"{folder / name} is no file of a run: those are {COST}, {RETURNS} and steps-NNNNNN.npz")
         if match is not None:
             marks.add(int(match[1]))
     if len(marks) > len(task.checkpoints):
@@ -229,7 +230,7 @@ def _find_tables(task: Task, seed: int, folder: Path) -> RunFolder:
         if not 0 < steps <= task.steps:
             raise ValueError(f"{folder / names[0]} is of {steps:,} steps: the task {task.name} has {task.steps:,}")
         tables[steps] = tuple(folder / name for name in names)
-    if sum(map(len, tables.values())) + (COST in found) != len(found):
+    if sum(map(len, tables.values())) + len({COST, RETURNS} & found.keys()) != len(found):
         raise ValueError(f"{folder} has tables of other skip chances than the task {task.name} scores")
     if not tables:
         raise ValueError(f"{folder} has no table: a run has files such as steps-{STEPS:06d}.npz")
@@ -325,3 +326,55 @@ def read_cost(folder: Path) -> dict[str, float] | None:
 
 def _is_cost(value: object) -> bool:
     return is_number(value) and value >= 0  # type: ignore[operator]
+
+
+class TrainingReturns(NamedTuple):
+    """Returns of a run in training, exploration included, from its beginning to each checkpoint."""
+
+    steps: tuple[int, ...]
+    """environment steps of the checkpoints, ascending"""
+    episodes: tuple[int, ...]
+    """number of episodes that were finished"""
+    returns: tuple[float, ...]
+    """sum of their returns; in self-play those of player 0"""
+
+    def extend(self, steps: int, episodes: int, returns: float) -> TrainingReturns:
+        """Return this with one more checkpoint."""
+        return TrainingReturns((*self.steps, steps), (*self.episodes, episodes), (*self.returns, returns))
+
+    def mean(self, after: int, until: int) -> float | None:
+        """Return the mean return of the episodes that end between two checkpoints, of which 0 is the beginning.
+
+        Returns:
+            The mean; None if no episode ends there, as of an agent that takes no step, or a checkpoint is unknown.
+        """
+        totals = {0: (0, 0.0)} | {one[0]: one[1:] for one in zip(*self, strict=True)}
+        if after not in totals or until not in totals:
+            return None
+        episodes, returns = (end - begin for begin, end in zip(totals[after], totals[until], strict=True))
+        return returns / episodes if episodes else None
+
+    def to_json(self) -> bytes:
+        """Return the content of the file."""
+        return json.dumps(self._asdict()).encode() + b"\n"
+
+
+def read_returns(folder: Path) -> TrainingReturns | None:
+    """Return the returns of a run in training; None if it does not report them.
+
+    Raises:
+        ValueError: an invalid file.
+    """
+    path = folder / RETURNS
+    try:
+        data = read_json(path, MAX_RETURNS_BYTES)
+    except FileNotFoundError:
+        return None
+    columns: list[Any] = (
+        list(data.values()) if isinstance(data, dict) and tuple(data) == TrainingReturns._fields else [0]
+    )
+    valid = all(isinstance(column, list) and all(map(is_number, column)) for column in columns)
+    if not valid or len({len(column) for column in columns}) != 1:
+        raise ValueError(f"{path} has no returns of a run: it has lists of numbers named steps, episodes and returns")
+    steps, episodes, returns = map(tuple, columns)
+    return TrainingReturns(steps, episodes, returns)

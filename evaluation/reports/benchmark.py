@@ -42,21 +42,22 @@ class Reversal(NamedTuple):
     worse: str
 
 
-def write_benchmark(page: Path, comparison: Comparison, sources: Sequence[Path]) -> Path:
+def write_benchmark(page: Path, comparison: Comparison, sources: Sequence[Path], tasks: Sequence[str] = ()) -> Path:
     """Write the page of submissions.
 
     Args:
         page: path of the page.
         comparison: of the submissions.
         sources: the arguments of the command, to repeat it.
+        tasks: those of its option ``--task``.
 
     Returns:
         The page's path.
     """
-    return write_page(page, "benchmark.html", benchmark_page(comparison, sources, page))
+    return write_page(page, "benchmark.html", benchmark_page(comparison, sources, page, tasks))
 
 
-def benchmark_page(comparison: Comparison, sources: Sequence[Path], page: Path) -> Content:
+def benchmark_page(comparison: Comparison, sources: Sequence[Path], page: Path, tasks: Sequence[str] = ()) -> Content:
     """Return the content of the page; arguments as in :func:`write_benchmark`."""
     return {
         "title": f"Benchmark ttt-exact {VERSION}",
@@ -69,33 +70,63 @@ def benchmark_page(comparison: Comparison, sources: Sequence[Path], page: Path) 
         "cost": section(partial(_cost, comparison)),
         "misleading": section(partial(_misleading, comparison)),
         "tables": section(partial(_tables, comparison)),
-        "command": shlex.join(
-            ["python", "evaluate.py", "bench", "report", *map(str, sources), "--out", str(page)],
-        ),
+        "command": shlex.join([*report_command(sources, tasks), "--out", str(page)]),
     }
 
 
-def leaderboard_markdown(comparison: Comparison, sources: Sequence[Path], path: Path) -> str:
-    """Return the leaderboard and mean scores of tasks in Markdown, with the command that writes them into ``path``."""
-    command = shlex.join(
-        ["python", "evaluate.py", "bench", "report", *map(str, sources), "--markdown", str(path)],
-    )
-    names = [_escape_markdown(one.name) for one in comparison.entries]
-    lines = [f"# Leaderboard of ttt-exact {VERSION}", "", f"`{command}`", ""]
+def report_command(sources: Sequence[Path], tasks: Sequence[str] = ()) -> list[str]:
+    """Return the words of the command of a report, without its outputs."""
+    return ["python", "evaluate.py", "bench", "report", *map(str, sources), *(["--task", *tasks] if tasks else [])]
+
+
+def leaderboard_markdown(comparison: Comparison, command: Sequence[str]) -> str:
+    """Return the leaderboard and mean scores of tasks in Markdown.
+
+    Args:
+        comparison: of the submissions.
+        command: the words of the command that writes it.
+    """
+    lines = [f"`{shlex.join(command)}`", ""]
     lines += [f"{len(comparison.tasks)} of {len(TASKS)} tasks; intervals are 95%.", *comparison.notes, ""]
     lines += [
         "| submission | setting | interquartile mean | mean | optimality gap | CPU of a run | peak memory | seeds |",
         "|---" * 8 + "|",
     ]
-    for name, one in zip(names, comparison.entries, strict=True):
+    for one in comparison.entries:
         numbers = [format_interval(value, _format) for value in (one.interquartile_mean, one.mean, one.optimality_gap)]
         cost = " | ".join(_cost_texts(one.submission))
+        name = _escape_markdown(one.name)
         lines.append(f"| {name} | {one.submission.setting} | {' | '.join(numbers)} | {cost} | {len(one.scores)} |")
-    lines += ["", f"| task | {' | '.join(names)} |", "|---" * (1 + len(names)) + "|"]
-    for column, task in enumerate(comparison.tasks):
-        values = [_format(float(one.scores[:, column].mean())) for one in comparison.entries]
-        lines.append(f"| {task} | {' | '.join(values)} |")
+    names = [_escape_markdown(one.name) for one in comparison.submissions]
+    lines += ["", _about_means(comparison), "", f"| task | {' | '.join(names)} |", "|---" * (1 + len(names)) + "|"]
+    lines += [f"| {task} | {' | '.join(cells)} |" for task, cells in _mean_rows(comparison)]
     return "\n".join(lines) + "\n"
+
+
+def _about_means(comparison: Comparison) -> str:
+    """Describe the numbers of the table of tasks."""
+    text = "Means over seeds of each task."
+    if any("(n = " in cell for _, cells in _mean_rows(comparison) for cell in cells):
+        text += " n is the number of seeds where it is another one than on the leaderboard."
+    if any(one is None for means in comparison.task_means().values() for one in means):
+        text += " A dash is a task without runs."
+    return text
+
+
+def replace_section(page: str, section: str, text: str) -> str:
+    """Return a page of Markdown with a section replaced.
+
+    The section begins with the line ``<!-- bench report: SECTION -->``, and ends with ``<!-- until here -->``.
+
+    Raises:
+        ValueError: the page has no such section.
+    """
+    begin, end = f"<!-- bench report: {section} -->\n", "<!-- until here -->"
+    before, found, rest = page.partition(begin)
+    _, ended, after = rest.partition(end)
+    if not found or not ended:
+        raise ValueError(f"the page has no section {section}: it begins with {begin.strip()}, and ends with {end}")
+    return f"{before}{begin}\n{text}\n{end}{after}"
 
 
 def _escape_markdown(text: str) -> str:
@@ -199,10 +230,29 @@ def _style(index: int) -> tuple[str, str]:
 
 def _tasks(comparison: Comparison) -> Content:
     rows = []
-    for column, task in enumerate(comparison.tasks):
-        values = [float(one.scores[:, column].mean()) for one in comparison.entries]
-        rows.append((task, *(Shaded(_format(value), max(-1.0, value)) for value in values)))
-    return {"head": ["task", *(one.name for one in comparison.entries)], "rows": rows}
+    for (task, texts), means in zip(_mean_rows(comparison), comparison.task_means().values(), strict=True):
+        cells = [
+            text if one is None else Shaded(text, max(-1.0, one.mean)) for text, one in zip(texts, means, strict=True)
+        ]
+        rows.append((task, *cells))
+    return {
+        "head": ["task", *(one.name for one in comparison.submissions)],
+        "rows": rows,
+        "about": _about_means(comparison),
+    }
+
+
+def _mean_rows(comparison: Comparison) -> list[tuple[str, list[str]]]:
+    """Return for each task its name and the texts of its means, with a number of seeds that is not the rank's."""
+    seeds = [len(one.scores) for one in comparison.entries] + [0] * len(comparison.unranked)
+    rows = []
+    for task, means in comparison.task_means().items():
+        cells = []
+        for count, one in zip(seeds, means, strict=True):
+            number = "" if one is None or one.runs == count else f" (n = {one.runs})"
+            cells.append("-" if one is None else f"{_format(one.mean)}{number}")
+        rows.append((task, cells))
+    return rows
 
 
 def _profiles(comparison: Comparison) -> Content:
@@ -274,8 +324,8 @@ def _beside(one: Entry, column: int, task: str) -> str:
 
 def _tables(comparison: Comparison) -> Content:
     rows = []
-    for one in comparison.entries:
-        last = {(row.task, row.seed): row for row in sorted(one.submission.checkpoints, key=lambda row: row.steps)}
+    for one in comparison.submissions:
+        last = {(row.task, row.seed): row for row in sorted(one.checkpoints, key=lambda row: row.steps)}
         rows += [
             (one.name, row.task, str(row.seed), f"{row.steps:,}", f"{row.score:.6f}", f"{row.value:.6f}", row.sha256)
             for row in last.values()

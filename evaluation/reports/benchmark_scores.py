@@ -33,6 +33,13 @@ def read_scores(path: Path) -> list[ScoredSubmission]:
     return parse_scores(read_json(path, MAX_BYTES), str(path))
 
 
+def read_content(path: Path) -> dict[str, Any]:
+    """Return the JSON data of a file of scores after all checks of :func:`read_scores`, and with its errors."""
+    content: dict[str, Any] = read_json(path, MAX_BYTES)
+    parse_scores(content, str(path))
+    return content
+
+
 def parse_scores(content: Mapping[str, Any], source: str) -> list[ScoredSubmission]:
     """Return the submissions of the JSON data of scores.
 

@@ -31,7 +31,9 @@ from evaluation.benchmark.scores import score_submission
 from evaluation.benchmark.scoring import score_policies
 from evaluation.benchmark.submission import (
     Submission,
+    TrainingReturns,
     find_runs,
+    read_returns,
     read_submission,
     read_table,
     run_folder_name,
@@ -297,6 +299,7 @@ def test_agents_that_learn_too_much_too_little_or_nothing():
     nothing, cost = train_agent(PolicyAgent("random", task, 0), task, 0)
     assert cost["steps"] == 0
     assert list(nothing) == list(files)
+    assert set(json.loads(nothing.pop("returns.json"))["episodes"]) == {0}
     assert len(set(nothing.values())) == 1
     with pytest.raises(TypeError, match=r"int is no agent: it has no method learn\(env, steps\)"):
         train_agent(3, task, 0)
@@ -574,6 +577,111 @@ def test_scores_are_of_the_documented_form(copy, capsys, tmp_path):
     assert not one["runs"][0]["complete"]  # of the benchmark's 100,000 steps
     keys_of = {"task", "seed", "steps", "score", "value", "random", "best", "sha256"}
     assert all(each.keys() == keys_of for each in one["checkpoints"])
+
+
+def test_scores_of_runs_accumulate_in_a_small_file(copy, tmp_path, capsys):
+    """Scores of one run after another, of last tables alone, are those of all runs at once."""
+    whole, parts = tmp_path / "whole.json", tmp_path / "parts.json"
+    run = ("bench", "score", str(copy), "--last")
+    main([*run, "--out", str(whole)])
+    shutil.move(copy / "chance-25", tmp_path / "later")
+    main([*run, "--add", "--out", str(parts)])
+    assert {one.task for one in read_scores(parts)[0].runs} == {"skips-shown"}
+    shutil.move(tmp_path / "later", copy / "chance-25")
+    shutil.rmtree(copy / "skips-shown")
+    main([*run, "--add", "--out", str(parts)])
+    main([*run, "--add", "--out", str(parts)])  # runs that it has are replaced
+    [expected], [found] = (json.loads(path.read_text())["submissions"] for path in (whole, parts))
+
+    def rows(data, name):
+        return sorted(data[name], key=lambda row: (row["task"], row["seed"]))
+
+    assert [len(found[name]) for name in ("runs", "checkpoints")] == [6, 6]
+    for name in ("runs", "checkpoints"):
+        assert rows(found, name) == rows(expected, name)
+    assert {row["steps"] for row in found["checkpoints"]} == {STEPS}
+    every = score_submission(copy)
+    assert [one["score"] for one in every.runs if one["task"] == "chance-25"] == [
+        one["score"] for one in found["runs"] if one["task"] == "chance-25"
+    ]
+    assert found["machine"] == expected["machine"]
+    text = (copy / "submission.toml").read_text()
+    (copy / "submission.toml").write_text(text.replace('setting = "one"', 'setting = "tuned"'))
+    for problem in ("another value of setting", "not those of other alone"):
+        with pytest.raises(SystemExit):
+            main([*run, "--add", "--out", str(parts)])
+        assert problem in " ".join(capsys.readouterr().err.split())
+        (copy / "submission.toml").write_text(text.replace('name = "test"', 'name = "other"'))
+    with pytest.raises(SystemExit):
+        main([*run, "--add"])
+    assert "--add needs one submission and --out FILE" in " ".join(capsys.readouterr().err.split())
+
+
+def test_last_tables_of_a_changing_opponent_are_all(tmp_path):
+    task = find_task("opponents")
+    for steps in task.checkpoints:
+        write_table(tmp_path, task, random_table(task, steps), steps)
+    every, last = score_submission(tmp_path), score_submission(tmp_path, last=True)
+    assert every == last
+    assert last.runs[0]["complete"]
+    (tmp_path / task.name / "seed-0" / f"steps-{task.checkpoints[0]:06d}.npz").unlink()
+    assert not score_submission(tmp_path, last=True).runs[0]["complete"]
+
+
+def test_the_last_table_says_whether_a_run_is_complete(tmp_path):
+    task = find_task("half-random")
+    for steps in task.checkpoints:
+        write_table(tmp_path, task, uniform(task.name), steps)
+    [run] = score_submission(tmp_path, last=True).runs
+    assert run["complete"]
+    (tmp_path / task.name / "seed-0" / f"steps-{task.checkpoints[3]:06d}.npz").unlink()
+    assert not score_submission(tmp_path, last=True).runs[0]["complete"]
+
+
+def test_returns_in_training_are_those_of_the_environment():
+    """An agent that plays the first legal move: its returns are counted here, in self-play those of player 0."""
+    for name in ("half-random", "self-play"):
+        task = shorten(find_task(name), STEPS)
+
+        class First:
+            def __init__(self):
+                self.found = []
+
+            def learn(self, env, steps):
+                _, info = env.reset()
+                while True:
+                    mover = info["mover"]
+                    _, reward, over, _, info = env.step(int(np.argmax(info["action_mask"])))
+                    self.found.append((over, -reward if name == "self-play" and mover else reward))  # noqa: B023
+                    if over:
+                        _, info = env.reset()
+
+            def __call__(self, observation, mask):
+                return int(np.argmax(mask))
+
+        agent = First()
+        files, _ = train_agent(agent, task, 0)
+        returns = TrainingReturns(**{key: tuple(value) for key, value in json.loads(files["returns.json"]).items()})
+        assert returns.steps == task.checkpoints
+        assert returns.episodes == tuple(sum(over for over, _ in agent.found[:steps]) for steps in returns.steps)
+        assert returns.returns == tuple(sum(reward for _, reward in agent.found[:steps]) for steps in returns.steps)
+        first, last = returns.steps[10], returns.steps[-1]
+        ended = [reward for over, reward in agent.found[first:last] if over]
+        assert returns.mean(first, last) == pytest.approx(np.mean(ended))
+        assert returns.mean(0, last) == pytest.approx(returns.returns[-1] / returns.episodes[-1])
+        assert returns.mean(first, first) is None
+        assert returns.mean(7, last) is None
+
+
+@pytest.mark.parametrize(
+    "content", ["[]", "7", '{"steps": [1]}', '{"steps": [1], "episodes": [1], "returns": []}',
+                '{"steps": [1], "episodes": ["1"], "returns": [0]}', '{"steps": 1, "episodes": 1, "returns": 1}'],
+)  # fmt: skip
+def test_invalid_returns_are_one_sentence(content, tmp_path):
+    (tmp_path / "returns.json").write_text(content)
+    with pytest.raises(ValueError, match="has no returns of a run: it has lists of numbers named"):
+        read_returns(tmp_path)
+    assert read_returns(tmp_path / "none") is None
 
 
 def test_the_win_rate_against_random_is_that_of_the_last_policy(tmp_path):

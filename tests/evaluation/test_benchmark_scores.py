@@ -171,9 +171,53 @@ def test_submissions_are_compared_on_common_tasks_and_seeds():
     assert found.improvement["other", "one"].mean == 1
     assert found.improvement["one", "other"].mean == 0
     text = " ".join(found.notes)
-    assert "lacks are left out: chance-10, self-play, critic." in text
+    assert "lacks are left out of the aggregates: chance-10, self-play, critic." in text
     assert "other has one run of each task" in text
     assert found.undecided() == ["one"]  # a single run decides nothing
+
+
+def test_partial_submissions_are_shown_as_what_they_are(tmp_path, capsys):
+    """Of two with all chosen tasks one has more seeds, of which one is in a single task; the third lacks a task."""
+    whole, few = submission("whole", seeds=(0, 1, 2)), submission("few", seeds=(0, 1), lift=0.2)
+    whole = replace(whole, runs=[*whole.runs, ScoredRun("svd", 3, 100, 0.9, True)])
+    part = submission("part", ("random", "masks"), (0,), 0.5)
+    found = compare_submissions([part, whole, few], tasks=("svd", "random"))
+    assert found.tasks == ("random", "svd")
+    assert [(one.name, one.scores.shape) for one in found.entries] == [("few", (2, 2)), ("whole", (3, 2))]
+    assert [one.name for one in found.unranked] == ["part"]
+    means = found.task_means()
+    assert list(means) == ["random", "svd", "chance-10", "self-play", "masks"]
+    assert means["svd"] == [(pytest.approx(0.305), 2), (pytest.approx((0.1 + 0.11 + 0.12 + 0.9) / 4), 4), None]
+    assert means["masks"] == [None, None, (pytest.approx(0.6), 1)]
+    assert "part has no rank, because it has no seed in all of these tasks." in found.notes
+    assert "whole has seed 3 in some of these tasks alone: left out." in found.notes
+    assert json.loads(json.dumps(to_json(found)))["task_means"]["svd"]["part"] is None
+
+    files = [to_file(tmp_path / f"{one.name}.json", one) for one in (part, whole, few)]
+    board, page = tmp_path / "board.md", tmp_path / "page.html"
+    board.write_text("before\n<!-- bench report: full -->\nold\n<!-- until here -->\nafter\n")
+    words = ("bench", "report", *files, "--task", "svd", "random", "--out", page, "--markdown", board)
+    text_of(capsys, *words, "--section", "full")
+    lines = board.read_text().splitlines()
+    assert (lines[:2], lines[-2:]) == (["before", "<!-- bench report: full -->"], ["<!-- until here -->", "after"])
+    assert "old" not in lines
+    assert lines[3] == f"`python evaluate.py {' '.join(map(str, words[:-4]))} --markdown {board} --section full`"
+    assert [line.rpartition(" | ")[2] for line in lines if " | one | " in line] == ["2 |", "3 |"]
+    assert "| task | few | whole | part |" in lines
+    assert "| svd | 0.305 | 0.307 (n = 4) | - |" in lines
+    assert "| masks | - | - | 0.600 (n = 1) |" in lines
+    text = read_page(page).text()
+    assert "0.307 (n = 4)" in text
+    assert "A dash is a task without runs." in text
+    assert "--task svd random" in text
+    assert "has no section quick" in error_of(capsys, evaluate.main, *words, "--section", "quick")
+
+
+def test_chosen_tasks_that_nobody_has_are_rejected():
+    with pytest.raises(ValueError, match="no submission has all of these tasks: choose fewer"):
+        compare_submissions([submission()], tasks=("random", "masks"))
+    with pytest.raises(ValueError, match="there is no task 'rondom'"):
+        compare_submissions([submission()], tasks=("rondom",))
 
 
 def test_clear_leads_are_decided_and_equals_are_not():
@@ -326,6 +370,7 @@ def test_wrong_arguments_of_the_command_are_one_sentence(tmp_path, capsys):
     for words, message in (
         ((), "bench report needs submissions: write evaluate.py bench report FOLDER..."),
         ((file, "--out", tmp_path / "page.pdf"), "end its name in .html"),
+        ((file, "--section", "full"), "--section is of the file of --markdown FILE: write both"),
         ((file, file), "two submissions have the same name, 'mine'"),
         ((tmp_path / "none.json",), "there is no file or folder"),
     ):

@@ -129,22 +129,34 @@ class BenchScore(JsonOptions):
     """submissions"""
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """write the scores to a file, as --json prints them"""
+    last: tyro.conf.FlagCreatePairsOff[bool] = False
+    """score those tables alone that determine the score of a run: the last, or where the opponent changes all"""
+    add: tyro.conf.FlagCreatePairsOff[bool] = False
+    """keep the runs in the file of --out that the submission lacks"""
 
     def run(self) -> None:
         """Score, write and print.
 
         Raises:
             OSError: a file cannot be read or written.
-            ValueError: a folder is no submission, or a file in it is invalid.
+            ValueError: a folder is no submission, a file in it is invalid, or the file of ``out`` has other scores.
         """
-        from evaluation.benchmark.scores import score_submission, to_json
+        from evaluation.benchmark.scores import add_runs, score_submission, to_json
 
         if not self.folders:
             raise ValueError("bench score needs submissions: write evaluate.py bench score FOLDER...")
+        if self.add and (self.out is None or len(self.folders) > 1):
+            raise ValueError("--add needs one submission and --out FILE, the file to which its runs are added")
+        earlier = self._earlier()
         found = []
         for folder in self.folders:
             with count_bar(folder.name) as progress:
-                found.append(score_submission(folder, progress))
+                found.append(score_submission(folder, progress, last=self.last))
+        if earlier is not None:
+            try:
+                found = [add_runs(found[0], earlier)]
+            except ValueError as problem:
+                raise ValueError(f"{self.out} is not extended: {problem}") from None
         data = to_json(found)
         if self.out is not None:
             write_json(self.out, data)
@@ -152,6 +164,14 @@ class BenchScore(JsonOptions):
             print(json.dumps(data))
             return
         _print(found)
+
+    def _earlier(self) -> dict[str, Any] | None:
+        """Return the checked content of the file to which runs are added; None if there is none."""
+        from evaluation.reports.benchmark_scores import read_content
+
+        if not self.add or self.out is None or not self.out.exists():
+            return None
+        return read_content(self.out)
 
 
 def _print(found: list[SubmissionScores]) -> None:

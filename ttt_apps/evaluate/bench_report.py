@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from ttt_apps.cli import Count, JsonOptions, check_seed, count_bar, new_table, print_output, print_status, print_table
-from ttt_envs.core.files import write_atomically
+from ttt_envs.core.files import read_bounded, write_atomically
 
 if TYPE_CHECKING:  # compiled code is imported where it is used, not where help is written
     from evaluation.benchmark.comparison import Comparison, ScoredSubmission
@@ -33,6 +33,11 @@ class BenchReport(JsonOptions):
     """write the scores of all checkpoints into this file"""
     markdown: Annotated[Path | None, tyro.conf.arg(metavar="FILE.md")] = None
     """write the leaderboard as Markdown into this file"""
+    section: Annotated[str, tyro.conf.arg(metavar="NAME")] = ""
+    """replace this section of the file of --markdown alone: from its line <!-- bench report: NAME --> to <!-- until
+    here -->"""
+    task: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME...")] = ()
+    """tasks of the aggregates: submissions that lack one of them get no rank; default: those that all have"""
     seed: Count = 0
     """seed of the bootstrap"""
 
@@ -41,23 +46,25 @@ class BenchReport(JsonOptions):
 
         Raises:
             OSError: a file cannot be read or written.
-            ValueError: no submission, a damaged one, or submissions without a common task.
+            ValueError: no submission, a damaged one, submissions without a common task, or a page without the section.
         """
         from evaluation.benchmark.comparison import compare_submissions, to_json, write_csv
-        from evaluation.reports.benchmark import leaderboard_markdown, write_benchmark
+        from evaluation.reports.benchmark import write_benchmark
 
         if not self.submissions:
             raise ValueError("bench report needs submissions: write evaluate.py bench report FOLDER...")
         if self.out.suffix != ".html":
             raise ValueError(f"--out {self.out} is no page: end its name in .html")
+        if self.section and self.markdown is None:
+            raise ValueError("--section is of the file of --markdown FILE: write both")
         check_seed(self.seed)
         found = [one for path in self.submissions for one in _read(path)]
-        comparison = compare_submissions(found, self.seed)
-        page = write_benchmark(self.out, comparison, self.submissions)
+        comparison = compare_submissions(found, self.seed, self.task)
+        page = write_benchmark(self.out, comparison, self.submissions, self.task)
         if self.csv is not None:
             write_csv(self.csv, found)
         if self.markdown is not None:
-            text = leaderboard_markdown(comparison, self.submissions, self.markdown)
+            text = self._markdown(comparison, self.markdown)
             write_atomically(self.markdown, lambda file: file.write(text.encode()))
         if self.json:
             print(json.dumps(to_json(comparison)))
@@ -67,6 +74,17 @@ class BenchReport(JsonOptions):
             f"written: {', '.join(str(path) for path in (self.out, self.csv, self.markdown) if path is not None)}"
         )
         print_output(f"a page to look at: {page}")
+
+    def _markdown(self, comparison: Comparison, path: Path) -> str:
+        """Return the content of the file of the leaderboard."""
+        from evaluation.benchmark.tasks import VERSION
+        from evaluation.reports.benchmark import leaderboard_markdown, replace_section, report_command
+
+        words = [*report_command(self.submissions, self.task), "--markdown", str(path)]
+        if not self.section:
+            return f"# Leaderboard of ttt-exact {VERSION}\n\n{leaderboard_markdown(comparison, words)}"
+        text = leaderboard_markdown(comparison, [*words, "--section", self.section])
+        return replace_section(read_bounded(path).decode(), self.section, text)
 
 
 def _read(path: Path) -> Sequence[ScoredSubmission]:
