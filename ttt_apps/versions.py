@@ -9,8 +9,8 @@ from importlib import metadata
 from pathlib import Path
 
 
-def versions() -> dict[str, str]:
-    """Return the versions of installed packages on which results depend."""
+def versions(*others: str) -> dict[str, str]:
+    """Return the versions of installed packages on which results depend, and of others."""
     found = {"python": platform.python_version()}
     for package in (
         "ttt_envs",
@@ -22,10 +22,14 @@ def versions() -> dict[str, str]:
         "tensorflow",
         "stable_baselines3",
         "torch",
+        *others,
     ):
         try:
             found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:  # an extra; or this package, run from a checkout
+        except (
+            metadata.PackageNotFoundError,
+            ValueError,
+        ):  # ValueError for an empty name; an extra; or this package, run from a checkout
             continue
     return found
 

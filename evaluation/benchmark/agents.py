@@ -65,7 +65,8 @@ class Agent(Protocol):
     - ``returns``, ``batch``: arguments of ``as_policy``, by default actions, and no batches for functions;
     - ``values(boards)``, or ``critic``, an argument of :func:`ttt_envs.agents.adapters.as_value_function`: values of
       positions for the mover, which the task ``critic`` measures;
-    - ``hyperparameters``: JSON-ready settings, which the submission reports.
+    - ``hyperparameters``: JSON-ready settings, which the submission reports;
+    - ``library``: name of the package that it is of, whose version the submission reports.
     """
 
     def learn(self, env: Env, steps: int) -> object:

@@ -205,12 +205,12 @@ def run_unit(unit: Unit) -> tuple[dict[str, bytes], dict[str, float]]:
     return train_agent(load_agent(unit["agent"])(task, seed), task, seed)
 
 
-def hyperparameters(settings: RunSettings) -> Mapping[str, Any]:
-    """Return the settings that the agent reports in the first task."""
+def describe_agent(settings: RunSettings) -> tuple[Mapping[str, Any], str]:
+    """Return the settings that the agent reports in the first task, and the package that it is of, "" if unknown."""
     unit = settings.units()[0]
     agent = load_agent(settings.agent)(find_task(unit["task"]), unit["seed"])
     found: Mapping[str, Any] = json.loads(json.dumps(getattr(agent, "hyperparameters", {}), default=str))
-    return found
+    return found, str(getattr(agent, "library", ""))
 
 
 def run_benchmark(

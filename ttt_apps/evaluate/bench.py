@@ -99,22 +99,24 @@ class BenchRun(WorkOptions):
 
     def _submission(self, settings: RunSettings) -> Submission:
         from evaluation.benchmark.agents import SB3_LIBRARIES
-        from evaluation.benchmark.runs import hyperparameters
+        from evaluation.benchmark.runs import describe_agent
         from evaluation.benchmark.submission import Submission
         from evaluation.cost import processor
         from ttt_apps.versions import versions
 
-        own = "" if ":" in self.agent else SB3_LIBRARIES.get(self.agent, ("ttt_envs",))[0]
+        hyperparameters, named = describe_agent(settings)
+        own = named if ":" in self.agent else SB3_LIBRARIES.get(self.agent, ("ttt_envs",))[0]
+        library = self.library or own
         return Submission(
             self.name or self.agent,
-            self.library or own,
+            library,
             self.code,
             processor(),
             "tuned" if self.tuned else "one",
             self.tuning_steps,
             settings.shortened_steps,
-            versions(),
-            hyperparameters(settings),
+            versions(library),
+            hyperparameters,
         )
 
 
