@@ -26,10 +26,7 @@ def versions(*others: str) -> dict[str, str]:
     ):
         try:
             found[package] = metadata.version(package)
-        except (
-            metadata.PackageNotFoundError,
-            ValueError,
-        ):  # ValueError for an empty name; an extra; or this package, run from a checkout
+        except (metadata.PackageNotFoundError, ValueError):  # an extra, this package in a checkout, or no name
             continue
     return found
 

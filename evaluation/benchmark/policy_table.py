@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -190,15 +191,28 @@ def pack(game: Game, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[An
     return {"gaps": np.diff(codes, prepend=np.uint64(0)).astype(np.uint32), "shares": np.concatenate(shares)}
 
 
-def unpack(game: Game, gaps: NDArray[Any], shares: NDArray[Any]) -> dict[str, NDArray[Any]]:
+def unpack(
+    game: Game, shares: NDArray[Any], gaps: NDArray[Any] | None = None, seats: tuple[int, ...] = (0, 1)
+) -> dict[str, NDArray[Any]]:
     """Return ``codes`` uint64[N] and ``probabilities`` uint8[N, cells] of a table from :func:`pack`.
+
+    Args:
+        game: the game.
+        shares: those of the table.
+        gaps: those of the table; None if it has all positions of :func:`list_positions`.
+        seats: those in which the policy plays.
 
     Raises:
         ValueError: an array has another shape or type, or codes are no boards.
     """
-    if gaps.ndim != 1 or gaps.dtype != np.uint32 or shares.ndim != 1 or shares.dtype != np.uint8:
-        raise ValueError("a packed table needs gaps uint32[N] and shares uint8[M]")
-    codes = np.cumsum(gaps, dtype=np.uint64)
+    if shares.ndim != 1 or shares.dtype != np.uint8:
+        raise ValueError("a packed table needs shares uint8[M]")
+    if gaps is None:
+        codes = _all_codes(game, seats)
+    elif gaps.ndim != 1 or gaps.dtype != np.uint32:
+        raise ValueError("a packed table needs gaps uint32[N]")
+    else:
+        codes = np.cumsum(gaps, dtype=np.uint64)
     _check_codes(game, codes)
     probabilities, used = np.zeros((len(codes), game.cells), np.uint8), 0
     for start in range(0, len(codes), ROWS_PER_CHECK):
@@ -210,3 +224,10 @@ def unpack(game: Game, gaps: NDArray[Any], shares: NDArray[Any]) -> dict[str, ND
     if used != len(shares):
         raise ValueError(f"a packed table of {len(codes):,} positions needs {used:,} shares, one for each empty cell")
     return {"codes": codes, "probabilities": probabilities}
+
+
+@cache
+def _all_codes(game: Game, seats: tuple[int, ...]) -> UInt64Array:
+    codes = keys(list_positions(game, seats).own_first())
+    codes.flags.writeable = False
+    return codes

@@ -10,7 +10,8 @@
 
 A table holds ``codes`` uint64[N], ascending keys of positions as their mover sees them; ``probabilities`` float[N,
 cells] of the moves; and, if the policy has values, ``values`` float[N] for the mover. Tables of 4 x 4 are packed, see
-:func:`~evaluation.benchmark.policy_table.pack`. Where a task shows the skip
+:func:`~evaluation.benchmark.policy_table.pack`; smaller ones may be, and then need no gaps if they have all positions
+that the agent can meet. Where a task shows the skip
 chance, there is a table for each that is scored: ``steps-NNNNNN-skip-0.1.npz``. A run has one folder and no other
 files, and what is read here is not trusted: nothing is executed, links are refused, and sizes are bounded.
 """
@@ -283,7 +284,9 @@ def read_table(task: Task, game: Game, path: Path) -> StoredTable:
             if name not in ("codes", "probabilities", "values", "gaps", "shares"):
                 raise ValueError(f"it has an array {name[:80]!r}, which no table has")
         if not task.hides_masks and arrays.keys() == {"gaps", "shares"}:
-            arrays = unpack(game, **arrays)
+            arrays = unpack(game, arrays["shares"], arrays["gaps"])
+        elif not task.hides_masks and arrays.keys() == {"shares"} and game.cells <= MAX_CELLS_OF_CHECKPOINTS:
+            arrays = unpack(game, arrays["shares"], seats=task.seats)
         for name in ("codes", "probabilities"):
             if name not in arrays:
                 raise ValueError(f"it has no array {name}")

@@ -200,9 +200,37 @@ def _mean_score(one: SubmissionScores, task: str) -> str:
     return f"{sum(run['score'] for run in runs) / len(runs):.4f}{mark}"
 
 
+@dataclass(frozen=True)
+class BenchShrink:
+    """Write small copies of submissions to the benchmark ttt-exact: fewer checkpoints, and packed tables."""
+
+    folders: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER...")] = tyro.MISSING
+    """submissions"""
+    out: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = tyro.MISSING
+    """the copies are folders in it, with the names of the originals; those that are there are replaced"""
+    every: Count = 1
+    """keep the last checkpoint of a run, and every so many before it"""
+
+    def run(self) -> None:
+        """Copy.
+
+        Raises:
+            OSError: a file cannot be read or written.
+            ValueError: a folder is no submission, or a file in it is invalid.
+        """
+        from evaluation.benchmark.shrinking import shrink_submission
+
+        if not self.folders:
+            raise ValueError("bench shrink needs submissions: write evaluate.py bench shrink FOLDER... --out FOLDER")
+        for folder in self.folders:
+            shrink_submission(folder, self.out / folder.resolve().name, self.every)
+        print_status(f"written: {', '.join(str(self.out / folder.resolve().name) for folder in self.folders)}")
+
+
 COMMANDS = {
     "run": ("ttt_apps.evaluate.bench:BenchRun", "Train an agent on the tasks, and write a submission."),
     "score": ("ttt_apps.evaluate.bench:BenchScore", "Score submissions from their tables alone."),
+    "shrink": ("ttt_apps.evaluate.bench:BenchShrink", "Write small copies of submissions."),
     "report": ("ttt_apps.evaluate.bench_report:BenchReport", "Compare submissions on a page."),
 }
 """The commands of the group."""

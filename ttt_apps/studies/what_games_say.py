@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from evaluation.benchmark import find_task, score_policies
-from evaluation.benchmark.policy_table import PolicyTable, tabulate
+from evaluation.benchmark.submission import RunFolder, find_runs, read_returns, read_submission, read_table
+from evaluation.benchmark.tasks import Task
 from evaluation.exact.dynamic_programming import outcome
 from evaluation.matches.luck import EXACT
 from evaluation.matches.match import play_pairs
@@ -18,33 +22,14 @@ from evaluation.reports.plots import SERIES, legend, plot_intervals
 from evaluation.result_store import Unit
 from evaluation.statistics import Interval, interval_from_seeds, is_above
 from evaluation.study import Caption, Claim, Report, Row, Study, interval
-from learners.checkpoint import build_config
-from learners.config import TransitionLearnerConfig
-from learners.training import Training, make_initial_rng
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.jit import Float64Array
-from ttt_envs.envs.lockstep import SELF
 from ttt_envs.game.rules import Game
 
-# all relevant settings are given, whatever the defaults of the learners are
-_TABLE: dict[str, Any] = {
-    "symmetries": "none", "step_size": 1.0, "step_size_power": 0.7, "gamma": 1.0, "epsilon": 0.3,
-    "epsilon_decay": 0.0, "target": "max", "values": "action", "rewards": "unit",
-}  # fmt: skip
-_MEAN: dict[str, Any] = {"epsilon": 1.0, "rewards": "report", "symmetries": "none"}
-AGENTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
-    "q-learning": ("q-learning", _TABLE),
-    "q-learning, all symmetries": ("q-learning", {**_TABLE, "symmetries": "all"}),
-    "q-learning, step size 0.1": ("q-learning", {**_TABLE, "step_size": 0.1, "step_size_power": 0.0}),
-    "naive-mc, epsilon-decay 1e-4": ("naive-mc", {**_MEAN, "epsilon_decay": 1e-4}),
-    "naive-mc, epsilon-decay 1e-5": ("naive-mc", {**_MEAN, "epsilon_decay": 1e-5}),
-}
-BENCHMARK_TASKS = ("half-random", "chance-10", "chance-25", "chance-50", "self-play", "self-play-skip")
-QUICK_TASKS = ("chance-25", "self-play-skip")
-SEEDS, QUICK_SEEDS = 5, 2
-MARKS, QUICK_MARKS = (500, 2_000, 8_000, 20_000), (300, 1_500)
-"""Numbers of training games after which policies are measured."""
-BATCH = 16
+SUBMISSIONS = Path(__file__).parents[2] / "benchmarks" / "submissions"
+"""Submissions to the benchmark of all agents in this repository; `make bench-submissions` makes them."""
+QUICK_EVERY, QUICK_UNITS, QUICK_MARKS = 3, 2, 2
+"""Every so many agents, and numbers of pairs of task and seed, and of last checkpoints."""
 PAIRS, QUICK_PAIRS = 50, 8
 """Number of pairs of games of each pairing of a tournament."""
 OPPONENTS = ("random", "win-or-block")
@@ -58,52 +43,73 @@ RETURN, ELO, CORRECTED = "mean training return", "Elo", "luck-corrected Elo"
 
 
 def units(quick: bool) -> list[Unit]:
-    """Return a unit for each task and seed."""
-    return [
-        {
-            "task": task,
-            "seed": seed,
-            "marks": list(QUICK_MARKS if quick else MARKS),
-            "pairs": QUICK_PAIRS if quick else PAIRS,
-        }
-        for task in (QUICK_TASKS if quick else BENCHMARK_TASKS)
-        for seed in range(QUICK_SEEDS if quick else SEEDS)
-    ]
+    """Return a unit for each task and seed that all submissions have, with a hash of their files.
+
+    Tasks without masks and those with more than one game are left out: their policies have no win rate in one game.
+
+    Raises:
+        ValueError: there are no submissions, as where this package is installed without its repository.
+    """
+    folders = sorted(path for path in SUBMISSIONS.glob("*") if path.is_dir())
+    if len(folders) < 2:
+        raise ValueError(f"{SUBMISSIONS} has no submissions to compare: run this study from a checkout")
+    agents = {folder.name: _runs(folder) for folder in folders[:: QUICK_EVERY if quick else 1]}
+    common = set.intersection(*(set(runs) for runs in agents.values()))
+    found: list[Unit] = []
+    for task, seed in sorted(common):
+        runs = [one[task, seed] for one in agents.values()]
+        if runs[0].task.hides_masks or len(runs[0].task.games) > 1:
+            continue
+        marks = sorted(set.intersection(*(set(run.tables) for run in runs)))[-QUICK_MARKS if quick else None :]
+        unit = {"task": task, "seed": seed, "agents": list(agents), "marks": marks}
+        found.append({**unit, "pairs": QUICK_PAIRS if quick else PAIRS, "sha256": _hash(runs)})
+    return found[:QUICK_UNITS] if quick else found
+
+
+@cache
+def _runs(folder: Path) -> dict[tuple[str, int], RunFolder]:
+    """Return the runs of a submission by task and seed."""
+    return {(run.task.name, run.seed): run for run in find_runs(folder)}
+
+
+def _hash(runs: Sequence[RunFolder]) -> str:
+    digest = hashlib.sha256()
+    for run in runs:
+        for path in sorted(run.folder.iterdir()):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def measure(unit: Unit) -> list[dict[str, Any]]:
-    """Train all agents on a task, and measure their policies at all marks."""
-    task, rows, policies = find_task(unit["task"]), list[dict[str, Any]](), list[Policy]()
+    """Measure the policies of all agents at all checkpoints of a run."""
+    task, rows, policies = find_task(unit["task"]), list[dict[str, Any]](), dict[str, Policy]()
     [game] = task.games
-    for name, (learner, settings) in AGENTS.items():
-        training = _make_training(learner, settings, game, task.opponent_at(0), max(unit["marks"]), unit["seed"])
-        games, points = 0, 0
-        for mark in unit["marks"]:
-            while training.running and training.done.games < mark:
-                training.step()
-            done = training.done
-            table = tabulate(game, training.learner, dtype=np.float64)
-            policy = PolicyTable(game, table["codes"], table["probabilities"])
-            row = {"agent": name, "games": done.games, "score": score_policies(task, [policy]).score}
-            row["return"] = (done.wins - done.losses - points) / (done.games - games)
-            for opponent in OPPONENTS:
-                first, second = outcome(game, policy, opponent), outcome(game, opponent, policy).reversed()
-                row[opponent] = [first.win, second.win]
-            games, points = done.games, done.wins - done.losses
-            policies.append(policy)
-            rows.append(row)
-    for row, raw, corrected in zip(rows, *_ratings(game, policies, unit["pairs"], unit["seed"]), strict=True):
-        row |= {"elo": raw, "corrected_elo": corrected}
+    hashes = []
+    for agent in unit["agents"]:
+        run = _runs(SUBMISSIONS / agent)[unit["task"], unit["seed"]]
+        returns, before, name = read_returns(run.folder), 0, read_submission(SUBMISSIONS / agent).name
+        for steps in unit["marks"]:
+            table = read_table(task, game, run.tables[steps][0])
+            mean = None if returns is None else returns.mean(before, steps)
+            rows.append({"agent": name, "steps": steps, "return": mean, **_exact_measures(task, table.policy, steps)})
+            policies[table.sha256] = table.policy  # one that does not learn plays the tournament once
+            hashes.append(table.sha256)
+            before = steps
+    ratings = _ratings(game, list(policies.values()), unit["pairs"], unit["seed"])
+    raw, corrected = (dict(zip(policies, found, strict=True)) for found in ratings)
+    for row, sha256 in zip(rows, hashes, strict=True):
+        row |= {"elo": raw[sha256], "corrected_elo": corrected[sha256]}
     return rows
 
 
-def _make_training(
-    learner: str, settings: Mapping[str, Any], game: Game, opponent: str, games: int, seed: int
-) -> Training:
-    ply = {"bootstrap": "ply" if opponent == SELF else "own-turn"} if learner == "q-learning" else {}
-    config = build_config(learner, {**settings, **ply})
-    assert isinstance(config, TransitionLearnerConfig), f"{learner} has a loop of its own"
-    return Training(config.build(game, make_initial_rng(seed)), opponent, games, batch=BATCH, seed=seed)
+def _exact_measures(task: Task, policy: Policy, steps: int) -> dict[str, Any]:
+    """Return the score, and for each opponent the exact win rates in the first and the second seat."""
+    [game] = task.games
+    found: dict[str, Any] = {"score": score_policies(task, [policy], steps).score}
+    for opponent in OPPONENTS:
+        first, second = outcome(game, policy, opponent), outcome(game, opponent, policy).reversed()
+        found[opponent] = [first.win, second.win]
+    return found
 
 
 def _ratings(game: Game, policies: Sequence[Policy], pairs: int, seed: int) -> tuple[list[float], list[float]]:
@@ -122,11 +128,11 @@ def _ratings(game: Game, policies: Sequence[Policy], pairs: int, seed: int) -> t
 
 
 def measured_values(rows: Sequence[Mapping[str, Any]], rng: np.random.Generator) -> dict[str, Float64Array]:
-    """Return what each measure says of the policies of a unit, float64[replicates, policies].
+    """Return what each measure says of the policies of a unit, float64[replicates, policies]; NaN where nothing.
 
     Numbers of won games are drawn from their exact distribution: half of the games in each seat.
     """
-    found = {RETURN: np.array([[row["return"] for row in rows]])}
+    found = {RETURN: np.array([[row["return"] for row in rows]], dtype=np.float64)}
     for opponent in OPPONENTS:
         exact = np.array([row[opponent] for row in rows])
         for games in GAMES:
@@ -146,11 +152,13 @@ def rank_correlation(values: Float64Array, scores: Float64Array) -> float:
     """Return Spearman's (1904) rank correlation, the mean over replicates; 0 where all values are equal.
 
     Args:
-        values: float64[replicates, policies].
+        values: float64[replicates, policies]; policies with NaN are left out.
         scores: float64[policies].
     """
     from scipy.stats import rankdata
 
+    known = ~np.isnan(values).any(axis=0)
+    values, scores = values[:, known], scores[known]
     ranks, truth = rankdata(values, axis=1), rankdata(scores)
     ranks, truth = ranks - ranks.mean(axis=1, keepdims=True), truth - truth.mean()
     norms = np.sqrt((ranks**2).sum(axis=1) * (truth**2).sum())
@@ -158,10 +166,10 @@ def rank_correlation(values: Float64Array, scores: Float64Array) -> float:
 
 
 def share_of_wrong(values: Float64Array, rows: Sequence[Mapping[str, Any]]) -> float | None:
-    """Return how often values pick the worse of two agents after the same number of games; ties count half.
+    """Return how often values pick the worse of two agents after the same number of steps; ties count half.
 
     Args:
-        values: float64[replicates, policies].
+        values: float64[replicates, policies]; policies with NaN are left out.
         rows: of the policies.
 
     Returns:
@@ -171,7 +179,8 @@ def share_of_wrong(values: Float64Array, rows: Sequence[Mapping[str, Any]]) -> f
     for one, other in itertools.combinations(range(len(rows)), 2):
         a, b = rows[one], rows[other]
         lead = a["score"] - b["score"]
-        if abs(a["games"] - b["games"]) <= BATCH and abs(lead) > TIE:  # games in parallel end together
+        unknown = np.isnan(values[:, [one, other]]).any()
+        if a["steps"] == b["steps"] and abs(lead) > TIE and not unknown:
             said = np.sign(lead) * (values[:, one] - values[:, other])
             wrong.append(float(np.mean((said < 0) + 0.5 * (said == 0))))
     return float(np.mean(wrong)) if wrong else None
@@ -180,15 +189,18 @@ def share_of_wrong(values: Float64Array, rows: Sequence[Mapping[str, Any]]) -> f
 def cost_in_seeds(results: Sequence[tuple[Unit, Any]], games: int) -> Interval:
     """Return how many times more seeds are needed if the win rate against random play is measured by games.
 
-    It is 1 + (variance of the games) / (variance between seeds), both sums over tasks and agents after the last mark.
+    It is 1 + (variance of the games) / (variance between seeds), both sums over tasks and agents that learn, at the
+    last checkpoint.
+
     The 95% interval is that of the sum of variances between seeds by Satterthwaite (1946); of one seed it is unbounded.
     """
     from scipy.stats import chi2
 
     rates: dict[tuple[str, str], list[list[float]]] = {}
     for unit, rows in results:
-        for row in rows[len(unit["marks"]) - 1 :: len(unit["marks"])]:
-            rates.setdefault((unit["task"], row["agent"]), []).append(row["random"])
+        for row in rows:
+            if row["steps"] == unit["marks"][-1] and row["return"] is not None:
+                rates.setdefault((unit["task"], row["agent"]), []).append(row["random"])
     exact = np.array(list(rates.values()))  # float64[groups, seeds, 2]
     noise = float((exact * (1 - exact)).mean(axis=(1, 2)).sum() / games)
     seeds = exact.shape[1]
@@ -323,33 +335,32 @@ STUDY = Study(
     title="What games say, beside exact scores",
     source="our own study",
     about=(
-        "Two learners with five settings learn on tasks of the benchmark ttt-exact. Their policies at several numbers "
-        "of training games have exact scores, and are also measured as is usual: by the mean return since the last "
-        "measurement (exploration included, in self-play that of the first player), by win rates over some games, and "
-        f"by Elo in a round robin of all policies of a task and seed, {PAIRS} pairs of games each. Win rates are drawn "
-        f"{REPLICATES} times from their exact distribution, with half of the games in each seat. A comparison is that "
-        "of two agents after the same number of training games with the same seed; equal values count half. "
-        "Intervals are 95%, by Student's t over tasks and seeds; those of numbers of seeds by Satterthwaite (1946)."
+        "The submissions to the benchmark ttt-exact in this repository: of all agents, on all tasks with masks and "
+        "one game, with all seeds and stored checkpoints. Their policies have exact scores, and are also measured "
+        "as is usual: by the mean return in training since the last stored checkpoint (exploration included, in "
+        "self-play that of the first player; agents that do not learn have none), by win rates over some games, "
+        f"and by Elo in a round robin of all policies of a task and seed, {PAIRS} pairs of games each. Win rates "
+        f"are drawn {REPLICATES} times from their exact distribution, with half of the games in each seat. A "
+        "comparison is that of two agents after the same number of environment steps with the same seed; equal "
+        "values count half. Intervals are 95%, by Student's t over tasks and seeds; those of numbers of seeds by "
+        "Satterthwaite (1946), over agents that learn."
     ),
     units=units,
     measure=measure,
     analyse=analyse,
     left_out=(
-        f"{len(BENCHMARK_TASKS) - len(QUICK_TASKS)} of {len(BENCHMARK_TASKS)} tasks, {SEEDS - QUICK_SEEDS} of {SEEDS} "
-        f"seeds, two of four marks, and {PAIRS - QUICK_PAIRS} of {PAIRS} pairs of games; "
-        f"policies learn from {QUICK_MARKS[-1]:,} games in place of {MARKS[-1]:,}"
+        f"all but {QUICK_UNITS} pairs of task and seed, two of three agents, all but {QUICK_MARKS} checkpoints, and "
+        f"{PAIRS - QUICK_PAIRS} of {PAIRS} pairs of games"
     ),
     captions={
         "what-games-say": Caption(
             "How often does a measure pick the worse of two algorithms?",
-            "The win rate over 100 games against random play does in 30% of comparisons, the exact one in 18%. "
-            "It is 19% for the Elo of a tournament, and 17% where its luck is corrected.",
+            "TODO",
             "Bars are 95% intervals over tasks and seeds. 0.5 is a guess.",
         ),
         "what-games-say-scores": Caption(
             "Does a policy that wins more often against random play have a better score?",
-            "Against a fixed opponent roughly, in self-play without skips not: a policy that wins 92% of its "
-            "games against random play scores below 0.",
+            "TODO",
             "Each mark is a policy; both numbers are exact.",
         ),
     },
