@@ -32,8 +32,8 @@ OLDEST_TESTS := $(addprefix tests/,ttt_envs/test_files.py ttt_envs/test_array_ca
 	ttt_envs/test_parallel.py ttt_envs/test_render.py learners/test_checkpoint.py)
 PLAIN := not infos_have_one_structure and not agree_with_reading_the_board and (not test_solver or (expectimax and [2))
 
-.PHONY: demo test lint unit quick quick-lint quick-unit oldest slow clients bench bench-quick bench-submissions docs \
-	notebooks play-page pictures clean check-venv check-quick
+.PHONY: demo test lint unit quick quick-lint quick-unit oldest slow clients bench bench-quick bench-submissions bench-scores \
+	docs notebooks play-page pictures clean check-venv check-quick
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m ttt_apps.demo
@@ -88,17 +88,29 @@ clients: $(VENV)/.dev
 # Submissions to the benchmark of all agents of this repository, and their scores, below runs/bench:
 # docs/benchmark/submit.md. `make bench BENCH_JOBS=4` runs four at a time, and BENCH_OPTIONS are those of `bench run`.
 # `make bench-quick` is the form with 4 tasks, 2 seeds and 20,000 steps, of the agents that take seconds. `make
-# bench-submissions` is this form of all agents, and copies last checkpoints into benchmarks/submissions
+# bench-submissions` is this form of all agents on more tasks, and puts small copies into benchmarks/submissions. Agents
+# of other libraries need an environment that has these, such as those of `make clients`:
+# make bench-submissions BENCH_AGENTS=examples.bench_rllib:PPO BENCH_PYTHON=.cache/clients/environments/rllib/bin/python
+# make bench-submissions BENCH_AGENTS="examples.bench_tianshou:DQN examples.bench_torchrl:PPO" \
+#     BENCH_PYTHON=.cache/clients/environments/newest/bin/python
+# `make bench-scores` adds the scores of `make bench` to those in benchmarks/scores, and writes the leaderboard of both
 BENCH_AGENTS ?= random win-or-block q-learning naive-mc q-net alpha-zero sb3-ppo sb3-dqn sb3-maskable-ppo \
 	examples.bench_ppo:PPO examples.bench_dqn:DQN
 BENCH_QUICK_AGENTS ?= random win-or-block q-learning naive-mc
+BENCH_PYTHON ?= $(BIN)/python
+BENCH_TASKS ?= random half-random chance-25 chance-50 self-play self-play-skip masks
 BENCH_JOBS ?= 1
 BENCH_OPTIONS ?=
 
+# $(call bench_run,AGENTS,FOLDER,OPTIONS)
+define bench_run
+	for agent in $(1); do $(BENCH_PYTHON) evaluate.py bench run --agent $$agent $(3) --jobs $(BENCH_JOBS) \
+		--out $(2)/$$(echo $$agent | tr : -) || exit 1; done
+endef
+
 # $(call bench,AGENTS,FOLDER,OPTIONS)
 define bench
-	for agent in $(1); do $(BIN)/python evaluate.py bench run --agent $$agent $(3) --jobs $(BENCH_JOBS) \
-		--out $(2)/$$(echo $$agent | tr : -) || exit 1; done
+	$(call bench_run,$(1),$(2),$(3))
 	$(BIN)/python evaluate.py bench score $(addprefix $(2)/,$(subst :,-,$(1))) --out $(2)/scores.json
 	$(BIN)/python evaluate.py bench report $(2)/scores.json --out $(2)/report.html --markdown $(2)/leaderboard.md
 endef
@@ -110,11 +122,18 @@ bench-quick: $(VENV)/.dev
 	$(call bench,$(BENCH_QUICK_AGENTS),runs/bench-quick,--quick)
 
 bench-submissions: $(VENV)/.dev
-	$(call bench,$(BENCH_AGENTS),runs/bench-quick,--quick)
-	rm -rf benchmarks/submissions
-	mkdir benchmarks/submissions
-	cp -r $(addprefix runs/bench-quick/,$(subst :,-,$(BENCH_AGENTS))) benchmarks/submissions
-	find benchmarks/submissions -name units.jsonl -delete -o -name 'steps-*' ! -name 'steps-020000*' -delete
+	$(call bench_run,$(BENCH_AGENTS),runs/bench-submissions,--quick --task $(BENCH_TASKS))
+	$(BIN)/python evaluate.py bench shrink $(addprefix runs/bench-submissions/,$(subst :,-,$(BENCH_AGENTS))) \
+		--every 6 --out benchmarks/submissions
+	$(BIN)/python evaluate.py bench report benchmarks/submissions/* --out runs/bench-submissions.html \
+		--markdown docs/benchmark/leaderboard.md --section quick
+
+bench-scores: $(VENV)/.dev
+	mkdir -p benchmarks/scores
+	for agent in $(subst :,-,$(BENCH_AGENTS)); do $(BIN)/python evaluate.py bench score runs/bench/$$agent --last --add \
+		--out benchmarks/scores/$$agent.json || exit 1; done
+	$(BIN)/python evaluate.py bench report benchmarks/scores/*.json --out runs/bench-scores.html \
+		--markdown docs/benchmark/leaderboard.md --section full
 
 # The pages of docs/, of the root and of the API as a site, without a warning. To look at it:
 # .venv/bin/python -m http.server --directory site

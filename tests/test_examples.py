@@ -35,6 +35,9 @@ ELSEWHERE = {
     "torchrl_ppo": "test_torchrl.py",
     "pufferlib_a2c": "test_pufferlib.py",
     "rllib_self_play": "test_rllib.py",
+    "bench_tianshou": "test_tianshou.py",
+    "bench_torchrl": "test_torchrl.py",
+    "bench_rllib": "test_rllib.py",
 }
 OURS = rf"^(?:{ROOT}/(?:ttt_envs|baselines|learners|evaluation|ttt_apps|examples)/|<).*Warning.*"
 
@@ -74,7 +77,8 @@ def test_every_example_is_tested_and_documented():
         assert f"examples/{name}.py" in page
         assert f"examples/{name}.py" in (EXAMPLES / f"{name}.py").read_text()  # it says how it is run
     for name, tests in ELSEWHERE.items():
-        assert f'example("{name}.py"' in (clients.HERE / tests).read_text()
+        call = f'bench("examples.{name}:' if name.startswith("bench_") else f'example("{name}.py"'
+        assert call in (clients.HERE / tests).read_text()
 
 
 def test_rllib_is_tested_with_its_requirements_file():

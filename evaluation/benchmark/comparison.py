@@ -219,7 +219,7 @@ def _common_scores(
         notes.append(f"Tasks that a submission lacks are left out of the aggregates: {', '.join(left_out)}.")
     if len(tasks) < len(TASKS):
         notes.append(f"Aggregates are over {len(tasks)} of the {len(TASKS)} tasks.")
-    scores = {}
+    scores, incomplete = {}, []
     for one in submissions:
         final = finals[one.name]
         seeds = sorted(set.intersection(*(set(final.get(task, ())) for task in tasks)))
@@ -235,10 +235,13 @@ def _common_scores(
         if unused:
             notes.append(f"{one.name} has seed {', '.join(map(str, unused))} in some of these tasks alone: left out.")
         if not all(run.complete for run in runs):
-            notes.append(f"{one.name} has runs without all checkpoints of the benchmark.")
+            incomplete.append(one.name)
         scores[one.name] = np.array([[final[task][seed] for task in tasks] for seed in seeds])
     if not scores:
         raise ValueError("no submission has all of these tasks: choose fewer")
+    if incomplete:
+        whose = "all submissions" if len(incomplete) == len(scores) > 1 else ", ".join(incomplete)
+        notes.append(f"Some or all runs lack checkpoints of the benchmark: those of {whose}.")
     return tasks, scores, notes
 
 

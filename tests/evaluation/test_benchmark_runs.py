@@ -29,6 +29,7 @@ from evaluation.benchmark.runs import (
 )
 from evaluation.benchmark.scores import score_submission
 from evaluation.benchmark.scoring import score_policies
+from evaluation.benchmark.shrinking import shrink_submission
 from evaluation.benchmark.submission import (
     Submission,
     TrainingReturns,
@@ -634,6 +635,53 @@ def test_the_last_table_says_whether_a_run_is_complete(tmp_path):
     assert run["complete"]
     (tmp_path / task.name / "seed-0" / f"steps-{task.checkpoints[3]:06d}.npz").unlink()
     assert not score_submission(tmp_path, last=True).runs[0]["complete"]
+
+
+def test_small_copies_have_the_same_scores(copy, tmp_path):
+    """Policies of learners are uniform over their best moves, which packed tables hold without rounding."""
+    shrink_submission(copy, tmp_path / "small", every=6)
+    shrink_submission(copy, tmp_path / "small", every=6)  # replaced
+    before, after = score_submission(copy), score_submission(tmp_path / "small")
+    marks = shorten(find_task("chance-25"), STEPS).checkpoints[::-6][::-1]
+    kept = [(one["task"], one["seed"], one["steps"]) for one in after.checkpoints if one["task"] != "critic"]
+    assert kept == [(run.task.name, run.seed, steps) for run in find_runs(copy) for steps in marks]
+    known = {(one["task"], one["seed"], one["steps"]): one["score"] for one in before.checkpoints}
+    for one in after.checkpoints:
+        assert one["score"] == pytest.approx(known[one["task"], one["seed"], one["steps"]], abs=TOLERANCE)
+    last = f"chance-25/seed-0/steps-{STEPS:06d}.npz"  # with values, which the task critic measures
+    assert (tmp_path / "small" / last).read_bytes() == (copy / last).read_bytes()
+    other = f"chance-25/seed-0/steps-{marks[0]:06d}.npz"
+    assert (tmp_path / "small" / other).stat().st_size < (copy / other).stat().st_size / 3
+    for name in ("submission.toml", "chance-25/seed-0/returns.json", "chance-25/seed-0/cost.json"):
+        assert (tmp_path / "small" / name).read_bytes() == (copy / name).read_bytes()
+
+
+def test_small_copies_replace_nothing_else(copy, tmp_path, capsys):
+    for words, message in (
+        ((str(copy), "--out", str(tmp_path)), "cannot be its own small copy"),
+        ((str(copy), "--out", str(tmp_path / "out"), "--every", "0"), "every = 0 keeps no checkpoint"),
+    ):
+        with pytest.raises(SystemExit):
+            main(["bench", "shrink", *words])
+        assert message in " ".join(capsys.readouterr().err.split())
+    (tmp_path / "out" / copy.name).mkdir(parents=True)
+    with pytest.raises(ValueError, match="is no submission"):
+        shrink_submission(copy, tmp_path / "out" / copy.name)
+    assert (tmp_path / "out" / copy.name).is_dir()
+
+
+def test_invalid_packed_tables_are_rejected(tmp_path):
+    task = find_task("self-play")
+    path = write_table(tmp_path, task, random_table(task, 3))
+    for arrays, message in (
+        ({"shares": np.ones(7, np.uint8)}, "needs .* shares, one for each empty cell"),
+        ({"shares": np.ones(7, np.int32)}, "a packed table needs shares uint8"),
+        ({"shares": np.ones(7, np.uint8), "gaps": np.ones(7)}, "a packed table needs gaps uint32"),
+        ({"gaps": np.ones(7, np.uint32)}, "it has no array codes"),
+    ):
+        save_arrays(path, arrays)
+        with pytest.raises(ValueError, match=message):
+            score_submission(tmp_path)
 
 
 def test_returns_in_training_are_those_of_the_environment():

@@ -1,9 +1,12 @@
 """The study of what games say: its measures are those of the definitions, and its verdicts follow the numbers."""
 
+import shutil
+
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
+from evaluation.benchmark.scores import score_submission
 from ttt_apps.studies import what_games_say as study
 
 MARKS = [10, 20]
@@ -13,11 +16,11 @@ def make_rows(rng, *, misleading):
     """Return policies whose win rates follow the score, or are its opposite."""
     rows = []
     for agent in "abcd":
-        for games in MARKS:
+        for steps in MARKS:
             score = float(rng.uniform(0.1, 0.9))
             said = 1 - score if misleading else score
             values = {"return": said, "elo": 100 * said, "corrected_elo": 100 * score}
-            rows.append({"agent": agent, "games": games, "score": score, **values})
+            rows.append({"agent": agent, "steps": steps, "score": score, **values})
             rows[-1] |= {opponent: [said, said] for opponent in study.OPPONENTS}
     return rows
 
@@ -36,15 +39,21 @@ def test_rank_correlation_is_that_of_scipy():
     expected = np.mean([spearmanr(row, scores).statistic for row in values])
     assert study.rank_correlation(values, scores) == pytest.approx(expected)
     assert study.rank_correlation(np.ones((1, 12)), scores) == 0
+    values[0, 3] = np.nan  # a policy that a measure says nothing of is left out
+    kept = np.arange(12) != 3
+    assert study.rank_correlation(values, scores) == pytest.approx(
+        np.mean([spearmanr(row[kept], scores[kept]).statistic for row in values])
+    )
 
 
 def test_wrong_comparisons_are_counted():
-    rows = [{"games": 10, "score": score} for score in (0.1, 0.5, 0.9)] + [{"games": 500, "score": 0.0}]
+    rows = [{"steps": 10, "score": score} for score in (0.1, 0.5, 0.9)] + [{"steps": 500, "score": 0.0}]
     assert study.share_of_wrong(np.array([[1.0, 2, 3, 9]]), rows) == 0
     assert study.share_of_wrong(np.array([[3.0, 2, 1, 9]]), rows) == 1
     assert study.share_of_wrong(np.array([[1.0, 1, 1, 9]]), rows) == 0.5
     assert study.share_of_wrong(np.array([[2.0, 1, 3, 9], [1, 2, 3, 9]]), rows) == pytest.approx(1 / 6)
-    assert study.share_of_wrong(np.ones((1, 2)), [{"games": 1, "score": 0.5}] * 2) is None
+    assert study.share_of_wrong(np.array([[np.nan, 3, 2, 9]]), rows) == 1
+    assert study.share_of_wrong(np.ones((1, 2)), [{"steps": 1, "score": 0.5}] * 2) is None
 
 
 def test_won_games_are_drawn_from_their_distribution():
@@ -60,8 +69,13 @@ def test_won_games_are_drawn_from_their_distribution():
 
 def test_noise_of_games_costs_seeds():
     """Two seeds per group, with a variance of 0.02, and games with a variance of 0.25 / n."""
-    unit = {"task": "chance-25", "marks": [10]}
-    results = [(unit, [{"agent": "a", "random": [0.5 + sign * 0.1] * 2}]) for sign in (-1, 1)]
+    unit = {"task": "chance-25", "marks": [5, 10]}
+    learns, fixed = {"agent": "a", "steps": 10, "return": 0.1}, {"agent": "b", "steps": 10, "return": None}
+    early = {"agent": "a", "steps": 5, "return": 0.1, "random": [0.0, 1.0]}
+    results = [
+        (unit, [early, {**learns, "random": [0.5 + sign * 0.1] * 2}, {**fixed, "random": [0.3, 0.3]}])
+        for sign in (-1, 1)
+    ]
     for games in study.GAMES:
         found = study.cost_in_seeds(results, games)
         assert found.mean == pytest.approx(1 + 0.24 / games / 0.02)
@@ -79,11 +93,42 @@ def test_verdicts_follow_the_numbers():
 
 
 def test_a_unit_measures_all_policies():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(study, "AGENTS", dict(list(study.AGENTS.items())[::3]))
-        unit = {"task": "half-random", "seed": 1, "marks": [20, 60], "pairs": 2}
-        rows = study.measure(unit)
-        assert study.measure(unit) == rows
-    assert [row["games"] >= games for row, games in zip(rows, [20, 60] * 2, strict=True)] == [True] * 4
-    assert all(row["score"] <= 1 and abs(row["return"]) <= 1 for row in rows)
-    assert sum(row["elo"] for row in rows) == pytest.approx(0, abs=1e-6)
+    """Those of submissions in the repository, at their last two checkpoints: an own recursion scores them elsewhere."""
+    unit = next(one for one in study.units(False) if (one["task"], one["seed"]) == ("random", 1))
+    unit = {**unit, "agents": ["random", "q-learning", "naive-mc"], "marks": unit["marks"][-2:], "pairs": 2}
+    rows = study.measure(unit)
+    assert study.measure(unit) == rows
+    assert [(row["agent"], row["steps"]) for row in rows] == [
+        (agent, steps) for agent in unit["agents"] for steps in unit["marks"]
+    ]
+    assert [row["return"] is None for row in rows] == [True] * 2 + [False] * 4
+    assert all(abs(row["return"]) <= 1 for row in rows[2:])
+    assert rows[0]["score"] == pytest.approx(0, abs=1e-9)
+    assert rows[0]["random"] == pytest.approx([737 / 1260, 121 / 420])  # known without us
+    assert rows[0]["elo"] == rows[1]["elo"] < min(rows[3]["elo"], rows[5]["elo"])
+    scored = score_submission(study.SUBMISSIONS / "q-learning", last=True).runs
+    [run] = [one for one in scored if (one["task"], one["seed"]) == ("random", 1)]
+    assert rows[3]["score"] == run["score"]
+    assert np.mean(rows[3]["random"]) == pytest.approx(run["win_random"])
+
+
+def test_units_are_what_all_submissions_have(tmp_path, monkeypatch):
+    for name in ("random", "win-or-block"):
+        shutil.copytree(study.SUBMISSIONS / name, tmp_path / name)
+    monkeypatch.setattr(study, "SUBMISSIONS", tmp_path)
+    before = study.units(False)
+    assert {one["task"] for one in before} >= {"random", "chance-25", "self-play"}
+    assert not any(one["task"] == "masks" for one in before)
+    assert len(study.units(True)) == study.QUICK_UNITS
+    study._runs.cache_clear()
+    shutil.rmtree(tmp_path / "random" / "random" / "seed-1")
+    left = [one for one in before if (one["task"], one["seed"]) != ("random", 1)]
+    assert study.units(False) == left
+    table = tmp_path / "random" / "self-play" / "seed-0" / f"steps-{before[0]['marks'][-1]:06d}.npz"
+    table.write_bytes(table.read_bytes() + b" ")
+    changed = [one for one, other in zip(study.units(False), left, strict=True) if one != other]
+    assert [(one["task"], one["seed"]) for one in changed] == [("self-play", 0)]
+    shutil.rmtree(tmp_path / "random")
+    with pytest.raises(ValueError, match="has no submissions to compare: run this study from a checkout"):
+        study.units(False)
+    study._runs.cache_clear()
