@@ -754,6 +754,7 @@ BY_FILE: dict[str, tuple[str, list[tuple[str, str]]]] = {
         [
             ("            same = False\n", "            same = True\n"),
             ("if self.steps >= self.budget:", "if self.steps > self.budget:"),
+            ('if self._both and info["seat"] == 1 else', "if self._both else"),
         ],
     ),
     "evaluation/benchmark/scores.py": (
@@ -761,6 +762,7 @@ BY_FILE: dict[str, tuple[str, list[tuple[str, str]]]] = {
         [
             ("key = task.name, str(task.stage(steps)), *hashes", "key = task.name, *hashes"),
             ("result.win if seat == 0 else result.loss", "result.win"),
+            ('if (row["task"], row["seed"]) not in has)', 'if True)'),
         ],
     ),
     "evaluation/benchmark/scoring.py": (
@@ -769,6 +771,10 @@ BY_FILE: dict[str, tuple[str, list[tuple[str, str]]]] = {
             ("float(np.maximum(lost, 0.0) @ class_weights(game, boards))", "float(np.maximum(lost, 0.0).mean())"),
             ("float(np.mean(scores)) if task.num_stages > 1 else scores[-1]", "scores[-1]"),
         ],
+    ),
+    "evaluation/benchmark/shrinking.py": (
+        "evaluation/test_benchmark_runs.py",
+        [("sorted(run.tables, reverse=True)[::every]", "sorted(run.tables)[::every]")],
     ),
     "evaluation/benchmark/submission.py": (
         "evaluation/test_benchmark_runs.py",

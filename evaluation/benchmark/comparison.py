@@ -241,7 +241,7 @@ def _common_scores(
         raise ValueError("no submission has all of these tasks: choose fewer")
     if incomplete:
         whose = "all submissions" if len(incomplete) == len(scores) > 1 else ", ".join(incomplete)
-        notes.append(f"Some or all runs lack checkpoints of the benchmark: those of {whose}.")
+        notes.append(f"These have runs without all checkpoints of the benchmark: {whose}.")
     return tasks, scores, notes
 
 

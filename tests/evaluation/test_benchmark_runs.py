@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shlex
 import shutil
 import subprocess
 import sys
@@ -52,6 +53,7 @@ from ttt_envs.core.parallel import Cluster
 from ttt_envs.game.boards import keys
 from ttt_envs.game.rules import Game, Position, chance_outcomes
 
+LEADERBOARD = ROOT / "docs" / "benchmark" / "leaderboard.md"
 SUBMISSIONS = sorted(path for path in (ROOT / "benchmarks" / "submissions").iterdir() if path.is_dir())
 STEPS = 200
 SETTINGS = RunSettings("q-learning", ("chance-25", "skips-shown"), 2, STEPS)
@@ -375,20 +377,29 @@ def test_the_quick_form_with_fewer_steps(tmp_path, capsys):
     capsys.readouterr()
 
 
-@pytest.mark.parametrize(
-    "names",
-    [("q-learning", "win-or-block"), pytest.param(tuple(path.name for path in SUBMISSIONS), marks=pytest.mark.slow)],
-    ids=["two", "all"],
-)
-def test_the_leaderboard_is_that_of_the_submissions_in_the_repository(names, tmp_path, capsys):
-    board = tmp_path / "leaderboard.md"
+def test_the_leaderboard_has_the_submissions_in_the_repository(tmp_path, capsys):
+    board, names = tmp_path / "leaderboard.md", ("q-learning", "win-or-block")
     folders = [str(path) for path in SUBMISSIONS if path.name in names]
-    assert len(folders) == len(names) >= 2
     main(["bench", "report", *folders, "--out", str(tmp_path / "page.html"), "--markdown", str(board)])
     capsys.readouterr()
     found = [line for line in board.read_text().splitlines() if " | one | " in line]
-    assert len(found) == len(names)
-    assert set(found) <= set((ROOT / "docs" / "benchmark" / "leaderboard.md").read_text().splitlines())
+    assert len(found) == len(folders) == 2
+    assert set(found) <= set(LEADERBOARD.read_text().splitlines())
+
+
+@pytest.mark.parametrize("section", ["full", pytest.param("quick", marks=pytest.mark.slow)])
+def test_the_leaderboard_is_written_by_its_commands(section, tmp_path, capsys, monkeypatch):
+    """From scores in the repository, and from all tables of its submissions; the page names the commands."""
+    monkeypatch.chdir(ROOT)
+    page, copy = LEADERBOARD.read_text(), tmp_path / "leaderboard.md"
+    copy.write_text(page)
+    [command] = [line for line in page.splitlines() if line.endswith(f" --section {section}`")]
+    words = shlex.split(command.strip("`").replace("docs/benchmark/leaderboard.md", str(copy)))[2:]
+    sources = sorted((ROOT / "benchmarks" / {"full": "scores", "quick": "submissions"}[section]).iterdir())
+    assert words[2 : 2 + len(sources)] == [str(path.relative_to(ROOT)) for path in sources]
+    main([*words, "--out", str(tmp_path / "page.html")])
+    capsys.readouterr()
+    assert copy.read_text().replace(str(copy), "docs/benchmark/leaderboard.md") == page
 
 
 @pytest.mark.slow
