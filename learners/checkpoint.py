@@ -68,9 +68,9 @@ NEEDED = ("opponent", "games", "seed")
 """Fields without which a training cannot be resumed."""
 
 
-def save_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]], *, compress: bool = False) -> None:
+def save_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
     """Write arrays atomically; the zip comment is a hash of all arrays and their names."""
-    write_atomically(path, lambda file: write_arrays(file, arrays, compress=compress))
+    write_atomically(path, lambda file: write_arrays(file, arrays))
 
 
 def write_arrays(file: IO[bytes], arrays: Mapping[str, np.ndarray[Any, Any]], *, compress: bool = False) -> None:

@@ -762,7 +762,7 @@ BY_FILE: dict[str, tuple[str, list[tuple[str, str]]]] = {
         [
             ("key = task.name, str(task.stage(steps)), *hashes", "key = task.name, *hashes"),
             ("result.win if seat == 0 else result.loss", "result.win"),
-            ('if (row["task"], row["seed"]) not in has)', 'if True)'),
+            ('if (row["task"], row["seed"]) not in has)', "if True)"),
         ],
     ),
     "evaluation/benchmark/scoring.py": (

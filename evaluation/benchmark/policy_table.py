@@ -205,14 +205,11 @@ def unpack(
     Raises:
         ValueError: an array has another shape or type, or codes are no boards.
     """
+    if gaps is not None and (gaps.ndim != 1 or gaps.dtype != np.uint32):
+        raise ValueError("a packed table needs gaps uint32[N]")
     if shares.ndim != 1 or shares.dtype != np.uint8:
         raise ValueError("a packed table needs shares uint8[M]")
-    if gaps is None:
-        codes = _all_codes(game, seats)
-    elif gaps.ndim != 1 or gaps.dtype != np.uint32:
-        raise ValueError("a packed table needs gaps uint32[N]")
-    else:
-        codes = np.cumsum(gaps, dtype=np.uint64)
+    codes = _all_codes(game, seats) if gaps is None else np.cumsum(gaps, dtype=np.uint64)
     _check_codes(game, codes)
     probabilities, used = np.zeros((len(codes), game.cells), np.uint8), 0
     for start in range(0, len(codes), ROWS_PER_CHECK):

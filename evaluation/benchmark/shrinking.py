@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from pathlib import Path
 
 from evaluation.benchmark.policy_table import list_positions, pack
@@ -19,7 +20,8 @@ from evaluation.benchmark.submission import (
     stored_games,
 )
 from evaluation.benchmark.tasks import MAX_CELLS_OF_CHECKPOINTS, TASKS
-from learners.checkpoint import save_arrays
+from learners.checkpoint import write_arrays
+from ttt_envs.core.files import write_atomically
 from ttt_envs.game.boards import keys
 
 
@@ -67,7 +69,7 @@ def _shrink_run(run: RunFolder, out: Path, every: int) -> None:
             boards = list_positions(game, task.seats)
             probabilities = read_table(task, game, path).policy.probabilities(boards)
             packed = pack(game, {"codes": keys(boards.own_first()), "probabilities": probabilities})
-            save_arrays(out / path.name, {"shares": packed["shares"]}, compress=True)
+            write_atomically(out / path.name, partial(write_arrays, arrays={"shares": packed["shares"]}, compress=True))
     for name, read in ((COST, read_cost), (RETURNS, read_returns)):
         if read(run.folder) is not None:
             shutil.copyfile(run.folder / name, out / name)
