@@ -125,8 +125,8 @@ bench-submissions: $(VENV)/.dev
 	$(call bench_run,$(BENCH_AGENTS),runs/bench-submissions,--quick --task $(BENCH_TASKS))
 	$(BIN)/python evaluate.py bench shrink $(addprefix runs/bench-submissions/,$(subst :,-,$(BENCH_AGENTS))) \
 		--every 6 --out benchmarks/submissions
-	$(BIN)/python evaluate.py bench report benchmarks/submissions/* --out runs/bench-submissions.html \
-		--markdown docs/benchmark/leaderboard.md --section quick
+	$(BIN)/python evaluate.py bench report benchmarks/submissions/* --task random chance-25 self-play masks \
+		--out runs/bench-submissions.html --markdown docs/benchmark/leaderboard.md --section quick
 
 bench-scores: $(VENV)/.dev
 	mkdir -p benchmarks/scores

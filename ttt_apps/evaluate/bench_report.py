@@ -58,7 +58,7 @@ class BenchReport(JsonOptions):
         if self.section and self.markdown is None:
             raise ValueError("--section is of the file of --markdown FILE: write both")
         check_seed(self.seed)
-        found = [one for path in self.submissions for one in _read(path)]
+        found = [one for path in self.submissions for one in _read(path, last=self.csv is None)]
         comparison = compare_submissions(found, self.seed, self.task)
         page = write_benchmark(self.out, comparison, self.submissions, self.task)
         if self.csv is not None:
@@ -87,7 +87,8 @@ class BenchReport(JsonOptions):
         return replace_section(read_bounded(path).decode(), self.section, text)
 
 
-def _read(path: Path) -> Sequence[ScoredSubmission]:
+def _read(path: Path, *, last: bool) -> Sequence[ScoredSubmission]:
+    """Return scores of a file or folder; with ``last`` of those tables alone that determine the score of a run."""
     from evaluation.reports.benchmark_scores import parse_scores, read_scores
 
     if not path.is_dir():
@@ -95,7 +96,7 @@ def _read(path: Path) -> Sequence[ScoredSubmission]:
     from evaluation.benchmark.scores import score_submission, to_json
 
     with count_bar(path.name) as progress:
-        return parse_scores(to_json([score_submission(path, progress)]), str(path))
+        return parse_scores(to_json([score_submission(path, progress, last=last)]), str(path))
 
 
 def _print(comparison: Comparison) -> None:

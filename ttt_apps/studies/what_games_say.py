@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.benchmark import find_task, score_policies
-from evaluation.benchmark.submission import RunFolder, find_runs, read_returns, read_submission, read_table
+from evaluation.benchmark.submission import RunFolder, find_runs, read_cost, read_returns, read_submission, read_table
 from evaluation.benchmark.tasks import Task
 from evaluation.exact.dynamic_programming import outcome
 from evaluation.matches.luck import EXACT
@@ -28,8 +28,8 @@ from ttt_envs.game.rules import Game
 
 SUBMISSIONS = Path(__file__).parents[2] / "benchmarks" / "submissions"
 """Submissions to the benchmark of all agents in this repository; `make bench-submissions` makes them."""
-QUICK_EVERY, QUICK_UNITS, QUICK_MARKS = 3, 2, 2
-"""Every so many agents, and numbers of pairs of task and seed, and of last checkpoints."""
+QUICK_EVERY, QUICK_UNITS = 3, 2
+"""Every so many agents, and number of pairs of task and seed."""
 PAIRS, QUICK_PAIRS = 50, 8
 """Number of pairs of games of each pairing of a tournament."""
 OPPONENTS = ("random", "win-or-block")
@@ -43,7 +43,7 @@ RETURN, ELO, CORRECTED = "mean training return", "Elo", "luck-corrected Elo"
 
 
 def units(quick: bool) -> list[Unit]:
-    """Return a unit for each task and seed that all submissions have, with a hash of their files.
+    """Return a unit for each task and seed that two submissions or more have, with a hash of their files.
 
     Tasks without masks and those with more than one game are left out: their policies have no win rate in one game.
 
@@ -51,18 +51,15 @@ def units(quick: bool) -> list[Unit]:
         ValueError: there are no submissions, as where this package is installed without its repository.
     """
     folders = sorted(path for path in SUBMISSIONS.glob("*") if path.is_dir())
-    if len(folders) < 2:
-        raise ValueError(f"{SUBMISSIONS} has no submissions to compare: run this study from a checkout")
     agents = {folder.name: _runs(folder) for folder in folders[:: QUICK_EVERY if quick else 1]}
-    common = set.intersection(*(set(runs) for runs in agents.values()))
     found: list[Unit] = []
-    for task, seed in sorted(common):
-        runs = [one[task, seed] for one in agents.values()]
-        if runs[0].task.hides_masks or len(runs[0].task.games) > 1:
-            continue
-        marks = sorted(set.intersection(*(set(run.tables) for run in runs)))[-QUICK_MARKS if quick else None :]
-        unit = {"task": task, "seed": seed, "agents": list(agents), "marks": marks}
-        found.append({**unit, "pairs": QUICK_PAIRS if quick else PAIRS, "sha256": _hash(runs)})
+    for task, seed in sorted({key for runs in agents.values() for key in runs}):
+        has = {name: runs[task, seed] for name, runs in agents.items() if (task, seed) in runs}
+        if len(has) > 1 and not find_task(task).hides_masks and len(find_task(task).games) == 1:
+            unit = {"task": task, "seed": seed, "agents": list(has), "sha256": _hash(list(has.values()))}
+            found.append({**unit, "checkpoints": 2 if quick else 0, "pairs": QUICK_PAIRS if quick else PAIRS})
+    if not found:
+        raise ValueError(f"{SUBMISSIONS} has no submissions to compare: run this study from a checkout")
     return found[:QUICK_UNITS] if quick else found
 
 
@@ -81,24 +78,23 @@ def _hash(runs: Sequence[RunFolder]) -> str:
 
 
 def measure(unit: Unit) -> list[dict[str, Any]]:
-    """Measure the policies of all agents at all checkpoints of a run."""
+    """Measure the policies of all agents at all checkpoints of a run, or at so many last ones."""
     task, rows, policies = find_task(unit["task"]), list[dict[str, Any]](), dict[str, Policy]()
     [game] = task.games
-    hashes = []
     for agent in unit["agents"]:
         run = _runs(SUBMISSIONS / agent)[unit["task"], unit["seed"]]
-        returns, before, name = read_returns(run.folder), 0, read_submission(SUBMISSIONS / agent).name
-        for steps in unit["marks"]:
+        returns, cost, before = read_returns(run.folder), read_cost(run.folder), 0
+        name, learns = read_submission(SUBMISSIONS / agent).name, cost is not None and cost["steps"] > 0
+        for steps in sorted(run.tables)[-unit["checkpoints"] :]:
             table = read_table(task, game, run.tables[steps][0])
             mean = None if returns is None else returns.mean(before, steps)
-            rows.append({"agent": name, "steps": steps, "return": mean, **_exact_measures(task, table.policy, steps)})
-            policies[table.sha256] = table.policy  # one that does not learn plays the tournament once
-            hashes.append(table.sha256)
+            row = {"agent": name, "learns": learns, "steps": steps, "sha256": table.sha256, "return": mean}
+            rows.append(row | _exact_measures(task, table.policy, steps))
+            policies[table.sha256] = table.policy
             before = steps
-    ratings = _ratings(game, list(policies.values()), unit["pairs"], unit["seed"])
-    raw, corrected = (dict(zip(policies, found, strict=True)) for found in ratings)
-    for row, sha256 in zip(rows, hashes, strict=True):
-        row |= {"elo": raw[sha256], "corrected_elo": corrected[sha256]}
+    ratings = _ratings(game, policies, rows, unit["pairs"], unit["seed"])
+    for row in rows:
+        row["elo"], row["corrected_elo"] = ratings[row["sha256"]]
     return rows
 
 
@@ -112,15 +108,27 @@ def _exact_measures(task: Task, policy: Policy, steps: int) -> dict[str, Any]:
     return found
 
 
-def _ratings(game: Game, policies: Sequence[Policy], pairs: int, seed: int) -> tuple[list[float], list[float]]:
-    """Return the Elo of all policies in a round robin, with luck and without."""
-    raw, corrected = np.zeros((2, len(policies), len(policies), 5))
-    for one, other in itertools.combinations(range(len(policies)), 2):
-        score = play_pairs(game, policies[one], policies[other], pairs, seed=seed, luck_correction=EXACT)
+def _ratings(
+    game: Game, policies: Mapping[str, Policy], rows: Sequence[Mapping[str, Any]], pairs: int, seed: int
+) -> dict[str, tuple[float, float]]:
+    """Return the Elo of each policy, with luck and without, by games of policies of the same checkpoint.
+
+    Policies that do not learn are the same at all checkpoints, so they connect these.
+    """
+    number = {sha256: index for index, sha256 in enumerate(policies)}
+    met = {
+        tuple(sorted((number[one["sha256"]], number[other["sha256"]])))
+        for one, other in itertools.combinations(rows, 2)
+        if one["steps"] == other["steps"] and one["sha256"] != other["sha256"]
+    }
+    players = list(policies.values())
+    raw, corrected = np.zeros((2, len(players), len(players), 5))
+    for one, other in sorted(met):
+        score = play_pairs(game, players[one], players[other], pairs, seed=seed, luck_correction=EXACT)
         raw[one, other] = score.raw.effective_pentanomial
         corrected[one, other] = score.effective_pentanomial
-    with_luck, without = ([one.mean for one in bradley_terry(table, draws=1)] for table in (raw, corrected))
-    return with_luck, without
+    ratings = ([one.mean for one in bradley_terry(table, draws=1)] for table in (raw, corrected))
+    return dict(zip(policies, zip(*ratings, strict=True), strict=True))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -199,16 +207,15 @@ def cost_in_seeds(results: Sequence[tuple[Unit, Any]], games: int) -> Interval:
     rates: dict[tuple[str, str], list[list[float]]] = {}
     for unit, rows in results:
         for row in rows:
-            if row["steps"] == unit["marks"][-1] and row["return"] is not None:
+            if row["steps"] == max(one["steps"] for one in rows) and row["learns"]:
                 rates.setdefault((unit["task"], row["agent"]), []).append(row["random"])
-    exact = np.array(list(rates.values()))  # float64[groups, seeds, 2]
-    noise = float((exact * (1 - exact)).mean(axis=(1, 2)).sum() / games)
-    seeds = exact.shape[1]
-    between = exact.mean(axis=2).var(axis=1, ddof=1) if seeds > 1 else np.zeros(len(exact))
+    groups = [np.array(group) for group in rates.values() if len(group) > 1]  # float64[seeds, 2]
+    noise = sum(float((group * (1 - group)).mean()) for group in groups) / games
+    between = np.array([group.mean(axis=1).var(ddof=1) for group in groups])
     total = float(between.sum())
     if total <= 0:
         return Interval(float("inf"), 1.0, float("inf"))
-    freedom = total**2 / float((between**2).sum() / (seeds - 1))
+    freedom = total**2 / sum(found**2 / (len(group) - 1) for found, group in zip(between, groups, strict=True))
     low, high = (freedom * total / float(chi2.ppf(share, freedom)) for share in (0.975, 0.025))
     return Interval(1 + noise / total, 1 + noise / high, 1 + noise / low)
 
@@ -335,21 +342,21 @@ STUDY = Study(
     title="What games say, beside exact scores",
     source="our own study",
     about=(
-        "The submissions to the benchmark ttt-exact in this repository: of all agents, on all tasks with masks and "
-        "one game, with all seeds and stored checkpoints. Their policies have exact scores, and are also measured "
-        "as is usual: by the mean return in training since the last stored checkpoint (exploration included, in "
-        "self-play that of the first player; agents that do not learn have none), by win rates over some games, "
-        f"and by Elo in a round robin of all policies of a task and seed, {PAIRS} pairs of games each. Win rates "
-        f"are drawn {REPLICATES} times from their exact distribution, with half of the games in each seat. A "
-        "comparison is that of two agents after the same number of environment steps with the same seed; equal "
-        "values count half. Intervals are 95%, by Student's t over tasks and seeds; those of numbers of seeds by "
-        "Satterthwaite (1946), over agents that learn."
+        "The submissions to the benchmark ttt-exact in this repository: all agents, tasks with masks and one game, "
+        "seeds and stored checkpoints; some have the last checkpoint alone. Their policies have exact scores, and "
+        "are also measured as is usual: by the mean return in training since the last stored checkpoint "
+        "(exploration included, in self-play that of the first player; where it was stored), by win rates over "
+        f"some games, and by Elo in a tournament of {PAIRS} pairs of games between any two policies of the same "
+        f"task, seed and number of steps. Win rates are drawn {REPLICATES} times from their exact distribution, "
+        "with half of the games in each seat. A comparison is that of two agents after the same number of "
+        "environment steps with the same seed; equal values count half. Intervals are 95%, by Student's t over "
+        "tasks and seeds; those of numbers of seeds by Satterthwaite (1946), over agents that learn."
     ),
     units=units,
     measure=measure,
     analyse=analyse,
     left_out=(
-        f"all but {QUICK_UNITS} pairs of task and seed, two of three agents, all but {QUICK_MARKS} checkpoints, and "
+        f"all but {QUICK_UNITS} pairs of task and seed, two of three agents, all but two checkpoints, and "
         f"{PAIRS - QUICK_PAIRS} of {PAIRS} pairs of games"
     ),
     captions={
