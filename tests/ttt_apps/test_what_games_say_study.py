@@ -20,17 +20,14 @@ def make_rows(rng, *, misleading):
             score = float(rng.uniform(0.1, 0.9))
             said = 1 - score if misleading else score
             values = {"return": said, "elo": 100 * said, "corrected_elo": 100 * score}
-            rows.append({"agent": agent, "steps": steps, "score": score, **values})
+            rows.append({"agent": agent, "learns": True, "steps": steps, "score": score, **values})
             rows[-1] |= {opponent: [said, said] for opponent in study.OPPONENTS}
     return rows
 
 
 def make_results(*, misleading):
     rng = np.random.default_rng(5)
-    return [
-        ({"task": "chance-25", "seed": seed, "marks": MARKS, "pairs": 1}, make_rows(rng, misleading=misleading))
-        for seed in range(5)
-    ]
+    return [({"task": "chance-25", "seed": seed}, make_rows(rng, misleading=misleading)) for seed in range(5)]
 
 
 def test_rank_correlation_is_that_of_scipy():
@@ -69,9 +66,9 @@ def test_won_games_are_drawn_from_their_distribution():
 
 def test_noise_of_games_costs_seeds():
     """Two seeds per group, with a variance of 0.02, and games with a variance of 0.25 / n."""
-    unit = {"task": "chance-25", "marks": [5, 10]}
-    learns, fixed = {"agent": "a", "steps": 10, "return": 0.1}, {"agent": "b", "steps": 10, "return": None}
-    early = {"agent": "a", "steps": 5, "return": 0.1, "random": [0.0, 1.0]}
+    unit = {"task": "chance-25"}
+    learns, fixed = {"agent": "a", "steps": 10, "learns": True}, {"agent": "b", "steps": 10, "learns": False}
+    early = {**learns, "steps": 5, "random": [0.0, 1.0]}
     results = [
         (unit, [early, {**learns, "random": [0.5 + sign * 0.1] * 2}, {**fixed, "random": [0.3, 0.3]}])
         for sign in (-1, 1)
@@ -95,11 +92,11 @@ def test_verdicts_follow_the_numbers():
 def test_a_unit_measures_all_policies():
     """Those of submissions in the repository, at their last two checkpoints: an own recursion scores them elsewhere."""
     unit = next(one for one in study.units(False) if (one["task"], one["seed"]) == ("random", 1))
-    unit = {**unit, "agents": ["random", "q-learning", "naive-mc"], "marks": unit["marks"][-2:], "pairs": 2}
+    unit = {**unit, "agents": ["random", "q-learning", "naive-mc"], "checkpoints": 2, "pairs": 2}
     rows = study.measure(unit)
     assert study.measure(unit) == rows
     assert [(row["agent"], row["steps"]) for row in rows] == [
-        (agent, steps) for agent in unit["agents"] for steps in unit["marks"]
+        (agent, steps) for agent in unit["agents"] for steps in (3753, 20_000)
     ]
     assert [row["return"] is None for row in rows] == [True] * 2 + [False] * 4
     assert all(abs(row["return"]) <= 1 for row in rows[2:])
@@ -113,18 +110,18 @@ def test_a_unit_measures_all_policies():
 
 
 def test_units_are_what_all_submissions_have(tmp_path, monkeypatch):
+    assert len(study.units(True)) == study.QUICK_UNITS
     for name in ("random", "win-or-block"):
         shutil.copytree(study.SUBMISSIONS / name, tmp_path / name)
     monkeypatch.setattr(study, "SUBMISSIONS", tmp_path)
     before = study.units(False)
     assert {one["task"] for one in before} >= {"random", "chance-25", "self-play"}
     assert not any(one["task"] == "masks" for one in before)
-    assert len(study.units(True)) == study.QUICK_UNITS
     study._runs.cache_clear()
     shutil.rmtree(tmp_path / "random" / "random" / "seed-1")
     left = [one for one in before if (one["task"], one["seed"]) != ("random", 1)]
     assert study.units(False) == left
-    table = tmp_path / "random" / "self-play" / "seed-0" / f"steps-{before[0]['marks'][-1]:06d}.npz"
+    table = tmp_path / "random" / "self-play" / "seed-0" / "steps-020000.npz"
     table.write_bytes(table.read_bytes() + b" ")
     changed = [one for one, other in zip(study.units(False), left, strict=True) if one != other]
     assert [(one["task"], one["seed"]) for one in changed] == [("self-play", 0)]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.benchmark import find_task, score_policies
+from evaluation.benchmark.policy_table import list_positions
 from evaluation.benchmark.submission import RunFolder, find_runs, read_cost, read_returns, read_submission, read_table
 from evaluation.benchmark.tasks import Task
 from evaluation.exact.dynamic_programming import outcome
@@ -81,20 +82,23 @@ def measure(unit: Unit) -> list[dict[str, Any]]:
     """Measure the policies of all agents at all checkpoints of a run, or at so many last ones."""
     task, rows, policies = find_task(unit["task"]), list[dict[str, Any]](), dict[str, Policy]()
     [game] = task.games
+    positions = list_positions(game, task.seats)
     for agent in unit["agents"]:
         run = _runs(SUBMISSIONS / agent)[unit["task"], unit["seed"]]
         returns, cost, before = read_returns(run.folder), read_cost(run.folder), 0
         name, learns = read_submission(SUBMISSIONS / agent).name, cost is not None and cost["steps"] > 0
         for steps in sorted(run.tables)[-unit["checkpoints"] :]:
-            table = read_table(task, game, run.tables[steps][0])
+            policy = read_table(task, game, run.tables[steps][0]).policy
+            plays = policy.probabilities(positions).round(9) + 0.0
+            key = hashlib.sha256(plays.tobytes()).hexdigest()  # equal policies may be stored differently
             mean = None if returns is None else returns.mean(before, steps)
-            row = {"agent": name, "learns": learns, "steps": steps, "sha256": table.sha256, "return": mean}
-            rows.append(row | _exact_measures(task, table.policy, steps))
-            policies[table.sha256] = table.policy
+            row = {"agent": name, "learns": learns, "steps": steps, "plays": key, "return": mean}
+            rows.append(row | _exact_measures(task, policy, steps))
+            policies[key] = policy
             before = steps
     ratings = _ratings(game, policies, rows, unit["pairs"], unit["seed"])
     for row in rows:
-        row["elo"], row["corrected_elo"] = ratings[row["sha256"]]
+        row["elo"], row["corrected_elo"] = ratings[row["plays"]]
     return rows
 
 
@@ -115,11 +119,11 @@ def _ratings(
 
     Policies that do not learn are the same at all checkpoints, so they connect these.
     """
-    number = {sha256: index for index, sha256 in enumerate(policies)}
+    number = {key: index for index, key in enumerate(policies)}
     met = {
-        tuple(sorted((number[one["sha256"]], number[other["sha256"]])))
+        tuple(sorted((number[one["plays"]], number[other["plays"]])))
         for one, other in itertools.combinations(rows, 2)
-        if one["steps"] == other["steps"] and one["sha256"] != other["sha256"]
+        if one["steps"] == other["steps"] and one["plays"] != other["plays"]
     }
     players = list(policies.values())
     raw, corrected = np.zeros((2, len(players), len(players), 5))
