@@ -366,12 +366,14 @@ STUDY = Study(
     captions={
         "what-games-say": Caption(
             "How often does a measure pick the worse of two algorithms?",
-            "TODO",
+            "The win rate over 100 games against random play does in 20% of comparisons, the exact one in 15%. It is 16% "
+            "for the Elo of a tournament, with luck or without, and a third for the mean training return.",
             "Bars are 95% intervals over tasks and seeds. 0.5 is a guess.",
         ),
         "what-games-say-scores": Caption(
             "Does a policy that wins more often against random play have a better score?",
-            "TODO",
+            "Roughly, and not in self-play without skips: a policy that wins 93% of its games against random play "
+            "scores below 0, and one that wins 92% scores 1.",
             "Each mark is a policy; both numbers are exact.",
         ),
     },
