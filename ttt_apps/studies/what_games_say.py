@@ -366,8 +366,8 @@ STUDY = Study(
     captions={
         "what-games-say": Caption(
             "How often does a measure pick the worse of two algorithms?",
-            "The win rate over 100 games against random play does in 20% of comparisons, the exact one in 15%. It is 16% "
-            "for the Elo of a tournament, with luck or without, and a third for the mean training return.",
+            "The win rate over 100 games against random play does in 20% of comparisons, the exact one in 15%. It is "
+            "16% for the Elo of a tournament, with luck or without, and a third for the mean training return.",
             "Bars are 95% intervals over tasks and seeds. 0.5 is a guess.",
         ),
         "what-games-say-scores": Caption(
