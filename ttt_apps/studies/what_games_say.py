@@ -92,7 +92,7 @@ def measure(unit: Unit) -> list[dict[str, Any]]:
             plays = policy.probabilities(positions).round(9) + 0.0
             key = hashlib.sha256(plays.tobytes()).hexdigest()  # equal policies may be stored differently
             mean = None if returns is None else returns.mean(before, steps)
-            row = {"agent": name, "learns": learns, "steps": steps, "plays": key, "return": mean}
+            row: dict[str, Any] = {"agent": name, "learns": learns, "steps": steps, "plays": key, "return": mean}
             rows.append(row | _exact_measures(task, policy, steps))
             policies[key] = policy
             before = steps
