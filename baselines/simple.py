@@ -42,6 +42,7 @@ class Random(Named):
     symmetric: ClassVar[bool] = True
     colour_blind: ClassVar[bool] = True
     plays_uniformly: ClassVar[bool] = True
+    quick: ClassVar[bool] = True
 
     game: Game
 

@@ -133,4 +133,4 @@ def _update(batch: _Batch, inverses: Int64Array, steps: StepSizes, parameters: P
                 ahead = best_value(after[b], values, after_rows[b], parameters)[0]
             target += discounts[b] * ahead
         total += abs(update_entries(target, rows[b], inverses, actions[b], steps, entries))
-    return total / max(1, len(rows))
+    return total / len(rows) if len(rows) else 0.0

@@ -16,7 +16,6 @@ from ttt_envs.core.jit import (
     Parameters,
     UInt64Array,
     compiled,
-    compiled_allocating,
     inlined,
     int64,
 )
@@ -175,6 +174,7 @@ class TabularLearner:
 
     pure: ClassVar[bool] = True
     colour_blind: ClassVar[bool] = True
+    quick: ClassVar[bool] = True
     bootstrap: Bootstrap = "own-turn"
     wants_next_action = False
 
@@ -215,9 +215,9 @@ class TabularLearner:
         """Return epsilon-greedy moves int64[B]."""
         seen = boards.own_first()
         out = np.empty(len(seen), np.int64)
-        rows = self.table.move_rows(seen)
+        rows, scratch = self.table.move_rows(seen), np.empty(self.game.cells)
         u, parameters = rng.random((len(seen), 2)), self.game.visible.parameters
-        _explore(seen, rows, self.table.values, u, self.epsilon, self._epsilon_decay, parameters, out)
+        _explore(seen, rows, self.table.values, u, self.epsilon, self._epsilon_decay, parameters, scratch, out)
         return out
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
@@ -261,9 +261,15 @@ def final_rewards(
 
 
 @inlined
+def at_most(cell: int, last: int) -> int:
+    """Return the smaller number: numba's ``min`` takes longer to compile."""
+    return last if last < cell else cell
+
+
+@inlined
 def value_at(values: Float64Array, rows: Int64Array, cell: int) -> float:
     """Return the value of an action, from the rows int64[1 or cells] of its board."""
-    value: float = values[rows[min(cell, len(rows) - 1)], min(cell, values.shape[1] - 1)]
+    value: float = values[rows[at_most(cell, len(rows) - 1)], at_most(cell, values.shape[1] - 1)]
     return value
 
 
@@ -307,13 +313,13 @@ def update_entries(
     """Update the entry of an action under each symmetry of a board, at rows int64[images]; return the first error."""
     values, counts = entries
     initial, power, first_steps = steps
-    first: float = target - values[rows[0], min(inverses[0, action], values.shape[1] - 1)]
+    first: float = target - values[rows[0], at_most(inverses[0, action], values.shape[1] - 1)]
     for image in range(len(rows)):
         row = rows[image]
-        column = min(inverses[image, action], values.shape[1] - 1)
+        column = at_most(inverses[image, action], values.shape[1] - 1)
         again = False  # a position that is symmetric to itself must not be updated twice
         for earlier in range(image):
-            same = rows[earlier] == row and min(inverses[earlier, action], values.shape[1] - 1) == column
+            same = rows[earlier] == row and at_most(inverses[earlier, action], values.shape[1] - 1) == column
             again = again or same
         if not again:
             counts[row, column] += 1
@@ -343,7 +349,7 @@ def _action_values(
             out[b, cell] = value_at(values, rows[b], cell) if is_legal(seen[b], cell, parameters) else np.nan
 
 
-@compiled_allocating
+@compiled
 def _explore(
     seen: Int8Array,
     rows: Int64Array,
@@ -352,11 +358,14 @@ def _explore(
     epsilon: Float64Array,
     epsilon_decay: float,
     parameters: Parameters,
+    action_values: Float64Array,
     out: Int64Array,
 ) -> None:
-    """Choose epsilon-greedy moves; ``u`` float64[B, 2] decides whether to explore, and the move."""
+    """Choose epsilon-greedy moves; ``u`` float64[B, 2] decides whether to explore, and the move.
+
+    ``action_values`` float64[cells] is scratch.
+    """
     size = seen.shape[1]
-    action_values = np.empty(size)
     for b in range(len(out)):
         explores = u[b, 0] < epsilon[0]
         epsilon[0] *= 1.0 - epsilon_decay if explores else 1.0
@@ -369,7 +378,7 @@ def _explore(
         ties = 0
         for cell in range(size):
             ties += action_values[cell] == best
-        left = int(u[b, 1] * ties)
+        left = int64(u[b, 1] * ties)
         chosen = 0
         for cell in range(size):
             counts = int64(action_values[cell] == best)

@@ -254,7 +254,7 @@ class Training(ResumableTraining):
         self.done = Progress()
         self.marked = 0
         self.steps = 0
-        self._board = Lockstep(learner.game, count, opponent, seat, "raise", "none")
+        self._board = Lockstep(learner.game, count, opponent, seat, "raise", "none", observes=False)
         self._pending = PendingTransitions(learner, count, make_exploration_rng(seed))
         self._board.seed(np.arange(count), np.full(count, training_key(seed)))
         self._started = 0

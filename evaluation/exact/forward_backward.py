@@ -626,9 +626,10 @@ def add_losses(
         for cell in range(p.shape[1]):
             value = action_values[b, cell]
             if not np.isnan(value):
-                best = max(best, value)
+                best = value if value > best else best
                 got += p[b, cell] * value
-        add_compensated(lost, stones, mass[b] * max(0.0, best - got))
+        loss = best - got
+        add_compensated(lost, stones, mass[b] * (loss if loss > 0 else 0.0))
 
 
 @compiled_nogil_small
@@ -710,7 +711,8 @@ def _best_response_values(
         end = ends[b]
         best = -2.0
         for k in range(begin, end):
-            best = max(best, value_over_skip(after[child[k], mover, 0], after[child[k], 1 - mover, 0], skip))
+            value = value_over_skip(after[child[k], mover, 0], after[child[k], 1 - mover, 0], skip)
+            best = value if value > best else best  # `max` takes longer to compile
         out = values[rows[b], mover]
         if line[b] > 0:
             out[0] = result
@@ -727,8 +729,9 @@ def _best_response_values(
             out[1] /= ties
             out[2] /= ties
             # moves within VALUE_TOLERANCE of the best share wins and losses without lowering the value
-            missing = max(0.0, best - (out[1] - out[2]))
-            fewer = min(out[2], missing)
+            missing = best - (out[1] - out[2])
+            missing = missing if missing > 0 else 0.0
+            fewer = missing if missing < out[2] else out[2]
             out[2] -= fewer
             out[1] += missing - fewer
         begin = end

@@ -9,7 +9,7 @@ import numpy as np
 
 from evaluation.exact.forward_backward import query_policy
 from evaluation.exact.symmetry_classes import MAX_CELLS, canonical_rows, symmetry_tables, to_code
-from ttt_envs.agents.policy import Policy, is_colour_blind, is_symmetric
+from ttt_envs.agents.policy import Policy, is_colour_blind, is_quick, is_symmetric
 from ttt_envs.agents.specs import FromFile, make_policy
 from ttt_envs.core.hash_index import KeyIndex
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, compiled, int8, int64
@@ -116,8 +116,9 @@ class CachedPolicy:
 
 
 def cached(policy: Policy, game: Game) -> Policy:
-    """Return a pure policy with a cache, see :class:`CachedPolicy`; return any other unchanged."""
-    return policy if isinstance(policy, CachedPolicy) or not policy.pure else CachedPolicy(policy, game)
+    """Return a pure policy with a cache, see :class:`CachedPolicy`; return any other, and a quick one, unchanged."""
+    useless = isinstance(policy, CachedPolicy) or not policy.pure or is_quick(policy)
+    return policy if useless else CachedPolicy(policy, game)
 
 
 def make_policy_once(game: Game, policy: str | Policy) -> Policy:

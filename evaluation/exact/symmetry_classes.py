@@ -71,7 +71,7 @@ def canonical(first: int, second: int, tables: SymmetryTables) -> tuple[int, int
             apply_symmetry(second, symmetry, low, low_table, high_table),
         )
         by = symmetry if code < best else by
-        best = min(best, code)
+        best = code if code < best else best
     return best, by
 
 

@@ -224,6 +224,11 @@ def is_colour_blind(policy: Policy) -> bool:
     return bool(getattr(policy, "colour_blind", False))
 
 
+def is_quick(policy: Policy) -> bool:
+    """Return whether a policy declares, by an attribute ``quick``, that a cache would take as long as its answers."""
+    return bool(getattr(policy, "quick", False))
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Sampling moves
 

@@ -56,7 +56,7 @@ class KeyIndex:
         while slots < 2 * capacity:
             slots *= 2
         self._slots = np.full(slots, -1)
-        _reinsert(self.keys, self.size, self._slots)
+        _insert(keys[: self.size], keys, self._slots, 0, np.empty(self.size, np.int64))
 
     def pack(self) -> None:
         """Free all memory except the keys'; :meth:`reserve` makes the index usable again."""
@@ -116,12 +116,3 @@ def _insert(wanted: UInt64Array, row_keys: UInt64Array, slots: Int64Array, size:
             size += 1
         out[b] = slots[slot]
     return size
-
-
-@compiled_nogil_small
-def _reinsert(row_keys: UInt64Array, size: int, slots: Int64Array) -> None:
-    for row in range(size):
-        slot = _slot_of(row_keys[row], slots)
-        while slots[slot] >= 0:
-            slot = (slot + 1) & (len(slots) - 1)
-        slots[slot] = row

@@ -114,7 +114,7 @@ def _describe(game: Game | tuple[Game, ...]) -> str:
 
 
 class StepOutput(NamedTuple):
-    """Output of a step."""
+    """Output of a step. ``planes`` and ``mask`` have no rows where observations are not written."""
 
     planes: Int8Array
     """int8[B, 2, cells]: own stones, then the opponent's stones"""
@@ -127,14 +127,18 @@ class StepOutput(NamedTuple):
     """bool[B]"""
     truncated: BoolArray
     """bool[B]"""
-    memory: tuple[UInt64Array, Float64Array, BoolArray]
+    memory: tuple[UInt64Array | None, Float64Array, BoolArray]
     """the arguments of kernels: planes and mask as uint64, because kernels write eight bytes at once, each from the
-    start of a word; rewards; and bool[2, B], terminated and truncated"""
+    start of a word, or None; rewards; and bool[2, B], terminated and truncated"""
 
     @classmethod
-    def empty(cls, count: int, cells: int, actions: int | None = None) -> StepOutput:
+    def empty(cls, count: int, cells: int, actions: int | None = None, *, observes: bool = True) -> StepOutput:
         """Allocate uninitialised arrays; the number of ``actions`` is that of ``cells`` by default."""
         actions = cells if actions is None else actions
+        if not observes:
+            planes, mask = np.empty((0, 2, cells), np.int8), np.empty((0, actions), np.int8)
+            rewards, flags = np.empty(count), np.empty((2, count), np.bool_)
+            return cls(planes, mask, rewards, flags[0], flags[1], (None, rewards, flags))
         num_words = step_kernels.num_plane_words(count, cells)
         observations = np.empty(num_words + (count * actions + 7) // 8, np.uint64)
         planes = np.ndarray((count, 2, cells), _INT8, observations)
@@ -154,8 +158,8 @@ class StepOutput(NamedTuple):
 
 def _rebuild_step_output(*arrays: np.ndarray[Any, Any]) -> StepOutput:
     """Copy these arrays into newly allocated memory."""
-    planes, mask = arrays[:2]
-    out = StepOutput.empty(len(planes), planes.shape[2], mask.shape[1])
+    planes, mask, rewards = arrays[:3]
+    out = StepOutput.empty(len(rewards), planes.shape[2], mask.shape[1], observes=len(planes) == len(rewards))
     for name, array in zip(StepOutput._fields, arrays, strict=False):
         getattr(out, name)[...] = array
     return out
@@ -202,6 +206,8 @@ class Lockstep:
         openings: positions, of which each episode draws one to begin with; by default the empty board.
         threads: number of threads for steps.
         met: the positions of the first game in which the opponent moves are appended to this list, if given.
+        observes: whether operations write observations; without them, the kernel of steps is smaller, and so compiled
+            faster.
     """
 
     def __init__(
@@ -215,6 +221,8 @@ class Lockstep:
         openings: Boards | None = None,
         threads: int = 1,
         met: list[Position] | None = None,
+        *,
+        observes: bool = True,
     ) -> None:
         check_choice("seat", seat, _SEATS)
         check_choice("illegal_action", illegal_action, get_args(IllegalAction))
@@ -254,7 +262,8 @@ class Lockstep:
         self._stage = np.zeros(count, np.int64)  # of the schedule of opponents, by game
         self._num_steps = np.zeros(count, np.int64)  # since seeding, counted if the schedule needs it
         self._count = count
-        self._no_output = (np.empty(0, np.uint64), np.empty(0), np.empty((2, 0), np.bool_))
+        unread = np.empty(0, np.uint64) if observes else None  # of the same type as of steps, for one kernel
+        self._no_output = (unread, np.empty(0), np.empty((2, 0), np.bool_))
         self._name_columns()
         self.outcome[:] = NOT_OVER
         self._columns.is_over[:] = 1
@@ -448,7 +457,7 @@ class Lockstep:
         def step(_: int, block: _Block) -> int:
             games = block.games
             of_block = np.ndarray(flags.shape, np.bool_, room, games.start)
-            words = observations[block.first_word :]
+            words = None if observations is None else observations[block.first_word :]
             return kernel(*block.state, actions[games], mode, words, rewards[games], of_block, *self._variant)
 
         num_ended: int = sum(map_threads(step, self._blocks, min(self._threads, len(self._blocks))))
@@ -514,7 +523,7 @@ class Lockstep:
 
     def output(self) -> StepOutput:
         """Allocate the output of a step."""
-        return StepOutput.empty(self._count, self.game.cells, self.num_actions)
+        return StepOutput.empty(self._count, self.game.cells, self.num_actions, observes=self._no_output[0] is not None)
 
     def shown(self) -> StepOutput:
         """Return ``planes`` and ``mask`` in new arrays; the other fields are not written."""

@@ -29,6 +29,8 @@ from ttt_envs.core.jit import (
     compiled,
     compiled_nogil_small,
     inlined,
+    inlined_body,
+    inlined_once,
     int8,
     int64,
 )
@@ -209,7 +211,9 @@ def _unpack_settings(packed: Int64Array, parameters: Parameters) -> Settings:
     """Return the settings from :func:`pack_settings`, in kernels."""
     rows, columns = packed[4], packed[5]
     size = rows * columns
-    num_actions = columns if has_gravity(parameters) else size
+    num_actions = size
+    if len(parameters) != NUM_STANDARD and has_gravity(parameters):
+        num_actions = columns
     column = int64(0)
     for row in range(rows):
         column |= int64(1) << row * columns
@@ -270,7 +274,7 @@ def _bits_to_bytes(packed: UInt64Array, out: UInt64Array) -> None:
 # The parts of a step
 
 
-@inlined
+@inlined_once
 def _reset(settings: Settings, cells: Int8Array, games: Games) -> None:
     """Begin the next episode where ``begins`` is 1: empty the board, set its seat, symmetry and skip chance."""
     count, begins = settings.num_games, games.begins
@@ -293,7 +297,7 @@ def _reset(settings: Settings, cells: Int8Array, games: Games) -> None:
     seats, seat = settings.seats, games.seat
     if seats == RANDOM_SEAT:
         for b in range(count):
-            random_seat = int(uniform(episode_key[b], STREAM_SEAT, 0) * 2)
+            random_seat = int64(uniform(episode_key[b], STREAM_SEAT, 0) * 2)
             seat[b] = random_seat if begins[b] else seat[b]
     elif seats == ALTERNATE_SEAT:
         for b in range(count):
@@ -304,12 +308,12 @@ def _reset(settings: Settings, cells: Int8Array, games: Games) -> None:
     num_symmetries, symmetry = len(settings.permutations) // settings.size, games.symmetry
     if num_symmetries > 1:
         for b in range(count):
-            random_symmetry = int(uniform(episode_key[b], STREAM_SYMMETRY, 0) * num_symmetries)
+            random_symmetry = int64(uniform(episode_key[b], STREAM_SYMMETRY, 0) * num_symmetries)
             symmetry[b] = random_symmetry if begins[b] else symmetry[b]
     num_skip_chances, skip_chance = len(settings.skip_chances), games.skip_chance
     if num_skip_chances > 1:
         for b in range(count):
-            drawn = settings.skip_chances[int(uniform(episode_key[b], STREAM_CONTEXT, 0) * num_skip_chances)]
+            drawn = settings.skip_chances[int64(uniform(episode_key[b], STREAM_CONTEXT, 0) * num_skip_chances)]
             skip_chance[b] = drawn if begins[b] else skip_chance[b]
     if cells.ndim == 2:
         for b in range(count):
@@ -463,7 +467,7 @@ def _count_illegal(b: int, loses: int, size: int, games: Games, rewards: Float64
     outcome[b] = FORFEIT + mover[b] if loses else truncated
 
 
-@inlined
+@inlined_once
 def _move(settings: Settings, cells: Int8Array, games: Games, actions: Int64Array, rewards: Float64Array) -> None:
     """Make the caller's moves in games in progress that have not just begun."""
     count, parameters, permutations = settings.num_games, settings.parameters, settings.permutations
@@ -525,10 +529,10 @@ def _reply(b: int, turn: int, parameters: Parameters, games: Games) -> None:
     moves = int64(games.outcome[b] == NOT_OVER) & int64(games.mover[b] != games.seat[b])
     legal = legal_bits(games.first[b], games.second[b], parameters)
     u = uniform(games.episode_key[b], STREAM_OPPONENT, games.stones[b])
-    _put(b, int64(1) << nth_bit(legal, int(u * count_bits(legal))), moves, turn, parameters, games)
+    _put(b, int64(1) << nth_bit(legal, int64(u * count_bits(legal))), moves, turn, parameters, games)
 
 
-@inlined
+@inlined_once
 def _reply_at_random(settings: Settings, cells: Int8Array, games: Games) -> None:
     """Make the replies of a uniformly random opponent, until it is to move in no game."""
     parameters, mover, seat, outcome = settings.parameters, games.mover, games.seat, games.outcome
@@ -664,8 +668,9 @@ def _first_invalid(settings: Settings, cells: Int8Array, games: Games, actions: 
     num_actions = settings.num_actions
     least, most = int64(0), int64(0)
     for b in range(count):
-        least = min(least, actions[b])
-        most = max(most, actions[b])
+        action = actions[b]
+        least = action if action < least else least
+        most = action if action > most else most
     if least < 0 or most >= num_actions:
         for b in range(count):
             if actions[b] < 0 or actions[b] >= num_actions:
@@ -691,7 +696,7 @@ def step(
     words: UInt64Array,
     actions: Int64Array,
     mode: int,
-    observations: UInt64Array,
+    observations: UInt64Array | None,
     rewards: Float64Array,
     flags: BoolArray,
 ) -> int:
@@ -706,7 +711,7 @@ def step(
         mode: ``MOVE``; ``MOVE_OR_RESET``, which resets games that are over instead of moving; ``RESET``, in which no
             game moves except for openings by a uniformly random opponent; ``FINISH``, after replies by ``act``, writes
             the outputs only; ``OBSERVE`` writes the observations only, as ``RESET`` does.
-        observations: see ``StepOutput``. Empty: none is written.
+        observations: see ``StepOutput``. Empty: none is written; None: nor is the code for them compiled.
         rewards, flags: float64[B], bool[2, B]: see ``StepOutput``.
 
     Returns:
@@ -725,7 +730,7 @@ def step_variant(
     words: UInt64Array,
     actions: Int64Array,
     mode: int,
-    observations: UInt64Array,
+    observations: UInt64Array | None,
     rewards: Float64Array,
     flags: BoolArray,
     parameters: Parameters,
@@ -738,7 +743,7 @@ def step_variant(
     return _step(settings, cells, _columns(rows), words, actions, mode, observations, rewards, flags)
 
 
-@inlined
+@inlined_body
 def _step(
     settings: Settings,
     cells: Int8Array,
@@ -746,7 +751,7 @@ def _step(
     words: UInt64Array,
     actions: Int64Array,
     mode: int,
-    observations: UInt64Array,
+    observations: UInt64Array | None,
     rewards: Float64Array,
     flags: BoolArray,
 ) -> int:
@@ -772,7 +777,7 @@ def _step(
             return 0
         if settings.replies == REPLY_RANDOM:
             _reply_at_random(settings, cells, games)
-    if len(observations) > 0:
+    if observations is not None and len(observations) > 0:
         _write_observations(settings, cells, games, words, observations)
     if makes_moves or mode == FINISH:
         return _finish_step(settings, games, rewards, flags)

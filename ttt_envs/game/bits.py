@@ -47,20 +47,22 @@ def line_in(bits: int, parameters: Parameters) -> bool:
         parameters[5],
         parameters[6],
     )
-    one = min(1, win_length - 1)
-    two = min(1 + one, win_length - 1 - one)
+    # conditional expressions, because numba compiles functions of its own for `min` and `max`
+    one = win_length - 1 if win_length - 1 < 1 else 1
+    two = win_length - 1 - one if win_length - 1 - one < 1 + one else 1 + one
     rows = _runs(bits, 1, one, two)
     uprights = _runs(bits, columns, one, two)
     downs = _runs(bits, columns + 1, one, two)
     ups = _runs(bits, columns - 1, one, two)
     if win_length > 4:
-        three = min(4, win_length - 4)
-        four = min(8, max(0, win_length - 8))
+        three = win_length - 4 if win_length - 4 < 4 else 4
+        rest = win_length - 8 if win_length - 8 > 0 else 0
+        four = rest if rest < 8 else 8
         rows = _runs(rows, 1, three, four)
         uprights = _runs(uprights, columns, three, four)
         downs = _runs(downs, columns + 1, three, four)
         ups = _runs(ups, columns - 1, three, four)
-        five = max(0, win_length - 16)
+        five = win_length - 16 if win_length - 16 > 0 else 0
         rows &= rows >> five
         uprights &= uprights >> (five * columns)
         downs &= downs >> (five * (columns + 1))
