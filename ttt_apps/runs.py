@@ -16,6 +16,7 @@ from baselines.retrograde.solver import solve
 from evaluation.cost import Meter
 from evaluation.exact.dynamic_programming import CHUNK, training_callback
 from evaluation.exact.estimate import affordable, check_fits
+from evaluation.exact.policy_cache import CachedPolicy
 from evaluation.exact.strength import Strength, compute_strength
 from evaluation.reports.formats import game_options
 from evaluation.reports.run import write_report
@@ -30,7 +31,7 @@ from ttt_apps.signals import Interrupt
 from ttt_apps.train_options import Options, batch_note, complete_options, default_folder
 from ttt_apps.versions import revision, versions
 from ttt_apps.watch_page import watch_page
-from ttt_envs.agents.policy import Policy
+from ttt_envs.agents.policy import Policy, is_quick
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit_settings import compile_at_once, pause_garbage_collection
 from ttt_envs.game.rules import Game
@@ -519,12 +520,16 @@ class Run:
         if self.options.games >= MIN_COMPILED_GAMES:
             with compile_at_once():
                 few = dataclasses.replace(self.options, games=WARM_UP_GAMES, batch=WARM_UP_GAMES // 2)
-                self.new_training(few).run()
+                training = self.new_training(few)
+                training.run()
             if self.options.exact_games(self.game):
                 tiny = Game(2, 2, 2)
                 solve(tiny)  # by the interpreter: a game is solved once, so compiling the solver does not pay off
+                policy = make_policy("random", tiny)
                 with compile_at_once():
-                    compute_strength(tiny, "random", ["random"])
+                    compute_strength(
+                        tiny, policy if is_quick(training.learner) else CachedPolicy(policy, tiny), ["random"]
+                    )
         self.meter.end("compiling")
 
     @contextmanager

@@ -19,6 +19,8 @@ from evaluation.exact.dynamic_programming import (
 )
 from evaluation.exact.policy_cache import CachedPolicy, cached
 from evaluation.exact.symmetry_classes import canonical_rows, symmetry_tables
+from learners.q_learning import QLearningConfig
+from learners.training import train
 from ttt_envs import Game, make_policy
 from ttt_envs.agents.symmetrized import check_colour_blind, check_symmetric
 from ttt_envs.game.symmetry import symmetries
@@ -220,6 +222,19 @@ def test_large_boards_are_not_cached():
         assert_array_equal(caching.probabilities(boards), caching.policy.probabilities(boards))
     assert caching.num_queries == 40
     assert cached(caching, game) is caching
+
+
+def test_quick_policies_are_not_cached_and_have_the_same_strength():
+    game = Game()
+    learner = QLearningConfig(symmetries="all").build(game, np.random.default_rng(0))
+    train(learner, "self", 300)
+    assert cached(learner, game) is learner
+    expected = compute_strength(game, CachedPolicy(learner, game), ["random"])
+    assert repr(compute_strength(game, learner, ["random"])) == repr(expected)
+    measures = [
+        training_callback(game, "random", 1, 10)(10, one) for one in (learner, CachedPolicy(learner, game))
+    ]
+    assert measures[0] == measures[1]
 
 
 def test_edges_beyond_the_memory_limit_are_recomputed(monkeypatch):

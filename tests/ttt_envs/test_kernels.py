@@ -315,7 +315,7 @@ def test_interpreted_kernels_give_the_results_of_machine_code_bit_for_bit(fresh)
     )
     compared, different = ast.literal_eval(printed)
     assert different == []
-    assert len(compared) >= 50, compared
+    assert len(compared) >= 45, compared
 
 
 def test_every_kernel_is_compiled_for_one_type_of_arguments(fresh):

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from ttt_envs import Game
-from ttt_envs.envs import step_kernels
+from ttt_envs.envs import lockstep, step_kernels
 from ttt_envs.envs.lockstep import MAX_CELLS_IN_BITS, SELF, Lockstep, StepOutput
 from ttt_envs.game.rules import DRAW, NOT_OVER
 
@@ -63,6 +63,34 @@ def test_games_agree_with_a_plain_reading(game):
             assert over or np.flatnonzero(out.mask[row]).tolist() == other.legal_actions()
     assert sum(other.skips for other in others) > 10
     assert set(games.outcome.tolist()) >= {0, 1}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("opponent", [SELF, "random", "win-or-block"])
+def test_steps_without_observations_are_the_same(opponent, threads, monkeypatch):
+    monkeypatch.setattr(lockstep, "MIN_BLOCK_GAMES", 64)
+    count = 200
+    game = Game(skip_chance=0.25)
+    both = [
+        Lockstep(game, count, opponent, "random", "lose", "none", threads=threads, observes=observes)
+        for observes in (True, False)
+    ]
+    outs = [one.output() for one in both]
+    assert [len(out.planes) for out in outs] == [count, 0]
+    rng = np.random.default_rng(3)
+    for one, out in zip(both, outs, strict=True):
+        one.seed(np.arange(count), np.arange(count, dtype=np.uint64))
+        one.begin(np.arange(count), out=out)
+    for _ in range(12):
+        actions = rng.integers(0, game.cells, count)
+        assert len({one.step(actions, True, out) for one, out in zip(both, outs, strict=True)}) == 1
+        for array, expected in zip(outs[1][2:5], outs[0][2:5], strict=True):
+            assert_array_equal(array, expected)
+        assert_array_equal(both[1].infos()[:3], both[0].infos()[:3])  # winners are a part of observations
+        assert_array_equal(both[1].boards().cells, both[0].boards().cells)
+    copied = pickle.loads(pickle.dumps(outs[1]))
+    assert copied.memory[0] is None
+    assert_array_equal(copied.rewards, outs[1].rewards)
 
 
 def test_episode_keys_are_splitmix64_of_key_and_episode():
