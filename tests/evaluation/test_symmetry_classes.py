@@ -18,6 +18,7 @@ from evaluation.exact.dynamic_programming import (
     training_callback,
 )
 from evaluation.exact.policy_cache import CachedPolicy, cached
+from evaluation.exact.strength import compute_strength
 from evaluation.exact.symmetry_classes import canonical_rows, symmetry_tables
 from learners.q_learning import QLearningConfig
 from learners.training import train
@@ -231,9 +232,7 @@ def test_quick_policies_are_not_cached_and_have_the_same_strength():
     assert cached(learner, game) is learner
     expected = compute_strength(game, CachedPolicy(learner, game), ["random"])
     assert repr(compute_strength(game, learner, ["random"])) == repr(expected)
-    measures = [
-        training_callback(game, "random", 1, 10)(10, one) for one in (learner, CachedPolicy(learner, game))
-    ]
+    measures = [training_callback(game, "random", 1, 10)(10, one) for one in (learner, CachedPolicy(learner, game))]
     assert measures[0] == measures[1]
 
 

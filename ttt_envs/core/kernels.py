@@ -143,7 +143,7 @@ class _Compiler(Compiler):
 
     def define_pipelines(self) -> list[PassManager]:
         """Return numba's passes except those for closures, comprehensions and expressions of whole arrays."""
-        pipelines = super().define_pipelines()
+        pipelines: list[PassManager] = super().define_pipelines()
         for pipeline in pipelines:
             pipeline.passes = [one for one in pipeline.passes if one[0] not in (InlineClosureLikes, NopythonRewrites)]
             pipeline.finalize()
@@ -260,7 +260,7 @@ class Kernel(CPUDispatcher):
     def fingerprint(self) -> str:
         """Hash of all dependencies of the machine code, except the versions of Python and numba and the processor."""
         self.__dict__["fingerprint"] = f"recursive call of {self.py_func.__qualname__}"  # read by a recursive call
-        compiler = self._compiler.pipeline_class.__name__
+        compiler = getattr(self, "_compiler").pipeline_class.__name__  # noqa: B009  # unknown to mypy
         parts = [compiler, repr(sorted(self.targetoptions.items(), key=str)), *_describe_function(self.py_func)]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
