@@ -111,6 +111,12 @@ class Solution:
 
     def action_values(self, boards: Boards) -> Float64Array:
         """Return the value of each move for the mover: float64[B, rows * columns], NaN where illegal."""
+        out = self.unfinished_action_values(boards)
+        _clear_finished(np.ascontiguousarray(boards.cells), self.game.parameters, out)
+        return out
+
+    def unfinished_action_values(self, boards: Boards) -> Float64Array:
+        """Like :meth:`action_values`, for positions that are not over, which is not checked."""
         out = np.empty(boards.cells.shape)
         _action_values(np.ascontiguousarray(boards.cells), boards.mover, self.after, self.game.parameters, out)
         return out
@@ -174,6 +180,10 @@ class LayeredSolution(Solution):
     def action_values(self, boards: Boards) -> Float64Array:
         """See :meth:`Solution.action_values`."""
         return self._table.action_values(boards)
+
+    def unfinished_action_values(self, boards: Boards) -> Float64Array:
+        """See :meth:`Solution.unfinished_action_values`."""
+        return self.action_values(boards)
 
     def distance(self, boards: Boards) -> Int64Array:
         """See :meth:`Solution.distance`."""
@@ -591,13 +601,21 @@ def _action_values(
 ) -> None:
     for b in range(len(cells)):
         player = int64(mover[b])
-        over = terminal_outcome_in_bits(cells[b], parameters) != NOT_OVER
         key = table_key(cells[b])
         step = player + 1
         for cell in range(cells.shape[1]):
-            legal = is_legal(cells[b], cell, parameters) and not over
+            legal = is_legal(cells[b], cell, parameters)
             out[b, cell] = (1.0 - 2.0 * player) * after[player, key + step] if legal else np.nan
             step *= 3
+
+
+@compiled
+def _clear_finished(cells: Int8Array, parameters: Parameters, out: Float64Array) -> None:
+    """Write NaN for boards that are over."""
+    for b in range(len(cells)):
+        if terminal_outcome_in_bits(cells[b], parameters) != NOT_OVER:
+            for cell in range(cells.shape[1]):
+                out[b, cell] = np.nan
 
 
 @compiled

@@ -310,7 +310,7 @@ def regret_table(
     lost = np.zeros((game.cells + 1, 2))
 
     def visit(stones: int, boards: Boards, probabilities: Float64Array, mass: Float64Array) -> None:
-        add_losses(solution.action_values(boards), probabilities, mass, stones, lost)
+        add_losses(solution.unfinished_action_values(boards), probabilities, mass, stones, lost)
 
     rows = []
     for layer in forward_layers(TraversalSpec.of(game, (pure, pure)), chunk, visit=visit, threads=num_threads):

@@ -545,3 +545,12 @@ def test_processes_can_solve_at_the_same_time(folder, fresh):
     inode = table.stat().st_ino
     assert solve(LARGE).value == 1
     assert table.stat().st_ino == inode
+
+
+@pytest.mark.parametrize("game", [Game(), Game(skip_chance=0.25), Game(misere=True)], ids=str)
+def test_values_of_positions_in_progress_are_the_same_without_the_test_for_the_end(game):
+    boards = plain.positions_of_random_play(game, 200)
+    solution = solve(game)
+    assert_array_equal(solution.unfinished_action_values(boards), solution.action_values(boards))
+    won = Boards(np.array([[1, 1, 1, 2, 2, 0, 0, 0, 0]], np.int8), np.array([1], np.int8))
+    assert np.isnan(solution.action_values(won)).all()
