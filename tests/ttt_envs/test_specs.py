@@ -146,6 +146,7 @@ def test_a_policy_is_returned_as_it_is():
             "there is no module 'mine.polices' to import for 'mine.polices:Corner': is it installed?",
         ),
         ("nobodys.policies:Corner", "there is no module 'nobodys' to import"),
+        (".policies:Corner", "names no module: write package.module:name"),
         ("settings:depth=1.5", "settings: depth='1.5' is not a whole number"),
         ("settings:step-size=x", "settings: step-size='x' is not a number"),
         ("settings:fast=yes", "settings: fast='yes' is not true or false"),

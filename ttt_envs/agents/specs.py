@@ -263,6 +263,8 @@ def load_object(path: str) -> Any:
     """
     module_name, _, name = path.partition(":")
     package = module_name.split(".")[0]
+    if not package:
+        raise ValueError(f"{path!r} names no module: write package.module:name, without a dot before it")
     check_package(package)
     try:
         module = importlib.import_module(module_name)
