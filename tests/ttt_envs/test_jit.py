@@ -78,29 +78,6 @@ def test_an_edit_recompiles_a_kernel_and_its_callers_and_nothing_else(run, tmp_p
     assert compiled_by(run) == "['other'] 16 3"
 
 
-LOOP = """
-    for _ in range(FACTOR - 1):
-        x += x
-    return x
-"""
-
-
-@pytest.mark.parametrize("body", ["\n    return FACTOR * x\n", LOOP], ids=["simple", "loop"])
-@pytest.mark.parametrize("decorator", ["inlined", "inlined_once", "inlined_body"])
-def test_inlined_kernels_are_read_from_the_cache_by_an_edited_caller(run, tmp_path, decorator, body):
-    """Those without loops, and the parts of one caller, have no machine code there."""
-    module = MODULE.replace("inlined", decorator).replace("\n    return FACTOR * x\n", body)
-    (tmp_path / "mine.py").write_text(module)
-    assert compiled_by(run) == "['caller', 'double', 'other'] 11 4"
-    (kept,) = (tmp_path / "cache").glob("mine.double*.nbc")
-    assert (b"bitcode" in kept.read_bytes()) == (decorator != "inlined" or body != LOOP)
-    (tmp_path / "mine.py").write_text(module.replace("double(x) + 1", "double(x) + 3"))
-    assert compiled_by(run) == "['caller'] 13 4"
-    kept.write_bytes(kept.read_bytes()[:20])
-    (tmp_path / "mine.py").write_text(module.replace("double(x) + 1", "double(x) + 2"))
-    assert compiled_by(run) == "['caller', 'double'] 12 4"
-
-
 def test_damaged_machine_code_is_compiled_again(run, tmp_path):
     (tmp_path / "mine.py").write_text(MODULE)
     assert compiled_by(run) == "['caller', 'double', 'other'] 11 4"

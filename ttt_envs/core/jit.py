@@ -131,7 +131,7 @@ def kernel(function: Function, interpretable: Interpretable = False, **options: 
         function: the source; if ``interpretable``, plain Python gives bit-identical results.
         interpretable: whether the size of the arrays bounds the time of a call, so that calls on small arrays may be
             interpreted; or a function of the call's arguments that returns a bound on its elementary steps.
-        options: of ``numba.njit``; and ``inlining``, "once" or "body", see :func:`inlined_once`.
+        options: of ``numba.njit``.
     """
     if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
         return function
@@ -199,19 +199,6 @@ def inlined(function: Function) -> Function:
     It has no wrapper for Python callers, which would take a sixth of the compile time.
     """
     return kernel(function, forceinline=True, no_cpython_wrapper=True)
-
-
-def inlined_once(function: Function) -> Function:
-    """Like :func:`inlined`, for a large kernel with one call: no machine code is generated but that of its caller.
-
-    Measure the caller's speed before: it is transformed less often.
-    """
-    return kernel(function, forceinline=True, no_cpython_wrapper=True, inlining="once")
-
-
-def inlined_body(function: Function) -> Function:
-    """Like :func:`inlined_once`, for the body of a kernel, which is optimized only as a part of it."""
-    return kernel(function, forceinline=True, no_cpython_wrapper=True, inlining="body")
 
 
 def inlined_allocating(function: Function) -> Function:

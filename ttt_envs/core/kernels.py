@@ -16,8 +16,6 @@ their callers.
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import dis
 import functools
 import gc
 import hashlib
@@ -32,13 +30,11 @@ from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any, cast
 
-import llvmlite.binding as llvm
 import numba
 import numpy as np
 from numba.core import config as numba_config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, NullCache
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler, Flags, compile_result
+from numba.core.compiler import Compiler, Flags
 from numba.core.compiler_machinery import PassManager
 from numba.core.registry import CPUDispatcher
 from numba.core.typed_passes import NopythonRewrites
@@ -81,60 +77,8 @@ _HASH_OF_FLAGS = hash(Flags())
 _DEFAULTS = Flags().values()
 
 
-class _Library(JITCodeLibrary):
-    """The code of a kernel and of its wrapper for Python callers, which is optimized only once.
-
-    numba optimizes every function before others are inlined into it, and again afterwards; into a wrapper none is.
-    """
-
-    def _optimize_functions(self, ll_module: Any) -> None:
-        if ll_module.name.startswith("wrapper"):
-            ll_module.data_layout = self._codegen._data_layout
-        else:
-            super()._optimize_functions(ll_module)
-
-
-class _InlinedLibrary(JITCodeLibrary):
-    """The code of an inlined kernel as LLVM's instructions, without machine code, which nothing would execute."""
-
-    def _finalize_final_module(self) -> None:
-        self._finalize_dynamic_globals()
-        self._verify_declare_only_symbols()
-        self._environments = []
-        engine = self._codegen._engine
-        for variable in self._final_module.global_variables:
-            if variable.name.startswith(_ENVIRONMENT) and not engine.is_symbol_defined(variable.name):
-                self._environments.append(ctypes.c_void_p())  # numba stores a pointer to the function's globals in it
-                engine.add_global_mapping(variable, ctypes.addressof(self._environments[-1]))
-        self._finalized = True
-
-    def serialize_using_object_code(self) -> tuple[str, str, bytes]:
-        """Return the content of a cache file."""
-        return self.name, _BITCODE, self._get_module_for_linking().as_bitcode()
-
-    @classmethod
-    def of(cls, codegen: Any, name: str, bitcode: bytes) -> _InlinedLibrary:
-        """Return the library that :meth:`serialize_using_object_code` stored."""
-        library = cls(codegen, name)
-        library._final_module = llvm.parse_bitcode(bitcode)
-        library._finalize_final_module()
-        return library
-
-
-class _BodyLibrary(_InlinedLibrary):
-    """The code of :func:`~ttt_envs.core.jit.inlined_body`."""
-
-    def _optimize_final_module(self) -> None:
-        pass
-
-
-_ENVIRONMENT, _BITCODE = "_ZN08NumbaEnv", "bitcode"  # prefix of variables, and kind of cached code, as in numba
-
-
 class _Compiler(Compiler):
     """numba's compiler with :class:`_Flags`, without the passes that kernels do not need."""
-
-    library: type[JITCodeLibrary] = _Library
 
     def __init__(
         self, typingctx: Any, targetctx: Any, library: Any, args: Any, return_type: Any, flags: Flags, locals: Any
@@ -148,43 +92,6 @@ class _Compiler(Compiler):
             pipeline.passes = [one for one in pipeline.passes if one[0] not in (InlineClosureLikes, NopythonRewrites)]
             pipeline.finalize()
         return pipelines
-
-    def compile_extra(self, func: Callable[..., Any]) -> Any:
-        """Return the compiled function.
-
-        Generating machine code transforms loops in the instructions that callers inline, which can make these faster.
-        So only inlined kernels without loops are spared it.
-        """
-        is_simple = self.state.flags.no_cpython_wrapper and not _has_loops(func)
-        kind = _InlinedLibrary if is_simple and self.library is _Library else self.library
-        self.state.library = kind(self.state.targetctx.codegen(), func.__qualname__)
-        self.state.library.enable_object_caching()
-        return super().compile_extra(func)
-
-
-class _OnceCompiler(_Compiler):
-    """The compiler of :func:`~ttt_envs.core.jit.inlined_once`."""
-
-    library = _InlinedLibrary
-
-
-class _BodyCompiler(_Compiler):
-    """The compiler of :func:`~ttt_envs.core.jit.inlined_body`."""
-
-    library = _BodyLibrary
-
-
-_COMPILERS = {"": _Compiler, "once": _OnceCompiler, "body": _BodyCompiler}
-
-
-@functools.cache
-def _has_loops(function: Callable[..., Any]) -> bool:
-    """Return whether a function, or a kernel that it calls, has a loop."""
-    jumps = (one for one in dis.get_instructions(function) if one.opcode in (*dis.hasjrel, *dis.hasjabs))
-    called = (value.py_func for value in _globals_read(function).values() if isinstance(value, Kernel))
-    return any(one.argval < one.offset for one in jumps) or any(
-        _has_loops(one) for one in called if one is not function
-    )
 
 
 class Kernel(CPUDispatcher):
@@ -260,8 +167,7 @@ class Kernel(CPUDispatcher):
     def fingerprint(self) -> str:
         """Hash of all dependencies of the machine code, except the versions of Python and numba and the processor."""
         self.__dict__["fingerprint"] = f"recursive call of {self.py_func.__qualname__}"  # read by a recursive call
-        compiler = getattr(self, "_compiler").pipeline_class.__name__  # noqa: B009  # unknown to mypy
-        parts = [compiler, repr(sorted(self.targetoptions.items(), key=str)), *_describe_function(self.py_func)]
+        parts = [repr(sorted(self.targetoptions.items(), key=str)), *_describe_function(self.py_func)]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     def callees(self) -> Iterator[Kernel]:
@@ -361,26 +267,6 @@ class _Files(CompileResultCacheImpl):
 
     def ensure_cache_path(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
-
-    def rebuild(self, target_context: Any, payload: Any) -> Any:
-        """Return a compiled function from a cache file."""
-        (name, kind, code), description, environment, signature, *_ = payload
-        if kind != _BITCODE:
-            return super().rebuild(target_context, payload)
-        library = _InlinedLibrary.of(target_context.codegen(), name, code)
-        return compile_result(
-            target_context=target_context,
-            typing_context=target_context.typing_context,
-            library=library,
-            environment=environment,
-            entry_point=target_context.get_executable(library, description, environment),
-            fndesc=description,
-            signature=signature,
-            objectmode=False,
-            lifted=(),
-            reload_init=[],
-            referenced_envs=(),
-        )
 
 
 class KernelCache(FunctionCache):
@@ -495,6 +381,6 @@ def make_kernel(
         return function
     target: dict[str, Any] = {"nopython": True, "boundscheck": None, "error_model": "numpy", "no_cfunc_wrapper": True}
     target |= {"_nrt": False} | options
-    kernel = Kernel(function, pipeline_class=_COMPILERS[target.pop("inlining", "")], targetoptions=target)
+    kernel = Kernel(function, targetoptions=target, pipeline_class=_Compiler)
     kernel.interpretable = interpretable if CAN_INTERPRET else False
     return cast(Callable[..., Any], kernel)

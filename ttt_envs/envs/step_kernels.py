@@ -29,8 +29,6 @@ from ttt_envs.core.jit import (
     compiled,
     compiled_nogil_small,
     inlined,
-    inlined_body,
-    inlined_once,
     int8,
     int64,
 )
@@ -274,7 +272,7 @@ def _bits_to_bytes(packed: UInt64Array, out: UInt64Array) -> None:
 # The parts of a step
 
 
-@inlined_once
+@inlined
 def _reset(settings: Settings, cells: Int8Array, games: Games) -> None:
     """Begin the next episode where ``begins`` is 1: empty the board, set its seat, symmetry and skip chance."""
     count, begins = settings.num_games, games.begins
@@ -467,7 +465,7 @@ def _count_illegal(b: int, loses: int, size: int, games: Games, rewards: Float64
     outcome[b] = FORFEIT + mover[b] if loses else truncated
 
 
-@inlined_once
+@inlined
 def _move(settings: Settings, cells: Int8Array, games: Games, actions: Int64Array, rewards: Float64Array) -> None:
     """Make the caller's moves in games in progress that have not just begun."""
     count, parameters, permutations = settings.num_games, settings.parameters, settings.permutations
@@ -532,7 +530,7 @@ def _reply(b: int, turn: int, parameters: Parameters, games: Games) -> None:
     _put(b, int64(1) << nth_bit(legal, int64(u * count_bits(legal))), moves, turn, parameters, games)
 
 
-@inlined_once
+@inlined
 def _reply_at_random(settings: Settings, cells: Int8Array, games: Games) -> None:
     """Make the replies of a uniformly random opponent, until it is to move in no game."""
     parameters, mover, seat, outcome = settings.parameters, games.mover, games.seat, games.outcome
@@ -743,7 +741,7 @@ def step_variant(
     return _step(settings, cells, _columns(rows), words, actions, mode, observations, rewards, flags)
 
 
-@inlined_body
+@inlined
 def _step(
     settings: Settings,
     cells: Int8Array,
