@@ -319,9 +319,13 @@ def test_interpreted_kernels_give_the_results_of_machine_code_bit_for_bit(fresh)
 
 
 def test_every_kernel_is_compiled_for_one_type_of_arguments(fresh):
-    """A kernel with two signatures was called with two kinds of numbers, and is compiled twice."""
+    """A kernel with two signatures was called with two kinds of numbers, and is compiled twice.
+
+    Only steps are: with observations for environments, and without them for trainings, whose code is smaller.
+    """
     counts = counted_after(fresh, play_games, search_everything, teach_everything)
-    assert {name for name, count in counts.items() if count > 1} == set()
+    several = {name: count for name, count in counts.items() if count > 1}
+    assert several == {"ttt_envs.envs.step_kernels.step": 2}
     worked = {
         package: sum(count for name, count in counts.items() if name.startswith(f"{package}.")) for package in WORK
     }
