@@ -22,7 +22,7 @@ from evaluation.matches.tournament import bradley_terry
 from evaluation.reports.plots import SERIES, legend, plot_intervals
 from evaluation.result_store import Unit
 from evaluation.statistics import Interval, interval_from_seeds, is_above
-from evaluation.study import Caption, Claim, Report, Row, Study, interval
+from evaluation.study import Caption, Claim, Report, Row, Study, interval, read_intervals
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.rules import Game
@@ -342,6 +342,24 @@ def _draw_scores(results: Sequence[tuple[Unit, Any]]) -> Any:
     return draw
 
 
+def _answer_measures(report: Report) -> str:
+    def wrong(measure: str) -> str:
+        (row,) = (row for row in report.rows if row.what == measure)
+        return f"{read_intervals(row.ours)[1].mean:.0%}"
+
+    hundred, exact = wrong("win rate against random, 100 games"), wrong("win rate against random, exact")
+    return (
+        f"The win rate over 100 games against random play does in {hundred} of comparisons, the exact one in {exact}. "
+        f"It is {wrong('Elo')} for the Elo of a tournament, {wrong('luck-corrected Elo')} with luck correction, and "
+        f"{wrong('mean training return')} for the mean training return."
+    )
+
+
+def _answer_scores(report: Report) -> str:
+    (row,) = report.rows_of("win rate against random, exact")
+    return f"Its mean rank correlation with the score is {interval(read_intervals(row.ours)[0])}, over tasks and seeds."
+
+
 STUDY = Study(
     title="What games say, beside exact scores",
     source="our own study",
@@ -366,14 +384,12 @@ STUDY = Study(
     captions={
         "what-games-say": Caption(
             "How often does a measure pick the worse of two algorithms?",
-            "The win rate over 100 games against random play does in 20% of comparisons, the exact one in 15%. It is "
-            "16% for the Elo of a tournament, with luck or without, and a third for the mean training return.",
+            _answer_measures,
             "Bars are 95% intervals over tasks and seeds. 0.5 is a guess.",
         ),
         "what-games-say-scores": Caption(
             "Does a policy that wins more often against random play have a better score?",
-            "Roughly, and not in self-play without skips: a policy that wins 93% of its games against random play "
-            "scores below 0, and one that wins 92% scores 1.",
+            _answer_scores,
             "Each mark is a policy; both numbers are exact.",
         ),
     },
