@@ -106,8 +106,8 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "ttt_envs/game/bits.py",
-        "    two = min(1 + one, win_length - 1 - one)\n    rows = ",
-        "    two = min(1 + one, win_length - one)\n    rows = ",
+        "    two = win_length - 1 - one if win_length - 1 - one < 1 + one else 1 + one\n",
+        "    two = win_length - one if win_length - one < 1 + one else 1 + one\n",
         "ttt_envs/test_bits.py ttt_envs/test_rules.py",
     ),
     Fault(

@@ -212,7 +212,7 @@ def _common_scores(
     everything = [task.name for task in TASKS if any(task.name in final for final in finals.values())]
     tasks = list(chosen) or [name for name in everything if all(name in final for final in finals.values())]
     if not tasks:
-        raise ValueError("the submissions have no task in common: run each of them on the same tasks, or choose --task")
+        raise ValueError("the submissions have no task in common: run each of them on the same tasks, or choose some")
     notes = []
     left_out = [name for name in everything if name not in tasks]
     if left_out and not chosen:
