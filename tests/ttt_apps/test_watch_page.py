@@ -124,6 +124,7 @@ def test_a_run_is_shown_while_it_learns_and_stopped(open_page, tmp_path):
 def test_a_copied_command_quotes_what_a_shell_would_read(open_page, tmp_path):
     with Program("train.py", *ENDLESS, "--out", tmp_path / "run", "--watch") as program:
         page = open_page(program.address)
+        wait_for_curve(page)
         for name in ("runs/a-1", "my run", "it's", "$(id)", ""):
             assert shlex.split(page.evaluate("(name) => resumeCommand(name)", name)) == [
                 "train.py", "--resume", name
