@@ -49,14 +49,16 @@ def watch_page(path: Path, options: WatchOptions) -> Iterator[None]:
     assert process.stdin is not None
     assert process.stdout is not None
     with process:
-        line = process.stdout.readline().strip()
-        if not line.startswith("Watch at"):
-            raise ValueError(line.removeprefix("error: ") or "the page of --watch could not be served: leave it out")
-        print_output(line)
-        sys.stdout.flush()
         rest = threading.Thread(target=_forward, args=[process.stdout], daemon=True)
-        rest.start()
-        try:
+        try:  # from here on: Ctrl-C may come at once, and `with` would wait for a process that still serves its page
+            line = process.stdout.readline().strip()
+            if not line.startswith("Watch at"):
+                raise ValueError(
+                    line.removeprefix("error: ") or "the page of --watch could not be served: leave it out"
+                )
+            print_output(line)
+            sys.stdout.flush()
+            rest.start()
             yield
         finally:
             process.stdin.close()
@@ -64,7 +66,8 @@ def watch_page(path: Path, options: WatchOptions) -> Iterator[None]:
                 process.wait(LAST_S)
             except (subprocess.TimeoutExpired, KeyboardInterrupt):
                 process.kill()
-            rest.join()
+            if rest.ident is not None:
+                rest.join()
 
 
 def _forward(lines: IO[str]) -> None:

@@ -34,6 +34,7 @@ class Program:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # which a job in the background ignores
         )
         while "http://" not in (line := self.process.stdout.readline()):
             assert line, self.process.communicate()[1]
@@ -118,6 +119,12 @@ def test_a_run_is_shown_while_it_learns_and_stopped(open_page, tmp_path):
     state = RunDirectory(folder).read_state()
     assert 0 < state.progress.games < state.config["games"]
     assert not (folder / "live").exists()
+
+
+def test_ctrl_c_ends_a_run_whose_address_has_just_been_printed(tmp_path):
+    program = Program("train.py", *ENDLESS, "--out", tmp_path / "run", "--watch")
+    program.process.send_signal(signal.SIGINT)
+    program.end(130)
 
 
 @in_browser
