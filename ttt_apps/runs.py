@@ -27,7 +27,7 @@ from learners.training import Progress, ResumableTraining, Task
 from ttt_apps.cli import Stopped, WatchOptions, print_output, print_status, progress_bar, warn
 from ttt_apps.live import LiveRun
 from ttt_apps.metrics import Metrics, SnapshotWriter
-from ttt_apps.signals import Interrupt, raise_lost_interrupts
+from ttt_apps.signals import Interrupt
 from ttt_apps.train_options import Options, batch_note, complete_options, default_folder
 from ttt_apps.versions import revision, versions
 from ttt_apps.watch_page import watch_page
@@ -514,7 +514,6 @@ class Run:
 
         return [measure_exactly]
 
-    @raise_lost_interrupts()
     @pause_garbage_collection()
     def _warm_up(self) -> None:
         """Compile a learner's code before its training is timed, with a few games that are discarded."""

@@ -60,31 +60,6 @@ def interrupt_on_signals() -> Iterator[None]:
 
 
 @contextmanager
-def raise_lost_interrupts() -> Iterator[None]:
-    """Raise KeyboardInterrupt at the end if a stop signal came inside the context without ending it.
-
-    numba's compiler calls Python from C, where an exception is printed and dropped.
-    """
-    asked = False
-    before: dict[int, Any] = {}
-
-    def stop(*_: object) -> NoReturn:
-        nonlocal asked
-        asked = True
-        raise KeyboardInterrupt
-
-    if threading.current_thread() is threading.main_thread():
-        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    if asked:
-        raise KeyboardInterrupt
-
-
-@contextmanager
 def silent_interrupts() -> Iterator[None]:
     """End the process on Ctrl-C without a traceback: for slow imports, which have nothing to save."""
     in_main = threading.current_thread() is threading.main_thread()

@@ -1,6 +1,5 @@
 """Runs that are killed, stopped, resumed, damaged or completed: they end as runs that were never interrupted."""
 
-import contextlib
 import json
 import os
 import resource
@@ -24,7 +23,6 @@ from learners import LEARNERS
 from learners.checkpoint import load_checkpoint, save_checkpoint
 from learners.training import make_exploration_rng, make_initial_rng
 from ttt_apps import evaluate, train
-from ttt_apps.signals import raise_lost_interrupts
 from ttt_envs.core.files import write_json
 
 ROOT = Path(__file__).parents[2]
@@ -386,23 +384,3 @@ def test_the_summary_of_exact_updates_speaks_of_no_games(tmp_path, capsys):
 @pytest.mark.parametrize("name", ["first", "my run", "it's", "$(id)"])
 def test_the_command_that_continues_a_run_is_quoted_for_a_shell(tmp_path, name):
     assert shlex.split(RunDirectory(tmp_path / name).resume_command) == ["train.py", "--resume", str(tmp_path / name)]
-
-
-def test_a_stop_signal_that_a_caller_dropped_is_raised_at_the_end():
-    """As numba's compiler does with exceptions of the Python code that it calls from C."""
-    finished = []
-    before = signal.getsignal(signal.SIGINT)
-
-    @raise_lost_interrupts()
-    def work():
-        with contextlib.suppress(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
-        finished.append(True)
-
-    with pytest.raises(KeyboardInterrupt):
-        work()
-    assert finished
-    assert signal.getsignal(signal.SIGINT) is before
-    with raise_lost_interrupts():
-        finished.append(False)
-    assert finished == [True, False]
