@@ -63,7 +63,7 @@ def build(
             folder holds something else.
     """
     num_threads = count_threads(threads)
-    layers = make_layers(game, stones, folder is not None)
+    layers = make_layers(game, stones, folder=folder is not None)
     found = None if folder is None else Folder(folder, layers)
     done: dict[int, Values] = {}
     if found is not None:

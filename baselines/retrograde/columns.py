@@ -4,7 +4,7 @@ A column of height h holds one of at most 2**h colourings. The heights of all co
 a profile are numbered in mixed radix, one digit per column. In a bit set over these numbers, the positions without a
 line are marked, and the rank of a bit is the entry of its position (Jacobson, "Space-efficient static trees and
 graphs", 1989). So a layer holds only positions that stones can fall into and in which no player has a line. The bit
-sets follow from the rules and are not stored. Of a profile and its mirror image, one is kept.
+sets follow from the rules and are not stored. Of a profile and its mirror image, one is numbered.
 
 As in :mod:`~baselines.retrograde.sweep`, a position is a pair (A, B) of the mover's stones and the other player's.
 """
@@ -132,7 +132,7 @@ def make_board(game: Game) -> ColumnBoard:
 
 
 def heights_by_stones(board: ColumnBoard) -> list[NDArray[np.int8]]:
-    """Return the kept profiles of each layer, int8[P, columns] each, by their number."""
+    """Return the numbered profiles of each layer, int8[P, columns] each, by their number."""
     rows, columns = board.rows, board.columns
     codes = np.flatnonzero(board.profiles >= 0)
     heights = np.stack([codes // (rows + 1) ** column % (rows + 1) for column in range(columns)], axis=1)
@@ -298,7 +298,7 @@ def _rank(bit: int, index: LayerIndex) -> int:
 
 
 @inlined
-def _colouring_of(own: int, taken: int, column: int, board: ColumnBoard) -> tuple[int, int]:
+def _column_colouring(own: int, taken: int, column: int, board: ColumnBoard) -> tuple[int, int]:
     """Return the height and the colouring of a column."""
     height, colouring = int64(0), int64(0)
     cell = (board.rows - 1) * board.columns + column
@@ -315,14 +315,14 @@ def find_column_entry(own: int, other: int, probe: ColumnProbe) -> int:
     board, index, taken = probe.board, probe.numbering, own | other
     code, power = int64(0), int64(1)
     for column in range(board.columns):
-        height, _ = _colouring_of(own, taken, column, board)
+        height, _ = _column_colouring(own, taken, column, board)
         code += height * power
         power *= board.rows + 1
     profile = int64(board.profiles[code])
     mirrored = profile < 0
     number = int64(0)
     for i in range(board.columns):
-        height, colouring = _colouring_of(own, taken, board.columns - 1 - i if mirrored else i, board)
+        height, colouring = _column_colouring(own, taken, board.columns - 1 - i if mirrored else i, board)
         number = number * board.num_states[height] + int64(board.numbers[colouring])
     return _rank(index.starts[-1 - profile if mirrored else profile] + number, index)
 
@@ -430,7 +430,7 @@ def _compute_units(
 ) -> None:
     """Compute the values of units: the positions of a profile with one colouring of the first column.
 
-    A move changes the digit of its column, and may lead to the mirror image of a kept profile. So for each move the
+    A move changes the digit of its column, and may lead to the mirror image of a numbered profile. So for each move the
     number of the successor is a sum over the columns, which is updated column by column.
 
     Args:
@@ -498,8 +498,8 @@ def _compute_units(
                         continue
                     value = float(above[_rank(bases[i] + turned[columns, i], there)])
                     if skips:
-                        kept = float(above[_rank(bases[i] + same[columns, i], there)])
-                        value = value_over_skip(kept, -value, skip_chance_of(parameters))
+                        after_skip = float(above[_rank(bases[i] + same[columns, i], there)])
+                        value = value_over_skip(after_skip, -value, skip_chance_of(parameters))
                     else:
                         value = (1.0 if value > 0 else 0.0) - (1.0 if value < 0 else 0.0) - value
                     best = max(best, value)

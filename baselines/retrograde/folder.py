@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from baselines.retrograde.layers import Layers, layers_of
+from baselines.retrograde.layers import Layers, make_layers
 from baselines.retrograde.sweep import Values
 from ttt_envs.core.array_cache import mapped
 from ttt_envs.core.files import delete_temporary_files, locked, open_to_read, read_json, write_atomically, write_json
@@ -253,4 +253,4 @@ def open_folder(path: Path) -> Folder:
     stones = data.get("stones")
     if game is None or type(stones) is not int:
         raise ValueError(f"{path / MANIFEST} is no manifest of a table in layers: choose another folder")
-    return Folder(path, layers_of(game, stones))
+    return Folder(path, make_layers(game, stones))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import lru_cache
@@ -105,7 +106,7 @@ def _tables(game: Game) -> tuple[Ranks, Classes]:
     return ranks, make_classes(game, ranks)
 
 
-class Layers:
+class Layers(ABC):
     """The layers of a game from a number of stones on: sizes, and the entries of positions.
 
     Args:
@@ -134,9 +135,9 @@ class Layers:
         """Return the numbers of stones of the layers, in build order."""
         return range(self.game.cells, self.stones - 1, -1)
 
+    @abstractmethod
     def size(self, stones: int) -> int:
         """Return the number of entries of a layer."""
-        raise NotImplementedError
 
     def max_size(self, stones: int) -> int:
         """Return a bound on the number of entries of a layer, at once."""
@@ -146,29 +147,29 @@ class Layers:
         """Return whether a layer has no entries."""
         return self.size(stones) == 0
 
+    @abstractmethod
     def has_line(self, sets: Int64Array) -> BoolArray:
         """Return whether each set of stones has a line."""
-        raise NotImplementedError
 
+    @abstractmethod
     def locate(self, own: Int64Array, other: Int64Array) -> tuple[Int64Array, Int64Array]:
         """Return the locations of V(A, B), int64[K] each, for sets without lines: the layers, and the entries in them.
 
         Raises:
             ValueError: a position that the rules exclude.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def sets_at(self, stones: int, entry: int) -> tuple[int, int]:
         """Return the mover's stones and the other player's stones in an entry's position."""
-        raise NotImplementedError
 
+    @abstractmethod
     def probe(self, stones: int = NO_LAYER, values: Values | None = None) -> AnyProbe:
         """Return a probe of a layer with these values, float32 or int8, or without values."""
-        raise NotImplementedError
 
+    @abstractmethod
     def estimate(self) -> Estimate:
         """See :func:`estimate`."""
-        raise NotImplementedError
 
     def _by_type(self, values: Values | None) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
         """Return the values as the last two fields of a probe."""
@@ -417,21 +418,17 @@ def estimate(game: Game, *, stones: int = 0, folder: bool = True) -> Estimate:
     Raises:
         ValueError: the board is larger, or the number of stones is invalid.
     """
-    return make_layers(game, stones, folder).estimate()
+    return make_layers(game, stones, folder=folder).estimate()
 
 
-def make_layers(game: Game, stones: int, folder: bool) -> Layers:
-    """Return the layers, in float64 if they are small and stay in memory."""
-    return layers_of(game, stones, double=not folder and game.cells <= MAX_CELLS_IN_DOUBLE)
-
-
-def layers_of(game: Game, stones: int = 0, *, double: bool = False) -> Layers:
-    """Return the layers of a game, see :class:`Layers`.
+def make_layers(game: Game, stones: int = 0, *, folder: bool = True) -> Layers:
+    """Return the layers of a game, see :class:`Layers`, in float64 if they are small and stay in memory.
 
     Raises:
         ValueError: the board is too large, or the number of stones is invalid.
     """
-    return (ColumnLayers if game.gravity else SetLayers)(game, stones, double=double)
+    kind = ColumnLayers if game.gravity else SetLayers
+    return kind(game, stones, double=not folder and game.cells <= MAX_CELLS_IN_DOUBLE)
 
 
 @compiled_at_once

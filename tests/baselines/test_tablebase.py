@@ -14,7 +14,7 @@ from baselines.mcts import MCTS
 from baselines.retrograde import Tablebase, build, estimate, open_table, verify
 from baselines.retrograde.count import reachable_boards
 from baselines.retrograde.folder import open_folder
-from baselines.retrograde.layers import layers_of
+from baselines.retrograde.layers import make_layers
 from baselines.retrograde.solver import solve
 from baselines.retrograde.verify import check_entries, describe_check
 from evaluation.code_fingerprint import policy_identity
@@ -537,7 +537,7 @@ def test_boards_with_too_many_columns_are_refused(game, message):
 )
 def test_layers_under_gravity_hold_one_of_two_mirror_images(game):
     """Plainly: all fillings of the columns from below without a line; those of mirrored heights are kept once."""
-    layers, width = layers_of(game), game.columns
+    layers, width = make_layers(game), game.columns
     found = np.zeros(game.cells + 1, np.int64)
     for cells in itertools.product((0, 1, 2), repeat=game.cells):
         board = np.array(cells).reshape(game.rows, width)

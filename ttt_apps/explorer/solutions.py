@@ -2,8 +2,8 @@
 
 Up to 12 cells a game is solved while a move is drawn, up to 16 in less than a second. A table of 17 to 21 cells takes
 seconds to minutes and up to gigabytes, so it is read where it is stored, and computed only on request, in another
-process. With gravity or misère no table is made by layers: one of 15 or 16 cells is computed on request, and there is
-none above. Connect Four without skips needs no table: a search solves its positions.
+process. With gravity or misère the explorer offers no table above 16 cells, and computes one of 15 or 16 on request.
+Connect Four without skips needs no table: a search solves its positions.
 """
 
 from __future__ import annotations

@@ -858,12 +858,16 @@ def illegal_message(game: Game, cells: Int8Array, action: int) -> str:
     return f"action {action} is illegal, stones fall to the lowest empty cell: choose one of these ({listed})"
 
 
+NOT_ADAPTED = "it is not adapted to it"
+"""The reason for which a rule is not supported, if no other is given."""
+
+
 def check_variants(
     name: str,
     game: Game,
     supported: Collection[str] = (),
     *,
-    reasons: str | Mapping[str, str] = "it is not adapted to it",
+    reasons: str | Mapping[str, str] = NOT_ADAPTED,
     instead: str = "random or optimal",
     hint: str = "",
 ) -> None:
@@ -882,7 +886,7 @@ def check_variants(
     refused = [rule for rule in rules if rule not in supported]
     if not refused:
         return
-    why = [reasons if isinstance(reasons, str) else reasons.get(rule, "it is not adapted to it") for rule in refused]
+    why = [reasons if isinstance(reasons, str) else reasons.get(rule, NOT_ADAPTED) for rule in refused]
     known = [rule for rule in supported if rule in VARIANTS]
     if HIDING in refused:
         advice = "choose what plays by views, such as random, win-or-block or run:PATH, see docs/phantom.md"
