@@ -250,15 +250,8 @@ def check_size(game: Game) -> None:
 
 
 def is_stored(game: Game) -> bool:
-    """Return whether the table of a game of 13 to 21 cells is in the disk cache, so that :func:`solve` reads it."""
-    if game.cells <= MAX_CELLS:
-        return _cached_table(game, 1.0).path.is_file()
+    """Return whether the layers of a game of 17 cells or more are in the disk cache, where :func:`solve` reads them."""
     return retrograde.is_finished(game, CachedArray(*_cache_entry(game)).path.with_suffix(""))
-
-
-def _cached_table(game: Game, discount: float) -> CachedArray:
-    name = f"solution-{game.rows}x{game.columns}-{game.win_length}-skip{game.skip_chance:g}"
-    return CachedArray(name, {"format": FORMAT, "game": game.to_dict(), "discount": discount}, MADE_BY)
 
 
 def _cache_entry(game: Game) -> tuple[str, dict[str, Any], str]:
@@ -287,8 +280,10 @@ def _layers(
 
 def _table(game: Game, discount: float, cache: bool, progress: Progress | None, threads: int = 1) -> Float64Array:
     """Return ``after`` with results multiplied by ``discount`` at every ply, read-only."""
+    name = f"solution-{game.rows}x{game.columns}-{game.win_length}-skip{game.skip_chance:g}"
+    content = {"format": FORMAT, "game": game.to_dict(), "discount": discount}
     after = load_or_compute(
-        _cached_table(game, discount) if cache else None,
+        CachedArray(name, content, MADE_BY) if cache else None,
         (2, 3**game.cells),
         lambda: sweep(game, discount=discount, progress=progress, threads=threads),
         lambda after: is_consistent(game, after, discount),

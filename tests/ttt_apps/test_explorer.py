@@ -29,6 +29,7 @@ from baselines.expectiminimax import Expectiminimax
 from baselines.mcts import MCTS
 from baselines.retrograde.solver import solve
 from baselines.tables import Softmax, Table, values_of
+from evaluation.exact.dynamic_programming import perfect_value
 from evaluation.matches.games import Move, PlayedGame, append_games
 from evaluation.reports.links import explorer_command
 from ttt_apps.board import LiveGame
@@ -422,8 +423,8 @@ def test_panels_play_by_other_rules_or_say_why_not(client):
         (LARGE, tables | {"exact": "up to 21 cells", "prove": "up to 64 cells"}),
         (wide, tables | {"exact": "up to 20 cells", "prove": "up to 63 cells, with one more in each column"}),
         (
-            {**FALLING, "columns": 5, "misere": True},
-            tables | {"exact": "up to 16 cells by these rules", "prove": standard},
+            {**FALLING, "rows": 6, "columns": 5, "misere": True},
+            tables | {"exact": "up to 5 x 5", "prove": standard},
         ),
     ):
         assert ask(client, "replay", game=game)["refused"] == refused
@@ -454,21 +455,21 @@ def test_connect_four_is_solved_by_a_search(client):
 
 
 @pytest.mark.slow
-def test_a_table_of_all_boards_is_computed_on_request(monkeypatch, tmp_path):
-    """With misere, layers do not hold."""
+def test_a_table_with_gravity_is_computed_on_request(monkeypatch, tmp_path):
     monkeypatch.setenv("TTT_ENVS_CACHE", str(tmp_path))
-    game, content = Game(3, 5, 3, 0.25, misere=True), {**MISERE, "columns": 5}
+    content = {**FALLING, "columns": 5, "skip_chance": 0.25}
+    game = Game(4, 5, 4, 0.25, gravity=True)
     app = make_explorer()
     with contextlib.closing(app), contextlib.closing(Client(app)) as client:
         status = ask(client, "solve", game=content)
-        assert (status["state"], status["disk"]) == ("ask", 16 * 3**15)
+        assert (status["state"], status["disk"]) == ("ask", retrograde.estimate(game).disk)
         ask(client, "solve", game=content, start=True)
         until = time.monotonic() + 10 * TIMEOUT_S
         while (status := ask(client, "solve", game=content))["state"] == "building" and time.monotonic() < until:
             time.sleep(0.2)
         assert (status["state"], status["failure"]) == ("soon", None)
-        answer = ask(client, "review", game=content, moves="c2")
-        assert answer["positions"][0]["value"] == pytest.approx(solve(game).value)
+        answer = ask(client, "review", game=content, moves="c4")
+        assert answer["positions"][0]["value"] == pytest.approx(perfect_value(game), abs=1e-6)
 
 
 def test_a_game_without_skips_of_13_to_16_cells_is_reviewed(client):
@@ -1124,7 +1125,7 @@ def test_ten_thousand_requests_leak_no_memory(client):
     def resident_bytes():
         """Memory without caches: their sizes depend on the last requests."""
         solutions, panels = api._solutions, api._panels
-        caches = (solutions._small, solutions._medium, panels._tables, panels._policies, api._choices)
+        caches = (solutions._small, solutions._medium, panels._tables, panels._policies, panels._solvers, api._choices)
         for cache in caches:
             cache._values.clear()
         gc.collect()

@@ -2,8 +2,8 @@
 
 Up to 12 cells a game is solved while a move is drawn, up to 16 in less than a second. A table of 17 to 21 cells takes
 seconds to minutes and up to gigabytes, so it is read where it is stored, and computed only on request, in another
-process. With gravity or misère the explorer offers no table above 16 cells, and computes one of 15 or 16 on request.
-Connect Four without skips needs no table: a search solves its positions.
+process. With gravity the bound is on the number of positions, so that 5 x 5 has tables. Connect Four without skips
+needs none: a search solves its positions.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import os
 import subprocess
 import sys
 import threading
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
-import psutil
-
 from baselines import retrograde
 from baselines.connect_four import SearchedSolution, is_solvable
-from baselines.retrograde.layers import NS_PER_VALUE, Estimate
+from baselines.retrograde.columns import bound_colourings
+from baselines.retrograde.layers import Estimate
 from baselines.retrograde.solver import MAX_CELLS, MAX_CELLS_LAYERED, LayeredSolution, Solution, is_stored, solve
 from ttt_apps.explorer.caches import LRUCache
 from ttt_apps.explorer.schemas import MAX_TABLE_CELLS
@@ -31,11 +31,9 @@ from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game
 
 MAX_SOLUTIONS, MAX_MEDIUM, MAX_STORED = 24, 4, 2
-"""Maximum numbers of cached solutions: up to 12 cells, in memory (up to 77 MB each), and mapped from the disk."""
-VARIANTS_BY_LAYERS = ("exact", "wrap")
-"""Rules of games whose tables the explorer computes by layers."""
-MAX_CELLS_DENSE = 14
-"""Maximum number of cells of a table of all boards that is computed without being asked for: .3 s, 77 MB."""
+"""Maximum numbers of cached solutions: up to 12 cells, in memory (up to 42 MB each), and mapped from the disk."""
+MAX_COLOURINGS = 1 << 29
+"""Maximum number of colourings of the columns of a table with gravity, which has fewer positions: 5 x 5 has as many."""
 MAX_CELLS_SEARCHED = 20
 """Maximum number of cells of Connect Four at which a search solves every position in a moment."""
 SEARCH_BYTES = 1 << 24
@@ -86,7 +84,7 @@ class Solutions:
             return "now"
         if game.cells <= _max_cells_in_memory(game):
             return "soon"
-        if game.cells > _max_cells_on_disk(game):
+        if not _may_have_table(game):
             return "none" if self._database(game) is None else "part"
         if game in self._stored:
             return "now"
@@ -101,13 +99,14 @@ class Solutions:
         if game.cells <= _max_cells_in_memory(game):
             return Exact(self._medium.get(game, lambda: _solve_in_memory(game)), VALUE_TOLERANCE)
         folder = self._database(game)
-        stored = game.cells <= _max_cells_on_disk(game) and not self._is_building(game) and is_stored(game)
+        stored = _may_have_table(game) and not self._is_building(game) and is_stored(game)
         if not stored and folder is None:
             return None
 
         def make() -> Exact:
             if stored:
                 solution = solve(game)
+                assert isinstance(solution, LayeredSolution)
                 return Exact(solution, solution.tie)
             assert folder is not None
             table = retrograde.open_table(game, folder)
@@ -131,13 +130,8 @@ class Solutions:
             with self._lock:
                 if self._build is not None and self._build.is_running:
                     raise ValueError(f"{self._build.game} is being solved: wait until it is done")
-                needed, free = _estimate(game), int(psutil.virtual_memory().available)
-                if needed.memory > free:
-                    raise ValueError(
-                        f"solving {game} takes {needed.memory:,} bytes of memory, and {free:,} may be used: "
-                        f"end other programs, or choose a smaller board"
-                    )
-                size = needed.disk
+                retrograde.check_memory(game)
+                size = _estimate(game).disk
                 if size > max_cache_bytes():
                     raise ValueError(
                         f"the table of {game} takes {size:,} bytes, and stored tables may take {max_cache_bytes():,}: "
@@ -168,7 +162,7 @@ class Solutions:
         return self._build is not None and self._build.game == game and self._build.is_running
 
     def _database(self, game: Game) -> Path | None:
-        if self._databases is None or game.cells > retrograde.MAX_CELLS_LAST_LAYERS or not _has_layers(game):
+        if self._databases is None or game.cells > retrograde.MAX_CELLS_LAST_LAYERS:
             return None
         folder = self._databases / game.slug
         return folder if folder.is_dir() and not folder.is_symlink() else None
@@ -183,46 +177,39 @@ def why_no_values(game: Game) -> str:
     """Return the condition that a game without exact values does not meet."""
     if game.variants == {"gravity": True} and game.skip_chance == 0:
         return f"up to {MAX_CELLS_SEARCHED} cells"
-    return f"up to {_max_cells_on_disk(game)} cells" + ("" if _has_layers(game) else " by these rules")
-
-
-def _has_layers(game: Game) -> bool:
-    """Return whether a game is solved by layers here."""
-    return set(game.variants) <= set(VARIANTS_BY_LAYERS)
+    return "up to 5 x 5" if game.gravity else f"up to {MAX_CELLS_LAYERED} cells"
 
 
 def _max_cells_in_memory(game: Game) -> int:
     """Return the maximum number of cells of a solution that is computed without being asked for."""
-    if is_solvable(game):
-        return MAX_CELLS_SEARCHED
-    return MAX_CELLS if _has_layers(game) else MAX_CELLS_DENSE
+    return MAX_CELLS_SEARCHED if is_solvable(game) else MAX_CELLS
 
 
-def _max_cells_on_disk(game: Game) -> int:
-    """Return the maximum number of cells of a table that is computed on request."""
-    return MAX_CELLS_LAYERED if _has_layers(game) else MAX_CELLS
+def _may_have_table(game: Game) -> bool:
+    """Return whether a table of a game above :func:`_max_cells_in_memory` is computed on request."""
+    if game.gravity:
+        return not is_solvable(game) and bound_colourings(game) <= MAX_COLOURINGS
+    return game.cells <= MAX_CELLS_LAYERED
 
 
 def _solve_in_memory(game: Game) -> Values:
     """Return the solution of a game of up to :func:`_max_cells_in_memory`."""
     if is_solvable(game):
         return SearchedSolution(game, memory=SEARCH_BYTES)
-    return LayeredSolution(retrograde.build(game)) if _has_layers(game) else solve(game, cache=False)
+    return LayeredSolution(retrograde.build(game))
 
 
+@lru_cache(maxsize=8)
 def _estimate(game: Game) -> Estimate:
-    """Return the resources for a table on disk."""
-    if game.cells > MAX_CELLS:
-        return retrograde.estimate(game)
-    size = 16 * 3**game.cells  # float64 of all boards, by who made them
-    return Estimate((2 * 3**game.cells,), size, 2 * size, size, 2 * 3**game.cells * NS_PER_VALUE / 1e9)
+    """Return the cost of a table, for which positions with gravity are counted: 3 seconds for 5 x 5."""
+    return retrograde.estimate(game)
 
 
 class Build:
     """A process that computes the table of a game into the disk cache.
 
     Args:
-        game: of 15 to 21 cells.
+        game: of 17 cells or more.
     """
 
     def __init__(self, game: Game) -> None:
