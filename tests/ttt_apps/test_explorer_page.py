@@ -106,7 +106,7 @@ def test_a_game_by_keyboard_against_a_policy(page, address):
         here = page.evaluate("[document.activeElement.getAttribute('aria-label'), document.activeElement.className]")
         if "free" in here[1]:
             page.keyboard.press(("Enter", " ")[number % 2])
-            page.wait_for_selector(f'#board .cell.o[aria-label^="{here[0][:3]}"]')
+            page.wait_for_selector(f'#board[aria-busy=false] .cell.o[aria-label^="{here[0][:3]}"]')
             if "to move" not in wait_for_status(page):
                 break
         page.keyboard.press(around[number % 8])
