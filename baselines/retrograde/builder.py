@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -14,21 +13,15 @@ import numpy as np
 from baselines.retrograde import columns, ranks, sweep
 from baselines.retrograde import layers as layers_module
 from baselines.retrograde.folder import Folder, open_folder
-from baselines.retrograde.layers import ColumnLayers, Layers, SetLayers, check_memory, free_memory, make_layers
-from baselines.retrograde.sweep import Part, Values, afterstates, best_values, write_ranks_with
+from baselines.retrograde.layers import ColumnLayers, Layers, check_memory, free_memory, make_layers
+from baselines.retrograde.sweep import Values
 from baselines.retrograde.tablebase import LayeredTable
 from ttt_envs.core.array_cache import hash_of_sources
-from ttt_envs.core.threads import Threads, count_threads, map_threads, split_rows
+from ttt_envs.core.threads import Threads, count_threads
 from ttt_envs.game import bits, rules
 from ttt_envs.game.rules import Game
 
 MADE_BY = hash_of_sources(bits, rules, ranks, sweep, columns, layers_module, sys.modules[__name__])
-CHUNK_SIZE = 1 << 22
-"""Maximum number of entries computed between two calls of ``progress``, where interrupts are handled."""
-MIN_BLOCK_SIZE = 1 << 13
-"""Minimum number of entries for each thread: with fewer, starting the thread takes longer."""
-BLOCKS_PER_THREAD = 4
-"""Number of blocks of rows for each thread, so that no thread waits long for the last one."""
 
 Progress = Callable[[float], None]
 """called with the fraction of work done, 0 to 1"""
@@ -131,11 +124,7 @@ def _sweep(
         if stones not in done:
             layer = np.empty(layers.size(stones), layers.dtype)
             report = None if progress is None else partial(_report, progress, finished / total, len(layer) / total)
-            if isinstance(layers, ColumnLayers):
-                layers.compute(stones, done.get(stones + 1), layer, threads=threads, progress=report)
-            else:
-                assert isinstance(layers, SetLayers)
-                _compute_layer(layers, stones, done, layer, threads, report)
+            layers.compute(stones, done.get(stones + 1), layer, threads=threads, progress=report)
             layer.flags.writeable = False
             if folder is not None:
                 folder.write_layer(stones, layer)
@@ -152,54 +141,3 @@ def _sweep(
 
 def _report(progress: Progress, start: float, share: float, done: float) -> None:
     progress(start + share * done)
-
-
-def _compute_layer(
-    layers: SetLayers, stones: int, done: dict[int, Values], layer: Values, threads: int, progress: Progress | None
-) -> None:
-    """Compute a layer part by part."""
-    so_far = 0
-    for own in layers.own_counts(stones):
-        _compute_part(layers, stones, own, done, layers.part(stones, own, layer), threads)
-        so_far += math.prod(layers.shape(stones, own))
-        if progress is not None and own != layers.own_counts(stones)[-1]:
-            progress(so_far / len(layer))
-
-
-def _compute_part(layers: SetLayers, stones: int, own: int, done: dict[int, Values], out: Values, threads: int) -> None:
-    """Compute one part from those of the next layer."""
-    other, parameters = stones - own, layers.game.parameters
-    if stones == layers.game.cells:
-        classes = layers.classes
-        mine = classes.leaders[classes.starts[own] : classes.starts[own + 1]].astype(np.int64)
-        out[:, 0] = np.where(classes.places[((1 << stones) - 1) & ~mine] < 0, layers.lost, 0)
-        return
-    after = np.empty(layers.shape(stones + 1, own + 1), layers.dtype)
-    above = done[stones + 1]
-    turned = layers.part(stones + 1, other, above)
-    same = layers.part(stones + 1, own + 1, above) if layers.game.skip_chance > 0 else turned  # not read
-    ranks, classes, results = layers.ranks, layers.classes, (layers.dtype.type(layers.line_value), layers.lost)
-
-    def write_afterstates(_: int, rows: slice) -> None:
-        part = Part(rows.start, rows.stop, own + 1, other)
-        afterstates(part, ranks, classes, parameters, same, turned, after)
-
-    _map_rows(write_afterstates, after, threads)
-    ranks_with = np.empty((layers.game.cells - own, after.shape[1]), np.uint32)
-    write_ranks_with(other, ranks, ranks_with)
-
-    def write_best_values(_: int, rows: slice) -> None:
-        part = Part(rows.start, rows.stop, own, other)
-        best_values(part, ranks, classes, parameters, results, ranks_with, after, out)
-
-    _map_rows(write_best_values, out, threads)
-
-
-def _map_rows(compute: Callable[[int, slice], None], array: Values, threads: int) -> None:
-    """Call ``compute`` for blocks of rows of an array, in threads where that pays."""
-    count, width = array.shape
-    threads = min(threads, max(1, array.size // MIN_BLOCK_SIZE))
-    rows = max(1, CHUNK_SIZE // max(1, width))
-    if threads > 1:
-        rows = min(rows, -(-count // (BLOCKS_PER_THREAD * threads)))
-    map_threads(compute, split_rows(count, rows), threads)

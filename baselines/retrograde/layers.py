@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from baselines.retrograde import columns
 from baselines.retrograde.columns import ColumnProbe, LayerIndex, find_column_entry
 from baselines.retrograde.ranks import IMAGES, Classes, Ranks, apply_symmetry, make_classes, make_ranks, rank_beside
-from baselines.retrograde.sweep import BYTES, WON, Values
+from baselines.retrograde.sweep import BYTES, WON, Part, Values, afterstates, best_values, write_ranks_with
 from ttt_envs.core.jit import BoolArray, Int64Array, compiled_at_once, inlined, int64
+from ttt_envs.core.threads import map_threads, split_rows
 from ttt_envs.game.bits import count_bits
 from ttt_envs.game.rules import Game
 
@@ -30,6 +31,12 @@ MAX_CELLS_IN_DOUBLE = 16
 """Maximum number of cells for which values in memory are float64."""
 MAX_INDEX_BYTES = 1 << 30
 """Maximum size of the numberings of layers kept for a game with gravity, apart from the two used last."""
+CHUNK_SIZE = 1 << 22
+"""Maximum number of entries computed between two calls of ``progress``, where interrupts are handled."""
+MIN_BLOCK_SIZE = 1 << 13
+"""Minimum number of entries for each thread: with fewer, starting the thread takes longer."""
+BLOCKS_PER_THREAD = 4
+"""Number of blocks of rows for each thread, so that no thread waits long for the last one."""
 NO_LAYER = -1
 """layer number of a probe without values"""
 NS_PER_VALUE, NS_PER_VALUE_WITH_GRAVITY = 60, 120
@@ -168,6 +175,26 @@ class Layers(ABC):
         """Return a probe of a layer with these values, float32 or int8, or without values."""
 
     @abstractmethod
+    def compute(
+        self,
+        stones: int,
+        above: Values | None,
+        out: Values,
+        *,
+        threads: int = 1,
+        progress: Callable[[float], None] | None = None,
+    ) -> None:
+        """Compute the values of a layer from those of the next, None for the full board.
+
+        Args:
+            stones: the layer.
+            above: values of the next layer.
+            out: written.
+            threads: number of threads; the values do not depend on it.
+            progress: called with the fraction done.
+        """
+
+    @abstractmethod
     def estimate(self) -> Estimate:
         """See :func:`estimate`."""
 
@@ -250,6 +277,54 @@ class SetLayers(Layers):
         """See :meth:`Layers.probe`."""
         return Probe(stones, self.starts, self.widths, self.ranks, self.classes, *self._by_type(values))
 
+    def compute(
+        self,
+        stones: int,
+        above: Values | None,
+        out: Values,
+        *,
+        threads: int = 1,
+        progress: Callable[[float], None] | None = None,
+    ) -> None:
+        """See :meth:`Layers.compute`; part by part."""
+        done = 0
+        for own in self.own_counts(stones):
+            part = self.part(stones, own, out)
+            if above is None:
+                self._write_full_boards(own, part)
+            else:
+                self._compute_part(stones, own, above, part, threads)
+            done += part.size
+            if progress is not None and own != self.own_counts(stones)[-1]:
+                progress(done / len(out))
+
+    def _write_full_boards(self, own: int, out: Values) -> None:
+        classes, full = self.classes, (1 << self.game.cells) - 1
+        mine = classes.leaders[classes.starts[own] : classes.starts[own + 1]].astype(np.int64)
+        out[:, 0] = np.where(classes.places[full & ~mine] < 0, self.lost, 0)
+
+    def _compute_part(self, stones: int, own: int, above: Values, out: Values, threads: int) -> None:
+        """Compute one part from those of the next layer."""
+        other, parameters = stones - own, self.game.parameters
+        after = np.empty(self.shape(stones + 1, own + 1), self.dtype)
+        turned = self.part(stones + 1, other, above)
+        same = self.part(stones + 1, own + 1, above) if self.game.skip_chance > 0 else turned  # not read
+        ranks, classes, results = self.ranks, self.classes, (self.dtype.type(self.line_value), self.lost)
+
+        def write_afterstates(_: int, rows: slice) -> None:
+            part = Part(rows.start, rows.stop, own + 1, other)
+            afterstates(part, ranks, classes, parameters, same, turned, after)
+
+        _map_rows(write_afterstates, after, threads)
+        ranks_with = np.empty((self.game.cells - own, after.shape[1]), np.uint32)
+        write_ranks_with(other, ranks, ranks_with)
+
+        def write_best_values(_: int, rows: slice) -> None:
+            part = Part(rows.start, rows.stop, own, other)
+            best_values(part, ranks, classes, parameters, results, ranks_with, after, out)
+
+        _map_rows(write_best_values, out, threads)
+
     def estimate(self) -> Estimate:
         """See :func:`estimate`."""
         cells, item = self.game.cells, self.dtype.itemsize
@@ -269,6 +344,16 @@ class SetLayers(Layers):
             memory_alone=shared + item * (sum(by_stones) + made),
             seconds=sum(by_stones) * NS_PER_VALUE / 1e9,
         )
+
+
+def _map_rows(compute: Callable[[int, slice], None], array: Values, threads: int) -> None:
+    """Call ``compute`` for blocks of rows of an array, in threads where that pays."""
+    count, width = array.shape
+    threads = min(threads, max(1, array.size // MIN_BLOCK_SIZE))
+    rows = max(1, CHUNK_SIZE // max(1, width))
+    if threads > 1:
+        rows = min(rows, -(-count // (BLOCKS_PER_THREAD * threads)))
+    map_threads(compute, split_rows(count, rows), threads)
 
 
 def fits_columns(game: Game) -> bool:
@@ -376,15 +461,7 @@ class ColumnLayers(Layers):
         threads: int = 1,
         progress: Callable[[float], None] | None = None,
     ) -> None:
-        """Compute the values of a layer from those of the next, None for the full board.
-
-        Args:
-            stones: the layer.
-            above: values of the next layer.
-            out: written.
-            threads: number of threads; the values do not depend on it.
-            progress: called with the fraction done.
-        """
+        """See :meth:`Layers.compute`."""
         if above is None:
             out[:] = 0
             return
