@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from baselines.mcts import MCTS, GumbelSearch, MCTSSearch, search
-from baselines.retrograde import build, builder, solver, verify
+from baselines.retrograde import build, layers, solver, verify
 from baselines.retrograde.solver import solve, sweep
 from baselines.retrograde.verify import check_entries
 from evaluation.exact import dynamic_programming
@@ -161,7 +161,7 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(search, "MIN_BLOCK_SIMULATIONS", 8)
     monkeypatch.setattr(search, "UCT_CHUNK_SIZE", 64)
     monkeypatch.setattr(solver, "MIN_CELLS_IN_PART", 2)
-    monkeypatch.setattr(builder, "MIN_BLOCK_SIZE", 64)
+    monkeypatch.setattr(layers, "MIN_BLOCK_SIZE", 64)
     monkeypatch.setattr(verify, "ENTRIES_AT_ONCE", 1_000)
 
 
