@@ -208,7 +208,7 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("matches", [60, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("matches", [30, pytest.param(2000, marks=pytest.mark.slow)])
 def test_errors_of_sequential_tests_and_coverage_after_them(shape, matches):
     test, rng, error = SPRT(0, 40), np.random.default_rng(5), 0.0
     allowed = 0.05 + 3 * math.sqrt(0.05 * 0.95 / matches)

@@ -18,6 +18,7 @@ from commands import error_of, rows_of
 from kills import train_until
 from plain import assert_same_runs
 
+from evaluation.reports import run as run_report
 from evaluation.run_files import EVENTS, REPORT, RunDirectory
 from learners import LEARNERS
 from learners.checkpoint import load_checkpoint, save_checkpoint
@@ -35,8 +36,6 @@ RESUMABLE = [(name, opponent) for name in tiny.OURS for opponent in OPPONENTS] +
 NETS = {"alpha-zero": tiny.OPTIONS["alpha-zero"][1:], "q-net": ()}
 """nets, which start in seconds, with settings that make them fast"""
 GAMES = {"value-net": 6, "q-net": 24, "alpha-zero": 24}
-SLOW = {"naive-mc", "q-net", "alpha-zero", "sb3-ppo", "sb3-maskable-ppo"}
-"""learners that start in seconds, or write the same files as another one"""
 
 
 def options(name, out, opponent="random", games=600, **more):
@@ -64,6 +63,22 @@ def resume(folder, *more):
 # Killed and stopped
 
 
+@pytest.fixture(scope="module")
+def curves_drawn_once():
+    """Curves of the same numbers are drawn once: drawing is most of what a tiny run costs."""
+    drawn, draw = {}, run_report.embed_curves
+
+    def embed(*arguments):
+        key = repr(arguments)
+        if key not in drawn:
+            drawn[key] = draw(*arguments)
+        return drawn[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run_report, "embed_curves", embed)
+        yield
+
+
 @pytest.mark.parametrize(
     ("name", "opponent"),
     [
@@ -86,14 +101,22 @@ def test_run_killed_several_times(name, opponent, tmp_path):
     assert_same_runs(whole, folder)
 
 
-@pytest.mark.parametrize("name", [tiny.case(name, slow=name in SLOW) for name in LEARNERS])
-def test_run_killed_at_any_change_of_a_file(name, tmp_path, monkeypatch):
+@pytest.mark.usefixtures("curves_drawn_once")
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [
+        *(tiny.case(name, name, 1, slow=name != "q-learning") for name in LEARNERS),
+        *(tiny.case(name, name, 3, id=f"{name}-every-third") for name in ("exact-pg", "sb3-dqn", "value-net")),
+    ],
+)
+def test_run_killed_at_any_change_of_a_file(name, step, tmp_path, monkeypatch):
+    """By default, learners with loops of their own are killed at every third change."""
     monkeypatch.setattr("learners.sb3.configs.SAVE_EVERY", 0.0)  # at every line, whatever the time
     whole, folder = tmp_path / "whole", tmp_path / "killed"
     changes = train_until(None, whole, arguments(name, whole))
     assert RunDirectory(whole).read_state().is_trained()
     assert not RunDirectory(whole).read_state().missing
-    for kill_at in range(changes):
+    for kill_at in range(0, changes, step):
         shutil.rmtree(folder, ignore_errors=True)
         train_until(kill_at, folder, arguments(name, folder))
         train.main(resume(folder) if (folder / "config.json").exists() else arguments(name, folder))
@@ -109,6 +132,7 @@ def kill_each(whole, folder, begin, words, changes, finish):
         assert_same_runs(whole, folder)
 
 
+@pytest.mark.usefixtures("curves_drawn_once")
 @pytest.mark.parametrize("name", [tiny.case("q-learning"), tiny.case("value-net", slow=True)])
 def test_run_killed_while_it_is_extended(name, tmp_path):
     part, whole, folder = (tmp_path / each for each in ("part", "whole", "killed"))
@@ -124,6 +148,7 @@ def test_run_killed_while_it_is_extended(name, tmp_path):
     kill_each(whole, folder, begin, resume(folder, more), changes, lambda: train.main(resume(folder, more)))
 
 
+@pytest.mark.usefixtures("curves_drawn_once")
 def test_run_killed_while_it_replaces_another(tmp_path):
     old, new, folder = (tmp_path / each for each in ("old", "new", "killed"))
     train.main(arguments("q-learning", old))

@@ -103,6 +103,7 @@ def test_small_work_is_interpreted_until_compiling_pays(run, tmp_path):
     assert not list((tmp_path / "cache").glob("mine.caller*"))
     enough = "while not mine.caller.overloads: mine.caller(5)"
     assert run(*lines, enough, shown)[0].strip() == "['caller', 'double'] 11 11"
+    assert list((tmp_path / "cache").glob("mine.caller*"))
     assert run(*lines, shown)[0].strip() == "[] 11 11"  # machine code is there: nothing is interpreted
     assert run(*lines, "mine.caller(5)", "print(bool(mine.caller.overloads))")[0].strip() == "True"
 
@@ -132,8 +133,8 @@ def test_a_first_game_compiles_nothing(run, tmp_path):
     )
     interpreted = run(*game)
     assert not list((tmp_path / "cache").glob("*"))
-    assert run(*game, TTT_ENVS_INTERPRET="0", TTT_ENVS_COMPILE_NOTICE="0") == interpreted
-    assert list((tmp_path / "cache").glob("*"))
+    of_all_tests = {"NUMBA_CACHE_DIR": str(jit_settings.kernel_folder()), "TTT_ENVS_COMPILE_NOTICE": "0"}
+    assert run(*game, TTT_ENVS_INTERPRET="0", **of_all_tests) == interpreted
 
 
 def test_compiling_is_announced_once_and_in_one_line(run, tmp_path):
