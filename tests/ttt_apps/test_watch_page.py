@@ -128,17 +128,6 @@ def test_ctrl_c_ends_a_run_whose_address_has_just_been_printed(tmp_path):
 
 
 @in_browser
-def test_a_copied_command_quotes_what_a_shell_would_read(open_page, tmp_path):
-    with Program("train.py", *ENDLESS, "--out", tmp_path / "run", "--watch") as program:
-        page = open_page(program.address)
-        wait_for_curve(page)
-        for name in ("runs/a-1", "my run", "it's", "$(id)", ""):
-            assert shlex.split(page.evaluate("(name) => resumeCommand(name)", name)) == [
-                "train.py", "--resume", name
-            ]  # fmt: skip
-
-
-@in_browser
 def test_runs_started_elsewhere_are_shown_side_by_side(open_page, tmp_path):
     runs = [tmp_path / "runs" / name for name in ("one", "two")]
     words = [sys.executable, "train.py", *ENDLESS]
@@ -171,38 +160,30 @@ def test_runs_started_elsewhere_are_shown_side_by_side(open_page, tmp_path):
 
 
 @in_browser
-@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light")])
-def test_the_page_is_accessible_at_any_width(open_page, tmp_path, width, scheme):
+def test_the_page_is_accessible_at_any_width_and_outlives_its_program(open_page, tmp_path):
     runs = tmp_path / "runs"
     for seed in (0, 1):
         words = ["--games=2000", "--log-every=100", f"--seed={seed}", "--no-report", "--quiet"]
         train.main([*words, "--out", str(runs / str(seed))])
     (runs / "0" / "live").mkdir()  # in progress, with all buttons
     with Program("evaluate.py", "watch", runs) as program:
-        page = open_page(program.address, width, color_scheme=scheme, bypass_csp=True)
-        wait_for_curve(page)
-        page.click("#stop")
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        assert accessibility_faults(page) == []
-        small = page.evaluate(
-            """() => [...document.querySelectorAll("button, select")]
-                .filter((one) => one.checkVisibility() && one.getBoundingClientRect().height < 43.5)
-                .map((one) => one.outerHTML)"""
-        )
-        assert small == []
-
-
-@in_browser
-def test_the_page_tells_that_its_program_has_ended(browser, tmp_path):
-    folder = tmp_path / "run"
-    train.main(["--games=200", "--no-report", "--quiet", "--out", str(folder)])
-    with Program("evaluate.py", "watch", folder) as program:
-        page = browser.new_page()
-        page.goto(program.address)
-        page.wait_for_selector("#state:text-is('Finished')")
+        for width, scheme in ((360, "dark"), (1280, "light")):
+            page = open_page(program.address, width, color_scheme=scheme, bypass_csp=True)
+            wait_for_curve(page)
+            page.click("#stop")
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            assert accessibility_faults(page) == []
+            small = page.evaluate(
+                """() => [...document.querySelectorAll("button, select")]
+                    .filter((one) => one.checkVisibility() && one.getBoundingClientRect().height < 43.5)
+                    .map((one) => one.outerHTML)"""
+            )
+            assert small == []
+        for name in ("runs/a-1", "my run", "it's", "$(id)", ""):  # the copied command quotes what a shell would read
+            command = page.evaluate("(name) => resumeCommand(name)", name)
+            assert shlex.split(command) == ["train.py", "--resume", name]
     page.wait_for_selector("#trouble:visible")
     assert page.inner_text("#trouble") == "The page's program has ended. What you see is the last that it told."
-    page.close()
 
 
 @pytest.mark.parametrize("end", ["finish", "kill"])
