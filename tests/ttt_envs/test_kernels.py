@@ -248,8 +248,6 @@ def is_same(a, b):
     if isinstance(a, np.ndarray) and a.dtype.names:  # the padding between fields is not copied
         return a.dtype == b.dtype and all(is_same(a[name], b[name]) for name in a.dtype.names)
     if isinstance(a, np.ndarray):
-        if a.dtype.names:  # a copy need not have the bytes between the fields
-            return a.dtype == b.dtype and all(is_same(a[name], b[name]) for name in a.dtype.names)
         return a.dtype == b.dtype and a.tobytes() == b.tobytes()
     return all(map(is_same, a, b)) if isinstance(a, tuple) else repr(a) == repr(b)
 
