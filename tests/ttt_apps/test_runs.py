@@ -90,6 +90,8 @@ def test_run_killed_several_times(name, opponent, tmp_path):
     games = 130 if name in NETS else 200
     whole, folder = tmp_path / "whole", tmp_path / "killed"
     every_step = {"checkpoint-games": 1, "checkpoint-seconds": 1e9}
+    if name == "exact-pg":  # it lists all positions whenever it starts
+        every_step |= {"size": "2x3", "win-length": 2}
     changes = train_until(None, whole, options(name, whole, opponent, games, **every_step))
     words = options(name, folder, opponent, games, **every_step)
     kills = (changes * 2 // 5, changes // 3) if name in NETS else (changes * 2 // 5, changes // 4, changes // 5)
