@@ -164,6 +164,7 @@ def _settings_of_others(learner: str) -> dict[str, str]:
                 found.setdefault(option, []).append(other)
     return {
         option: f"is an option of {', '.join(others)}, not of {learner or 'a sweep'}"
+        + ("; stones are hidden by --phantom" if option == "--hidden" else "")
         for option, others in found.items()
     }
 

@@ -84,7 +84,7 @@ class LayerIndex(NamedTuple):
 
 
 class ColumnProbe(NamedTuple):
-    """What :class:`~baselines.retrograde.layers.Probe` is for other games: a layer, in the form that kernels read."""
+    """A layer in the form that kernels read, like :class:`~baselines.retrograde.layers.Probe` of other games."""
 
     stones: int
     """number of stones of the layer"""
@@ -328,32 +328,33 @@ def find_column_entry(own: int, other: int, probe: ColumnProbe) -> int:
 
 
 @inlined
+def _last_up_to(ascending: UInt32Array | Int64Array, size: int, bound: int) -> int:
+    """Return the index of the last of the first ``size`` numbers that is not above ``bound``; the first is not."""
+    low, high = int64(0), int64(size)
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if int64(ascending[middle]) <= bound:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@inlined
 def column_position(entry: int, probe: ColumnProbe) -> tuple[int, int]:
     """Return the mover's stones and the other player's stones in an entry's position."""
     board, index = probe.board, probe.numbering
-    low, high = int64(0), int64(len(index.words))
-    while high - low > 1:  # the last word with no more than `entry` bits before it
-        middle = (low + high) >> 1
-        if int64(index.before[middle]) <= entry:
-            low = middle
-        else:
-            high = middle
-    left, rest = index.words[low], entry - int64(index.before[low])
+    word = _last_up_to(index.before, len(index.words), entry)
+    left, rest = index.words[word], entry - int64(index.before[word])
     for _ in range(rest):
         left &= left - 1
-    bit = (low << 6) + count_bits((left & -left) - 1)
-    low, high = int64(0), int64(len(index.starts) - 1)
-    while high - low > 1:
-        middle = (low + high) >> 1
-        if index.starts[middle] <= bit:
-            low = middle
-        else:
-            high = middle
-    number = bit - index.starts[low]
+    bit = (word << 6) + count_bits((left & -left) - 1)
+    profile = _last_up_to(index.starts, len(index.starts) - 1, bit)
+    number = bit - index.starts[profile]
     own, other = int64(0), int64(0)
     for i in range(board.columns):
         column = board.columns - 1 - i
-        height = int64(index.heights[low, column])
+        height = int64(index.heights[profile, column])
         colouring = int64(board.colourings[board.first[height] + number % board.num_states[height]])
         number //= board.num_states[height]
         mine, theirs = _column_bits(colouring, height, column, board.rows, board.columns)
@@ -396,7 +397,17 @@ def compute_layer(
     threads: int,
     progress: Callable[[float], None] | None = None,
 ) -> None:
-    """Compute the values of a layer from those of the next, ``there`` and ``above``. The board must not be full."""
+    """Compute the values of a layer, which is not that of the full board, from those of the next.
+
+    Args:
+        game: a game with gravity.
+        board: its columns.
+        here, there: the numberings of the layer and of the next.
+        above: values of the next layer, int8[N] without skips, else float32[N] or float64[N].
+        out: values of the layer, of the same type: written.
+        threads: number of threads; the values do not depend on it.
+        progress: called with the fraction done.
+    """
     states = board.num_states[here.heights[:, 0]]
     profiles = np.repeat(np.arange(len(states)), states)
     units = np.stack([profiles, np.arange(len(profiles)) - np.repeat(np.cumsum(states) - states, states)], axis=1)

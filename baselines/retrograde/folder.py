@@ -246,7 +246,7 @@ def open_folder(path: Path) -> Folder:
     """
     data = _load_manifest(path)
     if data is None:
-        raise ValueError(f"there is no table in layers in {path}: make one by evaluate.py database build")
+        raise ValueError(f"{path} has no database or table of layers: make one by evaluate.py database build")
     game = None
     with suppress(ValueError, TypeError, KeyError, AttributeError):
         game = Game.from_dict(data["game"])

@@ -147,7 +147,7 @@ class Layers(ABC):
         """Return the number of entries of a layer."""
 
     def max_size(self, stones: int) -> int:
-        """Return a bound on the number of entries of a layer, at once."""
+        """Return an upper bound on the number of entries of a layer, without numbering its positions."""
         return self.size(stones)
 
     def is_empty(self, stones: int) -> bool:
@@ -521,8 +521,8 @@ def check_memory(game: Game, *, stones: int = 0, folder: bool = True, memory: in
     wanted = needed.memory if folder else needed.memory_alone
     free = free_memory(memory)
     if wanted > free:
-        way_out = "give it more memory" + (
-            "" if folder else f", or a folder for {estimate(game, stones=stones).disk:,} bytes"
+        way_out = "allow more with memory=" + (
+            "" if folder else f" or give it a folder for {estimate(game, stones=stones).disk:,} bytes"
         )
         raise ValueError(
             f"solving {game} by layers takes {wanted:,} bytes of memory, and {free:,} may be used: {way_out}"

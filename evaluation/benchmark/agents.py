@@ -106,9 +106,20 @@ def load_agent(name: str) -> MakeAgent:
         near = closest_names(name[:80], AGENTS)
         raise ValueError(f"there is no agent {name[:80]!r}: {near}, or write module:make of your own")
     make: MakeAgent = load_object(name)
-    if not callable(make):
-        raise ValueError(f"{name} is no function: write one that takes a task and a seed, and returns an agent")
+    if not callable(make) or not _takes_two_arguments(make):
+        raise ValueError(f"{name} is no function of a task and a seed: write make(task, seed), which returns an agent")
     return make
+
+
+def _takes_two_arguments(make: Callable[..., Any]) -> bool:
+    """Return whether a function can be called with two arguments, as far as its signature is known."""
+    try:
+        inspect.signature(make).bind(None, None)
+    except ValueError:  # of a function in C that has none
+        return True
+    except TypeError:
+        return False
+    return True
 
 
 def source_hash(name: str) -> str:

@@ -176,12 +176,13 @@ def compare_submissions(
             ``tasks``: an unknown one, or no submission has all of them.
     """
     names = [one.name for one in submissions]
-    if not names or len(set(names)) < len(names):
-        same = repr(max(names, key=names.count)) if names else ""
-        raise ValueError(f"two submissions have the same name, {same}: rename one" if names else "no submission")
-    names = [task.name for task in find_tasks(tasks)] if tasks else []
-    names, scores, notes = _common_scores(submissions, names)
-    entries = [_make_entry(one, names, scores[one.name], seed) for one in submissions if one.name in scores]
+    if not names:
+        raise ValueError("no submission")
+    if len(set(names)) < len(names):
+        raise ValueError(f"two submissions have the same name, {max(names, key=names.count)!r}: rename one")
+    chosen = [task.name for task in find_tasks(tasks)] if tasks else []
+    common, scores, notes = _common_scores(submissions, chosen)
+    entries = [_make_entry(one, common, scores[one.name], seed) for one in submissions if one.name in scores]
     unranked = sorted((one for one in submissions if one.name not in scores), key=lambda one: one.name)
     entries.sort(key=lambda entry: (-entry.interquartile_mean.mean, entry.name))
     improvement, lead = {}, {}
@@ -191,7 +192,7 @@ def compare_submissions(
         improvement[one.name, other.name] = found
         improvement[other.name, one.name] = Interval(1 - found.mean, 1 - found.high, 1 - found.low)
         [lead[one.name, other.name]] = bootstrap_intervals(pair, _lead, seed)
-    return Comparison(tuple(names), entries, improvement, lead, notes, unranked)
+    return Comparison(tuple(common), entries, improvement, lead, notes, unranked)
 
 
 def _lead(one: Float64Array, other: Float64Array) -> Float64Array:
@@ -238,7 +239,7 @@ def _common_scores(
             incomplete.append(one.name)
         scores[one.name] = np.array([[final[task][seed] for task in tasks] for seed in seeds])
     if not scores:
-        raise ValueError("no submission has all of these tasks: choose fewer")
+        raise ValueError(f"no submission has all of the tasks {', '.join(tasks)}: choose fewer or others")
     if incomplete:
         whose = "all submissions" if len(incomplete) == len(scores) > 1 else ", ".join(incomplete)
         notes.append(f"These have runs without all checkpoints of the benchmark: {whose}.")

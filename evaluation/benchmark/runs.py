@@ -22,6 +22,7 @@ from evaluation.benchmark.submission import (
     SUBMISSION,
     Submission,
     TrainingReturns,
+    read_submission,
     run_folder_name,
     stored_games,
     table_content,
@@ -234,10 +235,12 @@ def run_benchmark(
         progress: called with the number of runs done, and the total.
 
     Raises:
-        ValueError: another process works in the folder, a table of a finished run was changed, or the agent fails to be
-            one.
+        ValueError: another process works in the folder, it has the submission of another agent, a table of a finished
+            run was changed, or the agent fails to be one.
     """
     units = settings.units()
+    if (folder / SUBMISSION).exists() and (name := read_submission(folder).name) != submission.name:
+        raise ValueError(f"{folder} has the submission of {name}, not of {submission.name}: choose another --out")
 
     def write(unit: Unit, result: tuple[dict[str, bytes], dict[str, float]]) -> dict[str, str]:
         files, cost = result

@@ -172,7 +172,7 @@ def _checkpoint_score(task: Task, seed: int, steps: int, measured: TaskScore, ha
 
 
 class _AboutRun(NamedTuple):
-    """What is said of a run beside its scores, see :class:`RunScore`."""
+    """The fields of :class:`RunScore` that are the same for all tasks that measure a run."""
 
     complete: bool
     win_random: float | None

@@ -43,7 +43,7 @@ def shrink_submission(folder: Path, out: Path, every: int = 1) -> None:
         ValueError: ``folder`` is no submission, a file in it is invalid, or the copy would replace it.
     """
     if every < 1:
-        raise ValueError(f"every = {every} keeps no checkpoint: choose 1 or more")
+        raise ValueError(f"every={every} keeps no checkpoint: choose 1 or more")
     if out.resolve() == folder.resolve():
         raise ValueError(f"{folder} cannot be its own small copy: choose another folder")
     read_submission(folder)

@@ -11,9 +11,9 @@
 A table holds ``codes`` uint64[N], ascending keys of positions as their mover sees them; ``probabilities`` float[N,
 cells] of the moves; and, if the policy has values, ``values`` float[N] for the mover. Tables of 4 x 4 are packed, see
 :func:`~evaluation.benchmark.policy_table.pack`; smaller ones may be, and then need no gaps if they have all positions
-that the agent can meet. Where a task shows the skip
-chance, there is a table for each that is scored: ``steps-NNNNNN-skip-0.1.npz``. A run has one folder and no other
-files, and what is read here is not trusted: nothing is executed, links are refused, and sizes are bounded.
+that the agent can meet. Where a task shows the skip chance, there is a table for each skip chance that is scored:
+``steps-NNNNNN-skip-0.1.npz``. A run has one folder and no other files. What is read here is not trusted: nothing is
+executed, links are refused, and sizes are bounded.
 """
 
 from __future__ import annotations
@@ -122,7 +122,8 @@ def read_submission(folder: Path) -> Submission:
     try:
         data = tomllib.loads(read_bounded(path, MAX_SUBMISSION_BYTES).decode())
     except FileNotFoundError:
-        raise ValueError(f"{folder} is no submission: it has no {SUBMISSION}") from None
+        missing = f"it has no {SUBMISSION}" if folder.exists() else "there is no such folder"
+        raise ValueError(f"{folder} is no submission: {missing}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError, ValueError) as problem:
         raise ValueError(f"{path} cannot be read: {str(problem)[:MAX_TEXT]}") from None
     if (data.pop("format", None), data.pop("benchmark", None), data.pop("version", None)) != (1, BENCHMARK, VERSION):

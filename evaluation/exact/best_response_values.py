@@ -11,6 +11,7 @@ import numpy as np
 from evaluation.exact.dynamic_programming import CHUNK, make_pure
 from evaluation.exact.estimate import check_fits
 from evaluation.exact.forward_backward import Layer, Players, TraversalSpec, backward, forward_layers
+from evaluation.exact.results import check_responder
 from evaluation.exact.symmetry_classes import MAX_CELLS, SECOND
 from learners.one_ply import one_ply_ahead
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, best_shares
@@ -37,8 +38,7 @@ class BestResponseValues:
     """
 
     def __init__(self, game: Game, policy: str | Policy, seat: int, *, chunk: int = CHUNK) -> None:
-        if seat not in (0, 1):
-            raise ValueError(f"seat={seat!r} is no seat: choose 0 (the responder moves first) or 1 (second)")
+        check_responder(seat)
         if game.cells > MAX_CELLS:
             raise ValueError(f"{game} has {game.cells} cells: values of a best response need at most {MAX_CELLS}")
         self.game, self.seat = game, seat

@@ -22,6 +22,7 @@ from evaluation.exact.forward_backward import Layer, Players, TraversalSpec, add
 from evaluation.exact.policy_cache import MAX_CACHE_BYTES, cached
 from evaluation.exact.results import Exploitation as Exploitation
 from evaluation.exact.results import OutcomeProbabilities as OutcomeProbabilities
+from evaluation.exact.results import check_responder
 from evaluation.exact.results import make_pure as make_pure
 from ttt_envs.agents.policy import Policy, is_symmetric
 from ttt_envs.core.jit import Float64Array
@@ -159,8 +160,7 @@ def best_response(
         ValueError: another seat; a policy that is unknown, is not pure, or does not play by the rules.
         MemoryError: too many reachable positions; raised after the first layers.
     """
-    if seat not in (0, 1):
-        raise ValueError(f"seat={seat!r} is no seat: choose 0 (the responder moves first) or 1 (second)")
+    check_responder(seat)
     pure = make_pure(policy, game)
     if game.hidden != "no":
         return phantom.best_response(game, pure, seat)

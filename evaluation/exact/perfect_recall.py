@@ -20,7 +20,7 @@ from baselines.retrograde.solver import Progress
 from evaluation.exact.dynamic_programming import partial_progress
 from evaluation.exact.estimate import duration, free_bytes, gib
 from evaluation.exact.phantom_best_response import InformationSetCount, count_information_sets, list_information_sets
-from evaluation.exact.results import Exploitation, OutcomeProbabilities, make_pure
+from evaluation.exact.results import Exploitation, OutcomeProbabilities, check_responder, make_pure
 from evaluation.exact.stone_histories import (
     InformationTree,
     Walk,
@@ -139,8 +139,10 @@ def best_response(
         start, limit, memory, progress: see :func:`outcome`.
 
     Raises:
-        ValueError, MemoryError: as :func:`outcome`.
+        ValueError: another seat; and as :func:`outcome`.
+        MemoryError: as :func:`estimate`.
     """
+    check_responder(responder)
     graph = _graph(game, start)
     player = _player(game, policy, start)
     trees = _trees(graph, _estimate(graph, 1, limit, memory))

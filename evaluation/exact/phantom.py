@@ -15,7 +15,7 @@ from baselines.joint_view_graph import JointViewGraph, joint_view_graph
 from evaluation.exact.forward_backward import query_policy
 from evaluation.exact.phantom_best_response import best_response as search_best_response
 from evaluation.exact.phantom_best_response import count_information_sets as count_sets
-from evaluation.exact.results import Exploitation, OutcomeProbabilities, make_pure
+from evaluation.exact.results import Exploitation, OutcomeProbabilities, check_responder, make_pure
 from ttt_envs.agents.peeking import is_peeking
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.jit import Float64Array, Int64Array
@@ -109,8 +109,10 @@ def best_response(game: Game, policy: str | Policy, responder: int) -> OutcomePr
         responder: the responder's seat, 0 moves first, 1 second.
 
     Raises:
-        ValueError, MemoryError: as :func:`evaluate_policies`.
+        ValueError: another seat; and as :func:`evaluate_policies`.
+        MemoryError: as :func:`evaluate_policies`.
     """
+    check_responder(responder)
     graph = _graph(game)
     return _respond(graph, _joint_table(graph, policy, policy), responder)
 

@@ -46,8 +46,8 @@ def best_response(
         policy: float64[V, cells]: the policy's probabilities in the views of both players; those of the responder's own
             views are not read.
         responder: 0 moves first, 1 second.
-        rows: int64[N], the policy's row in each joint view, if they are not those of views.
         prune: False searches all information sets that can be reached against the policy, which counts them.
+        rows: int64[N], the policy's row in each joint view; None for those of the mover's views.
     """
     size, cells = graph.edges.kind.shape
     values, bounds = np.zeros(size), np.zeros((size, cells))

@@ -95,6 +95,14 @@ def keep_last(folder):
 # Runs
 
 
+def test_the_folder_of_another_agent_is_not_changed(copy):
+    before = contents(copy)
+    other = RunSettings("random", ("chance-25",), 1, STEPS)
+    with pytest.raises(ValueError, match="has the submission of test, not of random: choose another --out"):
+        run_benchmark(other, Submission("random", steps=STEPS), copy, {"code": "1"})
+    assert contents(copy) == before
+
+
 def test_a_submission_has_a_table_for_each_checkpoint_and_skip_chance(submission):
     runs = {(run.task.name, run.seed): run for run in find_runs(submission)}
     assert list(runs) == [(name, seed) for name in ("chance-25", "skips-shown") for seed in (0, 1)]
@@ -682,7 +690,7 @@ def test_small_copies_have_the_same_scores(copy, tmp_path):
 def test_small_copies_replace_nothing_else(copy, tmp_path, capsys):
     for words, message in (
         ((str(copy), "--out", str(tmp_path)), "cannot be its own small copy"),
-        ((str(copy), "--out", str(tmp_path / "out"), "--every", "0"), "every = 0 keeps no checkpoint"),
+        ((str(copy), "--out", str(tmp_path / "out"), "--every", "0"), "--every 0 keeps no checkpoint"),
     ):
         with pytest.raises(SystemExit):
             main(["bench", "shrink", *words])

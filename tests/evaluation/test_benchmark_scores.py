@@ -214,7 +214,7 @@ def test_partial_submissions_are_shown_as_what_they_are(tmp_path, capsys):
 
 
 def test_chosen_tasks_that_nobody_has_are_rejected():
-    with pytest.raises(ValueError, match="no submission has all of these tasks: choose fewer"):
+    with pytest.raises(ValueError, match="no submission has all of the tasks random, masks: choose fewer or others"):
         compare_submissions([submission()], tasks=("random", "masks"))
     with pytest.raises(ValueError, match="there is no task 'rondom'"):
         compare_submissions([submission()], tasks=("rondom",))

@@ -221,6 +221,13 @@ def test_policies_and_games_without_information_sets_are_refused():
         phantom.outcome(game, phantoms.RecallPolicy(0), "random")
 
 
+@pytest.mark.parametrize("module", [phantom, perfect_recall], ids=["phantom", "perfect_recall"])
+@pytest.mark.parametrize("seat", [-1, 2, "first"])
+def test_other_seats_of_a_responder_are_refused(module, seat):
+    with pytest.raises(ValueError, match="is no seat: choose 0 "):
+        module.best_response(Game(2, 2, 2, hidden="classic"), "random", seat)
+
+
 def test_progress_and_interrupts(monkeypatch):
     monkeypatch.setattr(Walk.advance, "__defaults__", (10,))
     game, shares = Game(2, 3, 2, hidden="abrupt"), []

@@ -85,7 +85,7 @@ def test_list(tmp_path, capsys, monkeypatch, plain_folder):
     assert " no " in database(capsys, "list", plain_folder).out
     assert "is no folder" in error_of(capsys, "list", tmp_path / "nothing")
     (tmp_path / "empty").mkdir()
-    assert "there is no table in layers" in error_of(capsys, "list", tmp_path / "empty")
+    assert "has no database or table of layers" in error_of(capsys, "list", tmp_path / "empty")
 
 
 def test_probe_without_skips_prints_values_and_distances(capsys, plain_folder):

@@ -154,5 +154,5 @@ def test_the_field_hidden():
         Game(hidden="dark")
     with pytest.raises(ValueError, match="gravity shows where hidden stones are"):
         Game(hidden="classic", gravity=True)
-    with pytest.raises(ValueError, match="hidden, and this needs to see them"):
+    with pytest.raises(ValueError, match="hidden, and what was called needs to see them"):
         _ = game.parameters

@@ -79,7 +79,12 @@ def _hash(runs: Sequence[RunFolder]) -> str:
 
 
 def measure(unit: Unit) -> list[dict[str, Any]]:
-    """Measure the policies of all agents at all checkpoints of a run, or at so many last ones."""
+    """Measure the policies of all agents at the last ``checkpoints`` checkpoints of their runs, at all if it is 0.
+
+    Returns:
+        For each policy ``agent``, ``learns``, ``steps``, ``plays`` (the same for equal policies), ``return`` (in
+        training, None if unknown), ``score``, the win rates in both seats by opponent, ``elo`` and ``corrected_elo``.
+    """
     task, rows, policies = find_task(unit["task"]), list[dict[str, Any]](), dict[str, Policy]()
     [game] = task.games
     positions = list_positions(game, task.seats)
@@ -87,7 +92,7 @@ def measure(unit: Unit) -> list[dict[str, Any]]:
         run = _runs(SUBMISSIONS / agent)[unit["task"], unit["seed"]]
         returns, cost, before = read_returns(run.folder), read_cost(run.folder), 0
         name, learns = read_submission(SUBMISSIONS / agent).name, cost is not None and cost["steps"] > 0
-        for steps in sorted(run.tables)[-unit["checkpoints"] :]:
+        for steps in sorted(run.tables)[-unit["checkpoints"] :]:  # [-0:] are all
             policy = read_table(task, game, run.tables[steps][0]).policy
             plays = policy.probabilities(positions).round(9) + 0.0
             key = hashlib.sha256(plays.tobytes()).hexdigest()  # equal policies may be stored differently
@@ -115,7 +120,7 @@ def _exact_measures(task: Task, policy: Policy, steps: int) -> dict[str, Any]:
 def _ratings(
     game: Game, policies: Mapping[str, Policy], rows: Sequence[Mapping[str, Any]], pairs: int, seed: int
 ) -> dict[str, tuple[float, float]]:
-    """Return the Elo of each policy, with luck and without, by games of policies of the same checkpoint.
+    """Return the Elo of each policy, without and with luck correction, from games between those of equal steps.
 
     Policies that do not learn are the same at all checkpoints, so they connect these.
     """
@@ -193,8 +198,8 @@ def share_of_wrong(values: Float64Array, rows: Sequence[Mapping[str, Any]]) -> f
         lead = a["score"] - b["score"]
         unknown = np.isnan(values[:, [one, other]]).any()
         if a["steps"] == b["steps"] and abs(lead) > TIE and not unknown:
-            said = np.sign(lead) * (values[:, one] - values[:, other])
-            wrong.append(float(np.mean((said < 0) + 0.5 * (said == 0))))
+            measured_lead = np.sign(lead) * (values[:, one] - values[:, other])  # negative: for the worse one
+            wrong.append(float(np.mean((measured_lead < 0) + 0.5 * (measured_lead == 0))))
     return float(np.mean(wrong)) if wrong else None
 
 
@@ -344,7 +349,7 @@ def _draw_scores(results: Sequence[tuple[Unit, Any]]) -> Any:
 
 def _answer_measures(report: Report) -> str:
     def wrong(measure: str) -> str:
-        (row,) = (row for row in report.rows if row.what == measure)
+        (row,) = report.rows_of(measure)
         return f"{read_intervals(row.ours)[1].mean:.0%}"
 
     hundred, exact = wrong("win rate against random, 100 games"), wrong("win rate against random, exact")

@@ -229,8 +229,8 @@ class Game:
         """
         if self.hidden != "no":
             raise ValueError(
-                f"{self}: the opponent's stones are hidden, and this needs to see them; docs/phantom.md lists what "
-                f"plays and evaluates phantom games"
+                f"{self}: the opponent's stones are hidden, and what was called needs to see them: choose a game with "
+                f"hidden='no', or what docs/phantom.md lists, such as evaluate.py exact and exploitability"
             )
         rules = sum(getattr(self, name) << bit for bit, name in enumerate(VARIANTS))
         fits = self.cells <= MAX_CELLS_IN_BITS
@@ -892,8 +892,8 @@ def check_variants(
         advice = "choose what plays by views, such as random, win-or-block or run:PATH, see docs/phantom.md"
         advice = f"{advice}, or a game with hidden='no'{hint}"
     else:
-        advice = f"it supports {', '.join(known)}" if known else "it plays by the standard rules only"
-        advice = f"{advice}; choose another, such as {instead}, or a game without"
+        advice = f"it supports {', '.join(known)}" if known else "it supports the standard rules only"
+        advice = f"{advice}; choose another, such as {instead}, or a game without {' and '.join(refused)}"
     names = " or ".join("hidden stones" if rule == HIDING else rule for rule in refused)
     raise ValueError(
         f"{name} does not support {names} of the game {game}, because {'; '.join(dict.fromkeys(why))}: {advice}"
