@@ -332,6 +332,7 @@ def _spread(
     probabilities: Float64Array,
     out: Float64Array,
 ) -> None:
+    """Write probabilities to all sequences of an attempt, see :meth:`InformationTree.write_probabilities`."""
     for row in range(len(probabilities)):
         at = int64(first[sequence[begin + row]])
         for cell in range(probabilities.shape[1]):
@@ -351,6 +352,7 @@ def _maximize(
     values: Float64Array,
     wins: Float64Array,
 ) -> None:
+    """Choose the best attempts from the last information set to the first, see :meth:`InformationTree.maximize`."""
     for i in range(len(known) - 1, -1, -1):
         best, best_wins = -np.inf, 0.0
         begin = int64(first[sequence[i]])
