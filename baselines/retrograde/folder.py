@@ -113,7 +113,7 @@ class Folder:
         try:
             with open_to_read(self.file(stones), self._max_bytes(stones)) as file:
                 return int(mapped(file).size)
-        except (OSError, ValueError, EOFError, SyntaxError):
+        except (OSError, ValueError):
             return 0
 
     @contextmanager
@@ -147,7 +147,7 @@ class Folder:
         """Return a layer, memory-mapped; None if its file is missing or damaged."""
         try:
             return self.mapped(stones, check_hash=True)
-        except (OSError, ValueError, KeyError, EOFError, SyntaxError):
+        except (OSError, ValueError, KeyError):
             return None
 
     def mapped(self, stones: int, *, check_hash: bool = False) -> Values:

@@ -83,6 +83,10 @@ def test_list(tmp_path, capsys, monkeypatch, plain_folder):
     )
     assert json.loads(database(capsys, "list", plain_folder, "--json").out)[0]["complete"] is False
     assert " no " in database(capsys, "list", plain_folder).out
+    layer = plain_folder / "06-layer.npy"
+    layer.write_bytes(layer.read_bytes()[:40].ljust(200))  # a header without an end
+    (damaged,) = json.loads(database(capsys, "list", plain_folder, "--json").out)
+    assert damaged["entries"] < json.loads(of_one)[0]["entries"]
     assert "is no folder" in error_of(capsys, "list", tmp_path / "nothing")
     (tmp_path / "empty").mkdir()
     assert "has no database or table of layers" in error_of(capsys, "list", tmp_path / "empty")

@@ -16,6 +16,7 @@ from ttt_envs.core.array_cache import (
     cache_folder,
     folder,
     hash_of_sources,
+    mapped,
     max_cache_bytes,
 )
 from ttt_envs.core.files import locked
@@ -43,6 +44,33 @@ def test_cached_arrays_are_mapped_and_read_only(place):
     assert isinstance(found.base, np.memmap)
     with pytest.raises(ValueError, match="read-only"):
         found[0, 0] = 1
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        pytest.param(b"{'descr': '<f8', 'fortran_order': False, 'shape': (3,", id="not closed"),
+        pytest.param(b"{'descr': '<f8', 'fortran_order': False, 'shape': (4611686018427387904, 4)}", id="huge"),
+        pytest.param(b"{'descr': '<f8', 'fortran_order': False, 'shape': (-1,)}", id="negative"),
+        pytest.param(b"{'descr': '|O', 'fortran_order': False, 'shape': (3,)}", id="objects"),
+        pytest.param(b"{'descr': 'zz', 'fortran_order': False, 'shape': (3,)}", id="no type"),
+        pytest.param(b"(" * 9000, id="nested"),
+        pytest.param(b"x", id="no header"),
+        pytest.param(b"\x00", id="zero byte"),
+        pytest.param(b"", id="empty"),
+    ],
+)
+def test_files_of_no_array_are_refused(header, tmp_path):
+    path = tmp_path / "array.npy"
+    np.save(path, ARRAY)
+    magic = path.read_bytes()[:8]
+    path.write_bytes(magic + len(header).to_bytes(2, "little") + header + bytes(96))
+    with path.open("rb") as file, pytest.raises(ValueError, match="it holds no array of numpy"):
+        mapped(file)
+    for content in (b"", magic[:4], magic, magic + b"\xff\xff{"):
+        path.write_bytes(content)
+        with path.open("rb") as file, pytest.raises(ValueError, match="it holds no array of numpy"):
+            mapped(file)
 
 
 def test_cache_entries_differ_by_content_code_shape_and_type():

@@ -122,13 +122,23 @@ def cache_folder(name: str, content: Mapping[str, Any], code_hash: str, size: in
 
 
 def mapped(file: IO[bytes]) -> np.ndarray[Any, Any]:
-    """Return the array in a numpy file, memory-mapped and read-only; an invalid file raises any exception."""
-    major, _ = np.lib.format.read_magic(file)
-    read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
-    shape, by_columns, dtype = read(file)
-    if dtype.hasobject:
-        raise ValueError("it holds objects")
-    found = np.memmap(file, dtype, "r", file.tell(), shape, "F" if by_columns else "C")
+    """Return the array in a numpy file, memory-mapped and read-only.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it holds no array.
+    """
+    try:
+        major, _ = np.lib.format.read_magic(file)
+        read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
+        shape, by_columns, dtype = read(file)
+        if dtype.hasobject:
+            raise ValueError("it holds objects")
+        found = np.memmap(file, dtype, "r", file.tell(), shape, "F" if by_columns else "C")
+    except OSError:
+        raise
+    except Exception as problem:  # a malformed header can raise many exceptions, such as those of a tokenizer
+        raise ValueError(f"it holds no array of numpy: {type(problem).__name__}") from problem
     return np.asarray(found)
 
 
