@@ -2,7 +2,9 @@
 
 import ast
 import copy
+import ctypes
 import os
+import signal
 import sys
 from collections import Counter
 from contextlib import contextmanager
@@ -28,7 +30,7 @@ from ttt_envs import Boards, Game, act, chance_outcomes, make_policy, mnk_v0
 from ttt_envs.agents.policy import act_in_episodes, sample
 from ttt_envs.agents.specs import load_object
 from ttt_envs.core.interpreter import MAX_INTERPRETED_ELEMENTS, count_elements
-from ttt_envs.core.kernels import Kernel
+from ttt_envs.core.kernels import Kernel, _compiling
 from ttt_envs.core.random import draw_key
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.envs.vector_env import MNKVectorEnv
@@ -328,3 +330,34 @@ def test_every_kernel_is_compiled_for_one_type_of_arguments(fresh):
         package: sum(count for name, count in counts.items() if name.startswith(f"{package}.")) for package in WORK
     }
     assert {package: worked[package] for package in WORK if worked[package] < WORK[package]} == {}
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_an_interrupt_that_is_dropped_while_a_kernel_is_compiled_is_raised_at_its_end(fails):
+    """LLVM calls Python from C, as here; numba then fails, because it lacks what the call should have noted."""
+    interrupt = ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(signal.SIGINT))
+    before, ends = sys.unraisablehook, []
+
+    def compile_interrupted():
+        with _compiling:
+            with _compiling:
+                pass
+            interrupt()
+            ends.append("compiled")
+            if fails:
+                raise RuntimeError("no compiled object yet")
+
+    with pytest.raises(KeyboardInterrupt):
+        compile_interrupted()
+    assert ends == ["compiled"]
+    assert sys.unraisablehook is before
+    with _compiling:  # which has not been interrupted
+        pass
+
+
+def test_other_exceptions_that_are_dropped_while_a_kernel_is_compiled_are_printed(monkeypatch):
+    printed = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda dropped: printed.append(dropped.exc_type))
+    with _compiling:
+        ctypes.CFUNCTYPE(None)(lambda: [].pop())()
+    assert printed == [IndexError]

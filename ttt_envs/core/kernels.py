@@ -326,6 +326,9 @@ class _Compiling:
 
     A compilation creates millions of objects, hardly any of which become garbage before it ends; collection would take
     a tenth of the time.
+
+    LLVM calls numba's Python code from C, where an interrupt is printed and dropped, and numba then lacks the code that
+    it was about to note. Such an interrupt is raised at the end, in place of what follows from it.
     """
 
     def __init__(self) -> None:
@@ -334,6 +337,9 @@ class _Compiling:
         self._collects_garbage = False
         self._expected_s = 0.0
         self._ends: float | None = None
+        self._main_depth = 0  # kernels being compiled in the main thread, which alone is interrupted
+        self._dropped_interrupt = False
+        self._unraisablehook = sys.unraisablehook
 
     def expect(self, kernel: Kernel) -> None:
         """Add the compile time of a kernel to the estimate, and log the notice if it becomes long."""
@@ -359,6 +365,17 @@ class _Compiling:
                 self._collects_garbage = gc.isenabled()
                 gc.disable()
             self._depth += 1
+        if threading.current_thread() is threading.main_thread():
+            if self._main_depth == 0:
+                self._unraisablehook, sys.unraisablehook = sys.unraisablehook, self._note_dropped
+            self._main_depth += 1
+
+    def _note_dropped(self, dropped: sys.UnraisableHookArgs) -> None:
+        """Note an interrupt that has been dropped, and print other exceptions as before."""
+        if issubclass(dropped.exc_type, KeyboardInterrupt):
+            self._dropped_interrupt = True
+        else:
+            self._unraisablehook(dropped)
 
     def __exit__(self, *problem: object) -> None:
         with self._lock:
@@ -367,6 +384,13 @@ class _Compiling:
                 self._ends = None
                 if self._collects_garbage:
                     gc.enable()
+        if threading.current_thread() is threading.main_thread():
+            self._main_depth -= 1
+            if self._main_depth == 0:
+                sys.unraisablehook = self._unraisablehook
+            if self._dropped_interrupt:
+                self._dropped_interrupt = False
+                raise KeyboardInterrupt from None
 
 
 _compiling = _Compiling()
