@@ -16,6 +16,7 @@ from ttt_envs.core.files import (
     open_to_write,
     parse_json,
     read_bounded,
+    replace_tail,
     write_atomically,
 )
 from ttt_envs.core.parallel import Jobs, map_blocks
@@ -72,15 +73,15 @@ def do_units(
         yield from ((index, stored[name]) for index, name in enumerate(names) if name in stored)
         work = map_blocks(measure, ((units[index],) for index in missing), jobs)
         with open_to_write(folder / UNITS) as file, closing(work) as results:
-            file.seek(0, os.SEEK_END)
+            size = file.seek(0, os.SEEK_END)
             for number, result in results:
                 data = postprocess(units[missing[number]], result)
                 if data is None:
                     yield missing[number], None
                     continue
                 line = _line(names[missing[number]], data)
-                file.write(line.encode() + b"\n")
-                file.flush()
+                replace_tail(file, folder / UNITS, size, line.encode() + b"\n", durable=False)
+                size += len(line.encode()) + 1
                 yield missing[number], json.loads(line)["result"]
 
 

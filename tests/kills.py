@@ -37,6 +37,7 @@ class Disk:
     def patch(self, monkeypatch):
         for name, changed in (("replace", 1), ("unlink", 0)):
             monkeypatch.setattr(os, name, self._counted(getattr(os, name), changed))
+        monkeypatch.setattr(os, "write", self._counted_write(os.write))
         for module in (metrics, result_store):
             monkeypatch.setattr(module, "open_to_write", lambda path: _Lines(open_to_write(path).detach(), self))
 
@@ -45,6 +46,16 @@ class Disk:
             if str(paths[changed]).startswith(self.folder) and os.path.lexists(paths[0]):
                 self.change()
             return function(*paths, **options)
+
+        return counts
+
+    def _counted_write(self, write):
+        def counts(descriptor, content):
+            if os.readlink(f"/proc/self/fd/{descriptor}").startswith(self.folder):
+                if self.is_dead:
+                    write(descriptor, content[: len(content) // 2])
+                self.change()
+            return write(descriptor, content)
 
         return counts
 

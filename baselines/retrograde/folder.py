@@ -64,8 +64,8 @@ class Folder:
         for name, value in self.header.items():
             if data.get(name) != value:
                 raise ValueError(
-                    f"{self.path} holds a table with {name}={data.get(name)!r}, not {value!r}: choose another folder, "
-                    f"or remove this one"
+                    f"{self.path} holds a table with {name}={_shorten(data.get(name))}, not {value!r}: choose another "
+                    f"folder, or remove this one"
                 )
         if type(data.get("stones")) is int:
             self._begins = data["stones"]
@@ -216,6 +216,11 @@ class Folder:
         self.write_manifest()
 
 
+def _shorten(value: object) -> str:
+    """Return what a file has in place of a number, at most one line of it."""
+    return f"{value!r:.80}"
+
+
 def _load_manifest(path: Path) -> dict[str, Any] | None:
     """Return the data of a folder's manifest; None if there is none.
 
@@ -230,8 +235,8 @@ def _load_manifest(path: Path) -> dict[str, Any] | None:
         raise ValueError(f"{path} cannot be read: {problem.strerror}: choose another folder") from None
     if isinstance(data, dict) and data.get("format") != FORMAT and "format" in data:
         raise ValueError(
-            f"{path} holds a table of format {data['format']!r}, and {FORMAT} is read: build it in another folder, or "
-            f"remove this one"
+            f"{path} holds a table of format {_shorten(data['format'])}, and {FORMAT} is read: build it in another "
+            f"folder, or remove this one"
         )
     if not isinstance(data, dict) or not isinstance(data.get("layers"), dict):
         raise ValueError(f"{path / MANIFEST} is no manifest of a table in layers: choose another folder")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 from functools import partial
+from glob import escape
 from pathlib import Path
 
 from evaluation.benchmark.policy_table import list_positions, pack
@@ -35,7 +37,7 @@ def shrink_submission(folder: Path, out: Path, every: int = 1) -> None:
 
     Args:
         folder: of the submission.
-        out: of the copy; a copy that is there is replaced.
+        out: of the copy; a copy that is there is replaced, once the new one is complete.
         every: 1 for all checkpoints.
 
     Raises:
@@ -50,10 +52,20 @@ def shrink_submission(folder: Path, out: Path, every: int = 1) -> None:
     runs = list(find_runs(folder))
     if out.exists():
         read_submission(out)  # nothing else is removed
-        shutil.rmtree(out)
-    for run in runs:
-        _shrink_run(run, out / run.folder.relative_to(folder), every)
-    shutil.copyfile(folder / SUBMISSION, out / SUBMISSION)
+    for left in out.parent.glob(f"{escape(out.name)}{'[0-9a-f]' * 8}.tmp"):  # by a call that was killed
+        shutil.rmtree(left)
+    unfinished = out.with_name(f"{out.name}{secrets.token_hex(4)}.tmp")
+    unfinished.mkdir(parents=True)
+    try:
+        for run in runs:
+            _shrink_run(run, unfinished / run.folder.relative_to(folder), every)
+        shutil.copyfile(folder / SUBMISSION, unfinished / SUBMISSION)
+        if out.exists():
+            shutil.rmtree(out)
+        unfinished.rename(out)
+    except BaseException:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
 
 
 def _shrink_run(run: RunFolder, out: Path, every: int) -> None:

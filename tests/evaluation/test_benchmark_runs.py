@@ -687,6 +687,25 @@ def test_small_copies_have_the_same_scores(copy, tmp_path):
         assert (tmp_path / "small" / name).read_bytes() == (copy / name).read_bytes()
 
 
+def test_a_failed_small_copy_leaves_the_one_before_and_is_made_again(copy, tmp_path):
+    keep_last(copy)
+    out = tmp_path / "small" / "copy"
+    shrink_submission(copy, out)
+    before = contents(out)
+    table = next(copy.rglob(f"skips-shown/seed-1/steps-{STEPS:06d}*.npz"))
+    whole = table.read_bytes()
+    table.write_bytes(b"nothing")
+    with pytest.raises(ValueError, match="is no table of a policy"):
+        shrink_submission(copy, out)
+    assert [path.name for path in out.parent.iterdir()] == ["copy"]
+    assert contents(out) == before
+    table.write_bytes(whole)
+    out.with_name("copy01234567.tmp").mkdir()  # as a kill leaves it
+    shrink_submission(copy, out)
+    assert [path.name for path in out.parent.iterdir()] == ["copy"]
+    assert contents(out) == before
+
+
 def test_small_copies_replace_nothing_else(copy, tmp_path, capsys):
     for words, message in (
         ((str(copy), "--out", str(tmp_path)), "cannot be its own small copy"),

@@ -1,7 +1,9 @@
 """Studies: interrupts, hostile result files, and the written report."""
 
+import errno
 import json
 import os
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -71,6 +73,26 @@ def test_interrupted_study_resumes(tmp_path, after):
     assert sorted(CALLS) == [0, 1, 2, 3, 4]
     assert run_units(STUDY, tmp_path, {}) == SQUARES
     assert len(CALLS) == 5
+
+
+def test_a_full_disk_is_named_and_leaves_no_part_of_a_result(tmp_path, monkeypatch):
+    write = os.write
+
+    def write_part(descriptor, content):
+        if b'"square": 4' not in bytes(content):
+            return write(descriptor, content)
+        write(descriptor, content[:9])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "write", write_part)
+    with pytest.raises(OSError, match=re.escape(str(tmp_path / UNITS))):
+        run_units(STUDY, tmp_path, {})
+    monkeypatch.undo()
+    assert (
+        len((tmp_path / UNITS).read_text().split("\n")) == 1 + 2 + 1
+    )  # the head, two results, and the last line's end
+    assert run_units(STUDY, tmp_path, {}) == SQUARES
+    assert sorted(CALLS) == [0, 1, 2, 2, 3, 4]
 
 
 def test_results_of_other_code_are_discarded(tmp_path):

@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+from configparser import ConfigParser
 from pathlib import Path
 
 import gymnasium
@@ -127,7 +128,8 @@ def test_extras_of_messages_exist():
     for package in ("ttt_envs", "baselines", "learners", "evaluation", "ttt_apps"):
         for path in (ROOT / package).rglob("*.py"):
             named |= set(re.findall(r"""install_command\(["'](\w+)["']\)""", path.read_text()))
-    options = (ROOT / "setup.cfg").read_text().partition("[options.extras_require]")[2].partition("\n[")[0]
+    settings = ConfigParser()
+    settings.read(ROOT / "setup.cfg")  # which setuptools formats anew for a source distribution
     assert named
-    assert named <= set(re.findall(r"^(\w+) =$", options, re.M))
+    assert named <= set(settings["options.extras_require"])
     assert ttt_envs.__name__ == extras.PACKAGE

@@ -88,8 +88,8 @@ def write_json(path: Path, data: Any) -> None:
     write_atomically(path, lambda file: file.write(json.dumps(data, indent=2).encode() + b"\n"))
 
 
-def replace_tail(file: IO[bytes], path: Path, size: int, content: bytes) -> None:
-    """Replace everything after the first ``size`` bytes of a file, and return when it is on disk.
+def replace_tail(file: IO[bytes], path: Path, size: int, content: bytes, *, durable: bool = True) -> None:
+    """Replace everything after the first ``size`` bytes of a file.
 
     A crash leaves a part of ``content`` at most. A failure leaves nothing of it.
 
@@ -98,6 +98,7 @@ def replace_tail(file: IO[bytes], path: Path, size: int, content: bytes) -> None
         path: its path, for messages.
         size: number of bytes to keep.
         content: the new end of the file.
+        durable: whether to return when it is on disk.
 
     Raises:
         OSError: the content cannot be written, for example because the disk is full; the error names ``path``.
@@ -108,7 +109,8 @@ def replace_tail(file: IO[bytes], path: Path, size: int, content: bytes) -> None
     try:
         while left:  # unbuffered: a buffer would retry when closed, after what was cut off
             left = left[os.write(descriptor, left) :]
-        os.fsync(descriptor)
+        if durable:
+            os.fsync(descriptor)
     except OSError as problem:
         with suppress(OSError):
             file.truncate(size)
