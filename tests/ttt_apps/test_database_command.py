@@ -153,11 +153,11 @@ def test_invalid_command_lines_are_one_line_errors(capsys, tmp_path):
         assert error_of(capsys, *words).startswith("error: ")
     assert "--stones 12 are not on a board of 9 cells" in error_of(capsys, "build", "--stones", "12")
     folder = tmp_path / "database"
-    database(capsys, "build", "--size", "2", "--folder", folder)
+    database(capsys, "build", "--size", "2", "--win-length", "2", "--folder", folder)
     manifest = json.loads((folder / "manifest.json").read_text())
     for name in ("format", "dtype"):
         (folder / "manifest.json").write_text(json.dumps({**manifest, name: "0" * 5000}))
-        assert len(error_of(capsys, "build", "--size", "2", "--folder", folder)) < 500
+        assert len(error_of(capsys, "build", "--size", "2", "--win-length", "2", "--folder", folder)) < 500
     assert "too large" in error_of(capsys, "build", "--size", "6")
     assert error_of(capsys, "build", "--size", "2", "--win-length", "2", "--folder", tmp_path / "file")
     assert error_of(capsys)
