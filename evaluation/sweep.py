@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from evaluation.statistics import Interval, interval_from_seeds
 from ttt_envs.core.checks import closest_names
 from ttt_envs.core.files import path_hint, read_bounded, write_atomically, write_json
+from ttt_envs.game.rules import VARIANTS
 
 MAX_FILE_BYTES, MOST = 1 << 20, 10_000
 """Maximum size of a file in bytes, and maximum number of runs in it."""
@@ -18,7 +19,7 @@ PARTS = ("seeds", "fixed", "grid", "runs")
 RESULT, TABLE, CURVES = "result.json", "table.md", "curves.csv"
 AGENT = "agent"
 """Option of a setting without training: a policy that is measured beside the learners."""
-AGENT_OPTIONS = (AGENT, "size", "win-length", "skip-chance", "opponent")
+AGENT_OPTIONS = (AGENT, "size", "win-length", "skip-chance", *VARIANTS, "phantom", "opponent")
 """Options that apply to an agent."""
 
 Row = dict[str, Any]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from baselines.joint_view_graph import MAX_EMPTY
 from baselines.retrograde.solver import solve
 from evaluation.cost import Meter
 from evaluation.exact.dynamic_programming import CHUNK, training_callback
@@ -44,6 +45,12 @@ COMPARED = ("random", "optimal")
 """Opponents of the final evaluation, besides the learner's own."""
 COMPARED_BY_VIEWS = ("random", "win-or-block")
 """The same in phantom games."""
+
+
+def compared_policies(game: Game, opponent: str | None) -> list[str]:
+    """Return the opponents of the final evaluation, first the learner's own if it is a policy."""
+    compared = COMPARED if game.hidden == "no" else COMPARED_BY_VIEWS
+    return list(dict.fromkeys([opponent or "random", *compared]))
 
 
 class WrittenReport(NamedTuple):
@@ -421,8 +428,7 @@ class Run:
         policy = make_policy(self.directory.policy, self.game)
         if not affordable(self.game, policy):
             return None
-        compared = COMPARED if self.game.hidden == "no" else COMPARED_BY_VIEWS
-        return compute_strength(self.game, policy, list(dict.fromkeys([self.options.met or "random", *compared])))
+        return compute_strength(self.game, policy, compared_policies(self.game, self.options.met))
 
     def print_end(self, done: Progress, written: WrittenReport | None) -> None:
         """Print the result of the training."""
@@ -456,6 +462,8 @@ class Run:
 
     def _describe_unmeasured(self) -> str:
         """Describe the strength of a learner without exact results against its opponents."""
+        if self.game.hidden != "no":
+            return f"its strength is unknown: phantom games are evaluated up to {MAX_EMPTY} cells"
         words = shlex.join(["match", self.directory.policy, "random", *game_options(self.game)])
         rows = [row for row in self.directory.read_metrics() if "exploitability" in row]
         measured = ""

@@ -13,6 +13,7 @@ from typing import Any
 
 import tyro
 
+from baselines.joint_view_graph import MAX_EMPTY
 from evaluation.code_fingerprint import policy_identity
 from evaluation.exact.estimate import boards_by_stones
 from evaluation.exact.strength import compute_strength
@@ -49,7 +50,7 @@ from ttt_apps.cli import (
     warn,
     write_folder_report,
 )
-from ttt_apps.runs import COMPARED, complete_run, new_run_config
+from ttt_apps.runs import compared_policies, complete_run, new_run_config
 from ttt_apps.train_options import MEASURED, Options, batch_note, complete_options, folder_name, parse_options
 from ttt_apps.train_subprocess import TrainingStopped, measure_in_subprocess, train_in_subprocess
 from ttt_apps.versions import make_provenance, versions
@@ -194,6 +195,7 @@ def sweep_units(path: Path, rows: Sequence[Mapping[str, Any]], seeds: Sequence[i
         try:
             _check_trusted(row)
             options, settings = parse_options(to_command_line({**row, AGENT: False}), "train.py")
+            _check_measurable(options.game())
             if AGENT in row:
                 units.append(_agent_unit(number, str(row[AGENT]), options))
                 continue
@@ -218,6 +220,12 @@ def _check_trusted(row: Mapping[str, Any]) -> None:
         own = ":" in (parse_spec(value).name if name == AGENT else value)
         if own and not trusted():
             raise ValueError(f"{name} {value} is a class outside this package: add --trust to run it")
+
+
+def _check_measurable(game: Game) -> None:
+    """Raise ValueError if no measurement of :func:`measure_policy` is possible."""
+    if game.hidden != "no" and game.cells > MAX_EMPTY:
+        raise ValueError(f"phantom games are evaluated up to {MAX_EMPTY} cells: choose a smaller board than {game}")
 
 
 def _agent_unit(number: int, agent: str, options: Options) -> dict[str, Any]:
@@ -297,12 +305,12 @@ def measure_run(run: RunDirectory, config: Mapping[str, Any]) -> dict[str, float
 
 
 def measure_policy(game: Game, policy: Policy, opponent: str) -> dict[str, float]:
-    """Measure the strength of a policy, exactly up to 3 x 3, else by matches against random."""
+    """Measure the strength of a policy, exactly up to 3 x 3 and in phantom games, else by matches against random."""
     # a count, not a time, so that every machine measures the same
-    if not policy.pure or sum(boards_by_stones(game)) > MEASURED:
+    if game.hidden == "no" and (not policy.pure or sum(boards_by_stones(game)) > MEASURED):
         return {"score_against_random": play_pairs(game, policy, "random", SAMPLED).rate("score").mean}
     met = replace(Options(), opponent=opponent).met
-    strength = compute_strength(game, policy, list(dict.fromkeys([met or "random", *COMPARED])))
+    strength = compute_strength(game, policy, compared_policies(game, met))
     numbers = {"exploitability": strength.exploitability}
     if strength.regret is not None:
         numbers["regret"] = strength.regret

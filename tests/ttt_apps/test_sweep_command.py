@@ -14,6 +14,7 @@ from plain import assert_same_runs
 
 from evaluation.cost import ProcessFailed, Usage
 from evaluation.exact import exploitability
+from evaluation.exact.strength import compute_strength
 from evaluation.run_files import REPORT, STOP, RunDirectory
 from learners.checkpoint import load_checkpoint
 from ttt_apps import live, runs, sweep, train, train_subprocess
@@ -221,12 +222,38 @@ def test_own_learners_and_agents_stand_beside_the_others(tmp_path, monkeypatch, 
         ('agent = "random"\nlearner = "q-learning"', "has a run with an agent and a learner: write one of them"),
         ('agent = "randm"', "did you mean 'random'"),
         ('learner = "q-lerning"', "did you mean 'q-learning'"),
+        (
+            'phantom = "classic"\nsize = "3x4"',
+            "phantom games are evaluated up to 9 cells: choose a smaller",
+        ),
     ],
 )
 def test_a_sweep_of_unknown_agents_is_refused(tmp_path, capsys, row, message):
     (tmp_path / "a.toml").write_text(f"[[runs]]\n{row}\n")
     assert message in error_of(capsys, train.main, "--sweep", tmp_path / "a.toml", "--out", tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize(
+    ("rule", "game", "opponents"),
+    [
+        ('phantom = "classic"', Game(2, 2, 2, hidden="classic"), ["random", "win-or-block"]),
+        ("misere = true", Game(2, 2, 2, misere=True), ["random", "optimal"]),
+    ],
+    ids=["phantom", "misere"],
+)
+def test_agents_play_by_the_rules_of_the_learners(tmp_path, rule, game, opponents):
+    fixed = f"fixed = {{games = 50, size = 2, win-length = 2, {rule}}}"
+    runs = '[[runs]]\nlearner = "q-learning"\n[[runs]]\nagent = "random"\n'
+    (tmp_path / "a.toml").write_text(f"{fixed}\n{runs}")
+    train.main(["--sweep", str(tmp_path / "a.toml"), "--out", str(tmp_path / "out"), "--quiet"])
+    learner, agent = json.loads((tmp_path / "out" / "result.json").read_text())["runs"]
+    strength = compute_strength(game, "random", opponents)
+    assert agent["numbers"]["exploitability"] == strength.exploitability
+    expected = {f"score_against_{name}": result.score for name, result in strength.results.items()}
+    assert {name: agent["numbers"][name] for name in expected} == expected
+    assert expected.keys() < learner["numbers"].keys()
 
 
 def test_the_page_of_a_sweep_has_learning_curves(once):
