@@ -201,14 +201,15 @@ class RunGameOptions(TrustOptions):
         words = [word for name, value in given.items() if value is not None for word in (name, str(value))]
         return [*words, *(f"--{name}" for name in VARIANTS if getattr(self, name))]
 
-    def game_of(self, *policies: str) -> Game:
+    def game_of(self, *policies: str, phantom: bool = False) -> Game:
         """Return the validated game: by default that of the runs among the policies, else 3 x 3 without skips.
 
         Args:
             policies: spec strings; empty ones are left out.
+            phantom: whether it may be a phantom game.
 
         Raises:
-            ValueError: an invalid game, no such run, or runs of different games.
+            ValueError: an invalid game, no such run, runs of different games, or a phantom game that may be none.
         """
         from ttt_envs.game.rules import Game
 
@@ -220,7 +221,10 @@ class RunGameOptions(TrustOptions):
                 f"{first} learned {one}, and {second} learned {other}: name the game that they are to play with "
                 f"--size, --win-length and --skip-chance"
             )
-        return next(iter(games))
+        game = next(iter(games))
+        if game.hidden != "no" and not phantom:
+            raise ValueError(f"{game}: phantom games are for train.py, play.py, evaluate.py exact and exploitability")
+        return game
 
     def _read_games(self, policies: Sequence[str]) -> dict[Path, Game]:
         from evaluation.run_files import RunDirectory, list_run_folders

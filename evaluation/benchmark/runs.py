@@ -240,7 +240,7 @@ def run_benchmark(
     """
     units = settings.units()
     if (folder / SUBMISSION).exists() and (name := read_submission(folder).name) != submission.name:
-        raise ValueError(f"{folder} has the submission of {name}, not of {submission.name}: choose another --out")
+        raise ValueError(f"{folder} has the submission of {name}, not of {submission.name}: choose another folder")
 
     def write(unit: Unit, result: tuple[dict[str, bytes], dict[str, float]]) -> dict[str, str]:
         files, cost = result

@@ -98,7 +98,7 @@ def keep_last(folder):
 def test_the_folder_of_another_agent_is_not_changed(copy):
     before = contents(copy)
     other = RunSettings("random", ("chance-25",), 1, STEPS)
-    with pytest.raises(ValueError, match="has the submission of test, not of random: choose another --out"):
+    with pytest.raises(ValueError, match="has the submission of test, not of random: choose another folder"):
         run_benchmark(other, Submission("random", steps=STEPS), copy, {"code": "1"})
     assert contents(copy) == before
 

@@ -132,6 +132,10 @@ EVALUATE = [
     ("bench run --agent random --task chance25", "there is no task 'chance25': did you mean 'chance-25'?"),
     ("bench run --agent random --seeds 0", "--seeds 0 makes no run: choose 1 or more"),
     ("bench run --agent random --steps 0", "--steps 0 teaches nothing: choose 1 or more"),
+    (
+        "match random random --phantom classic",
+        "phantom games are for train.py, play.py, evaluate.py exact and exploitability",
+    ),
     ("bench score nowhere", "nowhere is no submission: there is no such folder"),
     ("bench shrink runs/first", "bench shrink needs --out FOLDER: the copies are folders in it"),
     (
