@@ -362,7 +362,7 @@ def test_optimal_policy_plays_by_a_database(folder_of):
 def test_invalid_databases_are_refused(spec, folder_of, tmp_path):
     game = Game(2, 5, 3)
     for path in (tmp_path / "nothing", "/dev/null", tmp_path):
-        with pytest.raises(ValueError, match=r"no table in layers|cannot be read"):
+        with pytest.raises(ValueError, match=r"no database or table of layers|cannot be read"):
             make_policy(spec.format(path), game)
     with pytest.raises(ValueError, match="holds the layers of 3 x 3"):
         make_policy(spec.format(folder_of(Game(), 5)), game)

@@ -103,7 +103,7 @@ def test_probe_without_skips_prints_values_and_distances(capsys, plain_folder):
     assert data["distances"][0][0] is None
     assert "is not in" in error_of(capsys, "probe", plain_folder, "o../.../... x")
     assert "the game is over" in error_of(capsys, "probe", plain_folder, "ooo/xx./... x")
-    assert "there is no table" in error_of(capsys, "probe", plain_folder.parent, "o../.../... x")
+    assert "has no database or table of layers" in error_of(capsys, "probe", plain_folder.parent, "o../.../... x")
 
 
 def test_probe_with_skips_prints_expected_results(capsys, tmp_path):
