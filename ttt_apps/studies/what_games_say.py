@@ -370,7 +370,7 @@ STUDY = Study(
     source="our own study",
     about=(
         "The submissions to the benchmark ttt-exact in this repository: all agents, tasks with masks and one game, "
-        "seeds and stored checkpoints; some have the last checkpoint alone. Their policies have exact scores, and "
+        "seeds and stored checkpoints; one agent has half of the tasks. Their policies have exact scores, and "
         "are also measured as is usual: by the mean return in training since the last stored checkpoint "
         "(exploration included, in self-play that of the first player; where it was stored), by win rates over "
         f"some games, and by Elo in a tournament of {PAIRS} pairs of games between any two policies of the same "
