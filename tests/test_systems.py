@@ -7,7 +7,6 @@ import textwrap
 import pytest
 from processes import ROOT, python_path, run_python
 
-from ttt_apps import evaluate, train
 from ttt_envs import Game
 from ttt_envs.agents.specs import Spec, make_policy, parse_spec
 from ttt_envs.core import files
@@ -89,21 +88,18 @@ def run(environment, folder, module, *words):
     return run_python("-m", f"ttt_apps.{module}", *words, cwd=folder, **environment).stdout
 
 
-def test_commands_give_the_same_results_without_posix(poorer, tmp_path, monkeypatch, capsys):
+def test_commands_give_the_same_results_without_posix(poorer, tmp_path):
     board = ["--size", "2", "--win-length", "2"]
-    words = ["--learner", "naive-mc", *board, "--games", "40", "--out", "run", "--quiet"]
+    train = ["--learner", "naive-mc", *board, "--games", "40", "--out", "run", "--quiet"]
     match = ["match", "run:run", "random", *board, "--games", "400", "--jobs", "2", "--log", "games.jsonl", "--json"]
-    here, there = tmp_path / "here", tmp_path / "there"
-    here.mkdir()
-    there.mkdir()
-    monkeypatch.chdir(here)
-    train.main(words)
-    evaluate.main(match)
-    assert run(poorer, there, "train", *words) + run(poorer, there, "evaluate", *match) == capsys.readouterr().out
-    assert sorted(path.name for path in (there / "run").iterdir()) == sorted(
-        path.name for path in (here / "run").iterdir()
-    )
-    assert (there / "games.jsonl").read_bytes() == (here / "games.jsonl").read_bytes()
+    found = []
+    for name, environment in (("here", {"PYTHONPATH": str(ROOT)}), ("there", poorer)):
+        folder = tmp_path / name
+        folder.mkdir()
+        printed = run(environment, folder, "train", *train), run(environment, folder, "evaluate", *match)
+        files_of_run = sorted(path.name for path in (folder / "run").iterdir())
+        found.append((printed, files_of_run, (folder / "games.jsonl").read_bytes()))
+    assert found[0] == found[1]
 
 
 def test_locks_programs_and_costs_without_posix(poorer, tmp_path):

@@ -375,7 +375,7 @@ def test_another_size_asks_before_it_throws_a_game_away_and_says_what_it_replace
         "Optimal needs a board of at most 12 cells: mcts:simulations=2000 plays x."
     )
     page.wait_for_selector("#panel-mcts[aria-busy=false] .lines")
-    assert page.is_disabled("#chip-compressed")
+    page.wait_for_selector("#chip-compressed:disabled")
     assert "a compressed table (up to 12 cells)" in page.inner_text("#why")
 
 
