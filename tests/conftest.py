@@ -177,8 +177,9 @@ def cluster():
 def browser():
     """Chromium without a window, for tests marked by ``pages.in_browser``."""
     from pages import CHROMIUM
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=30_000)  # ms, as for all else that a page is waited for
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser
