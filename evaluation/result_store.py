@@ -80,8 +80,9 @@ def do_units(
                     yield missing[number], None
                     continue
                 line = _line(names[missing[number]], data)
-                replace_tail(file, folder / UNITS, size, line.encode() + b"\n", durable=False)
-                size += len(line.encode()) + 1
+                content = line.encode() + b"\n"
+                replace_tail(file, folder / UNITS, size, content, durable=False)
+                size += len(content)
                 yield missing[number], json.loads(line)["result"]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import tyro
 
-from baselines.joint_view_graph import MAX_EMPTY
+from baselines.joint_view_graph import check_listed
 from evaluation.code_fingerprint import policy_identity
 from evaluation.exact.estimate import boards_by_stones
 from evaluation.exact.strength import compute_strength
@@ -195,14 +195,15 @@ def sweep_units(path: Path, rows: Sequence[Mapping[str, Any]], seeds: Sequence[i
         try:
             _check_trusted(row)
             options, settings = parse_options(to_command_line({**row, AGENT: False}), "train.py")
-            _check_measurable(options.game())
+            if (game := options.game()).hidden != "no":
+                check_listed(game)  # which is how its policies are measured
             if AGENT in row:
                 units.append(_agent_unit(number, str(row[AGENT]), options))
                 continue
             if note := batch_note(options, settings):
                 warn(f"run {number + 1} of {path}: {note}")
             config = new_run_config(complete_options(options, settings), settings)
-        except (ValueError, TypeError) as problem:
+        except (ValueError, TypeError, MemoryError) as problem:
             raise ValueError(f"run {number + 1} of {path}: {problem}") from None
         for key in ("versions", "revision"):
             del config[key]
@@ -220,12 +221,6 @@ def _check_trusted(row: Mapping[str, Any]) -> None:
         own = ":" in (parse_spec(value).name if name == AGENT else value)
         if own and not trusted():
             raise ValueError(f"{name} {value} is a class outside this package: add --trust to run it")
-
-
-def _check_measurable(game: Game) -> None:
-    """Raise ValueError if no measurement of :func:`measure_policy` is possible."""
-    if game.hidden != "no" and game.cells > MAX_EMPTY:
-        raise ValueError(f"phantom games are evaluated up to {MAX_EMPTY} cells: choose a smaller board than {game}")
 
 
 def _agent_unit(number: int, agent: str, options: Options) -> dict[str, Any]:

@@ -88,9 +88,8 @@ def test_a_full_disk_is_named_and_leaves_no_part_of_a_result(tmp_path, monkeypat
     with pytest.raises(OSError, match=re.escape(str(tmp_path / UNITS))):
         run_units(STUDY, tmp_path, {})
     monkeypatch.undo()
-    assert (
-        len((tmp_path / UNITS).read_text().split("\n")) == 1 + 2 + 1
-    )  # the head, two results, and the last line's end
+    lines = (tmp_path / UNITS).read_text().split("\n")
+    assert len(lines) == 1 + 2 + 1  # the head, two results, and the end of the last line
     assert run_units(STUDY, tmp_path, {}) == SQUARES
     assert sorted(CALLS) == [0, 1, 2, 2, 3, 4]
 

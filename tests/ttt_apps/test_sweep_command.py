@@ -224,7 +224,7 @@ def test_own_learners_and_agents_stand_beside_the_others(tmp_path, monkeypatch, 
         ('learner = "q-lerning"', "did you mean 'q-learning'"),
         (
             'phantom = "classic"\nsize = "3x4"',
-            "phantom games are evaluated up to 9 cells: choose a smaller",
+            "has too many joint views to list: choose a board or a start with up to 9",
         ),
     ],
 )
