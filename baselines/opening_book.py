@@ -66,7 +66,7 @@ class Canonical(NamedTuple):
     """bool[B, S]: symmetries that map a board to its canonical board"""
 
     @classmethod
-    def of(cls, boards: Boards, game: Game) -> Canonical:
+    def from_boards(cls, boards: Boards, game: Game) -> Canonical:
         """Canonicalise positions; the mover's stones become 1."""
         return cls(*canonical_keys(boards.own_first(), _symmetries(game)[0]))
 
@@ -125,7 +125,7 @@ class Book:
 
     def find(self, boards: Boards) -> tuple[Int64Array, BoolArray]:
         """Return the rows of positions, int64[B], -1 if unknown; and the symmetries that lead there, bool[B, S]."""
-        canonical = Canonical.of(boards, self.game)
+        canonical = Canonical.from_boards(boards, self.game)
         rows = np.full(len(boards.mover), -1)
         if len(self.positions):
             keys = canonical.keys[:, 0] if canonical.keys.shape[1] == 1 else _to_bytes(canonical.keys)
@@ -322,7 +322,7 @@ def make_book(game: Game, played: Iterable[PlayedMoves], *, plies: int, minimum:
         early = np.count_nonzero(boards.cells, axis=1) < plies
         if not early.any():
             continue
-        some = Canonical.of(boards.take(early), game)
+        some = Canonical.from_boards(boards.take(early), game)
         part = _Counts(some.keys, some.cells(actions[early], game), results[early])
         total = total.merge(part)
     often = total.results.sum(axis=1) >= minimum

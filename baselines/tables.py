@@ -115,7 +115,7 @@ def learned_values(game: Game, policy: str | Policy) -> Float64Array:
     return out if halves == 2 else out[0]
 
 
-def values_of(game: Game, source: str, terminal: Terminal = "equation") -> Float64Array:
+def source_values(game: Game, source: str, terminal: Terminal = "equation") -> Float64Array:
     """Return the table of a source: ``"random"``, ``"optimal"``, or the spec string of a policy with values.
 
     Returns:
@@ -132,7 +132,7 @@ def is_policy(source: str) -> bool:
 
 
 def check_source(game: Game, source: str, terminal: Terminal) -> None:
-    """Raise ValueError if :func:`values_of` rejects this source, by checks that are fast."""
+    """Raise ValueError if :func:`source_values` rejects this source, by checks that are fast."""
     check_size(game, moves=is_policy(source))
     if terminal not in ("equation", "as_published"):
         raise ValueError(f"terminal={terminal!r} is not known: choose 'equation' or 'as_published'")
@@ -285,19 +285,19 @@ class Table(Evaluation):
 
     Args:
         game: the game.
-        values: from :func:`values_of`.
+        values: from :func:`source_values`.
     """
 
     def __init__(self, game: Game, values: Float64Array) -> None:
         self.game = game
-        self.of_moves, self.halves = shape_of(game, values)
+        self.of_moves, self.halves = table_shape(game, values)
         self.entries = values.reshape(self.halves, 3**game.cells, -1)
         """float64[halves, 3**cells, 1 or cells]"""
 
     def read(self, cells: Int8Array, actions: Int64Array | None = None, half: int = 0) -> Float64Array:
         """Return single entries of a half, float64[B]."""
         out = np.empty(len(cells))
-        _read(np.ascontiguousarray(cells), actions_of(cells, actions), self.entries[half], out)
+        _read(np.ascontiguousarray(cells), actions_or_zeros(cells, actions), self.entries[half], out)
         return out
 
     def _children(self, half: int, cells: Int8Array, mover: Int8Array, legal: BoolArray) -> Float64Array:
@@ -306,7 +306,7 @@ class Table(Evaluation):
         return out
 
 
-def shape_of(game: Game, values: Float64Array) -> tuple[bool, int]:
+def table_shape(game: Game, values: Float64Array) -> tuple[bool, int]:
     """Return whether a table is one of moves, and its number of halves.
 
     Raises:
@@ -322,7 +322,7 @@ def shape_of(game: Game, values: Float64Array) -> tuple[bool, int]:
     )
 
 
-def actions_of(cells: Int8Array, actions: Int64Array | None) -> Int64Array:
+def actions_or_zeros(cells: Int8Array, actions: Int64Array | None) -> Int64Array:
     """Return the actions, or zeros if there are none."""
     return np.zeros(len(cells), np.int64) if actions is None else np.ascontiguousarray(actions, np.int64)
 
@@ -470,4 +470,4 @@ class TablePolicy(NamedSoftmax):
         return make_policy(self.source, self.game)
 
     def _make_evaluation(self) -> Evaluation:
-        return Table(self.game, values_of(self.game, self.source, self.terminal))
+        return Table(self.game, source_values(self.game, self.source, self.terminal))

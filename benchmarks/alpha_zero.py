@@ -54,7 +54,7 @@ from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch
 from learners.alpha_zero.learner import AlphaZero
 from learners.alpha_zero.policy import CHUNK_SIZE, SymmetrizedEvaluator
 from learners.alpha_zero.self_play import TrainingExamples, play_block
-from learners.alpha_zero.settings import value_scale_of
+from learners.alpha_zero.settings import default_value_scale
 from learners.training import make_initial_rng
 from ttt_apps.studies.alpha_zero.training_runs import temporary_run, training_unit
 from ttt_envs.agents.policy import Policy, best_shares
@@ -91,7 +91,7 @@ class SearchPolicy(NamedTuple):
                 simulations=SIMULATIONS,
                 max_num_considered_actions=AlphaZeroSearch.max_num_considered_actions,
                 maxvisit_init=AlphaZeroSearch.maxvisit_init,
-                value_scale=value_scale_of(self.learner.game),
+                value_scale=default_value_scale(self.learner.game),
             )
             out[rows] = search.probabilities()
         return out
@@ -362,7 +362,7 @@ def our_self_play(simulations: int, count_moves: bool = False) -> Stretch:
         max_num_considered_actions=config.max_num_considered_actions,
         noise=rng.gumbel(size=seen.shape),
         maxvisit_init=config.maxvisit_init,
-        value_scale=config.value_scale_of(learner.game),
+        value_scale=config.value_scale_for(learner.game),
     )
     of_a_move = 1.0 if count_moves else num_simulations(search) / len(seen)
     return time_work(lambda: of_a_move * len(play().seen))
@@ -382,7 +382,7 @@ def our_search(simulations: int) -> Stretch:
             max_num_considered_actions=config.max_num_considered_actions,
             noise=rng.gumbel(size=boards.cells.shape),
             maxvisit_init=config.maxvisit_init,
-            value_scale=config.value_scale_of(learner.game),
+            value_scale=config.value_scale_for(learner.game),
         )
         return num_simulations(search)
 

@@ -20,7 +20,7 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before numpy is there: two threads o
 import numpy as np
 from measuring import US, Benchmark, Row, Stretch, alone_part, run, time_answers
 
-from baselines.compression import decompose, grouping_of
+from baselines.compression import decompose, make_grouping
 from baselines.tables import random_play_values
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
@@ -42,7 +42,7 @@ def scipy_svd(rank: int) -> tuple[Ask, Ask]:
     """Return our decomposition and scipy's."""
     from scipy.sparse.linalg import svds
 
-    values, grouping = random_play_values(Game()), grouping_of(Game(), "svd")
+    values, grouping = random_play_values(Game()), make_grouping(Game(), "svd")
     matrix = grouping.tensor(values)
     return lambda: decompose("svd", values, grouping).at(rank), lambda: svds(matrix, rank)
 
@@ -50,7 +50,7 @@ def scipy_svd(rank: int) -> tuple[Ask, Ask]:
 def tensorly_tucker(rank: int) -> tuple[Ask, Ask]:
     from tensorly.decomposition import tucker
 
-    values, grouping = random_play_values(Game()), grouping_of(Game(), "hooi")
+    values, grouping = random_play_values(Game()), make_grouping(Game(), "hooi")
     tensor = grouping.tensor(values)
     return (
         lambda: decompose("hooi", values, grouping).at(rank),
@@ -61,7 +61,7 @@ def tensorly_tucker(rank: int) -> tuple[Ask, Ask]:
 def tensorly_train(rank: int) -> tuple[Ask, Ask]:
     from tensorly.decomposition import tensor_train
 
-    values, grouping = random_play_values(Game()), grouping_of(Game(), "tt")
+    values, grouping = random_play_values(Game()), make_grouping(Game(), "tt")
     tensor = grouping.tensor(values)
     return lambda: decompose("tt", values, grouping).at(rank), lambda: tensor_train(tensor, rank)
 

@@ -150,7 +150,7 @@ def measure_matches(name: str, rounds: int, seconds: float) -> Jobs:
             of_round = []
             for jobs in (1, 2):
                 start = perf_counter()
-                match = MatchSettings(game, "timed", "timed", round_, Openings.of("random:3", game), CLOCK)
+                match = MatchSettings(game, "timed", "timed", round_, Openings.from_text("random:3", game), CLOCK)
                 played = play_timed_pairs(match, pairs, jobs=jobs)
                 of_round.append(2 * pairs / (perf_counter() - start))
                 lost += sum(times.lost for times in played.times)

@@ -70,7 +70,7 @@ def opponent_credit(game: Game, opponent: str | Policy, seat: int) -> Credit:
         if of_seat != seat:
             raise ValueError(f"seat={of_seat} has no credit against {opponent} in its own seat: choose {seat}")
         if turns:
-            values.check_reached(Boards.of([turn.position for turn in turns]))
+            values.check_reached(Boards.from_positions([turn.position for turn in turns]))
         return _credit(turns, seat, correction)
 
     return credit
@@ -88,7 +88,7 @@ def _credit(turns: Sequence[Turn], seat: int, correction: LuckCorrection) -> lis
             value += move.change + move.luck
     if len(moved) < len(turns):  # the last turn is a forfeit
         last = turns[-1]
-        value = float(correction.values(Boards.of([last.position]))[0])
+        value = float(correction.values(Boards.from_positions([last.position]))[0])
         result = 1.0 - 2.0 * last.outcome.winner
         credits.append(TurnCredit(sign * value, sign * (result - value), 0.0))
     return credits

@@ -83,7 +83,7 @@ def _falls(cells: Int8Array, columns: int) -> bool:
 
 def take_snapshot(game: Game, games: int, policy: Policy) -> Snapshot:
     """Return the choices of a pure policy in the telling positions."""
-    boards = Boards.of(list(probe_positions(game).values()))
+    boards = Boards.from_positions(list(probe_positions(game).values()))
     return Snapshot(games, [choice_in(policy, boards, row, solution=None) for row in range(len(boards.mover))])
 
 

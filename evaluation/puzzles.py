@@ -259,7 +259,7 @@ def from_games(
         ]
         if game.cells > MAX_CELLS or not plies:
             continue
-        solution, boards = solver(game), Boards.of([position for position, _ in plies])
+        solution, boards = solver(game), Boards.from_positions([position for position, _ in plies])
         values = solution.action_values(boards)
         loss = np.nanmax(values, axis=1) - values[np.arange(len(plies)), [cell for _, cell in plies]]
         found = []
@@ -313,7 +313,7 @@ def read_puzzles(path: Path = FILE) -> list[Puzzle]:
 def _natural_puzzles(game: Game, seed: Sequence[int]) -> Iterator[Puzzle]:
     """Yield the puzzles among the positions of seeded games, one of each symmetry class, in order of the games."""
     positions = _game_positions(game, int(np.random.default_rng(seed).integers(1 << 31)))
-    boards = Boards.of(positions)
+    boards = Boards.from_positions(positions)
     natural, reasons = natural_moves(game, boards)
     solution = solve(game)
     values = solution.action_values(boards)
@@ -334,7 +334,7 @@ def _game_positions(game: Game, seed: int) -> list[Position]:
     for played in games:
         for position, _, _ in played.positions():
             positions.setdefault((position.cells.tobytes(), position.mover), position)
-    boards = Boards.of([*positions.values()])
+    boards = Boards.from_positions([*positions.values()])
     least, _ = canonical_keys(boards.own_first(), symmetries(game))
     _, first = np.unique(least, axis=0, return_index=True)
     return [boards.position(row) for row in sorted(first)]
@@ -346,7 +346,7 @@ def _make_puzzles(
     """Return puzzles of positions with their obvious moves, the reason, and the loss."""
     if not found:
         return []
-    game, boards = solution.game, Boards.of([position for position, *_ in found])
+    game, boards = solution.game, Boards.from_positions([position for position, *_ in found])
     values = solution.action_values(boards)
     wrong = _mistakes(game, boards, values) if graded else [{} for _ in found]
     return [
@@ -374,7 +374,7 @@ def _replies(solution: Solution, position: Position) -> tuple[tuple[int, ...], .
             after.append(Position(board, other))
     replies: list[tuple[int, ...]] = [()] * game.cells
     if after:
-        for cell, values in zip(cells, solution.action_values(Boards.of(after)), strict=True):
+        for cell, values in zip(cells, solution.action_values(Boards.from_positions(after)), strict=True):
             replies[cell] = _best_cells(values)
     return tuple(replies)
 
@@ -385,7 +385,7 @@ def _best_cells(values: Float64Array) -> tuple[int, ...]:
 
 def _class_key(game: Game, position: Position) -> bytes:
     """Return a key that is equal for positions that symmetries or an exchange of colours map to each other."""
-    least, _ = canonical_keys(Boards.of([position]).own_first(), symmetries(game))
+    least, _ = canonical_keys(Boards.from_positions([position]).own_first(), symmetries(game))
     return least.tobytes()
 
 

@@ -72,7 +72,7 @@ class Report:
         """Return the first claim that begins with these words."""
         return next(claim for claim in self.claims if claim.words.startswith(words))
 
-    def rows_of(self, what: str) -> list[Row]:
+    def find_rows(self, what: str) -> list[Row]:
         """Return the rows that begin with these words."""
         return [row for row in self.rows if row.what.startswith(what)]
 

@@ -28,7 +28,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from IPython.display import display
 
-from baselines.compression.grouping import grouping_of
+from baselines.compression.grouping import make_grouping
 from baselines.retrograde.solver import solve
 from baselines.tables import random_play_values
 from evaluation.exact import exploitability, match_outcome, training_callback
@@ -124,7 +124,7 @@ moves have the largest errors.
 
 # %%
 positions = [".../.../... o", "o../.x./... o", "ox./.o./x.. x"]
-boards = Boards.of([from_text(text) for text in positions])
+boards = Boards.from_positions([from_text(text) for text in positions])
 exact, learned = solve(game).action_values(boards), learner.action_values(boards)
 figure, axes = plt.subplots(2, len(positions), figsize=(6, 4.2), layout="constrained")
 for row, (name, values) in enumerate((("exactly", exact), ("learned", learned))):
@@ -150,7 +150,7 @@ with tables of several ranks.
 
 # %%
 table = random_play_values(game)[0]  # with player_0 to move; with skips the board does not determine the mover
-singular = np.linalg.svd(grouping_of(game, "svd").tensor(table), compute_uv=False)
+singular = np.linalg.svd(make_grouping(game, "svd").tensor(table), compute_uv=False)
 ranks = [0, 1, 2, 4, 8, 16, 32, 81]
 exploited = [exploitability(game, f"svd:rank={rank}") for rank in ranks]
 figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.files import parse_json
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, compiled, inlined, int64
-from ttt_envs.game.actions import actions_of_cells
+from ttt_envs.game.actions import cells_to_actions
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game
 
@@ -300,7 +300,7 @@ class Seat:
         """Return the learner's action for agent ``player``, from the observation of ``env.last()``."""
         self._last = player
         cell = self._turns.take(self._slot, seen_from(observation, player))
-        return int(actions_of_cells(self._turns.learner.game, cell)[0])
+        return int(cells_to_actions(self._turns.learner.game, cell)[0])
 
     def end(self, rewards: tuple[float, float]) -> None:
         """End the game with these rewards for the two agents."""

@@ -1,6 +1,6 @@
 """Fully connected nets at play, whose output for a position does not depend on the rest of its batch.
 
-:func:`forward` achieves this with float64; :func:`outputs_of`, which is faster, sums in a fixed order.
+:func:`forward` achieves this with float64; :func:`evaluate_net`, which is faster, sums in a fixed order.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class Packed(NamedTuple):
     """int64[L, k]: the lines that are input features; may be empty"""
 
     @classmethod
-    def of(cls, layers: Sequence[tuple[Float32Array, Float32Array]], lines: Int64Array) -> Packed:
-        """Pack layers (weights, bias) in the layout of :func:`outputs_of`."""
+    def from_layers(cls, layers: Sequence[tuple[Float32Array, Float32Array]], lines: Int64Array) -> Packed:
+        """Pack layers (weights, bias) in the layout of :func:`evaluate_net`."""
         parts = [array.ravel() for weights, bias in layers for array in (bias, weights)]
         widths = [len(layers[0][0]), *(len(bias) for _, bias in layers)]
         return cls(np.concatenate(parts, dtype=np.float32), np.array(widths), np.ascontiguousarray(lines))
@@ -69,11 +69,11 @@ class Packed(NamedTuple):
 
 
 @inlined
-def outputs_of(seen: Int8Array, net: Packed, room: Float32Array) -> int:
+def evaluate_net(seen: Int8Array, net: Packed, room: Float32Array) -> int:
     """Evaluate a net on a board int8[cells], own stones first; return the row of ``room`` that holds the outputs.
 
     The inputs are :func:`planes` and, for each line, a one-hot vector of 2 k - 1 numbers: the states 1 to 2 k - 1 of
-    :func:`states_of`. The inputs are never materialized. Every sum is made in the order of its terms, skipping zeros,
+    :func:`line_states`. The inputs are never materialized. Every sum is made in the order of its terms, skipping zeros,
     which most are. So the result is also the same on every computer.
     """
     cells, states, width = len(seen), 2 * net.lines.shape[1] - 1, net.widths[1]
@@ -114,7 +114,7 @@ def _add(size: np.float32, weights: Float32Array, start: int, out: Float32Array)
         out[output] += size * row[output]
 
 
-def states_of(seen: Int8Array, lines: Int64Array) -> Int8Array:
+def line_states(seen: Int8Array, lines: Int64Array) -> Int8Array:
     """Return the state int8[B, L] of each of ``lines`` int64[L, k] on boards int8[B, cells], own stones first.
 
     0: no stone; n: n own stones alone; k - 1 + n: n of the opponent's alone, n < k; 2 k - 1: stones of both, or a full

@@ -54,7 +54,7 @@ class Teacher(NamedTuple):
     """Maximum score, as a fraction of ``scale``."""
 
     @classmethod
-    def of(cls, spec: str | Policy, game: Game) -> Teacher:
+    def from_spec(cls, spec: str | Policy, game: Game) -> Teacher:
         """Return the teacher named by a spec string.
 
         Raises:
@@ -103,7 +103,7 @@ def _play(game: Game, teacher: Teacher, epsilon: float, rng: np.random.Generator
 
 def play_training_games(game: Game, teacher: str, epsilon: float, seed: int, numbers: range) -> TrainingExamples:
     """Return the examples of the teacher's games with these numbers; each depends on its number and the seed alone."""
-    scorer = Teacher.of(teacher, game)
+    scorer = Teacher.from_spec(teacher, game)
     games = [
         _play(game, scorer, epsilon, np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2, number))))
         for number in numbers

@@ -32,7 +32,7 @@ from ttt_envs.core.jit import Int64Array
 from ttt_envs.core.random import draw_key, splitmix64, uniform
 from ttt_envs.envs.lockstep import SELF, Lockstep, SeatChoice
 from ttt_envs.envs.step_kernels import TRUNCATED
-from ttt_envs.game.actions import actions_of_cells
+from ttt_envs.game.actions import cells_to_actions
 from ttt_envs.game.rules import NOT_OVER, STREAM_SEAT, Game
 
 Callback = Callable[[int, Policy], dict[str, float]]
@@ -50,7 +50,7 @@ def dense_first(games: int) -> Marks:
     return lambda marked: marked + max(1, min(marked // 4, games // 50))
 
 
-def marks_of(every: int | Marks) -> Marks:
+def make_marks(every: int | Marks) -> Marks:
     """Return the marks themselves, or one at every multiple of a number of games."""
     return every if callable(every) else lambda marked: (marked // every + 1) * every
 
@@ -169,7 +169,7 @@ class ResumableTraining(ABC):
         Returns:
             The progress.
         """
-        following = marks_of(self.games + 1 if every is None else every)
+        following = make_marks(self.games + 1 if every is None else every)
         continues = True
         while continues and self.running:
             self.step()
@@ -279,7 +279,7 @@ class Training(ResumableTraining):
         rows = np.flatnonzero(self._live & (board.outcome == NOT_OVER))
         if len(rows):
             cells = self._pending.take(rows, board.boards(rows))
-            self._actions[rows] = actions_of_cells(board.game, cells)
+            self._actions[rows] = cells_to_actions(board.game, cells)
             self.steps = None if self.steps is None else self.steps + len(rows)
         board.step(self._actions, False, self._output)
         ended = np.flatnonzero(self._live & board.over)

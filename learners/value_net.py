@@ -146,7 +146,7 @@ class ValueNetConfig(FitLearnerConfig):
         check_counts(task.games, 1)
         if task.games == 0:
             raise ValueError("games=0 gives no training data: choose 1 or more of the teacher's games")
-        teacher = Teacher.of(self.teacher, task.game)
+        teacher = Teacher.from_spec(self.teacher, task.game)
         import_tensorflow(self.name)  # report a missing TensorFlow before games are played
         done = Progress()
         examples = training_examples(task, self.teacher, self.epsilon, self.jobs, done)

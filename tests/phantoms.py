@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ttt_envs.game.boards import keys
-from ttt_envs.game.information_sets import FAILED, PASSED, SKIPPED, InformationSets
+from ttt_envs.game.information_sets import FAILED, SKIPPED, SUCCEEDED, InformationSets
 from ttt_envs.game.phantom import JointViews
 
 
@@ -136,7 +136,7 @@ class RecallPolicy:
         sets = InformationSets(*(np.full((1, cells), -1, np.int8) for _ in range(2)), np.array([player], np.int8))
         for at, (cell, observation) in enumerate(memory):
             sets.attempts[0, at] = cell
-            sets.observations[0, at] = {"failed": FAILED, "placed": PASSED, "again": SKIPPED}[observation]
+            sets.observations[0, at] = {"failed": FAILED, "placed": SUCCEEDED, "again": SKIPPED}[observation]
         return self.recall_probabilities(sets)[0]
 
 

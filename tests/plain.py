@@ -188,7 +188,7 @@ def assert_bellman_equation(solution, boards, tolerance):
         for action in np.flatnonzero(position.cells == 0)[:4].tolist():
             expected = 0.0
             for probability, after, winner in chance_outcomes(solution.game, position, action):
-                value = float(solution.values(Boards.of([after]))[0])
+                value = float(solution.values(Boards.from_positions([after]))[0])
                 expected += probability * (value if after.mover == position.mover or winner is not None else -value)
             assert abs(action_values[row, action] - expected) <= tolerance
 

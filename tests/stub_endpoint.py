@@ -29,7 +29,7 @@ def read_grid(prompt, game):
 
 def optimal_move(game, position):
     """The first of the best moves."""
-    values = solve(game).action_values(Boards.of([position]))[0]
+    values = solve(game).action_values(Boards.from_positions([position]))[0]
     return int(np.flatnonzero(values >= np.nanmax(values) - 1e-9)[0])
 
 
@@ -42,7 +42,7 @@ def random_move(game, position):
 
 def blocking_move(game, position):
     """The first move of win-or-block."""
-    return int(np.argmax(make_policy("win-or-block", game).probabilities(Boards.of([position]))[0]))
+    return int(np.argmax(make_policy("win-or-block", game).probabilities(Boards.from_positions([position]))[0]))
 
 
 MOVES = {"optimal": optimal_move, "random": random_move, "win-or-block": blocking_move}

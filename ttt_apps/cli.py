@@ -201,7 +201,7 @@ class RunGameOptions(TrustOptions):
         words = [word for name, value in given.items() if value is not None for word in (name, str(value))]
         return [*words, *(f"--{name}" for name in VARIANTS if getattr(self, name))]
 
-    def game_of(self, *policies: str, phantom: bool = False) -> Game:
+    def game_for(self, *policies: str, phantom: bool = False) -> Game:
         """Return the validated game: by default that of the runs among the policies, else 3 x 3 without skips.
 
         Args:
@@ -396,7 +396,7 @@ class PairOptions(WorkOptions, RunGameOptions):
         """
         from evaluation.matches.openings import Openings
 
-        return Openings.of(self.openings, game) if self.openings else None
+        return Openings.from_text(self.openings, game) if self.openings else None
 
 
 def trust_files() -> None:

@@ -229,7 +229,7 @@ class Brain:
         own, others = (int(np.count_nonzero(cells == stone)) for stone in (1, 2))
         mover = int(others > own)
         stones = (3 - cells) % 3 if mover else cells
-        boards = Boards.of([Position(stones, mover)])
+        boards = Boards.from_positions([Position(stones, mover)])
         player, left_s = self._get_player(), self._left_s
         time_left = None if left_s is None else np.array([left_s])
         cell = int(player.act(boards, ONLY, self._live.generator(own + others), time_left)[0])

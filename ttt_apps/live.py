@@ -141,7 +141,7 @@ class LiveRun:
         done, total, rate = self._done, self._options.games, self._games_per_s()
         data = {
             "format": 1,
-            "beat": self._beat,
+            "heartbeat": self._beat,
             "phase": self._phase,
             "games": done.games,
             "total": total,

@@ -17,7 +17,7 @@ from rich.text import Text
 from baselines.expectiminimax import Search, SearchSettings
 from baselines.retrograde.solver import MAX_CELLS, Solution, solve
 from evaluation.exact.strength import choice_in
-from evaluation.matches.account import account_of, describe_account
+from evaluation.matches.account import describe_account, make_account
 from evaluation.matches.games import HUMAN, MAX_LINE_LENGTH, PlayedGame, append_games
 from evaluation.matches.luck import EXACT, MAX_CELLS_BY_DEFAULT, make_correction
 from evaluation.matches.match import StatelessPlayer, make_player
@@ -31,7 +31,7 @@ from ttt_envs.core.checks import closest_names
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.random import draw_key
 from ttt_envs.envs.lockstep import SeatChoice
-from ttt_envs.game.actions import cell_of_action
+from ttt_envs.game.actions import action_to_cell
 from ttt_envs.game.boards import COLUMNS, MOVERS, Boards, cell_at, coordinate, winning_line_cells
 from ttt_envs.game.rules import Game, legal
 
@@ -188,7 +188,7 @@ class TerminalGame:
             return
         correction = make_correction(EXACT, self.game)
         assert correction is not None
-        account = account_of(self._played(), correction)
+        account = make_account(self._played(), correction)
         skips = self.game.skip_chance > 0
         names = ("you", "your moves", f"those of {self.called}")
         self.say(f"By exact values, {describe_account(account, self.seat, names, skips=skips)}.")
@@ -256,7 +256,7 @@ class TerminalGame:
             column = COLUMNS.index(word[0])
         else:
             raise ValueError(f"{word[:20]!a} is no column: choose a to {last}, or 0 to {self.game.columns - 1}")
-        cell = cell_of_action(self.game, self.live.cells, column)
+        cell = action_to_cell(self.game, self.live.cells, column)
         if len(word) > 1 and word[0] in COLUMNS and cell_at(word, self.game) != cell:
             raise ValueError(
                 f"a stone in column {word[0]} comes to rest on {coordinate(cell, self.game)}: type {word[0]}"
@@ -321,7 +321,7 @@ class TerminalGame:
             for number, ply in enumerate(self.live.plies):
                 if ply.position.mover != self.seat:
                     with self.thinking(f"{self.called} goes back"):
-                        self.player.act(Boards.of([ply.position]), ONLY, self.live.generator(number))
+                        self.player.act(Boards.from_positions([ply.position]), ONLY, self.live.generator(number))
 
     def hint(self) -> None:
         """Show a best move: exact on boards up to 16 cells, else by a search."""

@@ -38,7 +38,7 @@ from ttt_envs.envs import render as drawing
 from ttt_envs.envs.contexts import First, SkipChance, draw_opening, make_games, make_openings
 from ttt_envs.envs.lockstep import Symmetry, check_restored
 from ttt_envs.envs.step_kernels import FORFEIT
-from ttt_envs.game.actions import cell_of_action, check_action, num_actions
+from ttt_envs.game.actions import action_to_cell, check_action, num_actions
 from ttt_envs.game.phantom import FOUND, attempt
 from ttt_envs.game.rules import (
     BOARD_HINTS,
@@ -510,7 +510,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         action = check_action(self.game, action)
         if self._permutations is not None:  # with gravity, the first row of the board has the numbers of the columns
             action = int(self._permutations[self._symmetry, action])
-        cell = cell_of_action(self.game, self._cells, action)
+        cell = action_to_cell(self.game, self._cells, action)
         game = next(game for game in self.games if game.skip_chance == self._skip_chance[0])
         return chance_outcomes(game, Position(self._cells, self._mover), cell)
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ttt_envs.core.jit import Float64Array, Int8Array
-from ttt_envs.game.actions import actions_of_cells
+from ttt_envs.game.actions import cells_to_actions
 from ttt_envs.game.boards import Boards, to_text
-from ttt_envs.game.information_sets import FAILED, NO_ATTEMPT, PASSED, InformationSets
+from ttt_envs.game.information_sets import FAILED, NO_ATTEMPT, SUCCEEDED, InformationSets
 from ttt_envs.game.phantom import check_phantom
 from ttt_envs.game.rules import Game, Position, winning_lines
 
@@ -56,7 +56,7 @@ def load_game(game: Game) -> pyspiel.Game:
     return pyspiel.load_game(f"mnk(m={game.columns},n={game.rows},k={game.win_length})")
 
 
-def game_of(other: pyspiel.Game) -> Game:
+def to_game(other: pyspiel.Game) -> Game:
     """Return the game of an OpenSpiel game: the inverse of :func:`load_game`.
 
     Raises:
@@ -80,10 +80,10 @@ def to_boards(states: Iterable[pyspiel.State]) -> Boards:
     """Convert states of one game to a batch, in order; in finished ones the mover is the player who moved last.
 
     Raises:
-        ValueError: there are no states, or states of different games or of an unknown game: see :func:`game_of`.
+        ValueError: there are no states, or states of different games or of an unknown game: see :func:`to_game`.
     """
     states = list(states)
-    shapes = {game_of(state.get_game()) for state in states}
+    shapes = {to_game(state.get_game()) for state in states}
     if len(shapes) != 1:
         raise ValueError(f"states of {len(shapes)} games are no batch: choose states of one game")
     digits = str.maketrans({stone: str(cell) for cell, stone in enumerate(STONES)})
@@ -104,7 +104,7 @@ def to_states(boards: Boards, game: Game) -> list[pyspiel.State]:
     for index in range(len(boards.cells)):
         state = other.new_initial_state()
         cells = np.array(_history(game, boards.position(index)), np.int64)
-        for action in actions_of_cells(game, cells).tolist():
+        for action in cells_to_actions(game, cells).tolist():
             state.apply_action(action)
         states.append(state)
     return states
@@ -217,7 +217,7 @@ def from_information_strings(strings: Sequence[str], game: Game, player: int) ->
         if len(stones) == game.cells and len(set(cells)) == len(cells) <= game.cells:
             attempts[row, : len(cells)] = cells
             own = [stones[cell] == STONES[1 + player] for cell in cells]
-            observations[row, : len(cells)] = np.where(own, PASSED, FAILED)
+            observations[row, : len(cells)] = np.where(own, SUCCEEDED, FAILED)
     found = InformationSets(attempts, observations, np.full(len(strings), player, np.int8))
     for again, string in zip(to_information_strings(found, game), strings, strict=True):
         if again != string:

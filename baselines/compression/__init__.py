@@ -24,7 +24,7 @@ from baselines.compression.decomposition import decomposition as decomposition
 from baselines.compression.decomposition import split_errors as split_errors
 from baselines.compression.grouping import Grouping as Grouping
 from baselines.compression.grouping import Method as Method
-from baselines.compression.grouping import grouping_of as grouping_of
+from baselines.compression.grouping import make_grouping as make_grouping
 from baselines.compression.policy import HOOI as HOOI
 from baselines.compression.policy import HOSVD as HOSVD
 from baselines.compression.policy import HOSVD2 as HOSVD2

@@ -14,13 +14,13 @@ from baselines import tables
 from baselines.compression import grouping as groups
 from baselines.compression import singular_vectors
 from baselines.compression.factors import Factors, Train, Tucker
-from baselines.compression.grouping import Grouping, Method, grouping_of, tensor_grouping
+from baselines.compression.grouping import Grouping, Method, make_grouping, tensor_grouping
 from baselines.compression.ranks import MAX_TRUNCATED_RANK, TRUNCATED, check_rank, largest_rank
 from baselines.compression.singular_vectors import Projection, iterate_hooi, leading_vectors, project
 from baselines.retrograde import count as count_module
 from baselines.retrograde import solver
 from baselines.retrograde.solver import load_or_compute
-from baselines.tables import Evaluation, Terminal, actions_of, check_source, is_policy, shape_of, values_of
+from baselines.tables import Evaluation, Terminal, actions_or_zeros, check_source, is_policy, source_values, table_shape
 from ttt_envs.core.array_cache import CachedArray, hash_of_sources
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array
 from ttt_envs.game import bits, rules
@@ -73,7 +73,7 @@ class Compressed(Evaluation):
     def read(self, cells: Int8Array, actions: Int64Array | None = None, half: int = 0) -> Float64Array:
         """Return single entries of a half, float64[B]."""
         out = np.empty(len(cells))
-        self.factors[half].read(np.ascontiguousarray(cells), actions_of(cells, actions), self._axes, out)
+        self.factors[half].read(np.ascontiguousarray(cells), actions_or_zeros(cells, actions), self._axes, out)
         return out
 
     def _children(self, half: int, cells: Int8Array, mover: Int8Array, legal: BoolArray) -> Float64Array:
@@ -187,7 +187,7 @@ def _shapes(method: Method, grouping: Grouping, most: int) -> tuple[Grouping, li
 
 def _project(method: Method, grouping: Grouping, most: int, values: Float64Array) -> Float64Array:
     """Return the results of :func:`project` for the halves of a table, float64[halves, numbers]."""
-    of_moves, halves = shape_of(grouping.game, values)
+    of_moves, halves = table_shape(grouping.game, values)
     if of_moves != grouping.of_moves:
         what = "a value for every move" if of_moves else "one value for every board"
         raise ValueError(f"the table has {what}, and the grouping {grouping} is for the other kind")
@@ -216,8 +216,8 @@ def decompose(method: Method, values: Float64Array, grouping: Grouping, *, most:
 
     Args:
         method: ``"svd"``, ``"hosvd"``, ``"hosvd2"``, ``"hooi"`` or ``"tt"``.
-        values: a table as of ``tables.values_of``, or any array of that shape.
-        grouping: cells by axis; :func:`grouping_of` has defaults.
+        values: a table as of ``tables.source_values``, or any array of that shape.
+        grouping: cells by axis; :func:`make_grouping` has defaults.
         most: number of singular vectors for groups with more than 3**7 contents, as the halves of 4 x 4, 1 to 1,024;
             these are computed by a truncated method.
 
@@ -226,7 +226,7 @@ def decompose(method: Method, values: Float64Array, grouping: Grouping, *, most:
     """
     if not 1 <= most <= MAX_TRUNCATED_RANK:
         raise ValueError(f"most={most} singular vectors cannot be computed: choose 1 to {MAX_TRUNCATED_RANK}")
-    grouping_of(grouping.game, method, str(grouping), of_moves=grouping.of_moves)  # checks the number of groups
+    make_grouping(grouping.game, method, str(grouping), of_moves=grouping.of_moves)  # checks the number of groups
     return Decomposition(method, grouping, most, _project(method, grouping, most, values))
 
 
@@ -249,18 +249,18 @@ def decomposition(
     Args:
         game: up to 16 cells.
         method: ``"svd"``, ``"hosvd"``, ``"hosvd2"``, ``"hooi"`` or ``"tt"``.
-        split: groups of cells, see :meth:`Grouping.parse`; the default is that of :func:`grouping_of`.
+        split: groups of cells, see :meth:`Grouping.parse`; the default is that of :func:`make_grouping`.
         terminal: see ``tables.random_play_values``.
-        source: see ``tables.values_of``.
+        source: see ``tables.source_values``.
         most: see :func:`decompose`.
 
     Raises:
         ValueError: the board is too large, or the groups, the source or the terminal are invalid.
     """
     check_source(game, source, terminal)
-    grouping = grouping_of(game, method, split, of_moves=is_policy(source))
+    grouping = make_grouping(game, method, split, of_moves=is_policy(source))
     if is_policy(source):  # not cached, because its files may change
-        return decompose(method, values_of(game, source, terminal), grouping, most=most)
+        return decompose(method, source_values(game, source, terminal), grouping, most=most)
     key = (game, method, str(grouping), terminal, source, most)
     found = _alive.get(key)
     if found is None:
@@ -278,7 +278,7 @@ def decomposition(
         parts = load_or_compute(
             CachedArray(name, content, MADE_BY),
             (2 if game.skip_chance > 0 else 1, sum(map(math.prod, shapes))),
-            lambda: _project(method, grouping, most, values_of(game, source, terminal)),
+            lambda: _project(method, grouping, most, source_values(game, source, terminal)),
         )
         found = _alive[key] = Decomposition(method, grouping, most, parts)
     return found
@@ -299,7 +299,7 @@ def split_errors(values: Float64Array, game: Game, first: int) -> tuple[list[Gro
         ValueError: the table is of moves or of another game, the size of the group is invalid, or the matrix is too
             large for so many SVDs.
     """
-    of_moves, halves = shape_of(game, values)
+    of_moves, halves = table_shape(game, values)
     size = game.cells
     if of_moves or not 1 <= first < size or 3**size > singular_vectors.EXACT:
         raise ValueError(

@@ -148,7 +148,7 @@ def describe_groupings(game: Game, of_moves: bool) -> str:
     )
 
 
-def grouping_of(game: Game, method: Method, split: str | None = None, *, of_moves: bool = False) -> Grouping:
+def make_grouping(game: Game, method: Method, split: str | None = None, *, of_moves: bool = False) -> Grouping:
     """Return the grouping of a method, by default two halves of the board for ``svd`` and rows for the others.
 
     A board of one row is grouped by cells. A table of moves has the move in its own group, which is the second one of

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from baselines.compression.decomposition import Compressed, decomposition
-from baselines.compression.grouping import Grouping, Method, grouping_of
+from baselines.compression.grouping import Grouping, Method, make_grouping
 from baselines.compression.ranks import MAX_TRUNCATED_RANK, TRUNCATED, check_rank, default_rank, largest_rank
 from baselines.tables import NamedSoftmax, Terminal, check_source, check_weight, is_policy
 from ttt_envs.game.rules import Game
@@ -43,7 +43,7 @@ class CompressedPolicy(NamedSoftmax):
 
     @property
     def _grouping(self) -> Grouping:
-        return grouping_of(self.game, self.name, self.split, of_moves=is_policy(self.source))
+        return make_grouping(self.game, self.name, self.split, of_moves=is_policy(self.source))
 
     def _make_evaluation(self) -> Compressed:
         rank = default_rank(self.name, self._grouping) if self.rank is None else self.rank

@@ -23,7 +23,7 @@ def _unfoldings(method: Method, sizes: Sequence[int]) -> list[tuple[int, int]]:
     return [(size, every // size) for size in cut_sizes]
 
 
-def ranks_of(method: Method, sizes: Sequence[int], rank: int) -> list[int]:
+def unfolding_ranks(method: Method, sizes: Sequence[int], rank: int) -> list[int]:
     """Return the rank of each of :func:`_unfoldings` for ``rank``, at most its number of rows or columns."""
     return [min(rank, rows, columns) for rows, columns in _unfoldings(method, sizes)]
 
@@ -43,7 +43,7 @@ def stored_numbers(method: Method, grouping: Grouping, rank: int) -> int:
     size.
     """
     sizes = tensor_grouping(method, grouping).sizes
-    ranks = ranks_of(method, sizes, rank)
+    ranks = unfolding_ranks(method, sizes, rank)
     if method in ("hosvd", "hooi"):
         return sum(size * r for size, r in zip(sizes, ranks, strict=True)) + math.prod(ranks)
     bonds = [1, *ranks, 1]

@@ -30,7 +30,7 @@ class Board(NamedTuple):
     """the bits of the lowest cells"""
 
     @classmethod
-    def of(cls, game: Game) -> Board:
+    def from_game(cls, game: Game) -> Board:
         """Return the constants of a game on a board of up to :data:`MAX_BITS` bits."""
         bottom = sum(1 << column * (game.rows + 1) for column in range(game.columns))
         return cls(game.rows, game.columns, game.win_length, bottom * ((1 << game.rows) - 1), bottom)

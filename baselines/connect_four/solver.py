@@ -85,7 +85,7 @@ class Solver:
         """
         check_solvable(game)
         self.game = game
-        self.board = Board.of(game)
+        self.board = Board.from_game(game)
         self._table: Int64Array = empty_table(self.board, memory)
         self._shift = index_shift(self._table, self.board)
         self._search = new_search(self.board)
@@ -177,7 +177,7 @@ class Solver:
         """Return the stones of the mover and of both players as bits; raises ValueError as :meth:`score`."""
         check_cells(self.game, position.cells)
         check_opening(self.game, position, "a position to be solved")
-        mine, mask = to_bits(self.board, Boards.of([position]))
+        mine, mask = to_bits(self.board, Boards.from_positions([position]))
         return int(mine[0]), int(mask[0])
 
     def _open_columns(self, mask: int) -> list[int]:

@@ -27,7 +27,7 @@ def horizon(mine: int, theirs: int) -> float:
 
 
 @inlined
-def horizon_of(mover: int, board: Board, parameters: Parameters) -> float:
+def board_horizon(mover: int, board: Board, parameters: Parameters) -> float:
     """Return the horizon score for the player who has just moved."""
     _, _, tally = board
     return horizon(tally[0, SCORED, mover, -1], tally[0, SCORED, 1 - mover, -1]) * line_result(parameters)

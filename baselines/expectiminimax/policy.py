@@ -123,7 +123,7 @@ class Expectiminimax(Named):
 
     def analyse(self, position: Position, rng: np.random.Generator | None = None) -> Analysis:
         """Return the search results for a position; see :meth:`analyse_all`."""
-        return self.analyse_all(Boards.of([position]), rng)[0]
+        return self.analyse_all(Boards.from_positions([position]), rng)[0]
 
     def analyse_all(self, boards: Boards, rng: np.random.Generator | None = None) -> list[Analysis]:
         """Return the search results for positions, in the search's own scores, for player_0.
@@ -225,7 +225,7 @@ class Expectiminimax(Named):
                 return tuple(moves)
             mover = 1 - mover
             key = np.uint64(key_of_turn(np.uint64(key_after(key, cell)), mover))
-            after = Boards.of([Position(cells, mover)])
+            after = Boards.from_positions([Position(cells, mover)])
             width = self._drawn
             values = self._search(after, np.array([key]), self.depth - len(moves), every_move=width is not None)[0][0]
             if width is not None:  # restrict to the moves drawn here, as in the search

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines.expectiminimax.bounds import horizon_of, last_ply, last_stone, limits
+from baselines.expectiminimax.bounds import board_horizon, last_ply, last_stone, limits
 from baselines.expectiminimax.lines import Heuristic, LineArrays, clear, line_arrays, most_stones, put, take
 from baselines.expectiminimax.order import in_order, key_after, key_of_turn, write_moves
 from baselines.expectiminimax.search_stack import (
@@ -32,21 +32,21 @@ from baselines.expectiminimax.star1 import (
     Pruning,
     can_prune,
     child_window,
+    decided_value,
     is_decided,
     learn,
-    value_of,
 )
 from baselines.expectiminimax.transpositions import (
     Symmetries,
     Table,
-    bytes_of,
+    empty_table,
     keep,
     look_up,
     mark,
+    num_words,
     refill,
-    table_of,
+    table_bytes,
     use_symmetries,
-    words_of,
     write_key,
 )
 from baselines.retrograde.layers import NO_LAYER, AnyProbe
@@ -172,7 +172,7 @@ def _decide(depth: int, fixed: Fixed, path: Path, of_board: Symmetries, table: T
             if chance.changed != 0:
                 state.stored += keep(depth, chance, path.turns, path.keys, of_board, table)
             mark(path.moves[depth + 1, path.decisions[depth + 1].index], chance.maker, of_board)
-        return TAKE_BACK, value_of(chance, least, most)
+        return TAKE_BACK, decided_value(chance, least, most)
     if can_prune(chance, other if chance.stage == TURN else own, most, skip):
         chance.stage += 1
         return DECIDE, 0.0
@@ -221,7 +221,7 @@ def _try(depth: int, fixed: Fixed, path: Path, of_board: Symmetries, in_table: b
     if stones == fixed.probe.stones:
         return TAKE_BACK, afterstate_score(board.cells, mover, depth - 1, fixed.probe, fixed.parameters)
     if depth == 1:
-        return TAKE_BACK, horizon_of(mover, board, fixed.parameters)
+        return TAKE_BACK, board_horizon(mover, board, fixed.parameters)
     key = key_after(decision.key, cell) if fixed.width > 0 else np.uint64(0)
     if depth == 2 and stones + 1 != fixed.probe.stones:
         return TAKE_BACK, _last_turns(mover, key, fixed, path)
@@ -271,7 +271,7 @@ def _last_moves(mover: int, key: np.uint64, fixed: Fixed, path: Path) -> tuple[f
         completes_line = put(cell, mover, 1, 0, fixed.lines, board, parameters)
         outcome = outcome_of_move(completes_line, mover, len(board.cells) - state.empty + 1, parameters)
         if outcome == NOT_OVER:
-            value = horizon_of(mover, board, parameters)
+            value = board_horizon(mover, board, parameters)
         else:
             value = 0.0 if outcome == DRAW else 1.0 * line_result(parameters)
         take(cell, mover, fixed.lines, board)
@@ -446,10 +446,10 @@ class Search:
         self.depth = 0
         self._game = game
         self._fixed = settings.compile(game, empty_probe() if probe is None else probe)
-        self._words = words_of(game)
-        self._path = Path.of(game, len(self._fixed.lines.lines), self._words)
-        self._symmetries = Symmetries.of(game)
-        self._table = table_of(0, self._words)
+        self._words = num_words(game)
+        self._path = Path.empty(game, len(self._fixed.lines.lines), self._words)
+        self._symmetries = Symmetries.from_game(game)
+        self._table = empty_table(0, self._words)
         self._memory = 0 if width is not None or settings.pruning == "none" else settings.memory
         self._roots = Roots(
             np.ascontiguousarray(boards.cells),
@@ -498,11 +498,11 @@ class Search:
         state, size = self._path.states[0], len(self._table.meta)
         if self.depth > 2 and 2 * state.stored >= size:  # the last two plies are not stored
             larger = max(4 * size, MIN_TABLE_ENTRIES)
-            if bytes_of(size + larger, self._words) <= self._memory:
-                table = table_of(larger, self._words)
+            if table_bytes(size + larger, self._words) <= self._memory:
+                table = empty_table(larger, self._words)
                 state.stored = refill(self._table, table)
                 self._table, size = table, larger
-        grows = bytes_of(5 * size, self._words) <= self._memory
+        grows = table_bytes(5 * size, self._words) <= self._memory
         state.full = size // 2 if size and grows else FOREVER
 
 

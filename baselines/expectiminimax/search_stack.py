@@ -112,7 +112,7 @@ class Path(NamedTuple):
     """`State`[1]"""
 
     @classmethod
-    def of(cls, game: Game, num_lines: int, words: int) -> Path:
+    def empty(cls, game: Game, num_lines: int, words: int) -> Path:
         """Return a path of depth 0: see :meth:`to`."""
         return cls(
             Board(np.zeros(game.cells, np.int8), np.zeros((2, num_lines), np.uint32), _tally(0, game)),

@@ -38,7 +38,7 @@ def is_decided(chance: Chance, least: float, most: float) -> bool:
 
 
 @inlined
-def value_of(chance: Chance, least: float, most: float) -> float:
+def decided_value(chance: Chance, least: float, most: float) -> float:
     """Return the value of a decided node if within alpha and beta, else a bound at or beyond one of them."""
     is_low = chance.beyond < 0 or (chance.beyond == 0 and most <= chance.alpha)
     return most if is_low else least

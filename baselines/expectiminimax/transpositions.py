@@ -35,12 +35,12 @@ class Table(NamedTuple):
     to move"""
 
 
-def table_of(size: int, words: int) -> Table:
+def empty_table(size: int, words: int) -> Table:
     """Return an empty table; see :class:`Table`."""
     return Table(np.zeros((size, 2 * words), np.uint64), np.zeros(size, np.int64), np.zeros((size, 4)))
 
 
-def bytes_of(size: int, words: int) -> int:
+def table_bytes(size: int, words: int) -> int:
     """Return the size of a table in bytes."""
     return 8 * size * (2 * words + 5)
 
@@ -117,10 +117,10 @@ class Symmetries(NamedTuple):
     """uint64[S, 2, words]: the stones of both players under these symmetries, as bits"""
 
     @classmethod
-    def of(cls, game: Game) -> Symmetries:
+    def from_game(cls, game: Game) -> Symmetries:
         """Return the tables for an empty board."""
         permutations, inverses = _symmetry_tables(game)
-        planes = np.zeros((len(inverses), 2, words_of(game)), np.uint64)
+        planes = np.zeros((len(inverses), 2, num_words(game)), np.uint64)
         return cls(permutations, inverses, np.zeros(1 + len(inverses), np.int64), planes)
 
 
@@ -131,7 +131,7 @@ def _symmetry_tables(game: Game) -> tuple[Int64Array, Int64Array]:
     return inverse(inverses), inverses
 
 
-def words_of(game: Game) -> int:
+def num_words(game: Game) -> int:
     """Return the number of 64-bit words of a set of cells."""
     return -(-game.cells // 64)
 

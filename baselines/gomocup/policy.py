@@ -75,7 +75,7 @@ class Gomocup(Named):
     @cached_property
     def own_clock(self) -> Clock | None:
         """The clock named by ``clock``."""
-        return None if self.clock is None else Clock.of(self.clock)
+        return None if self.clock is None else Clock.from_text(self.clock)
 
     @cached_property
     def _command(self) -> list[str]:

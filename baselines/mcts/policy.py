@@ -123,7 +123,7 @@ class MCTS(Named):
     def groups(self, count: int) -> Iterator[slice]:
         """Yield rows 0 to ``count - 1`` in groups whose trees fit into ``MEMORY``."""
         prior_cells = self.game.cells if self.pure else 0
-        step = max(1, MEMORY // Tree.bytes_of(self.simulations + 1, 2, prior_cells))
+        step = max(1, MEMORY // Tree.num_bytes(self.simulations + 1, 2, prior_cells))
         for start in range(0, count, step):
             yield slice(start, min(start + step, count))
 
@@ -156,7 +156,7 @@ class MCTS(Named):
 
     def analyse(self, position: Position, rng: np.random.Generator | None = None) -> MCTSAnalysis:
         """Return all search results for one position that is not over; ``rng`` as in :meth:`values`."""
-        ((_, search),) = self._searches(Boards.of([position]), rng)
+        ((_, search),) = self._searches(Boards.from_positions([position]), rng)
         return MCTSAnalysis(
             float(search.values[0]),
             search.action_values[0],

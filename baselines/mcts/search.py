@@ -116,7 +116,7 @@ class MCTSSearch:
         self._paths, self._depths = np.zeros((count, game.cells + 1), np.int64), np.zeros(count, np.int64)
         leaves = count * (1 if self._guide is None else 2)  # guided, both turns after a move are evaluated
         self._leaves = Boards(np.zeros((leaves, game.cells), np.int8), np.zeros(leaves, np.int8))
-        self._scratch = Workspace.of(game.cells)
+        self._scratch = Workspace.empty(game.cells)
         self._groups = _probe_groups(boards, endgame)
         self._batches: list[tuple[slice, SearchBatch]] = []
         self._make_batches()
@@ -193,7 +193,7 @@ class MCTSSearch:
         if size >= count:
             run_block(slice(0, count), batch)
             return
-        scratch = [self._scratch, *(Workspace.of(self.game.cells) for _ in range(1, threads))]
+        scratch = [self._scratch, *(Workspace.empty(self.game.cells) for _ in range(1, threads))]
         map_threads(
             lambda worker, trees: run_block(trees, batch.of_rows(trees, scratch[worker])),
             split_rows(count, size),

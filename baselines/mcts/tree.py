@@ -104,7 +104,7 @@ class Tree(NamedTuple):
         """Number of nodes after an edge."""
         return int(self.nodes.shape[1] // self.edges.shape[1])
 
-    def of(self, rows: slice) -> Tree:
+    def view(self, rows: slice) -> Tree:
         """Return views of some of the trees."""
         edges, nodes, priors, raw_values = self
         return Tree(edges[rows], nodes[rows], priors[rows], raw_values[rows])
@@ -121,7 +121,7 @@ class Tree(NamedTuple):
         return new
 
     @staticmethod
-    def bytes_of(room: int, turns_per_move: int, cells: int = 0) -> int:
+    def num_bytes(room: int, turns_per_move: int, cells: int = 0) -> int:
         """Return the size of one tree in bytes."""
         return room * (EDGE.itemsize + (NODE.itemsize + (4 * cells + 8 if cells else 0)) * turns_per_move)
 
@@ -146,7 +146,7 @@ class Workspace(NamedTuple):
     p: Float64Array
 
     @classmethod
-    def of(cls, cells: int) -> Workspace:
+    def empty(cls, cells: int) -> Workspace:
         """Allocate for a board of ``cells`` cells."""
         return cls(*np.zeros((2, cells), np.int8), *np.zeros((2, cells), np.int64), *np.zeros((2, cells)))
 
@@ -177,7 +177,7 @@ class SearchBatch(NamedTuple):
             cells[rows],
             stones[rows],
             counts[rows],
-            trees.of(rows),
+            trees.view(rows),
             parameters,
             paths[rows],
             depths[rows],

@@ -39,7 +39,7 @@ class Board(NamedTuple):
     """int64[cells, cells]: in `holds`, total weight of the remaining lines through two cells"""
 
 
-def board_of(game: Game) -> Board:
+def make_board(game: Game) -> Board:
     """Return the board of a game."""
     cells, lines = game.cells, np.bitwise_or.reduce(ONE << winning_lines(game).astype(np.uint64), axis=1)
     return Board(
@@ -59,13 +59,13 @@ def board_of(game: Game) -> Board:
 
 
 @inlined
-def set_of(cell: int) -> np.uint64:
+def cell_bit(cell: int) -> np.uint64:
     """Return the set of one cell."""
     return ONE << np.uint64(cell)
 
 
 @inlined
-def size_of(cells: np.uint64) -> int:
+def count_cells(cells: np.uint64) -> int:
     """Return the number of cells in a set."""
     cells = cells - ((cells >> ONE) & np.uint64(0x5555555555555555))
     cells = (cells & np.uint64(0x3333333333333333)) + ((cells >> np.uint64(2)) & np.uint64(0x3333333333333333))
@@ -76,7 +76,7 @@ def size_of(cells: np.uint64) -> int:
 @inlined
 def lowest_bit(cells: np.uint64) -> int:
     """Return the smallest cell of a non-empty set."""
-    return size_of((cells - ONE) & ~cells)
+    return count_cells((cells - ONE) & ~cells)
 
 
 @inlined

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from baselines.proof_number.bitsets import NONE, ONE, Board, lowest_bit, set_of, size_of
+from baselines.proof_number.bitsets import NONE, ONE, Board, cell_bit, count_cells, lowest_bit
 from ttt_envs.core.jit import compiled_at_once_allocating, inlined
 
 REACH = 5
@@ -66,7 +66,7 @@ def holds(first: np.uint64, second: np.uint64, mover: int, pairs: bool, board: B
                     gain = 3 * common[cell, other] - heavy[other] - own
                     if gain > most:
                         most = gain
-                        pair = set_of(cell) | set_of(other)
+                        pair = cell_bit(cell) | cell_bit(other)
         if most < 0 or total - (1 << win_length) > REACH * most:
             return False
         kept = 0
@@ -86,7 +86,7 @@ def holds(first: np.uint64, second: np.uint64, mover: int, pairs: bool, board: B
 @inlined
 def _weigh(line: np.uint64, sign: int, board: Board) -> int:
     """Add a line, given by its free cells, to the weights, or subtract it with a sign of -1; return its weight."""
-    weight = 1 << (board.win_length - size_of(line))
+    weight = 1 << (board.win_length - count_cells(line))
     change = sign * weight
     while line != NONE:
         cell = lowest_bit(line)

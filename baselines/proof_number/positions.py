@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from baselines.proof_number.bitsets import Board, board_of
+from baselines.proof_number.bitsets import Board, make_board
 from baselines.proof_number.search import search_from
 from baselines.proof_number.table import NO_TABLE
 from baselines.proof_number.threats import UNKNOWN, YES
@@ -44,7 +44,7 @@ class Prover:
 
     @cached_property
     def _board(self) -> Board:
-        return board_of(self.game)
+        return make_board(self.game)
 
     def results(self, position: Position) -> Int8Array | None:
         """Return int8[rows * columns]: for each move ``WIN``, ``TIED`` or ``LOSS`` for the mover, else ``TAKEN``.

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines.proof_number.bitsets import NONE, ONE, Board, lowest_bit, set_of
+from baselines.proof_number.bitsets import NONE, ONE, Board, cell_bit, lowest_bit
 from baselines.proof_number.pairing_strategy import holds
 from baselines.proof_number.table import SOLVED, lookup, pack_numbers, store, unpack_numbers
 from baselines.proof_number.threats import NO, UNKNOWN, YES, find_threats
@@ -166,7 +166,7 @@ def key_after(stones: UInt64Array, mover: int, cell: int, permutations: Int64Arr
     """Return the canonical key of the position after a move, from all variants uint64[S, 2] of the one before."""
     low, high = ~NONE, ~NONE
     for s in range(len(permutations)):
-        stone = set_of(permutations[s, cell])
+        stone = cell_bit(permutations[s, cell])
         first = stones[s, 0] | (stone if mover == 0 else NONE)
         second = stones[s, 1] | (stone if mover == 1 else NONE)
         if first < low or (first == low and second < high):
@@ -206,9 +206,9 @@ def run(search: Search, table: Records, board: Board, stop: int) -> None:
         if verdict != UNKNOWN:
             proving, disproving = (0, SOLVED) if verdict == YES else (SOLVED, 0)
         elif mover == 0:
-            proving, disproving, best, next_best, others = _numbers_of(proof[depth], disproof[depth], frame.count)
+            proving, disproving, best, next_best, others = _proof_numbers(proof[depth], disproof[depth], frame.count)
         else:
-            disproving, proving, best, next_best, others = _numbers_of(disproof[depth], proof[depth], frame.count)
+            disproving, proving, best, next_best, others = _proof_numbers(disproof[depth], proof[depth], frame.count)
         if proving >= frame.proof_limit or disproving >= frame.disproof_limit:
             if depth == state.root:
                 state.result = YES if proving == 0 else NO
@@ -223,7 +223,7 @@ def run(search: Search, table: Records, board: Board, stop: int) -> None:
         else:
             frame.chosen = best
             for s in range(len(board.permutations)):
-                stone = set_of(board.permutations[s, moves[depth, best]])
+                stone = cell_bit(board.permutations[s, moves[depth, best]])
                 stones[depth + 1, s, 0] = stones[depth, s, 0] | (stone if mover == 0 else NONE)
                 stones[depth + 1, s, 1] = stones[depth, s, 1] | (stone if mover == 1 else NONE)
             limit = next_best + next_best // 4 + 1
@@ -246,7 +246,7 @@ def _lower(limit: int, others: int) -> int:
 
 
 @inlined
-def _numbers_of(aim: Int64Array, hurdle: Int64Array, count: int) -> tuple[int, int, int, int, int]:
+def _proof_numbers(aim: Int64Array, hurdle: Int64Array, count: int) -> tuple[int, int, int, int, int]:
     """Return the numbers of a position from those of its moves, from the view of the player to move.
 
     Args:

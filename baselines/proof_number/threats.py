@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from baselines.proof_number.bitsets import NONE, ONE, Board, has_several, lowest_bit, set_of, size_of
+from baselines.proof_number.bitsets import NONE, ONE, Board, cell_bit, count_cells, has_several, lowest_bit
 from ttt_envs.core.jit import compiled_at_once, inlined
 
 # Verdicts. For the attacker: wins, does not win, or unknown. For a mover: completes a line first, or the other player
@@ -41,22 +41,22 @@ def find_threats(own: np.uint64, other: np.uint64, board: Board) -> tuple[int, n
     for cell in range(len(shared)):
         mine, theirs = partners[0, cell], partners[1, cell]
         if mine != NONE and has_several(mine):
-            return YES, set_of(cell)
+            return YES, cell_bit(cell)
         if theirs != NONE and has_several(theirs):
             # The other player could make two threats there: take that cell, block the threats, or make a threat first
-            moves &= set_of(cell) | twos_0 | (NONE if has_several(theirs & (theirs - ONE)) else theirs)
+            moves &= cell_bit(cell) | twos_0 | (NONE if has_several(theirs & (theirs - ONE)) else theirs)
     if moves == NONE and live != NONE:
         return NO, NONE
     # If all live lines through a cell contain a second empty cell too, that one dominates it, for either player: a
     # stone there is in every line that a stone here could complete, and stops every line that it could stop.
     for cell in range(len(shared)):
-        if (moves & set_of(cell)) != NONE:
-            better = shared[cell] & ~set_of(cell)
+        if (moves & cell_bit(cell)) != NONE:
+            better = shared[cell] & ~cell_bit(cell)
             while better != NONE:
                 best = lowest_bit(better)
                 better &= better - ONE
-                if best < cell or (shared[best] & set_of(cell)) == NONE:  # of equivalent cells the first stays
-                    moves &= ~set_of(cell)
+                if best < cell or (shared[best] & cell_bit(cell)) == NONE:  # of equivalent cells the first stays
+                    moves &= ~cell_bit(cell)
                     break
     return UNKNOWN, moves
 
@@ -77,7 +77,7 @@ def _read(stones: np.uint64, against: np.uint64, row: int, board: Board) -> tupl
     for line in board.lines:
         if (line & against) == NONE:
             empty = line & ~stones
-            own = size_of(line & stones)
+            own = count_cells(line & stones)
             total += 1 << own
             live |= empty
             if own == win_length - 1:
@@ -86,7 +86,7 @@ def _read(stones: np.uint64, against: np.uint64, row: int, board: Board) -> tupl
                 twos |= empty
                 low, rest = lowest_bit(empty), empty & (empty - ONE)
                 partners[low] |= rest
-                partners[lowest_bit(rest)] |= set_of(low)
+                partners[lowest_bit(rest)] |= cell_bit(low)
             cells = empty
             while cells != NONE:
                 cell = lowest_bit(cells)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from baselines.proof_number.bitsets import Board, board_of
+from baselines.proof_number.bitsets import Board, make_board
 from baselines.proof_number.search import Search, run, search_from
 from baselines.proof_number.table import NO_TABLE, grow
 from baselines.proof_number.threats import NO, UNKNOWN, YES
@@ -56,7 +56,7 @@ def prove(
     if memory < 0:
         raise ValueError(f"memory={memory} is negative: choose the bytes of the table, or 0 for no table")
     started = time.perf_counter()
-    search = search_from(board := board_of(game))
+    search = search_from(board := make_board(game))
     decide(search, board, NO_TABLE, nodes, memory, progress)
     state = search.states[0]
     return Proof(

@@ -56,7 +56,7 @@ def open_table(game: Game | None, folder: Path) -> LayeredTable:
         )
     read: dict[int, Values] = {}
 
-    def layer_of(stones: int) -> Values:
+    def read_layer(stones: int) -> Values:
         if stones not in read:
             array = found.read(stones)
             if array is None:
@@ -66,7 +66,7 @@ def open_table(game: Game | None, folder: Path) -> LayeredTable:
             read[stones] = array
         return read[stones]
 
-    return LayeredTable(layers, layer_of)
+    return LayeredTable(layers, read_layer)
 
 
 def _numbers(stones: list[int]) -> str:

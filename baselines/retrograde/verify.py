@@ -61,7 +61,7 @@ def check_entries(folder: Path, stones: int, entries: range | Int64Array, *, thr
     layers, layer, here, probe = _map_layers(folder, stones)
     chosen = np.arange(entries.start, entries.stop) if isinstance(entries, range) else entries
     num_threads, game = count_threads(threads), layers.game
-    scratch = [_Scratch.of(game.cells) for _ in range(num_threads)]
+    scratch = [_Scratch.zeros(game.cells) for _ in range(num_threads)]
 
     def check(worker: int, rows: slice) -> tuple[float, int]:
         part = chosen[rows]
@@ -112,7 +112,7 @@ class _Scratch(NamedTuple):
     """float64[BLOCK * cells]: value of each move"""
 
     @classmethod
-    def of(cls, cells: int) -> _Scratch:
+    def zeros(cls, cells: int) -> _Scratch:
         """Allocate for a board of ``cells`` cells."""
         moves = BLOCK * cells
         return cls(

@@ -27,7 +27,7 @@ class Clock(NamedTuple):
     increment: float = 0.0
 
     @classmethod
-    def of(cls, text: str) -> Clock:
+    def from_text(cls, text: str) -> Clock:
         """Parse a clock such as ``"10+0.1"`` or ``"10"``.
 
         Raises:

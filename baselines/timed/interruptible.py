@@ -135,7 +135,7 @@ class Deepening:
 
     def __init__(self, policy: Expectiminimax, position: Position, key: np.uint64, now: Now) -> None:
         self._policy, self._position, self._key, self._now = policy, position, key, now
-        self._boards = Boards.of([position])
+        self._boards = Boards.from_positions([position])
         self._search = None if policy.leaf is not None else self._searched(self._boards)
         self._empty = int(np.count_nonzero(position.cells == 0))
         self._values = np.full(policy.game.cells, np.nan)
@@ -237,7 +237,7 @@ class Deepening:
         """Return the best reply, searched one ply less deeply."""
         cells = self._position.cells.copy()
         cells[cell] = self._position.mover + 1
-        boards = Boards.of([Position(cells, 1 - self._position.mover)])
+        boards = Boards.from_positions([Position(cells, 1 - self._position.mover)])
         depth = max(1, self.depth - 1)
         if self._search is None:
             return int(np.nanargmax(self._policy._search(boards, self._keys, 1, every_move=False)[0][0]))
@@ -262,7 +262,7 @@ class Sampling:
         self, policy: MCTS, position: Position, key: np.uint64, subtree: SavedSubtree | None, now: Now
     ) -> None:
         self._policy, self._position, self._now = policy, position, now
-        boards = Boards.of([position])
+        boards = Boards.from_positions([position])
         self._search: MCTSSearch = policy.search(
             boards, np.array([key], np.uint64), [subtree] if policy.reuse else None
         )
@@ -280,7 +280,7 @@ class Sampling:
 
     @property
     def _full(self) -> bool:
-        return Tree.bytes_of(int(self._search.counts[0]) + self._simulations, self._turns) > TREE_BYTES
+        return Tree.num_bytes(int(self._search.counts[0]) + self._simulations, self._turns) > TREE_BYTES
 
     def can_change(self, seconds: float) -> bool:
         """Return whether the most visited move can still be overtaken at this speed, and the position is unsolved."""

@@ -89,7 +89,7 @@ class Timed(Named):
         if self.allocation not in ("dynamic", "fixed"):
             raise ValueError(f"allocation={self.allocation!r} is not known: choose dynamic or fixed")
         if self.clock is not None:
-            Clock.of(self.clock)
+            Clock.from_text(self.clock)
         check_interruptible(self._searcher, str(self.search))
         self._moves  # noqa: B018  # raises errors in the file early
 
@@ -105,7 +105,7 @@ class Timed(Named):
     @cached_property
     def own_clock(self) -> Clock | None:
         """The clock named by ``clock``."""
-        return None if self.clock is None else Clock.of(self.clock)
+        return None if self.clock is None else Clock.from_text(self.clock)
 
     def plan(self, stones: int, left_s: float | None = None, clock: Clock | None = None, lag_s: float = 0.0) -> Plan:
         """Return the time plan for a move.

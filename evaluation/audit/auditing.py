@@ -34,7 +34,14 @@ from evaluation.audit.errors import (
     position_errors,
 )
 from evaluation.audit.estimators import returns_to_go
-from evaluation.audit.registry import Arrays, Estimator, Function, Supplied, estimate, make_estimator
+from evaluation.audit.registry import (
+    EpisodeArrays,
+    Estimator,
+    Function,
+    KeywordArguments,
+    estimate_advantages,
+    make_estimator,
+)
 from evaluation.exact.policy_evaluation import PolicyEvaluation, evaluate_policy
 from evaluation.statistics import Interval
 from ttt_envs.agents.policy import Policy, is_symmetric
@@ -191,17 +198,17 @@ class Auditor:
         _ = self._players, self._evaluation  # reject what cannot be evaluated before episodes are played
         episodes = self._episodes(size)
         ratios = self._ratios(episodes)
-        arrays = Arrays(
+        arrays = EpisodeArrays(
             episodes.rewards, self._values(episodes), episodes.terminated, episodes.truncated, episodes.mask
         )
-        found = estimate(chosen, arrays, Supplied(self.settings.discount, ratios, size))
+        found = estimate_advantages(chosen, arrays, KeywordArguments(self.settings.discount, ratios, size))
         return self._measure(chosen, episodes, ratios, found, size)
 
     def _measure(
         self, chosen: Estimator, episodes: Episodes, ratios: Float64Array, found: Float64Array, size: int
     ) -> Audit:
         reference = self._reference
-        visits = Visits.of(episodes, ratios, size)
+        visits = Visits.from_episodes(episodes, ratios, size)
         at = visits.row, visits.action
         estimates, exact = found[episodes.mask], reference.advantages[at]
         error = estimates - (exact if chosen.estimates == "advantage" else reference.action_values[at])

@@ -108,7 +108,7 @@ class Visits(NamedTuple):
     ratio: Float64Array
 
     @classmethod
-    def of(cls, episodes: Episodes, ratios: Float64Array, group_size: int) -> Visits:
+    def from_episodes(cls, episodes: Episodes, ratios: Float64Array, group_size: int) -> Visits:
         """Return the decisions of episodes in groups of consecutive ones."""
         episode, step = np.nonzero(episodes.mask)
         return cls(

@@ -150,7 +150,7 @@ def _check_call(estimator: Estimator) -> Estimator:
     return estimator
 
 
-class Arrays(NamedTuple):
+class EpisodeArrays(NamedTuple):
     """Arguments of an estimator, see :mod:`evaluation.audit.estimators`."""
 
     rewards: Float64Array
@@ -159,9 +159,9 @@ class Arrays(NamedTuple):
     truncated: BoolArray
     mask: BoolArray
 
-    def first(self, count: int) -> Arrays:
+    def first(self, count: int) -> EpisodeArrays:
         """Return copies of the arrays of the first ``count`` episodes."""
-        return Arrays(
+        return EpisodeArrays(
             self.rewards[:count].copy(),
             self.values[:count].copy(),
             self.terminated[:count].copy(),
@@ -170,7 +170,7 @@ class Arrays(NamedTuple):
         )
 
 
-class Supplied(NamedTuple):
+class KeywordArguments(NamedTuple):
     """Keyword arguments that an estimator may have."""
 
     discount: float
@@ -178,7 +178,7 @@ class Supplied(NamedTuple):
     group_size: int
 
 
-def estimate(estimator: Estimator, arrays: Arrays, supplied: Supplied) -> Float64Array:
+def estimate_advantages(estimator: Estimator, arrays: EpisodeArrays, supplied: KeywordArguments) -> Float64Array:
     """Return the estimates of advantages, float64[E, T], 0 where there is no decision.
 
     Raises:
@@ -197,7 +197,7 @@ def estimate(estimator: Estimator, arrays: Arrays, supplied: Supplied) -> Float6
     return found
 
 
-def _call(estimator: Estimator, arrays: Arrays, supplied: Supplied) -> Float64Array:
+def _call(estimator: Estimator, arrays: EpisodeArrays, supplied: KeywordArguments) -> Float64Array:
     given = arrays.first(len(arrays.mask))
     named = _keywords(estimator.function)
     copied = supplied._replace(ratios=supplied.ratios.copy())._asdict()

@@ -80,7 +80,7 @@ class Agent(Protocol):
 
 MakeAgent = Callable[[Task, int], Agent]
 """makes an untrained agent for a task and a seed"""
-Made = TypeVar("Made")
+PolicyT = TypeVar("PolicyT")
 
 
 def load_agent(name: str) -> MakeAgent:

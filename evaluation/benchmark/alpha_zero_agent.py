@@ -87,7 +87,7 @@ class AlphaZeroAgent:
         examples = self._examples[skip]
         examples.append(make_examples(self._config, plies, np.array([result])))
         if len(examples) == GAMES_PER_BATCH:
-            training.learn(TrainingExamples.of(examples))
+            training.learn(TrainingExamples.concatenate(examples))
             examples.clear()
 
     def policy_for(self, game: Game) -> Policy:

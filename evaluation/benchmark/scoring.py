@@ -18,7 +18,7 @@ from baselines.retrograde.solver import solve
 from evaluation.benchmark.illegal_moves import UniformOverCells, Unmasked, probability_of_illegal_move
 from evaluation.benchmark.tasks import MAX_CELLS_OF_CHECKPOINTS, VERSION, Task, split_openings
 from evaluation.code_fingerprint import code_hash
-from evaluation.exact.best_response_values import BestResponse
+from evaluation.exact.best_response_values import BestResponsePolicy
 from evaluation.exact.critics import critic_error
 from evaluation.exact.dynamic_programming import CHUNK, best_response, exploitability, make_pure, outcome, regret
 from evaluation.exact.policy_evaluation import evaluate_policy
@@ -211,7 +211,7 @@ def best_policies(task: Task, steps: int | None = None) -> list[Policy]:
         return [PolicyWithValues(optimal, _exact_values(game, optimal, task.opponent_at(0)))]
     if task.measure == "value":
         opponent = task.opponent_at(task.stage(task.steps if steps is None else steps))
-        return [BestResponse(game, opponent) for game in task.games]
+        return [BestResponsePolicy(game, opponent) for game in task.games]
     return [make_policy("optimal", game) for game in task.games]
 
 

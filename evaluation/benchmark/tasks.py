@@ -198,7 +198,7 @@ def split_openings(game: Game) -> tuple[Boards, Boards]:
     Openings are all unfinished positions with ``OPENING_STONES`` stones that a game without skips reaches. Their
     symmetry classes, in ascending order of canonical keys, belong to the two halves in turn.
     """
-    boards = Openings.of(f"all:{OPENING_STONES}", replace(game, skip_chance=0.0)).boards
+    boards = Openings.from_text(f"all:{OPENING_STONES}", replace(game, skip_chance=0.0)).boards
     assert boards is not None
     least, _ = canonical_keys(boards.cells, symmetries(game))
     _, classes = np.unique(least, axis=0, return_inverse=True)

@@ -96,7 +96,7 @@ class BestResponseValues:
             )
 
 
-class BestResponse:
+class BestResponsePolicy:
     """The best response to a pure policy, in both seats, as a policy: equal shares for the best moves.
 
     In a position that the two players cannot reach, it plays uniformly.

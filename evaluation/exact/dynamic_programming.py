@@ -78,7 +78,7 @@ def outcome(
     players = _cache_symmetric(game, *pure)
     check_fits(game, players, chunk, backward=False, memory=memory)
     results = np.zeros((3, 2))
-    traversal, num_threads = TraversalSpec.of(game, players), count_threads(threads)
+    traversal, num_threads = TraversalSpec.from_players(game, players), count_threads(threads)
     for layer in forward_layers(traversal, chunk, results=results, threads=num_threads):
         report_progress(progress, layer, 0, 1)
     report_end(progress)
@@ -108,7 +108,7 @@ def perfect_value(
     """
     if game.gravity and fits_columns(game):
         return start_value(game, memory=memory, progress=progress, threads=threads)
-    after = _backward_layers(TraversalSpec.of(game, (None, None)), chunk, memory, progress, threads)
+    after = _backward_layers(TraversalSpec.from_players(game, (None, None)), chunk, memory, progress, threads)
     return float(after.values[0, 0, 0]) + 0.0  # 0.0 in place of -0.0
 
 
@@ -164,7 +164,7 @@ def best_response(
     pure = make_pure(policy, game)
     if game.hidden != "no":
         return phantom.best_response(game, pure, seat)
-    traversal = TraversalSpec.of(game, (None, pure) if seat == 0 else (pure, None))
+    traversal = TraversalSpec.from_players(game, (None, pure) if seat == 0 else (pure, None))
     return _responses(traversal, chunk, memory, progress, threads)[0]
 
 
@@ -214,7 +214,7 @@ def _exploitation(
     progress: Progress | None,
     threads: Threads,
 ) -> Exploitation:
-    traversal = TraversalSpec.of(game, (None, pure))
+    traversal = TraversalSpec.from_players(game, (None, pure))
     if traversal.by_roles:
         first, second = _responses(traversal._replace(starts=(0, 1)), chunk, memory, progress, threads)
     else:
@@ -313,7 +313,9 @@ def regret_table(
         add_losses(solution.unfinished_action_values(boards), probabilities, mass, stones, lost)
 
     rows = []
-    for layer in forward_layers(TraversalSpec.of(game, (pure, pure)), chunk, visit=visit, threads=num_threads):
+    for layer in forward_layers(
+        TraversalSpec.from_players(game, (pure, pure)), chunk, visit=visit, threads=num_threads
+    ):
         rows.append(RegretRow(layer.stones, layer.total, float(lost[layer.stones].sum())))
         report_progress(progress, layer, 0, 1)
     report_end(progress)

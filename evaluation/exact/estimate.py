@@ -66,10 +66,10 @@ def estimate(
         players: the players, None for a best responder.
         chunk: maximum number of positions per query.
         backward: whether a backward pass follows, for which all layers are stored.
-        traversal: the traversal, if it differs from :meth:`TraversalSpec.of` of these players.
+        traversal: the traversal, if it differs from :meth:`TraversalSpec.from_players` of these players.
         bytes_per_position: what is stored of every board besides the layers.
     """
-    traversal = TraversalSpec.of(game, players) if traversal is None else traversal
+    traversal = TraversalSpec.from_players(game, players) if traversal is None else traversal
     bound = counts_by_stones(game, traversal.classes)
     sizes: list[float] = []
     moves, each = 0, math.inf
@@ -125,7 +125,7 @@ def check_fits(
     Args:
         game, players, chunk, backward: of the traversal, see :func:`estimate`.
         memory: bytes that may be used; by default the available memory.
-        traversal: the traversal, if it differs from :meth:`TraversalSpec.of` of these players.
+        traversal: the traversal, if it differs from :meth:`TraversalSpec.from_players` of these players.
         bytes_per_position: what is stored of every board besides the layers.
 
     Returns:
@@ -137,7 +137,7 @@ def check_fits(
     if game.hidden != "no":
         check_listed(game)
         return None
-    traversal = TraversalSpec.of(game, players) if traversal is None else traversal
+    traversal = TraversalSpec.from_players(game, players) if traversal is None else traversal
     if sum(counts_by_stones(game, traversal.classes)) <= MAX_BOARDS_WITHOUT_ESTIMATE:
         return None
     found = estimate(

@@ -80,7 +80,7 @@ class TraversalSpec(NamedTuple):
     """whether a best responder's moves beside a win are followed"""
 
     @classmethod
-    def of(cls, game: Game, players: Players) -> TraversalSpec:
+    def from_players(cls, game: Game, players: Players) -> TraversalSpec:
         """Return the traversal of two players with the fewest queries and positions."""
         policies = [player for player in players if player is not None]
         in_code = game.cells <= MAX_CELLS
@@ -257,7 +257,7 @@ class Moves(NamedTuple):
     """int8[K]: the cells of the non-final moves"""
 
     @classmethod
-    def of(
+    def from_rows(
         cls,
         layer: Layer,
         mover: int,
@@ -363,7 +363,7 @@ def _find_moves(
         return (_ask(layer, layer.traversal.players, mover, rows, visit) for mover, rows in pairs)
 
     def find(query: _Query) -> _Found:
-        moves = Moves.of(layer, *query)
+        moves = Moves.from_rows(layer, *query)
         return _Found(query._replace(boards=None, p=None), moves, None)
 
     if threads == 1:
@@ -470,7 +470,7 @@ def backward(traversal: TraversalSpec, chunk: int, layer: Layer, after: Layer, *
     def write_values(_: int, work: tuple[_Query, Edges | None]) -> None:
         query, edges = work
         if edges is None:
-            moves = Moves.of(layer, *query)
+            moves = Moves.from_rows(layer, *query)
             edges = Edges(moves.ends, after.index.find(moves.keys).astype(np.int32), moves.share, moves.line)
         responds = _perfect_values if perfect else _best_response_values
         kernel = responds if traversal.players[query.mover] is None else _expected_values

@@ -17,7 +17,7 @@ import numpy as np
 
 from baselines.joint_view_graph import FINAL, KNOWN, PLACED, TRIED, Edges, Int32Array, JointViewGraph
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, compiled_at_once, compiled_nogil, inlined, int64
-from ttt_envs.game.information_sets import FAILED, OBSERVATIONS, PASSED
+from ttt_envs.game.information_sets import FAILED, OBSERVATIONS, SUCCEEDED
 
 SETS_PER_CALL = 1 << 21
 """Number of information sets after which a walk that lists them returns, so that it can be interrupted."""
@@ -417,7 +417,7 @@ def _attempt(
                         size = _add(frontier, 0, 0, size, after, weight)
             elif what == PLACED:
                 skipped = again[state, cell] >= 0
-                if observation == PASSED:
+                if observation == SUCCEEDED:
                     size = _add(frontier, 0, 0, size, following[state, cell], weight * (1.0 - skip))
                 elif skipped:
                     end = _add(stack, 0, begin, end, again[state, cell], weight * skip)

@@ -433,10 +433,10 @@ class _Pass:
         boards = query_boards(layer, mover, rows)
         p = query_policy(player, boards)
         total = p.sum(axis=1, keepdims=True)
-        p = p / np.where(np.abs(total - 1) <= 1e-6, total, 1.0)  # Moves.of reports other sums
+        p = p / np.where(np.abs(total - 1) <= 1e-6, total, 1.0)  # Moves.from_rows reports other sums
         own = mover in self.seats
         reached = layer.reached[rows, mover] == ON_POLICY
-        moves = Moves.of(layer, mover, rows, boards, p, reached if own else NO_FLAGS)
+        moves = Moves.from_rows(layer, mover, rows, boards, p, reached if own else NO_FLAGS)
         first_turn = NO_FLAGS if self.discount == 1 else (boards.cells != 2 - mover).all(axis=1)
         edges = Edges(moves.ends, np.zeros(0, np.int32), moves.share, moves.line)
         if own:

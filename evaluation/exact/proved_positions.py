@@ -130,7 +130,7 @@ class Positions:
     @property
     def boards(self) -> Boards:
         """The positions as a batch."""
-        return Boards.of(from_text(one.text, self.game) for one in self.proven)
+        return Boards.from_positions(from_text(one.text, self.game) for one in self.proven)
 
     @property
     def keeps(self) -> BoolArray:
@@ -335,7 +335,7 @@ def _sample_position(plan: Plan, stones: int, rng: np.random.Generator) -> Posit
     cells, mover = np.zeros(game.cells, np.int8), 0
     for ply in range(stones):
         player = players[mover] if ply >= 2 else make_policy_once(game, "random")
-        move = int(act(player, Boards.of([Position(cells, mover)]), rng)[0])
+        move = int(act(player, Boards.from_positions([Position(cells, mover)]), rng)[0])
         if place(cells, mover, move, ply, game.parameters) != NOT_OVER:
             return None
         mover = 1 - mover
@@ -343,14 +343,14 @@ def _sample_position(plan: Plan, stones: int, rng: np.random.Generator) -> Posit
 
 
 def _wins_at_once(game: Game, position: Position) -> bool:
-    search = Search(game, Boards.of([position]))
+    search = Search(game, Boards.from_positions([position]))
     search.run(1)
     return bool(np.nanmax(search.move_values) == 1)
 
 
 def _plies(game: Game, position: Position, results: Int8Array) -> int:
     """Return the ``plies`` of :class:`ProvedPosition`, by a search over all moves that counts the plies to an end."""
-    search = Search(game, Boards.of([position]))
+    search = Search(game, Boards.from_positions([position]))
     search.run(SEARCH_DEPTH)
     values = search.move_values[0]
     if WIN in results:

@@ -34,7 +34,7 @@ from ttt_envs.core.jit import (
     inlined,
     int64,
 )
-from ttt_envs.game.information_sets import FAILED, OBSERVATIONS, PASSED, SKIPPED, InformationSets
+from ttt_envs.game.information_sets import FAILED, OBSERVATIONS, SKIPPED, SUCCEEDED, InformationSets
 
 CAPACITY = 1 << 16
 """Maximum number of information sets on the stack of a walk. A stone history of 3 x 3 agrees with far fewer."""
@@ -86,7 +86,7 @@ class InformationTree:
         self.cells = graph.game.cells
         self.observations = count_observations(graph)
         self.known: Int32Array = np.zeros(len(sets.previous), np.int32)
-        self.known[:1] = _bits(graph.joint_views.take(np.zeros(1, np.int64)).view_of(player) != 0)
+        self.known[:1] = _bits(graph.joint_views.take(np.zeros(1, np.int64)).player_view(player) != 0)
         self._sequence: Int32Array = np.zeros(len(sets.previous), np.int32)
         self.size = 1 + int(_count_sequences(sets, self.cells, self.observations, self.known))
         self.first: Int32Array = np.full(self.size, -1, np.int32)
@@ -421,7 +421,7 @@ def _walk(
         if option < 2 * cells:
             cell = option >> 1
             if kind[state, cell] == PLACED:
-                observation = int64(SKIPPED) if option & 1 else int64(PASSED)
+                observation = int64(SKIPPED) if option & 1 else int64(SUCCEEDED)
                 after = int64(again[state, cell]) if option & 1 else int64(following[state, cell])
                 if again[state, cell] >= 0:
                     chance = skip if option & 1 else 1.0 - skip
@@ -556,7 +556,7 @@ def _end_games(
         value = result[state, cell]
         total = 0.0
         for i in range(begin, end):
-            sequence = int64(first[sequences[player, i]]) + observations * ones[~known[player, i] & mask] + PASSED
+            sequence = int64(first[sequences[player, i]]) + observations * ones[~known[player, i] & mask] + SUCCEEDED
             if player == responder:
                 values[sequence - offset] += others * value
                 wins[sequence - offset] += others * (value > 0)

@@ -363,7 +363,7 @@ def sample_game(game: Game, first: Policy, second: Policy, seed: int, *, solutio
     moves, skips = (np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(2))
     position, plies = Boards.start(game).position(0), []
     while True:
-        boards = Boards.of([position])
+        boards = Boards.from_positions([position])
         action = int(act((first, second)[position.mover], boards, moves)[0])
         loss = None
         if solution is not None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
-from evaluation.language_models.asking import Asker
 from evaluation.language_models.player import TextSettings, game_tasks, position_tasks, reachable_positions
-from evaluation.language_models.results import Answered, describe_games, describe_positions
+from evaluation.language_models.results import AnsweredPositions, describe_games, describe_positions
+from evaluation.language_models.scheduler import RequestScheduler
 from evaluation.matches.luck import OFF
 from ttt_envs.agents.policy import Policy
 
@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 
 
 def evaluate_model(
-    asker: Asker,
+    scheduler: RequestScheduler,
     settings: TextSettings,
     *,
     opponent: Policy,
@@ -31,7 +31,7 @@ def evaluate_model(
     """Return the JSON-ready result of a model; docs/language-models.md documents the keys.
 
     Args:
-        asker: asks the model.
+        scheduler: asks the model.
         settings: of the game as the model sees it.
         opponent: of the games.
         games: number of games, even; 0 for none.
@@ -43,17 +43,17 @@ def evaluate_model(
         EndpointError: a request has failed for good.
         ValueError: too many positions, or limits that allowed no pair of games and no position.
     """
-    game, sampling = settings.game, asker.sampling
+    game, sampling = settings.game, scheduler.sampling
     boards = reachable_positions(game) if positions else None
     total = games + (0 if boards is None else len(boards.mover))
     counter = _Counter(progress or (lambda done, total: None), total)
-    finished = dict(counter.count(asker.run(game_tasks(settings, opponent, games))))
+    finished = dict(counter.count(scheduler.run(game_tasks(settings, opponent, games))))
     found_games = describe_games(game, finished, opponent, luck_correction)
     found_positions = None
     if boards is not None:
-        turns = dict(counter.count(asker.run(position_tasks(settings, boards))))
+        turns = dict(counter.count(scheduler.run(position_tasks(settings, boards))))
         if turns:
-            answered = Answered(boards, turns, sampling.deterministic)
+            answered = AnsweredPositions(boards, turns, sampling.deterministic)
             found_positions = describe_positions(game, sampling.model, answered)
     if found_games is None and found_positions is None:
         raise ValueError(
@@ -64,7 +64,7 @@ def evaluate_model(
         "format": FORMAT,
         "kind": KIND,
         "game": game.to_dict(),
-        "endpoint": asker.endpoint.url,
+        "endpoint": scheduler.endpoint.url,
         "model": sampling.model,
         "temperature": sampling.temperature,
         "max_tokens": sampling.max_tokens,
@@ -75,11 +75,11 @@ def evaluate_model(
         "seed": settings.seed,
         "opponent": str(opponent),
         "luck_correction": luck_correction,
-        "complete": not asker.spent,
+        "complete": not scheduler.spent,
         "games": found_games,
         "positions": found_positions,
-        "usage": asker.used.to_dict(asker.limits),
-        "new": asker.new.to_dict(asker.limits),
+        "usage": scheduler.used.to_dict(scheduler.limits),
+        "new": scheduler.new.to_dict(scheduler.limits),
     }
 
 

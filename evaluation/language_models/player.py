@@ -16,8 +16,8 @@ from baselines.simple import Random
 from evaluation.exact.dynamic_programming import CHUNK
 from evaluation.exact.estimate import boards_by_stones
 from evaluation.exact.forward_backward import forward
-from evaluation.language_models.asking import Task
 from evaluation.language_models.endpoint import Message, Question
+from evaluation.language_models.scheduler import Task
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import check_choice
@@ -74,7 +74,7 @@ class ModelTurn(NamedTuple):
     """of the answers that are no legal moves"""
 
 
-def ask_turn(settings: TextSettings, presentation: Presentation, position: Position, sample: int) -> Task[ModelTurn]:
+def turn_task(settings: TextSettings, presentation: Presentation, position: Position, sample: int) -> Task[ModelTurn]:
     """Ask for the move in a position, again after illegal answers if the settings say so."""
     prompt = present(settings.game, position, presentation, show_legal=settings.show_legal)
     messages: list[Message] = [{"role": "user", "content": prompt}]
@@ -114,7 +114,7 @@ def play_game(settings: TextSettings, presentation: Presentation, opponent: Poli
         seed=settings.seed + pair,
     )
     while not text.over:
-        turn = yield from ask_turn(settings, presentation, text.position, number)
+        turn = yield from turn_task(settings, presentation, text.position, number)
         for answer in turn.answers:
             text.step(answer)
     return text
@@ -153,7 +153,7 @@ def reachable_positions(game: Game) -> Boards:
 def position_tasks(settings: TextSettings, boards: Boards) -> Iterator[Task[ModelTurn]]:
     """Yield the tasks of positions: one turn in each."""
     presentation = settings.make_presentation()
-    return (ask_turn(settings, presentation, boards.position(row), 0) for row in range(len(boards.mover)))
+    return (turn_task(settings, presentation, boards.position(row), 0) for row in range(len(boards.mover)))
 
 
 class AnsweredPolicy:

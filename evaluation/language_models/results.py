@@ -15,7 +15,7 @@ from evaluation.exact.strength import worst_positions
 from evaluation.language_models.player import AnsweredPolicy, ModelTurn
 from evaluation.matches.account import account_moves
 from evaluation.matches.corrected_pairs import CorrectedPairs
-from evaluation.matches.luck import KnownDraws, LuckCorrection, known_draws, make_correction
+from evaluation.matches.luck import ExpectedValues, LuckCorrection, expected_values, make_correction
 from evaluation.matches.score import Forfeits, Score
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
 from ttt_envs.core.jit import Float64Array
@@ -112,7 +112,7 @@ class AnswerCounts:
     def _action_losses(self, position: Position) -> Float64Array:
         key = position.cells.tobytes(), int(position.mover)
         if key not in self._losses:
-            values = solve(self.game).action_values(Boards.of([position]))[0]
+            values = solve(self.game).action_values(Boards.from_positions([position]))[0]
             self._losses[key] = np.nanmax(values) - values
         return self._losses[key]
 
@@ -159,7 +159,7 @@ def score_games(
     The luck is that of :mod:`evaluation.matches.luck`: of skips, and of the opponent's draws where they are known.
     """
     correction = make_correction(luck_correction, game)
-    known = None if correction is None else known_draws(opponent, correction)
+    known = None if correction is None else expected_values(opponent, correction)
     results, lengths = np.zeros((3, 3), np.int64), np.zeros((2, 3, game.cells + 1), np.int64)
     lost = won = 0
     first, points = "", np.zeros(len(pairs))
@@ -174,11 +174,11 @@ def score_games(
                 first = first or (problems[-1].message if problems else "it has given up")
             if correction is not None:
                 points[number] += (1 + text.result(seat) - game_luck(text, seat, correction, known)) / 4
-    corrected = None if correction is None else CorrectedPairs.of(points)
+    corrected = None if correction is None else CorrectedPairs.from_scores(points)
     return Score(results, lengths, Forfeits(lost, won, first), corrected)
 
 
-def game_luck(text: TextGame, seat: int, correction: LuckCorrection, known: KnownDraws | None) -> float:
+def game_luck(text: TextGame, seat: int, correction: LuckCorrection, known: ExpectedValues | None) -> float:
     """Return the luck in a game for the player of a seat.
 
     Args:
@@ -195,7 +195,7 @@ def game_luck(text: TextGame, seat: int, correction: LuckCorrection, known: Know
     for turn, move in zip(moved, moves, strict=True):
         after = value + move.change + move.luck
         if known is not None and turn.by == "opponent":
-            luck += after - float(known.expected(Boards.of([turn.position]))[0])
+            luck += after - float(known.expected(Boards.from_positions([turn.position]))[0])
         else:
             luck += move.luck
         value = after
@@ -236,7 +236,7 @@ def describe_games(
 # Positions
 
 
-class Answered(NamedTuple):
+class AnsweredPositions(NamedTuple):
     """Positions and a model's turns in some of them."""
 
     boards: Boards
@@ -246,7 +246,7 @@ class Answered(NamedTuple):
     """whether the model answers a question always alike, so that its policy is known"""
 
 
-def describe_positions(game: Game, name: str, answered: Answered) -> dict[str, Any]:
+def describe_positions(game: Game, name: str, answered: AnsweredPositions) -> dict[str, Any]:
     """Return JSON-ready results of a model's turns in the reachable positions.
 
     Exact strength is included if the model is deterministic and has answered all of them.

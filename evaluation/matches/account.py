@@ -75,7 +75,7 @@ class GameAccount(NamedTuple):
         }
 
 
-def account_of(played: PlayedGame, correction: LuckCorrection) -> GameAccount:
+def make_account(played: PlayedGame, correction: LuckCorrection) -> GameAccount:
     """Return the account of a game by a value function.
 
     Raises:
@@ -89,7 +89,7 @@ def account_of(played: PlayedGame, correction: LuckCorrection) -> GameAccount:
     result = None if played.result is None else 0.0 if played.result == DRAW else 1.0 - 2.0 * played.result
     steps = list(played.positions())
     if not steps:
-        value = float(correction.values(Boards.of([played.start()]))[0])
+        value = float(correction.values(Boards.from_positions([played.start()]))[0])
         return GameAccount(value, (), 0.0 if result is None else result - value, value if result is None else result)
     start, moves, last = account_moves(steps, correction)
     result = last if result is None else result

@@ -144,7 +144,7 @@ def early_positions(game: Game, plies: int) -> Iterator[Boards]:
                 continue
             turns = (mover[goes_on],) if game.skip_chance > 0 else ()
             for next_mover in (1 - mover[goes_on], *turns):
-                parts.append(Canonical.of(Boards(cells[goes_on], next_mover), game).keys)
+                parts.append(Canonical.from_boards(Boards(cells[goes_on], next_mover), game).keys)
         if not parts:
             return
         own = from_keys(np.unique(np.concatenate(parts), axis=0), game)
@@ -181,7 +181,7 @@ def book_from_search(
     _check_values(make_policy(policy, game), policy)
     units: list[dict[str, Any]] = []
     for boards in early_positions(game, plies):
-        found = Canonical.of(boards, game).keys
+        found = Canonical.from_boards(boards, game).keys
         units += [{"keys": found[start : start + IN_A_UNIT].tolist()} for start in range(0, len(found), IN_A_UNIT)]
     total, done = sum(len(unit["keys"]) for unit in units), 0
     values: dict[int, Any] = {}
@@ -267,7 +267,7 @@ def book_exits(book: Book, games: Iterable[PlayedGame], player: str) -> list[Boo
             if played.players[seat] != player or played.result is None:
                 continue
             mine = [position for position, _, _ in played.positions() if position.mover == seat]
-            rows = book.find(Boards.of(mine))[0] if mine else np.zeros(0, np.int64)
+            rows = book.find(Boards.from_positions(mine))[0] if mine else np.zeros(0, np.int64)
             out = np.flatnonzero(rows < 0)
             stones = int(np.count_nonzero(mine[out[0]].cells)) if len(out) else None
             found.setdefault(stones, np.zeros(3, np.int64))[played.result.result_index(seat)] += 1

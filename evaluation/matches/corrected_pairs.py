@@ -31,7 +31,7 @@ class CorrectedPairs:
     squares: Float64Array
 
     @classmethod
-    def of(cls, scores: Float64Array) -> CorrectedPairs:
+    def from_scores(cls, scores: Float64Array) -> CorrectedPairs:
         """Return the distribution of float64[P]."""
         bins = np.clip(((scores - _LOWEST_SCORE) / _WIDTH).astype(np.int64), 0, NUM_BINS - 1)
         counts = np.bincount(bins, minlength=NUM_BINS).astype(np.int64)

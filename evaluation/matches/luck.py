@@ -109,7 +109,7 @@ class LuckCorrection:
         distinct = boards.take(rows)
         return (np.asarray(self._values.values(distinct), np.float64) * _signs(distinct.mover)).take(inverse)
 
-    def of_skips(self, after: Int8Array, mover: Int8Array, following: Int8Array) -> Float64Array:
+    def skip_luck(self, after: Int8Array, mover: Int8Array, following: Int8Array) -> Float64Array:
         """Return the luck of the chance events after moves, for player_0: float64[B].
 
         Args:
@@ -142,7 +142,7 @@ def _signs(mover: Int8Array) -> Float64Array:
     return 1 - 2 * mover.astype(np.float64)
 
 
-class KnownDraws:
+class ExpectedValues:
     """Expected values of a player's positions before it draws its moves, from its known probabilities.
 
     Args:
@@ -175,11 +175,11 @@ class KnownDraws:
         self.table[mover[rows], numbers[rows]] = self.expected(Boards(cells[rows], mover[rows]))
 
 
-def known_draws(policy: Policy, correction: LuckCorrection) -> KnownDraws | None:
+def expected_values(policy: Policy, correction: LuckCorrection) -> ExpectedValues | None:
     """Return the draws of a policy if its probabilities are known: if it is pure and has no memory."""
     if correction.exact is None or not policy.pure or isinstance(policy, HasPlayer):
         return None
-    return KnownDraws(policy, correction)
+    return ExpectedValues(policy, correction)
 
 
 _NONE_KNOWN = np.zeros((2, 0))
@@ -196,7 +196,7 @@ class LuckTracker:
     """
 
     def __init__(
-        self, correction: LuckCorrection, known: tuple[KnownDraws | None, KnownDraws | None], cells: Int8Array
+        self, correction: LuckCorrection, known: tuple[ExpectedValues | None, ExpectedValues | None], cells: Int8Array
     ) -> None:
         self._correction, self._known, self._cells = correction, known, cells
         self.luck = np.zeros(len(cells))
@@ -227,7 +227,7 @@ class LuckTracker:
             return
         playing = outcome[rows] == NOT_OVER
         left = rows[playing]
-        self.luck[left] += correction.of_skips(self._cells[left], before.mover[playing], mover[left])
+        self.luck[left] += correction.skip_luck(self._cells[left], before.mover[playing], mover[left])
         if known is not None:
             drawn = np.take_along_axis(correction.action_values(before), actions[:, None], axis=1)[:, 0]
             self.luck[rows] += drawn - known.expected(before)
@@ -247,7 +247,7 @@ def _add_luck(
     Args:
         rows: int64[R].
         move: who moved int8[R], the cells int64[R], and of all games, after the moves, the mover and outcome int8[B].
-        tables: of :class:`LuckCorrection`, of :class:`KnownDraws` or float64[2, 0] if they are not known, and the
+        tables: of :class:`LuckCorrection`, of :class:`ExpectedValues` or float64[2, 0] if they are not known, and the
             powers of 3.
         skip: the skip chance.
         numbers: int64[B]: keys of the boards, which are updated.

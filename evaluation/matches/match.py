@@ -13,7 +13,7 @@ import numpy as np
 
 from evaluation.matches.corrected_pairs import CorrectedPairs
 from evaluation.matches.games import Move, PlayedGame
-from evaluation.matches.luck import OFF, KnownDraws, LuckTracker, StateValues, known_draws, make_correction
+from evaluation.matches.luck import OFF, ExpectedValues, LuckTracker, StateValues, expected_values, make_correction
 from evaluation.matches.openings import Openings, draw_openings
 from evaluation.matches.score import Forfeits, Score
 from ttt_envs.agents.policy import Forfeit, HasPlayer, Player, Policy, act_in_episodes, acts_fast
@@ -105,7 +105,7 @@ def play_pairs(
         game, a, b, seed: of :class:`MatchSettings`.
         pairs: number of pairs, at least 1.
         jobs: the workers; other processes require a and b to be spec strings or picklable.
-        openings: start positions of the pairs, see :meth:`Openings.of`; None is the empty board.
+        openings: start positions of the pairs, see :meth:`Openings.from_text`; None is the empty board.
         luck_correction: of :class:`MatchSettings`.
         log: called with the games of each block, in order, pair by pair; such as ``partial(append_games, path)``.
 
@@ -115,9 +115,9 @@ def play_pairs(
             player that forfeits game after game.
     """
     if isinstance(openings, str):
-        openings = Openings.of(openings, game)
+        openings = Openings.from_text(openings, game)
     match = MatchSettings(game, a, b, seed, openings, luck_correction=luck_correction)
-    return sum(play_blocks(match, pairs, jobs=jobs, log=log), Score.nothing(game))
+    return sum(play_blocks(match, pairs, jobs=jobs, log=log), Score.empty(game))
 
 
 def play_blocks(
@@ -196,7 +196,7 @@ def play_part(match: MatchSettings, numbers: range, name: str = "") -> Score:
 def part_block(match: MatchSettings, numbers: range) -> PairBlock:
     """Return the pairs ``numbers``, all of one seed block, of a match without an end."""
     seed_block, first = divmod(numbers.start, PAIRS_PER_SEED_BLOCK)
-    openings = 0 if match.openings is None else match.openings.of_pairs(numbers)
+    openings = 0 if match.openings is None else match.openings.for_pairs(numbers)
     return PairBlock(seed_block, PAIRS_PER_SEED_BLOCK, range(first, first + len(numbers)), openings)
 
 
@@ -207,7 +207,7 @@ def split_blocks(pairs: int, block: int, openings: Openings | None) -> Iterator[
         for first in range(0, count, block):
             numbers = range(first, min(first + block, count))
             in_match = range(start + numbers.start, start + numbers.stop)
-            yield PairBlock(seed_block, count, numbers, 0 if openings is None else openings.of_pairs(in_match))
+            yield PairBlock(seed_block, count, numbers, 0 if openings is None else openings.for_pairs(in_match))
 
 
 @dataclass(frozen=True)
@@ -332,7 +332,7 @@ class PairBatch(NamedTuple):
         if tracker is not None:
             luck = np.where(self.swapped, -tracker.luck, tracker.luck)  # a's
             points = (2 - result - luck) / 2
-            corrected = CorrectedPairs.of((points[:pairs] + points[pairs:]) / 2)
+            corrected = CorrectedPairs.from_scores((points[:pairs] + points[pairs:]) / 2)
         return Score(results, lengths, given_up, corrected)
 
 
@@ -356,7 +356,7 @@ def make_sides(match: MatchSettings, name: str, block: PairBlock, games: PairBat
     )
 
 
-_known: dict[str, tuple[KnownDraws | None, KnownDraws | None]] = {}
+_known: dict[str, tuple[ExpectedValues | None, ExpectedValues | None]] = {}
 """Known draws of the players of the call that this process played last, see ``_policies``."""
 
 
@@ -370,7 +370,7 @@ def make_tracker(match: MatchSettings, name: str, sides: Sequence[Side], games: 
         return None
     known = _known.get(name)
     if known is None:
-        a, b = (known_draws(side.policy, correction) if match.clock is None else None for side in sides)
+        a, b = (expected_values(side.policy, correction) if match.clock is None else None for side in sides)
         known = a, b
         if name:
             _known.clear()

@@ -118,7 +118,7 @@ def play_units(
     )
     with closing(work) as results:
         for number, result in results:
-            forfeits = Forfeits.of(result.get("forfeits", [0, 0, ""]))
+            forfeits = Forfeits.from_list(result.get("forfeits", [0, 0, ""]))
             corrected = CorrectedPairs.from_list(result["corrected"]) if "corrected" in result else None
             score = Score(np.array(result["pairs"], np.int64), None, forfeits, corrected)
             yield number, score, float(result["cpu_s"])

@@ -49,7 +49,7 @@ class Openings(NamedTuple):
     """the listed positions, which pairs take in turn"""
 
     @classmethod
-    def of(cls, text: str, game: Game) -> Openings:
+    def from_text(cls, text: str, game: Game) -> Openings:
         """Parse the option ``--openings``.
 
         Args:
@@ -71,7 +71,7 @@ class Openings(NamedTuple):
             raise ValueError(f"openings={text!r} are none of a game on {game.cells} cells: {fewer}")
         return cls(text, 0, _all_positions(plies, game, text)) if match[1] == "all" else cls(text, plies, None)
 
-    def of_pairs(self, numbers: range) -> int | Boards:
+    def for_pairs(self, numbers: range) -> int | Boards:
         """Return the opening of the pairs with these numbers: a number of plies, or a position for each."""
         if self.boards is None:
             return self.plies
@@ -175,7 +175,7 @@ def _from_file(text: str, game: Game) -> Boards:
             raise ValueError(f"{path} has more than {MAX_SIZE // game.cells:,} positions, and no more are held")
     if not found:
         raise ValueError(f'{path} has no positions: write one in a line, as in "x.o/.../..o x"')
-    return Boards.of(found.values())
+    return Boards.from_positions(found.values())
 
 
 def _from_lines(path: Path, game: Game) -> Iterator[tuple[int, Position]]:

@@ -22,7 +22,7 @@ class Forfeits(NamedTuple):
     """reason for the first forfeit"""
 
     @classmethod
-    def of(cls, data: object) -> Forfeits:
+    def from_list(cls, data: object) -> Forfeits:
         """Parse forfeits from a file.
 
         Raises:
@@ -47,7 +47,7 @@ class Forfeits(NamedTuple):
         return Forfeits(self.b, self.a, self.first)
 
 
-NONE_GIVEN_UP = Forfeits()
+NO_FORFEITS = Forfeits()
 CORRECTED_GUARD = 0.5
 """Pairs added at 0, and at 1, to corrected scores: fewer than to results, because most are near their mean."""
 
@@ -66,11 +66,11 @@ class Score:
 
     pairs: Int64Array
     lengths: Int64Array | None = None
-    forfeits: Forfeits = NONE_GIVEN_UP
+    forfeits: Forfeits = NO_FORFEITS
     corrected: CorrectedPairs | None = None
 
     @classmethod
-    def nothing(cls, game: Game) -> Score:
+    def empty(cls, game: Game) -> Score:
         """Return the score of no games."""
         return cls(np.zeros((3, 3), np.int64), np.zeros((2, 3, game.cells + 1), np.int64))
 

@@ -126,7 +126,7 @@ def run_sprt(
     a, b = str(match.a), str(match.b)
     identities = {spec: policy_identity(spec) for spec in (a, b)}
     units = make_units(match, pairs, identities)
-    total, path = Score.nothing(match.game), []
+    total, path = Score.empty(match.game), []
     blocks = play_units(units, match.openings, folder, provenance, jobs=jobs, other_files=(RESULT,))
     with closing(blocks):
         for score in results_in_order((number, score) for number, score, _ in blocks):

@@ -25,7 +25,7 @@ _GRID = 201
 _OVERSHOOT = 0.5826  # mean overshoot of a bound by a normal random walk, in standard deviations of a step
 
 
-class Walk(NamedTuple):
+class RandomWalk(NamedTuple):
     """A random walk with normal steps of variance ``step`` that begins at 0 and stops at the first look at which it is
     not between ``low`` and ``high``.
     """
@@ -36,7 +36,7 @@ class Walk(NamedTuple):
     """number of looks until the walk ended"""
     step: float
 
-    def coarser(self) -> Walk:
+    def coarser(self) -> RandomWalk:
         """Return a walk with at most ``MAX_LOOKS`` looks and nearly the same probabilities.
 
         Between looks the walk overshoots a bound by a multiple of the standard deviation of a step (Siegmund, 1985,
@@ -45,7 +45,7 @@ class Walk(NamedTuple):
         looks = min(self.looks, MAX_LOOKS)
         step = self.step * self.looks / looks
         nearer = _OVERSHOOT * (math.sqrt(step) - math.sqrt(self.step))
-        return Walk(min(self.low + nearer, -1e-9), max(self.high - nearer, 1e-9), looks, step)
+        return RandomWalk(min(self.low + nearer, -1e-9), max(self.high - nearer, 1e-9), looks, step)
 
     def probability_of_lower(self, drift: float, end: float) -> float:
         """Return the probability of an outcome at most as high as an observed one.
@@ -98,7 +98,7 @@ def stopped_score(test: SPRT, score: Score, looks: int, confidence: float = 0.95
     score0, score1 = score_from_elo(test.elo0), score_from_elo(test.elo1)
     middle, unit = (score0 + score1) / 2, deviation / (score1 - score0)
     low, high = test.bounds
-    walk = Walk(low * unit, high * unit, looks, pairs / looks).coarser()
+    walk = RandomWalk(low * unit, high * unit, looks, pairs / looks).coarser()
     end = (mean - middle) / deviation * pairs
 
     def find(probability: float) -> float:

@@ -68,7 +68,7 @@ class Times:
     hits: int = 0
 
     @classmethod
-    def nothing(cls) -> Times:
+    def empty(cls) -> Times:
         """Return the statistics of no moves."""
         return cls(np.zeros(0), float("inf"))
 
@@ -104,9 +104,9 @@ class TimedScore:
     times: tuple[Times, Times]
 
     @classmethod
-    def nothing(cls, game: Game) -> TimedScore:
+    def empty(cls, game: Game) -> TimedScore:
         """Return the score of no games."""
-        return cls(Score.nothing(game), (Times.nothing(), Times.nothing()))
+        return cls(Score.empty(game), (Times.empty(), Times.empty()))
 
     def __add__(self, other: TimedScore) -> TimedScore:
         """Return the sum over the games of both."""
@@ -128,7 +128,7 @@ def play_timed_pairs(match: MatchSettings, pairs: int, *, jobs: Jobs = 1, log: L
     Raises:
         OSError, ValueError: as there; no clock.
     """
-    return sum(play_timed_blocks(match, pairs, jobs=jobs, log=log), TimedScore.nothing(match.game))
+    return sum(play_timed_blocks(match, pairs, jobs=jobs, log=log), TimedScore.empty(match.game))
 
 
 def play_timed_blocks(
@@ -174,7 +174,7 @@ def play_timed_block(
         if name != _warm_for:
             _warm(match.game, side.policy, games)
     _warm_for = name or None
-    times, played = [Times.nothing(), Times.nothing()], []
+    times, played = [Times.empty(), Times.empty()], []
     forfeits: dict[int, str] = {}
     try:
         for row in games.rows_by_pairs():

@@ -41,7 +41,7 @@ MAX_VALUE_LENGTH = 60
 """Maximum length of the value of a setting, in characters."""
 
 
-class Shown(NamedTuple):
+class ShownRun(NamedTuple):
     """A run on the page."""
 
     name: str
@@ -89,7 +89,7 @@ def write_side_by_side(
         if policy is not None and known:
             strength = compute_strength(game, policy, OPPONENTS)
             count_one()
-        found.append(Shown(name, path, curve, policy, strength, costs or {}))
+        found.append(ShownRun(name, path, curve, policy, strength, costs or {}))
         notes += [f"Left out of {name}: {problem}." for problem in (why, no_curve, no_costs) if problem]
         notes += [f"{note}." for note in curve.notes if "unfinished" in note]
     content = {
@@ -134,18 +134,18 @@ def _names(runs: Sequence[Path]) -> list[str]:
     return names if len(set(names)) == len(names) else [str(path) for path in runs]
 
 
-def _ranked(runs: Sequence[Shown]) -> list[tuple[Shown, Strength]]:
+def _ranked(runs: Sequence[ShownRun]) -> list[tuple[ShownRun, Strength]]:
     """Return the runs of known strength, least exploitability first."""
     known = [(one, one.strength) for one in runs if one.strength is not None]
     return sorted(known, key=lambda pair: pair[1].exploitability)
 
 
-def _best_two(runs: Sequence[Shown]) -> list[Shown]:
+def _best_two(runs: Sequence[ShownRun]) -> list[ShownRun]:
     """Return the two least exploitable runs; the first two if their strength is not known."""
     return [one for one, _ in _ranked(runs)][:2] if len(_ranked(runs)) > 1 else list(runs[:2])
 
 
-def _answer(runs: Sequence[Shown], folder: Path) -> Content:
+def _answer(runs: Sequence[ShownRun], folder: Path) -> Content:
     ranked = _ranked(runs)
     verdict = "The runs are not measured exactly: that takes long here"
     if ranked:
@@ -169,7 +169,7 @@ def _answer(runs: Sequence[Shown], folder: Path) -> Content:
     return {"verdict": verdict, "rows": rows, "head": [f"score against {opponent}" for opponent in OPPONENTS]}
 
 
-def _settings(runs: Sequence[Shown]) -> Content:
+def _settings(runs: Sequence[ShownRun]) -> Content:
     """Return the settings in which the runs differ."""
     names = list(dict.fromkeys(name for one in runs for name in one.curve.labels))
     names = [name for name in names if len({one.curve.labels.get(name) for one in runs}) > 1]
@@ -186,7 +186,7 @@ def _format_value(value: object) -> str:
     return text if len(text) <= MAX_VALUE_LENGTH else f"{text[: MAX_VALUE_LENGTH - 3]}..."
 
 
-def _learning(runs: Sequence[Shown]) -> Content:
+def _learning(runs: Sequence[ShownRun]) -> Content:
     """Return the runs' curves in one figure, by games and by CPU seconds."""
     figures: list[tuple[Markup, str]] = []
     axes: tuple[XAxis, ...] = ("games", "cpu")
@@ -205,7 +205,7 @@ def _learning(runs: Sequence[Shown]) -> Content:
     return {"figures": figures}
 
 
-def _matrix(game: Game, runs: Sequence[Shown], count_one: Callable[[], None]) -> Content:
+def _matrix(game: Game, runs: Sequence[ShownRun], count_one: Callable[[], None]) -> Content:
     """Return the exact results of the runs against each other."""
     known = [(one, cached(one.policy, game)) for one in runs if one.strength is not None and one.policy is not None]
     if len(known) < 2:
@@ -231,7 +231,7 @@ def _cells(results: Mapping[tuple[int, int], OutcomeProbabilities], i: int, coun
         yield Shaded(macro("with_ends", share(result.score), parts), 2 * result.score - 1)
 
 
-def _first_moves(game: Game, runs: Sequence[Shown]) -> Content:
+def _first_moves(game: Game, runs: Sequence[ShownRun]) -> Content:
     solution = solve(game) if game.cells <= MAX_CELLS and any(one.strength is not None for one in runs) else None
     boards = []
     for one in runs:
@@ -242,7 +242,7 @@ def _first_moves(game: Game, runs: Sequence[Shown]) -> Content:
     return {"boards": boards} if boards else {"missing": "No run holds a policy."}
 
 
-def _differences(game: Game, runs: Sequence[Shown]) -> Content:
+def _differences(game: Game, runs: Sequence[ShownRun]) -> Content:
     """Return the positions in which the two best runs differ most."""
     a, b = _best_two(runs)
     if a.policy is None or b.policy is None:
@@ -251,7 +251,7 @@ def _differences(game: Game, runs: Sequence[Shown]) -> Content:
     return differences(game, None if found is None else list(map(Record, found)), a.name, b.name)
 
 
-def _cost(runs: Sequence[Shown]) -> Content:
+def _cost(runs: Sequence[ShownRun]) -> Content:
     rows = []
     for one in runs:
         phase = one.costs.get("training")

@@ -11,7 +11,7 @@ import numpy as np
 
 from baselines.mcts import SearchBatch, SelectionParams, backup, simulate
 from learners.alpha_zero.settings import MAX_SMALL_CELLS
-from learners.dense import Float32Array, Packed, outputs_of
+from learners.dense import Float32Array, Packed, evaluate_net
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, compiled_nogil, inlined, int64
 from ttt_envs.game.boards import Boards, base_3, own_first_row
 
@@ -42,7 +42,7 @@ class _Workspace(NamedTuple):
     values: Float64Array  # float64[2]
 
     @classmethod
-    def of(cls, net: Packed, cells: int) -> _Workspace:
+    def empty(cls, net: Packed, cells: int) -> _Workspace:
         """Allocate a workspace for a board of ``cells`` cells."""
         return cls(
             room=net.room(),
@@ -67,7 +67,7 @@ class EvaluationCache(NamedTuple):
     """float64[N]"""
 
     @classmethod
-    def of(cls, cells: int) -> EvaluationCache:
+    def empty(cls, cells: int) -> EvaluationCache:
         """Return an empty cache."""
         size = 3**cells if cells <= MAX_SMALL_CELLS else 0
         return cls(np.zeros(size, np.int8), np.empty((size, cells), np.float32), np.empty(size))
@@ -90,14 +90,14 @@ class NetEvaluator:
 
     def __init__(self, net: Packed, group: SymmetryTables) -> None:
         self._net, self._group = net, group
-        self.cache = EvaluationCache.of(group.permutations.shape[1])
+        self.cache = EvaluationCache.empty(group.permutations.shape[1])
         self._idle_caches = [self.cache]
 
     def means(self, boards: Boards) -> tuple[Float64Array, Float64Array]:
         """Return logits float64[B, cells] and values float64[B] from the mover's view."""
         seen = boards.own_first()
         logits, values = np.empty(seen.shape), np.empty(len(seen))
-        _evaluate_rows(seen, self._net, self._group, _Workspace.of(self._net, seen.shape[1]), logits, values)
+        _evaluate_rows(seen, self._net, self._group, _Workspace.empty(self._net, seen.shape[1]), logits, values)
         return logits, values
 
     def evaluate(self, boards: Boards) -> tuple[Float32Array, Float64Array]:
@@ -110,7 +110,7 @@ class NetEvaluator:
         simulations, count = considered_visit.shape
         trees = max(1, CHUNK_SIZE // max(1, simulations))
         with self._unshared_cache() as cache:
-            fixed = self._net, self._group, _Workspace.of(self._net, batch.cells.shape[1]), cache
+            fixed = self._net, self._group, _Workspace.empty(self._net, batch.cells.shape[1]), cache
             for first in range(0, count, trees):
                 last = min(count, first + trees)
                 for done in range(0, simulations, CHUNK_SIZE):
@@ -122,7 +122,7 @@ class NetEvaluator:
         try:
             cache = self._idle_caches.pop()
         except IndexError:
-            cache = EvaluationCache.of(self._group.permutations.shape[1])
+            cache = EvaluationCache.empty(self._group.permutations.shape[1])
         try:
             yield cache
         finally:
@@ -139,7 +139,7 @@ def _evaluate(seen: Int8Array, net: Packed, group: SymmetryTables, work: _Worksp
     for image in range(count):
         for cell in range(cells):
             work.image[cell] = seen[group.permutations[image, cell]]
-        prior_logits = work.room[outputs_of(work.image, net, work.room)]
+        prior_logits = work.room[evaluate_net(work.image, net, work.room)]
         for cell in range(cells):
             work.means[cell] += prior_logits[group.inverses[image, cell]]
         value += math.tanh(np.float64(prior_logits[cells]))

@@ -21,20 +21,20 @@ from ttt_envs.game.rules import Game, winning_lines
 from ttt_envs.game.symmetry import inverse, symmetries
 
 
-def lines_of(game: Game, config: AlphaZeroSettings) -> Int64Array:
+def input_lines(game: Game, config: AlphaZeroSettings) -> Int64Array:
     """Return the lines int64[L, win_length] used as input features: all or none."""
     lines = winning_lines(game)
     return lines if config.lines else lines[:0]
 
 
-def shapes_of(game: Game, config: AlphaZeroSettings) -> dict[str, tuple[int, ...]]:
+def array_shapes(game: Game, config: AlphaZeroSettings) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the net's arrays by name: weights [inputs, outputs] and bias [outputs] of each layer.
 
-    The first layer's input is planes and lines, as :func:`~learners.dense.outputs_of` describes. Hidden layers end in
+    The first layer's input is planes and lines, as :func:`~learners.dense.evaluate_net` describes. Hidden layers end in
     ReLU. The last layer gives one logit per cell and then the value, which passes through tanh.
     """
-    inputs = 3 * game.cells + len(lines_of(game, config)) * (2 * game.win_length - 1)
-    return layer_shapes((inputs, *config.layers_of(game), game.cells + 1))
+    inputs = 3 * game.cells + len(input_lines(game, config)) * (2 * game.win_length - 1)
+    return layer_shapes((inputs, *config.layers_for(game), game.cells + 1))
 
 
 class AlphaZero:
@@ -57,9 +57,9 @@ class AlphaZero:
         self.config = config
         self.game = game
         self.symmetric = config.symmetries == "all"
-        self._lines = lines_of(game, config)
+        self._lines = input_lines(game, config)
         weights: dict[str, Float32Array] = {}
-        for name, shape in shapes_of(game, config).items():
+        for name, shape in array_shapes(game, config).items():
             # Glorot and Bengio, 2010; biases start at 0
             limit = math.sqrt(6 / sum(shape)) if len(shape) == 2 else 0.0
             weights[name] = rng.uniform(-limit, limit, shape).astype(np.float32)
@@ -76,7 +76,7 @@ class AlphaZero:
         for array in arrays:
             array.flags.writeable = False
         self._weights = weights
-        net = Packed.of(list(zip(arrays[::2], arrays[1::2], strict=True)), self._lines)
+        net = Packed.from_layers(list(zip(arrays[::2], arrays[1::2], strict=True)), self._lines)
         self._own, self.mean = (
             NetEvaluator(net, SymmetryTables(permutations, inverse(permutations)))
             for permutations in (symmetries(self.game, kind) for kind in ("none", self.config.symmetries))
@@ -113,7 +113,7 @@ class AlphaZero:
 
     def from_arrays(self, arrays: Arrays) -> None:
         """See :meth:`~learners.base.Checkpointable.from_arrays`."""
-        shapes = shapes_of(self.game, self.config)
+        shapes = array_shapes(self.game, self.config)
         weights = {name: get_array(arrays, name, shape, "f4", self.config.name) for name, shape in shapes.items()}
         if name := overflowing(weights):
             raise ValueError(f"{self.config.name} cannot hold the numbers in {name}, which are damaged")

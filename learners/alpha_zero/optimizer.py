@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from learners.alpha_zero.learner import lines_of
+from learners.alpha_zero.learner import input_lines
 from learners.alpha_zero.self_play import TrainingExamples
 from learners.alpha_zero.settings import AlphaZeroSettings
 from learners.base import Arrays, get_array
-from learners.dense import Float32Array, states_of
+from learners.dense import Float32Array, line_states
 from learners.tensorflow_tools import (
     DEVICE,
     adam_rate,
@@ -47,7 +47,7 @@ class Updater:
             self._weights = {name: tf.Variable(array) for name, array in weights.items()}
             self._means = {name: tf.Variable(np.zeros_like(array)) for name, array in weights.items()}
             self._squares = {name: tf.Variable(np.zeros_like(array)) for name, array in weights.items()}
-        self._lines = lines_of(game, config)
+        self._lines = input_lines(game, config)
         boards = [tf.TensorSpec((None, None, width), tf.int8) for width in (game.cells, len(self._lines))]
         policy, value = tf.TensorSpec((None, None, game.cells), tf.float32), tf.TensorSpec((None, None), tf.float32)
         signature = [*boards, policy, value, tf.TensorSpec((None,), tf.float32)]
@@ -72,7 +72,7 @@ class Updater:
         ]
         self.updates += count
         seen, policy, value, _ = examples
-        states = states_of(seen.reshape(-1, seen.shape[2]), self._lines).reshape(*seen.shape[:2], len(self._lines))
+        states = line_states(seen.reshape(-1, seen.shape[2]), self._lines).reshape(*seen.shape[:2], len(self._lines))
         batches = (tf.constant(array) for array in (seen, states, policy, value))
         policy_loss, value_loss = self._compiled(*batches, tf.constant(rates, tf.float32))
         losses = float(policy_loss) / count, float(value_loss) / count

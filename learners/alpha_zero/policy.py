@@ -12,7 +12,7 @@ import numpy as np
 from baselines.mcts import GumbelSearch, Tree, check_gumbel
 from baselines.mcts.policy import MEMORY
 from learners.alpha_zero.learner import AlphaZero
-from learners.alpha_zero.settings import value_scale_of
+from learners.alpha_zero.settings import default_value_scale
 from learners.checkpoint import load_policy
 from ttt_envs.agents.policy import Evaluator
 from ttt_envs.agents.specs import Named
@@ -68,7 +68,7 @@ class AlphaZeroSearch(Named):
 
     @property
     def _value_scale(self) -> float:
-        return value_scale_of(self.game, self.value_scale)
+        return default_value_scale(self.game, self.value_scale)
 
     @cached_property
     def _evaluator(self) -> Evaluator:
@@ -101,7 +101,7 @@ class AlphaZeroSearch(Named):
         )
 
     def _searches(self, boards: Boards) -> Iterator[tuple[slice, GumbelSearch]]:
-        room = MEMORY // Tree.bytes_of(self.simulations + 1, 2, self.game.cells)
+        room = MEMORY // Tree.num_bytes(self.simulations + 1, 2, self.game.cells)
         step = max(1, min(CHUNK_SIZE, room))
         for start in range(0, len(boards.mover), step):
             rows = slice(start, start + step)

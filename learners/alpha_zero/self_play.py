@@ -40,7 +40,7 @@ class TrainingExamples(NamedTuple):
     """float64[games], for player_0"""
 
     @classmethod
-    def of(cls, parts: list[TrainingExamples]) -> TrainingExamples:
+    def concatenate(cls, parts: list[TrainingExamples]) -> TrainingExamples:
         """Concatenate several batches in order."""
         return cls(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
@@ -133,7 +133,7 @@ def choose_moves(
 def draw_openings(config: AlphaZeroSettings, game: Game, keys: UInt64Array) -> Int64Array:
     """Draw the number of random opening moves of each game, int64[G]."""
     first = np.zeros(len(keys), np.int64)
-    drawn: Int64Array = (_draw_uniforms(keys, OPENING, first) * (config.opening_of(game) + 1)).astype(np.int64)
+    drawn: Int64Array = (_draw_uniforms(keys, OPENING, first) * (config.opening_for(game) + 1)).astype(np.int64)
     return drawn
 
 
@@ -171,7 +171,7 @@ def _search(
             max_num_considered_actions=config.max_num_considered_actions,
             noise=-np.log(-np.log(u + 2.0**-54)),
             maxvisit_init=config.maxvisit_init,
-            value_scale=config.value_scale_of(game),
+            value_scale=config.value_scale_for(game),
             threads=config.threads,
         )
         return gumbel.improved, gumbel.improved_values, np.argmax(gumbel.scores, axis=1)

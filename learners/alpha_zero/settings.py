@@ -28,7 +28,7 @@ MAX_OPENING_PLIES = 14
 """Default maximum number of plies of a random opening."""
 
 
-def value_scale_of(game: Game, chosen: float | None = None) -> float:
+def default_value_scale(game: Game, chosen: float | None = None) -> float:
     """Return the weight of values in the Gumbel search: ``chosen`` if given, else 0.5, or 2 where turns are skipped."""
     if chosen is not None:
         return chosen
@@ -103,7 +103,7 @@ class AlphaZeroSettings(LoopLearnerConfig):
     threads: NumThreads = 1
     """number of threads of each process for the searches, or auto for cores / jobs; results do not depend on it"""
 
-    def layers_of(self, game: Game) -> tuple[int, ...]:
+    def layers_for(self, game: Game) -> tuple[int, ...]:
         """Return the number of units of each hidden layer."""
         if self.hidden is not None:
             return self.hidden
@@ -111,19 +111,19 @@ class AlphaZeroSettings(LoopLearnerConfig):
             return 64, 64
         return (256, 256) if game.cells <= 16 and game.skip_chance == 0 else (128, 128)
 
-    def buffer_size_of(self, game: Game) -> int:
+    def buffer_size_for(self, game: Game) -> int:
         """Return the capacity of the replay buffer in positions."""
         if self.buffer_size is not None:
             return self.buffer_size
         return 15_000 if game.cells <= MAX_SMALL_CELLS else 60_000
 
-    def opening_of(self, game: Game) -> int:
+    def opening_for(self, game: Game) -> int:
         """Return the maximum number of random opening moves."""
         if self.opening is not None:
             return min(self.opening, game.cells)
         wanted = (game.cells + 1) // 2 if game.skip_chance > 0 else game.cells - 2
         return max(0, min(wanted, MAX_OPENING_PLIES))
 
-    def value_scale_of(self, game: Game) -> float:
+    def value_scale_for(self, game: Game) -> float:
         """Return the weight of values in the Gumbel search."""
-        return value_scale_of(game, self.value_scale)
+        return default_value_scale(game, self.value_scale)

@@ -49,7 +49,7 @@ class SelfPlay(ResumableTraining):
             self._workers = Cluster(cluster)
             connect(self._workers)  # once, not in every step
         self._updater = Updater(learner.config, learner.game, learner.weights)
-        self._replay = _ReplayBuffer(learner.game.cells, learner.config.buffer_size_of(learner.game))
+        self._replay = _ReplayBuffer(learner.game.cells, learner.config.buffer_size_for(learner.game))
         self._permutations = symmetries(learner.game, learner.config.symmetries)
         self._losses = (0.0, 0.0)
 
@@ -74,7 +74,7 @@ class SelfPlay(ResumableTraining):
         size = count if self._workers == 1 else BLOCK
         stop = first + count
         blocks = ((range(start, min(start + size, stop)),) for start in range(first, stop, size))
-        examples = TrainingExamples.of(
+        examples = TrainingExamples.concatenate(
             list(results_in_order(map_blocks(play, blocks, self._workers if count > BLOCK else 1)))
         )
         self.learn(examples)
@@ -136,7 +136,7 @@ class _ReplayBuffer:
 
     def add(self, examples: TrainingExamples) -> None:
         """Add positions and drop the oldest."""
-        seen, policy, value, results = TrainingExamples.of([self.examples, examples])
+        seen, policy, value, results = TrainingExamples.concatenate([self.examples, examples])
         latest = slice(-self._size, None)
         self.examples = TrainingExamples(seen[latest], policy[latest], value[latest], results[:0])
 

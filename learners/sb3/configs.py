@@ -20,7 +20,7 @@ from learners.limits import Fraction, Layers, NonNegative, Positive, PositiveInt
 from learners.sb3.games import make_sb3_games, signed_replay, signed_rollout
 from learners.sb3.libraries import check_packages, preserve_random_state
 from learners.sb3.net import LinearLayer, SB3ActorCritic, SB3Net, SB3QNet, tower
-from learners.training import Progress, Task, check_counts, marks_of
+from learners.training import Progress, Task, check_counts, make_marks
 from ttt_envs.agents.policy import Policy
 from ttt_envs.envs.lockstep import SELF, IllegalAction, Symmetry
 from ttt_envs.game.actions import num_actions
@@ -123,7 +123,7 @@ class _Settings(FitLearnerConfig):
         }
         model, positions = self._model(games, common, task.opponent == SELF, left)
         model.set_logger(Logger(folder=None, output_formats=[]))  # the default logger would make a folder
-        following = marks_of(task.every)
+        following = make_marks(task.every)
         due, saved = following(0), time.monotonic()
 
         def arrays() -> Arrays:

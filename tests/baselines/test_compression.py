@@ -18,8 +18,8 @@ from baselines.compression import (
     decompose,
     decomposition,
     default_rank,
-    grouping_of,
     largest_rank,
+    make_grouping,
     singular_vectors,
     split_errors,
     stored_numbers,
@@ -70,10 +70,10 @@ def test_relative_errors_are_known(known, case):
 @pytest.mark.parametrize("terminal", ["equation", "as_published"])
 def test_ranks_are_known(known, terminal):
     facts = known["random_play_values_3x3x3"][terminal]
-    values, grouping = random_play_values(Game(), terminal), grouping_of(Game(), "svd")
+    values, grouping = random_play_values(Game(), terminal), make_grouping(Game(), "svd")
     assert rank_of(decompose("svd", values, grouping)) == facts["rank_81x243"]
     assert np.linalg.matrix_rank(grouping.tensor(values)) == facts["rank_81x243"]
-    tensor = grouping_of(Game(), "hosvd").tensor(values)
+    tensor = make_grouping(Game(), "hosvd").tensor(values)
     multilinear = [np.linalg.matrix_rank(np.moveaxis(tensor, axis, 0).reshape(27, -1)) for axis in range(3)]
     assert multilinear == facts["multilinear_rank"]
     for method in ("hosvd", "hosvd2", "hooi"):
@@ -237,7 +237,7 @@ def test_tt_with_two_groups_is_svd_and_hosvd2_is_better_than_hosvd(game):
 @pytest.mark.parametrize("method", METHODS)
 def test_policy_of_full_rank_equals_the_table(method):
     boards = plain.positions_of_random_play(SKIP, 64)
-    rank = largest_rank(method, grouping_of(SKIP, method))
+    rank = largest_rank(method, make_grouping(SKIP, method))
     expected = make_policy("table:source=optimal", SKIP).probabilities(boards)
     ours = make_policy(f"{method}:rank={rank},source=optimal", SKIP).probabilities(boards)
     assert_allclose(ours, expected, rtol=0, atol=1e-11)
@@ -285,7 +285,7 @@ def test_cut_through_equal_singular_values_is_unique():
 @pytest.mark.parametrize("method", METHODS)
 def test_gram_and_truncated_svd_equal_the_exact_svd(monkeypatch, method):
     values = random_play_values(Game())
-    grouping = grouping_of(Game(), method, "345/0126/78" if method != "svd" else None)
+    grouping = make_grouping(Game(), method, "345/0126/78" if method != "svd" else None)
     exact = decompose(method, values, grouping)
     monkeypatch.setattr(singular_vectors, "EXACT", 0)
     for gram in (3**7, 3**2):
@@ -335,7 +335,7 @@ def test_16_cells_are_compressed(spec):
 @pytest.mark.slow
 def test_truncated_svd_of_16_cells_equals_its_gram_matrix():
     game = Game(4, 4, 4)
-    matrix = grouping_of(game, "svd").tensor(random_play_values(game))
+    matrix = make_grouping(game, "svd").tensor(random_play_values(game))
     squares = np.linalg.eigvalsh(matrix @ matrix.T)[::-1]
     full = decomposition(game, "svd")
     for rank in (1, 50, 128):
@@ -375,7 +375,7 @@ def test_splits_into_halves_are_compared_once():
 def test_policy_uses_the_default_rank_and_is_copied_without_its_table(name):
     policy, boards = make_policy(name, SKIP), plain.positions_of_random_play(SKIP, 32)
     assert isinstance(policy, Values)
-    expected = decomposition(SKIP, name).at(default_rank(name, grouping_of(SKIP, name))).after_moves(boards)
+    expected = decomposition(SKIP, name).at(default_rank(name, make_grouping(SKIP, name))).after_moves(boards)
     assert_array_equal(policy.action_values(boards), (1 - 2 * boards.mover)[:, None] * expected)
     copied = copy.deepcopy(policy)
     assert "evaluation" not in vars(copied)
@@ -395,7 +395,7 @@ def test_policy_uses_the_default_rank_and_is_copied_without_its_table(name):
 )
 def test_default_rank_keeps_three_tenths_of_the_numbers(game, ranks):
     for method, rank in ranks.items():
-        grouping = grouping_of(game, method)
+        grouping = make_grouping(game, method)
         assert default_rank(method, grouping) == rank
         share = [stored_numbers(method, grouping, r) / 3**game.cells for r in (rank, rank + 1)]
         assert share[0] <= 0.3
@@ -474,18 +474,18 @@ def test_invalid_specs_are_refused(spec, game, message):
     ("call", "message"),
     [
         (
-            lambda values: decompose("svd", values, grouping_of(Game(), "svd", "4", of_moves=True)),
+            lambda values: decompose("svd", values, make_grouping(Game(), "svd", "4", of_moves=True)),
             "the table has one value for every board, and the grouping 0123/45678m is",
         ),
-        (lambda values: decompose("svd", values, grouping_of(BOARD, "svd")), "is no table of 2 x 3"),
+        (lambda values: decompose("svd", values, make_grouping(BOARD, "svd")), "is no table of 2 x 3"),
         (
-            lambda values: decompose("svd", values, grouping_of(Game(), "svd"), most=0),
+            lambda values: decompose("svd", values, make_grouping(Game(), "svd"), most=0),
             "most=0 singular vectors cannot be computed: choose 1 to 1024",
         ),
-        (lambda values: decompose("svd", values, grouping_of(Game(), "tt")), "svd needs exactly two groups"),
+        (lambda values: decompose("svd", values, make_grouping(Game(), "tt")), "svd needs exactly two groups"),
         (lambda values: Grouping(Game(), ((0, 1, 2, 3), (4, 5, 6, 7, 8, 9))), "names unknown cells, 9"),
         (
-            lambda values: decompose("hosdv", values, grouping_of(Game(), "svd")),
+            lambda values: decompose("hosdv", values, make_grouping(Game(), "svd")),
             "method='hosdv' is not known: did you mean 'hosvd'",
         ),
         (lambda values: split_errors(values, Game(), 9), "1 to 8 cells in the first group"),

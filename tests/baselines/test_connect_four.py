@@ -285,7 +285,7 @@ def test_a_cleared_solver_visits_the_same_positions_again():
 @given(game=plain.games(longest=12).map(lambda game: replace(game, gravity=True)).filter(is_solvable), data=st.data())
 def test_lines_are_found_as_in_plain_reading(game, data):
     """In any filling of the columns from below."""
-    board, height = Board.of(game), game.rows + 1
+    board, height = Board.from_game(game), game.rows + 1
     heights = data.draw(st.tuples(*[st.integers(0, game.rows)] * game.columns))
 
     def bit(row, column):
@@ -309,7 +309,7 @@ def test_lines_are_found_as_in_plain_reading(game, data):
 @pytest.mark.parametrize("game", [CONNECT_FOUR, drop(2, 3, 2), drop(6, 9, 4), drop(1, 19, 5), drop(19, 3, 4)], ids=str)
 def test_table_holds_each_position_for_itself(game):
     """A position's entry is found again if it was not replaced, and no other position finds it."""
-    board = Board.of(game)
+    board = Board.from_game(game)
     table = empty_table(board, 1 << 12)
     shift = index_shift(table, board)
     rng = np.random.default_rng(0)
@@ -332,7 +332,7 @@ def test_table_holds_each_position_for_itself(game):
 
 
 def test_an_expensive_entry_is_kept_longer_than_cheap_ones():
-    board = Board.of(CONNECT_FOUR)
+    board = Board.from_game(CONNECT_FOUR)
     table = empty_table(board, 0)
     shift = index_shift(table, board)
     rests = [locate(key, shift, board)[1] for key in range(BUCKET + 2)]
@@ -345,7 +345,7 @@ def test_an_expensive_entry_is_kept_longer_than_cheap_ones():
 
 
 def test_mirrored_positions_share_a_key():
-    board = Board.of(CONNECT_FOUR)
+    board = Board.from_game(CONNECT_FOUR)
     for columns, _ in scored_positions(EASY)[:50]:
         keys = {
             position_key(*solver_of(CONNECT_FOUR).to_bits(position), board)
@@ -357,7 +357,7 @@ def test_mirrored_positions_share_a_key():
 
 @pytest.mark.parametrize("memory", [0, 1 << 14, 1 << 25])
 def test_tables_stay_within_their_memory(memory):
-    table = empty_table(Board.of(CONNECT_FOUR), memory)
+    table = empty_table(Board.from_game(CONNECT_FOUR), memory)
     assert table.nbytes <= max(memory, 1 << 22)
     assert 2 * table.nbytes > memory
 
@@ -382,7 +382,7 @@ def test_searched_solutions_are_those_of_plain_recursion(game):
     expected, searched = solved(game), SearchedSolution(game, memory=0)
     known = list(expected.scores)
     chosen = [known[i] for i in np.random.default_rng(0).permutation(len(known))[:300]]
-    boards = Boards.of([expected.position(*one) for one in chosen])
+    boards = Boards.from_positions([expected.position(*one) for one in chosen])
     values = np.array([np.sign(expected.scores[one]) for one in chosen])
     moves = np.full(boards.cells.shape, np.nan)
     for row, one in enumerate(chosen):
@@ -405,7 +405,7 @@ def test_searched_solutions_are_those_of_a_table(game):
 def test_optimal_plays_connect_four_by_searches():
     game = drop(5, 4, 4)
     positions = [played(columns, game) for columns in ("", "1", "1223", "234432", "12341234123", "1111122222333")]
-    boards = Boards.of(positions)
+    boards = Boards.from_positions(positions)
     policy = Optimal(game)
     values = np.array([solver_of(game).solve(position).value for position in positions])
     assert_array_equal(policy.values(boards), values)
@@ -417,7 +417,7 @@ def test_optimal_plays_connect_four_by_searches():
     legal = boards.legal(game)
     expected = (best / best.sum(axis=1, keepdims=True) + legal / legal.sum(axis=1, keepdims=True)) / 2
     np.testing.assert_allclose(blurred, expected)
-    other = Boards.of([mirrored(position, game) for position in positions])
+    other = Boards.from_positions([mirrored(position, game) for position in positions])
     assert_array_equal(policy.action_values(other).reshape(-1, 5, 4), moves.reshape(-1, 5, 4)[:, :, ::-1])
 
 

@@ -12,7 +12,7 @@ from baselines.expectiminimax import Expectiminimax, Search, SearchSettings, lea
 from baselines.expectiminimax.leaf_search import SearchByLeaves
 from baselines.expectiminimax.order import write_moves
 from baselines.expectiminimax.search import MIN_TABLE_ENTRIES
-from baselines.expectiminimax.transpositions import bytes_of
+from baselines.expectiminimax.transpositions import table_bytes
 from baselines.retrograde.solver import VALUE_TOLERANCE, solve
 from evaluation.exact.dynamic_programming import exploitability, regret
 from evaluation.matches.match import play_pairs
@@ -22,7 +22,7 @@ from ttt_envs.game.symmetry import symmetries
 
 NAME = "baselines.expectiminimax."
 HEURISTICS = ("count", "consecutive", "all-diagonals")
-SMALLEST = bytes_of(MIN_TABLE_ENTRIES, 1)
+SMALLEST = table_bytes(MIN_TABLE_ENTRIES, 1)
 """memory of a table that cannot grow"""
 SEARCHES = [
     {"pruning": "none"},
@@ -327,7 +327,7 @@ def test_the_principal_variation_consists_of_best_moves():
     moves = Expectiminimax(game, depth).analyse(position).variation
     assert len(moves) == depth
     for plies, cell in enumerate(moves):
-        values = defined(Definition(game, "count"), Boards.of([position]), depth - plies)[0]
+        values = defined(Definition(game, "count"), Boards.from_positions([position]), depth - plies)[0]
         assert cell == np.flatnonzero(values == np.nanmax(values))[0]
         cells = position.cells.copy()
         cells[cell] = position.mover + 1

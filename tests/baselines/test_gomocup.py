@@ -165,7 +165,7 @@ def moves_of(spec, *positions, game=GAME):
     player = make_policy(spec, game).player()
     player.begin(np.zeros(1, np.int64))
     rng = np.random.default_rng(0)
-    moves = [int(player.act(Boards.of([one]), np.zeros(1, np.int64), rng)[0]) for one in positions]
+    moves = [int(player.act(Boards.from_positions([one]), np.zeros(1, np.int64), rng)[0]) for one in positions]
     player.close()
     return moves
 
@@ -208,9 +208,9 @@ def test_positions_are_sent_as_moves_or_boards(engine, received, positions, move
 def test_begin_starts_a_new_game_in_the_engine(engine, received):
     policy = make_policy(engine(), GAME)
     player, only, rng = policy.player(), np.zeros(1, np.int64), np.random.default_rng(0)
-    player.act(Boards.of([FIRST]), only, rng)
+    player.act(Boards.from_positions([FIRST]), only, rng)
     player.begin(only)
-    player.act(Boards.of([SECOND]), only, rng)
+    player.act(Boards.from_positions([SECOND]), only, rng)
     assert "RESTART" in received()
 
 
@@ -259,7 +259,7 @@ def test_clock_of_a_match_replaces_its_own(engine, received):
     assert isinstance(player, ReadsClocks)
     player.use_clock(7, 1)
     player.begin(only)
-    player.act(Boards.of([FIRST]), only, np.random.default_rng(0), np.array([6.5]))
+    player.act(Boards.from_positions([FIRST]), only, np.random.default_rng(0), np.array([6.5]))
     player.close()
     assert received()[1:-1] == [
         *["INFO timeout_turn 6500", "INFO timeout_match 7000", "INFO max_memory 0", "INFO game_type 1", "INFO rule 0"],
@@ -411,7 +411,7 @@ def test_engine_is_restarted_after_a_fault(engine, tmp_path):
             return first_free()
     """
     policy = make_policy(engine(here), GAME)
-    player, boards, only = policy.player(), Boards.of([FIRST]), np.zeros(1, np.int64)
+    player, boards, only = policy.player(), Boards.from_positions([FIRST]), np.zeros(1, np.int64)
     with pytest.raises(Forfeit):
         player.act(boards, only, np.random.default_rng(0))
     assert player.act(boards, only, np.random.default_rng(0)) == [0]
@@ -433,7 +433,7 @@ def test_close_ends_the_engine(engine, received):
 def test_engine_ends_with_its_policy_or_player(engine):
     policy = make_policy(engine(), GAME)
     player = policy.player()
-    policy.probabilities(Boards.of([FIRST]))
+    policy.probabilities(Boards.from_positions([FIRST]))
     assert len(children()) == 2
     del player
     gc.collect()

@@ -337,7 +337,7 @@ def test_the_gumbel_rule_agrees_with_a_plain_implementation(
 @pytest.mark.parametrize("skip", [0.0, 0.5])
 def test_a_saved_subtree_agrees_with_a_plain_implementation(skip):
     game, evaluator = Game(skip_chance=skip), Noise()
-    boards = Boards.of([from_text("o../.../..x o")])
+    boards = Boards.from_positions([from_text("o../.../..x o")])
     search, other = puct(game, boards, evaluator, 300), PlainGuided(game, boards.position(0), evaluator)
     for _ in range(300):
         other.simulate()
@@ -349,7 +349,7 @@ def test_a_saved_subtree_agrees_with_a_plain_implementation(skip):
         for node in nodes:
             if node in other.known or node not in other.tried:
                 continue
-            now = Boards.of([from_text(text_of(game, other.cells[node], other.mover[node]))])
+            now = Boards.from_positions([from_text(text_of(game, other.cells[node], other.mover[node]))])
             again = MCTSSearch(game, now, np.zeros(1, np.uint64), leaf=evaluator, subtrees=[subtree])
             assert again.visits.sum() == other.visits[node] - 1
             again.run(20)
@@ -449,7 +449,7 @@ def test_wins_in_one_do_not_depend_on_the_evaluator(game, skip):
 def test_without_skips_a_double_threat_is_a_solved_loss():
     """The move leaves the opponent two ways to win, so it is solved by one simulation."""
     game = Game(4, 4, 3)
-    boards = Boards.of([from_text("..../.xx./..../o..o o")])
+    boards = Boards.from_positions([from_text("..../.xx./..../o..o o")])
     search = puct(game, boards, Nothing(), 1)  # of two cells that stop a line the other is left
     assert search.solved.sum() == 1
     assert search.action_values[0, search.solved[0]] == [-1]
@@ -603,7 +603,7 @@ def test_moves_with_nearly_equal_priors_are_all_tried(skip_chance):
     boards = Boards.start(Game(skip_chance=skip_chance))
     search = puct(Game(skip_chance=skip_chance), boards, Hesitating(), 60)
     assert (search.visits[0] > 0).all()
-    after = Boards.of([from_text("x../.../... o")])
+    after = Boards.from_positions([from_text("x../.../... o")])
     assert (puct(Game(skip_chance=skip_chance), after, Hesitating(), 60).visits[0, 1:] > 0).all()
 
 
@@ -613,7 +613,7 @@ def test_moves_with_nearly_equal_priors_are_all_tried(skip_chance):
 
 def test_root_noise_is_mixed_with_the_priors():
     game = Game(skip_chance=0.25)
-    boards = Boards.of([from_text(".../.../... o"), from_text("oo./xx./... o"), from_text("x../.o./... x")])
+    boards = Boards.from_positions([from_text(".../.../... o"), from_text("oo./xx./... o"), from_text("x../.o./... x")])
     shares = np.random.default_rng(0).dirichlet(np.ones(9), 3)
     whole, none = (MCTSSearch(game, boards, np.zeros(3, np.uint64), leaf=Noise()) for _ in range(2))
     whole.add_root_noise(shares, 0.25)

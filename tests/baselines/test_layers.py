@@ -175,7 +175,7 @@ def test_distances_equal_the_solver(shape):
 
 
 def test_positions_of_no_alternating_play_are_refused_without_skips():
-    boards = Boards.of([from_text(".../.../... o"), from_text("o../.../... o")])
+    boards = Boards.from_positions([from_text(".../.../... o"), from_text("o../.../... o")])
     for ask in (build_once(Game()).values, build_once(Game()).action_values):
         with pytest.raises(ValueError, match=r"mover has 1 stones more .* such as skip_chance=0.25"):
             ask(boards)
@@ -267,7 +267,7 @@ def test_layered_solution_has_distances_without_skips(cache_path):
     solution = solve(Game(1, 17, 2))
     assert solution.value == 1
     assert solution.distance(Boards.start(solution.game)).tolist() == [3]
-    boards = Boards.of([from_text("o.x" + 14 * "." + " o"), from_text("oo" + 14 * "." + "x x")])
+    boards = Boards.from_positions([from_text("o.x" + 14 * "." + " o"), from_text("oo" + 14 * "." + "x x")])
     assert solution.distance(boards).tolist() == [1, 0]
     with pytest.raises(ValueError, match=r"skip_chance=0\.25"):
         solve(LONG).distance(boards)

@@ -317,7 +317,7 @@ def test_both_turns_after_a_possible_skip_are_searched(text, decisive):
     game = Game(skip_chance=0.5)
     position = from_text(text)
     found = MCTS(game, simulations=20_000, decisive=decisive).analyse(position)
-    exact = solve(game).action_values(Boards.of([position]))[0]
+    exact = solve(game).action_values(Boards.from_positions([position]))[0]
     mover, cell = found.variation[0]
     assert mover == position.mover
     assert exact[cell] > np.nanmax(exact) - 0.05
@@ -372,7 +372,7 @@ def test_results_do_not_depend_on_memory(monkeypatch):
     policy = MCTS(game, simulations=50, temperature=1)
     whole = policy.probabilities(boards, np.random.default_rng(1))
     actions = policy.player().act(boards, np.arange(40), np.random.default_rng(2))
-    monkeypatch.setattr(mcts.policy, "MEMORY", 3 * Tree.bytes_of(51, 2))
+    monkeypatch.setattr(mcts.policy, "MEMORY", 3 * Tree.num_bytes(51, 2))
     assert [rows.stop - rows.start for rows in policy.groups(8)] == [3, 3, 2]
     assert_array_equal(policy.probabilities(boards, np.random.default_rng(1)), whole)
     assert_array_equal(policy.player().act(boards, np.arange(40), np.random.default_rng(2)), actions)
@@ -383,7 +383,7 @@ def test_a_simulation_adds_one_move_at_most():
         search = searched(game, Boards.start(game, 3), 700)
         assert (search.counts <= 701).all()
         assert search._trees.edges.shape[1] == 701
-        assert sum(array.nbytes for array in search._trees) == 3 * Tree.bytes_of(701, 2 if game.skip_chance else 1)
+        assert sum(array.nbytes for array in search._trees) == 3 * Tree.num_bytes(701, 2 if game.skip_chance else 1)
     assert (search.counts < 701).all()  # where results are known nothing is added
 
 
@@ -440,14 +440,17 @@ def test_a_saved_subtree_of_another_position_is_ignored():
     search = searched(game, boards, 500)
     subtree = search.subtree(0, 4)
     for text in ("o../.../... x", "o../.x./... o", "o../.o./... x", "x../.x./... o", "xx./oox/xx. o", "xx./.ox/... x"):
-        board = Boards.of([from_text(text)])
+        board = Boards.from_positions([from_text(text)])
         fresh, again = MCTSSearch(game, board, keys_for(1)), MCTSSearch(game, board, keys_for(1), subtrees=[subtree])
         fresh.run(50), again.run(50)
         assert contents(fresh) == contents(again)
     without = Game()
     subtree = searched(without, boards, 500).subtree(0, 4)
     for text in (".../.o./... o", "x../.o./x.. o"):  # no such turns where nothing is skipped
-        assert MCTSSearch(without, Boards.of([from_text(text)]), keys_for(1), subtrees=[subtree]).visits.sum() == 0
+        assert (
+            MCTSSearch(without, Boards.from_positions([from_text(text)]), keys_for(1), subtrees=[subtree]).visits.sum()
+            == 0
+        )
     assert searched(without, boards, 1).subtree(0, 4) is None or searched(without, boards, 1).subtree(0, 3) is None
 
 

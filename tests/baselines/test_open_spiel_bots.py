@@ -43,9 +43,9 @@ def test_alpha_beta_plays_the_first_optimal_move():
 @there
 def test_alpha_beta_obeys_its_depth():
     near, far = (make_policy(f"openspiel:alpha-beta,depth={depth}", BIG) for depth in (1, 3))
-    wins = Boards.of([from_text(".ooo./xxx../...../..... o")])
+    wins = Boards.from_positions([from_text(".ooo./xxx../...../..... o")])
     assert near.probabilities(wins)[0, [0, 4]].tolist() == [1, 0]
-    forks = Boards.of([from_text("...../..oo./x..x./..... o")])  # both ends of the line are open after b2
+    forks = Boards.from_positions([from_text("...../..oo./x..x./..... o")])  # both ends of the line are open after b2
     assert near.probabilities(forks)[0, 0] == 1
     assert far.probabilities(forks)[0, 6] == 1
 

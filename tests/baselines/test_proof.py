@@ -7,7 +7,7 @@ from numba import njit
 
 from baselines.proof_number import prove
 from baselines.proof_number import winner as proving
-from baselines.proof_number.bitsets import ONE, board_of
+from baselines.proof_number.bitsets import ONE, make_board
 from baselines.proof_number.pairing_strategy import holds
 from baselines.proof_number.search import key_after, search_from
 from baselines.proof_number.table import BUCKET, NO_TABLE, empty_table, grow, lookup, refill, store
@@ -76,7 +76,7 @@ def variants_of(board, *sets):
 
 def winner_from(game, first, second, memory=1 << 24):
     """Return whether player_0, to move, wins from a position, by the whole search."""
-    board = board_of(game)
+    board = make_board(game)
     search = search_from(board, first, second)
     decide(search, board, NO_TABLE, None, memory)
     return int(search.states[0].result)
@@ -177,7 +177,7 @@ def test_threats_and_candidate_moves_keep_the_value(empty):
     seen = {YES: 0, NO: 0, UNKNOWN: 0}
     narrowed = 0
     for game in MIDDLE:
-        value, board = solver(game), board_of(game)
+        value, board = solver(game), make_board(game)
         lines = [sum(1 << cell for cell in line) for line in plain.all_lines(game)]
         for own, other in random_positions(game, 600, empty):
             verdict, cells = find_threats(np.uint64(own), np.uint64(other), board)
@@ -211,7 +211,7 @@ def outcome_of(game, value, own, other, cell):
 def test_player_0_does_not_win_where_player_1_holds(pairs, empty):
     held = 0
     for game in MIDDLE:
-        value, board = solver(game), board_of(game)
+        value, board = solver(game), make_board(game)
         for first, second in random_positions(game, 600, empty, seed=1):
             for mover in (0, 1):
                 if holds(np.uint64(first), np.uint64(second), mover, pairs, board):
@@ -222,10 +222,10 @@ def test_player_0_does_not_win_where_player_1_holds(pairs, empty):
 
 
 def test_pairs_prove_more_than_weight_alone():
-    board = board_of(Game(4, 4, 4))
-    assert not holds(np.uint64(0), np.uint64(0), 0, False, board_of(Game(5, 5, 4)))
+    board = make_board(Game(4, 4, 4))
+    assert not holds(np.uint64(0), np.uint64(0), 0, False, make_board(Game(5, 5, 4)))
     empty = np.uint64(0)
-    assert holds(empty, empty, 0, True, board_of(Game(5, 5, 5)))
+    assert holds(empty, empty, 0, True, make_board(Game(5, 5, 5)))
     assert holds(empty, empty, 1, True, board)
 
 
@@ -255,7 +255,7 @@ def test_a_full_bucket_replaces_the_cheapest_entry():
 
 @pytest.mark.parametrize("size", [(3, 3), (4, 5), (5, 5), (1, 7), (8, 8)], ids=str)
 def test_symmetric_positions_have_the_same_key(size):
-    board = board_of(Game(*size, 3))
+    board = make_board(Game(*size, 3))
     rng = np.random.default_rng(0)
     keys = set()
     for _ in range(50):

@@ -20,7 +20,7 @@ def played(game, count, seed):
         cells[rng.permutation(game.cells)[:stones]] = np.arange(stones) % 2 + 1
         if winner(game, cells) is None:
             boards.append(Position(cells, stones % 2))
-    return Boards.of(boards)
+    return Boards.from_positions(boards)
 
 
 def agrees_with_the_solver(game, count):

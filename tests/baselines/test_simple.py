@@ -43,7 +43,7 @@ def test_win_or_block_equals_plain_reading(game, seed):
     ],
 )
 def test_win_or_block_plays_known_moves(text, cells):
-    p = make_policy("win-or-block", Game()).probabilities(Boards.of([from_text(text)]))[0]
+    p = make_policy("win-or-block", Game()).probabilities(Boards.from_positions([from_text(text)]))[0]
     assert_array_equal(np.flatnonzero(p), cells)
     assert_allclose(p[cells], 1 / len(cells))
 

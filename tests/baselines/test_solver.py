@@ -366,7 +366,7 @@ def test_optimal_policy_plays_known_moves():
         ("o../.x./..o x", {1, 3, 5, 7}),  # an edge, not a corner
         (".../.../... o", set(range(9))),  # nothing loses yet
     ):
-        p = policy.probabilities(Boards.of([from_text(text)]))[0]
+        p = policy.probabilities(Boards.from_positions([from_text(text)]))[0]
         assert set(np.flatnonzero(p).tolist()) == cells
         assert_allclose(p[p > 0], 1 / len(cells), rtol=1e-15)
 

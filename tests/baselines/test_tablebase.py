@@ -74,7 +74,7 @@ def test_values_equal_the_solver(folder_of, shape, stones, skip_chance):
 def test_positions_before_the_first_layer_are_refused_but_not_moves_into_it(folder_of):
     game = Game()
     table = open_table(game, folder_of(game, 5))
-    early, before = (Boards.of([from_text(text)]) for text in ("o../.x./..o x", "o.x/.x./..o o"))
+    early, before = (Boards.from_positions([from_text(text)]) for text in ("o../.x./..o x", "o.x/.x./..o o"))
     with pytest.raises(ValueError, match=r"position of 3 stones is not in .*begins at 5.*from 3 stones on"):
         table.values(early)
     with pytest.raises(ValueError, match="position of 4 stones"):
@@ -188,7 +188,7 @@ def test_entry_is_described_by_its_position(folder_of):
     for entry in range(0, table.layers.size(6), 97):
         text = describe_check(found, 6, entry)
         if table.layer(6)[entry] > -1:  # else the other player may have a line, and the game is over
-            value = table.values(Boards.of([from_text(text, game)]))[0]
+            value = table.values(Boards.from_positions([from_text(text, game)]))[0]
             assert value == table.layer(6)[entry], text
             assert to_text(from_text(text, game), game) == text
 
@@ -313,7 +313,7 @@ def test_rollouts_of_mcts_end_in_the_database(folder_of):
             return 0.0 if outcome.winner == DRAW else 1.0 if outcome.winner == root.mover else -1.0
         position = outcome.position
         if after:
-            result = solution.values(Boards.of([position]))[0]
+            result = solution.values(Boards.from_positions([position]))[0]
             return result if position.mover == root.mover else -result
         cells = np.flatnonzero(position.cells == 0)
         return np.mean([expected(position, cell, True) for cell in cells])
@@ -514,7 +514,7 @@ def test_a_floating_stone_is_refused(folder_of):
     game = Game(3, 4, 3, 0.25, gravity=True)
     table = open_table(game, folder_of(game, 0))
     with pytest.raises(ValueError, match="a stone above an empty cell comes from no game with gravity"):
-        table.values(Boards.of([from_text("..../o.../.x.. o")]))
+        table.values(Boards.from_positions([from_text("..../o.../.x.. o")]))
 
 
 @pytest.mark.parametrize(

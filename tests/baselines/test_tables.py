@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.retrograde.solver import solve
-from baselines.tables import Softmax, Table, TablePolicy, learned_values, optimal_values, random_play_values, values_of
+from baselines.tables import (
+    Softmax,
+    Table,
+    TablePolicy,
+    learned_values,
+    optimal_values,
+    random_play_values,
+    source_values,
+)
 from evaluation.exact.dynamic_programming import match_outcome, outcome
 from ttt_apps import train
 from ttt_envs import Boards, Game, make_policy
@@ -203,7 +211,7 @@ def test_policy_is_copied_without_its_table():
     before, copied = policy.probabilities(boards), copy.deepcopy(policy)
     assert "evaluation" not in vars(copied)
     assert_array_equal(copied.probabilities(boards), before)
-    by_hand = Softmax(Table(Game(), values_of(Game(), "optimal", "as_published")), w=5)
+    by_hand = Softmax(Table(Game(), source_values(Game(), "optimal", "as_published")), w=5)
     assert_array_equal(by_hand.probabilities(boards), before)
 
 

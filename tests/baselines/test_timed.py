@@ -58,7 +58,7 @@ def ticking(monkeypatch):
 
 def play(player, position, time_left=None, seed=0):
     left = None if time_left is None else np.array([time_left])
-    return int(player.act(Boards.of([position]), ONE, np.random.default_rng(seed), left)[0])
+    return int(player.act(Boards.from_positions([position]), ONE, np.random.default_rng(seed), left)[0])
 
 
 def some_positions(game, count=12):
@@ -72,14 +72,14 @@ def some_positions(game, count=12):
 
 @pytest.mark.parametrize(("text", "clock"), [("10+0.1", (10, 0.1)), ("2", (2, 0)), (" .5+1. ", (0.5, 1))])
 def test_clocks_are_parsed(text, clock):
-    assert Clock.of(text) == clock
-    assert Clock.of(str(Clock.of(text))) == clock
+    assert Clock.from_text(text) == clock
+    assert Clock.from_text(str(Clock.from_text(text))) == clock
 
 
 @pytest.mark.parametrize("text", ["", "ten", "1+", "+1", "-1", "1+1+1", "0", "0+1", "nan", "inf", "1e3", "9" * 50])
 def test_invalid_clocks_are_rejected(text):
     with pytest.raises(ValueError, match=r"is no clock: write|leaves no time, or too much: choose"):
-        Clock.of(text)
+        Clock.from_text(text)
 
 
 @pytest.mark.parametrize("game", [Game(), Game(1, 1, 1), GAME, Game(15, 15, 5), Game(3, 7, 3)], ids=str)
@@ -281,7 +281,7 @@ def test_a_timed_search_equals_the_search_to_its_depth(game):
             while not search.go_on(0.0):  # a look at the clock every few positions
                 pass
             assert search.depth == depth
-            expected = Expectiminimax(game, depth).probabilities(Boards.of([position]))[0]
+            expected = Expectiminimax(game, depth).probabilities(Boards.from_positions([position]))[0]
             assert_array_equal(search.best(), expected)
 
 
@@ -440,7 +440,7 @@ def game_moves(player, game, opponent, seed=0, wait=0.0):
     player.begin(ONE)
     cells = position.cells
     for _ in range(4):
-        action = int(player.act(Boards.of([position._replace(cells=cells.copy())]), ONE, rng)[0])
+        action = int(player.act(Boards.from_positions([position._replace(cells=cells.copy())]), ONE, rng)[0])
         cells[action] = 1
         if wait:
             time.sleep(wait)

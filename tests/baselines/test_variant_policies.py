@@ -16,7 +16,7 @@ from baselines.position_graph import PositionGraph
 from baselines.retrograde import build
 from baselines.retrograde.count import count_positions, reachable_boards
 from baselines.retrograde.solver import is_consistent, solve
-from baselines.tables import values_of
+from baselines.tables import source_values
 from evaluation.matches.openings import draw_openings
 from ttt_envs import Boards, Game, make_policy
 from ttt_envs.agents.specs import SUPPORTED_VARIANTS
@@ -141,7 +141,7 @@ def test_boards_of_one_class_are_counted_once(changed):
 @pytest.mark.parametrize("game", GAMES[:30:2], ids=named)
 def test_tables_of_random_play(game):
     boards, values = positions_and_values(game, average=True)
-    table = values_of(game, "random")
+    table = source_values(game, "random")
     mean = np.nanmean(values, axis=1) * (1 - 2 * boards.mover)
     table = table.reshape(-1, 3**game.cells)
     assert_allclose(table[boards.mover % len(table), keys(boards.cells)], mean, atol=1e-12)

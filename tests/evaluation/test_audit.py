@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from evaluation.audit import ESTIMATORS, Auditor, AuditSettings, audit, make_estimator
 from evaluation.audit.adapters import from_rollout_function, sb3_rollout_buffer
 from evaluation.audit.episodes import Players, enumerate_episodes, sample_episodes
-from evaluation.audit.registry import Arrays, Supplied, estimate
+from evaluation.audit.registry import EpisodeArrays, KeywordArguments, estimate_advantages
 from evaluation.exact import evaluate_policy
 from evaluation.exact.dynamic_programming import outcome
 from ttt_apps import evaluate
@@ -48,7 +48,7 @@ def random_arrays(seed, episodes=12, steps=5):
     last = np.arange(steps) == lengths[:, None] - 1
     cut = rng.random(episodes) < 0.4
     values = rng.normal(size=(episodes, steps + 1)) * (np.arange(steps + 1) < (lengths + cut)[:, None])
-    arrays = Arrays(rng.normal(size=mask.shape) * mask, values, last & ~cut[:, None], last & cut[:, None], mask)
+    arrays = EpisodeArrays(rng.normal(size=mask.shape) * mask, values, last & ~cut[:, None], last & cut[:, None], mask)
     return arrays, rng.uniform(0.2, 3.0, mask.shape) * mask
 
 
@@ -115,7 +115,9 @@ SINGLE += ["v-trace", "importance-sampling"]
 def test_estimators_are_their_definitions(name, seed, discount, lam, n):
     arrays, ratios = random_arrays(seed)
     setting = {"n-step": f":n={n}", "td-lambda": f":lam={lam}", "gae": f":lam={lam}", "gae-finite": f":lam={lam}"}
-    found = estimate(make_estimator(name + setting.get(name, "")), arrays, Supplied(discount, ratios, 1))
+    found = estimate_advantages(
+        make_estimator(name + setting.get(name, "")), arrays, KeywordArguments(discount, ratios, 1)
+    )
     expected = by_definition(name, arrays, ratios, discount, n if name == "n-step" else lam)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
 
@@ -124,7 +126,9 @@ def test_estimators_are_their_definitions(name, seed, discount, lam, n):
 @given(st.integers(0, 2**32), st.sampled_from([2, 3, 4]))
 def test_group_estimators_are_their_definitions(seed, size):
     arrays, ratios = random_arrays(seed)
-    found = {name: estimate(make_estimator(name), arrays, Supplied(1.0, ratios, size)) for name in GROUPS}
+    found = {
+        name: estimate_advantages(make_estimator(name), arrays, KeywordArguments(1.0, ratios, size)) for name in GROUPS
+    }
     for episode in range(len(arrays.mask)):
         group = list(range(episode // size * size, episode // size * size + size))
         others = [other for other in group if other != episode]
@@ -148,11 +152,11 @@ def test_group_estimators_are_their_definitions(seed, size):
 
 def test_truncated_episodes_without_bootstrapping_end_with_nothing():
     arrays, ratios = random_arrays(3)
-    supplied = Supplied(0.9, ratios, 1)
-    plain = estimate(make_estimator("gae:lam=0.8,bootstrap=false"), arrays, supplied)
+    supplied = KeywordArguments(0.9, ratios, 1)
+    plain = estimate_advantages(make_estimator("gae:lam=0.8,bootstrap=false"), arrays, supplied)
     ended = arrays._replace(terminated=arrays.terminated | arrays.truncated, truncated=np.zeros_like(arrays.mask))
-    np.testing.assert_array_equal(plain, estimate(make_estimator("gae:lam=0.8"), ended, supplied))
-    assert not np.allclose(plain, estimate(make_estimator("gae:lam=0.8"), arrays, supplied))
+    np.testing.assert_array_equal(plain, estimate_advantages(make_estimator("gae:lam=0.8"), ended, supplied))
+    assert not np.allclose(plain, estimate_advantages(make_estimator("gae:lam=0.8"), arrays, supplied))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -164,7 +168,7 @@ def test_truncated_episodes_without_bootstrapping_end_with_nothing():
 def test_the_buffer_of_sb3_gives_the_same_numbers(seed, discount, lam):
     pytest.importorskip("stable_baselines3")
     arrays, _ = random_arrays(seed)
-    ours = estimate(make_estimator(f"gae:lam={lam}"), arrays, Supplied(discount, arrays.rewards, 1))
+    ours = estimate_advantages(make_estimator(f"gae:lam={lam}"), arrays, KeywordArguments(discount, arrays.rewards, 1))
     theirs = sb3_rollout_buffer(*arrays, discount=discount, lam=lam)
     np.testing.assert_allclose(np.where(arrays.mask, theirs, 0.0), ours, rtol=0, atol=1e-6 * np.abs(ours).max())
 
@@ -184,9 +188,11 @@ def loop(rewards, values, dones, next_value, next_done, *, discount):
 
 def test_a_loop_over_rollouts_gives_the_same_numbers():
     arrays, ratios = random_arrays(5)
-    supplied = Supplied(0.97, ratios, 1)
-    theirs = estimate(make_estimator(from_rollout_function(loop)), arrays, supplied)
-    np.testing.assert_allclose(theirs, estimate(make_estimator("gae:lam=0.9"), arrays, supplied), rtol=0, atol=1e-12)
+    supplied = KeywordArguments(0.97, ratios, 1)
+    theirs = estimate_advantages(make_estimator(from_rollout_function(loop)), arrays, supplied)
+    np.testing.assert_allclose(
+        theirs, estimate_advantages(make_estimator("gae:lam=0.9"), arrays, supplied), rtol=0, atol=1e-12
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from evaluation.benchmark.policy_table import PolicyTable, list_positions, tabul
 from evaluation.benchmark.scoring import class_weights
 from evaluation.benchmark.tasks import HiddenMasks, split_openings
 from evaluation.exact import exploitability, outcome
-from evaluation.exact.best_response_values import BestResponse
+from evaluation.exact.best_response_values import BestResponsePolicy
 from ttt_envs import Boards, Game, as_policy, make_policy
 from ttt_envs.game.boards import from_text, keys, to_text
 from ttt_envs.game.rules import Position, chance_outcomes
@@ -122,7 +122,7 @@ def plain_probability(game, policy, opponent, seat, position):
     """Return the probability of an illegal move of ``policy`` from here on, by recursion over single moves."""
     cells, mover = position
     player = policy if mover == seat else opponent
-    p = player.probabilities(Boards.of([position]))[0]
+    p = player.probabilities(Boards.from_positions([position]))[0]
     illegal = p[cells != 0].sum() if mover == seat else 0.0
     for action in np.flatnonzero((cells == 0) & (p > 0)):
         for chance in chance_outcomes(game, position, int(action)):
@@ -184,7 +184,7 @@ def test_a_best_response_reaches_its_value_in_both_seats(opponent, skip_chance):
     from evaluation.exact import best_response
 
     game = Game(skip_chance=skip_chance)
-    response = BestResponse(game, opponent)
+    response = BestResponsePolicy(game, opponent)
     assert outcome(game, response, opponent).value == pytest.approx(best_response(game, opponent, 0).value, abs=1e-12)
     assert outcome(game, opponent, response).reversed().value == pytest.approx(
         best_response(game, opponent, 1).value, abs=1e-12
@@ -337,6 +337,6 @@ def test_invalid_tables_are_rejected(change, message):
 
 
 def test_codes_are_boards_as_their_mover_sees_them():
-    boards = Boards.of([from_text("o../.x./..o x")])
+    boards = Boards.from_positions([from_text("o../.x./..o x")])
     arrays = tabulate(Game(), "random")
     assert keys(boards.own_first())[0] in arrays["codes"]

@@ -100,11 +100,11 @@ def test_errors(tmp_path):
     "game", [Game(), Game(skip_chance=0.1), Game(2, 4, 3), Game(3, 4, 3, 0.25), Game(2, 2, 2)], ids=str
 )
 def test_early_positions_are_all_up_to_symmetry(game):
-    found = [Canonical.of(boards, game).keys[:, 0] for boards in early_positions(game, 5)]
+    found = [Canonical.from_boards(boards, game).keys[:, 0] for boards in early_positions(game, 5)]
     seen = plain.positions_of_random_play(game, 3000)
     stones = np.count_nonzero(seen.cells, axis=1)
     for n, layer in enumerate(found):
-        met = Canonical.of(seen.take(stones == n), game).keys
+        met = Canonical.from_boards(seen.take(stones == n), game).keys
         assert len(np.unique(layer)) == len(layer)
         assert np.isin(met, layer).all()
     if game == Game():  # the numbers of positions of tic-tac-toe up to symmetry

@@ -74,7 +74,7 @@ def test_own_changes_are_minus_the_regret_of_the_solver():
         for turn, found in zip(text.turns, optimal_credit(text.game)(text.turns, number % 2), strict=True):
             if turn.action < 0:
                 continue
-            values = solution.action_values(Boards.of([turn.position]))[0]
+            values = solution.action_values(Boards.from_positions([turn.position]))[0]
             regret = np.nanmax(values) - values[turn.action]
             sign = 1 if turn.position.mover == number % 2 else -1
             assert found.change == pytest.approx(-sign * regret, abs=1e-12)
@@ -87,7 +87,7 @@ def expectimax(game, policy, seat):
     @cache
     def value(cells, mover):
         position = Position(np.array(cells, np.int8), mover)
-        weights = policy.probabilities(Boards.of([position]))[0]
+        weights = policy.probabilities(Boards.from_positions([position]))[0]
         moves = {}
         for action in np.flatnonzero(position.cells == 0).tolist():
             moves[action] = 0.0
@@ -115,7 +115,7 @@ def test_best_response_values_are_those_of_expectimax(seat, skip):
             text.step(str(rng.choice(text.legal_moves())))
         for turn in text.turns:
             cells, mover = turn.position
-            found = values.values(Boards.of([turn.position]))[0] * (1 if mover == seat else -1)
+            found = values.values(Boards.from_positions([turn.position]))[0] * (1 if mover == seat else -1)
             assert found == pytest.approx(expected(tuple(cells.tolist()), mover), abs=1e-12)
             seen += 1
     assert seen > 100
@@ -139,7 +139,7 @@ def test_a_best_response_has_no_regret_against_its_opponent_but_some_against_per
                 if winner is not None:
                     best[name] = 0.0 if winner == 2 else 1.0
                 else:
-                    best[name] = -values.values(Boards.of([after]))[0]
+                    best[name] = -values.values(Boards.from_positions([after]))[0]
             text.step(max(best, key=best.get))
         assert game_credit(text, credit, seat).own == pytest.approx(0, abs=1e-12)
         regret -= game_credit(text, optimal, seat).own
@@ -150,7 +150,7 @@ def test_a_best_response_has_no_regret_against_its_opponent_but_some_against_per
 def test_unreached_positions_and_impure_opponents_are_named():
     game = Game()
     values = BestResponseValues(game, "win-or-block", 0)
-    assert np.isnan(values.values(Boards.of([from_text("ooo/.../... x")]))[0])
+    assert np.isnan(values.values(Boards.from_positions([from_text("ooo/.../... x")]))[0])
     lines = ("o../.../... x", "o../.x./... o")
     turn = Turn(from_text(lines[0]), 4, from_text(lines[1]), Outcome.NOT_OVER, "opponent")
     assert opponent_credit(game, "random", 0)([turn], 0)[0].change < -0.002  # the centre is the best reply
@@ -175,7 +175,7 @@ def test_unfinished_games_end_with_the_value_of_their_position():
     text.step("a2")
     found = game_credit(text, optimal_credit(game), 0)
     mover = text.position.mover
-    value = solve(game).values(Boards.of([text.position]))[0] * (1 - 2 * mover)
+    value = solve(game).values(Boards.from_positions([text.position]))[0] * (1 - 2 * mover)
     assert not text.over
     assert found.total == pytest.approx(value, abs=1e-12)
 

@@ -57,7 +57,7 @@ def test_reachable_boards_are_within_the_counts(skip):
 )
 def test_estimate_from_the_first_layers(game, spec, monkeypatch):
     players = (None, make_policy(spec, game))
-    sizes = [layer.index.size for layer in forward_layers(TraversalSpec.of(game, players), CHUNK)]
+    sizes = [layer.index.size for layer in forward_layers(TraversalSpec.from_players(game, players), CHUNK)]
     monkeypatch.setattr("evaluation.exact.estimate.MOVES", 1 << 14)  # of some hundred thousand
     found = estimate(game, players, CHUNK, backward=True)
     assert sum(sizes) / 3 <= found.positions <= sum(sizes) * 4
@@ -69,7 +69,9 @@ def test_short_traversal_is_counted_exactly():
     game = Game(1, 17, 2)
     players = (None, make_policy("win-or-block", game))
     found = estimate(game, players, CHUNK, backward=True)
-    assert found.positions == sum(layer.index.size for layer in forward_layers(TraversalSpec.of(game, players), CHUNK))
+    assert found.positions == sum(
+        layer.index.size for layer in forward_layers(TraversalSpec.from_players(game, players), CHUNK)
+    )
 
 
 @pytest.mark.parametrize(

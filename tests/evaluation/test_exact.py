@@ -433,7 +433,7 @@ def test_few_reachable_positions_on_large_boards(game, first, last):
         following = {}
         for (cells, mover), mass in level.items():
             position = Position(np.frombuffer(cells, np.int8), mover)
-            p = policy.probabilities(Boards.of([position]))[0]
+            p = policy.probabilities(Boards.from_positions([position]))[0]
             for action in np.flatnonzero(p).tolist():
                 for probability, after, winner in chance_outcomes(game, position, action):
                     share, state = mass * p[action] * probability, (after.cells.tobytes(), after.mover)

@@ -22,7 +22,6 @@ from stub_endpoint import KEY, MOVES, answers_badly, serve_stub
 from baselines.retrograde.solver import solve
 from evaluation.exact import exploitability, outcome, regret
 from evaluation.language_models.answer_cache import ANSWERS, open_answers
-from evaluation.language_models.asking import Asker, Limits
 from evaluation.language_models.dataset import DataSettings, make_rows
 from evaluation.language_models.endpoint import (
     Completion,
@@ -36,7 +35,8 @@ from evaluation.language_models.endpoint import (
 from evaluation.language_models.evaluation import evaluate_model
 from evaluation.language_models.player import TextSettings, game_tasks, position_tasks, reachable_positions
 from evaluation.language_models.results import game_luck
-from evaluation.matches.luck import known_draws, make_correction
+from evaluation.language_models.scheduler import Limits, RequestScheduler
+from evaluation.matches.luck import expected_values, make_correction
 from evaluation.reports.comparison import RESULT, write_comparison
 from ttt_apps import evaluate
 from ttt_envs.agents.specs import make_policy
@@ -55,13 +55,13 @@ SMALL = Game(2, 3, 2, 0.25)
 def make_asker(folder, url, model="optimal", limits=Limits(), sampling=None, **options):  # noqa: B008  # frozen
     settings = {"backoff_s": 0.001, "timeout_s": 30.0, **options}
     with Endpoint(url, KEY, **settings) as endpoint, open_answers(folder) as answers:
-        yield Asker(endpoint, sampling or Sampling(model), answers, limits)
+        yield RequestScheduler(endpoint, sampling or Sampling(model), answers, limits)
 
 
 def play(folder, url, model, settings, opponent, games, **options):
     """Games of a model, in order."""
-    with make_asker(folder, url, model, **options) as asker:
-        return [text for _, text in sorted(asker.run(game_tasks(settings, opponent, games)))]
+    with make_asker(folder, url, model, **options) as scheduler:
+        return [text for _, text in sorted(scheduler.run(game_tasks(settings, opponent, games)))]
 
 
 def env_game(game, model, opponent, seed, seat):
@@ -121,8 +121,8 @@ class Named:
 @pytest.mark.parametrize("model", ["optimal", "random", "half-malformed"])
 def test_the_exact_strength_is_that_of_the_policy(model, tmp_path):
     settings = TextSettings(SMALL, illegal="random")
-    with serve_stub(SMALL) as (stub, url), make_asker(tmp_path, url, model) as asker:
-        found = evaluate_model(asker, settings, opponent=make_policy("random", SMALL), games=0, positions=True)
+    with serve_stub(SMALL) as (stub, url), make_asker(tmp_path, url, model) as scheduler:
+        found = evaluate_model(scheduler, settings, opponent=make_policy("random", SMALL), games=0, positions=True)
     policy, exact = Named(SMALL, model), found["positions"]["exact"]
     assert exact["exploitability"] == pytest.approx(exploitability(SMALL, policy), abs=1e-12)
     assert exact["regret"] == pytest.approx(regret(SMALL, policy), abs=1e-12)
@@ -152,9 +152,9 @@ def test_no_symmetry_of_a_model_is_assumed():
 def test_the_score_has_no_luck(tmp_path):
     """Two perfect players: without the luck of skips and of the opponent's draws, every pair has the same score."""
     game = Game(skip_chance=0.5)
-    with serve_stub(game) as (_, url), make_asker(tmp_path, url) as asker:
+    with serve_stub(game) as (_, url), make_asker(tmp_path, url) as scheduler:
         found = evaluate_model(
-            asker, TextSettings(game), opponent=make_policy("optimal", game), games=20, positions=False,
+            scheduler, TextSettings(game), opponent=make_policy("optimal", game), games=20, positions=False,
             luck_correction="exact",
         )  # fmt: skip
     games = found["games"]
@@ -168,12 +168,16 @@ def test_the_score_has_no_luck(tmp_path):
 def test_luck_is_the_value_after_a_draw_minus_its_expectation(tmp_path):
     """Of skips, and of the moves of an opponent whose draws are known."""
     correction = make_correction("exact", SMALL)
-    known = known_draws(make_policy("random", SMALL), correction)
+    known = expected_values(make_policy("random", SMALL), correction)
 
     def value(position, winner):
         if winner in (0, 1):
             return 1 - 2 * winner
-        return (1 - 2 * position.mover) * solve(SMALL).values(Boards.of([position]))[0] if winner is None else 0
+        return (
+            (1 - 2 * position.mover) * solve(SMALL).values(Boards.from_positions([position]))[0]
+            if winner is None
+            else 0
+        )
 
     def mean(position, action):
         chances = chance_outcomes(SMALL, position, int(action))
@@ -193,15 +197,15 @@ def test_luck_is_the_value_after_a_draw_minus_its_expectation(tmp_path):
 
 def test_regret_and_blunders_of_games_are_those_of_the_moves(tmp_path):
     game = Game(skip_chance=0.25)
-    with serve_stub(game) as (_, url), make_asker(tmp_path, url, "random") as asker:
+    with serve_stub(game) as (_, url), make_asker(tmp_path, url, "random") as scheduler:
         settings, opponent = TextSettings(game), make_policy("win-or-block", game)
-        texts = [text for _, text in sorted(asker.run(game_tasks(settings, opponent, 8)))]
-        found = evaluate_model(asker, settings, opponent=opponent, games=8, positions=False)["games"]
+        texts = [text for _, text in sorted(scheduler.run(game_tasks(settings, opponent, 8)))]
+        found = evaluate_model(scheduler, settings, opponent=opponent, games=8, positions=False)["games"]
     losses, by_stones = [], Counter()
     for number, text in enumerate(texts):
         for turn in text.turns:
             if turn.position.mover == number % 2:
-                values = solve(game).action_values(Boards.of([turn.position]))[0]
+                values = solve(game).action_values(Boards.from_positions([turn.position]))[0]
                 losses.append(np.nanmax(values) - values[turn.action])
                 by_stones[int(np.count_nonzero(turn.position.cells))] += 1
     assert found["moves"]["regret"] == pytest.approx(np.mean(losses))
@@ -217,9 +221,9 @@ def test_regret_and_blunders_of_games_are_those_of_the_moves(tmp_path):
 def test_illegal_answers_are_counted_and_have_their_consequence(illegal, answers, ends, tmp_path):
     game = Game(2, 3, 3)
     settings = TextSettings(game, illegal=illegal, max_asks=2)
-    with serve_stub(game) as (_, url), make_asker(tmp_path, url, "malformed") as asker:
+    with serve_stub(game) as (_, url), make_asker(tmp_path, url, "malformed") as scheduler:
         opponent = make_policy("random", game)
-        found = evaluate_model(asker, settings, opponent=opponent, games=8, positions=False)["games"]
+        found = evaluate_model(scheduler, settings, opponent=opponent, games=8, positions=False)["games"]
     moves = found["moves"]
     assert moves["illegal_share"] == 1.0
     assert moves["moves"] == 0
@@ -351,17 +355,17 @@ def test_limits_are_never_exceeded_and_the_work_continues(tmp_path):
         for most in (5, 9, 40, 10_000):
             before = len(stub.answered)
             limits = Limits(4, max_requests=most)
-            with make_asker(tmp_path, url, limits=limits) as asker:
-                found = dict(asker.run(position_tasks(settings, reachable_positions(SMALL))))
-            assert len(stub.answered) - before == asker.new.answers <= most
-            assert asker.spent == (asker.new.answers == most)
+            with make_asker(tmp_path, url, limits=limits) as scheduler:
+                found = dict(scheduler.run(position_tasks(settings, reachable_positions(SMALL))))
+            assert len(stub.answered) - before == scheduler.new.answers <= most
+            assert scheduler.spent == (scheduler.new.answers == most)
         assert len(found) == len(stub.answered) == len(set(stub.answered))
     with serve_stub(SMALL) as (stub, url):
         prices = {"price_in": 1.0, "price_out": 2.0}
         limits = Limits(4, max_cost=0.02, **prices)
-        with make_asker(tmp_path / "cost", url, limits=limits) as asker:
-            found = evaluate_model(asker, settings, opponent=opponent, games=0, positions=True)
-    assert asker.spent
+        with make_asker(tmp_path / "cost", url, limits=limits) as scheduler:
+            found = evaluate_model(scheduler, settings, opponent=opponent, games=0, positions=True)
+    assert scheduler.spent
     assert not found["complete"]
     assert found["positions"]["exact"] is None
     assert 0.01 < found["new"]["cost"] <= 0.02
@@ -399,9 +403,9 @@ def test_a_stopped_evaluation_continues_and_asks_nothing_twice(sent, tmp_path):
     assert len((tmp_path / "cache" / ANSWERS).read_bytes().splitlines()) == len(counts)
     found = json.loads((tmp_path / "out" / RESULT).read_text())
     assert found["usage"]["answers"] == len(counts)
-    with serve_stub(game) as (_, url), make_asker(tmp_path / "whole", url, "random") as asker:
+    with serve_stub(game) as (_, url), make_asker(tmp_path / "whole", url, "random") as scheduler:
         whole = evaluate_model(
-            asker, TextSettings(game), opponent=make_policy("optimal", game), games=6, positions=True
+            scheduler, TextSettings(game), opponent=make_policy("optimal", game), games=6, positions=True
         )
     assert [found[name] for name in ("games", "positions", "usage")] == [
         whole[name] for name in ("games", "positions", "usage")
@@ -617,7 +621,7 @@ def test_the_data_set_has_exact_values_and_prompts_that_parse(tmp_path, capsys):
     rows, game = rows_of(file), Game()
     assert len(rows) == found["positions"] == sum(one["positions"] for one in found["counts"]) == 4520
     presentation = make_presentation("words", game)
-    boards = Boards.of([from_text(row["position"]) for row in rows])
+    boards = Boards.from_positions([from_text(row["position"]) for row in rows])
     values = solve(game).action_values(boards)
     for number, row in enumerate(rows):
         position = boards.position(number)

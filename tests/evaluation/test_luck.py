@@ -9,14 +9,14 @@ import pytest
 from commands import error_of, json_of
 
 from evaluation import exact
-from evaluation.matches.account import account_of, describe_account
+from evaluation.matches.account import describe_account, make_account
 from evaluation.matches.corrected_pairs import CorrectedPairs
 from evaluation.matches.elo import SPRT, pair_moments, score_from_elo
 from evaluation.matches.games import read_games
 from evaluation.matches.luck import EXACT, default_correction, make_correction
 from evaluation.matches.match import play_pairs
 from evaluation.matches.score import Score
-from evaluation.matches.stopping import Walk, stopped_score
+from evaluation.matches.stopping import RandomWalk, stopped_score
 from ttt_apps import evaluate
 from ttt_envs import Game, make_policy
 
@@ -95,7 +95,7 @@ def test_scores_do_not_depend_on_workers_or_tables(tmp_path):
     assert one.corrected.to_list() == two.corrected.to_list()
     log = []
     play_pairs(game, "win-or-block", "mcts:simulations=4", 50, seed=3, luck_correction=EXACT, log=log.extend)
-    logged = [account_of(played, make_correction(EXACT, game)) for played in log]
+    logged = [make_account(played, make_correction(EXACT, game)) for played in log]
     score = play_pairs(game, "win-or-block", "mcts:simulations=4", 50, seed=3, luck_correction=ExactValues(game))
     points = [(1 + each.corrected * (1, -1)[i % 2]) / 2 for i, each in enumerate(logged)]
     assert score.corrected.mean == pytest.approx(np.mean(points), abs=1e-12)
@@ -118,8 +118,8 @@ def test_account_of_a_game_sums_to_its_result(game, spec):
     play_pairs(game, "random", "win-or-block", 20, seed=1, log=log.extend)
     correction = make_correction(Noise() if spec == "noise" else spec, game)
     for played in log:
-        account = account_of(played, correction)
-        early = account_of(replace(played, moves=played.moves[:2], result=None), correction)
+        account = make_account(played, correction)
+        early = make_account(replace(played, moves=played.moves[:2], result=None), correction)
         assert early.start + early.luck + sum(early.changes) == pytest.approx(early.result, abs=1e-12)
         assert [move[1:] for move in early.moves] == [move[1:] for move in account.moves[:2]]
         total = account.start + account.luck + sum(account.changes) + account.forfeit
@@ -138,7 +138,7 @@ def test_default_correction():
 
 def test_corrected_pairs_add_up_and_reverse():
     scores = np.random.default_rng(0).normal(0.6, 0.4, 500)
-    both = CorrectedPairs.of(scores[:200]) + CorrectedPairs.of(scores[200:])
+    both = CorrectedPairs.from_scores(scores[:200]) + CorrectedPairs.from_scores(scores[200:])
     assert (both.num, both.mean, both.variance) == pytest.approx((500, scores.mean(), scores.var(ddof=1)))
     turned = both.reversed()
     assert (turned.mean, turned.variance) == pytest.approx((1 - both.mean, both.variance))
@@ -162,7 +162,7 @@ def test_damaged_corrected_scores_are_refused(data):
 @pytest.mark.parametrize("drift", [-0.5, 0.0, 0.3])
 @pytest.mark.parametrize("looks", [1, 2, 7, 400])
 def test_probabilities_of_a_stopped_walk_are_those_of_a_simulation(drift, looks):
-    rng, walk, end = np.random.default_rng(looks), Walk(-3.0, 4.0, looks, 8 / looks), 1.0
+    rng, walk, end = np.random.default_rng(looks), RandomWalk(-3.0, 4.0, looks, 8 / looks), 1.0
     at, lower, games = np.zeros(20_000), 0, 20_000
     for _ in range(looks - 1):
         at += rng.normal(drift * walk.step, math.sqrt(walk.step), len(at))
@@ -173,7 +173,7 @@ def test_probabilities_of_a_stopped_walk_are_those_of_a_simulation(drift, looks)
 
 
 def test_a_test_of_one_look_has_the_interval_of_a_sample():
-    score = corrected(CorrectedPairs.of(np.random.default_rng(3).normal(0.55, 0.2, 64)))
+    score = corrected(CorrectedPairs.from_scores(np.random.default_rng(3).normal(0.55, 0.2, 64)))
     error = score.guarded_mean().standard_error
     found = stopped_score(SPRT(0, 40), score, 1)
     mean = score.corrected.mean
@@ -215,9 +215,9 @@ def test_errors_of_sequential_tests_and_coverage_after_them(shape, matches):
     for truth, elo in enumerate((0, 40)):
         mean, verdicts, covered = score_from_elo(elo), [], 0
         for _ in range(matches):
-            pairs, looks = CorrectedPairs.of(SHAPES[shape](mean, rng, 32)), 1
+            pairs, looks = CorrectedPairs.from_scores(SHAPES[shape](mean, rng, 32)), 1
             while (accepted := test.decide(score := corrected(pairs)).accepted) is None:
-                pairs, looks = pairs + CorrectedPairs.of(SHAPES[shape](mean, rng, 32)), looks + 1
+                pairs, looks = pairs + CorrectedPairs.from_scores(SHAPES[shape](mean, rng, 32)), looks + 1
             verdicts.append(accepted)
             _, low, high = stopped_score(test, score, looks)
             covered += low - 1e-9 <= mean <= high + 1e-9

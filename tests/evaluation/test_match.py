@@ -23,11 +23,11 @@ GAME = Game(skip_chance=0.25)
 
 
 def settings(a="win-or-block", b="random", openings=None, **others):
-    return MatchSettings(GAME, a, b, openings=openings and Openings.of(openings, GAME), **others)
+    return MatchSettings(GAME, a, b, openings=openings and Openings.from_text(openings, GAME), **others)
 
 
 def total(blocks):
-    return sum(blocks, Score.nothing(GAME))
+    return sum(blocks, Score.empty(GAME))
 
 
 def test_random_play_has_its_known_rates():

@@ -63,24 +63,24 @@ def test_openings_without_a_continuation_are_redrawn():
 @pytest.mark.parametrize(("game", "plies"), [*((GAME, plies) for plies in range(1, 9)), (Game(2, 4, 3), 4)])
 def test_all_openings_are_all_unfinished_positions(game, plies):
     expected = set(probabilities(Game(game.rows, game.columns, game.win_length), plies))
-    boards = Openings.of(f"all:{plies}", game).boards
+    boards = Openings.from_text(f"all:{plies}", game).boards
     found = [to_text(boards.position(row), game) for row in range(len(boards.mover))]
     assert len(found) == len(set(found))
     assert set(found) == expected
 
 
 def test_pairs_take_listed_openings_in_turn():
-    openings = Openings.of("all:1", GAME)
-    cells, mover = openings.of_pairs(range(7, 20))
+    openings = Openings.from_text("all:1", GAME)
+    cells, mover = openings.for_pairs(range(7, 20))
     assert cells.argmax(axis=1).tolist() == [n % 9 for n in range(7, 20)]
     assert mover.tolist() == [1] * 13
-    assert Openings.of("random:2", GAME).of_pairs(range(7, 20)) == 2
+    assert Openings.from_text("random:2", GAME).for_pairs(range(7, 20)) == 2
 
 
 def test_file_of_positions(tmp_path):
     path = tmp_path / "positions"
     path.write_text("# two\n\n x.o/.../..o x \r\n.../.o./... x\nx.o/.../..o x\n")
-    boards = Openings.of(str(path), GAME).boards
+    boards = Openings.from_text(str(path), GAME).boards
     assert [to_text(boards.position(row)) for row in (0, 1)] == ["x.o/.../..o x", ".../.o./... x"]
     assert len(boards.mover) == 2  # duplicates are dropped
 
@@ -94,13 +94,13 @@ def test_file_of_games_gives_last_positions_or_first_ones_of_finished_games(tmp_
         PlayedGame(Game(), ("a", "b"), (Move(1),), 1, opening="x../.../..o o", forfeit="time"),
     ]
     write_games(path, games)
-    boards = Openings.of(str(path), GAME).boards
+    boards = Openings.from_text(str(path), GAME).boards
     found = [to_text(boards.position(row)) for row in range(len(boards.mover))]
     assert found == ["o../x../... o", ".../.../... o", "x../.../..o o"]
     with pytest.raises(
         ValueError, match=r"games.jsonl, line 2: a game of 3 x 3, 3 to win is no opening of 3 x 4, 3 to win"
     ):
-        Openings.of(str(path), Game(3, 4))
+        Openings.from_text(str(path), Game(3, 4))
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_file_of_games_gives_last_positions_or_first_ones_of_finished_games(tmp_
 def test_invalid_files_are_rejected_by_file_and_line(content, message, tmp_path):
     (tmp_path / "some").write_text(content)
     with pytest.raises(ValueError, match=f"some,? {message}"):
-        Openings.of(str(tmp_path / "some"), Game())
+        Openings.from_text(str(tmp_path / "some"), Game())
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_invalid_files_are_rejected_by_file_and_line(content, message, tmp_path)
 )
 def test_invalid_openings_are_rejected(text, game, message):
     with pytest.raises(ValueError, match=message):
-        Openings.of(text, game)
+        Openings.from_text(text, game)
 
 
 def test_random_openings_that_cannot_be_drawn():
@@ -148,4 +148,4 @@ def test_links_and_devices_are_rejected(tmp_path):
     (tmp_path / "link").symlink_to("/dev/zero")
     for name, kind in ((tmp_path / "link", "a link"), ("/dev/zero", "a device"), (tmp_path, "a folder")):
         with pytest.raises(ValueError, match=f"is {kind}, and neither read nor written"):
-            Openings.of(str(name), GAME)
+            Openings.from_text(str(name), GAME)

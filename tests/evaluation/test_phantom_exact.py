@@ -28,10 +28,10 @@ def random_table(graph, seed):
 
 def late_start(game):
     """A joint view of 3 x 3 after six stones, of which two have been found."""
-    boards = Boards.of([from_text("ox./xoo/..x o")])
+    boards = Boards.from_positions([from_text("ox./xoo/..x o")])
     found = np.zeros((1, 9), np.int8)
     found[0, [0, 8]] = 1
-    return JointViews.of(boards, found)
+    return JointViews.from_boards(boards, found)
 
 
 CASES = [(Game(2, 2, 2, skip, hidden=hidden), None) for hidden in VARIANTS for skip in (0.0, 0.3)]

@@ -54,7 +54,7 @@ def test_probe_positions_are_what_their_names_say():
             block = found["a line to block"]
             assert not wins(game, block)
             [threat] = wins(game, block._replace(mover=0))
-            values = solve(game).action_values(Boards.of([block]))[0] if game.cells <= 9 else None
+            values = solve(game).action_values(Boards.from_positions([block]))[0] if game.cells <= 9 else None
             assert values is None or values[threat] == np.nanmax(values)
     assert many > 50
 

@@ -40,14 +40,14 @@ BUILT_IN = read_puzzles()
     ],
 )
 def test_natural_moves_win_then_block_then_extend(text, cells, why):
-    moves, reasons = natural_moves(Game(), Boards.of([from_text(text, Game())]))
+    moves, reasons = natural_moves(Game(), Boards.from_positions([from_text(text, Game())]))
     assert (np.flatnonzero(moves[0]).tolist(), reasons) == (cells, [why])
 
 
 @pytest.mark.parametrize("game", [game for game, _ in SHIPPED if game.cells <= 12], ids=str)
 def test_built_in_puzzles_have_exact_values_and_natural_moves_that_lose(game):
     puzzles = [one for one in BUILT_IN if one.game == game]
-    boards = Boards.of([one.position for one in puzzles])
+    boards = Boards.from_positions([one.position for one in puzzles])
     values, (natural, reasons) = solve(game).action_values(boards), natural_moves(game, boards)
     for row, one in enumerate(puzzles):
         np.testing.assert_array_equal(one.values, values[row])
@@ -71,7 +71,7 @@ def test_replies_are_best_for_the_other_player():
 def test_the_built_in_set_has_100_puzzles_and_no_two_are_symmetric():
     seen = set()
     for one in BUILT_IN:
-        own = Boards.of([one.position]).own_first()[0]
+        own = Boards.from_positions([one.position]).own_first()[0]
         seen.add((*dataclasses.astuple(one.game)[:3], min(bytes(own[images]) for images in symmetries(one.game))))
     assert len(seen) == len(BUILT_IN) == sum(count for _, count in SHIPPED) == 100
     assert {one.level for one in BUILT_IN} == {1, 2, 3}

@@ -22,7 +22,7 @@ PROVENANCE = {"code": "this"}
 
 
 def run(folder, a="random", test=TEST, pairs=2000, openings=None, **options):
-    match = MatchSettings(GAME, a, "random", 3, openings and Openings.of(openings, GAME), luck_correction=EXACT)
+    match = MatchSettings(GAME, a, "random", 3, openings and Openings.from_text(openings, GAME), luck_correction=EXACT)
     return run_sprt(match, test, folder, PROVENANCE, pairs=pairs, **options)
 
 
@@ -35,7 +35,7 @@ def done(tmp_path_factory):
 
 def test_result_is_that_of_the_pairs_in_order(done):
     found, _ = done
-    total, path = Score.nothing(GAME), []
+    total, path = Score.empty(GAME), []
     for score in play_blocks(
         MatchSettings(GAME, "random", "random", 3, luck_correction=EXACT), 2 * PAIRS_PER_SEED_BLOCK, block=BLOCK
     ):
@@ -103,11 +103,11 @@ def test_other_hypotheses_and_more_games_reuse_stored_games(tmp_path):
 
 def test_openings_are_those_of_a_match(tmp_path):
     found = run(tmp_path, test=SPRT(0, 5), pairs=70, openings="all:2")
-    openings = Openings.of("all:2", GAME)
+    openings = Openings.from_text("all:2", GAME)
     match = MatchSettings(GAME, "random", "random", 3, openings, luck_correction=EXACT)
     parts = [play_part(match, numbers) for numbers in (range(64), range(64, 70))]
-    np.testing.assert_array_equal(found.score.pairs, sum(parts, Score.nothing(GAME)).pairs)
-    others = replace(match, openings=Openings.of("all:3", GAME)._replace(text="all:2"))
+    np.testing.assert_array_equal(found.score.pairs, sum(parts, Score.empty(GAME)).pairs)
+    others = replace(match, openings=Openings.from_text("all:3", GAME)._replace(text="all:2"))
     assert make_units(match, 1, {"random": ""}) != make_units(others, 1, {"random": ""})
 
 

@@ -40,7 +40,7 @@ def reach_probabilities(game, players):
         for text, mass in waiting.items():
             found[text] = found.get(text, 0.0) + mass
             position = from_text(text, game)
-            shares = players[position.mover].probabilities(Boards.of([position]))[0]
+            shares = players[position.mover].probabilities(Boards.from_positions([position]))[0]
             for action in np.flatnonzero(shares):
                 for one in chance_outcomes(game, position, int(action)):
                     if one.winner is None:
@@ -51,7 +51,7 @@ def reach_probabilities(game, players):
 
 
 def loss_in(game, policy, text):
-    boards = Boards.of([from_text(text, game)])
+    boards = Boards.from_positions([from_text(text, game)])
     values, shares = solve(game).action_values(boards)[0], policy.probabilities(boards)[0]
     return np.nanmax(values) - np.nansum(values * shares)
 
@@ -133,7 +133,7 @@ def test_differences_are_those_of_plain_python(game):
     for players in (both, both[::-1]):
         for text, mass in reach_probabilities(game, players).items():
             weights[text] = weights.get(text, 0.0) + mass / 2
-    positions = [Boards.of([from_text(text, game)]) for text in weights]
+    positions = [Boards.from_positions([from_text(text, game)]) for text in weights]
     apart = [np.abs(np.subtract(*(one.probabilities(boards)[0] for one in both))).sum() / 2 for boards in positions]
     products = {text: part * mass for part, (text, mass) in zip(apart, weights.items(), strict=True) if part > 0}
     assert found[0].weight == pytest.approx(max(products.values()))
@@ -142,7 +142,7 @@ def test_differences_are_those_of_plain_python(game):
         assert one.likely == pytest.approx(weights[text])
         assert one.weight == pytest.approx(products[text])
         data = one.to_dict(game)
-        values = solve(game).action_values(Boards.of([one.a.position]))[0]
+        values = solve(game).action_values(Boards.from_positions([one.a.position]))[0]
         assert data["loss_a"] == pytest.approx(np.nanmax(values) - values[int(next(iter(data["a"])))])
         assert sum(data["b"].values()) == pytest.approx(1)
         assert data["best"] == np.flatnonzero(values >= np.nanmax(values) - 1e-9).tolist()
@@ -186,7 +186,7 @@ def test_sample_game_follows_the_rules_and_has_the_loss_of_each_move(game):
             if after is not played.last:
                 assert ply.skips == (after.mover == ply.position.mover)
             if solution is not None:
-                values = solution.action_values(Boards.of([ply.position]))[0]
+                values = solution.action_values(Boards.from_positions([ply.position]))[0]
                 assert ply.loss == pytest.approx(np.nanmax(values) - values[ply.action])
         assert winner(game, played.last.cells) == played.outcome
         assert played.outcome in (0, 1, DRAW)

@@ -167,7 +167,7 @@ def test_every_figure_in_the_documents_has_the_answer_of_its_table(name):
 
 
 def test_the_full_form_computes_the_answer_from_its_results(tmp_path):
-    captions = {"squares": Caption("Do squares grow?", lambda report: f"To {report.rows_of('4')[0].ours}.", "Dots.")}
+    captions = {"squares": Caption("Do squares grow?", lambda report: f"To {report.find_rows('4')[0].ours}.", "Dots.")}
     for quick, answer in ((True, ""), (False, "To 16. ")):
         report = analyse([({"n": n}, {"square": n**2}) for n in range(5)])
         write_report_files(replace(STUDY, captions=captions), "squares", report, tmp_path, quick)

@@ -41,7 +41,7 @@ class Slow:
 
 def play(clock, a, b, game=GAME, pairs=range(4)):
     Slow.time = 0.0
-    match = MatchSettings(game, a, b, clock=Clock.of(clock))
+    match = MatchSettings(game, a, b, clock=Clock.from_text(clock))
     return play_timed_block(match, "", True, PairBlock(0, 2048, pairs, 0), now=lambda: Slow.time)
 
 
@@ -50,7 +50,7 @@ def test_games_are_those_of_a_match_without_clocks(openings):
     for a, b in (("win-or-block", "random"), ("expectiminimax:depth=1", "win-or-block")):
         games, timed_games = [], []
         score = play_pairs(GAME, a, b, 9, seed=4, openings=openings, log=games.extend)
-        match = MatchSettings(GAME, a, b, 4, openings and Openings.of(openings, GAME), AMPLE)
+        match = MatchSettings(GAME, a, b, 4, openings and Openings.from_text(openings, GAME), AMPLE)
         timed = play_timed_pairs(match, 9, log=timed_games.extend)
         assert_array_equal(timed.score.pairs, score.pairs)
         assert_array_equal(timed.score.lengths, score.lengths)
@@ -117,13 +117,13 @@ def test_moves_left_are_estimated_from_games():
 
 def test_timed_scores_add_up():
     one, _ = play("1+0.1", Slow(0.3), Slow(0.01))
-    both = one + TimedScore.nothing(GAME) + one
+    both = one + TimedScore.empty(GAME) + one
     assert both.score.games == 2 * one.score.games
     assert both.times[0].lost == 2 * one.times[0].lost
     assert len(both.times[1].seconds) == 2 * len(one.times[1].seconds)
     known = both.times[0].to_dict()
     assert known["largest_s"] == pytest.approx(0.3)
-    assert TimedScore.nothing(GAME).times[0].to_dict()["median_s"] is None
+    assert TimedScore.empty(GAME).times[0].to_dict()["median_s"] is None
     json.dumps(known, allow_nan=False)
 
 
@@ -180,7 +180,7 @@ def busy_machine():
     ids=str,
 )
 def test_timed_players_do_not_lose_on_time(spec, game, increment, pairs, busy_machine):
-    openings = Openings.of("random:1", game)
+    openings = Openings.from_text("random:1", game)
     timed = play_timed_pairs(MatchSettings(game, spec, "timed", 3, openings, Clock(2, increment)), pairs)
     assert timed.score.games == 2 * pairs
     assert [times.lost for times in timed.times] == [0, 0]

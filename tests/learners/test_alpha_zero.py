@@ -137,13 +137,13 @@ def test_random_moves_have_their_probabilities():
 def test_defaults_depend_on_the_game():
     config = AlphaZeroConfig()
     wide = Game(2, 5, 2)
-    assert [config.opening_of(game) for game in (Game(), SKIPS, Game(9, 9, 5), Game(1, 1, 1))] == [7, 5, 14, 0]
-    assert AlphaZeroConfig(opening=99).opening_of(Game(2, 2, 2)) == 4
-    assert [config.buffer_size_of(game) for game in (SKIPS, wide)] == [15_000, 60_000]
-    assert AlphaZeroConfig(buffer_size=3).buffer_size_of(SKIPS) == 3
-    assert [config.value_scale_of(game) for game in (Game(), SKIPS)] == [0.5, 2]
-    assert AlphaZeroConfig(value_scale=0.0).value_scale_of(SKIPS) == 0
-    units = [config.layers_of(game)[0] for game in (Game(), wide, Game(2, 5, 2, 0.1), Game(4, 5, 4))]
+    assert [config.opening_for(game) for game in (Game(), SKIPS, Game(9, 9, 5), Game(1, 1, 1))] == [7, 5, 14, 0]
+    assert AlphaZeroConfig(opening=99).opening_for(Game(2, 2, 2)) == 4
+    assert [config.buffer_size_for(game) for game in (SKIPS, wide)] == [15_000, 60_000]
+    assert AlphaZeroConfig(buffer_size=3).buffer_size_for(SKIPS) == 3
+    assert [config.value_scale_for(game) for game in (Game(), SKIPS)] == [0.5, 2]
+    assert AlphaZeroConfig(value_scale=0.0).value_scale_for(SKIPS) == 0
+    units = [config.layers_for(game)[0] for game in (Game(), wide, Game(2, 5, 2, 0.1), Game(4, 5, 4))]
     assert units == [64, 256, 128, 128]
 
 
@@ -155,7 +155,9 @@ def test_a_game_depends_on_its_number_and_the_seed(search):
         return play_block(net.config, SKIPS, net.to_arrays(), seed, numbers)
 
     whole = played(range(5, 25))
-    for first, again in zip(whole, TrainingExamples.of([played(range(5, 12)), played(range(12, 25))]), strict=True):
+    for first, again in zip(
+        whole, TrainingExamples.concatenate([played(range(5, 12)), played(range(12, 25))]), strict=True
+    ):
         assert_array_equal(first, again)
     for other in (played(range(20)), played(range(5, 25), seed=4)):
         assert len(whole.seen) != len(other.seen) or (whole.seen != other.seen).any()
@@ -283,7 +285,7 @@ def test_the_net_equals_its_definition(game, lines, inputs):
 
 def test_decisive_play_completes_and_blocks_lines():
     won, lost = "oo./xx./... o", "oo./x../... x"
-    boards = Boards.of([from_text(won), from_text(lost), from_text("oo./x.x/... o")])
+    boards = Boards.from_positions([from_text(won), from_text(lost), from_text("oo./x.x/... o")])
     for seed in range(3):
         sure, plainly = build(seed=seed).probabilities(boards), build(seed=seed, decisive=False)
         assert_array_equal(np.flatnonzero(sure[0]), [2])
@@ -297,11 +299,11 @@ def test_decisive_play_completes_and_blocks_lines():
 
 def test_action_values_look_one_ply_ahead():
     net, board = build(SKIPS), "oxo/xxo/.o. x"
-    found = net.action_values(Boards.of([from_text(board)]))[0]
-    after = [net.values(Boards.of([from_text(text)]))[0] for text in ("oxo/xxo/xo. o", "oxo/xxo/xo. x")]
+    found = net.action_values(Boards.from_positions([from_text(board)]))[0]
+    after = [net.values(Boards.from_positions([from_text(text)]))[0] for text in ("oxo/xxo/xo. o", "oxo/xxo/xo. x")]
     assert found[6] == pytest.approx(0.75 * -after[0] + 0.25 * after[1])
     assert np.isnan(found[[0, 1, 2, 3, 4, 5, 7]]).all()
-    assert net.action_values(Boards.of([from_text("oxo/xx./.oo x")]))[0, 5] == 1
+    assert net.action_values(Boards.from_positions([from_text("oxo/xx./.oo x")]))[0, 5] == 1
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -603,7 +605,7 @@ def test_the_search_policy_equals_a_search_with_its_net(tiny_run, monkeypatch):
     assert_array_equal(own.search(boards).improved, GumbelSearch(game, boards, Unfused(net), **settings).improved)
     search = policy.search(boards)
     assert (search.improved != by_hand.improved).any()
-    monkeypatch.setattr("learners.alpha_zero.policy.MEMORY", 3 * Tree.bytes_of(13, 2, game.cells))
+    monkeypatch.setattr("learners.alpha_zero.policy.MEMORY", 3 * Tree.num_bytes(13, 2, game.cells))
     assert [rows.stop - rows.start for rows, _ in policy._searches(boards)] == [3] * 14
     assert_array_equal(policy.probabilities(boards), search.probabilities())
     mean = SymmetrizedEvaluator(net.learner).evaluate(boards)

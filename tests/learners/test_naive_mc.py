@@ -25,11 +25,11 @@ def teach(learner, *moves, slots=(0,)):
         logged = learner.observe(
             Transition(
                 np.array(slots),
-                Boards.of([from_text(before)] * count),
+                Boards.from_positions([from_text(before)] * count),
                 np.full(count, action),
                 np.full(count, float(reward)),
                 np.full(count, 0.0 if after is None else 1.0),
-                Boards.of([from_text(after or before)] * count),
+                Boards.from_positions([from_text(after or before)] * count),
                 np.full(count, -1),
             )
         )
@@ -37,7 +37,7 @@ def teach(learner, *moves, slots=(0,)):
 
 
 def value(learner, text, action):
-    return learner.action_values(Boards.of([from_text(text)]))[0, action]
+    return learner.action_values(Boards.from_positions([from_text(text)]))[0, action]
 
 
 WON = [("... o", 1, "xo. o", 0), ("xo. o", 2, None, 1), (".o. x", 0, None, -1)]
@@ -115,7 +115,7 @@ def test_symmetries_learn_as_from_all_mirrored_games():
     teach(images, *WON, *mirrored, *LOST)
     teach(images, ("... o", 2, None, -1), ("..o x", 1, ".xo x", 0), (".xo x", 0, None, 1))
     for text in ("... o", ".o. x", "xo. o", ".ox o", "o.. x", ".xo x"):
-        boards = Boards.of([from_text(text)])
+        boards = Boards.from_positions([from_text(text)])
         assert_array_equal(games.action_values(boards), images.action_values(boards))
 
 

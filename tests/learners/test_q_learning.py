@@ -22,17 +22,17 @@ def build(game=None, **settings):
 def transition(before, action, after, *, reward=0.0, discount=1.0, next_action=-1):
     return Transition(
         np.zeros(1, np.int64),
-        Boards.of([from_text(before)]),
+        Boards.from_positions([from_text(before)]),
         np.array([action]),
         np.array([float(reward)]),
         np.array([float(discount)]),
-        Boards.of([from_text(after)]),
+        Boards.from_positions([from_text(after)]),
         np.array([next_action]),
     )
 
 
 def value(learner, text, action):
-    return learner.action_values(Boards.of([from_text(text)]))[0, action]
+    return learner.action_values(Boards.from_positions([from_text(text)]))[0, action]
 
 
 A, B, C = "oo./xx./... o", "o../xx./..o o", "o../.x./... x"
@@ -119,7 +119,7 @@ def test_a_game_of_three_moves_by_hand_ply_by_ply(values):
         assert value(learner, ".ox o", 0) == third
         assert value(learner, ".o. x", 2) == second
         assert value(learner, "... o", 1) == first  # third time: (0 + 0.25) / 2
-    assert learner.values(Boards.of([from_text(".o. x")]))[0] == -0.5
+    assert learner.values(Boards.from_positions([from_text(".o. x")]))[0] == -0.5
 
 
 @pytest.mark.parametrize("values", ["action", "afterstate"])
@@ -196,7 +196,7 @@ def test_greedy_play_never_explores_and_ties_share():
     learner = build(epsilon=1.0, step_size=1.0, step_size_power=0.0)
     for action in (2, 6):
         learner.observe(transition(C, action, A, reward=1, discount=0))
-    assert_array_equal(learner.probabilities(Boards.of([from_text(C)]))[0], [0, 0, 0.5, 0, 0, 0, 0.5, 0, 0])
+    assert_array_equal(learner.probabilities(Boards.from_positions([from_text(C)]))[0], [0, 0, 0.5, 0, 0, 0, 0.5, 0, 0])
 
 
 @pytest.mark.parametrize("game", [Game(), Game(7, 7, 5)], ids=str)

@@ -28,11 +28,11 @@ def transition(*rows):
     before, action, reward, discount, after = zip(*rows, strict=True)
     return Transition(
         np.arange(len(rows)),
-        Boards.of([from_text(text) for text in before]),
+        Boards.from_positions([from_text(text) for text in before]),
         np.array(action),
         np.array(reward, float),
         np.array(discount, float),
-        Boards.of([from_text(text) for text in after]),
+        Boards.from_positions([from_text(text) for text in after]),
         np.full(len(rows), -1),
     )
 
@@ -183,7 +183,7 @@ def test_updates_draw_from_the_latest_decisions():
     assert_array_equal(arrays["replay"][:, -3:], [[8, 0, -1], [2, 1, 0], [1, 0, 1]])  # the first made room for the last
     for _ in range(300):
         learner.observe(transition((C, 8, 0, -1, A)))
-    values = learner.action_values(Boards.of([from_text(text) for text in (A, B, C)]))
+    values = learner.action_values(Boards.from_positions([from_text(text) for text in (A, B, C)]))
     assert values[0, 2] != pytest.approx(1, abs=0.05)  # forgotten
     assert values[2, 8] == pytest.approx(-np.nanmax(values[0]), abs=0.05)
 
@@ -194,7 +194,7 @@ def test_updates_draw_from_the_latest_decisions():
 
 def test_exploration_has_probability_epsilon_which_decays():
     learner = build(epsilon=0.5, epsilon_decay=0.0)
-    boards = Boards.of([from_text(C)] * 40_000)
+    boards = Boards.from_positions([from_text(C)] * 40_000)
     best = np.nanargmax(learner.action_values(boards)[0])
     shares = np.bincount(learner.explore(boards, np.random.default_rng(1)), minlength=9) / 40_000
     expected = np.where(boards.cells[0] == 0, 0.5 / 7, 0)
@@ -211,7 +211,7 @@ def test_greedy_play_never_explores_and_ties_share():
     arrays["hidden_kernel"][...] = 0
     arrays["output_bias"][:] = [7, 0, 1, 0, 7, 0, 1, 0, 0]
     learner.from_arrays(arrays)
-    boards = Boards.of([from_text(C)])
+    boards = Boards.from_positions([from_text(C)])
     assert_array_equal(learner.probabilities(boards), [[0, 0, 0.5, 0, 0, 0, 0.5, 0, 0]])
     assert_array_equal(learner.values(boards), [1])
     assert_array_equal(learner.action_values(boards), [[np.nan, 0, 1, 0, np.nan, 0, 1, 0, 0]])

@@ -159,7 +159,7 @@ def test_with_gravity_nets_choose_columns(name, tmp_path):
     model = kind("MlpPolicy", env, policy_kwargs={"net_arch": list(config.hidden)}, device="cpu")
     model.policy.load_state_dict({key: torch.tensor(array) for key, array in weights(tmp_path).items()})
     texts = ["..../..../.... o", "x.../o.../x..o o", "..../.xo./.oxo x", "oxo./xox./oxo. x"]
-    boards = Boards.of([from_text(text, game) for text in texts])
+    boards = Boards.from_positions([from_text(text, game) for text in texts])
     p = config.load(game, tmp_path).probabilities(boards)
     assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
     assert (p[~boards.legal(game)] == 0).all()

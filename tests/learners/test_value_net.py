@@ -295,9 +295,9 @@ def test_planes_are_own_other_and_empty():
 
 
 def test_teachers_have_their_scales():
-    search = Teacher.of("expectiminimax:depth=3", Game())
+    search = Teacher.from_spec("expectiminimax:depth=3", Game())
     assert (search.scale, search.bound) == (4.0, 0.75)
-    exact = Teacher.of("optimal", Game())
+    exact = Teacher.from_spec("optimal", Game())
     assert exact.scale == 1.0
     assert 0.99 < exact.bound < 1
 

@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 
 from evaluation.exact import exploitability, outcome
 from learners import LEARNERS
-from learners.dense import states_of
+from learners.dense import line_states
 from learners.one_ply import one_ply_ahead
 from learners.q_learning import QLearningConfig
 from learners.training import train
@@ -72,7 +72,7 @@ def test_one_ply_ahead_is_the_mean_over_outcomes(chosen):
             expected = 0.0
             for chance, after, winner in chance_outcomes(game, position, cell):
                 if winner is None:
-                    value = float(values(Boards.of([after]))[0])
+                    value = float(values(Boards.from_positions([after]))[0])
                     expected += chance * (value if after.mover == position.mover else -value)
                 else:
                     expected += chance * {2: 0.0, position.mover: 1.0}.get(winner, -1.0)
@@ -80,9 +80,9 @@ def test_one_ply_ahead_is_the_mean_over_outcomes(chosen):
 
 
 def test_a_line_that_is_too_long_counts_as_closed():
-    seen = Boards.of([from_text("ooooo/x.x.x/...../...../..... x")]).own_first()
+    seen = Boards.from_positions([from_text("ooooo/x.x.x/...../...../..... x")]).own_first()
     lines = np.array([[0, 1, 2, 3], [10, 11, 12, 13], [5, 6, 7, 8]])
-    assert states_of(seen, lines).tolist() == [[7, 0, 2]]
+    assert line_states(seen, lines).tolist() == [[7, 0, 2]]
 
 
 @pytest.mark.needs("tensorflow")

@@ -61,7 +61,7 @@ def test_runs_carry_their_variant(tmp_path):
     game = Game(3, 4, 3, gravity=True, misere=True)
     assert Game.from_dict(json.loads((folder / "config.json").read_text())["game"]) == game
     policy = load_policy(game, str(folder))
-    boards = Boards.of([from_text("..../x.../o..o x", game)])
+    boards = Boards.from_positions([from_text("..../x.../o..o x", game)])
     assert (policy.probabilities(boards)[~boards.legal(game)] == 0).all()
     with pytest.raises(ValueError, match="play it by its own rules"):
         load_policy(Game(3, 4, 3, gravity=True), str(folder))

@@ -28,7 +28,7 @@ from baselines.connect_four import SearchedSolution
 from baselines.expectiminimax import Expectiminimax
 from baselines.mcts import MCTS
 from baselines.retrograde.solver import solve
-from baselines.tables import Softmax, Table, values_of
+from baselines.tables import Softmax, Table, source_values
 from evaluation.exact.dynamic_programming import perfect_value
 from evaluation.matches.games import Move, PlayedGame, append_games
 from evaluation.reports.links import explorer_command
@@ -123,11 +123,11 @@ def check_values(answer, expected):
 
 @pytest.mark.parametrize("text", [START, "x.o/.../..o x", "x.o/.../..o o", "oox/.x./... o"])
 def test_panels_have_the_values_of_python(client, text):
-    boards = Boards.of([from_text(text, GAME_3X3)])
+    boards = Boards.from_positions([from_text(text, GAME_3X3)])
     kinds = ({"kind": "exact"}, {"kind": "random"}, {"kind": "search", "depth": 4}, {"kind": "mcts"})
     exact, at_random, search, tree = values(client, text, *kinds)
     check_values(exact, solve(GAME_3X3).action_values(boards)[0])
-    check_values(at_random, Softmax(Table(GAME_3X3, values_of(GAME_3X3, "random"))).action_values(boards)[0])
+    check_values(at_random, Softmax(Table(GAME_3X3, source_values(GAME_3X3, "random"))).action_values(boards)[0])
     analysis = Expectiminimax(GAME_3X3, 4).analyse(boards.position(0))
     check_values(search, (1 - 2 * int(boards.mover[0])) * analysis.move_values)
     assert [cell_at(word, GAME_3X3) for word in search["lines"][0]["moves"].split()] == list(analysis.variation)
@@ -141,7 +141,7 @@ def test_panels_have_the_values_of_python(client, text):
     "method", ["svd", "hooi", *(pytest.param(one, marks=pytest.mark.slow) for one in ("hosvd", "hosvd2", "tt"))]
 )
 def test_a_compressed_table_has_the_requested_rank(client, method):
-    boards = Boards.of([from_text("x.o/.../..o x", GAME_3X3)])
+    boards = Boards.from_positions([from_text("x.o/.../..o x", GAME_3X3)])
     whole = decomposition(GAME_3X3, method)
     panels = [{"kind": "compressed", "method": method, "rank": rank} for rank in (0, 2, 9, 1000)]
     answers = values(client, "x.o/.../..o x", *panels)
@@ -162,7 +162,7 @@ def test_a_run_has_its_own_values_and_plays(client, root):
 
 def test_a_policy_has_its_move_probabilities(client):
     [answer] = values(client, "oo./x../... x", {"kind": "policy", "policy": "optimal:epsilon=0.5"})
-    boards = Boards.of([from_text("oo./x../... x", GAME_3X3)])
+    boards = Boards.from_positions([from_text("oo./x../... x", GAME_3X3)])
     shares = make_policy("optimal:epsilon=0.5", GAME_3X3).probabilities(boards)[0]
     assert [0 if one is None else one for one in answer["values"]] == pytest.approx(shares.tolist())
 
@@ -190,7 +190,7 @@ def test_exact_values_to_16_cells_come_with_a_review(client):
     assert (first["exact"], first["positions"][0]["value"], first["plies"][0]["loss"]) == ("soon", None, None)
     answer = ask(client, "review", game=FLAT, moves=moves)
     solution = solve(game, cache=False)
-    boards = Boards.of([from_text(one["position"], game) for one in answer["positions"]])
+    boards = Boards.from_positions([from_text(one["position"], game) for one in answer["positions"]])
     expected = (1 - 2 * boards.mover) * solution.values(boards)
     assert [one["value"] for one in answer["positions"]] == pytest.approx(expected.tolist(), abs=1e-12)
     assert answer["exact"] == ask(client, "replay", game=FLAT, moves=moves)["exact"] == "now"
@@ -277,7 +277,7 @@ def test_a_database_gives_values_where_it_begins(monkeypatch, tmp_path):
     with contextlib.closing(app), contextlib.closing(Client(app)) as client:
         body = {"rows": 2, "columns": 11, "win_length": 3, "skip_chance": 0.0}
         assert ask(client, "replay", game=body)["exact"] == "part"
-        boards = Boards.of([from_text(late, game)])
+        boards = Boards.from_positions([from_text(late, game)])
         found = values(client, late, {"kind": "exact"}, game=body)[0]["values"]
         np.testing.assert_array_equal(np.array(found, float), table.action_values(boards)[0])
         message = values(client, early, {"kind": "exact"}, game=body)[0]["error"]
@@ -289,7 +289,7 @@ def test_proofs_are_results_of_perfect_play(client):
     plain = {"rows": 3, "columns": 3, "win_length": 3, "skip_chance": 0.0}
     position = "x.o/.o./..x o"
     proved = values(client, position, {"kind": "prove"}, game=plain)[0]
-    exact = solve(Game()).action_values(Boards.of([from_text(position)]))[0]
+    exact = solve(Game()).action_values(Boards.from_positions([from_text(position)]))[0]
     np.testing.assert_array_equal(np.array(proved["values"], float), exact)
     words = {1: "won", 0: "draw", -1: "lost"}
     assert proved["texts"] == [None if np.isnan(one) else words[one] for one in exact]
@@ -333,7 +333,7 @@ def test_panels_come_one_by_one_and_say_what_they_wait_for(monkeypatch):
     assert {one["kind"] for one in waits} >= {"random"}
     by_number = {one["number"]: one for one in found[1:] if "waits" not in one}
     assert by_number[2]["error"] == "no run is chosen: choose one"
-    expected = solve(GAME_3X3).action_values(Boards.of([from_text(START)]))[0]
+    expected = solve(GAME_3X3).action_values(Boards.from_positions([from_text(START)]))[0]
     check_values(by_number[1], expected)
 
 
@@ -440,7 +440,7 @@ def test_connect_four_is_solved_by_a_search(client):
     answer = ask(client, "review", game=FALLING, moves=moves)
     assert (answer["exact"], answer["result"]) == ("now", "o")
     solution = SearchedSolution(game, memory=1 << 22)
-    boards = Boards.of([from_text(one["position"], game) for one in answer["positions"][:-1]])
+    boards = Boards.from_positions([from_text(one["position"], game) for one in answer["positions"][:-1]])
     expected = (1 - 2 * boards.mover) * solution.values(boards)
     assert [one["value"] for one in answer["positions"]] == [*expected.tolist(), 1.0]
     assert answer["summary"]["start"] == 0
@@ -448,7 +448,7 @@ def test_connect_four_is_solved_by_a_search(client):
     late = "......./..xo.../..ox.../.xoo.../.oxx.../xxoo.o. x"
     proved = values(client, late, {"kind": "prove", "nodes": 100_000}, game=seven)[0]
     found = SearchedSolution(Game(6, 7, 4, gravity=True), memory=1 << 22)
-    wanted = found.action_values(Boards.of([from_text(late)]))[0]
+    wanted = found.action_values(Boards.from_positions([from_text(late)]))[0]
     np.testing.assert_array_equal(np.array(proved["values"], float), wanted)
     early = values(client, "/".join(["......."] * 6) + " o", {"kind": "prove", "nodes": 1}, game=seven)[0]
     assert early["notes"] == ["The result is not decided.", "7 of 7 moves are not decided within 20 positions."]
@@ -477,7 +477,7 @@ def test_a_game_without_skips_of_13_to_16_cells_is_reviewed(client):
     four = {"rows": 4, "columns": 4, "win_length": 3}
     answer = ask(client, "review", game=four, moves="b2 a1 b3 d1")
     solution = solve(Game(4, 4, 3), cache=False)
-    boards = Boards.of([from_text(one["position"]) for one in answer["positions"]])
+    boards = Boards.from_positions([from_text(one["position"]) for one in answer["positions"]])
     expected = (1 - 2 * boards.mover) * solution.values(boards)
     assert [one["value"] for one in answer["positions"]] == expected.tolist()
 
@@ -573,7 +573,7 @@ def test_a_replay_has_the_positions_and_the_loss_of_every_move(client):
     answer = ask(client, "replay", game=SKIPS, moves="b2 a1+ c3 b1 c2 b3")
     solution = solve(GAME_3X3)
     for position, ply in zip(answer["positions"], answer["plies"], strict=False):
-        exact = solution.action_values(Boards.of([from_text(position["position"])]))[0]
+        exact = solution.action_values(Boards.from_positions([from_text(position["position"])]))[0]
         assert ply["loss"] == pytest.approx(np.nanmax(exact) - exact[ply["cell"]])
         assert position["value"] == pytest.approx(np.nanmax(exact) * (1 if position["mover"] == "o" else -1))
     losses = [ply["loss"] for ply in answer["plies"]]

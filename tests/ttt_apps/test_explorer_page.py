@@ -141,7 +141,7 @@ def test_the_winning_line_is_marked_and_named(page, address):
 @in_browser
 def test_the_rank_slider_shows_the_table_at_that_rank(page, address):
     open_page(page, address, "skip=0.25&x=you&moves=b2.a1&rank=18")
-    boards = Boards.of([from_text("x../.o./... o")])
+    boards = Boards.from_positions([from_text("x../.o./... o")])
     whole = decomposition(SKIPS, "svd")
     expected = {rank: Softmax(whole.at(rank)).action_values(boards)[0] for rank in (18, 3)}
     assert panel_values(page, "compressed") == to_three(expected[18])
@@ -156,7 +156,7 @@ def test_the_rank_slider_shows_the_table_at_that_rank(page, address):
 def test_a_link_restores_a_position_and_its_panels(page, address):
     open_page(page, address, "skip=0.25&x=you&moves=b2.a1%2B.c3.b1&at=3&panels=exact.search&depth=2")
     position = "x../.o./..x o"
-    exact = solve(SKIPS).action_values(Boards.of([from_text(position)]))[0]
+    exact = solve(SKIPS).action_values(Boards.from_positions([from_text(position)]))[0]
     assert panel_values(page, "exact") == to_three(exact)
     assert page.input_value("#position") == position
     assert page.locator("#maps .card:visible").count() == 2
@@ -309,7 +309,7 @@ def test_play_mode_shows_no_values_until_the_game_is_over(page, address):
     page.click("#hint")
     hinted = page.wait_for_selector("#board .cell.hint").get_attribute("aria-label")[:2]
     wait_for_text(page, f"o to move. Hint: {hinted}, by perfect play")
-    best = solve(Game()).optimal_actions(Boards.of([from_text(".x./.o./... o")]))[0]
+    best = solve(Game()).optimal_actions(Boards.from_positions([from_text(".x./.o./... o")]))[0]
     assert best[cell_at(hinted, Game())]
     for name in ("a1", "c3", "a2", "a3", "c2"):
         cell(page, name).click()
@@ -327,7 +327,7 @@ def test_play_mode_shows_no_values_until_the_game_is_over(page, address):
 def test_values_stand_on_the_board_that_is_played_on(page, address):
     open_page(page, address, "skip=0.25&o=you&x=you&moves=b2.a1")
     page.wait_for_selector("#board .value")
-    exact = solve(SKIPS).action_values(Boards.of([from_text("x../.o./... o")]))[0]
+    exact = solve(SKIPS).action_values(Boards.from_positions([from_text("x../.o./... o")]))[0]
     texts = page.locator("#board .cell").all_inner_texts()
     shown = [float(text.replace("\N{MINUS SIGN}", "-")) if text else None for text in texts]
     assert shown == to_three(exact)
@@ -446,7 +446,9 @@ def test_stones_are_dropped_into_columns_by_mouse_and_by_keyboard(page, address)
     cell(page, "b4").click()  # a stone of the column stands for it too
     page.wait_for_selector('#board[aria-busy=false] .cell.o.last[aria-label^="b2"]')
     assert page.locator("#moves button").nth(2).get_attribute("aria-label").startswith("move 3: o b2")
-    exact = SearchedSolution(game, memory=1 << 22).action_values(Boards.of([from_text("..../.o../.x../.o.. x")]))[0]
+    exact = SearchedSolution(game, memory=1 << 22).action_values(
+        Boards.from_positions([from_text("..../.o../.x../.o.. x")])
+    )[0]
     assert panel_values(page, "exact") == to_three(exact)
     page.click("#hint")
     hinted = page.wait_for_selector("#board .cell.hint").get_attribute("aria-label")[:2]

@@ -267,7 +267,7 @@ def test_search_with_enough_time_plays_as_without_a_clock():
     cells = np.zeros(49, np.int8)
     cells[np.random.default_rng(0).permutation(49)[:9]] = np.arange(9) % 2 + 1
     assert winner(game, cells) is None
-    best = make_policy("expectiminimax:depth=2", game).probabilities(Boards.of([Position(cells, 1)]))[0]
+    best = make_policy("expectiminimax:depth=2", game).probabilities(Boards.from_positions([Position(cells, 1)]))[0]
     board = [f"{cell % 7},{cell // 7},{3 - cells[cell]}" for cell in np.flatnonzero(cells)]  # the second player's
     lines = ["START 7", "INFO timeout_turn 60000", "BOARD", *board, "DONE"]
     x, y = move_in(replies(*lines, spec="expectiminimax:depth=2")[-1])

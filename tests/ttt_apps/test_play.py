@@ -209,7 +209,7 @@ def test_hint_on_a_large_board_is_of_a_search():
     assert re.search(r"^b[15] is best by a search \(expectiminimax\) \d+ plies ahead", shown, re.M)
     alone = play_session(["a1", "a2", "a3", "hint"], Game(5, 5, 4, 0.99), seed=1).shown  # the opponent gets no turn
     assert re.search(r"^a4 is best by a search \(expectiminimax\) \d+ plies ahead\.$", alone, re.M)
-    values, depth = search(game, Boards.of([from_text("xxx../...../.oo../...../..... x", game)]))
+    values, depth = search(game, Boards.from_positions([from_text("xxx../...../.oo../...../..... x", game)]))
     assert int(np.nanargmax(values)) == 3
     assert depth >= 3
 

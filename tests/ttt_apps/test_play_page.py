@@ -234,7 +234,7 @@ def check_answers(page, game, name, rank=0, step=1, policy=None):
     if not game.gravity:
         assert said["positions"] == texts
     # keys of boards with gravity are others, and so is their order
-    there = Boards.of([from_text(text, game) for text in said["positions"]])
+    there = Boards.from_positions([from_text(text, game) for text in said["positions"]])
     assert step > 1 or sorted(said["positions"]) == sorted(texts)
     shape = (len(there.mover), game.cells)
     np.testing.assert_allclose(floats(said["probabilities"]).reshape(shape), policy.probabilities(there), atol=1e-4)
@@ -294,7 +294,7 @@ def test_four_by_four_with_gravity_has_the_values_of_python(visit, skip):
     check_answers(page, game, "random", step=997)
     asked = {"board": "4x4", "rules": ["gravity"], "skip": PLAY_SKIPS.index(skip), "against": "optimal", "step": 997}
     said = page.evaluate("asked => page.answers(asked)", asked)
-    there = Boards.of([from_text(text, game) for text in said["positions"]])
+    there = Boards.from_positions([from_text(text, game) for text in said["positions"]])
     values = exact.action_values(there)
     np.testing.assert_allclose(floats(said["values"]).reshape(values.shape), values, atol=3e-6, equal_nan=True)
 
@@ -392,7 +392,7 @@ def test_the_reply_follows_from_the_key_also_after_undo(visit):
     for seed in (1, 2, 3):
         page = visit(f"#against=table&skip=0&you=o&seed={seed}")
         assert page.locator("#undo").is_disabled()
-        boards = Boards.of([from_text("o../.../... x")])
+        boards = Boards.from_positions([from_text("o../.../... x")])
         share = uniform(episode_key(seed), STREAM_OPPONENT, 1)
         reply = sample(make_opponent(GAMES[0], "table").probabilities(boards), np.array([share]))[0]
         for _ in range(2):
@@ -556,7 +556,7 @@ def test_a_board_of_a_report_opens_with_the_rules_of_its_game(visit, game, text)
     assert f"{board(page, game.columns)} {text[-1]}" == text
     shown = [one.replace("\N{MINUS SIGN}", "-") for one in page.locator("#truth .cell").all_inner_texts()]
     exact = SearchedSolution(game, memory=1 << 22) if game.cells > 12 else solve(game)
-    values = exact.action_values(Boards.of([position]))[0]
+    values = exact.action_values(Boards.from_positions([position]))[0]
     assert [float(one) if one else np.nan for one in shown] == pytest.approx(values, abs=0.005, nan_ok=True)
 
 

@@ -130,7 +130,7 @@ def test_answers_to_the_questions_are_exact():
         in page
     )
     game = Game(skip_chance=0.25)
-    moves = np.sort(solve(game).action_values(Boards.of([from_text("xo./..x/x.. o", game)]))[0])[:5]
+    moves = np.sort(solve(game).action_values(Boards.from_positions([from_text("xo./..x/x.. o", game)]))[0])[:5]
     assert moves[4] == moves[3] == pytest.approx(moves[2] + 0.09, abs=0.005)
 
 

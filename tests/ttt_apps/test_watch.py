@@ -175,7 +175,7 @@ def run(tmp_path):
 
 def good_now(**changes):
     sample = {"games": 5, "game": {}, "last": [], "probabilities": [1.0], "values": None}
-    now = {"format": 1, "beat": 1, "phase": "training", "games": 5, "total": 10, "games_per_s": 1.0}
+    now = {"format": 1, "heartbeat": 1, "phase": "training", "games": 5, "total": 10, "games_per_s": 1.0}
     now |= {"seconds_left": None, "stopping": False, "resumes": True, "sample": None}
     return json.dumps({**now, **changes, **({"sample": sample} if changes.get("sample") else {})})
 

@@ -19,7 +19,7 @@ from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.envs.vector_env import MNKVectorEnv
 
 GAME = Game(2, 3, 2)
-BOARDS = Boards.of([from_text("o../x.. o"), from_text("o../..x x"), from_text(".../... o")])
+BOARDS = Boards.from_positions([from_text("o../x.. o"), from_text("o../..x x"), from_text(".../... o")])
 LEGAL = BOARDS.cells == 0
 UNIFORM = LEGAL / LEGAL.sum(axis=1, keepdims=True)
 PLANES = np.stack([BOARDS.own_first() == 1, BOARDS.own_first() == 2], axis=1).reshape(3, 12)

@@ -117,7 +117,7 @@ def test_keys_above_40_cells_are_two_planes_of_bits(game, data):
 
 
 def test_the_mover_sees_its_own_stones_first():
-    batch = Boards.of([from_text("x.o/.../..o x"), from_text("x.o/.../..o o")])
+    batch = Boards.from_positions([from_text("x.o/.../..o x"), from_text("x.o/.../..o o")])
     before = batch.cells.copy()
     assert batch.own_first().tolist() == [[1, 0, 2, 0, 0, 0, 0, 0, 2], [2, 0, 1, 0, 0, 0, 0, 0, 1]]
     assert batch.own_first().dtype == np.int8
@@ -129,7 +129,7 @@ def test_a_batch_gives_positions_and_rows_of_its_own():
     position = batch.position(3)
     assert isinstance(position.mover, int)
     some = batch.take(np.array([3, 1]))
-    again = Boards.of([position, batch.position(1)])
+    again = Boards.from_positions([position, batch.position(1)])
     for one, other in zip(some, again, strict=True):
         assert one.dtype == other.dtype == np.int8
         assert_array_equal(one, other)

@@ -312,7 +312,7 @@ def test_models_that_saw_contexts_are_policies_of_each_game():
     for skip_chance in (0.1, 0.5):
         model = Model(**SEVERAL)
         game = Game(skip_chance=skip_chance)
-        as_policy(model, game).probabilities(type(plain.positions_of_random_play(game, 1)).of([start]))
+        as_policy(model, game).probabilities(type(plain.positions_of_random_play(game, 1)).from_positions([start]))
         assert model.seen.shape == (1, 19)
         assert model.seen[0, -1] == np.float32(skip_chance)
     with pytest.raises(ValueError, match="may be planes or channels: write observation="):

@@ -5,13 +5,13 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from ttt_envs import Game
-from ttt_envs.game.information_sets import FAILED, PASSED, InformationSets
+from ttt_envs.game.information_sets import FAILED, SUCCEEDED, InformationSets
 from ttt_envs.open_spiel import InformationStringPolicy, from_information_strings, to_information_strings
 
 VERSIONS = {"classic": "classical", "abrupt": "abrupt"}
 SETS = InformationSets(
     np.array([[4, 0, *[-1] * 7], [3, 1, 2, *[-1] * 6]], np.int8),
-    np.array([[PASSED, FAILED, *[-1] * 7], [FAILED, FAILED, PASSED, *[-1] * 6]], np.int8),
+    np.array([[SUCCEEDED, FAILED, *[-1] * 7], [FAILED, FAILED, SUCCEEDED, *[-1] * 6]], np.int8),
     np.array([0, 1], np.int8),
 )
 STRINGS = ["o..\n.x.\n...\n0,4 0,0 ", ".xo\nx..\n...\n1,3 1,1 1,2 "]
@@ -88,7 +88,7 @@ def test_strings_are_those_of_openspiel(hidden):
             action = int(rng.choice(legal))
             before = str(state).replace("\n", "").replace("-", ".")
             state.apply_action(action)
-            memory[player].append((action, PASSED if before[action] == "." else FAILED))
+            memory[player].append((action, SUCCEEDED if before[action] == "." else FAILED))
 
 
 def test_a_policy_of_strings():

@@ -18,7 +18,7 @@ from gymnasium.vector import AutoresetMode
 
 from baselines.expectiminimax import Expectiminimax, Search, SearchSettings
 from baselines.expectiminimax.search import MIN_TABLE_ENTRIES
-from baselines.expectiminimax.transpositions import bytes_of
+from baselines.expectiminimax.transpositions import table_bytes
 from baselines.mcts import MCTS, GumbelSearch, MCTSSearch
 from baselines.proof_number import prove
 from baselines.retrograde.solver import solve
@@ -141,7 +141,7 @@ def search_everything():
             for settings in (
                 {"pruning": "none"},
                 {"pruning": "alpha-beta", "memory": 0},
-                {"pruning": "star1", "memory": bytes_of(MIN_TABLE_ENTRIES, 1)},
+                {"pruning": "star1", "memory": table_bytes(MIN_TABLE_ENTRIES, 1)},
                 {"pruning": "star2"},
                 {"pruning": "star1", "every_move": False},
                 {"width": 2},

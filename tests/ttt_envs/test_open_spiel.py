@@ -7,7 +7,7 @@ from numpy.testing import assert_array_equal
 from ttt_envs import Boards, Game, from_text, to_text
 from ttt_envs.game.actions import legal_actions
 from ttt_envs.game.rules import chance_outcomes, winner
-from ttt_envs.open_spiel import game_of, load_game, to_boards, to_states
+from ttt_envs.open_spiel import load_game, to_boards, to_game, to_states
 
 pytestmark = pytest.mark.needs("pyspiel")
 
@@ -42,7 +42,7 @@ def all_states(game):
 
 @pytest.mark.parametrize("game", [*GAMES, *FALLING], ids=str)
 def test_games_are_converted_both_ways(game):
-    assert game_of(load_game(game)) == game
+    assert to_game(load_game(game)) == game
 
 
 @pytest.mark.parametrize("game", FALLING, ids=str)
@@ -68,14 +68,14 @@ def test_variants_that_are_not_converted_are_rejected():
             load_game(Game(**{name: True}))
     game = Game(2, 2, 2, gravity=True)
     with pytest.raises(ValueError, match="its stones cannot have fallen by turns"):
-        to_states(Boards.of([from_text("o./x. o", game)]), game)
+        to_states(Boards.from_positions([from_text("o./x. o", game)]), game)
 
 
 def test_unknown_games_are_rejected():
     import pyspiel
 
     with pytest.raises(ValueError, match=r"^chess of OpenSpiel is not played here: choose tic_tac_toe, mnk"):
-        game_of(pyspiel.load_game("chess"))
+        to_game(pyspiel.load_game("chess"))
     with pytest.raises(ValueError, match=r"^skip_chance=0\.25 is unknown to OpenSpiel: choose a game without skips$"):
         load_game(Game(skip_chance=0.25))
 
@@ -137,12 +137,12 @@ def test_positions_are_converted_both_ways(game):
 )
 def test_unreachable_positions_are_rejected(text, why):
     with pytest.raises(ValueError, match=rf"^'{text}' is no position of OpenSpiel's: {why}$"):
-        to_states(Boards.of([from_text(text)]), Game())
+        to_states(Boards.from_positions([from_text(text)]), Game())
 
 
 def test_two_lines_with_one_stone_are_one_end():
     """Only the stone that both lines share can have been the last."""
-    [state] = to_states(Boards.of([from_text("ooo/oxx/oxx o")]), Game())
+    [state] = to_states(Boards.from_positions([from_text("ooo/oxx/oxx o")]), Game())
     assert state.is_terminal()
     assert state.history()[-1] == 0
 

@@ -71,7 +71,7 @@ def check_games(game, count, seed):
             else:
                 assert outcome[i] == state.winner
         for player in (0, 1):
-            assert_array_equal(joint.view_of(player), [states[row].view(player) for row in rows.tolist()])
+            assert_array_equal(joint.player_view(player), [states[row].view(player) for row in rows.tolist()])
 
     play_many(game, count, seed, watch)
     assert all(state.winner is not None for state in states.values())
@@ -89,7 +89,7 @@ def test_games_are_those_of_openspiel(hidden, games):
         def watch(rows, joint, cells, before, outcome, episode_keys, plies, states=states):
             texts = [
                 ["\n".join("".join(".xo"[stone] for stone in line) for line in view.reshape(3, 3)) for view in views]
-                for views in (joint.view_of(0), joint.view_of(1))
+                for views in (joint.player_view(0), joint.player_view(1))
             ]
             for i, row in enumerate(rows.tolist()):
                 state = states.get(row) or states.setdefault(row, theirs.new_initial_state())
@@ -117,20 +117,20 @@ def test_an_attempt_adds_to_the_movers_view_only(hidden):
     stones, outcome, keys = np.zeros(1, np.int64), np.zeros(1, np.int8), np.zeros(1, np.uint64)
     rng = np.random.default_rng(1)
     while outcome[0] in (NOT_OVER, FOUND, 0) and (stones[0] == 0 or outcome[0] != 0):
-        mover, before = int(joint.mover[0]), [joint.view_of(player).copy() for player in (0, 1)]
+        mover, before = int(joint.mover[0]), [joint.player_view(player).copy() for player in (0, 1)]
         key = joint.keys()[0] // 2
         assert_array_equal(JointViews.from_keys(joint.keys(), game).cells, joint.cells)
         assert_array_equal(JointViews.from_keys(joint.keys(), game).found, joint.found)
         cell = int(rng.choice(np.flatnonzero(joint.views().cells[0] == 0)))
         attempt_rows(*joint, stones, keys, np.array([cell]), hidden == "abrupt", parameters, outcome)
-        assert np.count_nonzero(joint.view_of(mover) != before[mover]) == 1
-        assert_array_equal(joint.view_of(1 - mover), before[1 - mover])
+        assert np.count_nonzero(joint.player_view(mover) != before[mover]) == 1
+        assert_array_equal(joint.player_view(1 - mover), before[1 - mover])
         assert joint.keys()[0] // 2 > key
 
 
 def test_known_cells_are_illegal_and_nothing_changes():
     game = Game(hidden="classic")
-    joint = JointViews.of(Boards(np.array([[1, 2, 2] + 6 * [0]], np.int8), np.zeros(1, np.int8)))
+    joint = JointViews.from_boards(Boards(np.array([[1, 2, 2] + 6 * [0]], np.int8), np.zeros(1, np.int8)))
     joint.found[0, 1] = 1
     for cell in (-1, 0, 1, 9):
         outcome, stones = np.zeros(1, np.int8), np.full(1, 3)

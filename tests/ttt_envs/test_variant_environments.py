@@ -258,7 +258,7 @@ def test_misere_pays_the_other_player():
 
 def test_external_agents_choose_columns():
     game = Game(3, 4, 3, gravity=True)
-    boards = Boards.of([from_text("o.../x.../o... x", game), from_text("..../..../.... o", game)])
+    boards = Boards.from_positions([from_text("o.../x.../o... x", game), from_text("..../..../.... o", game)])
     left = as_policy(lambda observation, mask: int(mask.argmax()), game)
     assert_array_equal(left.probabilities(boards).argmax(axis=1), [9, 8])
     weights = np.array([0.5, 0.25, 0.125, 0.125])
@@ -278,6 +278,6 @@ def test_cells_and_columns_are_mapped_both_ways():
     game = Game(2, 3, 2, gravity=True)
     cells = np.array([[0, 0, 1, 0, 2, 1], [0] * 6], np.int8)
     assert_array_equal(actions.legal_actions(game, cells), [[1, 1, 0], [1, 1, 1]])
-    assert_array_equal(actions.cells_of_actions(game, cells, np.array([1, 1])), [1, 4])
-    assert_array_equal(actions.cells_of_actions(game, cells, np.array([2, 2])), [-1, 5])
-    assert_array_equal(actions.actions_of_cells(game, np.array([0, 4, 5])), [0, 1, 2])
+    assert_array_equal(actions.actions_to_cells(game, cells, np.array([1, 1])), [1, 4])
+    assert_array_equal(actions.actions_to_cells(game, cells, np.array([2, 2])), [-1, 5])
+    assert_array_equal(actions.cells_to_actions(game, np.array([0, 4, 5])), [0, 1, 2])

@@ -310,7 +310,7 @@ def test_the_line_that_decided_is_shown():
 
 def test_a_batch_has_the_legal_moves_of_its_boards():
     game = Game(3, 3, 3, gravity=True)
-    boards = Boards.of([from_text(".../.../.o. x"), from_text(".x./.o./xoo x")])
+    boards = Boards.from_positions([from_text(".../.../.o. x"), from_text(".x./.o./xoo x")])
     assert [np.flatnonzero(row).tolist() for row in boards.legal(game)] == [[4, 6, 8], [3, 5]]
 
 

@@ -78,7 +78,7 @@ class AuditEstimator(ExactPolicyOptions):
         check_seed(self.seed)
         if self.worst < 0:
             raise ValueError(f"--worst {self.worst} is no number of positions: choose 0 or more")
-        game = self.game_of(self.policy, self.opponent, self.behaviour, self.critic)
+        game = self.game_for(self.policy, self.opponent, self.behaviour, self.critic)
         names = [one for name in self.names for one in (ESTIMATORS if name == ALL else [name])]
         estimators = [make_estimator(name) for name in names]
         auditor = Auditor(game, self.policy, self.opponent, self._settings())

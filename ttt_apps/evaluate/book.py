@@ -95,7 +95,7 @@ class BuildBook(WorkOptions, RunGameOptions):
         from evaluation.matches.books import book_from_search
 
         assert self.search is not None
-        game, workers = self.game_of(self.search), self.workers()
+        game, workers = self.game_for(self.search), self.workers()
         folder = self.out.with_name(f"{self.out.name}.searched")
         provenance = {**make_provenance("evaluation.matches.books"), "player": policy_identity(self.search)}
         with report_interrupt(folder), count_bar("searching") as progress:
@@ -133,7 +133,7 @@ class ShowBook(JsonOptions):
         book = read_book(self.book)
         game = book.game
         at = parse_position(self.position, game)
-        (moves,) = book.moves(Boards.of([at]))
+        (moves,) = book.moves(Boards.from_positions([at]))
         listed: list[dict[str, Any]] = []
         if moves is not None:
             starts = np.array([0, len(moves.results)])

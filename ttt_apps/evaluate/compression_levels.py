@@ -13,7 +13,7 @@ from rich.table import Table as Shown
 
 from baselines.compression import Method, decomposition
 from baselines.retrograde.solver import MAX_CELLS
-from baselines.tables import Softmax, Table, Terminal, values_of
+from baselines.tables import Softmax, Table, Terminal, source_values
 from evaluation.exact.compression_quality import CompressionQuality, compression_quality
 from evaluation.exact.dynamic_programming import CHUNK
 from ttt_apps.cli import Counts, ExactPolicyOptions, new_table, print_table, progress_bar
@@ -44,10 +44,10 @@ class CompressionLevels(ExactPolicyOptions):
 
     def run(self) -> None:
         """Measure and print."""
-        game = self.game_of(self.source)
+        game = self.game_for(self.source)
         _check_size(game)
         parts = decomposition(game, self.method, split=self.split, terminal=self.terminal, source=self.source)
-        full = Softmax(Table(game, values_of(game, self.source, self.terminal)), self.w)
+        full = Softmax(Table(game, source_values(game, self.source, self.terminal)), self.w)
         ranks = self.ranks or spread_ranks(parts.largest)
         compressed = [parts.at(rank) for rank in ranks]  # reports an invalid rank before anything is measured
         announce(game, (full, full), CHUNK, self.memory_bytes(), walks=7 * len(compressed), backward=True)

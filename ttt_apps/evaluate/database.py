@@ -184,7 +184,7 @@ class Probe(JsonOptions):
         table = open_table(None, self.folder)
         game = table.game
         at = parse_position(self.position, game)
-        boards = Boards.of([at])
+        boards = Boards.from_positions([at])
         value, moves = float(table.values(boards)[0]), table.action_values(boards)[0]
         by_plies = game.skip_chance == 0
         distance = int(table.distances(boards)[0]) if by_plies else None

@@ -33,7 +33,7 @@ class Exact(ThreadOptions, ExactPolicyOptions):
 
     def run(self) -> None:
         """Compute and print."""
-        game = self.game_of(self.a, self.b, phantom=True)
+        game = self.game_for(self.a, self.b, phantom=True)
         a, b = make_policy(self.a, game), make_policy(self.b, game)
         memory, threads = self.memory_bytes(), self.num_threads()
         announce(game, (a, b), self.chunk, memory, walks=2)

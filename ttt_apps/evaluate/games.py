@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from evaluation.matches.account import account_of, describe_account
+from evaluation.matches.account import describe_account, make_account
 from evaluation.matches.games import RESULTS, PlayedGame, read_any_format, to_notation, write_games
 from evaluation.matches.luck import EXACT, LuckCorrection, default_correction, make_correction
 from ttt_apps.cli import Count, JsonOptions, new_table, print_status, print_table, warn
@@ -84,7 +84,7 @@ class Games(JsonOptions):
             raise ValueError("--luck-correction off leaves no values to explain a game with: leave it out")
         if played.result is None:
             raise ValueError(f"--explain {number} is an unfinished game, without a result: choose a finished one")
-        account = account_of(played, correction)
+        account = make_account(played, correction)
         if self.json:
             print(json.dumps(account.to_dict(played)))
             return
@@ -123,7 +123,7 @@ class Games(JsonOptions):
             counts[UNFINISHED if played.result is None else RESULTS[played.result]] += 1
             correction = self._correction(played.game)
             if correction is not None and played.result is not None:
-                without_luck = account_of(played, correction).corrected
+                without_luck = make_account(played, correction).corrected
                 scores.setdefault((played.game, *played.players), []).append((1 + without_luck) / 2)
         total = sum(sum(counts.values()) for counts in found.values())
         if self.json:

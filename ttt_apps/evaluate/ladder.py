@@ -99,9 +99,9 @@ class PlaceOnLadder(ReportOptions, RunGameOptions, WorkOptions):
         from evaluation.matches.ladder import ladder_name, read_ladder
 
         if not self.ladder:
-            return read_ladder(ladder_name(self.game_of(self.policy)))
+            return read_ladder(ladder_name(self.game_for(self.policy)))
         ladder = read_ladder(self.ladder)
-        if self.game_words() and (game := self.game_of(self.policy)) != ladder.game:
+        if self.game_words() and (game := self.game_for(self.policy)) != ladder.game:
             raise ValueError(f"--ladder {self.ladder} is of {ladder.game}, not of {game}: choose one of the two")
         return ladder
 

@@ -32,9 +32,9 @@ from ttt_apps.versions import make_provenance
 from ttt_envs.agents.specs import make_policy
 
 if TYPE_CHECKING:  # compiled code is imported where a game is played, not where help is written
-    from evaluation.language_models.asking import Limits, Usage
     from evaluation.language_models.endpoint import Endpoint, Sampling
     from evaluation.language_models.player import TextSettings
+    from evaluation.language_models.scheduler import Limits, TokenUsage
     from ttt_envs.game.rules import Game
 
 DEFAULT_GAMES = 100
@@ -111,12 +111,12 @@ class Llm(ReportOptions, RunGameOptions):
             Stopped: an interrupt; all answers are stored.
         """
         from evaluation.language_models.answer_cache import open_answers
-        from evaluation.language_models.asking import Asker
         from evaluation.language_models.evaluation import evaluate_model
+        from evaluation.language_models.scheduler import RequestScheduler
         from evaluation.reports.comparison import RESULT
         from ttt_envs.core.files import write_json
 
-        game = self.game_of(self.opponent)
+        game = self.game_for(self.opponent)
         games = self._num_games()
         settings, sampling, limits = self._settings(game), self._sampling(), self._limits()
         opponent = make_policy(self._opponent_spec(game), game)
@@ -126,12 +126,12 @@ class Llm(ReportOptions, RunGameOptions):
             with report_interrupt(cache_folder), open_answers(cache_folder) as answers, progress_bar("asked") as bar:
                 task = bar.add_task("asking", total=None, asked="")
 
-                def show_usage(new: Usage, cost: float) -> None:
+                def show_usage(new: TokenUsage, cost: float) -> None:
                     bar.update(task, asked=_describe_usage(new, cost, limits))
 
-                asker = Asker(endpoint, sampling, answers, limits, show_usage)
+                scheduler = RequestScheduler(endpoint, sampling, answers, limits, show_usage)
                 found = evaluate_model(
-                    asker,
+                    scheduler,
                     settings,
                     opponent=opponent,
                     games=games,
@@ -142,7 +142,7 @@ class Llm(ReportOptions, RunGameOptions):
         result = {**found, "provenance": make_provenance("evaluation.language_models.evaluation")}
         write_json(out / RESULT, result)
         page = write_folder_report(out, self.no_report)
-        if asker.spent:
+        if scheduler.spent:
             warn(
                 "a limit on requests or cost has ended the work: results are of finished pairs of games and answered "
                 "positions; the same command with a larger limit continues"
@@ -180,7 +180,7 @@ class Llm(ReportOptions, RunGameOptions):
         )
 
     def _limits(self) -> Limits:
-        from evaluation.language_models.asking import Limits
+        from evaluation.language_models.scheduler import Limits
 
         return Limits(self.concurrency, self.max_requests, self.max_cost, self.price_in, self.price_out)
 
@@ -215,7 +215,7 @@ class Llm(ReportOptions, RunGameOptions):
         print_status(f"written: {path}{page}")
 
 
-def _describe_usage(new: Usage, cost: float, limits: Limits) -> str:
+def _describe_usage(new: TokenUsage, cost: float, limits: Limits) -> str:
     words = f"{new.answers:,} answers, {new.prompt_tokens + new.completion_tokens:,} tokens"
     return f"{words}, {cost:.4f}" if limits.price_in or limits.price_out else words
 

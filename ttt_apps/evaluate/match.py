@@ -51,7 +51,7 @@ class Match(JsonOptions, PairOptions):
         """Play and print."""
         from evaluation.matches.elo import elo_to_dict
 
-        game = self.game_of(self.a, self.b)
+        game = self.game_for(self.a, self.b)
         score, times = self.play(game)
         if score.forfeits.first:
             warn(score.forfeits.describe(self.a, self.b))
@@ -75,7 +75,7 @@ class Match(JsonOptions, PairOptions):
             return None
         from baselines.timed import Clock
 
-        return Clock.of(self.clock)
+        return Clock.from_text(self.clock)
 
     def play(self, game: Game) -> tuple[Score, tuple[Times, Times] | None]:
         """Play with a progress bar; return a's score, and in a timed match both players' times.
@@ -106,14 +106,14 @@ class Match(JsonOptions, PairOptions):
             task = bar.add_task("playing", total=self.games)
             log = None if self.log is None else partial(append_games, self.log)
             if clock is None:
-                score = Score.nothing(game)
+                score = Score.empty(game)
                 for one in play_blocks(match, pairs, jobs=workers, log=log):
                     score += one
                     bar.advance(task, one.games)
                 return score, None
             from evaluation.matches.timed_match import TimedScore, play_timed_blocks
 
-            timed = TimedScore.nothing(game)
+            timed = TimedScore.empty(game)
             for each in play_timed_blocks(match, pairs, jobs=workers, log=log):
                 timed += each
                 bar.advance(task, each.score.games)

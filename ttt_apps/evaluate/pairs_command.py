@@ -38,7 +38,7 @@ class PairsCommand(ReportOptions, PairOptions):
         """
         pairs = num_pairs(games, most)
         check_seed(self.seed)
-        workers, game = self.workers(), self.game_of(*specs)
+        workers, game = self.workers(), self.game_for(*specs)
         for spec in specs:
             make_policy(spec, game)  # reports a wrong name before a bar is drawn
         return pairs, workers, game

@@ -85,7 +85,7 @@ class Puzzles(JsonOptions, RunGameOptions):
         if self.json:
             print(json.dumps({"puzzles": [one.to_dict() for one in puzzles]}))
             return
-        of = f" of {self.policy}, {self.game_of(self.policy)}" if self.policy else ""
+        of = f" of {self.policy}, {self.game_for(self.policy)}" if self.policy else ""
         if puzzles:
             print_table(_table(puzzles, f"puzzles{of}", of_policy=bool(self.policy)))
         else:
@@ -102,7 +102,7 @@ class Puzzles(JsonOptions, RunGameOptions):
             with share_bar("puzzles") as progress:
                 return make_set(self.seed, progress=progress), f"{TYPED} --make --seed {self.seed}"
         if self.policy:
-            game = self.game_of(self.policy)
+            game = self.game_for(self.policy)
             with slow_status(f"the games of {self.policy}"):
                 found = from_policy(game, self.policy, self.count, self.opponent or None)
             return found, shlex.join([*TYPED.split(), self.policy, *self.game_words()])

@@ -48,7 +48,7 @@ class Solve(ThreadOptions, ExactOptions):
             )
         with share_bar("solving") as progress:
             solution = solve(game, memory=self.memory_bytes(), progress=progress, threads=threads)
-        boards = Boards.of([at])
+        boards = Boards.from_positions([at])
         value = float(solution.values(boards)[0])
         moves = solution.action_values(boards)[0]
         distance = int(solution.distance(boards)[0]) if game.skip_chance == 0 else None

@@ -61,7 +61,7 @@ class Sprt(PairsCommand):
         """
         pairs, workers, game = self.validate(self.games, MAX_GAMES, (self.a, self.b))
         test = SPRT(self.elo0, self.elo1, self.alpha, self.beta, self.model)
-        clock = Clock.of(self.clock) if self.clock else None
+        clock = Clock.from_text(self.clock) if self.clock else None
         match = MatchSettings(game, self.a, self.b, self.seed, self.read_openings(game), clock, self._correction(game))
         folder = self.out or Path(
             "runs", "sprt", folder_name([game.slug, self.a, self.b, *([self.clock] if self.clock else [])])

@@ -165,7 +165,7 @@ class ExplorerApi:
             with lock:
                 rng = np.random.default_rng([int(key), STREAM_OPPONENT, stones])
                 here = as_o_began(game, position, "the position", first)
-                cell = int(act(policy, Boards.of([here]), rng)[0])
+                cell = int(act(policy, Boards.from_positions([here]), rng)[0])
         choices = np.flatnonzero(legal(game, position.cells)).tolist()
         if cell is None or cell not in choices:
             where = "lowest empty cell of a column" if game.gravity else "empty cell"
@@ -233,7 +233,7 @@ class ExplorerApi:
         """Return the position as text, and for each panel a function that computes it."""
         game = request.game.game()
         position = from_text(request.position, game)
-        boards = Boards.of([as_o_began(game, position, "the position", request.game.first)])
+        boards = Boards.from_positions([as_o_began(game, position, "the position", request.game.first)])
 
         def plan(one: schemas.PanelRequest) -> Callable[[], dict[str, Any]]:
             def compute() -> dict[str, Any]:

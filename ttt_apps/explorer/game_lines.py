@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evaluation.matches.account import account_of
+from evaluation.matches.account import make_account
 from evaluation.matches.games import AGAIN, PlayedGame
 from evaluation.matches.luck import LuckCorrection
 from ttt_apps.explorer.board_json import best_cells, cell_names, value_text
@@ -55,10 +55,10 @@ def review_game(played: PlayedGame, exact: Exact) -> Review:
     Raises:
         ValueError: a position without a value, from no game without skips.
     """
-    account = account_of(played, LuckCorrection(played.game, exact.solution))
+    account = make_account(played, LuckCorrection(played.game, exact.solution))
     values, losses, skips, best = [account.start], [], [], []
     if account.moves:
-        moves = exact.solution.action_values(Boards.of([move.position for move in account.moves]))
+        moves = exact.solution.action_values(Boards.from_positions([move.position for move in account.moves]))
         best = [best_cells(own, exact.tolerance) for own in moves]
     for move in account.moves:
         loss = -move.change * (1 - 2 * move.position.mover)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from baselines import proof_number
-from baselines.compression import Decomposition, decomposition, default_rank, grouping_of, largest_rank
+from baselines.compression import Decomposition, decomposition, default_rank, largest_rank, make_grouping
 from baselines.connect_four import Solver, check_solvable, is_solvable, landing_cells
 from baselines.connect_four.bitboards import MAX_BITS
 from baselines.expectiminimax import Expectiminimax
@@ -20,7 +20,7 @@ from baselines.mcts import MCTS
 from baselines.mcts.simulate import run_uct
 from baselines.proof_number import TAKEN, UNDECIDED, Prover
 from baselines.proof_number.search import run as proof_search
-from baselines.tables import Softmax, Table, values_of
+from baselines.tables import Softmax, Table, source_values
 from evaluation.exact.strength import choice_in
 from learners.checkpoint import policy_name
 from ttt_apps.explorer import schemas
@@ -196,12 +196,12 @@ class Panels:
 
     def _random_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
         check_table(game, "the table of random play")
-        table = self._tables.get((game, "random"), lambda: Table(game, values_of(game, "random")))
+        table = self._tables.get((game, "random"), lambda: Table(game, source_values(game, "random")))
         return board_json(game, Softmax(table).action_values(boards)[0], ["The values if both play at random."])
 
     def _compressed_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
         check_table(game, "a compressed table")
-        grouping = grouping_of(game, request.method)
+        grouping = make_grouping(game, request.method)
         largest = largest_rank(request.method, grouping)
         rank = min(largest, default_rank(request.method, grouping) if request.rank is None else request.rank)
         whole: Decomposition = self._tables.get((game, request.method), lambda: decomposition(game, request.method))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from baselines.compression import Method, decomposition
-from baselines.tables import Evaluation, Softmax, Table, Terminal, values_of
+from baselines.tables import Evaluation, Softmax, Table, Terminal, source_values
 from evaluation.exact.dynamic_programming import OutcomeProbabilities, outcome
 from evaluation.matches.match import play_pairs
 from evaluation.reports.plots import DRAW, LOSS, WIN
@@ -37,7 +37,7 @@ CONVENTIONS = (
 
 def full_table(game: Game, terminal: Terminal) -> Table:
     """Return the uncompressed table."""
-    return Table(game, values_of(game, "random", terminal))
+    return Table(game, source_values(game, "random", terminal))
 
 
 def at_ranks(game: Game, method: Method, terminal: Terminal, ranks: Sequence[int] | None = None) -> list[Any]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from baselines.compression import Method, decomposition
-from baselines.tables import Softmax, Table, values_of
+from baselines.tables import Softmax, Table, source_values
 from evaluation.cost import Usage
 from evaluation.exact.compression_quality import CompressionQuality, compression_quality
 from evaluation.result_store import Unit
@@ -32,7 +32,7 @@ def units(quick: bool) -> list[Unit]:
 def measure(unit: Unit) -> dict[str, Any]:
     """Measure errors, strengths, and cost."""
     before = Usage.now()
-    table = Table(GAME, values_of(GAME, "random"))
+    table = Table(GAME, source_values(GAME, "random"))
     parts = decomposition(GAME, unit["method"])
     after = Usage.now()
     full = Softmax(table, WEIGHT)

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from baselines.compression import Method, decompose, grouping_of
-from baselines.tables import Softmax, Table, learned_values, values_of
+from baselines.compression import Method, decompose, make_grouping
+from baselines.tables import Softmax, Table, learned_values, source_values
 from evaluation.exact.compression_quality import CompressionQuality, compression_quality
 from evaluation.reports.plots import SERIES, legend
 from evaluation.result_store import Unit
@@ -48,8 +48,8 @@ def measure(unit: Unit) -> list[dict[str, Any]]:
     skip, source = TABLES[unit["table"]]
     game = Game(skip_chance=skip)
     method, learned = unit["method"], unit["table"] == LEARNED
-    values = learned_values(game, _train_learner(game)) if learned else values_of(game, source)
-    parts = decompose(method, values, grouping_of(game, method, of_moves=learned))
+    values = learned_values(game, _train_learner(game)) if learned else source_values(game, source)
+    parts = decompose(method, values, make_grouping(game, method, of_moves=learned))
     full = Softmax(Table(game, values), WEIGHT)
     compressed = list(parts)
     chosen = {_largest_rank(compressed, share) for share in SHARES}

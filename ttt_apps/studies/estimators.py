@@ -434,7 +434,7 @@ def _answer_lambda(report: Report) -> str:
 def _gradients(report: Report, what: str) -> dict[str, tuple[str, str]]:
     """Return squared bias and variance of gradients by estimator, as the rows that begin with ``what`` have them."""
     found = {}
-    for row in report.rows_of(what):
+    for row in report.find_rows(what):
         bias, variance, _ = (part.partition(" (")[0] for part in row.ours.partition("Gradients ")[2].split("; "))
         found[row.what.removeprefix(what)] = bias, variance
     return found

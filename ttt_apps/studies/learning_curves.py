@@ -152,7 +152,7 @@ def _final_exploitability(learner: str) -> Callable[[Report], str]:
 
     def answer(report: Report) -> str:
         ends = []
-        for row in report.rows_of(f"{learner},"):
+        for row in report.find_rows(f"{learner},"):
             worst = max(read_numbers(row.exact.partition(";")[0]), key=float)
             lost = read_numbers(row.exact, after="%")
             also = f", where it loses up to {max(lost, key=float)}% of games" if lost else ""

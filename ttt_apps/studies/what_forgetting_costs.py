@@ -179,7 +179,7 @@ def _curve(name: str, runs: Sequence[Sequence[Mapping[str, float]]], index: int)
 
 
 def _answer(hidden: Hidden, report: Report) -> str:
-    rows = {row.what.removeprefix(f"{hidden}, "): row.ours for row in report.rows_of(hidden)}
+    rows = {row.what.removeprefix(f"{hidden}, "): row.ours for row in report.find_rows(hidden)}
     last = {name: read_intervals(rows[name])[0] for name in SETTINGS if name in rows}
     best = min(last, key=lambda name: last[name].mean)
     uniform = float(rows["uniform play"])

@@ -349,7 +349,7 @@ def _draw_scores(results: Sequence[tuple[Unit, Any]]) -> Any:
 
 def _answer_measures(report: Report) -> str:
     def wrong(measure: str) -> str:
-        (row,) = report.rows_of(measure)
+        (row,) = report.find_rows(measure)
         return f"{read_intervals(row.ours)[1].mean:.0%}"
 
     hundred, exact = wrong("win rate against random, 100 games"), wrong("win rate against random, exact")
@@ -361,7 +361,7 @@ def _answer_measures(report: Report) -> str:
 
 
 def _answer_scores(report: Report) -> str:
-    (row,) = report.rows_of("win rate against random, exact")
+    (row,) = report.find_rows("win rate against random, exact")
     return f"Its mean rank correlation with the score is {interval(read_intervals(row.ours)[0])}, over tasks and seeds."
 
 

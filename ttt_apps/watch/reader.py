@@ -169,7 +169,7 @@ class Sample(_Strict):
 class Now(_Strict):
     """The content of ``now.json``."""
 
-    beat: Count
+    heartbeat: Count
     phase: Literal["compiling", "training", "evaluation"]
     games: Count
     total: Count
@@ -240,7 +240,7 @@ class RunReader:
         except FileNotFoundError:
             return
         now = Now.model_validate(parse_json(content, MAX_NOW_BYTES))
-        if self._now is not None and now.beat == self._now.beat:
+        if self._now is not None and now.heartbeat == self._now.heartbeat:
             return
         self._heard = time.monotonic()
         if now.sample is not None and (self._now is None or now.sample != self._now.sample):

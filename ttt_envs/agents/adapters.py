@@ -208,7 +208,7 @@ def as_policy(
     if isinstance(function, Policy):
         return function
     name = getattr(function, "__name__", type(function).__name__)
-    views = _views_of(function, name, game, observation, dtype, context)
+    views = _make_views(function, name, game, observation, dtype, context)
     if not (batch is None or isinstance(batch, bool) or (isinstance(batch, int) and batch > 0)):
         raise ValueError(f"batch={batch!r} is no size of batches: choose True, False, or a number above 0")
     asked, returns, batched = _inspect_callable(function, name, returns)
@@ -252,7 +252,7 @@ def as_value_function(
         return _Critic(critic, name)
     else:
         raise TypeError(f"{critic!r} is no critic: give a function of Boards, a net, or an object with values(boards)")
-    views = _views_of(critic, name, game, observation, dtype)
+    views = _make_views(critic, name, game, observation, dtype)
 
     def values(boards: Boards) -> Any:
         mask = legal_actions(game, boards.cells).astype(np.int8)
@@ -302,7 +302,7 @@ def _to_array(answer: Any, name: str, returns: str) -> np.ndarray[Any, Any]:
         ) from None
 
 
-def _views_of(
+def _make_views(
     function: Any, name: str, game: Game, observation: Observation | None, dtype: DType, context: Context | None = None
 ) -> Views:
     """Return the observations of a function; by default those that a model was trained with.
@@ -311,12 +311,12 @@ def _views_of(
         ValueError: the model needs another observation, or has other actions.
     """
     space = getattr(function, "observation_space", None)
-    kind, shown = _kind_of(space, game, observation, context, name)
+    kind, shown = _find_observation(space, game, observation, context, name)
     views = Views(game, kind, dtype, shown)
-    if space is not None and _shape_of(space) != _shape_of(views.observation_space):
+    if space is not None and _space_shape(space) != _space_shape(views.observation_space):
         raise ValueError(
-            f"{name} sees observations of shape {_shape_of(space)}, but observation={views.kind!r} of {game} has "
-            f"{_shape_of(views.observation_space)}: choose the observation of its training"
+            f"{name} sees observations of shape {_space_shape(space)}, but observation={views.kind!r} of {game} has "
+            f"{_space_shape(views.observation_space)}: choose the observation of its training"
         )
     actions = getattr(getattr(function, "action_space", None), "n", None)
     if actions is not None and actions != num_actions(game):
@@ -326,7 +326,7 @@ def _views_of(
     return views
 
 
-def opponent_of(
+def as_opponent(
     opponent: Opponent, game: Game, observation: Observation, dtype: DType, context: Context = "hidden"
 ) -> str | Policy:
     """Convert an environment's ``opponent``: functions and models become policies with the caller's observation."""
@@ -526,12 +526,12 @@ def _row(shown: Any, row: int) -> Any:
     return {name: array[row] for name, array in shown.items()} if isinstance(shown, dict) else shown[row]
 
 
-def _shape_of(space: Any) -> Any:
+def _space_shape(space: Any) -> Any:
     """Return the shape of observations; for dicts, shapes by name."""
     return {name: part.shape for name, part in space.items()} if isinstance(space, spaces.Dict) else space.shape
 
 
-def _kind_of(
+def _find_observation(
     space: Any, game: Game, observation: Observation | None, context: Context | None, name: str
 ) -> tuple[Observation, Context]:
     """Return the kind of observation of a space, where not given, and whether it shows the skip chance.
@@ -547,11 +547,12 @@ def _kind_of(
         (kind, shown)
         for kind in kinds
         for shown in contexts
-        if space is not None and _shape_of(space) == _shape_of(Views(game, kind, "float32", shown).observation_space)
+        if space is not None
+        and _space_shape(space) == _space_shape(Views(game, kind, "float32", shown).observation_space)
     ]
     if len(found) > 1 and any(shown == "shown" for _, shown in found):
         raise ValueError(
-            f"{name} sees observations of shape {_shape_of(space)}, which may be planes or channels: write "
+            f"{name} sees observations of shape {_space_shape(space)}, which may be planes or channels: write "
             f"observation='planes' or observation='channels'"
         )
     return found[0] if found else (kinds[0], contexts[0])

@@ -78,7 +78,7 @@ class KeyIndex:
 
 
 @inlined
-def _slot_of(key: UInt64Array, slots: Int64Array) -> int:
+def _first_slot(key: UInt64Array, slots: Int64Array) -> int:
     """Return the first slot to probe for a key."""
     mixed = key[0]
     for word in range(1, len(key)):
@@ -97,7 +97,7 @@ def _equal(a: UInt64Array, b: UInt64Array) -> bool:
 @compiled_nogil_small
 def _find(wanted: UInt64Array, row_keys: UInt64Array, slots: Int64Array, out: Int64Array) -> None:
     for b in range(len(wanted)):
-        slot = _slot_of(wanted[b], slots)
+        slot = _first_slot(wanted[b], slots)
         while slots[slot] >= 0 and not _equal(row_keys[slots[slot]], wanted[b]):
             slot = (slot + 1) & (len(slots) - 1)
         out[b] = slots[slot]
@@ -106,7 +106,7 @@ def _find(wanted: UInt64Array, row_keys: UInt64Array, slots: Int64Array, out: In
 @compiled_nogil_small
 def _insert(wanted: UInt64Array, row_keys: UInt64Array, slots: Int64Array, size: int, out: Int64Array) -> int:
     for b in range(len(wanted)):
-        slot = _slot_of(wanted[b], slots)
+        slot = _first_slot(wanted[b], slots)
         while slots[slot] >= 0 and not _equal(row_keys[slots[slot]], wanted[b]):
             slot = (slot + 1) & (len(slots) - 1)
         if slots[slot] < 0:

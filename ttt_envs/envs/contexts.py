@@ -76,7 +76,7 @@ def make_openings(games: Sequence[Game], openings: Sequence[str] | None, first: 
         positions.append(from_text(text, games[0]))
         for game in games:
             check_opening(game, positions[-1], f"the opening {text!r}")
-    return Boards.of(positions)
+    return Boards.from_positions(positions)
 
 
 def draw_opening(episode_key: np.uint64, count: int) -> int:

@@ -32,7 +32,7 @@ from ttt_envs.envs.step_kernels import (
     RESET,
     pack_settings,
 )
-from ttt_envs.game.actions import cell_of_action, check_action, illegal_action_message, num_actions
+from ttt_envs.game.actions import action_to_cell, check_action, illegal_action_message, num_actions
 from ttt_envs.game.bits import MAX_CELLS_IN_BITS
 from ttt_envs.game.boards import Boards, check_opening, from_text
 from ttt_envs.game.rules import (
@@ -293,7 +293,7 @@ class Lockstep:
     def _block(self, number: int, games: slice) -> _Block:
         """Return the arguments of a step of some of the games."""
         first, size = games.start, self.game.cells
-        settings = step_kernels.settings_of_block(self._settings, first, games.stop - first, self.num_actions)
+        settings = step_kernels.block_settings(self._settings, first, games.stop - first, self.num_actions)
         cells = self._cells[games] if self._cells.ndim > 1 else self._cells
         rows = np.ndarray(self._rows.shape, np.int64, self._memory, 8 * first)  # each row begins at this game
         words = self._words[first * 2 * size // 64 + number :]
@@ -553,7 +553,7 @@ class Lockstep:
         # with gravity, the first row of the board has the numbers of the columns
         action = self.permutations[self.symmetry[row], check_action(self.game, action)]
         game = self.games[int(self._context(np.array([row]))[0])]
-        return chance_outcomes(game, position, cell_of_action(game, position.cells, action))
+        return chance_outcomes(game, position, action_to_cell(game, position.cells, action))
 
     # columns in a stored state, which are named as in stored trainings
     _SMALL = {"mover": "mover", "seat": "seat", "outcome": "outcome"}  # noqa: RUF012  # stored as int8

@@ -56,7 +56,7 @@ class Scene(NamedTuple):
         return 1 - owner if again or len(self.last) > 1 else None
 
 
-def scene_of(
+def make_scene(
     before: Int8Array, cells: Int8Array, mover: int, end: str | None, seat: int, refused: int | None = None
 ) -> Scene:
     """Return the scene after a step, which adds the caller's stone and the other player's replies.

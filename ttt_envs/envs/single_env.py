@@ -23,7 +23,7 @@ import gymnasium
 import numpy as np
 from gymnasium.error import ResetNeeded
 
-from ttt_envs.agents.adapters import Opponent, opponent_of
+from ttt_envs.agents.adapters import Opponent, as_opponent
 from ttt_envs.agents.observations import Context, DType, Observation, Views
 from ttt_envs.core.checks import check_argument_names, check_choice
 from ttt_envs.core.jit import BoolArray, Int8Array
@@ -38,7 +38,7 @@ from ttt_envs.envs.lockstep import (
     parse_reset_options,
 )
 from ttt_envs.envs.opponents import SELF, make_opponents
-from ttt_envs.envs.render import Scene, scene_of
+from ttt_envs.envs.render import Scene, make_scene
 from ttt_envs.game.actions import check_action
 from ttt_envs.game.rules import BOARD_HINTS, NOT_OVER, ChanceOutcome, Hidden, Outcome, Position
 
@@ -139,7 +139,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         self.game = self.games[0]
         self._views = Views(self.game, observation, dtype, context)
         opponents = make_opponents(
-            opponent, self.games, lambda other, game: opponent_of(other, game, observation, dtype, context)
+            opponent, self.games, lambda other, game: as_opponent(other, game, observation, dtype, context)
         )
         # positions of the opponent's moves, for rgb_array_list
         self._met: list[Position] | None = [] if render_mode == "rgb_array_list" and opponents is not None else None
@@ -322,13 +322,13 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
     def _scene(self) -> Scene:
         """Return the scene of the current board."""
         games = self._games
-        return self._scene_of(*games.position(0), games.description(0), self._refused)
+        return self._make_scene(*games.position(0), games.description(0), self._refused)
 
-    def _scene_of(self, cells: Int8Array, mover: int, end: str | None = None, refused: int | None = None) -> Scene:
+    def _make_scene(self, cells: Int8Array, mover: int, end: str | None = None, refused: int | None = None) -> Scene:
         games = self._games
         before, cells = games.seen(0, self._before), games.seen(0, cells)
         seat = int(games.mover[0] if games.is_self_play else games.seat[0])
-        return scene_of(before, cells, mover, end, seat, refused)
+        return make_scene(before, cells, mover, end, seat, refused)
 
     def _draw(self, new_game: bool = False) -> None:
         """Update the window, or add to the list of pictures, without a call of :meth:`render`.
@@ -342,7 +342,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
             if new_game:
                 self._scenes.clear()
             if self._met is not None:  # the opponent has seen the board after each turn but the last
-                self._scenes += [self._scene_of(cells, mover) for cells, mover in self._met]
+                self._scenes += [self._make_scene(cells, mover) for cells, mover in self._met]
                 self._met.clear()
             self._scenes.append(self._scene())
 

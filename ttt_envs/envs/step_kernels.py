@@ -113,7 +113,7 @@ def num_plane_words(count: int, size: int) -> int:
     return (2 * count * size + 7) // 8
 
 
-def settings_of_block(packed: Int64Array, first: int, count: int, num_actions: int) -> Int64Array:
+def block_settings(packed: Int64Array, first: int, count: int, num_actions: int) -> Int64Array:
     """Return the settings for ``count`` of the games, of which ``first``, a multiple of 64, is the first.
 
     A call of :func:`step` for them gets arrays that begin at this game. The masks of the other games lie between the
@@ -342,7 +342,7 @@ def _draw_skips(settings: Settings, games: Games, out: Int64Array) -> None:
 
 
 @inlined
-def _parameters_of(b: int, games: Games, settings: Settings) -> Parameters:
+def _episode_parameters(b: int, games: Games, settings: Settings) -> Parameters:
     """Return the parameters of game ``b``; where all are the same, loops are compiled for them."""
     if len(settings.skip_chances) > 1:
         return with_skip_chance(settings.parameters, games.skip_chance[b])
@@ -352,7 +352,7 @@ def _parameters_of(b: int, games: Games, settings: Settings) -> Parameters:
 @inlined
 def _mover_after(b: int, games: Games, settings: Settings) -> int:
     """Return what :func:`_draw_skips` writes for game ``b``."""
-    return mover_after(int64(0), games.episode_key[b], games.stones[b], _parameters_of(b, games, settings))
+    return mover_after(int64(0), games.episode_key[b], games.stones[b], _episode_parameters(b, games, settings))
 
 
 @inlined
@@ -375,7 +375,7 @@ def _put(b: int, bit: int, moves: int, turn: int, parameters: Parameters, games:
 def _play_in_cells(b: int, cell: int, cells: Int8Array, games: Games, settings: Settings) -> None:
     """Apply ``rules.play`` in game ``b`` on a board without bits."""
     stones = games.stones[b]
-    parameters = _parameters_of(b, games, settings)
+    parameters = _episode_parameters(b, games, settings)
     outcome, mover = play(cells[b], games.mover[b], cell, stones, games.episode_key[b], parameters)
     games.outcome[b], games.mover[b], games.stones[b] = outcome, mover, stones + 1
 
@@ -384,7 +384,7 @@ def _play_in_cells(b: int, cell: int, cells: Int8Array, games: Games, settings: 
 def _attempt_in(b: int, cell: int, cells: Int8Array, games: Games, settings: Settings) -> None:
     """Apply ``phantom.attempt`` in game ``b`` on a cell that its mover does not know to be taken."""
     mover, stones, key = games.mover[b], games.stones[b], games.episode_key[b]
-    parameters = _parameters_of(b, games, settings)
+    parameters = _episode_parameters(b, games, settings)
     outcome, after = attempt(cells[b, 0], cells[b, 1], mover, cell, stones, key, settings.abrupt, parameters)
     games.mover[b] = after
     if outcome != FOUND:

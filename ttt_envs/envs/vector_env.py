@@ -11,7 +11,7 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from ttt_envs.agents.adapters import Opponent, opponent_of
+from ttt_envs.agents.adapters import Opponent, as_opponent
 from ttt_envs.agents.observations import Context, DType, Observation, Views
 from ttt_envs.core.checks import check_argument_names, check_choice
 from ttt_envs.core.jit import BoolArray, Int64Array
@@ -103,7 +103,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         self.game = self.games[0]
         self._views = Views(self.game, observation, dtype, context)
         opponents = make_opponents(
-            opponent, self.games, lambda other, game: opponent_of(other, game, observation, dtype, context)
+            opponent, self.games, lambda other, game: as_opponent(other, game, observation, dtype, context)
         )
         positions = make_openings(self.games, openings, first)
         self._games = Lockstep(
@@ -442,7 +442,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         games = self._games
         before, cells = games.seen(b, self._before[b]), games.seen(b, games.position(b).cells)
         seat = int(games.mover[b] if games.is_self_play else games.seat[b])
-        return render.scene_of(before, cells, int(games.mover[b]), games.description(b), seat, self._refused_in(b))
+        return render.make_scene(before, cells, int(games.mover[b]), games.description(b), seat, self._refused_in(b))
 
     def _refused_in(self, b: int) -> int | None:
         return int(self._refused[b]) if self._refused[b] >= 0 else None

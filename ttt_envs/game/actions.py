@@ -34,7 +34,7 @@ def legal_actions(game: Game, cells: Int8Array) -> BoolArray:
     return legal(game, cells)
 
 
-def cells_of_actions(game: Game, cells: Int8Array, actions: Int64Array) -> Int64Array:
+def actions_to_cells(game: Game, cells: Int8Array, actions: Int64Array) -> Int64Array:
     """Return the cell of each action int64[B] on boards int8[B, rows * columns]; -1 for a full column."""
     if not game.gravity:
         return actions
@@ -43,20 +43,20 @@ def cells_of_actions(game: Game, cells: Int8Array, actions: Int64Array) -> Int64
     return np.where(rows < 0, -1, rows * game.columns + actions)
 
 
-def cell_of_action(game: Game, cells: Int8Array, action: object) -> int:
+def action_to_cell(game: Game, cells: Int8Array, action: object) -> int:
     """Return the cell of one action on a board int8[rows * columns].
 
     Raises:
         TypeError, ValueError: see :func:`check_action`; or with gravity the column is full.
     """
     checked = check_action(game, action)
-    cell = int(cells_of_actions(game, cells[None], np.array([checked]))[0])
+    cell = int(actions_to_cells(game, cells[None], np.array([checked]))[0])
     if cell < 0:
         raise ValueError(illegal_action_message(game, cells, checked))
     return cell
 
 
-def actions_of_cells(game: Game, cells: Int64Array) -> Int64Array:
+def cells_to_actions(game: Game, cells: Int64Array) -> Int64Array:
     """Return the action that puts a stone on each of the cells."""
     return cells % game.columns if game.gravity else cells
 

@@ -35,7 +35,7 @@ class Boards(NamedTuple):
         return cls(np.zeros((count, game.cells), np.int8), np.zeros(count, np.int8))
 
     @classmethod
-    def of(cls, positions: Iterable[Position]) -> Boards:
+    def from_positions(cls, positions: Iterable[Position]) -> Boards:
         """Stack single positions of one game into a batch."""
         cells, movers = zip(*positions, strict=True)
         return cls(np.stack(cells).astype(np.int8, copy=False), np.array(movers, np.int8))

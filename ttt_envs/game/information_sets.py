@@ -15,7 +15,7 @@ from ttt_envs.core.jit import Int8Array, Int64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.phantom import JointViews
 
-FAILED, PASSED, SKIPPED = range(3)
+FAILED, SUCCEEDED, SKIPPED = range(3)
 """Observations after an attempt: it failed; it put a stone and the other player moved; it put one and moves again."""
 OBSERVATIONS = 3
 """Number of different observations."""
@@ -29,7 +29,7 @@ class InformationSets(NamedTuple):
     attempts: Int8Array
     """int8[B, cells]: the cells that the player attempted, in order; then ``NO_ATTEMPT``"""
     observations: Int8Array
-    """int8[B, cells]: FAILED, PASSED or SKIPPED for each attempt; then ``NO_ATTEMPT``"""
+    """int8[B, cells]: FAILED, SUCCEEDED or SKIPPED for each attempt; then ``NO_ATTEMPT``"""
     player: Int8Array
     """int8[B]: the player, 0 or 1"""
 
@@ -46,7 +46,7 @@ class InformationSets(NamedTuple):
         cells = np.zeros_like(self.attempts)
         if start is not None:
             for player in (0, 1):
-                cells[self.player == player] = start.view_of(player)
+                cells[self.player == player] = start.player_view(player)
         rows, at = np.nonzero(self.attempts != NO_ATTEMPT)
         own = self.player[rows] + 1
         cells[rows, self.attempts[rows, at]] = np.where(self.observations[rows, at] == FAILED, 3 - own, own)

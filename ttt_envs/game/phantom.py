@@ -47,10 +47,10 @@ class JointViews(NamedTuple):
     @classmethod
     def start(cls, game: Game, count: int = 1) -> JointViews:
         """Return ``count`` empty boards, player_0 to move."""
-        return cls.of(Boards.start(game, count))
+        return cls.from_boards(Boards.start(game, count))
 
     @classmethod
-    def of(cls, boards: Boards, found: Int8Array | None = None) -> JointViews:
+    def from_boards(cls, boards: Boards, found: Int8Array | None = None) -> JointViews:
         """Return positions and the stones that have been found, int8[B, cells]; by default none."""
         return cls(boards.cells, np.zeros_like(boards.cells) if found is None else found, boards.mover)
 
@@ -60,9 +60,9 @@ class JointViews(NamedTuple):
 
     def views(self) -> Boards:
         """Return the movers' views: boards with their own stones and the stones that they have found."""
-        return Boards(self.view_of(self.mover), self.mover)
+        return Boards(self.player_view(self.mover), self.mover)
 
-    def view_of(self, player: int | Int8Array) -> Int8Array:
+    def player_view(self, player: int | Int8Array) -> Int8Array:
         """Return int8[B, cells]: the board as a player knows it; one player, or int8[B] one for each row."""
         own = self.cells == np.asarray(player, np.int8).reshape(-1, 1) + 1
         return np.where(own | (self.found == 1), self.cells, 0).astype(np.int8)

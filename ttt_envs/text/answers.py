@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-from ttt_envs.game.actions import cell_of_action, legal_actions
+from ttt_envs.game.actions import action_to_cell, legal_actions
 from ttt_envs.game.rules import Position, legal
 from ttt_envs.text.presentations import Presentation
 
@@ -77,7 +77,7 @@ def parse_answer(answer: object, presentation: Presentation, position: Position 
     if presentation.game.gravity and position is not None:
         if not legal_actions(presentation.game, position.cells)[cell]:
             return Problem("occupied-cell", f"Column {presentation.move_names[cell]} is full.")
-        return cell_of_action(presentation.game, position.cells, cell)
+        return action_to_cell(presentation.game, position.cells, cell)
     if position is not None and not legal(presentation.game, position.cells)[cell]:
         taken = "not empty" if presentation.layout == "board" else "already taken"
         return Problem("occupied-cell", f"{presentation.cell_names[cell]} is {taken}.")

@@ -77,7 +77,7 @@ def pair_weights(result: Mapping[str, Any]) -> tuple[Float64Array, float]:
     if result["exact"]:
         score = result["win"] + result["draw"] / 2
         return _CERTAIN * np.array([1 - score, 0, 0, 0, score]), 1.0
-    score = _score_of(result)
+    score = _read_score(result)
     return score.effective_pentanomial, score.precision
 
 
@@ -86,10 +86,10 @@ def score_from_result(result: Mapping[str, Any]) -> Interval:
     if result["exact"]:
         score = result["win"] + result["draw"] / 2
         return Interval(score, score, score)
-    return _score_of(result).rate("score", CONFIDENCE)
+    return _read_score(result).rate("score", CONFIDENCE)
 
 
-def _score_of(result: Mapping[str, Any]) -> Score:
+def _read_score(result: Mapping[str, Any]) -> Score:
     pairs = np.zeros((3, 3), np.int64)
     pairs[2, 2], pairs[1, 2], pairs[1, 1], pairs[0, 1], pairs[0, 0] = result["pentanomial"]
     return Score(pairs, corrected=CorrectedPairs.from_list(result["corrected"]) if "corrected" in result else None)

@@ -113,7 +113,7 @@ def _answer_proved(report: Report) -> str:
         if player == THOUGHT and "skip" not in board:
             [own] = read_intervals(row.exact)
             shares.append(f"{own.mean:.1%} on {board}")
-            found = [read_intervals(one.exact)[0] for one in report.rows_of(board) if f", for {THOUGHT}" in one.what]
+            found = [read_intervals(one.exact)[0] for one in report.find_rows(board) if f", for {THOUGHT}" in one.what]
             fewer, searches = fewer + sum(one.high < own.low for one in found), searches + len(found)
     searched = f"{fewer} of {searches} searches that take as long do so significantly less often"
     return f"With 32 simulations in {join_names(shares)} of positions; {searched}."

@@ -58,7 +58,7 @@ class Limits:
 
 
 @dataclass
-class Usage:
+class TokenUsage:
     """Sums over answers."""
 
     answers: int = 0
@@ -88,7 +88,7 @@ class _Request(NamedTuple):
 
 
 @dataclass
-class Asker:
+class RequestScheduler:
     """Asks a model the questions of tasks.
 
     Attributes:
@@ -101,10 +101,10 @@ class Asker:
     sampling: Sampling
     cache: AnswerCache
     limits: Limits = field(default_factory=Limits)
-    progress: Callable[[Usage, float], None] | None = None
+    progress: Callable[[TokenUsage, float], None] | None = None
     """called with the new answers and their cost after each of them"""
-    used: Usage = field(default_factory=Usage)
-    new: Usage = field(default_factory=Usage)
+    used: TokenUsage = field(default_factory=TokenUsage)
+    new: TokenUsage = field(default_factory=TokenUsage)
     spent: bool = False
     _seen: set[str] = field(default_factory=set)
 
@@ -165,11 +165,11 @@ class _Postponed(NamedTuple):
 
 
 class _Run(Generic[Result]):
-    """The tasks and requests of one call of :meth:`Asker.run`."""
+    """The tasks and requests of one call of :meth:`RequestScheduler.run`."""
 
-    def __init__(self, asker: Asker, tasks: Iterator[tuple[int, Task[Result]]]) -> None:
-        self._asker, self._tasks = asker, tasks
-        self._pool = ThreadPoolExecutor(asker.limits.concurrency, thread_name_prefix="ask")
+    def __init__(self, scheduler: RequestScheduler, tasks: Iterator[tuple[int, Task[Result]]]) -> None:
+        self._scheduler, self._tasks = scheduler, tasks
+        self._pool = ThreadPoolExecutor(scheduler.limits.concurrency, thread_name_prefix="ask")
         self._requests: dict[Future[Completion], _Request] = {}
         self._waiting: dict[str, list[tuple[int, Task[Result]]]] = {}
         self._postponed: list[_Postponed] = []
@@ -185,25 +185,25 @@ class _Run(Generic[Result]):
             keys = [self._receive(future) for future in done]
             for key in keys:  # all answers are stored before a task continues
                 for index, task in self._waiting.pop(key):
-                    yield from self._advance(index, task, self._asker.stored_answer(key))
+                    yield from self._advance(index, task, self._scheduler.stored_answer(key))
             postponed, self._postponed = self._postponed, []
             for one in postponed:
                 self._ask(one)
 
     def _has_room(self) -> bool:
         """Return whether another task may begin."""
-        most = self._asker.limits.concurrency
+        most = self._scheduler.limits.concurrency
         waiting = sum(map(len, self._waiting.values()))
         return len(self._requests) < most and waiting < TASKS_PER_REQUEST * most and not self._postponed
 
     def _advance(self, index: int, task: Task[Result], answer: str | None) -> Iterator[tuple[int, Result]]:
         """Continue a task until it needs an answer that is not stored, or ends."""
-        asker = self._asker
+        scheduler = self._scheduler
         try:
             question = next(task) if answer is None else task.send(answer)
             while True:
-                key = asker.sampling.key(asker.endpoint.url, question)
-                answer = asker.stored_answer(key)
+                key = scheduler.sampling.key(scheduler.endpoint.url, question)
+                answer = scheduler.stored_answer(key)
                 if answer is None:
                     break
                 question = task.send(answer)
@@ -214,31 +214,31 @@ class _Run(Generic[Result]):
 
     def _ask(self, one: _Postponed) -> None:
         """Send the question of a task, if the limits allow it; drop the task if they never will."""
-        asker, key = self._asker, one.key
+        scheduler, key = self._scheduler, one.key
         if key in self._waiting:
             self._waiting[key].append((one.number, one.task))
             return
-        most, in_flight = asker.max_cost(one.question), self._requests.values()
-        if asker.allows(len(in_flight) + 1, most + sum(each.most for each in in_flight)):
-            future = self._pool.submit(asker.endpoint.complete, asker.sampling.body(one.question))
+        most, in_flight = scheduler.max_cost(one.question), self._requests.values()
+        if scheduler.allows(len(in_flight) + 1, most + sum(each.most for each in in_flight)):
+            future = self._pool.submit(scheduler.endpoint.complete, scheduler.sampling.body(one.question))
             self._requests[future] = _Request(key, most)
             self._waiting[key] = [(one.number, one.task)]
         elif in_flight:
             self._postponed.append(one)
         else:
-            asker.spent = True
+            scheduler.spent = True
             one.task.close()
 
     def _receive(self, future: Future[Completion]) -> str:
         """Store the answer to a request, and return the hash of its question."""
         answer = future.result()
         key = self._requests.pop(future).key
-        self._asker.store(key, answer)
+        self._scheduler.store(key, answer)
         return key
 
     def close(self) -> None:
         """Await and store the answers in flight, without sending a request again."""
-        self._asker.endpoint.stopping.set()
+        self._scheduler.endpoint.stopping.set()
         self._pool.shutdown(wait=True, cancel_futures=True)
         for future in list(self._requests):
             if future.cancelled():
@@ -247,4 +247,4 @@ class _Run(Generic[Result]):
                 self._receive(future)
             except EndpointError:
                 continue
-        self._asker.endpoint.stopping.clear()
+        self._scheduler.endpoint.stopping.clear()
