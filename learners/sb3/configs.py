@@ -126,12 +126,6 @@ class _Settings(FitLearnerConfig):
         following = make_marks(task.every)
         due, saved = following(0), time.monotonic()
 
-        def arrays() -> Arrays:
-            found = {name: tensor.detach().numpy().copy() for name, tensor in model.policy.state_dict().items()}
-            if not all(np.isfinite(array).all() for array in found.values()):
-                raise ValueError(f"{self.name} has diverged after {done.games} games: choose a smaller learning_rate")
-            return found
-
         def log() -> None:
             nonlocal due
             due = following(done.games)
@@ -139,7 +133,7 @@ class _Settings(FitLearnerConfig):
             measured["steps"] = model.num_timesteps
             with preserve_random_state():
                 for callback in task.callbacks:
-                    measured |= callback(done.games, self._net(task.game, arrays()))
+                    measured |= callback(done.games, self._net(task.game, self._arrays(model, done.games)))
             task.log(done.games, measured)
 
         def after_step(_: Any, __: Any) -> bool:
@@ -148,7 +142,7 @@ class _Settings(FitLearnerConfig):
             if due <= done.games < task.games:
                 log()
                 if time.monotonic() - saved > SAVE_EVERY:
-                    save_arrays(task.run / MODEL, arrays())
+                    save_arrays(task.run / MODEL, self._arrays(model, done.games))
                     saved = time.monotonic()
             return True
 
@@ -156,14 +150,25 @@ class _Settings(FitLearnerConfig):
             while done.games < task.games:
                 model.learn(positions, after_step, reset_num_timesteps=False, log_interval=None)
         except KeyboardInterrupt:
-            save_arrays(task.run / MODEL, arrays())
+            save_arrays(task.run / MODEL, self._arrays(model, done.games))
             raise
         finally:
             games.close()
-        save_arrays(task.run / MODEL, arrays())
+        save_arrays(task.run / MODEL, self._arrays(model, done.games))
         if done.games:
             log()
         return done
+
+    def _arrays(self, model: Any, games: int) -> Arrays:
+        """Return the weights of a model after a number of games.
+
+        Raises:
+            ValueError: they are not finite.
+        """
+        found = {name: tensor.detach().numpy().copy() for name, tensor in model.policy.state_dict().items()}
+        if not all(np.isfinite(array).all() for array in found.values()):
+            raise ValueError(f"{self.name} has diverged after {games} games: choose a smaller learning_rate")
+        return found
 
     def load(self, game: Game, run: Path) -> Policy:
         """Load the policy trained by a run; neither torch nor Stable-Baselines3 is needed.

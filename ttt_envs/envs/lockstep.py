@@ -218,10 +218,10 @@ class Lockstep:
         seat: SeatChoice,
         illegal_action: IllegalAction,
         symmetry: Symmetry,
+        *,
         openings: Boards | None = None,
         threads: int = 1,
         met: list[Position] | None = None,
-        *,
         observes: bool = True,
     ) -> None:
         check_choice("seat", seat, _SEATS)

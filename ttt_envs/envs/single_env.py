@@ -145,7 +145,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         self._met: list[Position] | None = [] if render_mode == "rgb_array_list" and opponents is not None else None
         positions = make_openings(self.games, openings, first)
         self._games = Lockstep(
-            self.games, 1, opponents or SELF, seat, illegal_action, symmetry, positions, met=self._met
+            self.games, 1, opponents or SELF, seat, illegal_action, symmetry, openings=positions, met=self._met
         )
         self.observation_space = self._views.observation_space
         self.action_space = self._views.action_space

@@ -84,17 +84,8 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         threads: Threads = 1,
         copy: bool = True,
     ) -> None:
-        if isinstance(num_envs, bool) or not isinstance(num_envs, (int, np.integer)):
-            raise TypeError(f"num_envs={num_envs!r} is not a whole number: write for example num_envs=64")
-        if num_envs < 1:
-            raise ValueError(f"num_envs={num_envs} leaves nothing to play: choose 1 or more games")
-        try:
-            self.autoreset_mode = AutoresetMode(autoreset_mode)
-        except ValueError:
-            choices = ", ".join(mode.name for mode in AutoresetMode)
-            raise ValueError(
-                f"autoreset_mode={autoreset_mode!r} is not known: choose AutoresetMode {choices}"
-            ) from None
+        self.num_envs = _checked_count(num_envs)
+        self.autoreset_mode = _checked_mode(autoreset_mode)
         check_choice("render_mode", render_mode, (None, *self.render_modes))
         check_choice("copy", copy, (True, False))
         self._limit = _checked_limit(max_episode_steps)
@@ -108,15 +99,14 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         positions = make_openings(self.games, openings, first)
         self._games = Lockstep(
             self.games,
-            int(num_envs),
+            self.num_envs,
             opponents or SELF,
             seat,
             illegal_action,
             symmetry,
-            positions,
-            count_threads(threads),
+            openings=positions,
+            threads=count_threads(threads),
         )
-        self.num_envs = int(num_envs)
         self._reused = None if copy else self._games.output()
         self.single_observation_space = self._views.observation_space
         self.single_action_space = self._views.action_space
@@ -150,10 +140,9 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         self._steps = np.zeros(self.num_envs, np.int64)  # of the episodes, counted if there is a limit
         self._every = np.ones(self.num_envs, np.bool_)
         self._seeded = False
-        self._before = np.zeros(
-            (self.num_envs, self.game.cells), np.int8
-        )  # the boards before the last step, for rendering
-        self._refused = np.full(self.num_envs, -1)  # the illegal actions of the last step, for rendering; else -1
+        # for rendering: the boards before the last step, and its illegal actions, else -1
+        self._before = np.zeros((self.num_envs, self.game.cells), np.int8)
+        self._refused = np.full(self.num_envs, -1)
 
     @property
     def plays_both_seats(self) -> bool:
@@ -446,6 +435,22 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
 
     def _refused_in(self, b: int) -> int | None:
         return int(self._refused[b]) if self._refused[b] >= 0 else None
+
+
+def _checked_count(num_envs: object) -> int:
+    if isinstance(num_envs, bool) or not isinstance(num_envs, (int, np.integer)):
+        raise TypeError(f"num_envs={num_envs!r} is not a whole number: write for example num_envs=64")
+    if num_envs < 1:
+        raise ValueError(f"num_envs={num_envs} leaves nothing to play: choose 1 or more games")
+    return int(num_envs)
+
+
+def _checked_mode(mode: AutoresetMode | str) -> AutoresetMode:
+    try:
+        return AutoresetMode(mode)
+    except ValueError:
+        choices = ", ".join(mode.name for mode in AutoresetMode)
+        raise ValueError(f"autoreset_mode={mode!r} is not known: choose AutoresetMode {choices}") from None
 
 
 def _checked_limit(steps: object) -> int | None:
