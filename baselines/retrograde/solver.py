@@ -678,7 +678,11 @@ class Optimal(Named):
 
     @cached_property
     def solution(self) -> Solution | SearchedSolution:
-        """The solution, computed on first access."""
+        """The solution, computed on first access.
+
+        Raises:
+            ValueError: the database does not begin at the empty board.
+        """
         if self.database is None:
             return shared_solution(self.game) if is_searched(self.game) else solve(self.game)
         table = retrograde.open_table(self.game, Path(self.database))

@@ -347,6 +347,9 @@ def training_callback(
         A callback of the number of finished games and the learner. It returns ``exploitability``, and ``regret`` where
         the board can be solved; against an opponent ``exact_win``, ``exact_draw``, ``exact_loss``; and nothing between
         two measurements.
+
+    Raises:
+        ValueError: ``every`` is not positive, or the opponent is unknown or not pure.
     """
     if every < 1:
         raise ValueError(f"every={every} is no number of games between two measurements: choose 1 or more")

@@ -168,7 +168,11 @@ class Layer:
         return known.rows
 
     def rows(self, keys: UInt64Array) -> Int64Array:
-        """Return the rows int64[B] of boards, adding those not met before."""
+        """Return the rows int64[B] of boards, adding those not met before.
+
+        Raises:
+            MemoryError: there are too many positions.
+        """
         needed = self.index.size + len(keys)
         capacity = len(self.index.keys)
         if needed > capacity:
@@ -204,7 +208,11 @@ def _longer(pairs: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:
 
 
 def queries(layer: Layer, chunk: int) -> Iterator[tuple[int, Int64Array]]:
-    """Yield queries of at most ``chunk`` positions of a layer: mover, rows of the layer."""
+    """Yield queries of at most ``chunk`` positions of a layer: mover, rows of the layer.
+
+    Raises:
+        ValueError: ``chunk`` is not positive.
+    """
     if chunk < 1:
         raise ValueError(f"chunk={chunk} leaves nothing to ask: choose 1 or more positions at once")
     for mover in (0, 1):

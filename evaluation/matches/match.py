@@ -133,6 +133,9 @@ def play_blocks(
 
     Yields:
         The score of the next block.
+
+    Raises:
+        ValueError: as there, or ``block`` is not positive.
     """
     check_pairs(pairs)
     if block is not None and block < 1:

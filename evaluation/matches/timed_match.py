@@ -134,7 +134,11 @@ def play_timed_pairs(match: MatchSettings, pairs: int, *, jobs: Jobs = 1, log: L
 def play_timed_blocks(
     match: MatchSettings, pairs: int, *, jobs: Jobs = 1, log: Log | None = None
 ) -> Iterator[TimedScore]:
-    """Play pairs as :func:`play_timed_pairs`, yielding the score of one pair at a time."""
+    """Play pairs as :func:`play_timed_pairs`, yielding the score of one pair at a time.
+
+    Raises:
+        ValueError: as there.
+    """
     check_pairs(pairs)
     if match.clock is None:
         raise ValueError("a timed match needs a clock: choose one such as Clock(10, 0.1)")

@@ -312,7 +312,11 @@ class EpisodeStreams:
         self._plies = plies
 
     def random(self, size: int, /) -> Float64Array:
-        """Return float64[B], one number per row."""
+        """Return float64[B], one number per row.
+
+        Raises:
+            ValueError: ``size`` is not B.
+        """
         if size != len(self._plies):
             raise ValueError(f"act must draw one uniform number per position: {len(self._plies)}, not {size}")
         out = np.empty(size)

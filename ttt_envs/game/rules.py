@@ -945,6 +945,9 @@ def perft(game: Game, plies: int) -> int:
     """Return the number of move sequences of length ``plies`` without skips, from the empty board.
 
     This is perft as in chess: games that end at ply ``plies`` count, games that end earlier do not.
+
+    Raises:
+        ValueError: ``plies`` is negative or exceeds the number of cells.
     """
     if not 0 <= plies <= game.cells:
         raise ValueError(f"plies={plies} does not fit a board of {game.cells} cells: choose 0 to {game.cells}")

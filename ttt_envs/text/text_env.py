@@ -76,7 +76,11 @@ class TextEnv(gymnasium.Env[str, str]):
         self._seed, self._episode, self._is_done = 0, -1, True
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
-        """Begin the next game, or with ``seed`` the first of that seed. There are no options."""
+        """Begin the next game, or with ``seed`` the first of that seed.
+
+        Raises:
+            ValueError: ``options`` are given, and there are none.
+        """
         super().reset(seed=seed)
         if options:
             raise ValueError(f"options={options!r} are not known: ttt/Text-v0 has none")
