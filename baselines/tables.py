@@ -79,11 +79,6 @@ def random_play_values(game: Game, terminal: Terminal = "equation") -> Float64Ar
     return _table(game, "random", terminal)
 
 
-def optimal_values(game: Game, terminal: Terminal = "equation") -> Float64Array:
-    """Return the same for optimal play by both players: see :func:`random_play_values`."""
-    return _table(game, "optimal", terminal)
-
-
 def learned_values(game: Game, policy: str | Policy) -> Float64Array:
     """Return a policy's values of every move: (board x action), for player_0.
 

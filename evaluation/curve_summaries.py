@@ -5,8 +5,6 @@ Curves are those of :mod:`evaluation.curves`; ``evaluation.reports.curves`` draw
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -16,8 +14,8 @@ import numpy as np
 from evaluation.curves import LEARNER, SEED, Curve, Label
 from learners.config import TEACHER
 from learners.pool import NAME as POOL
+from ttt_envs.core import files
 from ttt_envs.core.checks import closest_names
-from ttt_envs.core.files import write_atomically
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.envs.lockstep import SELF
 
@@ -254,13 +252,11 @@ def write_csv(path: Path, summaries: Sequence[Summary], x: XAxis, y: YAxis) -> N
     Columns: the labels of the groups; ``games``, ``steps`` or ``cpu_s``; ``runs``, their number; the median under the
     name of y; and ``low`` and ``high``, empty for one run.
     """
-    text = io.StringIO()
-    out = csv.writer(text, lineterminator="\n")
     names = list(dict.fromkeys(name for one in summaries for name in one.labels))
-    out.writerow([*names, COLUMNS[x], "runs", y, "low", "high"])
+    rows: list[list[object]] = [[*names, COLUMNS[x], "runs", y, "low", "high"]]
     for one in summaries:
         labels = [one.labels.get(name) for name in names]
         ends = [[""] * len(one.x)] * 2 if one.low is None or one.high is None else [one.low, one.high]
         for at, median, low, high in zip(one.x, one.median, *ends, strict=True):
-            out.writerow([*labels, f"{at:.12g}", one.runs, median, low, high])
-    write_atomically(path, lambda file: file.write(text.getvalue().encode()))
+            rows.append([*labels, f"{at:.12g}", one.runs, median, low, high])
+    files.write_csv(path, rows)

@@ -94,11 +94,6 @@ class Puzzle:
             return 0
         return 1 + sum(float(np.mean([*self.wrong.values()])) >= bound for bound in LEVELS)
 
-    @property
-    def failing(self) -> list[str]:
-        """Policies of the panel that err with probability above 1/2."""
-        return [name for name, share in self.wrong.items() if share > 0.5]
-
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data; docs/files.md documents the keys."""
         return {

@@ -24,7 +24,7 @@ from learners.config import AnyConfig, FitLearnerConfig, load_learner
 from ttt_envs.agents.policy import Policy, is_colour_blind, is_symmetric
 from ttt_envs.agents.specs import FromFile, from_file
 from ttt_envs.agents.symmetrized import SymmetrizedPolicy
-from ttt_envs.core.checks import closest_names
+from ttt_envs.core.checks import closest_names, truncate
 from ttt_envs.core.files import closest_path, open_to_read, parse_json, read_bounded, write_atomically
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards
@@ -100,6 +100,9 @@ def save_checkpoint(run: Path, **parts: Mapping[str, np.ndarray[Any, Any]]) -> N
     """Write a run's ``checkpoint.npz`` atomically: arrays ``part.name`` of each part.
 
     ``run:PATH`` plays the part ``learner``.
+
+    Raises:
+        OSError: it cannot be written; a checkpoint before it is still there.
     """
     arrays = {f"{part}.{name}": array for part, named in parts.items() for name, array in named.items()}
     try:
@@ -309,8 +312,7 @@ def read_training(run: Path) -> dict[str, Any]:
 
 def shorten(value: object) -> str:
     """Shorten any value from a file for a message."""
-    words = ascii(value)
-    return words if len(words) <= 60 else f"{words[:57]}..."
+    return truncate(ascii(value), 60)
 
 
 class RunPolicy:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluation.cost import ProcessFailed, Usage, measure_usage
+from evaluation.cost import ProcessFailed, Usage, measure_usage, subprocess_environment
 from evaluation.run_files import RunDirectory
 from ttt_apps.signals import INTERRUPTED
 from ttt_envs.core.files import read_json, write_atomically
@@ -85,12 +84,10 @@ def measure_in_subprocess(unit: Mapping[str, Any], log: Path) -> dict[str, float
 
 def _run_python(words: tuple[str, ...], log: Path) -> Usage:
     """Run Python with these words, and measure its usage; the output of a process that fails is written to ``log``."""
-    here = str(Path(__file__).parents[1])  # the root, in case of a checkout that is not installed
-    found = {**os.environ, "PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])}
     log.unlink(missing_ok=True)  # of an earlier failure
     try:
         # a crash in machine code prints where it happened
-        return measure_usage([sys.executable, "-X", "faulthandler", *words], found)
+        return measure_usage([sys.executable, "-X", "faulthandler", *words], subprocess_environment())
     except ProcessFailed as problem:
         output = problem.output.encode()
         log.parent.mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import threading
@@ -11,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from evaluation.cost import subprocess_environment
 from ttt_apps.cli import WatchOptions, inherited_options, print_output
 
 LAST_S = 15.0
@@ -34,7 +34,6 @@ def watch_page(path: Path, options: WatchOptions) -> Iterator[None]:
     if not options.watch:
         yield
         return
-    root = str(Path(__file__).parents[1])  # in case of a checkout that is not installed
     command = [sys.executable, "-m", "ttt_apps.watch", str(path), "--port", str(options.port), *inherited_options()]
     process = subprocess.Popen(
         command + ["--no-browser"] * options.no_browser,
@@ -42,7 +41,7 @@ def watch_page(path: Path, options: WatchOptions) -> Iterator[None]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])},
+        env=subprocess_environment(),
         start_new_session=True,
         creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # the same on Windows
     )

@@ -28,6 +28,7 @@ import numpy as np
 
 from baselines.gomocup.program import EngineExitedError, EngineTimeoutError, Program
 from ttt_envs.agents.specs import REFUSAL_REASONS, SUPPORTED_VARIANTS
+from ttt_envs.core.checks import truncate
 from ttt_envs.core.jit import Int8Array
 from ttt_envs.game.rules import Game, Position, check_variants, legal
 
@@ -74,7 +75,7 @@ def parse_cell(text: str) -> tuple[int, int] | None:
 
 def quoted(text: str) -> str:
     """Return a program's output on one line, shortened."""
-    return ascii(text if len(text) <= 80 else f"{text[:77]}...")
+    return ascii(truncate(text))
 
 
 class Engine:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +20,7 @@ from evaluation.benchmark.aggregates import (
 )
 from evaluation.benchmark.tasks import TASKS, Axis, find_task, find_tasks
 from evaluation.statistics import Interval
-from ttt_envs.core.files import write_atomically
+from ttt_envs.core import files
 from ttt_envs.core.jit import Float64Array
 
 THRESHOLDS = np.linspace(0, 1, 51)
@@ -317,9 +315,5 @@ def write_csv(path: Path, submissions: Sequence[ScoredSubmission]) -> None:
     """Write the scores of all checkpoints as CSV, a line for each: ``submission`` and the fields of
     :class:`ScoredCheckpoint`.
     """
-    text = io.StringIO()
-    out = csv.writer(text, lineterminator="\n")
-    out.writerow(["submission", *ScoredCheckpoint._fields])
-    for one in submissions:
-        out.writerows([one.name, *row] for row in one.checkpoints)
-    write_atomically(path, lambda file: file.write(text.getvalue().encode()))
+    rows = [[one.name, *row] for one in submissions for row in one.checkpoints]
+    files.write_csv(path, [["submission", *ScoredCheckpoint._fields], *rows])

@@ -123,13 +123,6 @@ class PolicyEvaluation:
         parts = zip(*(seat.outcome for seat in self.seats), strict=True)
         return OutcomeProbabilities(*(sum(part) / len(self.seats) for part in parts))
 
-    @property
-    def expected_illegal_mass(self) -> float | None:
-        """Mean probability of an illegal move per decision, before masking; None if the policy does not report it."""
-        if self.illegal_mass is None:
-            return None
-        return float(self.occupancy @ self.illegal_mass / self.occupancy.sum())
-
     @cached_property
     def _index(self) -> PositionIndex:
         return PositionIndex(self.game, self.boards)

@@ -17,13 +17,15 @@ from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from ttt_envs.core.checks import closest_names
+from ttt_envs.core.checks import closest_names, truncate
 from ttt_envs.core.files import lock, open_to_read, parse_json, path_hint, read_bounded, replace_tail, write_atomically
 from ttt_envs.game.boards import MOVERS, Boards, cell_at, coordinate, from_text
 from ttt_envs.game.rules import MAX_EDGE, Game, Outcome, Position, action_index, place, winner
 
 FORMAT = 1
 """Version of the file format."""
+MAX_PROBLEM = 400
+"""Maximum number of characters of an error in a message about a file."""
 MAX_LINE_LENGTH = 1 << 16
 """Maximum length of a line in bytes."""
 MAX_FILE_BYTES = 1 << 30
@@ -218,12 +220,7 @@ def _result_name(result: Outcome | None) -> str:
 
 def _shorten(value: object) -> str:
     """Shorten any value for a message."""
-    return _truncate(ascii(value), 60)
-
-
-def _truncate(text: object, most: int = 400) -> str:
-    words = str(text)
-    return words if len(words) <= most else words[: most - 3] + "..."
+    return truncate(ascii(value), 60)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -266,7 +263,7 @@ def read_games(
                     continue
                 played = PlayedGame.from_dict(data)
             except (ValueError, TypeError) as problem:
-                raise ValueError(f"{path}, line {number}: {_truncate(problem)}") from None
+                raise ValueError(f"{path}, line {number}: {truncate(problem, MAX_PROBLEM)}") from None
             yield played
 
 
@@ -338,7 +335,9 @@ def _encode(played: PlayedGame) -> bytes:
         line = json.dumps(played.to_dict(), allow_nan=False, separators=(",", ":")).encode() + b"\n"
         _parse_line(line)
     except (ValueError, TypeError, RecursionError) as problem:
-        raise ValueError(f"a game could not be read again: {_truncate(problem)}. Keep other settings with it") from None
+        raise ValueError(
+            f"a game could not be read again: {truncate(problem, MAX_PROBLEM)}. Keep other settings with it"
+        ) from None
     return line
 
 
@@ -387,7 +386,7 @@ def read_any_format(path: str | Path, *, tell: Callable[[str], object] = warning
     try:
         yield from from_notation(content.decode(errors="replace"))
     except ValueError as problem:
-        raise ValueError(f"{path}, {_truncate(problem)}") from None
+        raise ValueError(f"{path}, {truncate(problem, MAX_PROBLEM)}") from None
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -449,7 +448,7 @@ def from_notation(text: str) -> list[PlayedGame]:
             else:
                 moves += line.split()
         except (ValueError, TypeError) as problem:
-            raise ValueError(f"line {number}: {_truncate(problem)}") from None
+            raise ValueError(f"line {number}: {truncate(problem, MAX_PROBLEM)}") from None
     if tags or moves:
         raise ValueError(f"line {number}: the last game has no result: write o wins, x wins, draw or unfinished")
     return games

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import statistics
 import sys
 import tempfile
@@ -13,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evaluation.cost import Usage, measure_usage
+from evaluation.cost import Usage, measure_usage, subprocess_environment
 from evaluation.matches.openings import draw_openings
 from ttt_envs.agents.policy import act
 from ttt_envs.agents.specs import make_policy
@@ -54,12 +53,11 @@ def measure_move_costs(game: Game, *specs: str) -> list[MoveCost]:
     Raises:
         ValueError: the process failed.
     """
-    here = str(Path(__file__).parents[2])  # the root, in case of a checkout that is not installed
-    found = {**os.environ, "PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])}
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "cost.json")
         measure_usage(
-            [sys.executable, "-m", "evaluation.matches.move_cost", json.dumps(game.to_dict()), str(out), *specs], found
+            [sys.executable, "-m", "evaluation.matches.move_cost", json.dumps(game.to_dict()), str(out), *specs],
+            subprocess_environment(),
         )
         return [MoveCost(*one) for one in read_json(out)]
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from evaluation.statistics import Interval
+from ttt_envs.core.checks import truncate
 from ttt_envs.core.extras import install_command
 from ttt_envs.core.files import write_atomically
 from ttt_envs.core.jit import Float64Array
@@ -358,7 +359,7 @@ def draw_radar(names: Sequence[str], lines: Sequence[Line]) -> Draw:
 def _name(text: str) -> str:
     """Return a name for a figure: shortened, in characters that the font has."""
     shown = "".join(letter if letter.isprintable() and ord(letter) < 0x250 else "?" for letter in text)
-    return shown if len(shown) <= MAX_NAME_LENGTH else f"{shown[: MAX_NAME_LENGTH - 3]}..."
+    return truncate(shown, MAX_NAME_LENGTH)
 
 
 def _set_log_axis(axes: Axes, x: Sequence[float]) -> None:

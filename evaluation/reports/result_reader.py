@@ -22,6 +22,7 @@ from evaluation.reports.boards import draw_choice
 from evaluation.reports.formats import format_ends, share
 from evaluation.reports.html import Content
 from evaluation.statistics import Interval
+from ttt_envs.core.checks import truncate
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.boards import from_text
 from ttt_envs.game.rules import Game, legal
@@ -84,9 +85,8 @@ class Record(dict[str, Any]):
         value = self.get(name)
         if not isinstance(value, str):
             raise _wrong(name, value, "a text")
-        shown = value if len(value) <= MAX_TEXT else f"{value[: MAX_TEXT - 3]}..."
         # non-printable characters are escaped: they may be invalid in SVG, or reverse the text direction
-        return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in shown)
+        return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in truncate(value, MAX_TEXT))
 
     def spec(self, name: str) -> str:
         """Read a spec string without shortening; reject one that is too long or looks like a command option."""
@@ -121,7 +121,11 @@ class Record(dict[str, Any]):
         return None if self.get(name) is None else read(self, name)
 
     def game(self) -> Game:
-        """Read the game."""
+        """Read the game.
+
+        Raises:
+            ValueError: it is none.
+        """
         try:
             return Game.from_dict(dict(self.record("game")))
         except TypeError as problem:

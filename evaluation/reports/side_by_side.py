@@ -31,6 +31,7 @@ from evaluation.reports.result_reader import Record, differences
 from evaluation.run_files import RunDirectory
 from learners.checkpoint import load_policy
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
+from ttt_envs.core.checks import truncate
 from ttt_envs.game.rules import Game
 
 MAX_RUNS = MAX_GROUPS
@@ -182,8 +183,7 @@ def _settings(runs: Sequence[ShownRun]) -> Content:
 
 
 def _format_value(value: object) -> str:
-    text = "" if value is None else str(value)
-    return text if len(text) <= MAX_VALUE_LENGTH else f"{text[: MAX_VALUE_LENGTH - 3]}..."
+    return truncate("" if value is None else str(value), MAX_VALUE_LENGTH)
 
 
 def _learning(runs: Sequence[ShownRun]) -> Content:

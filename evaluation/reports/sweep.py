@@ -19,6 +19,7 @@ from evaluation.reports.result_reader import MAX_SEED, Record, reproduction
 from evaluation.run_files import REPORT
 from evaluation.statistics import Interval
 from evaluation.sweep import AGENT, CURVES, MOST, RESULT, setting_name, varied
+from ttt_envs.core.checks import truncate
 from ttt_envs.core.files import read_json
 
 MAX_SHOWN = 200
@@ -271,8 +272,7 @@ def _format_measure(name: str, value: float) -> str:
 
 def _format_value(value: object) -> str:
     """Format the value of an option."""
-    text = "" if value is None else value if isinstance(value, str) else json.dumps(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    return truncate("" if value is None else value if isinstance(value, str) else json.dumps(value))
 
 
 def _describe_setting(line: Setting, options: Sequence[str]) -> str:

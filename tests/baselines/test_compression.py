@@ -24,7 +24,7 @@ from baselines.compression import (
     split_errors,
     stored_numbers,
 )
-from baselines.tables import Softmax, Table, optimal_values, random_play_values
+from baselines.tables import Softmax, Table, random_play_values, source_values
 from evaluation.exact.dynamic_programming import match_outcome, outcome
 from ttt_envs import Game, make_policy
 from ttt_envs.agents.policy import Values
@@ -494,7 +494,7 @@ def test_invalid_specs_are_refused(spec, game, message):
 )
 def test_invalid_calls_are_refused(call, message):
     with pytest.raises(ValueError, match=message):
-        call(optimal_values(Game()))
+        call(source_values(Game(), "optimal"))
 
 
 def test_table_of_zeros_has_no_error():

@@ -9,7 +9,6 @@ needs none: a search solves its positions.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -22,6 +21,7 @@ from baselines.connect_four import SearchedSolution, is_solvable
 from baselines.retrograde.columns import bound_colourings
 from baselines.retrograde.layers import Estimate
 from baselines.retrograde.solver import MAX_CELLS, MAX_CELLS_LAYERED, LayeredSolution, Solution, is_stored, solve
+from evaluation.cost import subprocess_environment
 from ttt_apps.explorer.caches import LRUCache
 from ttt_apps.explorer.schemas import MAX_TABLE_CELLS
 from ttt_envs.agents.policy import VALUE_TOLERANCE
@@ -219,11 +219,14 @@ class Build:
         self.failure: str | None = None
         """why there is no table"""
         self.is_running = True
-        root = str(Path(__file__).parents[2])  # in case of a checkout that is not installed
-        found = {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
         command = [sys.executable, "-m", "ttt_apps.explorer.build_table", json.dumps(game.to_dict())]
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=found
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=subprocess_environment(),
         )
         threading.Thread(target=self._follow, name="build", daemon=True).start()
 

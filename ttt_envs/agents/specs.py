@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from ttt_envs.core.checks import closest_name, closest_names
+from ttt_envs.core.checks import closest_name, closest_names, truncate
 from ttt_envs.core.package_conflicts import check_package, mixed_with
 
 if TYPE_CHECKING:  # parsing a spec imports no policy
@@ -398,7 +398,7 @@ def _check_from_file(spec: Spec) -> None:
         return
     if ":" in spec.name:
         raise ValueError(
-            f"{_shorten(spec.name)!r} was read from a file, and files may name built-in policies only, because others "
+            f"{truncate(spec.name)!r} was read from a file, and files may name built-in policies only, because others "
             f"can run code: if you trust its author, {TRUSTING}"
         )
     if spec.name in PROGRAMS:
@@ -408,13 +408,9 @@ def _check_from_file(spec: Spec) -> None:
         )
     if spec.keyed.get("trust", "false").lower() != "false":
         raise ValueError(
-            f"trust={_shorten(spec.keyed['trust'])} of {spec.name} was read from a file, which cannot declare "
+            f"trust={truncate(spec.keyed['trust'])} of {spec.name} was read from a file, which cannot declare "
             f"itself trusted: if you trust its author, {TRUSTING}"
         )
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _unknown(spec: str, name: str) -> str:

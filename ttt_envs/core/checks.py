@@ -20,6 +20,12 @@ def check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
         raise ValueError(f"{name}={value!r} is not known: choose {', '.join(map(repr, choices))}")
 
 
+def truncate(value: object, most: int = 80) -> str:
+    """Return a value as text of at most ``most`` characters; a longer text ends in ``...``."""
+    text = str(value)
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
 def closest_names(name: str, known: Iterable[str]) -> str:
     """Return the hint after an unknown name: the closest known one, or all of them."""
     known = sorted(known)

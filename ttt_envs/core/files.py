@@ -88,6 +88,16 @@ def write_json(path: Path, data: Any) -> None:
     write_atomically(path, lambda file: file.write(json.dumps(data, indent=2).encode() + b"\n"))
 
 
+def write_csv(path: Path, rows: Iterable[Iterable[object]]) -> None:
+    """Write CSV atomically."""
+    import csv
+    from io import StringIO
+
+    text = StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    write_atomically(path, lambda file: file.write(text.getvalue().encode()))
+
+
 def replace_tail(file: IO[bytes], path: Path, size: int, content: bytes, *, durable: bool = True) -> None:
     """Replace everything after the first ``size`` bytes of a file.
 
@@ -216,7 +226,11 @@ def open_to_write(path: Path) -> BufferedRandom:
 
 
 def read_bounded(path: Path, most: int = MAX_FILE_BYTES) -> bytes:
-    """Return all bytes of a regular file; see :func:`open_to_read`."""
+    """Return all bytes of a regular file.
+
+    Raises:
+        OSError, ValueError: as :func:`open_to_read`.
+    """
     with open_to_read(path, most) as file:
         content = file.read(most + 1)
     if len(content) > most:  # the file has grown since it was opened
