@@ -1,7 +1,7 @@
-"""What a run in progress tells those who watch it, and how they stop it: files in the folder ``live`` of its directory.
+"""Files in the folder ``live`` of a run in progress: its state for a page that watches it, and requests to stop.
 
-The folder exists while the run is in progress. Those who watch touch ``watched`` there every few seconds, and only then
-the run writes ``now.json`` about once a second. Whoever may write there can make ``stop``: the run then ends as after
+The folder exists while the run is in progress. A page touches ``watched`` there every few seconds, and only then the
+run writes ``now.json`` about once a second. A process with write access can make ``stop``: the run then ends as after
 Ctrl-C. Files reach runs of other terminals, sweeps and machines that share the folder, and name no process by its
 number, which another one may have by now.
 

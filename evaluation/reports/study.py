@@ -31,7 +31,7 @@ def write_report_files(
 
 
 def _markdown(study: Study, name: str, findings: Report, quick: bool, part: str) -> str:
-    lines = [f"# {study.title}", "", f"{study.source}. {study.about}", ""]
+    lines = [f"# {study.title}", "", f"{study.source[:1].upper()}{study.source[1:]}. {study.about}", ""]
     lines += [f"Quick form: {study.left_out}", ""] if quick else []
     options = f"{f' --part {part}' if part else ''}{' --quick' if quick else ''}"
     lines += [f"`python evaluate.py reproduce {name}{options}`", ""]

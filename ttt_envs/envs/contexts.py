@@ -1,4 +1,4 @@
-"""What an environment draws anew for each episode beside the seat: the skip chance, and the opening or first mover.
+"""Draws of an environment for each episode, besides the seat: the skip chance, and the opening or first mover.
 
 Both draws are counter-based, see :mod:`ttt_envs.core.random`: a function of the seed's key and the number of the
 episode. So the single, the vector and the PettingZoo environment draw the same.
