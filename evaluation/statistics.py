@@ -25,6 +25,15 @@ class Interval(NamedTuple):
     low: float
     high: float
 
+    def to_dict(self) -> dict[str, float | None]:
+        """Return JSON-ready data."""
+        return {name: finite_or_none(value) for name, value in self._asdict().items()}
+
+
+def finite_or_none(value: float) -> float | None:
+    """Return a number for JSON, which has no infinity."""
+    return float(value) if math.isfinite(value) else None
+
 
 def wilson(mean: float, count: float, confidence: float = 0.95) -> Interval:
     """Return the Wilson (1927) interval of a proportion ``mean`` of ``count`` independent samples.

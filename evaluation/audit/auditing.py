@@ -136,19 +136,14 @@ class Audit(NamedTuple):
             "estimates": self.estimator.estimates,
             "exact": self.exact,
             "episodes": self.episodes,
-            "advantage": {name: _to_json(value) for name, value in self.advantage.errors._asdict().items()},
+            "advantage": {name: value.to_dict() for name, value in self.advantage.errors._asdict().items()},
             "coverage": self.advantage.coverage,
             "biased_advantage": self.biased_advantage,
-            "gradient": {name: _to_json(value) for name, value in self.gradient.errors._asdict().items()},
+            "gradient": {name: value.to_dict() for name, value in self.gradient.errors._asdict().items()},
             "biased": self.biased,
-            "cosine": _to_json(self.gradient.cosine),
-            "exact_gradient_squared": _to_json(self.gradient.exact),
+            "cosine": self.gradient.cosine.to_dict(),
+            "exact_gradient_squared": self.gradient.exact.to_dict(),
         }
-
-
-def _to_json(value: Interval) -> dict[str, float | None]:
-    """Return an interval, with null for a number that is not finite."""
-    return {name: float(number) if np.isfinite(number) else None for name, number in value._asdict().items()}
 
 
 def _differs(square: Interval, exact: bool) -> bool | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -259,12 +260,8 @@ def _make_entry(submission: ScoredSubmission, tasks: Sequence[str], scores: Floa
         average,
         gap,
         {axis: bootstrap_intervals([scores[:, which]], mean, seed)[0] for axis, which in columns.items()},
-        bootstrap_intervals([scores], _profile, seed),
+        bootstrap_intervals([scores], partial(performance_profile, thresholds=THRESHOLDS), seed),
     )
-
-
-def _profile(scores: Float64Array) -> Float64Array:
-    return performance_profile(scores, THRESHOLDS)
 
 
 def to_json(comparison: Comparison) -> dict[str, Any]:

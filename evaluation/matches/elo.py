@@ -71,11 +71,6 @@ def normalized_elo(score: Score) -> float:
     return (mean - 0.5) / math.sqrt(2 * variance) * 800 / math.log(10)
 
 
-def finite_or_none(value: float) -> float | None:
-    """Return a number for JSON, which has no infinity."""
-    return value if math.isfinite(value) else None
-
-
 def elo_to_dict(score: Score, rating: Interval | None = None) -> dict[str, Any]:
     """Return the Elo interval and the likelihood of superiority, JSON-ready; docs/files.md documents the keys.
 
@@ -84,7 +79,7 @@ def elo_to_dict(score: Score, rating: Interval | None = None) -> dict[str, Any]:
         rating: of it; by default :func:`elo`, of a match of fixed size.
     """
     return {
-        "elo": {name: finite_or_none(value) for name, value in (rating or elo(score))._asdict().items()},
+        "elo": (rating or elo(score)).to_dict(),
         "likelihood_of_superiority": likelihood_of_superiority(score),
     }
 

@@ -15,7 +15,6 @@ from evaluation.matches.elo import (
     Decision,
     elo_from_score,
     elo_to_dict,
-    finite_or_none,
     normalized_elo,
     pair_moments,
 )
@@ -24,7 +23,7 @@ from evaluation.matches.match import MatchSettings
 from evaluation.matches.match_blocks import block_size, make_units, openings_hash, play_units
 from evaluation.matches.score import Score
 from evaluation.matches.stopping import stopped_score
-from evaluation.statistics import Interval
+from evaluation.statistics import Interval, finite_or_none
 from ttt_envs.core.files import write_json
 from ttt_envs.core.parallel import Jobs, results_in_order
 

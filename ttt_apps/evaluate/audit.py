@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -180,6 +179,7 @@ def _worst(one: Audit, count: int, game: Game) -> list[dict[str, Any]]:
     """Return the positions that add most to the mean squared error."""
     import numpy as np
 
+    from evaluation.statistics import finite_or_none
     from ttt_envs.game.boards import to_text
 
     found = one.positions
@@ -189,7 +189,7 @@ def _worst(one: Audit, count: int, game: Game) -> list[dict[str, Any]]:
             "position": to_text(one.boards.position(int(index)), game),
             "visits": float(found.visits[index]),
             "bias": float(found.bias[index]),
-            "standard_error": error if math.isfinite(error := float(found.standard_error[index])) else None,
+            "standard_error": finite_or_none(found.standard_error[index]),
             "mse": float(found.mse[index]),
         }
         for index in order

@@ -257,14 +257,10 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
         "units": [{**unit, "policies": found} for unit, found in results],
         "rank_correlation": {name: one._asdict() for name, one in correlation.items()},
         "wrong": {name: one._asdict() for name, one in wrong_share.items()},
-        "seeds": {str(games): _finite(one) for games, one in seeds.items()},
+        "seeds": {str(games): one.to_dict() for games, one in seeds.items()},
     }
     pictures = {"what-games-say": _draw_measures(wrong_share), "what-games-say-scores": _draw_scores(results)}
     return Report(rows, claims, pictures, data=data)
-
-
-def _finite(one: Interval) -> dict[str, float | None]:
-    return {name: value if np.isfinite(value) else None for name, value in one._asdict().items()}
 
 
 def _claims(
