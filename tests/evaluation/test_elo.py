@@ -126,7 +126,9 @@ def test_coverage_of_elo_intervals(shape, matches):
     for pairs in (50, 500):
         found = [elo(from_pentanomial(counts)) for counts in rng.multinomial(pairs, shape, size=matches)]
         share = np.mean([one.low <= truth <= one.high for one in found])
-        assert share == pytest.approx(0.95, abs=4 * math.sqrt(0.95 * 0.05 / matches) + 0.008)  # few kinds of results
+        error = 4 * math.sqrt(0.95 * 0.05 / matches) + 0.008  # few kinds of results
+        most = 0.985 if pairs == 50 else 0.95  # few pairs that differ, beside those that are added: a wider interval
+        assert 0.95 - error <= share <= most + error
 
 
 def fishtest_llr(results, elo0, elo1):
