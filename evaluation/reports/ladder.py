@@ -67,7 +67,7 @@ def ladder_page(data: Record) -> Content:
         "first_move": section(lambda: {"map": first_move_map(game, data.probabilities("first_move", game))}),
         "worst": section(partial(_worst, data)),
         "cost": section(partial(_cost, data)),
-        "again": section(partial(_again, data)),
+        "again": section(partial(_reproduction, data)),
     }
 
 
@@ -211,7 +211,7 @@ def _cost(data: Record) -> Content:
     return {"play": play, "where": where, "phases": phases, "learned": learned}
 
 
-def _again(data: Record) -> Content:
+def _reproduction(data: Record) -> Content:
     ladder, settings = data.record("ladder"), data.record("settings")
     words = ["evaluate.py", "ladder", data.spec("policy"), "--ladder", ladder.spec("name")]
     games = settings.count("games")

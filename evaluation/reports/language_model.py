@@ -35,7 +35,7 @@ def language_model_page(data: Record) -> Content:
         "games": section(partial(_games, data)) if has_games else None,
         "positions": section(partial(_positions, data)) if has_positions else None,
         "cost": section(partial(_cost, data)),
-        "again": section(partial(_again, data)),
+        "again": section(partial(_reproduction, data)),
     }
 
 
@@ -141,7 +141,7 @@ def _cost(data: Record) -> Content:
     return {"rows": rows}
 
 
-def _again(data: Record) -> Content:
+def _reproduction(data: Record) -> Content:
     words = ["evaluate.py", "llm", "--endpoint", check_url(data.spec("endpoint")), "--model", data.spec("model")]
     words += [*game_options(data.game()), "--presentation", data.spec("presentation")]
     if data.get("games") is not None:

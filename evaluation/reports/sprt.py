@@ -44,7 +44,7 @@ def sprt_page(data: Record) -> Content:
         "walk": section(partial(_walk, data)),
         "games": section(partial(_games, data)),
         "differences": section(partial(_differences, data, a, b)),
-        "again": section(partial(_again, data)),
+        "again": section(partial(_reproduction, data)),
     }
 
 
@@ -140,7 +140,7 @@ def _differences(data: Record, a: str, b: str) -> Content:
     return differences(data.game(), found, f"A: {a}", f"B: {b}")
 
 
-def _again(data: Record) -> Content:
+def _reproduction(data: Record) -> Content:
     test = data.record("test")
     words = ["evaluate.py", "sprt", data.spec("a"), data.spec("b"), *game_options(data.game())]
     for name in ("elo0", "elo1", "alpha", "beta"):

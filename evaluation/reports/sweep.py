@@ -67,7 +67,7 @@ def sweep_page(data: Record, folder: Path) -> Content:
         "settings": section(partial(_settings, data, order, names, folder)),
         "learning": section(partial(_learning, data, order, folder)),
         "cost": section(partial(_cost, order)),
-        "again": section(partial(_again, data)),
+        "again": section(partial(_reproduction, data)),
     }
 
 
@@ -255,7 +255,7 @@ def _cost(order: Sequence[Setting]) -> Content:
     return {"tiles": shown}
 
 
-def _again(data: Record) -> Content:
+def _reproduction(data: Record) -> Content:
     trust = ["--trust"] if data.get("trust") is True else []
     return reproduction(data, ["train.py", "--sweep", data.spec("source"), *trust], ("source", "provenance"))
 

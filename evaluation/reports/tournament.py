@@ -64,7 +64,7 @@ def tournament_page(data: Record) -> Content:
         "cross": section(partial(_cross, data, players, order)),
         "neighbours": section(partial(_neighbours, data, players, order)),
         "differences": section(partial(_differences, data, players)),
-        "again": section(partial(_again, data)),
+        "again": section(partial(_reproduction, data)),
     }
 
 
@@ -168,7 +168,7 @@ def _differences(data: Record, players: Sequence[Player]) -> Content:
     return differences(data.game(), found.records("positions", 20), a, b)
 
 
-def _again(data: Record) -> Content:
+def _reproduction(data: Record) -> Content:
     words = ["evaluate.py", "tournament"]
     words += [one.spec("spec") for one in data.records("players", MAX_PLAYERS)]
     words += game_options(data.game())
