@@ -24,7 +24,7 @@ from ttt_envs.game.rules import MAX_EDGE, Game, Position, legal
 CHOICES = "choices.jsonl"
 MAX_SNAPSHOT_BYTES = 1 << 22
 """Maximum size of the file in bytes."""
-MOST = 8
+MAX_CHOICES = 8
 """Maximum number of positions of a snapshot."""
 SPARSE = 2
 """Snapshots are half as frequent as log lines by default, at most about 200."""
@@ -146,8 +146,8 @@ def _parse_snapshot(data: object, game: Game) -> Snapshot:
     games, choices = data["games"], data["choices"]
     if not isinstance(games, int) or isinstance(games, bool) or not 0 <= games < 1 << 53:
         raise ValueError("games must be a whole number")
-    if not isinstance(choices, list) or not 1 <= len(choices) <= MOST:
-        raise ValueError(f"choices must be a list of 1 to {MOST}")
+    if not isinstance(choices, list) or not 1 <= len(choices) <= MAX_CHOICES:
+        raise ValueError(f"choices must be a list of 1 to {MAX_CHOICES}")
     return Snapshot(games, [_parse_choice(one, game) for one in choices])
 
 

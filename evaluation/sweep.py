@@ -13,7 +13,7 @@ from ttt_envs.core.checks import closest_names
 from ttt_envs.core.files import path_hint, read_bounded, write_atomically, write_json
 from ttt_envs.game.rules import VARIANTS
 
-MAX_FILE_BYTES, MOST = 1 << 20, 10_000
+MAX_FILE_BYTES, MAX_RUNS = 1 << 20, 10_000
 """Maximum size of a file in bytes, and maximum number of runs in it."""
 PARTS = ("seeds", "fixed", "grid", "runs")
 RESULT, TABLE, CURVES = "result.json", "table.md", "curves.csv"
@@ -72,9 +72,9 @@ def read_sweep(path: Path, refused: Sequence[str] = ()) -> SweepFile:
     count = len(runs) * len(seeds)
     for values in lists.values():
         count *= len(values)
-        if not 0 < count <= MOST:
+        if not 0 < count <= MAX_RUNS:
             raise ValueError(
-                f"{path} describes {count:,} runs: give every option of grid a value, and {MOST:,} at most"
+                f"{path} describes {count:,} runs: give every option of grid a value, and {MAX_RUNS:,} at most"
             )
     rows: list[Row] = []
     for run in runs:
@@ -110,9 +110,9 @@ def _parse_options(path: Path, part: str, options: Any) -> Row:
 
 
 def _parse_seeds(path: Path, seeds: Any) -> list[int]:
-    if isinstance(seeds, int) and not isinstance(seeds, bool) and 1 <= seeds <= MOST:
+    if isinstance(seeds, int) and not isinstance(seeds, bool) and 1 <= seeds <= MAX_RUNS:
         return list(range(seeds))
-    many = seeds if isinstance(seeds, list) and len(seeds) <= MOST else []
+    many = seeds if isinstance(seeds, list) and len(seeds) <= MAX_RUNS else []
     whole = [seed for seed in many if isinstance(seed, int) and not isinstance(seed, bool) and 0 <= seed < 2**63]
     if seeds and whole == seeds and len(set(whole)) == len(whole):
         return whole

@@ -37,7 +37,7 @@ if TYPE_CHECKING:  # compiled code is imported where a game is played, not where
     from ttt_envs.core.parallel import Jobs
     from ttt_envs.game.rules import Game
 
-MOST = 10**15
+MAX_NUMBER = 10**15
 """Maximum value of a count."""
 MIN_COLUMNS, MAX_COLUMNS = 40, 10_000
 """Limits of the terminal width: wrapping help to fewer columns does not terminate, and a table fills all columns."""
@@ -92,8 +92,8 @@ def parse_count(text: str) -> int:
         if len(part.rstrip("0")) > places:
             raise ValueError(f"{text} is not a whole number: write for example 10000, 10_000 or 1e4")
         number = int(whole + part.ljust(places, "0")[:places])
-    if abs(number) > MOST:
-        raise ValueError(f"{text} is too large: choose up to {MOST:.0e}")
+    if abs(number) > MAX_NUMBER:
+        raise ValueError(f"{text} is too large: choose up to {MAX_NUMBER:.0e}")
     return number
 
 
@@ -404,7 +404,7 @@ def trust_files() -> None:
     os.environ[TRUST] = "1"  # inherited by workers
 
 
-def num_pairs(games: int, most: int = MOST) -> int:
+def num_pairs(games: int, most: int = MAX_NUMBER) -> int:
     """Return half of an even number of games.
 
     Raises:

@@ -18,7 +18,7 @@ from evaluation.reports.html import Content, encode_url, interval_bar, macro, or
 from evaluation.reports.result_reader import MAX_SEED, Record, reproduction
 from evaluation.run_files import REPORT
 from evaluation.statistics import Interval
-from evaluation.sweep import AGENT, CURVES, MOST, RESULT, setting_name, varied
+from evaluation.sweep import AGENT, CURVES, MAX_RUNS, RESULT, setting_name, varied
 from ttt_envs.core.checks import truncate
 from ttt_envs.core.files import read_json
 
@@ -80,7 +80,7 @@ def _read_settings(data: Record) -> list[Setting]:
             one.count("seeds"),
             {name: one.interval(name) for name in list(one)[: MAX_MEASURES + 2] if name not in NO_MEASURES},
         )
-        for row, one in enumerate(data.records("table", MOST))
+        for row, one in enumerate(data.records("table", MAX_RUNS))
     ]
 
 
@@ -150,8 +150,8 @@ def _settings(data: Record, order: Sequence[Setting], names: Sequence[str], fold
 def _runs_by_row(data: Record) -> dict[int, list[Record]]:
     """Return the runs of each setting."""
     runs: dict[int, list[Record]] = {}
-    for one in data.records("runs", MOST):
-        runs.setdefault(one.count("row", MOST), []).append(one)
+    for one in data.records("runs", MAX_RUNS):
+        runs.setdefault(one.count("row", MAX_RUNS), []).append(one)
     return runs
 
 

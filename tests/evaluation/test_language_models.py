@@ -52,7 +52,7 @@ SMALL = Game(2, 3, 2, 0.25)
 
 
 @contextmanager
-def make_asker(folder, url, model="optimal", limits=Limits(), sampling=None, **options):  # noqa: B008  # frozen
+def make_scheduler(folder, url, model="optimal", limits=Limits(), sampling=None, **options):  # noqa: B008  # frozen
     settings = {"backoff_s": 0.001, "timeout_s": 30.0, **options}
     with Endpoint(url, KEY, **settings) as endpoint, open_answers(folder) as answers:
         yield RequestScheduler(endpoint, sampling or Sampling(model), answers, limits)
@@ -60,7 +60,7 @@ def make_asker(folder, url, model="optimal", limits=Limits(), sampling=None, **o
 
 def play(folder, url, model, settings, opponent, games, **options):
     """Games of a model, in order."""
-    with make_asker(folder, url, model, **options) as scheduler:
+    with make_scheduler(folder, url, model, **options) as scheduler:
         return [text for _, text in sorted(scheduler.run(game_tasks(settings, opponent, games)))]
 
 
@@ -121,7 +121,7 @@ class Named:
 @pytest.mark.parametrize("model", ["optimal", "random", "half-malformed"])
 def test_the_exact_strength_is_that_of_the_policy(model, tmp_path):
     settings = TextSettings(SMALL, illegal="random")
-    with serve_stub(SMALL) as (stub, url), make_asker(tmp_path, url, model) as scheduler:
+    with serve_stub(SMALL) as (stub, url), make_scheduler(tmp_path, url, model) as scheduler:
         found = evaluate_model(scheduler, settings, opponent=make_policy("random", SMALL), games=0, positions=True)
     policy, exact = Named(SMALL, model), found["positions"]["exact"]
     assert exact["exploitability"] == pytest.approx(exploitability(SMALL, policy), abs=1e-12)
@@ -152,7 +152,7 @@ def test_no_symmetry_of_a_model_is_assumed():
 def test_the_score_has_no_luck(tmp_path):
     """Two perfect players: without the luck of skips and of the opponent's draws, every pair has the same score."""
     game = Game(skip_chance=0.5)
-    with serve_stub(game) as (_, url), make_asker(tmp_path, url) as scheduler:
+    with serve_stub(game) as (_, url), make_scheduler(tmp_path, url) as scheduler:
         found = evaluate_model(
             scheduler, TextSettings(game), opponent=make_policy("optimal", game), games=20, positions=False,
             luck_correction="exact",
@@ -197,7 +197,7 @@ def test_luck_is_the_value_after_a_draw_minus_its_expectation(tmp_path):
 
 def test_regret_and_blunders_of_games_are_those_of_the_moves(tmp_path):
     game = Game(skip_chance=0.25)
-    with serve_stub(game) as (_, url), make_asker(tmp_path, url, "random") as scheduler:
+    with serve_stub(game) as (_, url), make_scheduler(tmp_path, url, "random") as scheduler:
         settings, opponent = TextSettings(game), make_policy("win-or-block", game)
         texts = [text for _, text in sorted(scheduler.run(game_tasks(settings, opponent, 8)))]
         found = evaluate_model(scheduler, settings, opponent=opponent, games=8, positions=False)["games"]
@@ -221,7 +221,7 @@ def test_regret_and_blunders_of_games_are_those_of_the_moves(tmp_path):
 def test_illegal_answers_are_counted_and_have_their_consequence(illegal, answers, ends, tmp_path):
     game = Game(2, 3, 3)
     settings = TextSettings(game, illegal=illegal, max_asks=2)
-    with serve_stub(game) as (_, url), make_asker(tmp_path, url, "malformed") as scheduler:
+    with serve_stub(game) as (_, url), make_scheduler(tmp_path, url, "malformed") as scheduler:
         opponent = make_policy("random", game)
         found = evaluate_model(scheduler, settings, opponent=opponent, games=8, positions=False)["games"]
     moves = found["moves"]
@@ -355,7 +355,7 @@ def test_limits_are_never_exceeded_and_the_work_continues(tmp_path):
         for most in (5, 9, 40, 10_000):
             before = len(stub.answered)
             limits = Limits(4, max_requests=most)
-            with make_asker(tmp_path, url, limits=limits) as scheduler:
+            with make_scheduler(tmp_path, url, limits=limits) as scheduler:
                 found = dict(scheduler.run(position_tasks(settings, reachable_positions(SMALL))))
             assert len(stub.answered) - before == scheduler.new.answers <= most
             assert scheduler.spent == (scheduler.new.answers == most)
@@ -363,7 +363,7 @@ def test_limits_are_never_exceeded_and_the_work_continues(tmp_path):
     with serve_stub(SMALL) as (stub, url):
         prices = {"price_in": 1.0, "price_out": 2.0}
         limits = Limits(4, max_cost=0.02, **prices)
-        with make_asker(tmp_path / "cost", url, limits=limits) as scheduler:
+        with make_scheduler(tmp_path / "cost", url, limits=limits) as scheduler:
             found = evaluate_model(scheduler, settings, opponent=opponent, games=0, positions=True)
     assert scheduler.spent
     assert not found["complete"]
@@ -403,7 +403,7 @@ def test_a_stopped_evaluation_continues_and_asks_nothing_twice(sent, tmp_path):
     assert len((tmp_path / "cache" / ANSWERS).read_bytes().splitlines()) == len(counts)
     found = json.loads((tmp_path / "out" / RESULT).read_text())
     assert found["usage"]["answers"] == len(counts)
-    with serve_stub(game) as (_, url), make_asker(tmp_path / "whole", url, "random") as scheduler:
+    with serve_stub(game) as (_, url), make_scheduler(tmp_path / "whole", url, "random") as scheduler:
         whole = evaluate_model(
             scheduler, TextSettings(game), opponent=make_policy("optimal", game), games=6, positions=True
         )

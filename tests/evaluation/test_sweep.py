@@ -6,7 +6,7 @@ import pytest
 
 from evaluation.statistics import interval_from_seeds
 from evaluation.sweep import (
-    MOST,
+    MAX_RUNS,
     RunResult,
     aggregate_runs,
     read_sweep,
@@ -59,7 +59,7 @@ def test_setting_as_a_command_line():
         ("seeds = []", "seeds must be how many"),
         ("seeds = [1, 1]", "seeds must be how many"),
         ("seeds = [1, -1]", "seeds must be how many"),
-        (f"seeds = {MOST + 1}", "seeds must be how many"),
+        (f"seeds = {MAX_RUNS + 1}", "seeds must be how many"),
         ("seed = 1", "has 'seed', which is no part of a sweep: did you mean 'seeds'"),
         ("fixed = 3", "fixed must be options with values"),
         ("fixed = {games = {a = 1}}", "is no value of an option"),
