@@ -115,7 +115,13 @@ def score_submission(
                 scores.append(
                     _run_score(task, run.seed, found[task.name], about._replace(complete=complete and all_scored))
                 )
-    return SubmissionScores(submission, checkpoints, scores)
+    return SubmissionScores(submission, _sort_rows(checkpoints), _sort_rows(scores))
+
+
+def _sort_rows(rows: Sequence[Any]) -> list[Any]:
+    """Return scores sorted by task, seed and steps, so that runs added to a file stand where scoring all puts them."""
+    order = {task.name: place for place, task in enumerate(TASKS)}
+    return sorted(rows, key=lambda row: (order[row["task"]], row["seed"], row["steps"]))
 
 
 def _steps_to_score(run: RunFolder) -> list[int]:
@@ -222,11 +228,9 @@ def add_runs(scores: SubmissionScores, earlier: Mapping[str, Any]) -> Submission
         if json.loads(json.dumps(scores.data[name])) != other.get(name):
             raise ValueError(f"the earlier scores of {scores.data['name']} are of runs with another value of {name}")
     has = {(run["task"], run["seed"]) for run in scores.runs}
-    order = {task.name: place for place, task in enumerate(TASKS)}
 
     def merge(new: Sequence[Any], old: Sequence[Any]) -> list[Any]:
-        rows = [*new, *(row for row in old if (row["task"], row["seed"]) not in has)]
-        return sorted(rows, key=lambda row: (order[row["task"]], row["seed"], row["steps"]))
+        return _sort_rows([*new, *(row for row in old if (row["task"], row["seed"]) not in has)])
 
     machines = dict.fromkeys(f"{other.get('machine', '')}; {scores.data['machine']}".split("; "))
     data = {**scores.data, "machine": "; ".join(filter(None, machines))}

@@ -624,19 +624,13 @@ def test_scores_of_runs_accumulate_in_a_small_file(copy, tmp_path, capsys):
     main([*run, "--add", "--out", str(parts)])
     main([*run, "--add", "--out", str(parts)])  # runs that it has are replaced
     [expected], [found] = (json.loads(path.read_text())["submissions"] for path in (whole, parts))
-
-    def rows(data, name):
-        return sorted(data[name], key=lambda row: (row["task"], row["seed"]))
-
     assert [len(found[name]) for name in ("runs", "checkpoints")] == [6, 6]
-    for name in ("runs", "checkpoints"):
-        assert rows(found, name) == rows(expected, name)
+    assert found == expected  # in the same order too: a command that was killed after its last write is repeated
     assert {row["steps"] for row in found["checkpoints"]} == {STEPS}
     every = score_submission(copy)
     assert [one["score"] for one in every.runs if one["task"] == "chance-25"] == [
         one["score"] for one in found["runs"] if one["task"] == "chance-25"
     ]
-    assert found["machine"] == expected["machine"]
     text = (copy / "submission.toml").read_text()
     (copy / "submission.toml").write_text(text.replace('setting = "one"', 'setting = "tuned"'))
     for problem in ("another value of setting", "not those of other alone"):
