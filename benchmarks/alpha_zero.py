@@ -54,7 +54,7 @@ from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch
 from learners.alpha_zero.learner import AlphaZero
 from learners.alpha_zero.policy import CHUNK_SIZE, SymmetrizedEvaluator
 from learners.alpha_zero.self_play import TrainingExamples, play_block
-from learners.alpha_zero.settings import default_value_scale
+from learners.alpha_zero.settings import value_scale_for
 from learners.training import make_initial_rng
 from ttt_apps.studies.alpha_zero.training_runs import temporary_run, training_unit
 from ttt_envs.agents.policy import Policy, best_shares
@@ -91,7 +91,7 @@ class SearchPolicy(NamedTuple):
                 simulations=SIMULATIONS,
                 max_num_considered_actions=AlphaZeroSearch.max_num_considered_actions,
                 maxvisit_init=AlphaZeroSearch.maxvisit_init,
-                value_scale=default_value_scale(self.learner.game),
+                value_scale=value_scale_for(self.learner.game),
             )
             out[rows] = search.probabilities()
         return out

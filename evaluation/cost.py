@@ -128,12 +128,6 @@ class ProcessFailed(ValueError):  # noqa: N818  # what happened
         return f"{' '.join(self.command)} {self.ending}: {self.last_line}"
 
 
-def subprocess_environment() -> dict[str, str]:
-    """Return the environment of a process of Python that imports the same packages, installed or in a checkout."""
-    root = str(Path(__file__).parents[1])
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
-
-
 def measure_usage(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Usage:
     """Return the resource usage of a new process from start to end, as counted by the operating system.
 

@@ -69,7 +69,7 @@ class LiveRun:
         self._folder, self._options, self._game = directory.live, options, game
         self._resumes = resumes
         self._sampler = _Sampler(game, options)
-        self._done, self._phase, self._beat = Progress(), "", 0
+        self._done, self._phase, self._heartbeat = Progress(), "", 0
         self._looked_at, self._touched, self._touched_at = 0.0, 0, -np.inf
         self._rate: deque[tuple[float, int]] = deque(maxlen=RATE_POINTS)
         self._written_at = -np.inf
@@ -137,11 +137,11 @@ class LiveRun:
     def _write(self) -> None:
         """Write ``now.json``; docs/files.md documents the keys."""
         self._written_at = time.monotonic()
-        self._beat += 1
+        self._heartbeat += 1
         done, total, rate = self._done, self._options.games, self._games_per_s()
         data = {
             "format": 1,
-            "heartbeat": self._beat,
+            "heartbeat": self._heartbeat,
             "phase": self._phase,
             "games": done.games,
             "total": total,

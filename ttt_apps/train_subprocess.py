@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluation.cost import ProcessFailed, Usage, measure_usage, subprocess_environment
+from evaluation.cost import ProcessFailed, Usage, measure_usage
 from evaluation.run_files import RunDirectory
 from ttt_apps.signals import INTERRUPTED
 from ttt_envs.core.files import read_json, write_atomically
+from ttt_envs.core.subprocesses import subprocess_environment
 
 MEASURE = "import sys; from ttt_apps.sweep import write_numbers; write_numbers(*sys.argv[1:])"
 """Code of a process that measures an agent."""

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from evaluation.cost import subprocess_environment
 from ttt_apps.cli import WatchOptions, inherited_options, print_output
+from ttt_envs.core.subprocesses import subprocess_environment
 
 LAST_S = 15.0
 """Maximum seconds for which the page's process may show the end of the training."""

@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import gymnasium
 import numpy as np
@@ -80,7 +80,6 @@ class Agent(Protocol):
 
 MakeAgent = Callable[[Task, int], Agent]
 """makes an untrained agent for a task and a seed"""
-PolicyT = TypeVar("PolicyT")
 
 
 def load_agent(name: str) -> MakeAgent:

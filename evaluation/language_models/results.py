@@ -15,7 +15,7 @@ from evaluation.exact.strength import worst_positions
 from evaluation.language_models.player import AnsweredPolicy, ModelTurn
 from evaluation.matches.account import account_moves
 from evaluation.matches.corrected_pairs import CorrectedPairs
-from evaluation.matches.luck import ExpectedValues, LuckCorrection, expected_values, make_correction
+from evaluation.matches.luck import ExpectedValues, LuckCorrection, make_correction, make_expected_values
 from evaluation.matches.score import Forfeits, Score
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
 from ttt_envs.core.jit import Float64Array
@@ -159,7 +159,7 @@ def score_games(
     The luck is that of :mod:`evaluation.matches.luck`: of skips, and of the opponent's draws where they are known.
     """
     correction = make_correction(luck_correction, game)
-    known = None if correction is None else expected_values(opponent, correction)
+    known = None if correction is None else make_expected_values(opponent, correction)
     results, lengths = np.zeros((3, 3), np.int64), np.zeros((2, 3, game.cells + 1), np.int64)
     lost = won = 0
     first, points = "", np.zeros(len(pairs))

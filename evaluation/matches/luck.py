@@ -175,8 +175,8 @@ class ExpectedValues:
         self.table[mover[rows], numbers[rows]] = self.expected(Boards(cells[rows], mover[rows]))
 
 
-def expected_values(policy: Policy, correction: LuckCorrection) -> ExpectedValues | None:
-    """Return the draws of a policy if its probabilities are known: if it is pure and has no memory."""
+def make_expected_values(policy: Policy, correction: LuckCorrection) -> ExpectedValues | None:
+    """Return the expected values of a policy if its probabilities are known: if it is pure and has no memory."""
     if correction.exact is None or not policy.pure or isinstance(policy, HasPlayer):
         return None
     return ExpectedValues(policy, correction)
@@ -191,7 +191,7 @@ class LuckTracker:
 
     Args:
         correction: the correction.
-        known: draws of the two players with known probabilities, None for each other one.
+        known: of the two players with known probabilities, None for each other one.
         cells: int8[B, cells]: the first boards; the array changes with the games.
     """
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from evaluation.matches.corrected_pairs import CorrectedPairs
 from evaluation.matches.games import Move, PlayedGame
-from evaluation.matches.luck import OFF, ExpectedValues, LuckTracker, StateValues, expected_values, make_correction
+from evaluation.matches.luck import OFF, ExpectedValues, LuckTracker, StateValues, make_correction, make_expected_values
 from evaluation.matches.openings import Openings, draw_openings
 from evaluation.matches.score import Forfeits, Score
 from ttt_envs.agents.policy import Forfeit, HasPlayer, Player, Policy, act_in_episodes, acts_fast
@@ -360,7 +360,7 @@ def make_sides(match: MatchSettings, name: str, block: PairBlock, games: PairBat
 
 
 _known: dict[str, tuple[ExpectedValues | None, ExpectedValues | None]] = {}
-"""Known draws of the players of the call that this process played last, see ``_policies``."""
+"""Expected values of the players of the call that this process played last, see ``_policies``."""
 
 
 def make_tracker(match: MatchSettings, name: str, sides: Sequence[Side], games: PairBatch) -> LuckTracker | None:
@@ -373,7 +373,7 @@ def make_tracker(match: MatchSettings, name: str, sides: Sequence[Side], games: 
         return None
     known = _known.get(name)
     if known is None:
-        a, b = (expected_values(side.policy, correction) if match.clock is None else None for side in sides)
+        a, b = (make_expected_values(side.policy, correction) if match.clock is None else None for side in sides)
         known = a, b
         if name:
             _known.clear()

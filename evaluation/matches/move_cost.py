@@ -12,12 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evaluation.cost import Usage, measure_usage, subprocess_environment
+from evaluation.cost import Usage, measure_usage
 from evaluation.matches.openings import draw_openings
 from ttt_envs.agents.policy import act
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.files import read_json, write_json
 from ttt_envs.core.jit_settings import compile_at_once
+from ttt_envs.core.subprocesses import subprocess_environment
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game
 

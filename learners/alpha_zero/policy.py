@@ -12,7 +12,7 @@ import numpy as np
 from baselines.mcts import GumbelSearch, Tree, check_gumbel
 from baselines.mcts.policy import MEMORY
 from learners.alpha_zero.learner import AlphaZero
-from learners.alpha_zero.settings import default_value_scale
+from learners.alpha_zero.settings import value_scale_for
 from learners.checkpoint import load_policy
 from ttt_envs.agents.policy import Evaluator
 from ttt_envs.agents.specs import Named
@@ -68,7 +68,7 @@ class AlphaZeroSearch(Named):
 
     @property
     def _value_scale(self) -> float:
-        return default_value_scale(self.game, self.value_scale)
+        return value_scale_for(self.game, self.value_scale)
 
     @cached_property
     def _evaluator(self) -> Evaluator:

@@ -28,7 +28,7 @@ MAX_OPENING_PLIES = 14
 """Default maximum number of plies of a random opening."""
 
 
-def default_value_scale(game: Game, chosen: float | None = None) -> float:
+def value_scale_for(game: Game, chosen: float | None = None) -> float:
     """Return the weight of values in the Gumbel search: ``chosen`` if given, else 0.5, or 2 where turns are skipped."""
     if chosen is not None:
         return chosen
@@ -126,4 +126,4 @@ class AlphaZeroSettings(LoopLearnerConfig):
 
     def value_scale_for(self, game: Game) -> float:
         """Return the weight of values in the Gumbel search."""
-        return default_value_scale(game, self.value_scale)
+        return value_scale_for(game, self.value_scale)

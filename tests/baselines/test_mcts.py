@@ -447,10 +447,8 @@ def test_a_saved_subtree_of_another_position_is_ignored():
     without = Game()
     subtree = searched(without, boards, 500).subtree(0, 4)
     for text in (".../.o./... o", "x../.o./x.. o"):  # no such turns where nothing is skipped
-        assert (
-            MCTSSearch(without, Boards.from_positions([from_text(text)]), keys_for(1), subtrees=[subtree]).visits.sum()
-            == 0
-        )
+        board = Boards.from_positions([from_text(text)])
+        assert MCTSSearch(without, board, keys_for(1), subtrees=[subtree]).visits.sum() == 0
     assert searched(without, boards, 1).subtree(0, 4) is None or searched(without, boards, 1).subtree(0, 3) is None
 
 

@@ -121,14 +121,17 @@ def test_likelihood_of_superiority():
 )
 @pytest.mark.parametrize("matches", [1000, pytest.param(20_000, marks=pytest.mark.slow)])
 def test_coverage_of_elo_intervals(shape, matches):
-    rng = np.random.default_rng(1)
-    truth = elo_from_score(float(shape @ np.arange(5) / 4))
+    """Of few pairs that mostly draw, the pairs added at 0 and at 1 have a part in the variance: intervals are wider."""
+    rng, points = np.random.default_rng(1), np.arange(5) / 4
+    mean, z = float(shape @ points), float(norm.ppf(0.975))
+    truth, variance = elo_from_score(mean), float(shape @ (points - mean) ** 2)
     for pairs in (50, 500):
         found = [elo(from_pentanomial(counts)) for counts in rng.multinomial(pairs, shape, size=matches)]
         share = np.mean([one.low <= truth <= one.high for one in found])
-        error = 4 * math.sqrt(0.95 * 0.05 / matches) + 0.008  # few kinds of results
-        most = 0.985 if pairs == 50 else 0.95  # few pairs that differ, beside those that are added: a wider interval
-        assert 0.95 - error <= share <= most + error
+        added = z**2 / 4 * (mean**2 + (1 - mean) ** 2)  # to the sum of squares, by z**2 / 4 pairs at each end
+        expected = 1 - 2 * norm.sf(z * math.sqrt(1 + added / (pairs * variance)))
+        few_results = 0.008
+        assert share == pytest.approx(expected, abs=4 * math.sqrt(expected * (1 - expected) / matches) + few_results)
 
 
 def fishtest_llr(results, elo0, elo1):

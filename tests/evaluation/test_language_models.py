@@ -36,7 +36,7 @@ from evaluation.language_models.evaluation import evaluate_model
 from evaluation.language_models.player import TextSettings, game_tasks, position_tasks, reachable_positions
 from evaluation.language_models.results import game_luck
 from evaluation.language_models.scheduler import Limits, RequestScheduler
-from evaluation.matches.luck import expected_values, make_correction
+from evaluation.matches.luck import make_correction, make_expected_values
 from evaluation.reports.comparison import RESULT, write_comparison
 from ttt_apps import evaluate
 from ttt_envs.agents.specs import make_policy
@@ -168,7 +168,7 @@ def test_the_score_has_no_luck(tmp_path):
 def test_luck_is_the_value_after_a_draw_minus_its_expectation(tmp_path):
     """Of skips, and of the moves of an opponent whose draws are known."""
     correction = make_correction("exact", SMALL)
-    known = expected_values(make_policy("random", SMALL), correction)
+    known = make_expected_values(make_policy("random", SMALL), correction)
 
     def value(position, winner):
         if winner in (0, 1):

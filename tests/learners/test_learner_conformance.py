@@ -354,14 +354,14 @@ def test_metrics_are_finite_floats(make, game):
         assert np.isfinite(list(logged.values())).all()
 
 
-def as_opponent(learner):
+def training_opponent(learner):
     return "self" if learner.bootstrap == "ply" else "random"
 
 
 @pytest.mark.parametrize("make", LEARNING, indirect=True)
 def test_training_beats_random_play(make, game):
     learner = make(game)
-    train(learner, as_opponent(learner), GAMES_TO_LEARN.get(make.name, 10_000), batch=32)
+    train(learner, training_opponent(learner), GAMES_TO_LEARN.get(make.name, 10_000), batch=32)
     assert_learned(learner, make(game))
 
 
@@ -369,7 +369,7 @@ def test_training_beats_random_play(make, game):
 def test_training_on_the_opponents_reward_is_noticed(make):
     game = Game(skip_chance=0.25)
     learner = make(game)
-    train(Backwards(learner), as_opponent(learner), GAMES_TO_LEARN.get(make.name, 10_000), batch=32)
+    train(Backwards(learner), training_opponent(learner), GAMES_TO_LEARN.get(make.name, 10_000), batch=32)
     with pytest.raises(AssertionError):
         assert_learned(learner, make(game))
     assert match_outcome(game, learner, "random").value < -0.2  # it learned to lose

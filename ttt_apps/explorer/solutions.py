@@ -21,12 +21,12 @@ from baselines.connect_four import SearchedSolution, is_solvable
 from baselines.retrograde.columns import bound_colourings
 from baselines.retrograde.layers import Estimate
 from baselines.retrograde.solver import MAX_CELLS, MAX_CELLS_LAYERED, LayeredSolution, Solution, is_stored, solve
-from evaluation.cost import subprocess_environment
 from ttt_apps.explorer.caches import LRUCache
 from ttt_apps.explorer.schemas import MAX_TABLE_CELLS
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.core.array_cache import CACHE_BYTES_VARIABLE, max_cache_bytes
 from ttt_envs.core.jit import Float64Array
+from ttt_envs.core.subprocesses import subprocess_environment
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game
 
