@@ -35,6 +35,9 @@ class LearnerConfig:
 
     The class variables suit most learners; a subclass overrides what does not suit it. Values are checked against the
     types of the fields, such as :data:`~learners.limits.Fraction` or a ``Literal``.
+
+    Raises:
+        ValueError: a value does not fit its type, or two settings do not fit together.
     """
 
     name: ClassVar[str]

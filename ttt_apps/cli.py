@@ -495,7 +495,11 @@ class Stopped(KeyboardInterrupt):
 
 @contextmanager
 def report_interrupt(folder: Path | None) -> Iterator[None]:
-    """Report on an interrupt where completed work is stored; without a folder report nothing."""
+    """Report on an interrupt where completed work is stored; without a folder report nothing.
+
+    Raises:
+        Stopped: on an interrupt, with a folder.
+    """
     try:
         yield
     except KeyboardInterrupt:

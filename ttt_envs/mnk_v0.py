@@ -237,7 +237,11 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
 
     @property
     def num_agents(self) -> int:
-        """Number of agents in the current game."""
+        """Number of agents in the current game.
+
+        Raises:
+            AttributeError: ``reset`` has not been called.
+        """
         if not self._has_reset:
             raise AttributeError("num_agents cannot be accessed before reset")
         return len(self.agents)
@@ -395,7 +399,11 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
 
     @property
     def infos(self) -> dict[str, dict[str, Any]]:
-        """The info of each of ``agents``: see :class:`raw_env`."""
+        """The info of each of ``agents``: see :class:`raw_env`.
+
+        Raises:
+            AttributeError: ``reset`` has not been called.
+        """
         if not self._has_reset:
             raise AttributeError("infos cannot be accessed before reset")
         return {agent: self._info(agent) for agent in self.agents}

@@ -654,6 +654,9 @@ class Optimal(Named):
 
     Connect Four without skips on more than 16 cells has no table: each position is searched, which takes seconds to
     minutes for the first moves of 6 x 7. ``book:path=FILE,then=optimal`` takes these from a file.
+
+    Raises:
+        ValueError: epsilon is outside 0 to 1, the game is too large to solve, or the database does not solve it.
     """
 
     name: ClassVar[str] = "optimal"

@@ -194,6 +194,9 @@ class LearnerAgent:
         task: the task.
         seed: of the learner.
         settings: those that are not the default ones, of self-play in a task of self-play.
+
+    Raises:
+        ValueError: there is no such learner, it trains in a loop of its own, or a setting is invalid.
     """
 
     def __init__(self, name: str, task: Task, seed: int, **settings: Any) -> None:

@@ -47,7 +47,11 @@ class BudgetSpent(Exception):  # noqa: N818  # what happened
 
 @dataclass(frozen=True)
 class RunSettings:
-    """What an agent is trained on."""
+    """What an agent is trained on.
+
+    Raises:
+        ValueError: a number is out of range, or there is no such task.
+    """
 
     agent: str
     """name or ``"module:make"``"""
@@ -118,7 +122,11 @@ class CountedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._store = store
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode; ``seed`` is ignored, and there are no ``options``."""
+        """Begin an episode; ``seed`` is ignored.
+
+        Raises:
+            ValueError: ``options`` are given, and there are none.
+        """
         if options:
             raise ValueError("an agent has no options of reset: the task determines how episodes begin")
         return self.env.reset()

@@ -62,7 +62,11 @@ _BYTES_PER_NUMBER = 8
 
 @dataclass(frozen=True)
 class Submission:
-    """Content of a ``submission.toml``."""
+    """Content of a ``submission.toml``.
+
+    Raises:
+        ValueError: a value has the wrong type, is out of range, or is no short line of text.
+    """
 
     name: str
     """of the agent, as the leaderboard shows it"""

@@ -28,7 +28,11 @@ _MAX_TOKENS = 10**9
 
 
 class AnswerCache:
-    """Stored answers of a folder; see :func:`open_answers`."""
+    """Stored answers of a folder; see :func:`open_answers`.
+
+    Raises:
+        ValueError: the file has more than ``MAX_CACHE_BYTES`` bytes.
+    """
 
     def __init__(self, path: Path, file: IO[bytes]) -> None:
         self._path, self._file = path, file

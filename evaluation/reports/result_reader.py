@@ -237,6 +237,9 @@ def position_figure(
         loss: expected loss of the moves, if known.
         likely: probability that a game reaches the position, if shown.
         title: the first line of the caption; by default the mover.
+
+    Raises:
+        ValueError: a part of ``one`` is missing or damaged.
     """
     position = from_text(one.text("position"), game)
     shares = np.zeros(game.cells)

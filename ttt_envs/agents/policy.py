@@ -304,7 +304,8 @@ def acts_in_games(kind: type) -> bool:
 class EpisodeStreams:
     """Replaces a generator by uniform numbers indexed by (episode, ply): row b gets number ``plies[b]``.
 
-    So the moves of a game do not depend on other games of the batch. It offers ``random(B)`` once and nothing more.
+    So the moves of a game do not depend on other games of the batch. It offers ``random(B)`` once; any other
+    attribute raises AttributeError.
     """
 
     def __init__(self, episode_keys: UInt64Array, plies: Int64Array) -> None:

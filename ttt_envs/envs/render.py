@@ -170,7 +170,11 @@ def _write(out: Picture, words: str, y: int, x: int) -> None:
 
 
 class Screen:
-    """A window that shows a board; the only user of pygame."""
+    """A window that shows a board; the only user of pygame.
+
+    Raises:
+        gymnasium.error.DependencyNotInstalled: pygame is not installed.
+    """
 
     def __init__(self, game: Game) -> None:
         try:
