@@ -38,7 +38,8 @@ def test_a_picture_in_a_page_is_one_element_that_says_what_it_shows_and_takes_th
     assert (root.tag, root.get("role"), root.get("aria-label")) == ("svg", "img", "a <picture> & one")
     assert root.get("width") is None
     assert "currentColor" in drawn()
-    assert plots._INK not in drawn()
+    colours = set(re.findall(r"#[0-9a-f]{6}\b", drawn().lower()))
+    assert colours == {WIN.lower(), LOSS.lower(), "#b0b0b0"}  # of the lines and the grid
     assert "http" not in drawn()
     assert not {"style", "metadata", "script", "image"} & {element.tag for element in root.iter()}
     assert drawn() == drawn()

@@ -227,14 +227,14 @@ def test_divergence_is_reported(tf, tmp_path):
 # Playing
 
 
-def net_of(game, bound=0.75, seed=0):
+def net_of(game, bound=0.75, seed=0, symmetries="none"):
     """A net with random weights."""
     rng = np.random.default_rng(seed)
     layers = [
         Dense(rng.normal(size=(3 * game.cells, 8)), rng.normal(size=8), "tanh"),
         Dense(rng.normal(size=(8, 1)), rng.normal(size=1), "linear"),
     ]
-    return ValueNet(game, layers, 4.0, bound)
+    return ValueNet(game, layers, 4.0, bound, symmetries)
 
 
 @pytest.mark.parametrize("game", [Game(), SKIP, Game(3, 5, 3, 0.1), Game(7, 7, 5, 0.5)], ids=str)
@@ -264,8 +264,7 @@ def test_action_values_are_the_mean_over_skips(game):
 
 def test_symmetric_positions_share_values():
     game = SKIP
-    plain_net = net_of(game)
-    mean = ValueNet(game, plain_net._layers, 4.0, 0.75, "all")
+    plain_net, mean = net_of(game), net_of(game, symmetries="all")
     boards = plain.positions_of_random_play(game, 20)
     turned = Boards(np.rot90(boards.cells.reshape(-1, 3, 3), axes=(1, 2)).reshape(-1, 9).copy(), boards.mover)
     assert_allclose(mean.values(boards), mean.values(turned))

@@ -226,10 +226,10 @@ def test_games_equal_those_of_the_environment_with_the_same_seed(seat):
         done, before = False, np.zeros(49, np.int8)
         while not done:
             if seat == "second" or before.any():
-                (theirs,) = np.flatnonzero(env._games.position(0).cells != before)
+                (theirs,) = np.flatnonzero(env.clone_state()["cells"][0] != before)
                 assert said[-1] == f"{theirs % 7},{theirs // 7}"
             action = int(np.flatnonzero(env.action_masks())[-1])
-            before = env._games.position(0).cells.copy()
+            before = env.clone_state()["cells"][0]
             before[action] = 1 if seat == "first" else 2
             _, _, done, _, _ = env.step(action)
             if not done:

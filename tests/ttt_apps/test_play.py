@@ -148,7 +148,7 @@ def test_games_equal_those_of_the_environment(seat, opponent, tmp_path):
             _, reward, done, _, info = env.step(int(np.flatnonzero(env.action_masks())[0]))
         assert one.players[info["seat"]] == HUMAN
         assert one.players[1 - info["seat"]] == opponent
-        assert one.end().cells.tolist() == env._games.position(0).cells.tolist()
+        assert one.end().cells.tolist() == env.clone_state()["cells"][0].tolist()
         assert one.result == info["result"]
         assert (one.seed, one.episode) == (seed, episode)
         score[1 - int(reward)] += 1

@@ -85,10 +85,15 @@ def test_all_environments_draw_the_same(settings):
     assert traces[0] == traces[1] == traces[2]
 
 
+def episode_keys(seed, count):
+    key = int(np.random.default_rng(seed).integers(0, 1 << 64, dtype=np.uint64))
+    return [plain.splitmix64(key, episode) for episode in range(count)]
+
+
 def test_skip_chances_are_the_addressed_draws_of_episodes():
     env = SingleEnv(skip_chance=SKIPS)
     drawn = [env.reset(seed=5)[1]["skip_chance"], *(env.reset()[1]["skip_chance"] for _ in range(300))]
-    keys = [plain.splitmix64(int(env._games.keys[0]), episode) for episode in range(301)]
+    keys = episode_keys(5, 301)
     assert drawn == [SKIPS[int(plain.splitmix64(key, 5 << 32) / 2**64 * 3)] for key in keys]
     assert min(Counter(drawn).values()) > 70
 
@@ -150,9 +155,7 @@ def test_a_random_first_mover_is_the_addressed_draw_of_an_episode(kind, size):
         own, *_, info = game.step(3)
         assert own == [[0] * len(mask), [*[0] * 3, 1, *[0] * (len(mask) - 4)]]  # the other player sees the stone
         assert info["mover"] == 1 - movers[-1]
-    state = SingleEnv()
-    state.reset(seed=5)
-    keys = [plain.splitmix64(int(state._games.keys[0]), episode) for episode in range(100)]
+    keys = episode_keys(5, 100)
     assert movers == [int(plain.splitmix64(key, STREAM_OPENING << 32) / 2**64 * 2) for key in keys]
     assert 30 < sum(movers) < 70
 

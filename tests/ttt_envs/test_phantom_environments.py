@@ -253,7 +253,8 @@ def test_a_peeking_opponent_never_fails_and_others_see_no_hidden_stone():
             mask = one.action_masks()
             _, rewards, *_ = one.step(np.argmax(mask * rng.random(mask.shape), axis=1))
             assert one is views or rewards.max() <= 0
-    assert not env._games._cells[:, 1][env._games._cells[:, 0] == 1 + env._games.seat[:, None]].any()
+    state = env.clone_state()
+    assert not state["found"][state["cells"] == 1 + state["seat"][:, None]].any()
     first = asked[0].cells
     assert not (first == 1).any()  # x has not yet found o's first stone
     assert str(make_policy("optimal:peeking=true", Game(hidden="classic"))) == "optimal:peeking=true"

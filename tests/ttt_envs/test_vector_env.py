@@ -428,7 +428,9 @@ def test_make_vec_passes_the_time_limit():
         env.reset(seed=0)
         assert not env.step(np.zeros(3, int))[3].any()
         assert env.step(np.ones(3, int))[3].all()
-    assert not gymnasium.make_vec("ttt/TicTacToe-v0", 3, max_episode_steps=-1)._limit
+    unlimited = gymnasium.make_vec("ttt/TicTacToe-v0", 3, max_episode_steps=-1)
+    unlimited.reset(seed=0)
+    assert not any(unlimited.step(np.argmax(unlimited.action_masks(), axis=1))[3].any() for _ in range(20))
 
 
 def test_states_store_the_steps_of_limited_games():
