@@ -131,6 +131,15 @@ def nothing_old_is_garbage():
     gc.freeze()
 
 
+@pytest.fixture(scope="module")
+def private_cache(tmp_path_factory):
+    """A file of tests has a cache of tables of its own, of the default size."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TTT_ENVS_CACHE", str(tmp_path_factory.mktemp("tables")))
+        patch.delenv("TTT_ENVS_CACHE_BYTES", raising=False)
+        yield
+
+
 @pytest.fixture
 def interruptible():
     """Processes begun here hear SIGINT; a shell has all that runs in its background ignore it."""

@@ -4,6 +4,7 @@ import html
 import re
 import shutil
 import subprocess
+from contextlib import contextmanager
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -14,9 +15,15 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 
 
+IN_BROWSER = (pytest.mark.needs("playwright", "axe_playwright_python"), needs_chromium)
+"""marks of a test that drives a browser"""
+
+
 def in_browser(test):
     """Mark a test that drives a browser."""
-    return pytest.mark.needs("playwright", "axe_playwright_python")(needs_chromium(test))
+    for mark in IN_BROWSER:
+        test = mark(test)
+    return test
 
 
 class Page(HTMLParser):
@@ -105,6 +112,36 @@ def read_page(path):
         ElementTree.fromstring(svg)
     assert len(text) < 1_000_000
     return page
+
+
+@contextmanager
+def open_pages(browser, ignored=()):
+    """Opens pages, each in a context of its own; at the end, none has an error or has sent a request elsewhere.
+
+    Messages in the console that contain one of ``ignored`` are no errors.
+    """
+    contexts, faults = [], []
+
+    def is_ignored(text):
+        return any(part in text for part in ignored)
+
+    def open_page(address, width=1280, own=None, **settings):
+        """Open a page that sends requests only to its own address, or to ``own``."""
+        own = own or re.split("[?#]", address)[0]
+        context = browser.new_context(viewport={"width": width, "height": 900}, reduced_motion="reduce", **settings)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(60_000)
+        page.on("console", lambda message: is_ignored(message.text) or faults.append(message.text))
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("request", lambda request: request.url.startswith((own, "data:")) or faults.append(request.url))
+        page.goto(address)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert faults == []
 
 
 def accessibility_faults(page):

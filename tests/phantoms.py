@@ -95,7 +95,7 @@ class ViewPolicy:
         weights[empty] = legal[empty]
         return weights / weights.sum(axis=1, keepdims=True)
 
-    def of(self, state):
+    def of(self, state, memory=()):
         """The mover's probabilities in a plain state."""
         view = (state.mover, state.view(state.mover))
         if view not in self.cache:
@@ -131,40 +131,49 @@ class RecallPolicy:
         weights[nothing] = legal[nothing]
         return weights / weights.sum(axis=1, keepdims=True)
 
-    def of(self, cells, player, memory):
-        """The probabilities after the events (cell, observation) that a player remembers."""
-        sets = InformationSets(*(np.full((1, cells), -1, np.int8) for _ in range(2)), np.array([player], np.int8))
+    def of(self, state, memory):
+        """The mover's probabilities after the events (cell, observation) that it remembers."""
+        unknown = np.full((2, 1, len(state.cells)), -1, np.int8)
+        sets = InformationSets(*unknown, np.array([state.mover], np.int8))
         for at, (cell, observation) in enumerate(memory):
             sets.attempts[0, at] = cell
             sets.observations[0, at] = {"failed": FAILED, "placed": SUCCEEDED, "again": SKIPPED}[observation]
         return self.recall_probabilities(sets)[0]
 
 
-def play_out_with_recall(game, state, policies, memories=((), ())):
-    """As :func:`play_out`, for policies with perfect recall."""
+def result(state, player):
+    return 0.0 if state.winner == 2 else 1.0 if state.winner == player else -1.0
+
+
+def play_out(game, state, policies, memories=((), ())):
+    """Probabilities of wins of player_0, draws and wins of player_1, over all histories.
+
+    A memory is the events (cell, observation) of a player, which policies over views ignore.
+    """
     if state.winner is not None:
         return np.eye(3)[{0: 0, 2: 1, 1: 2}[state.winner]]
-    shares = policies[state.mover].of(game.cells, state.mover, memories[state.mover])
+    shares = policies[state.mover].of(state, memories[state.mover])
     total = np.zeros(3)
     for cell in state.legal():
         if shares[cell]:
             for probability, after, observation in branches(game, state, cell):
                 later = list(memories)
                 later[state.mover] = (*memories[state.mover], (cell, observation))
-                total += shares[cell] * probability * play_out_with_recall(game, after, policies, later)
+                total += shares[cell] * probability * play_out(game, after, policies, later)
     return total
 
 
-def best_response_with_recall(game, state, responder, policy):
-    """The value of a best responder to a policy with perfect recall, over all histories from a state."""
+def best_response(game, state, responder, policy):
+    """(value, number of information sets) of a best responder, over all histories from a state."""
+    count = 0
 
     def wait(weight, state, memory):
-        """(value of games that end, histories) when the responder is to move next."""
+        """(value of games that end, histories) when the responder is to move next; a memory is the policy's."""
         if state.winner is not None:
             return weight * result(state, responder), []
         if state.mover == responder:
             return 0.0, [(weight, state, memory)]
-        shares = policy.of(game.cells, state.mover, memory)
+        shares = policy.of(state, memory)
         value, histories = 0.0, []
         for cell in state.legal():
             if shares[cell]:
@@ -175,6 +184,9 @@ def best_response_with_recall(game, state, responder, policy):
         return value, histories
 
     def best(histories):
+        """The value of histories that the responder cannot distinguish."""
+        nonlocal count
+        count += 1
         values = []
         for cell in histories[0][1].legal():
             value, later = 0.0, {}
@@ -187,58 +199,8 @@ def best_response_with_recall(game, state, responder, policy):
         return max(values)
 
     value, histories = wait(1.0, state, ())
-    return value + (best(histories) if histories else 0.0)
-
-
-def result(state, player):
-    return 0.0 if state.winner == 2 else 1.0 if state.winner == player else -1.0
-
-
-def play_out(game, state, policies):
-    """Probabilities of wins of player_0, draws and wins of player_1, over all histories."""
-    if state.winner is not None:
-        return np.eye(3)[{0: 0, 2: 1, 1: 2}[state.winner]]
-    shares = policies[state.mover].of(state)
-    total = np.zeros(3)
-    for cell in state.legal():
-        if shares[cell]:
-            for probability, after, _ in branches(game, state, cell):
-                total += shares[cell] * probability * play_out(game, after, policies)
-    return total
-
-
-def respond(game, histories, responder, policy, counts):
-    """The best responder's value from weighted histories, (weight, state), that it cannot distinguish."""
-    counts[0] += 1
-    legal = histories[0][1].legal()
-    values = []
-    for cell in legal:
-        value, observations = 0.0, {}
-        for weight, state in histories:
-            for probability, after, observation in branches(game, state, cell):
-                gained, found = _wait(game, weight * probability, after, responder, policy)
-                value += gained
-                observations.setdefault(observation, []).extend(found)
-        value += sum(respond(game, found, responder, policy, counts) for found in observations.values() if found)
-        values.append(value)
-    return max(values)
-
-
-def _wait(game, weight, state, responder, policy):
-    """(value of games that end, histories) when the responder is to move next."""
-    if state.winner is not None:
-        return weight * result(state, responder), []
-    if state.mover == responder:
-        return 0.0, [(weight, state)]
-    shares = policy.of(state)
-    value, histories = 0.0, []
-    for cell in state.legal():
-        if shares[cell]:
-            for probability, after, _ in branches(game, state, cell):
-                gained, found = _wait(game, weight * shares[cell] * probability, after, responder, policy)
-                value += gained
-                histories += found
-    return value, histories
+    value += best(histories) if histories else 0.0
+    return value, count
 
 
 def win_chances_of_best_responses(game, state, responder, policy, tolerance=1e-12):
@@ -280,10 +242,3 @@ def win_chances_of_best_responses(game, state, responder, policy, tolerance=1e-1
     follow(1.0, state, ended, histories)
     _, least, most = best(histories) if histories else (0.0, 0.0, 0.0)
     return ended[wins] + least, ended[wins] + most
-
-
-def best_response(game, state, responder, policy):
-    """(value, number of information sets) of a best responder, over all histories from a state."""
-    counts = [0]
-    value, histories = _wait(game, 1.0, state, responder, policy)
-    return value + (respond(game, histories, responder, policy, counts) if histories else 0.0), counts[0]

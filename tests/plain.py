@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import replace
 from functools import cache
+from itertools import product
 
 import numpy as np
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ from evaluation.run_files import EVENTS
 from learners.checkpoint import load_checkpoint
 from ttt_envs import Boards, Game, Position, chance_outcomes
 from ttt_envs.game.boards import from_keys
-from ttt_envs.game.rules import NOT_OVER, VARIANTS, place
+from ttt_envs.game.rules import DRAW, NOT_OVER, VARIANTS, place
 
 WORD = (1 << 64) - 1
 
@@ -135,6 +136,15 @@ def games(longest=19, skip=False):
     return edges.flatmap(lambda edge: st.builds(Game, *map(st.just, edge), st.integers(1, max(edge)), chance))
 
 
+COMBINATIONS = [dict(zip(VARIANTS, chosen, strict=True)) for chosen in product([False, True], repeat=4)][1:]
+"""all combinations of unusual rules but none of them"""
+
+
+def label_rules(rules):
+    """Return the names of the rules that are chosen."""
+    return "-".join(name for name, chosen in rules.items() if chosen)
+
+
 def variants(longest=5, skip=False):
     """Hypothesis: any game with unusual rules."""
     rules = st.fixed_dictionaries(dict.fromkeys(VARIANTS, st.booleans()))
@@ -218,6 +228,36 @@ def everything(shape):
 def moves_of(game):
     """The moves of every position that can be reached: the same ones for all skip chances above 0."""
     return everything(replace(game, skip_chance=0.5 if game.skip_chance else 0.0))
+
+
+@cache
+def values_of(game, average=False):
+    """Values to the mover of all positions that can be reached, and of their moves: {state}, {state: {action}}.
+
+    Both players make best moves, or with ``average`` random ones.
+    """
+    skip, values, of_moves = game.skip_chance, {}, {}
+    for state, moves in reversed(moves_of(game).items()):
+        of_moves[state] = {}
+        for action, (winner, states) in moves.items():
+            if winner is not None:
+                value = 0.0 if winner == DRAW else 1.0  # no stone loses for its own player
+            else:
+                value = -(1 - skip) * values[states[0]] + (skip * values[states[1]] if skip else 0)
+            of_moves[state][action] = value
+        found = of_moves[state].values()
+        values[state] = sum(found) / len(found) if average else max(found)
+    return dict(reversed(values.items())), of_moves
+
+
+def ends_of(game):
+    """{cells of a finished board, as bytes: winner}."""
+    return {
+        states[0][0]: winner
+        for moves in moves_of(game).values()
+        for winner, states in moves.values()
+        if winner is not None
+    }
 
 
 def assert_same_arrays(arrays, others):

@@ -18,6 +18,16 @@ class FirstEmpty:
         return np.eye(boards.cells.shape[1])[np.argmax(boards.cells == 0, axis=1)]
 
 
+class Uniform:
+    """Takes any empty cell: the policy ``random``, which no kernel replaces."""
+
+    pure = True
+
+    def probabilities(self, boards, rng=None):
+        empty = boards.cells == 0
+        return empty / empty.sum(axis=1, keepdims=True)
+
+
 class Scripted:
     """Takes the first empty cell of a list, by default of all cells."""
 

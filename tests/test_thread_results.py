@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from players import Uniform
 
 from baselines.mcts import MCTS, GumbelSearch, MCTSSearch, search
 from baselines.retrograde import build, layers, solver, verify
@@ -212,16 +213,13 @@ def test_a_database_is_checked_alike(tmp_path):
     verify._map_layers.cache_clear()
 
 
-class Failing:
+class Failing(Uniform):
     """A policy that fails at four stones."""
-
-    pure = True
 
     def probabilities(self, boards, rng=None):
         if np.count_nonzero(boards.cells[0]) == 4:
             raise RuntimeError("this policy fails at four stones")
-        legal = boards.legal(SKIPS)
-        return legal / legal.sum(axis=1, keepdims=True)
+        return super().probabilities(boards)
 
 
 @pytest.mark.parametrize("threads", [1, *NUMBERS])

@@ -32,6 +32,7 @@ from ttt_envs.game.boards import keys
 from ttt_envs.game.rules import DRAW
 from ttt_envs.game.symmetry import symmetries
 
+pytestmark = pytest.mark.usefixtures("private_cache")
 SHAPES = [
     Game(),
     Game(2, 3, 2),
@@ -48,14 +49,6 @@ LARGE = Game(3, 4, 3)  # the smallest board whose table is cached
 TABLE_BYTES = 2 * 3**12 * 8
 
 
-@pytest.fixture(autouse=True, scope="module")
-def private_cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TTT_ENVS_CACHE", str(tmp_path_factory.mktemp("tables")))
-        patch.delenv("TTT_ENVS_CACHE_BYTES", raising=False)
-        yield
-
-
 @cache
 def solved(game):
     return solve(game, cache=False)
@@ -63,16 +56,6 @@ def solved(game):
 
 # ---------------------------------------------------------------------------------------------------------------------
 # The same in plain Python
-
-
-def ends_of(game):
-    """{cells of a finished board, as bytes: winner}."""
-    return {
-        states[0][0]: winner
-        for moves in plain.moves_of(game).values()
-        for winner, states in moves.values()
-        if winner is not None
-    }
 
 
 def boards_of(states):
@@ -87,25 +70,9 @@ def positions_of(game):
 
 
 @cache
-def plain_values(game):
-    """Values to the mover of all reachable positions and of their moves: {state}, {state: {action}}."""
-    skip, values, of_moves = game.skip_chance, {}, {}
-    for state, moves in reversed(plain.moves_of(game).items()):
-        of_moves[state] = {}
-        for action, (winner, states) in moves.items():
-            if winner is not None:
-                value = 0.0 if winner == DRAW else 1.0  # no stone loses for its own player
-            else:
-                value = -(1 - skip) * values[states[0]] + (skip * values[states[1]] if skip else 0)
-            of_moves[state][action] = value
-        values[state] = max(of_moves[state].values())
-    return dict(reversed(values.items())), of_moves
-
-
-@cache
 def plain_distances(game):
     """Plies to the end of every position: winners minimise, losers maximise, a draw fills the board."""
-    values, of_moves = plain_values(game)
+    values, of_moves = plain.values_of(game)
     plies = {}
     for state, moves in reversed(plain.moves_of(game).items()):
         lengths = [
@@ -124,7 +91,7 @@ def plain_distances(game):
 
 @pytest.mark.parametrize("game", GAMES, ids=str)
 def test_values_equal_plain_expectimax(game):
-    values, of_moves = plain_values(game)
+    values, of_moves = plain.values_of(game)
     solution, boards = solved(game), positions_of(game)
     ours = solution.values(boards)
     assert ours.dtype == np.float64
@@ -147,7 +114,7 @@ def test_values_equal_plain_expectimax(game):
 
 @pytest.mark.parametrize("game", GAMES, ids=str)
 def test_finished_boards_have_their_result_and_no_moves(game):
-    ends = ends_of(game)
+    ends = plain.ends_of(game)
     for mover in (0, 1):
         boards = boards_of([(cells, mover) for cells in ends])
         expected = [0.0 if winner == DRAW else 1.0 if winner == mover else -1.0 for winner in ends.values()]
@@ -268,7 +235,7 @@ def test_distances_of_tic_tac_toe_are_known(known):
 @pytest.mark.parametrize("game", [*SHAPES, Game(2, 5, 3)], ids=str)
 def test_distances_equal_plain_python(game):
     assert_array_equal(solved(game).distance(positions_of(game)), list(plain_distances(game).values()))
-    over = boards_of([(cells, mover) for cells in ends_of(game) for mover in (0, 1)])
+    over = boards_of([(cells, mover) for cells in plain.ends_of(game) for mover in (0, 1)])
     assert_array_equal(solved(game).distance(over), 0)
 
 
@@ -305,7 +272,7 @@ def test_counts_with_skips_are_known(known, skip_chance):
 @pytest.mark.parametrize("shape", [*SHAPES, Game(2, 4, 3), Game(5, 2, 2)], ids=str)
 def test_counts_equal_plain_enumeration(shape, skip_chance):
     game = replace(shape, skip_chance=skip_chance)
-    moves, ends = plain.moves_of(game), ends_of(game)
+    moves, ends = plain.moves_of(game), plain.ends_of(game)
     codes = {cells: DRAWN if winner == DRAW else WON << winner for cells, winner in ends.items()}
     for cells, mover in moves:
         codes[cells] = codes.get(cells, 0) | 1 << mover

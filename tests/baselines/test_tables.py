@@ -4,7 +4,6 @@ import copy
 import re
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache
 
 import numpy as np
 import plain
@@ -32,30 +31,14 @@ def _private_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("TTT_ENVS_CACHE", str(tmp_path / "kept"))
 
 
-@cache
-def plain_values(game, best=False):
-    """{state: value to player_0} of all positions that can be reached, and {cells: winner} of the finished boards."""
-    skip, values, ends = game.skip_chance, {}, {}
-    for state, moves in reversed(plain.moves_of(game).items()):
-        action_values = []
-        for winner, states in moves.values():
-            if winner is not None:
-                ends[states[0][0]] = winner
-                action_values.append({0: 1.0, 1: -1.0, DRAW: 0.0}[winner])
-            else:
-                action_values.append((1 - skip) * values[states[0]] + (skip * values[states[1]] if skip else 0))
-        values[state] = (max, min)[state[1]](action_values) if best else sum(action_values) / len(action_values)
-    return values, ends
-
-
 def plain_table(game, terminal, best=False):
-    values, ends = plain_values(game, best)
+    """Values to player_0."""
     table = np.zeros((2 if game.skip_chance else 1, 3**game.cells))
     number = lambda cells: sum(cell * 3**place for place, cell in enumerate(cells))  # noqa: E731
-    for (cells, mover), value in values.items():
-        table[mover if game.skip_chance else 0, number(cells)] = value
+    for (cells, mover), value in plain.values_of(game, average=not best)[0].items():
+        table[mover if game.skip_chance else 0, number(cells)] = value if mover == 0 else -value
     if terminal == "equation":
-        for cells, winner in ends.items():
+        for cells, winner in plain.ends_of(game).items():
             table[:, number(cells)] = {0: 1.0, 1: -1.0, DRAW: 0.0}[winner]
     return table if game.skip_chance else table[0]
 

@@ -1,6 +1,5 @@
 """Solver, tables and searches by the rules of variants: beside a plain recursion, and facts known without us."""
 
-import itertools
 from dataclasses import replace
 from functools import cache
 
@@ -24,11 +23,10 @@ from ttt_envs.game.boards import check_opening, keys
 from ttt_envs.game.rules import VARIANTS
 from ttt_envs.game.symmetry import symmetries
 
-COMBINATIONS = [dict(zip(VARIANTS, chosen, strict=True)) for chosen in itertools.product([False, True], repeat=4)][1:]
 GAMES = [
     replace(shape, **rules)
     for shape in (Game(2, 3, 2), Game(2, 3, 3, 0.25), Game(3, 3, 3), Game(3, 3, 2, 0.25))
-    for rules in COMBINATIONS
+    for rules in plain.COMBINATIONS
 ]
 
 
@@ -129,7 +127,7 @@ def test_values_known_without_us(game, value):
     assert solve(game).value == value
 
 
-@pytest.mark.parametrize("changed", COMBINATIONS[::2], ids=lambda changed: Game(**changed).slug)
+@pytest.mark.parametrize("changed", plain.COMBINATIONS[::2], ids=lambda changed: Game(**changed).slug)
 def test_boards_of_one_class_are_counted_once(changed):
     game = Game(3, 3, 3, **changed)
     found = np.flatnonzero(reachable_boards(game))
@@ -223,7 +221,7 @@ def test_the_position_graph_has_the_values_of_play(game):
     assert won - lost == pytest.approx(evaluation.values[0])
 
 
-@pytest.mark.parametrize("changed", COMBINATIONS[::3], ids=lambda changed: Game(**changed).slug)
+@pytest.mark.parametrize("changed", plain.COMBINATIONS[::3], ids=lambda changed: Game(**changed).slug)
 def test_drawn_openings_are_legal(changed):
     game = Game(4, 5, 3, 0.25, **changed)
     boards = draw_openings(game, 3, np.arange(50, dtype=np.uint64))
@@ -233,7 +231,7 @@ def test_drawn_openings_are_legal(changed):
     assert len(np.unique(keys(boards.cells))) > 20
 
 
-@pytest.mark.parametrize("changed", COMBINATIONS[::3], ids=lambda changed: Game(**changed).slug)
+@pytest.mark.parametrize("changed", plain.COMBINATIONS[::3], ids=lambda changed: Game(**changed).slug)
 def test_a_book_plays_its_moves(changed, tmp_path):
     game = Game(3, 4, 3, **changed)
     boards = plain.positions_of_random_play(game, 40)

@@ -40,6 +40,7 @@ from ttt_envs import Boards, Game, Position, chance_outcomes, make_policy
 from ttt_envs.game.rules import DRAW
 from ttt_envs.open_spiel import to_boards
 
+pytestmark = pytest.mark.usefixtures("private_cache")
 GAMES = [
     T3,
     SKIP3,
@@ -50,14 +51,6 @@ GAMES = [
     Game(3, 2, 1),
     Game(1, 1, 1),
 ]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _no_tables_of_the_user(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TTT_ENVS_CACHE", str(tmp_path_factory.mktemp("tables")))
-        patch.delenv("TTT_ENVS_CACHE_BYTES", raising=False)
-        yield
 
 
 # ---------------------------------------------------------------------------------------------------------------------

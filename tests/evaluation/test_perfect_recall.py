@@ -4,6 +4,7 @@ import numpy as np
 import phantoms
 import pytest
 from numpy.testing import assert_allclose
+from players import FirstEmpty
 from test_phantom_exact import CASES, INFORMATION_SETS, LONG_CASES, UNIFORM, VARIANTS, label, late_start
 
 from baselines.joint_view_graph import FINAL, PLACED, TRIED, JointViewGraph, joint_view_graph
@@ -25,11 +26,11 @@ def test_results_are_those_of_all_histories(game, make_start):
     start = None if make_start is None else make_start(game)
     state = phantoms.start(game) if start is None else phantoms.state_of(start)
     policies = phantoms.RecallPolicy(0, start), phantoms.RecallPolicy(1, start)
-    expected = phantoms.play_out_with_recall(game, state, policies)
+    expected = phantoms.play_out(game, state, policies)
     assert_allclose(perfect_recall.outcome(game, *policies, start=start), expected, rtol=0, atol=1e-12)
     for responder in (0, 1):
         found = perfect_recall.best_response(game, policies[1], responder, start=start)
-        value = phantoms.best_response_with_recall(game, state, responder, policies[1])
+        value, _ = phantoms.best_response(game, state, responder, policies[1])
         assert abs(found.value - value) < 1e-12
         assert min(found) > -1e-12
         assert sum(found) == pytest.approx(1.0, abs=1e-12)
@@ -147,15 +148,9 @@ def test_the_order_of_attempts_matters():
     game = Game(2, 2, 2, hidden="classic")
     assert isinstance(OnlyTheOrder(), PerfectRecallPolicy)
 
-    class Lowest:
-        pure = True
-
-        def probabilities(self, boards, rng=None):
-            return np.eye(4)[(boards.cells == 0).argmax(axis=1)]
-
     # o 0, x fails on 0 and takes 3, o 1: two in a row; the same if x took 1, where o would fail and take 2
-    assert perfect_recall.outcome(game, Lowest(), OnlyTheOrder()) == (1.0, 0.0, 0.0)
-    assert perfect_recall.outcome(game, OnlyTheOrder(), Lowest()) == (1.0, 0.0, 0.0)
+    assert perfect_recall.outcome(game, FirstEmpty(), OnlyTheOrder()) == (1.0, 0.0, 0.0)
+    assert perfect_recall.outcome(game, OnlyTheOrder(), FirstEmpty()) == (1.0, 0.0, 0.0)
     assert perfect_recall.best_response(game, OnlyTheOrder(), 1).value == -1.0
 
 

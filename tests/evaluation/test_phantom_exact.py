@@ -202,7 +202,7 @@ class Sees:
     def __init__(self, game):
         self.policy = make_policy("optimal", game.visible)
 
-    def of(self, state):
+    def of(self, state, memory=()):
         boards = Boards(np.array([state.cells], np.int8), np.array([state.mover], np.int8))
         return self.policy.probabilities(boards)[0].tolist()
 

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from players import FirstEmpty
 
 from baselines.timed import Clock, Timed, usual_moves_left
 from evaluation.matches.elo import SPRT
@@ -24,10 +25,9 @@ GAME = Game(4, 4, 3, 0.25)
 AMPLE = Clock(1000)
 
 
-class Slow:
+class Slow(FirstEmpty):
     """Plays the first empty cell; each move from `from_stones` stones takes `seconds` of a simulated clock."""
 
-    pure = True
     time = 0.0
 
     def __init__(self, seconds=0.0, from_stones=0):
@@ -36,7 +36,7 @@ class Slow:
     def probabilities(self, boards, rng=None):
         if np.count_nonzero(boards.cells) >= self.from_stones:
             Slow.time += self.seconds
-        return np.eye(boards.cells.shape[1])[np.argmax(boards.cells == 0, axis=1)]
+        return super().probabilities(boards)
 
 
 def play(clock, a, b, game=GAME, pairs=range(4)):

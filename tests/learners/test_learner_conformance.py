@@ -138,11 +138,7 @@ def stored(learner):
 
 
 def assert_same(a, b):
-    mine, others = stored(a), stored(b)
-    assert mine.keys() == others.keys()
-    for name in mine:
-        assert mine[name].dtype == others[name].dtype, name
-        assert_array_equal(mine[name], others[name], err_msg=name)
+    plain.assert_same_arrays(stored(a), stored(b))
 
 
 def assert_learned(learner, untrained):

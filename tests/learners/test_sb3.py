@@ -134,16 +134,20 @@ def test_a_loaded_run_plays_as_it_was_trained(trained):
     assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
 
 
-def test_arrays_are_a_state_dict_and_play_as_stable_baselines(trained):
-    """They go back into Stable-Baselines3, whose ``predict`` then chooses the same."""
+def model_of(trained):
+    """A model of Stable-Baselines3 with the weights of a run."""
     import torch
 
     size = (trained.game.rows, trained.game.columns)
     kind = class_of(trained.config.name.removeprefix("sb3-"))
     model = kind("MlpPolicy", SingleEnv(size), policy_kwargs={"net_arch": list(trained.config.hidden)}, device="cpu")
-    arrays = weights(trained.run)
-    model.policy.load_state_dict({name: torch.tensor(array) for name, array in arrays.items()})
-    boards = boards_of(trained.game)
+    model.policy.load_state_dict({name: torch.tensor(array) for name, array in weights(trained.run).items()})
+    return model
+
+
+def test_arrays_are_a_state_dict_and_play_as_stable_baselines(trained):
+    """They go back into Stable-Baselines3, whose ``predict`` then chooses the same."""
+    model, boards = model_of(trained), boards_of(trained.game)
     p = trained.config.load(trained.game, trained.run).probabilities(boards)
     assert_plays_as_predicted(p, model, boards)
 
@@ -170,17 +174,11 @@ def test_with_gravity_nets_choose_columns(name, tmp_path):
 
 def test_values_of_the_critic_are_those_of_stable_baselines(trained):
     """They are predicted for the actor, which samples moves also where the policy plays the most likely one."""
-    import torch
-
     policy, boards = trained.config.load(trained.game, trained.run), boards_of(trained.game)
     assert isinstance(policy, ActorCritic) == (trained.config.name != "sb3-dqn")
     if not isinstance(policy, ActorCritic):
         return
-    size = (trained.game.rows, trained.game.columns)
-    kind = class_of(trained.config.name.removeprefix("sb3-"))
-    model = kind("MlpPolicy", SingleEnv(size), policy_kwargs={"net_arch": list(trained.config.hidden)}, device="cpu")
-    model.policy.load_state_dict({name: torch.tensor(array) for name, array in weights(trained.run).items()})
-    found = as_value_function(model, trained.game)(boards)
+    found = as_value_function(model_of(trained), trained.game)(boards)
     assert_allclose(policy.values(boards), found, atol=1e-6)
     assert policy.actor.stochastic
     assert critic_error(trained.game, policy.actor, "random", policy).root_mean_square > 0.01

@@ -252,20 +252,28 @@ def test_larger_tables_are_offered_with_their_cost(client, monkeypatch, tmp_path
 
 
 @pytest.mark.slow
-def test_a_table_is_computed_on_request_in_another_process(monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    ("content", "move"),
+    [(STORED, "e1"), ({"rows": 4, "columns": 5, "win_length": 4, "skip_chance": 0.25, "gravity": True}, "c4")],
+    ids=["flat", "gravity"],
+)
+def test_a_table_is_computed_on_request_in_another_process(content, move, monkeypatch, tmp_path):
     monkeypatch.setenv("TTT_ENVS_CACHE", str(tmp_path))
-    app = make_explorer()
+    game, app = Game(**content), make_explorer()
     with contextlib.closing(app), contextlib.closing(Client(app)) as client:
-        assert ask(client, "solve", game=STORED, start=True)["state"] == "building"
+        status = ask(client, "solve", game=content)
+        assert (status["state"], status["disk"]) == ("ask", retrograde.estimate(game).disk)
+        assert ask(client, "solve", game=content, start=True)["state"] == "building"
         other = error(client.post("/api/solve", json={"game": STORED | {"columns": 10}, "start": True}))
-        assert other.startswith("2 x 9, 3 to win is being solved")
+        assert other.startswith(f"{game} is being solved")
         until = time.monotonic() + 10 * TIMEOUT_S
-        while (status := ask(client, "solve", game=STORED))["state"] == "building" and time.monotonic() < until:
+        while (status := ask(client, "solve", game=content))["state"] == "building" and time.monotonic() < until:
             time.sleep(0.2)
         assert (status["state"], status["failure"]) == ("soon", None)
-        answer = ask(client, "review", game=STORED, moves="e1")
-        assert answer["positions"][0]["value"] == solve(Game(2, 9, 3)).value
-        assert ask(client, "replay", game=STORED)["exact"] == "now"
+        answer = ask(client, "review", game=content, moves=move)
+        tolerance = 1e-6 if game.skip_chance else 0.0
+        assert answer["positions"][0]["value"] == pytest.approx(perfect_value(game), abs=tolerance)
+        assert ask(client, "replay", game=content)["exact"] == "now"
 
 
 def test_a_database_gives_values_where_it_begins(monkeypatch, tmp_path):
@@ -452,24 +460,6 @@ def test_connect_four_is_solved_by_a_search(client):
     np.testing.assert_array_equal(np.array(proved["values"], float), wanted)
     early = values(client, "/".join(["......."] * 6) + " o", {"kind": "prove", "nodes": 1}, game=seven)[0]
     assert early["notes"] == ["The result is not decided.", "7 of 7 moves are not decided within 20 positions."]
-
-
-@pytest.mark.slow
-def test_a_table_with_gravity_is_computed_on_request(monkeypatch, tmp_path):
-    monkeypatch.setenv("TTT_ENVS_CACHE", str(tmp_path))
-    content = {**FALLING, "columns": 5, "skip_chance": 0.25}
-    game = Game(4, 5, 4, 0.25, gravity=True)
-    app = make_explorer()
-    with contextlib.closing(app), contextlib.closing(Client(app)) as client:
-        status = ask(client, "solve", game=content)
-        assert (status["state"], status["disk"]) == ("ask", retrograde.estimate(game).disk)
-        ask(client, "solve", game=content, start=True)
-        until = time.monotonic() + 10 * TIMEOUT_S
-        while (status := ask(client, "solve", game=content))["state"] == "building" and time.monotonic() < until:
-            time.sleep(0.2)
-        assert (status["state"], status["failure"]) == ("soon", None)
-        answer = ask(client, "review", game=content, moves="c4")
-        assert answer["positions"][0]["value"] == pytest.approx(perfect_value(game), abs=1e-6)
 
 
 def test_a_game_without_skips_of_13_to_16_cells_is_reviewed(client):
@@ -957,6 +947,57 @@ def test_the_cache_makes_each_value_once_and_is_bounded():
     with pytest.raises(ZeroDivisionError):
         cache.get(5, lambda: 1 / 0)
     assert cache.get(5, lambda: 5) == 5
+
+
+def play_games(port, seed, until, problems, finished):
+    """Play games as a visitor, and check that they are its own."""
+    rng, solution = random.Random(seed), solve(GAME_3X3)
+
+    def ask_until_free(path, **content):
+        while (answer := http.post(f"/api/{path}", json={"game": SKIPS, **content})).status_code == 429:
+            time.sleep(0.05)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    try:
+        with httpx_client(port) as http:
+            while seed not in finished or time.monotonic() < until:
+                key_seed = rng.randrange(10**6)
+                live, moves = LiveGame(GAME_3X3, draw_key(np.random.default_rng(key_seed)), 0), ""
+                while live.outcome is None:
+                    position = to_text(live.boards.position(0), GAME_3X3)
+                    rank = {"kind": "compressed", "rank": rng.randrange(20)}
+                    panels = [{"kind": "exact"}, rank, {"kind": "mcts", "simulations": 20}]
+                    shown = ask_until_free("values", position=position, panels=panels)
+                    assert shown["position"] == position
+                    found = np.array(shown["panels"][0]["values"], float)
+                    np.testing.assert_allclose(found, solution.action_values(live.boards)[0], atol=1e-12)
+                    cell = rng.choice(np.flatnonzero(live.cells == 0).tolist())
+                    answer = ask_until_free("play", moves=moves, seed=key_seed, cell=cell)
+                    live.move(cell)
+                    moves = answer["moves"]
+                    assert answer["positions"][-1]["position"] == to_text(live.boards.position(0), GAME_3X3)
+                assert answer["result"] == ("draw" if live.outcome == DRAW else "ox"[live.outcome])
+                finished.append(seed)
+    except BaseException as problem:
+        problems.append(problem)
+
+
+@pytest.mark.needs("uvicorn")
+@pytest.mark.parametrize(("visitors", "seconds"), [(3, 0), pytest.param(50, 60, marks=pytest.mark.slow)])
+def test_concurrent_games_do_not_interfere(root, visitors, seconds):
+    until, problems, finished = time.monotonic() + seconds, [], []
+    with serve(root, warm=True) as port:
+        visits = [
+            threading.Thread(target=play_games, args=(port, seed, until, problems, finished))
+            for seed in range(visitors)
+        ]
+        for visit in visits:
+            visit.start()
+        for visit in visits:
+            visit.join()
+    assert problems == []
+    assert set(finished) == set(range(visitors))
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -1,15 +1,12 @@
-"""The explorer's page in a browser, and many visitors at once. Its responses: test_explorer.py."""
+"""The explorer's page in a browser. Its responses, and many visitors at once: test_explorer.py."""
 
 import json
-import random
 import shlex
-import threading
-import time
 
 import numpy as np
 import pytest
 from explorers import serve
-from pages import accessibility_faults, in_browser
+from pages import IN_BROWSER, accessibility_faults, open_pages
 
 from baselines.compression import decomposition
 from baselines.connect_four import SearchedSolution
@@ -18,13 +15,11 @@ from baselines.tables import Softmax
 from evaluation.matches.games import Move, PlayedGame, append_games
 from evaluation.reports.links import explorer_command
 from ttt_apps import train
-from ttt_apps.board import LiveGame
 from ttt_envs import Game
-from ttt_envs.core.random import draw_key
-from ttt_envs.game.boards import Boards, cell_at, from_text, to_text
-from ttt_envs.game.rules import DRAW, VARIANTS
+from ttt_envs.game.boards import Boards, cell_at, from_text
+from ttt_envs.game.rules import VARIANTS
 
-pytestmark = [pytest.mark.needs("fastapi", "uvicorn", "httpx")]
+pytestmark = [pytest.mark.needs("fastapi", "uvicorn", "httpx"), *IN_BROWSER]
 SKIPS = Game(skip_chance=0.25)
 LOGGED = PlayedGame(Game(), ("optimal", "random"), tuple(Move(cell) for cell in (4, 1, 0, 8, 6, 2, 3)), 0)
 
@@ -47,18 +42,8 @@ def address(root):
 
 @pytest.fixture
 def page(browser, address):
-    """A page without errors, which sends requests only to the explorer."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
-    page, errors, urls = context.new_page(), [], []
-    page.set_default_timeout(30_000)
-    page.on("console", lambda message: errors.append(message.text))
-    page.on("pageerror", lambda problem: errors.append(str(problem)))
-    page.on("request", lambda request: urls.append(request.url))
-    yield page
-    context.close()
-    assert errors == []
-    assert urls
-    assert [url for url in urls if not url.startswith(f"{address}/")] == []
+    with open_pages(browser) as open_new:
+        yield open_new("about:blank", own=f"{address}/")
 
 
 def open_page(page, address, link=""):
@@ -84,7 +69,6 @@ def to_three(values):
     return [None if np.isnan(value) else pytest.approx(value, abs=5.001e-4) for value in values]
 
 
-@in_browser
 def test_a_game_by_mouse(page, address):
     open_page(page, address, "x=you&seed=1")
     for name in ("b2", "a1", "c1", "a3", "a2", "c2", "b1", "b3", "c3"):
@@ -96,7 +80,6 @@ def test_a_game_by_mouse(page, address):
     wait_for_text(page, "o to move")
 
 
-@in_browser
 def test_a_game_by_keyboard_against_a_policy(page, address):
     """Arrow keys, Enter and the space bar; the policy answers until the game is over."""
     open_page(page, address, "x=optimal&seed=5")
@@ -126,7 +109,6 @@ def wait_for_status(page):
 
 
 @pytest.mark.slow
-@in_browser
 def test_the_winning_line_is_marked_and_named(page, address):
     open_page(page, address, "x=you&moves=a1.a2.b1.b2.c1")
     page.wait_for_selector("#board .cell.line")
@@ -138,7 +120,6 @@ def test_the_winning_line_is_marked_and_named(page, address):
     wait_for_text(page, "o has won")
 
 
-@in_browser
 def test_the_rank_slider_shows_the_table_at_that_rank(page, address):
     open_page(page, address, "skip=0.25&x=you&moves=b2.a1&rank=18")
     boards = Boards.from_positions([from_text("x../.o./... o")])
@@ -152,7 +133,6 @@ def test_the_rank_slider_shows_the_table_at_that_rank(page, address):
     assert "rank=3" in page.url
 
 
-@in_browser
 def test_a_link_restores_a_position_and_its_panels(page, address):
     open_page(page, address, "skip=0.25&x=you&moves=b2.a1%2B.c3.b1&at=3&panels=exact.search&depth=2")
     position = "x../.o./..x o"
@@ -173,7 +153,6 @@ def test_a_link_restores_a_position_and_its_panels(page, address):
     assert page.input_value("#position") == position
 
 
-@in_browser
 def test_a_logged_game_is_replayed_step_by_step(page, address):
     open_page(page, address)
     page.select_option("#logged", "1")
@@ -197,7 +176,6 @@ def read_mark(page):
     return shown, boards.nth(0).locator(".cell").all_inner_texts()
 
 
-@in_browser
 def test_the_boards_at_a_mark_are_selected_by_keyboard_and_mouse(page, address, root):
     kept = [json.loads(line) for line in (root / "first" / "choices.jsonl").read_text().splitlines()]
     games = [f"after {line['games']} games" for line in kept]
@@ -223,7 +201,6 @@ def test_the_boards_at_a_mark_are_selected_by_keyboard_and_mouse(page, address, 
 
 
 @pytest.mark.slow
-@in_browser
 def test_two_policies_play_step_by_step_and_continuously(page, address):
     open_page(page, address, "o=random&x=optimal&seed=4")
     page.fill("#speed", "8")
@@ -237,7 +214,6 @@ def test_two_policies_play_step_by_step_and_continuously(page, address):
 
 
 @pytest.mark.slow
-@in_browser
 def test_the_board_size_can_be_changed(page, address):
     open_page(page, address)
     page.fill("#rows", "4")
@@ -253,7 +229,6 @@ def test_the_board_size_can_be_changed(page, address):
 
 
 @pytest.mark.slow
-@in_browser
 def test_an_invalid_link_has_an_error_message(browser, address):
     page = browser.new_page()
     page.goto(f"{address}/#moves=b2.b2")
@@ -265,28 +240,35 @@ def test_an_invalid_link_has_an_error_message(browser, address):
     page.close()
 
 
-@in_browser
 @pytest.mark.parametrize(
-    ("width", "scheme"),
+    ("shape", "width", "scheme"),
     [
-        (360, "dark"),
-        (1280, "light"),
-        *(
-            pytest.param(*case, marks=pytest.mark.slow)
-            for case in ((360, "light"), (1280, "dark"), (320, "light"), (768, "dark"))
-        ),
+        ("square", 360, "dark"),
+        ("square", 1280, "light"),
+        ("falling", 390, "dark"),
+        pytest.param("square", 360, "light", marks=pytest.mark.slow),
+        pytest.param("square", 1280, "dark", marks=pytest.mark.slow),
+        pytest.param("square", 320, "light", marks=pytest.mark.slow),
+        pytest.param("square", 768, "dark", marks=pytest.mark.slow),
+        pytest.param("falling", 1280, "light", marks=pytest.mark.slow),
     ],
 )
-def test_the_page_is_accessible_at_any_width(browser, address, scheme, width):
+def test_the_page_is_accessible_at_any_width(browser, address, shape, width, scheme):
     """axe finds nothing serious, the page needs no scrolling aside, and targets are large enough."""
     context = browser.new_context(
         viewport={"width": width, "height": 800}, color_scheme=scheme, reduced_motion="reduce", bypass_csp=True
     )
-    page = open_page(context.new_page(), address, "skip=0.25&x=you&moves=b2.a1%2B.c3")
-    page.wait_for_selector("#panel-mcts[aria-busy=false] .cell")
+    link, panel = {
+        "square": ("skip=0.25&x=you&moves=b2.a1%2B.c3", "mcts"),
+        "falling": ("rows=6&columns=7&gravity=true&o=you&x=you&moves=d6.d5.d4", "search"),
+    }[shape]
+    page = open_page(context.new_page(), address, link)
+    page.wait_for_selector(f"#panel-{panel}[aria-busy=false] .cell")
     page.locator("#setup").evaluate("one => one.open = true")
+    if shape == "falling":
+        cell(page, "d1").focus()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    if width in (360, 1280):
+    if width not in (320, 768):
         assert accessibility_faults(page) == []
     small = page.evaluate(
         """() => [...document.querySelectorAll("#board .cell, button, select, input, .check, summary")]
@@ -298,7 +280,6 @@ def test_the_page_is_accessible_at_any_width(browser, address, scheme, width):
     context.close()
 
 
-@in_browser
 def test_play_mode_shows_no_values_until_the_game_is_over(page, address):
     """Hints mark a best move; the summary at the end names the worst."""
     open_page(page, address, "o=you&x=you&moves=b2.b1&mode=play&seed=1")
@@ -323,7 +304,6 @@ def test_play_mode_shows_no_values_until_the_game_is_over(page, address):
     assert page.locator("#moves small").count() == 0
 
 
-@in_browser
 def test_values_stand_on_the_board_that_is_played_on(page, address):
     open_page(page, address, "skip=0.25&o=you&x=you&moves=b2.a1")
     page.wait_for_selector("#board .value")
@@ -342,7 +322,6 @@ def test_values_stand_on_the_board_that_is_played_on(page, address):
     assert "show=none" in page.url
 
 
-@in_browser
 def test_keys_go_through_the_game(page, address):
     """Also after a click on the board, where the keys otherwise move the focus."""
     open_page(page, address, "o=you&x=you&moves=b2.a1.c1")
@@ -357,7 +336,6 @@ def test_keys_go_through_the_game(page, address):
     assert at.inner_text() == "3 of 4"
 
 
-@in_browser
 def test_another_size_asks_before_it_throws_a_game_away_and_says_what_it_replaces(page, address):
     open_page(page, address, "moves=b2.a1&o=you")
     page.wait_for_selector("#moves button >> nth=1")
@@ -379,7 +357,6 @@ def test_another_size_asks_before_it_throws_a_game_away_and_says_what_it_replace
     assert "a compressed table (up to 12 cells)" in page.inner_text("#why")
 
 
-@in_browser
 def test_a_link_with_unknown_keys_is_shown_and_the_known_ones_are_named(page, address):
     open_page(page, address, "foo=1&moves=b2&o=you&x=you&rows=three&panels=exact.nothing")
     page.wait_for_selector("#notice:visible")
@@ -390,7 +367,6 @@ def test_a_link_with_unknown_keys_is_shown_and_the_known_ones_are_named(page, ad
     assert page.locator("#moves button").count() == 1
 
 
-@in_browser
 def test_a_link_with_a_size_alone_has_the_win_length_of_the_size(page, address):
     for link, win in (("rows=5&columns=5", "4"), ("rows=3&columns=7", "3"), ("rows=5&columns=5&win=3", "3")):
         open_page(page, address, f"{link}&show=none&panels=&x=you")
@@ -404,7 +380,6 @@ def test_a_link_with_a_size_alone_has_the_win_length_of_the_size(page, address):
         assert page.input_value("#win") == win
 
 
-@in_browser
 def test_the_played_board_is_the_largest_and_larger_games_are_reviewed(page, address):
     open_page(page, address, "rows=1&columns=13&skip=0.25&o=you&x=you&moves=g1.a1")
     page.wait_for_selector("#moves small >> nth=1")
@@ -423,7 +398,6 @@ def test_the_played_board_is_the_largest_and_larger_games_are_reviewed(page, add
 # Other rules
 
 
-@in_browser
 def test_stones_are_dropped_into_columns_by_mouse_and_by_keyboard(page, address):
     """Any cell of a column stands for it; the page shows where the stone comes to rest."""
     game = Game(4, 4, 4, gravity=True)
@@ -460,7 +434,6 @@ def test_stones_are_dropped_into_columns_by_mouse_and_by_keyboard(page, address)
     assert page.input_value("#position") == "..../.o../.x../.o.. x"
 
 
-@in_browser
 def test_a_falling_stone_is_animated_unless_motion_is_reduced(browser, address):
     for motion, names in (("no-preference", ["fall"]), ("reduce", [])):
         context = browser.new_context(reduced_motion=motion)
@@ -480,7 +453,6 @@ def test_a_falling_stone_is_animated_unless_motion_is_reduced(browser, address):
         context.close()
 
 
-@in_browser
 def test_rules_are_chosen_and_a_line_that_loses_is_marked(page, address):
     open_page(page, address, "skip=0.25&o=you&x=you&seed=1&moves=b2.a1%2B")
     page.wait_for_selector("#moves button >> nth=1")
@@ -506,7 +478,6 @@ def test_rules_are_chosen_and_a_line_that_loses_is_marked(page, address):
     assert lines == ["b1: o, winning line", "c2: o, winning line", "a3: o, last move, winning line"]
 
 
-@in_browser
 def test_the_first_mover_may_be_drawn(page, address):
     open_page(page, address, "first=random&opening=.../.../..._x&o=you&x=you&panels=exact".replace("_", "%20"))
     wait_for_text(page, "x to move")
@@ -530,7 +501,6 @@ def test_the_first_mover_may_be_drawn(page, address):
     assert page.inner_text("#notice") == "First=x in the link is not known: choose o, random."
 
 
-@in_browser
 def test_a_link_with_a_wrong_rule_says_so_and_a_report_opens_with_its_rules(page, address):
     open_page(page, address, "gravity=yes&misere=true&o=you&x=you")
     page.wait_for_selector("#notice:visible")
@@ -543,75 +513,3 @@ def test_a_link_with_a_wrong_rule_says_so_and_a_report_opens_with_its_rules(page
     assert page.input_value("#position") == "...../...../...../..o.. x"
     assert [rule for rule in VARIANTS if page.is_checked(f"#{rule}")] == ["gravity", "exact"]
     assert not page.is_visible("#notice")
-
-
-@in_browser
-@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), pytest.param(1280, "light", marks=pytest.mark.slow)])
-def test_a_board_with_gravity_is_accessible(browser, address, scheme, width):
-    context = browser.new_context(
-        viewport={"width": width, "height": 800}, color_scheme=scheme, reduced_motion="reduce", bypass_csp=True
-    )
-    page = open_page(context.new_page(), address, "rows=6&columns=7&gravity=true&o=you&x=you&moves=d6.d5.d4")
-    wait_for_text(page, "x to move")
-    page.wait_for_selector("#panel-search[aria-busy=false] .cell")
-    page.locator("#setup").evaluate("one => one.open = true")
-    cell(page, "d1").focus()
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert accessibility_faults(page) == []
-    context.close()
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Many at once
-
-
-def play_games(address, seed, until, problems, finished):
-    """Play games as a visitor, and check that they are its own."""
-    import httpx
-
-    rng, game, solution = random.Random(seed), SKIPS.to_dict(), solve(SKIPS)
-    del game["format"]
-    try:
-        with httpx.Client(base_url=address, timeout=60) as client:
-            while seed not in finished or time.monotonic() < until:
-                key_seed = rng.randrange(10**6)
-                live, moves = LiveGame(SKIPS, draw_key(np.random.default_rng(key_seed)), 0), ""
-                while live.outcome is None:
-                    position = to_text(live.boards.position(0), SKIPS)
-                    rank = {"kind": "compressed", "rank": rng.randrange(20)}
-                    panels = [{"kind": "exact"}, rank, {"kind": "mcts", "simulations": 20}]
-                    shown = ask(client, "values", {"game": game, "position": position, "panels": panels})
-                    assert shown["position"] == position
-                    found = np.array(shown["panels"][0]["values"], float)
-                    np.testing.assert_allclose(found, solution.action_values(live.boards)[0], atol=1e-12)
-                    cell = rng.choice(np.flatnonzero(live.cells == 0).tolist())
-                    answer = ask(client, "play", {"game": game, "moves": moves, "seed": key_seed, "cell": cell})
-                    live.move(cell)
-                    moves = answer["moves"]
-                    assert answer["positions"][-1]["position"] == to_text(live.boards.position(0), SKIPS)
-                assert answer["result"] == ("draw" if live.outcome == DRAW else "ox"[live.outcome])
-                finished.append(seed)
-    except BaseException as problem:
-        problems.append(problem)
-
-
-def ask(client, name, content):
-    """Send a request, again if the server is busy."""
-    while (answer := client.post(f"/api/{name}", json=content)).status_code == 429:
-        time.sleep(0.05)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
-
-
-@pytest.mark.parametrize(("visitors", "seconds"), [(3, 0), pytest.param(50, 60, marks=pytest.mark.slow)])
-def test_concurrent_games_do_not_interfere(address, visitors, seconds):
-    until, problems, finished = time.monotonic() + seconds, [], []
-    threads = [
-        threading.Thread(target=play_games, args=(address, seed, until, problems, finished)) for seed in range(visitors)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert problems == []
-    assert set(finished) == set(range(visitors))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from documents import ROOT
 from explorers import Client, make_explorer, serve
-from pages import CHROMIUM, accessibility_faults, in_browser
+from pages import CHROMIUM, accessibility_faults, in_browser, open_pages
 
 from baselines.retrograde.solver import solve
 from evaluation.puzzles import read_puzzles
@@ -44,21 +44,8 @@ def browser():
 
 @pytest.fixture
 def visit(browser):
-    """Opens an address; at the end there was no error and no message in the console."""
-    contexts, faults = [], []
-
-    def visit(address, width=1280):
-        contexts.append(browser.new_context(viewport={"width": width, "height": 900}, reduced_motion="reduce"))
-        page = contexts[-1].new_page()
-        page.on("console", lambda message: faults.append(message.text))
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.goto(address)
-        return page
-
-    yield visit
-    for context in contexts:
-        context.close()
-    assert faults == []
+    with open_pages(browser) as open_page:
+        yield open_page
 
 
 def cell(page, number, where="#trainer"):

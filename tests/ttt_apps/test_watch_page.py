@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from pages import accessibility_faults, in_browser
+from pages import accessibility_faults, in_browser, open_pages
 from plain import assert_same_runs
 
 from evaluation.run_files import RunDirectory
@@ -57,26 +57,8 @@ class Program:
 
 @pytest.fixture
 def open_page(browser):
-    """Opens pages without errors, which send requests only to their own address."""
-    contexts, errors, urls = [], [], []
-
-    def open_page(address, width=1280, **settings):
-        context = browser.new_context(viewport={"width": width, "height": 900}, reduced_motion="reduce", **settings)
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(60_000)
-        page.on("console", lambda message: GONE in message.text or errors.append(message.text))
-        page.on("pageerror", lambda problem: errors.append(str(problem)))
-        page.on("request", lambda request: urls.append((request.url, address.partition("?")[0])))
-        page.goto(address)
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert errors == []
-    assert urls
-    assert [url for url, own in urls if not url.startswith(own)] == []
+    with open_pages(browser, ignored=(GONE,)) as open_page:
+        yield open_page
 
 
 def wait_for_curve(page, games=0):

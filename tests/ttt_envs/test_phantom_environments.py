@@ -11,6 +11,7 @@ from environment_contract import KINDS
 from gymnasium.utils import seeding
 from gymnasium.utils.env_checker import check_env
 from numpy.testing import assert_array_equal
+from players import Uniform
 
 from ttt_envs import Game, make_policy, mnk_v0
 from ttt_envs.core.random import draw_key, splitmix64, uniform
@@ -104,16 +105,6 @@ def test_checkers_of_the_libraries_pass(hidden, settings):
     from stable_baselines3.common.env_checker import check_env as check_for_sb3
 
     check_for_sb3(SingleEnv(hidden=hidden, **settings))
-
-
-class Uniform:
-    """The policy random by its probabilities, which no kernel replaces."""
-
-    pure = True
-
-    def probabilities(self, boards, rng=None):
-        empty = boards.cells == 0
-        return empty / empty.sum(axis=1, keepdims=True)
 
 
 @pytest.mark.parametrize("hidden", VARIANTS)

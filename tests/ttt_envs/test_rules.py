@@ -275,41 +275,13 @@ def test_chance_outcomes_of_illegal_moves_and_invalid_positions_are_rejected(pos
 # Facts known without us
 
 
-@cache
-def everything(game):
-    """All positions of a game, breadth first: {state: moves} and {cells of finished boards: winner}.
-
-    A state is (cells as bytes, mover), a move the list of its outcomes (probability, state, winner).
-    """
-    moves, ends = {}, {}
-    level = {(bytes(game.cells), 0)}
-    while level:
-        following = set()
-        for cells, mover in level:
-            position = Position(np.frombuffer(cells, np.int8), mover)
-            moves[cells, mover] = []
-            for action in np.flatnonzero(position.cells == 0).tolist():
-                outcomes = [
-                    (probability, (after.cells.tobytes(), after.mover), winner)
-                    for probability, after, winner in chance_outcomes(game, position, action)
-                ]
-                moves[cells, mover].append(outcomes)
-                for _, state, winner in outcomes:
-                    if winner is None:
-                        following.add(state)
-                    else:
-                        ends[state[0]] = winner
-        level = following
-    return moves, ends
-
-
 def stones(cells):
     return len(cells) - cells.count(0)
 
 
 def test_tic_tac_toe_has_the_known_positions(known):
     facts = known["counts_3x3x3_no_skip"]
-    moves, ends = everything(T3)
+    moves, ends = plain.moves_of(T3), plain.ends_of(T3)
     boards = {cells for cells, _ in moves}
     winners = Counter(ends.values())
     assert len(moves) == len(boards) == facts["not_over"]
@@ -328,11 +300,8 @@ def test_tic_tac_toe_has_the_known_positions(known):
 def test_tic_tac_toe_has_the_known_number_of_games(known):
     @cache
     def games(state):
-        return sum(
-            1 if winner is not None else games(after)
-            for outcomes in everything(T3)[0][state]
-            for _, after, winner in outcomes
-        )
+        moves = plain.moves_of(T3)[state].values()
+        return sum(1 if winner is not None else games(after) for winner, (after,) in moves)
 
     assert games((bytes(9), 0)) == known["counts_3x3x3_no_skip"]["games"]
 
@@ -348,7 +317,7 @@ def test_perft_of_tic_tac_toe(known):
 
 def test_tic_tac_toe_with_skips_has_the_known_positions(known):
     facts = known["counts_3x3x3_skip"]
-    moves, ends = everything(SKIP3)
+    moves, ends = plain.moves_of(SKIP3), plain.ends_of(SKIP3)
     assert len(moves) == facts["cells_and_mover_not_over"]
     assert len({cells for cells, _ in moves}) == facts["boards_not_over"]
     assert len(ends) == facts["boards_over"]
@@ -360,17 +329,17 @@ def results_of_random_play(game):
     exactly = Fraction if game.skip_chance == 0 else float  # which takes a tenth of the time
 
     @cache
-    def results(state):
-        totals = [exactly(0)] * 4
-        moves = everything(game)[0][state]
-        for outcomes in moves:
-            for probability, after, winner in outcomes:
-                probability = exactly(probability)
-                chances = [who == winner for who in range(3)] + [0] if winner is not None else results(after)
-                totals = [total + probability * chance for total, chance in zip(totals, chances, strict=True)]
-        return [total / len(moves) + (index == 3) for index, total in enumerate(totals)]
+    def results(cells, mover):
+        totals, position = [exactly(0)] * 4, Position(np.frombuffer(cells, np.int8), mover)
+        empty = np.flatnonzero(position.cells == 0).tolist()
+        for action in empty:
+            for probability, after, winner in chance_outcomes(game, position, action):
+                ended = [who == winner for who in range(3)] + [0]
+                chances = results(after.cells.tobytes(), after.mover) if winner is None else ended
+                totals = [total + exactly(probability) * chance for total, chance in zip(totals, chances, strict=True)]
+        return [total / len(empty) + (index == 3) for index, total in enumerate(totals)]
 
-    return results((bytes(game.cells), 0))
+    return results(bytes(game.cells), 0)
 
 
 def test_random_play_has_its_known_chances(known):

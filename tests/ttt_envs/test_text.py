@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from players import Impure
 
 from ttt_envs import Game, Position, from_text
 from ttt_envs.agents.policy import Forfeit
@@ -482,15 +483,6 @@ def test_arguments_are_checked():
 
 
 def test_policies_that_are_not_pure_are_opponents():
-    class Impure:
-        pure = False
-
-        def probabilities(self, boards, rng=None):
-            chosen = np.zeros(boards.cells.shape)
-            for row, cells in zip(chosen, boards.cells, strict=True):
-                row[rng.choice(np.flatnonzero(cells == 0))] = 1.0
-            return chosen
-
     def play(seed):
         text = TextGame(TIC_TAC_TOE, opponent=Impure(), seat=1, seed=seed)
         while not text.over:

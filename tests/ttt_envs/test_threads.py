@@ -174,7 +174,11 @@ def work(threads=3):
 
 
 def run_python(code):
-    return subprocess.run([sys.executable, "-c", USES_THREADS + code], capture_output=True, text=True, timeout=300)
+    """Run the code after that of ``USES_THREADS`` and return what it prints."""
+    command = [sys.executable, "-c", USES_THREADS + code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
@@ -196,8 +200,7 @@ if done[0] == 0:
     sys.exit("the child hangs")
 assert os.waitstatus_to_exitcode(done[1]) == 0 and work() == before
 """
-    done = run_python(code)
-    assert done.returncode == 0, done.stderr
+    run_python(code)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
@@ -217,8 +220,7 @@ for _ in range(10):
 assert all(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0 for child in children)
 other.join()
 """
-    done = run_python(code)
-    assert done.returncode == 0, done.stderr
+    run_python(code)
 
 
 def test_spawned_processes_use_threads():
@@ -229,8 +231,7 @@ if __name__ == "__main__":
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         assert pool.apply(random_results, (Game(skip_chance=0.25), 400_000, 1), {"threads": 3}) == before
 """
-    done = run_python(code)
-    assert done.returncode == 0, done.stderr
+    run_python(code)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals differ there")
@@ -247,13 +248,11 @@ except KeyboardInterrupt:
     sys.exit(0)
 sys.exit("not interrupted")
 """
-    done = run_python(code)
-    assert done.returncode == 0, done.stderr
+    run_python(code)
 
 
 def test_a_process_ends_while_idle_threads_wait():
-    done = run_python("work()\nprint('done')")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+    assert run_python("work()\nprint('done')") == ("done\n", "")
 
 
 def test_one_thread_uses_no_pool(monkeypatch):

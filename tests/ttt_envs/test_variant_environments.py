@@ -25,14 +25,7 @@ with warnings.catch_warnings():  # PettingZoo's tests import one of its games as
     from pettingzoo.test import api_test, seed_test
 
 CONNECT_FOUR = {"size": (6, 7), "win_length": 4, "gravity": True}
-COMBINATIONS = [
-    dict(zip(rules.VARIANTS, chosen, strict=True)) for chosen in itertools.product([False, True], repeat=4)
-][1:]
 NEW_PRESETS = [name for name, settings in PRESETS.items() if set(settings) & set(rules.VARIANTS)]
-
-
-def ids(settings):
-    return "-".join(name for name, value in settings.items() if value is True)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -142,7 +135,7 @@ def cells_of(env):
     return (env.state()[..., :2] @ [1, 2]).ravel()
 
 
-@pytest.mark.parametrize("variants", COMBINATIONS, ids=ids)
+@pytest.mark.parametrize("variants", plain.COMBINATIONS, ids=plain.label_rules)
 @pytest.mark.parametrize("games", [12, pytest.param(2_000, marks=pytest.mark.slow)])
 def test_games_are_those_of_a_plain_reading(variants, games):
     rng = np.random.default_rng(0)
@@ -172,7 +165,7 @@ def test_games_are_those_of_a_plain_reading(variants, games):
             env.reset()
 
 
-@pytest.mark.parametrize("variants", COMBINATIONS, ids=ids)
+@pytest.mark.parametrize("variants", plain.COMBINATIONS, ids=plain.label_rules)
 @pytest.mark.parametrize("size", [(4, 5), (8, 9)], ids=str)
 def test_the_same_seed_and_moves_are_the_same_game_in_all_environments(size, variants):
     traces = []

@@ -19,9 +19,6 @@ from ttt_envs.game import bits, random_games, rules
 from ttt_envs.game.boards import check_opening, winning_line_cells
 from ttt_envs.game.symmetry import symmetries
 
-COMBINATIONS = [
-    dict(zip(rules.VARIANTS, chosen, strict=True)) for chosen in itertools.product([False, True], repeat=4)
-][1:]
 LARGE = [Game(7, 10, 4, exact=True), Game(8, 9, 5, wrap=True), Game(9, 8, 4, gravity=True, wrap=True, misere=True)]
 """games too large for bits"""
 
@@ -105,7 +102,7 @@ def check_games(game, rng, games):
         assert_array_equal(plain.play_variant(game, actions, draws)[0], cells)
 
 
-@pytest.mark.parametrize("changed", COMBINATIONS, ids=lambda changed: "-".join(k for k, v in changed.items() if v))
+@pytest.mark.parametrize("changed", plain.COMBINATIONS, ids=plain.label_rules)
 def test_games_agree_with_a_plain_reading(changed):
     rng = np.random.default_rng(1)
     for game in (Game(3, 3, 3), Game(4, 5, 4), Game(5, 4, 3, 0.25), Game(2, 6, 2, 0.5), Game(6, 7, 4, 0.1)):
@@ -147,7 +144,7 @@ def check_games_in_step(game, rng, count):
 
 
 @pytest.mark.parametrize("games", [500, pytest.param(500_000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("changed", COMBINATIONS, ids=lambda changed: "-".join(k for k, v in changed.items() if v))
+@pytest.mark.parametrize("changed", plain.COMBINATIONS, ids=plain.label_rules)
 def test_many_games_agree_with_a_plain_reading(changed, games):
     rng = np.random.default_rng(4)
     for game in (Game(3, 4, 3), Game(3, 4, 3, 0.25)):
