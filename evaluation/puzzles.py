@@ -19,10 +19,10 @@ from baselines.retrograde.solver import MAX_CELLS, Solution, solve
 from evaluation.exact.strength import worst_positions
 from evaluation.matches.games import PlayedGame
 from evaluation.matches.match import play_pairs
-from evaluation.result_store import hash_data
+from evaluation.result_store import hash_data, read_hashed_json
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.files import read_json, write_atomically
+from ttt_envs.core.files import write_atomically
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.game.boards import Boards, from_text, to_text
 from ttt_envs.game.rules import Game, Position, check_variants, legal, winner, winning_lines
@@ -289,16 +289,14 @@ def read_puzzles(path: Path = FILE) -> list[Puzzle]:
         OSError: no file, or one that cannot be read.
         ValueError: a damaged file.
     """
-    data = read_json(path, MAX_FILE_BYTES)
-    try:
-        if not isinstance(data, dict) or data.get("kind") != KIND or data.get("format") != 1:
-            raise ValueError("it does not say that it is that, of format 1")
-        if data.get("sha256") != hash_data(data):
-            raise ValueError("its content does not match its checksum")
-        return [Puzzle.from_dict(one) for one in data["puzzles"]]
-    except (ValueError, TypeError, KeyError) as problem:
-        why = f"it has no {problem}" if isinstance(problem, KeyError) else problem
-        raise ValueError(f"{path} holds no puzzles, {why}: make it again with evaluate.py puzzles --out") from None
+    return read_hashed_json(
+        path,
+        KIND,
+        MAX_FILE_BYTES,
+        lambda data: [Puzzle.from_dict(one) for one in data["puzzles"]],
+        what="puzzles",
+        remedy="make it again with evaluate.py puzzles --out",
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------

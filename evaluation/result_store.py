@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ttt_envs.core.files import (
     delete_temporary_files,
@@ -16,11 +16,13 @@ from ttt_envs.core.files import (
     open_to_write,
     parse_json,
     read_bounded,
+    read_json,
     replace_tail,
     write_atomically,
 )
 from ttt_envs.core.parallel import Jobs, map_blocks
 
+Content = TypeVar("Content")
 Unit = Mapping[str, Any]
 """JSON-ready settings of one unit of work."""
 
@@ -116,6 +118,35 @@ def hash_data(data: Mapping[str, Any]) -> str:
     """Return the SHA-256 of JSON-ready data, without its key ``sha256``."""
     rest = {key: value for key, value in data.items() if key != "sha256"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
+def read_hashed_json(
+    path: Path, kind: str, max_bytes: int, parse: Callable[[dict[str, Any]], Content], *, what: str, remedy: str
+) -> Content:
+    """Read a JSON object of a kind and of format 1 that has its :func:`hash_data` as ``sha256``, and parse it.
+
+    Args:
+        path: the file.
+        kind: value of its key ``kind``.
+        max_bytes: maximum size of the file in bytes.
+        parse: returns the result, or raises ValueError, TypeError or KeyError for invalid data.
+        what: the content, for the error message.
+        remedy: what to do about a damaged file, for the error message.
+
+    Raises:
+        OSError: no file, or one that cannot be read.
+        ValueError: a damaged file.
+    """
+    data = read_json(path, max_bytes)
+    try:
+        if not isinstance(data, dict) or data.get("kind") != kind or data.get("format") != 1:
+            raise ValueError("it does not say that it is that, of format 1")
+        if data.get("sha256") != hash_data(data):
+            raise ValueError("its content does not match its checksum")
+        return parse(data)
+    except (ValueError, TypeError, KeyError) as problem:
+        why = f"it has no {problem}" if isinstance(problem, KeyError) else problem
+        raise ValueError(f"{path} holds no {what}, {why}: {remedy}") from None
 
 
 def _line(name: str, result: Any) -> str:

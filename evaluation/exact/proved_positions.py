@@ -23,10 +23,10 @@ from baselines.expectiminimax import Search
 from baselines.proof_number import LOSS, TAKEN, TIED, WIN, Prover
 from baselines.proof_number.winner import check_provable
 from evaluation.exact.policy_cache import make_policy_once
-from evaluation.result_store import hash_data
+from evaluation.result_store import hash_data, read_hashed_json
 from evaluation.statistics import Interval, wilson
 from ttt_envs.agents.policy import act
-from ttt_envs.core.files import read_json, write_atomically
+from ttt_envs.core.files import write_atomically
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array
 from ttt_envs.core.parallel import Jobs, map_blocks, results_in_order
 from ttt_envs.game import rules
@@ -148,19 +148,15 @@ def read_proved(name: str | Path) -> Positions:
     path = Path(name) if str(name).endswith(".json") else HERE / f"{name}.json"
     if path.parent == HERE and str(name) not in PLANS:
         raise ValueError(f"there are no proven positions of {name}: choose {', '.join(PLANS)}, or a .json file")
-    data = read_json(path, MAX_FILE_BYTES)
-    try:
-        if not isinstance(data, dict) or data.get("kind") != "proved positions" or data.get("format") != 1:
-            raise ValueError("it does not say that it is that, of format 1")
-        if data.get("sha256") != hash_data(data):
-            raise ValueError("its content does not match its checksum")
-        game = Game.from_dict(data["game"])
-        proven = [_read(line, game) for line in data["positions"]]
-        if not proven:
-            raise ValueError("it has none")
-    except (ValueError, TypeError, KeyError) as problem:
-        why = f"it has no {problem}" if isinstance(problem, KeyError) else problem
-        raise ValueError(f"{path} holds no proven positions, {why}: reinstall ttt_envs, or make it again") from None
+    remedy = "reinstall ttt_envs, or make it again"
+    return read_hashed_json(path, "proved positions", MAX_FILE_BYTES, _parse, what="proven positions", remedy=remedy)
+
+
+def _parse(data: dict[str, Any]) -> Positions:
+    game = Game.from_dict(data["game"])
+    proven = [_read(line, game) for line in data["positions"]]
+    if not proven:
+        raise ValueError("it has none")
     return Positions(game, proven, data)
 
 

@@ -11,9 +11,8 @@ from typing import Any
 
 from evaluation.matches.ladder.plans import ANCHOR, PLANS
 from evaluation.matches.ladder.results import pair_weights
-from evaluation.result_store import hash_data
+from evaluation.result_store import read_hashed_json
 from ttt_envs.agents.specs import FromFile
-from ttt_envs.core.files import read_json
 from ttt_envs.game.rules import Game
 
 HERE = Path(__file__).parents[2] / "data" / "ladders"
@@ -65,28 +64,22 @@ def read_ladder(name: str | Path) -> Ladder:
         raise ValueError(
             f"{path} is missing: reinstall ttt_envs, or measure it with evaluate.py ladder --measure {name}"
         )
-    data = read_json(path, MAX_FILE_BYTES)
-    try:
-        if not isinstance(data, dict) or data.get("kind") != "rungs" or data.get("format") != 1:
-            raise ValueError("it does not say that it is one, of format 1")
-        if data.get("sha256") != hash_data(data):
-            raise ValueError("its content does not match its checksum")
-        rungs = [{**rung, "spec": FromFile(rung["spec"])} for rung in data["rungs"]]
-        for rung in rungs:
-            if not all(math.isfinite(rung[key]) for key in ("rating", "low", "high")):
-                raise ValueError("it has a rung without a rating")
-            float(rung["cost"]["cpu_s_per_move"]), int(rung["cost"]["own_bytes"])
-        met = {frozenset((result["a"], result["b"])) for result in data["results"]}
-        if met != set(map(frozenset, combinations(range(len(rungs)), 2))) or ANCHOR not in [r["spec"] for r in rungs]:
-            raise ValueError("it lacks rungs or results")
-        if not all(pair_weights(result)[0].shape == (5,) for result in data["results"]):
-            raise ValueError("it has a result that is none")
-        return Ladder(str(data["name"]), Game.from_dict(data["game"]), rungs, {**data, "games": int(data["games"])})
-    except (ValueError, TypeError, KeyError) as problem:
-        why = f"it has no {problem}" if isinstance(problem, KeyError) else problem
-        raise ValueError(
-            f"{path} holds no complete ladder, {why}: reinstall ttt_envs, or measure with evaluate.py ladder --measure"
-        ) from None
+    remedy = "reinstall ttt_envs, or measure with evaluate.py ladder --measure"
+    return read_hashed_json(path, "rungs", MAX_FILE_BYTES, _parse, what="complete ladder", remedy=remedy)
+
+
+def _parse(data: dict[str, Any]) -> Ladder:
+    rungs = [{**rung, "spec": FromFile(rung["spec"])} for rung in data["rungs"]]
+    for rung in rungs:
+        if not all(math.isfinite(rung[key]) for key in ("rating", "low", "high")):
+            raise ValueError("it has a rung without a rating")
+        float(rung["cost"]["cpu_s_per_move"]), int(rung["cost"]["own_bytes"])
+    met = {frozenset((result["a"], result["b"])) for result in data["results"]}
+    if met != set(map(frozenset, combinations(range(len(rungs)), 2))) or ANCHOR not in [r["spec"] for r in rungs]:
+        raise ValueError("it lacks rungs or results")
+    if not all(pair_weights(result)[0].shape == (5,) for result in data["results"]):
+        raise ValueError("it has a result that is none")
+    return Ladder(str(data["name"]), Game.from_dict(data["game"]), rungs, {**data, "games": int(data["games"])})
 
 
 def ladder_name(game: Game) -> str:
