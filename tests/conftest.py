@@ -154,6 +154,12 @@ def known():
     return json.loads((ROOT / "tests" / "data" / "known-values.json").read_text())
 
 
+@pytest.fixture(params=["classic", "abrupt"])
+def hidden(request):
+    """The rule of a phantom game."""
+    return request.param
+
+
 @pytest.fixture(scope="session")
 def tiny_run(tmp_path_factory):
     """The folder of a tiny run of the learner of a name, made when it is asked for; to be read only."""

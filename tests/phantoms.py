@@ -8,6 +8,8 @@ from ttt_envs.game.boards import keys
 from ttt_envs.game.information_sets import FAILED, SKIPPED, SUCCEEDED, InformationSets
 from ttt_envs.game.phantom import JointViews
 
+VARIANTS = ("classic", "abrupt")
+
 
 class State(NamedTuple):
     """Cells 0, 1, 2; for each player the cells on which it has found a stone; the mover; None or the result."""

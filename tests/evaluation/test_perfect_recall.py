@@ -5,7 +5,7 @@ import phantoms
 import pytest
 from numpy.testing import assert_allclose
 from players import FirstEmpty
-from test_phantom_exact import CASES, INFORMATION_SETS, LONG_CASES, UNIFORM, VARIANTS, label, late_start
+from test_phantom_exact import CASES, INFORMATION_SETS, LONG_CASES, UNIFORM, label, late_start
 
 from baselines.joint_view_graph import FINAL, PLACED, TRIED, JointViewGraph, joint_view_graph
 from evaluation.exact import perfect_recall, phantom
@@ -15,8 +15,8 @@ from ttt_envs import Game, make_policy
 from ttt_envs.agents.perfect_recall import ByViews, PerfectRecallPolicy
 from ttt_envs.game.information_sets import FAILED
 
-SMALL = [Game(2, 3, 2, skip, hidden=hidden) for hidden in VARIANTS for skip in (0.0, 0.3)]
-SMALL += [Game(2, 3, 2, 0.3, misere=True, hidden=hidden) for hidden in VARIANTS]
+SMALL = [Game(2, 3, 2, skip, hidden=hidden) for hidden in phantoms.VARIANTS for skip in (0.0, 0.3)]
+SMALL += [Game(2, 3, 2, 0.3, misere=True, hidden=hidden) for hidden in phantoms.VARIANTS]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,6 @@ def test_pairs_are_those_of_all_histories(game):
     assert found.pairs == tuple(map(len, pairs))
 
 
-@pytest.mark.parametrize("hidden", VARIANTS)
 def test_published_numbers_of_states_and_information_sets(hidden):
     """Rudolph et al. (2026): 19.93e9 states and 5.99e6 information sets in the classic variant, 27.12e9 and 23.31e6."""
     graph = joint_view_graph(Game(hidden=hidden))
@@ -112,7 +111,6 @@ def test_published_numbers_of_states_and_information_sets(hidden):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("hidden", VARIANTS)
 def test_known_values_of_uniform_play(hidden):
     """In 3 x 3: 20 CPU seconds in the classic variant, minutes in the abrupt one."""
     game = Game(hidden=hidden)

@@ -14,7 +14,6 @@ from ttt_envs import Game, make_policy
 from ttt_envs.game.boards import Boards, from_text
 from ttt_envs.game.phantom import JointViews
 
-VARIANTS = ("classic", "abrupt")
 UNIFORM = {"classic": (0.953125, 0.624339, 0.788732), "abrupt": (0.847140, 0.391529, 0.619334)}
 """best responses to uniform play, moving first and second, and its exploitability"""
 JOINT_VIEWS = {"classic": 284_627, "abrupt": 312_781}
@@ -34,9 +33,9 @@ def late_start(game):
     return JointViews.from_boards(boards, found)
 
 
-CASES = [(Game(2, 2, 2, skip, hidden=hidden), None) for hidden in VARIANTS for skip in (0.0, 0.3)]
-CASES += [(Game(3, 3, 3, skip, hidden=hidden), late_start) for hidden in VARIANTS for skip in (0.0, 0.3)]
-LONG_CASES = [(Game(2, 3, 2, 0.0, hidden=hidden), None) for hidden in VARIANTS]
+CASES = [(Game(2, 2, 2, skip, hidden=hidden), None) for hidden in phantoms.VARIANTS for skip in (0.0, 0.3)]
+CASES += [(Game(3, 3, 3, skip, hidden=hidden), late_start) for hidden in phantoms.VARIANTS for skip in (0.0, 0.3)]
+LONG_CASES = [(Game(2, 3, 2, 0.0, hidden=hidden), None) for hidden in phantoms.VARIANTS]
 
 
 def label(value):
@@ -72,7 +71,6 @@ def test_results_are_those_of_all_histories(game, make_start):
         assert max(0.0, found.value) - 1e-12 <= found.wins <= 1 + 1e-12
 
 
-@pytest.mark.parametrize("hidden", VARIANTS)
 @pytest.mark.parametrize("skip", [0.0, 0.3])
 @pytest.mark.parametrize("misere", [False, True])
 def test_wins_of_a_best_response(hidden, skip, misere):
@@ -89,7 +87,6 @@ def test_wins_of_a_best_response(hidden, skip, misere):
         assert least - 1e-12 <= found.wins <= most + 1e-12
 
 
-@pytest.mark.parametrize("hidden", VARIANTS)
 def test_known_values_of_uniform_play(hidden):
     game = Game(hidden=hidden)
     assert len(joint_view_graph(game)) == JOINT_VIEWS[hidden]
@@ -102,14 +99,12 @@ def test_known_values_of_uniform_play(hidden):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("hidden", VARIANTS)
 def test_number_of_information_sets(hidden):
     """The counts are those of perfect recall in 3 x 3; without pruning the values are the same."""
     game = Game(hidden=hidden)
     assert tuple(phantom.count_information_sets(game, player) for player in (0, 1)) == INFORMATION_SETS[hidden]
 
 
-@pytest.mark.parametrize("hidden", VARIANTS)
 @pytest.mark.parametrize("misere", [False, True])
 def test_pruning_does_not_change_the_result(hidden, misere):
     game = Game(2, 3, 2, misere=misere, hidden=hidden)
@@ -122,7 +117,6 @@ def test_pruning_does_not_change_the_result(hidden, misere):
             assert pruned.information_sets <= full.information_sets
 
 
-@pytest.mark.parametrize("hidden", VARIANTS)
 def test_a_best_responder_does_at_least_as_well_as_any_policy(hidden):
     graph = joint_view_graph(Game(2, 4, 3, 0.1, hidden=hidden))
     opponent = random_table(graph, 0)
@@ -132,7 +126,6 @@ def test_a_best_responder_does_at_least_as_well_as_any_policy(hidden):
         assert graph.evaluate(joint).values[0] <= best + 1e-12
 
 
-@pytest.mark.parametrize("hidden", VARIANTS)
 def test_gradient_is_that_of_finite_differences(hidden):
     game = Game(2, 2, 2, 0.3, hidden=hidden)
     graph = joint_view_graph(game)
@@ -160,7 +153,6 @@ def test_gradient_is_that_of_finite_differences(hidden):
         assert abs(found[row, cell] - (slope if boards.mover[row] == 0 else -slope)) < 1e-9
 
 
-@pytest.mark.parametrize("hidden", VARIANTS)
 def test_evaluation_by_views_adds_up(hidden):
     game = Game(hidden=hidden)
     found = phantom.evaluate_policies(game, "random", "random")
@@ -207,7 +199,6 @@ class Sees:
         return self.policy.probabilities(boards)[0].tolist()
 
 
-@pytest.mark.parametrize("hidden", VARIANTS)
 def test_a_peeking_policy_sees_all_stones(hidden):
     """Its results, and those of its best responder, are those of all histories; it has no policy over views."""
     game, name = Game(2, 2, 2, 0.3, hidden=hidden), "optimal:peeking=true"

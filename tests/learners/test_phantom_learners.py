@@ -17,12 +17,10 @@ from ttt_apps import evaluate
 from ttt_envs import Game, make_policy, mnk_v0
 from ttt_envs.agents.specs import load_object
 
-VARIANTS = ("classic", "abrupt")
 SMALL = Game(2, 3, 2, hidden="classic")
 
 
 @pytest.mark.parametrize("name", [tiny.case(name, slow=name == "q-net") for name in tiny.OURS])
-@pytest.mark.parametrize("hidden", VARIANTS)
 @pytest.mark.parametrize("opponent", ["random", "self"])
 def test_both_training_loops_teach_the_same(name, hidden, opponent):
     """One game at a time in lockstep is a PettingZoo environment: views, failed attempts, skips and replies."""
@@ -35,7 +33,6 @@ def test_both_training_loops_teach_the_same(name, hidden, opponent):
         assert_array_equal(array, arrays[1][key])
 
 
-@pytest.mark.parametrize("hidden", VARIANTS)
 def test_q_learning_learns_to_win(hidden):
     game = Game(hidden=hidden)
     learner = QLearningConfig().build(game, np.random.default_rng(0))
@@ -96,7 +93,6 @@ def test_exact_updates_are_those_of_the_policy_gradient(opponent):
     assert training.logged["value"] == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize("hidden", VARIANTS)
 @pytest.mark.parametrize("settings", [{"method": "magnetic-mirror-descent"}, {"method": "r-nad"}], ids=str)
 def test_regularized_updates_lower_exploitability(hidden, settings):
     game = replace(SMALL, hidden=hidden)

@@ -12,8 +12,6 @@ from ttt_envs.core.random import uniform
 from ttt_envs.game.phantom import FOUND, JointViews, attempt_rows
 from ttt_envs.game.rules import ILLEGAL, NOT_OVER, STREAM_SKIP
 
-VARIANTS = ("classic", "abrupt")
-
 
 def play_many(game, count, seed, watch):
     """Play random games side by side; ``watch(rows, joint, cells, before, outcome)`` sees every step."""
@@ -37,7 +35,6 @@ SLOW_GAMES, BLOCK = 250_000, 10_000
 """The number of games of 3 x 3 with and without skips, in each variant; they are played in blocks."""
 
 
-@pytest.mark.parametrize("hidden", VARIANTS)
 @pytest.mark.parametrize(
     ("shape", "games"),
     [
@@ -78,7 +75,6 @@ def check_games(game, count, seed):
 
 
 @pytest.mark.parametrize("games", [300, pytest.param(500_000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("hidden", VARIANTS)
 def test_games_are_those_of_openspiel(hidden, games):
     pyspiel = pytest.importorskip("pyspiel")
     theirs = pyspiel.load_game("phantom_ttt", {"gameversion": {"classic": "classical", "abrupt": "abrupt"}[hidden]})
@@ -109,7 +105,6 @@ def test_games_are_those_of_openspiel(hidden, games):
         play_many(game, min(games, 10_000), block, watch)
 
 
-@pytest.mark.parametrize("hidden", VARIANTS)
 def test_an_attempt_adds_to_the_movers_view_only(hidden):
     game = Game(3, 4, 3, 0.25, hidden=hidden)
     joint = JointViews.start(game)

@@ -24,7 +24,6 @@ with warnings.catch_warnings():  # PettingZoo's tests import one of its games as
     pytest.importorskip("pygame")
     from pettingzoo.test import api_test, seed_test
 
-VARIANTS = ("classic", "abrupt")
 SETTINGS = [{}, {"skip_chance": 0.25}, {"size": (2, 4), "skip_chance": 0.1}, {"size": (7, 5), "win_length": 4}]
 SETTINGS += [{"misere": True}]
 
@@ -35,7 +34,6 @@ def planes(view, player):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("hidden", VARIANTS)
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_agents_see_the_views_of_plain_python(kind, hidden, settings):
     env = KINDS[kind](hidden=hidden, **settings)
@@ -62,7 +60,6 @@ def test_agents_see_the_views_of_plain_python(kind, hidden, settings):
         shown = env.reset()
 
 
-@pytest.mark.parametrize("hidden", VARIANTS)
 def test_the_agent_environment_is_openspiels(hidden):
     """Observations, masks, turns and rewards, step by step; an agent's view does not change in the other's turn."""
     pyspiel = pytest.importorskip("pyspiel")
@@ -93,7 +90,6 @@ def test_the_agent_environment_is_openspiels(hidden):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("settings", [{}, {"skip_chance": (0.0, 0.3), "symmetry": "random"}], ids=str)
-@pytest.mark.parametrize("hidden", VARIANTS)
 def test_checkers_of_the_libraries_pass(hidden, settings):
     api_test(mnk_v0.env(hidden=hidden, **settings), num_cycles=100)
     seed_test(lambda: mnk_v0.env(hidden=hidden, **settings))
@@ -107,7 +103,6 @@ def test_checkers_of_the_libraries_pass(hidden, settings):
     check_for_sb3(SingleEnv(hidden=hidden, **settings))
 
 
-@pytest.mark.parametrize("hidden", VARIANTS)
 @pytest.mark.parametrize("settings", [{}, {"skip_chance": 0.3, "symmetry": "random"}, {"size": (6, 7)}], ids=str)
 def test_replies_and_vectors_are_those_of_single_games(hidden, settings):
     """Replies of the kernel are the policy's own, and games of a vector those of single environments."""
@@ -153,7 +148,6 @@ def play(env, shown, rng):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("hidden", VARIANTS)
 def test_copies_and_restored_games_go_on_identically(kind, hidden):
     env = KINDS[kind](hidden=hidden, skip_chance=0.2, symmetry="random")
     env.reset(seed=0)
