@@ -29,10 +29,18 @@ def installed_names(text: str) -> str:
 
 
 def print_error(problem: BaseException) -> int:
-    """Print the error, and return its exit code."""
+    """Print the error on one line, and return its exit code."""
     text = _os_error(problem) if isinstance(problem, OSError) else str(problem)
-    print(f"error: {installed_names(_to_options(text))}", file=sys.stderr)
+    print(f"error: {escape_unprintable(installed_names(_to_options(text)))}", file=sys.stderr)
     return 2
+
+
+def escape_unprintable(text: str) -> str:
+    """Replace line breaks and other unprintable characters by their escapes: a terminal obeys some of them.
+
+    Messages quote names of files and texts in them, which may hold any character.
+    """
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
 
 
 def note_options(names: Iterable[str], words: Sequence[str]) -> None:

@@ -283,9 +283,10 @@ def test_an_invalid_command_line_is_one_sentence(command, line, message, tmp_pat
         (OSError(errno.ENOSPC, "No space left", "a.json"), "a.json does not fit on the disk, which is full"),
         (OSError(errno.EIO, "Input/output error", "a.json"), "a.json cannot be used: Input/output error"),
         (OSError("the port is taken"), "the port is taken"),
+        (ValueError("a\nb\x1b[2J\udcff.json is no run"), "a\\nb\\x1b[2J\\udcff.json is no run\n"),
     ],
 )
-def test_problems_of_the_system_name_the_file(problem, message, capsys, tmp_path, monkeypatch):
+def test_problems_name_the_file_on_one_line(problem, message, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert print_error(problem) == 2
     assert capsys.readouterr().err.startswith(f"error: {message}")

@@ -258,6 +258,13 @@ def test_a_spec_is_bounded_in_length_and_in_depth():
     assert len(str(refused.value)) < 200
 
 
+@pytest.mark.parametrize("spec", ["random\n", "run:a\nb", "a\rb:Class", "mcts:c=1,w\x85=2", "\u2028"])
+def test_a_spec_is_one_line(spec):
+    with pytest.raises(ValueError, match=r"^text of several lines is no spec, .*: write name or name:key=value") as refused:
+        make_policy(spec, Game())
+    assert str(refused.value).isprintable()
+
+
 @pytest.mark.parametrize("sent", [pickle.dumps, copy.deepcopy, lambda spec: spec], ids=["pickle", "copy", "as it is"])
 def test_a_spec_from_a_file_names_built_in_policies_only(sent, monkeypatch):
     monkeypatch.setenv(TRUST, "0")

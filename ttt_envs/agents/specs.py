@@ -220,6 +220,8 @@ def parse_spec(spec: str) -> Spec:
         raise ValueError(
             f"{spec[:40]!r}... is no policy, it has {len(spec):,} letters: {MAX_SPEC_LENGTH:,} are the most"
         )
+    if spec.splitlines() not in ([], [spec]):  # messages about a spec quote its parts
+        raise ValueError(f"text of several lines is no spec, {truncate(repr(spec))}: {GRAMMAR}")
     try:
         head, *rest = _split(spec, ":")
         # [package.]module:Class[:arguments]
