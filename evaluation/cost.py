@@ -22,6 +22,8 @@ COST_KEYS = ("cpu_user_s", "cpu_system_s", "wall_s", "peak_rss_bytes")
 """Keys of a phase's costs: the numbers of :class:`Usage`, in order."""
 POLL_S = 0.05
 """Seconds between two polls of a process, where the system keeps no usage of ended processes."""
+STOP_S = 3.0
+"""Seconds for which a process may go on after an interrupt, before it is told to stop, and again before it is killed."""
 
 
 class Usage(NamedTuple):
@@ -134,22 +136,47 @@ def measure_usage(command: Sequence[str], environment: Mapping[str, str] | None 
     Peak memory is at least that of this process where children inherit it. Windows keeps no usage of ended processes:
     there the process is polled every :data:`POLL_S`, and usage after the last poll is missing.
 
+    An interrupt of this process stops the new one. If this process is killed, the standard input of the new one ends:
+    see :func:`ttt_envs.core.subprocesses.end_with_stdin`.
+
     Raises:
         ProcessFailed: the process failed.
     """
     began = time.perf_counter()
     with tempfile.TemporaryFile() as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
-        if hasattr(os, "wait4"):
-            _, status, usage = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
-            user, system, peak = usage.ru_utime, usage.ru_stime, _to_bytes(usage.ru_maxrss)
-        else:
-            user, system, peak = _poll_usage(process)
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT, env=environment
+        ) as process:
+            try:
+                user, system, peak = _wait_for_usage(process)
+            except BaseException:
+                _stop(process)
+                raise
         if process.returncode:
             output.seek(0)
             raise ProcessFailed(command, process.returncode, output.read().decode(errors="replace"))
     return Usage(user, system, time.perf_counter() - began, peak)
+
+
+def _wait_for_usage(process: subprocess.Popen[bytes]) -> tuple[float, float, int]:
+    """Wait for the end of a process, and return its user and system seconds and its peak memory."""
+    if not hasattr(os, "wait4"):
+        return _poll_usage(process)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return usage.ru_utime, usage.ru_stime, _to_bytes(usage.ru_maxrss)
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """Stop a process, with time to store its work: Ctrl-C in a terminal reaches it, too, another signal may not."""
+    try:
+        for ask in (process.poll, process.terminate):
+            ask()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(STOP_S)
+                return
+    finally:  # also after a second interrupt
+        process.kill()
 
 
 def _poll_usage(process: subprocess.Popen[bytes]) -> tuple[float, float, int]:

@@ -6,6 +6,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -252,8 +253,8 @@ def train_unit(runs: str | None, code: str, unit: Unit) -> dict[str, Any]:
     if AGENT in unit:
         # where the folder is on another machine, the log stays on this one
         return {"numbers": measure_in_subprocess(unit, Path(runs or tempfile.gettempdir(), f"{unit['name']}.log"))}
-    with tempfile.TemporaryDirectory() as temporary:
-        path = Path(runs or temporary, unit["name"])
+    with tempfile.TemporaryDirectory() if runs is None else nullcontext(runs) as folder:
+        path = Path(folder, unit["name"])
         run = RunDirectory(path)
         config = {**unit["config"], "versions": versions(), "code": f"{code}{unit.get('identity', '')}"}
         if path.exists() and (runs is None or not _is_of(run, config)):

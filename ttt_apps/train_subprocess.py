@@ -15,8 +15,12 @@ from ttt_apps.signals import INTERRUPTED
 from ttt_envs.core.files import read_json, write_atomically
 from ttt_envs.core.subprocesses import subprocess_environment
 
+TRAIN = "from ttt_apps.train import main; main()"
+"""Code of a process that trains."""
 MEASURE = "import sys; from ttt_apps.sweep import write_numbers; write_numbers(*sys.argv[1:])"
 """Code of a process that measures an agent."""
+END_WITH_PARENT = "from ttt_envs.core.subprocesses import end_with_stdin; end_with_stdin()"
+"""Code that comes before: a killed command leaves no process behind that holds the lock of a run."""
 
 
 class TrainingStopped(ValueError):  # noqa: N818  # what happened
@@ -49,7 +53,7 @@ def train_in_subprocess(config: dict[str, Any], run: RunDirectory) -> Usage:
         run.write_config(config)
     log = run.path.with_name(f"{run.path.name}.log")
     try:
-        used = _run_python(("-m", "ttt_apps.train", "--resume", str(run)), log)
+        used = _run_python(TRAIN, ("--resume", str(run)), log)
     except ProcessFailed as problem:
         progress = _describe_progress(run, config["games"])
         if problem.code == INTERRUPTED:
@@ -74,7 +78,7 @@ def measure_in_subprocess(unit: Mapping[str, Any], log: Path) -> dict[str, float
         asked, found = Path(folder, "unit.json"), Path(folder, "numbers.json")
         asked.write_text(json.dumps(unit), encoding="utf-8")
         try:
-            _run_python(("-c", MEASURE, str(asked), str(found)), log)
+            _run_python(MEASURE, (str(asked), str(found)), log)
         except ProcessFailed as problem:
             raise ValueError(
                 _describe_failure(f"agent {unit['agent']}", problem, "while it was measured", log)
@@ -83,12 +87,13 @@ def measure_in_subprocess(unit: Mapping[str, Any], log: Path) -> dict[str, float
         return numbers
 
 
-def _run_python(words: tuple[str, ...], log: Path) -> Usage:
-    """Run Python with these words, and measure its usage; the output of a process that fails is written to ``log``."""
+def _run_python(code: str, words: tuple[str, ...], log: Path) -> Usage:
+    """Run code of Python, and measure its usage; the output of a process that fails is written to ``log``."""
     log.unlink(missing_ok=True)  # of an earlier failure
     try:
         # a crash in machine code prints where it happened
-        return measure_usage([sys.executable, "-X", "faulthandler", *words], subprocess_environment())
+        command = [sys.executable, "-X", "faulthandler", "-c", f"{END_WITH_PARENT}; {code}", *words]
+        return measure_usage(command, subprocess_environment())
     except ProcessFailed as problem:
         output = problem.output.encode()
         log.parent.mkdir(parents=True, exist_ok=True)

@@ -18,7 +18,7 @@ from ttt_envs.agents.policy import act
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.files import read_json, write_json
 from ttt_envs.core.jit_settings import compile_at_once
-from ttt_envs.core.subprocesses import subprocess_environment
+from ttt_envs.core.subprocesses import end_with_stdin, subprocess_environment
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game
 
@@ -114,6 +114,7 @@ def _main() -> None:
 
 
 if __name__ == "__main__":
+    end_with_stdin()
     try:
         _main()
     except (ValueError, TypeError, OSError, MemoryError) as problem:

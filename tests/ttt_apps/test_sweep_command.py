@@ -1,11 +1,17 @@
 """Sweeps: the same results with any workers and after any kill."""
 
+import contextlib
 import csv
 import json
 import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 from commands import error_of
 from kills import train_until
@@ -155,6 +161,37 @@ def test_sweep_killed_at_any_change_of_a_file(tmp_path):
         assert files(whole) == files(out)
         for run in (whole / "runs").iterdir():
             assert_same_runs(run, out / "runs" / run.name)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of this system have other meanings")
+@pytest.mark.parametrize(
+    ("number", "jobs"),
+    [(signal.SIGTERM, 1), (signal.SIGKILL, 1), pytest.param(signal.SIGKILL, 2, marks=pytest.mark.slow)],
+)
+def test_trainings_end_with_a_sweep_that_a_signal_ends(number, jobs, tmp_path):
+    """The signal reaches the sweep alone. A stopped sweep waits for a checkpoint of the run."""
+    (tmp_path / "long.toml").write_text("fixed = {games = 1000000000, log_every = 100}\nseeds = 2")
+    words = ["--sweep", "long.toml", "--out", "out", "--jobs", str(jobs), "--quiet"]
+    process = subprocess.Popen(
+        [sys.executable, str(ROOT / "train.py"), *words], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    )
+    runs = [RunDirectory(tmp_path / "out" / "runs" / f"0001-q-learning-3x3-3-seed{seed}") for seed in range(jobs)]
+    while process.poll() is None and not all(run.metrics.is_file() and run.metrics.stat().st_size for run in runs):
+        time.sleep(0.05)
+    started = psutil.Process(process.pid).children(recursive=True)
+    try:
+        assert sum("--resume" in child.cmdline() for child in started) == jobs
+        process.send_signal(number)
+        message = process.communicate()[1]
+        stopped = number == signal.SIGTERM
+        assert process.returncode == (INTERRUPTED if stopped else -number)
+        assert ("stopped; finished work is stored in out: the same command continues" in message) == stopped
+        assert psutil.wait_procs(started, 60)[1] == []
+        assert not stopped or runs[0].read_state().progress.games > 0
+    finally:
+        for child in started:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                child.kill()
 
 
 def test_sweep_completes_its_runs(once, tmp_path):

@@ -7,29 +7,23 @@ it does not outlive the explorer.
 from __future__ import annotations
 
 import json
-import os
 import sys
-import threading
 from collections.abc import Sequence
 
 from baselines.retrograde.solver import solve
+from ttt_envs.core.subprocesses import end_with_stdin
 from ttt_envs.game.rules import Game
 
 
 def main(words: Sequence[str]) -> int:
     """Compute the table and return the exit status."""
-    threading.Thread(target=_end_with_input, daemon=True).start()
+    end_with_stdin()
     try:
         solve(Game.from_dict(json.loads(words[0])), progress=lambda done: print(done, flush=True))
     except (ValueError, OSError, MemoryError) as problem:
         print(str(problem) or type(problem).__name__, flush=True)
         return 2
     return 0
-
-
-def _end_with_input() -> None:
-    sys.stdin.read()
-    os._exit(1)
 
 
 if __name__ == "__main__":

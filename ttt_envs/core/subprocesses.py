@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -10,3 +12,18 @@ def subprocess_environment() -> dict[str, str]:
     """Return the environment of a process of Python that imports the same packages, installed or in a checkout."""
     root = str(Path(__file__).parents[2])
     return {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
+
+
+def end_with_stdin() -> None:
+    """From now on, end this process when its standard input ends.
+
+    A process whose input is a pipe from its parent does not outlive it, however the parent ends.
+    """
+    threading.Thread(target=_exit_after_stdin, name="stdin", daemon=True).start()
+
+
+def _exit_after_stdin() -> None:
+    with suppress(OSError):
+        while os.read(0, 1 << 16):  # sys.stdin has a lock, and Python aborts at its end if a thread still holds it
+            pass
+    os._exit(1)
