@@ -52,10 +52,11 @@ def stay(folder):
 def two_workers(folder):
     """A process whose two workers stay, in a group of their own."""
     lines = [
-        "import signal, sys",
+        "import signal, sys, threading, time",
         "from test_parallel import map_blocks, stay",
         "from ttt_apps.cli import run_command",
         "signal.signal(signal.SIGINT, signal.default_int_handler)",  # which a shell has ignored in the background
+        "threading.Thread(target=time.sleep, args=[300], daemon=True).start()",  # as of a progress bar
         "print('begun', flush=True)",
         f"run_command(lambda: list(map_blocks(stay, [({str(folder)!r},)] * 4, 2)))",
     ]
@@ -189,6 +190,34 @@ def test_interrupts_while_workers_start_print_no_traceback(delay_s, tmp_path):
         assert said == "stopped\n"
         assert process.returncode == 130
         assert wait_for(lambda: not any(worker.is_running() for worker in workers))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a signal to one process")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_that_reach_another_thread_wait_for_the_start_of_workers(number):
+    """A worker that loses its parent before it has its work prints a traceback."""
+    started = []
+
+    def blocks():  # taken while the workers start
+        os.kill(os.getpid(), number)
+        time.sleep(0.1)
+        yield (1,)
+        started.append(True)
+        yield (2,)
+
+    end = threading.Event()
+    thread = threading.Thread(target=end.wait)
+    before = signal.signal(number, signal.default_int_handler)
+    try:
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            list(map_blocks(square, blocks(), 2))
+        assert started
+        assert signal.getsignal(number) is signal.default_int_handler
+    finally:
+        signal.signal(number, before)
+        end.set()
+        thread.join()
 
 
 @pytest.mark.needs("ray")

@@ -41,6 +41,8 @@ TASK_S = 0.5
 """Maximum duration in seconds of a task on a cluster that groups short blocks."""
 MAX_JOBS = 1024
 """Maximum number of processes; all are started at once, however little work there is."""
+STOP_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""Signals of Ctrl-C, for termination, and for a closed terminal."""
 PARENT_CHECK_S = 0.5
 """Interval in seconds at which a worker checks whether its parent is alive."""
 
@@ -170,17 +172,30 @@ def _start_trackers() -> None:
 
 
 @contextlib.contextmanager
-def _interrupts_blocked() -> Iterator[None]:
-    """Defer Ctrl-C until the end of the context; processes started within ignore it."""
-    if not hasattr(signal, "pthread_sigmask"):
+def _interrupts_deferred() -> Iterator[None]:
+    """Defer stop signals to the end of the context; processes started within ignore Ctrl-C.
+
+    Any thread of this process may receive a signal, such as that of a progress bar, so blocking it in this one is not
+    enough: its handler is deferred, too.
+    """
+    received: list[int] = []
+
+    def raise_received() -> None:
+        if received:
+            signal.raise_signal(received[0])
+
+    with contextlib.ExitStack() as stack:
+        stack.callback(raise_received)  # after the others
+        if hasattr(signal, "pthread_sigmask"):
+            _start_trackers()  # before the block, which they would lift
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+            stack.callback(signal.pthread_sigmask, signal.SIG_SETMASK, before)
+        if threading.current_thread() is threading.main_thread():
+            for number in STOP_SIGNALS:
+                if callable(handler := signal.getsignal(number)):
+                    signal.signal(number, lambda number, _: received.append(number))
+                    stack.callback(signal.signal, number, handler)
         yield
-        return
-    _start_trackers()  # before the block, which they would lift
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @functools.cache
@@ -223,7 +238,7 @@ def _on_cores(
         again = sorted(under_way.items())
         results: Any = None
         try:
-            with _interrupts_blocked():  # an interrupt during Python's start-up would print a traceback
+            with _interrupts_deferred():  # an interrupt during Python's start-up would print a traceback
                 results = _in_parallel(jobs)(take(itertools.chain(again, numbered)))
             for number, result in results:
                 del under_way[number]
