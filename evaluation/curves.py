@@ -21,6 +21,7 @@ from evaluation.exact.dynamic_programming import training_callback
 from evaluation.run_files import RunDirectory
 from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.checks import truncate
 from ttt_envs.core.files import lock, open_to_read, open_to_write, parse_json, path_hint, read_bounded, replace_tail
 from ttt_envs.envs.lockstep import SELF
 from ttt_envs.game.rules import Game
@@ -156,7 +157,8 @@ def _check_labels(labels: Mapping[str, Label]) -> dict[str, Label]:
     """Return the labels if they can be stored."""
     for name, value in labels.items():
         if not (value is None or isinstance(value, str | bool) or is_number(value)):
-            raise ValueError(f"{name}={value!r} is no label: write a text, a finite number, True, False or None")
+            shown = f"{truncate(name)}={truncate(repr(value))}"
+            raise ValueError(f"{shown} is no label: write a text, a finite number, True, False or None")
     return dict(labels)
 
 
@@ -204,12 +206,12 @@ def _check_head(head: Any, _: object) -> None:
     if not isinstance(head, dict) or head.get("content") != CONTENT or not isinstance(head.get("labels"), dict):
         raise ValueError("files of evaluation.curves.record begin with their game and labels")
     if head.get("format") != FORMAT:
-        raise ValueError(f"format={head.get('format')!r} is not known here: this version reads {FORMAT}")
+        raise ValueError(f"format={truncate(repr(head.get('format')))} is not known here: this version reads {FORMAT}")
     try:
         Game.from_dict(head["game"])
     except (KeyError, TypeError) as problem:
         raise ValueError(f"its game cannot be read: {problem}") from None
-    _check_labels(head["labels"])
+    _check_labels({**head["labels"], "opponent": head.get("opponent")})
 
 
 def _check_row(row: Any, before: Sequence[Row]) -> None:

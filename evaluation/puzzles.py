@@ -22,6 +22,7 @@ from evaluation.matches.match import play_pairs
 from evaluation.result_store import hash_data, read_hashed_json
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
 from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.checks import truncate
 from ttt_envs.core.files import write_atomically
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.game.boards import Boards, from_text, to_text
@@ -121,10 +122,12 @@ class Puzzle:
         replies = tuple(tuple(map(int, cells)) for cells in data["replies"])
         if len(values) != game.cells or len(replies) != game.cells:
             raise ValueError(f"a puzzle of {game} has no value or no replies for some of its cells")
-        tempting = tuple(map(int, data["tempting"]))
+        tempting, wrong = tuple(map(int, data["tempting"])), data["wrong"]
+        if not isinstance(wrong, Mapping):
+            raise ValueError(f"{truncate(wrong)} is no share of mistakes by policy")
         return cls(
             game, from_text(data["position"], game), values, replies, tempting, str(data["why"]), float(data["loss"]),
-            {str(name): float(share) for name, share in data["wrong"].items()},
+            {str(name): float(share) for name, share in wrong.items()},
         )  # fmt: skip
 
 

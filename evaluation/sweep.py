@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluation.statistics import Interval, interval_from_seeds
-from ttt_envs.core.checks import closest_names
+from ttt_envs.core.checks import closest_names, truncate
 from ttt_envs.core.files import path_hint, read_bounded, write_atomically, write_json
 from ttt_envs.game.rules import VARIANTS
 
@@ -21,6 +22,10 @@ AGENT = "agent"
 """Option of a setting without training: a policy that is measured beside the learners."""
 AGENT_OPTIONS = (AGENT, "size", "win-length", "skip-chance", *VARIANTS, "phantom", "opponent")
 """Options that apply to an agent."""
+
+_NAME = re.compile(r"[A-Za-z][\w-]*")
+"""A name of an option. A row becomes words of a command line, where a name such as ``out=x``, or a value such as
+``--trust``, would be another option."""
 
 Row = dict[str, Any]
 """Options by name, with dashes, as in train.py."""
@@ -103,9 +108,15 @@ def _parse_options(path: Path, part: str, options: Any) -> Row:
     if not isinstance(options, dict):
         raise ValueError(f"{path}: {part} must be options with values, as in {part} = {{games = 2000}}")
     for name, value in options.items():
-        for one in value if isinstance(value, list) else [value]:
-            if not isinstance(one, (str, int, float)) and not (part == "grid" and isinstance(one, list)):
-                raise ValueError(f"{path}: {name} = {one!r} is no value of an option: write a number, a word or a list")
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"{path}: {truncate(name)!r} is no name of an option: write it as in games = 2000")
+        values = value if isinstance(value, list) else [value]
+        if part == "grid":
+            values = [word for one in values for word in (one if isinstance(one, list) else [one])]
+        for one in values:
+            if not isinstance(one, (str, int, float)) or (isinstance(one, str) and one.startswith("-")):
+                shown = truncate(repr(one))
+                raise ValueError(f"{path}: {name} = {shown} is no value of an option: write a number, a word or a list")
     return {name.replace("_", "-"): value for name, value in options.items()}
 
 

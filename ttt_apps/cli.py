@@ -396,7 +396,7 @@ class PairOptions(WorkOptions, RunGameOptions):
         """
         from evaluation.matches.openings import Openings
 
-        return Openings.from_text(self.openings, game) if self.openings else None
+        return Openings.from_text(self.openings, game, tell=warn) if self.openings else None
 
 
 def trust_files() -> None:

@@ -82,6 +82,9 @@ REFUSED = (
     "watch",
     "port",
     "no-browser",
+    "help",
+    "tyro-print-completion",
+    "tyro-write-completion",  # writes a file
 )
 
 

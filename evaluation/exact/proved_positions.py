@@ -157,10 +157,14 @@ def _parse(data: dict[str, Any]) -> Positions:
     proven = [_read(line, game) for line in data["positions"]]
     if not proven:
         raise ValueError("it has none")
+    if type(data["drawn"]) is not int or not isinstance(data["left_out"], dict) or "command" not in data:
+        raise ValueError("it does not tell how many were drawn")
     return Positions(game, proven, data)
 
 
-def _read(line: str, game: Game) -> ProvedPosition:
+def _read(line: object, game: Game) -> ProvedPosition:
+    if not isinstance(line, str):
+        raise ValueError("it has a position that is no text")
     board, mover, moves, plies = line.split(" ")
     found = ProvedPosition(f"{board} {mover}", moves, int(plies))
     legal = rules.legal(game, from_text(found.text, game).cells)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import comb
 from pathlib import Path
@@ -49,7 +50,7 @@ class Openings(NamedTuple):
     """the listed positions, which pairs take in turn"""
 
     @classmethod
-    def from_text(cls, text: str, game: Game) -> Openings:
+    def from_text(cls, text: str, game: Game, *, tell: Callable[[str], object] = warnings.warn) -> Openings:
         """Parse the option ``--openings``.
 
         Args:
@@ -58,13 +59,15 @@ class Openings(NamedTuple):
                 positions, one per line, or of games: of each its last position, or its first if it is over. Duplicates
                 in a file are dropped.
             game: the game.
+            tell: receives a sentence about an incomplete last line of a log; see
+                :func:`~evaluation.matches.games.read_games`.
 
         Raises:
             OSError, ValueError: none of these, too many positions, a position that is unreachable or finished.
         """
         match = re.fullmatch(r"(random|all):(\d{1,4})", text)
         if match is None:
-            return cls(text, 0, _from_file(text, game))
+            return cls(text, 0, _from_file(text, game, tell))
         plies = int(match[2])
         if not 1 <= plies < game.cells:
             fewer = f"choose 1 to {game.cells - 1} plies" if game.cells > 1 else "leave them out"
@@ -156,15 +159,15 @@ def _all_positions(plies: int, game: Game, text: str) -> Boards:
     return boards
 
 
-def _from_file(text: str, game: Game) -> Boards:
+def _from_file(text: str, game: Game, tell: Callable[[str], object]) -> Boards:
     """Return the distinct positions of a file."""
     path = Path(text)
     if not path.exists():
         raise ValueError(f"openings={text!r} are not known, and there is no such file: {EXAMPLES}")
     with open_to_read(path, MAX_SIZE) as file:
-        read = _from_games if file.read(1) == b"{" else _from_lines
+        is_log = file.read(1) == b"{"
     found: dict[str, Position] = {}
-    for number, position in read(path, game):
+    for number, position in _from_games(path, game, tell) if is_log else _from_lines(path, game):
         name = to_text(position, game)
         try:
             check_opening(game, position, repr(name))
@@ -192,9 +195,9 @@ def _from_lines(path: Path, game: Game) -> Iterator[tuple[int, Position]]:
             raise ValueError(f"{path}, line {number}: {problem}") from None
 
 
-def _from_games(path: Path, game: Game) -> Iterator[tuple[int, Position]]:
+def _from_games(path: Path, game: Game, tell: Callable[[str], object]) -> Iterator[tuple[int, Position]]:
     """Yield line numbers, and the positions of the games in them."""
-    for number, played in enumerate(read_games(path, limit=MAX_SIZE), 2):  # the first line is the header
+    for number, played in enumerate(read_games(path, limit=MAX_SIZE, tell=tell), 2):  # the first line is the header
         if replace(played.game, skip_chance=game.skip_chance) != game:
             raise ValueError(f"{path}, line {number}: a game of {played.game} is no opening of {game}")
         yield number, played.end() if played.result is None else played.start()

@@ -193,7 +193,7 @@ def draw_curves(
                 axes.fill_between(line.x, line.low, line.high, color=line.colour, alpha=0.2, lw=0)
         axes.set(xlabel=x_label, ylabel=y_label)
         if "x" in linear:
-            axes.set_xlim(0, max((x for line in lines for x in line.x), default=1.0))
+            axes.set_xlim(0, max((x for line in lines for x in line.x), default=0.0) or 1.0)
             axes.xaxis.set_major_formatter(lambda value, _: _format_count(value))
         else:
             _set_log_axis(axes, [x for line in lines for x in line.x])

@@ -106,6 +106,26 @@ def test_damaged_files_are_rejected(tmp_path, line, message):
         read_curves([path])
 
 
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        ({"format": "0" * 5000}, "format='000+... is not known here"),
+        ({"game": 5}, "5 is no stored game"),
+        ({"game": {"format": [0] * 5000}}, r"format=\[0, .*... of a stored game is not known here"),
+        ({"opponent": ["random"]}, r"opponent=\['random'\] is no label"),
+        ({"labels": {"x" * 5000: []}}, r"x+...=\[\] is no label"),
+    ],
+)
+def test_damaged_heads_are_rejected(tmp_path, damage, message):
+    path = tmp_path / "a.jsonl"
+    record(path, GAME, "random", 0)
+    head, row = path.read_text().splitlines()
+    path.write_text(json.dumps({**json.loads(head), **damage}) + f"\n{row}\n")
+    with pytest.raises(ValueError, match=f"line 1 of .* is not of a learning curve: {message}") as refused:
+        read_curves([path])
+    assert len(str(refused.value)) < 500
+
+
 @pytest.mark.parametrize("number", [-1, 0.5, True])
 def test_counts_are_whole(tmp_path, number):
     with pytest.raises(ValueError, match=r"is no count: write a whole number"):

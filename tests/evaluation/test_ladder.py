@@ -329,6 +329,13 @@ def damaged(change):
         damaged(lambda data: data["results"][3].update(a=99)),
         damaged(lambda data: data["results"].__setitem__(0, {})),
         damaged(lambda data: data["results"][3].update(win="often")),
+        damaged(lambda data: data["rungs"][3].pop("regret")),
+        damaged(lambda data: data["rungs"][3]["cost"].update(own_bytes="5")),
+        damaged(lambda data: data["rungs"][3].update(spec="ran\ndom")),
+        damaged(lambda data: data.update(games=True)),
+        damaged(lambda data: data["results"][3].update(exact=False, pentanomial=[10**30, 0, 0, 0, 0])),
+        damaged(lambda data: data["results"][3].update(exact=False, pentanomial=[0] * 5)),
+        damaged(lambda data: data["results"][3].update(exact=False, pentanomial=[1] * 5, corrected=[[0] * 4])),
     ],
 )
 def test_damaged_files_are_rejected(tmp_path, damage):

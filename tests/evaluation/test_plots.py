@@ -76,6 +76,12 @@ def test_games_may_be_none_few_or_alike(x, marks):
     assert {"0", "0.25", "0.5", "0.75", "1"} <= set(shown)
 
 
+@pytest.mark.parametrize("x", [[0], [0, 10]])
+def test_a_linear_axis_may_have_no_length(x):
+    draw = draw_curves([Line("won", x, [0.5] * len(x), WIN)], "games", "score", distances=False, linear=("x", "y"))
+    assert "0" in texts(as_svg(draw, "one", "scores"))
+
+
 def test_a_picture_of_a_study_is_the_same_files_each_time(tmp_path):
     draw = draw_curves(LINES, "games", "value lost", distances=True)
     png, svg, dark = save_picture(tmp_path / "a", draw)

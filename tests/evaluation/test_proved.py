@@ -155,6 +155,9 @@ def test_sampled_moves_depend_on_the_seed_and_not_on_workers(small):
         ({"kind": "rungs"}, "it does not say that it is that"),
         ({"positions": []}, "it has none"),
         ({"positions": [".../.../... o wwwwwwww. 3"]}, "holds no proven positions"),
+        ({"positions": [7]}, "it has a position that is no text"),
+        ({"left_out": []}, "it does not tell how many were drawn"),
+        ({"game": 7}, "7 is no stored game: that has rows, columns"),
         ({"seed": 9}, "its content does not match its checksum"),
     ],
 )

@@ -18,6 +18,8 @@ SWEEPS = {
     "learner": "[[runs]]\ngames = 5\n[[runs]]\nlearner = 'nobody'",
     "value": "fixed = {win_length = 9}",
     "out": "fixed = {out = 'x'}",
+    "help": "fixed = {help = true}",
+    "completion": "fixed = {tyro-write-completion = ['bash', 'written']}",
 }
 """files of sweeps, by what is wrong in them"""
 COUNT = "is not a whole number: write for example 10000"
@@ -222,6 +224,8 @@ TRAIN = [
     ("--sweep learner.toml", "run 2 of learner.toml: there is no learner 'nobody'"),
     ("--sweep value.toml", "run 1 of value.toml: --win-length 9"),
     ("--sweep out.toml", "has 'out', which is not for a file to say"),
+    ("--sweep help.toml", "has 'help', which is not for a file to say"),
+    ("--sweep completion.toml", "has 'tyro-write-completion', which is not for a file to say"),
 ]
 PLAY = [
     ("--opponent human", "in play.py you are the human, and name the policy that you play against"),

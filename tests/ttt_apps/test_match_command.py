@@ -75,6 +75,14 @@ def test_log_that_exists_is_kept(tmp_path, capsys):
     assert log.read_bytes() == before
 
 
+def test_an_incomplete_line_of_openings_is_a_note(tmp_path, capsys):
+    log = tmp_path / "log.jsonl"
+    evaluate.main([*MATCH, "--games", "2", "--log", str(log)])
+    log.write_bytes(log.read_bytes()[:-20])
+    evaluate.main([*MATCH, "--games", "2", "--openings", str(log)])
+    assert f"note: {log}, line 3 was not written to its end, and is left out\n" in capsys.readouterr().err
+
+
 def test_fewer_pairs_than_openings_are_reported(capsys):
     evaluate.main([*MATCH, "--openings", "all:4"])
     assert "note: 100 pairs play the first of 756 openings; --games 1512 plays all" in capsys.readouterr().err

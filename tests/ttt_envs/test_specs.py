@@ -260,7 +260,9 @@ def test_a_spec_is_bounded_in_length_and_in_depth():
 
 @pytest.mark.parametrize("spec", ["random\n", "run:a\nb", "a\rb:Class", "mcts:c=1,w\x85=2", "\u2028"])
 def test_a_spec_is_one_line(spec):
-    with pytest.raises(ValueError, match=r"^text of several lines is no spec, .*: write name or name:key=value") as refused:
+    with pytest.raises(
+        ValueError, match=r"^text of several lines is no spec, .*: write name or name:key=value"
+    ) as refused:
         make_policy(spec, Game())
     assert str(refused.value).isprintable()
 

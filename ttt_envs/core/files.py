@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import importlib
 import json
+import math
 import os
 import re
 import secrets
@@ -20,7 +21,7 @@ from io import BufferedRandom, BufferedReader
 from pathlib import Path
 from typing import IO, Any
 
-from ttt_envs.core.checks import closest_name
+from ttt_envs.core.checks import closest_name, truncate
 
 MAX_FILE_BYTES = 1 << 30
 """Default maximum size of a JSON file in bytes."""
@@ -320,7 +321,12 @@ def parse_json(text: bytes | str, most: int = MAX_FILE_BYTES, *, nan: bool = Fal
         raise ValueError(f"it has more than {most:,} bytes")
     try:
         words = text.decode() if isinstance(text, bytes) else text
-        data = json.loads(words, parse_int=_whole_number, parse_constant=float if nan else _no_number)
+        data = json.loads(
+            words,
+            parse_float=float if nan else _finite_number,
+            parse_int=_whole_number,
+            parse_constant=float if nan else _no_number,
+        )
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except json.JSONDecodeError as problem:
@@ -359,6 +365,13 @@ def _whole_number(text: str) -> int:
     if len(text) > MAX_DIGITS:
         raise ValueError(f"it has a number of {len(text)} digits")
     return int(text)
+
+
+def _finite_number(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{truncate(text)} is too large a number")
+    return number
 
 
 def _no_number(text: str) -> Any:

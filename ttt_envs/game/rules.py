@@ -24,7 +24,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.core.checks import check_argument_names, check_choice, closest_names
+from ttt_envs.core.checks import check_argument_names, check_choice, closest_names, truncate
 from ttt_envs.core.jit import (
     Float64Array,
     Int8Array,
@@ -267,16 +267,22 @@ class Game:
         """Return the game that :meth:`to_dict` stored; missing fields get their defaults.
 
         Raises:
-            ValueError: the format is newer, or a field is unknown to this version.
+            ValueError: it is no mapping, the format is newer, or a field is unknown to this version.
         """
+        if not isinstance(data, Mapping):
+            raise ValueError(f"{truncate(repr(data))} is no stored game: that has rows, columns and other fields")
         fields = dict(data)
         version = fields.pop("format", FORMAT)
         if version != FORMAT:
-            raise ValueError(f"format={version!r} of a stored game is not known here: this version reads {FORMAT}")
+            raise ValueError(
+                f"format={truncate(repr(version))} of a stored game is not known here: this version reads {FORMAT}"
+            )
         known = [field.name for field in dataclasses.fields(cls)]
         for name in fields:
             if name not in known:
-                raise ValueError(f"a stored game has the unknown field {name!r}: {closest_names(name, known)}")
+                raise ValueError(
+                    f"a stored game has the unknown field {truncate(name)!r}: {closest_names(name, known)}"
+                )
         return cls(**fields)
 
     def __str__(self) -> str:

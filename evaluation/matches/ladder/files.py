@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from evaluation.cost import is_number
 from evaluation.matches.ladder.plans import ANCHOR, PLANS
-from evaluation.matches.ladder.results import pair_weights
+from evaluation.matches.ladder.results import MAX_GAMES, pair_weights
 from evaluation.result_store import read_hashed_json
 from ttt_envs.agents.specs import FromFile
 from ttt_envs.game.rules import Game
@@ -69,17 +70,43 @@ def read_ladder(name: str | Path) -> Ladder:
 
 
 def _parse(data: dict[str, Any]) -> Ladder:
-    rungs = [{**rung, "spec": FromFile(rung["spec"])} for rung in data["rungs"]]
-    for rung in rungs:
-        if not all(math.isfinite(rung[key]) for key in ("rating", "low", "high")):
-            raise ValueError("it has a rung without a rating")
-        float(rung["cost"]["cpu_s_per_move"]), int(rung["cost"]["own_bytes"])
-    met = {frozenset((result["a"], result["b"])) for result in data["results"]}
+    rungs, results, games = data["rungs"], data["results"], data["games"]
+    if not (isinstance(rungs, list) and isinstance(results, list) and all(map(_is_rung, rungs))):
+        raise ValueError("it has a rung without its policy or a number")
+    if not all(map(_is_result, results)):
+        raise ValueError("it has a result that is none")
+    if type(games) is not int or not 0 <= games <= MAX_GAMES:
+        raise ValueError("it has no number of games")
+    met = {frozenset((result["a"], result["b"])) for result in results}
     if met != set(map(frozenset, combinations(range(len(rungs)), 2))) or ANCHOR not in [r["spec"] for r in rungs]:
         raise ValueError("it lacks rungs or results")
-    if not all(pair_weights(result)[0].shape == (5,) for result in data["results"]):
-        raise ValueError("it has a result that is none")
-    return Ladder(str(data["name"]), Game.from_dict(data["game"]), rungs, {**data, "games": int(data["games"])})
+    rungs = [{**rung, "spec": FromFile(rung["spec"])} for rung in rungs]
+    return Ladder(str(data["name"]), Game.from_dict(data["game"]), rungs, data)
+
+
+def _is_rung(rung: object) -> bool:
+    """Return whether the data of a rung has all that is shown and computed with it."""
+    unknown = ("exploitability", "regret")  # on boards that are too large
+    if not isinstance(rung, dict) or not isinstance(rung.get("cost"), dict) or not set(unknown) <= rung.keys():
+        return False
+    numbers = [rung.get(name) for name in ("rating", "low", "high")]
+    numbers += [rung["cost"].get(name) for name in ("cpu_s_per_move", "own_bytes")]
+    numbers += [rung[name] for name in unknown if rung[name] is not None]
+    return isinstance(rung.get("spec"), str) and rung["spec"].isprintable() and all(map(is_number, numbers))
+
+
+def _is_result(result: object) -> bool:
+    """Return whether the data of a result between two rungs can be rated."""
+    if not isinstance(result, dict) or not all(type(result.get(name)) is int for name in ("a", "b")):
+        return False
+    if result.get("exact"):
+        return all(is_number(result.get(name)) and 0 <= result[name] <= 1 for name in ("win", "draw"))
+    pairs = result.get("pentanomial")
+    if not (isinstance(pairs, list) and len(pairs) == 5 and all(type(n) is int and 0 <= n <= MAX_GAMES for n in pairs)):
+        return False
+    with suppress(ValueError):
+        return any(pairs) and bool(pair_weights(result)[0].shape == (5,))
+    return False
 
 
 def ladder_name(game: Game) -> str:
