@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
+from ttt_envs.core.subprocesses import STOP_SIGNALS
+
 INTERRUPTED = 130
 """Exit code of a command that a signal, or a watch page, asked to stop."""
 
@@ -38,10 +40,6 @@ class Interrupt:
         self.asked = True
 
 
-ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-"""Signals for termination, and for a closed terminal."""
-
-
 @contextmanager
 def interrupt_on_signals() -> Iterator[None]:
     """Treat other stop signals like Ctrl-C: completed work is stored, and workers end."""
@@ -51,7 +49,7 @@ def interrupt_on_signals() -> Iterator[None]:
         raise KeyboardInterrupt
 
     if threading.current_thread() is threading.main_thread():
-        before = {number: signal.signal(number, stop) for number in ENDS}
+        before = {number: signal.signal(number, stop) for number in STOP_SIGNALS if number != signal.SIGINT}
     try:
         yield
     finally:
@@ -79,7 +77,7 @@ def block_signals() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, *ENDS])
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
         yield
     finally:

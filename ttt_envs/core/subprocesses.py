@@ -1,11 +1,15 @@
-"""Processes of Python that are started by a command line."""
+"""Processes of Python that are started by a command line, and signals that stop processes."""
 
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from contextlib import suppress
 from pathlib import Path
+
+STOP_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""Signals of Ctrl-C, for termination, and for a closed terminal."""
 
 
 def subprocess_environment() -> dict[str, str]:
