@@ -57,7 +57,7 @@ from ttt_apps.train_subprocess import TrainingStopped, measure_in_subprocess, tr
 from ttt_apps.versions import make_provenance, versions
 from ttt_apps.watch_page import watch_page
 from ttt_envs.agents.policy import Policy
-from ttt_envs.agents.specs import FromFile, make_policy, parse_spec, trusted
+from ttt_envs.agents.specs import FromFile, from_file, make_policy, parse_spec, trusted
 from ttt_envs.core.files import read_bounded, read_json, write_atomically
 from ttt_envs.core.parallel import Cluster
 from ttt_envs.game.rules import Game
@@ -230,7 +230,7 @@ def _check_trusted(row: Mapping[str, Any]) -> None:
 def _agent_unit(number: int, agent: str, options: Options) -> dict[str, Any]:
     """Return the unit of an agent, which is measured once: it does not depend on seeds."""
     game = options.game()
-    make_policy(agent, game)  # reports a wrong name before the first training
+    make_policy(FromFile(agent), game)  # reports a wrong name before the first training
     return {
         "row": number,
         "seed": 0,
@@ -278,7 +278,7 @@ def train_unit(runs: str | None, code: str, unit: Unit) -> dict[str, Any]:
 
 def write_numbers(unit: str, out: str) -> None:
     """Measure the agent of a unit, read from a JSON file, and write its numbers to another one."""
-    asked = read_json(Path(unit))
+    asked = from_file(read_json(Path(unit)))  # agent and opponent are those of a file
     game = Game.from_dict(asked["game"])
     numbers = measure_policy(game, make_policy(asked[AGENT], game), asked["opponent"])
     Path(out).write_text(json.dumps(numbers), encoding="utf-8")

@@ -253,11 +253,20 @@ def test_own_learners_and_agents_stand_beside_the_others(tmp_path, monkeypatch, 
     assert "cpu_s" not in numbers[2]
 
 
+def test_the_opponent_of_an_agent_runs_no_code(tmp_path, monkeypatch):
+    monkeypatch.setenv(TRUST, "0")
+    write_json(tmp_path / "unit", {"agent": "win-or-block", "game": Game().to_dict(), "opponent": "uuid:uuid4"})
+    with pytest.raises(ValueError, match="'uuid:uuid4' was read from a file"):
+        sweep.write_numbers(str(tmp_path / "unit"), str(tmp_path / "numbers"))
+
+
 @pytest.mark.parametrize(
     ("row", "message"),
     [
         ('agent = "random"\nlearner = "q-learning"', "has a run with an agent and a learner: write one of them"),
         ('agent = "randm"', "did you mean 'random'"),
+        ('agent = "expectiminimax:depth=1,leaf=(uuid:uuid4)"', "'uuid:uuid4' was read from a file, and files may name"),
+        ('agent = "gomocup:engine"', "gomocup was read from a file, and runs a program"),
         ('learner = "q-lerning"', "did you mean 'q-learning'"),
         (
             'phantom = "classic"\nsize = "3x4"',
@@ -265,7 +274,8 @@ def test_own_learners_and_agents_stand_beside_the_others(tmp_path, monkeypatch, 
         ),
     ],
 )
-def test_a_sweep_of_unknown_agents_is_refused(tmp_path, capsys, row, message):
+def test_a_sweep_of_unknown_agents_is_refused(tmp_path, capsys, monkeypatch, row, message):
+    monkeypatch.setenv(TRUST, "0")
     (tmp_path / "a.toml").write_text(f"[[runs]]\n{row}\n")
     assert message in error_of(capsys, train.main, "--sweep", tmp_path / "a.toml", "--out", tmp_path / "out")
     assert not (tmp_path / "out").exists()
