@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from ttt_apps.signals import silent_interrupts
+from ttt_apps.signals import end_on_interrupt, silent_interrupts
 
 
 def train() -> None:
@@ -26,4 +26,7 @@ def _run(module: str) -> None:
     """Import a module and run its ``main``."""
     with silent_interrupts():
         main = import_module(module).main
-    main()
+    try:
+        main()
+    finally:
+        end_on_interrupt()  # a second Ctrl-C, while Python ends

@@ -213,6 +213,19 @@ def test_interrupt_during_imports_prints_nothing(command, module, interruptible)
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
+@pytest.mark.skipif(os.name != "posix", reason="a process that ended by a signal")
+def test_interrupt_while_python_ends_prints_nothing(interruptible):
+    """A second Ctrl-C, as after the message of the first."""
+    lines = [
+        "import atexit, os, runpy, signal, sys",
+        "atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))",
+        "sys.argv[1:] = ['--version']",
+        "runpy.run_path('train.py')",
+    ]
+    done = subprocess.run([sys.executable, "-c", "\n".join(lines)], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
+
+
 @pytest.mark.parametrize("columns", [40, 80])
 def test_a_wide_table_is_printed_in_parts(columns, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(columns))
