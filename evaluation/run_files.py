@@ -233,8 +233,7 @@ class RunDirectory:
         with locked(self.path):
             delete_temporary_files(self.path, RUN_FILES)
             if not self.teacher.is_symlink():
-                unfinished = self.teacher.glob("[0-9]*.npz*.tmp")
-                delete_temporary_files(self.teacher, {f"{path.name.partition('.')[0]}.npz" for path in unfinished})
+                delete_temporary_files(self.teacher, ["[0-9]*.npz"])
             yield
 
     def clear(self) -> None:

@@ -144,7 +144,7 @@ def run_units(
         ValueError: another process works in the folder, or something in it is no file.
     """
     units, workers = study.chosen(quick, part), 1 if study.alone else jobs
-    other_files = (TABLE, RESULT)
+    other_files = (TABLE, RESULT, "*.png", "*.svg")
     results = collect_results(
         study.measure, units, folder, provenance, jobs=workers, other_files=other_files, progress=progress
     )

@@ -12,7 +12,7 @@ from typing import Any
 from evaluation.cost import ProcessFailed, Usage, measure_usage
 from evaluation.run_files import RunDirectory
 from ttt_apps.signals import INTERRUPTED
-from ttt_envs.core.files import read_json, write_atomically
+from ttt_envs.core.files import delete_temporary_files, read_json, write_atomically
 from ttt_envs.core.subprocesses import subprocess_environment
 
 TRAIN = "from ttt_apps.train import main; main()"
@@ -90,6 +90,7 @@ def measure_in_subprocess(unit: Mapping[str, Any], log: Path) -> dict[str, float
 def _run_python(code: str, words: tuple[str, ...], log: Path) -> Usage:
     """Run code of Python, and measure its usage; the output of a process that fails is written to ``log``."""
     log.unlink(missing_ok=True)  # of an earlier failure
+    delete_temporary_files(log.parent, [log.name])
     try:
         # a crash in machine code prints where it happened
         command = [sys.executable, "-X", "faulthandler", "-c", f"{END_WITH_PARENT}; {code}", *words]

@@ -126,7 +126,7 @@ def run_sprt(
     identities = {spec: policy_identity(spec) for spec in (a, b)}
     units = make_units(match, pairs, identities)
     total, path = Score.empty(match.game), []
-    blocks = play_units(units, match.openings, folder, provenance, jobs=jobs, other_files=(RESULT,))
+    blocks = play_units(units, match.openings, folder, provenance, jobs=jobs, other_files=(RESULT, "*.html"))
     with closing(blocks):
         for score in results_in_order((number, score) for number, score, _ in blocks):
             total += score

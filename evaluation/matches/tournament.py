@@ -299,7 +299,7 @@ def run_tournament(
         blocks = make_units(settings.match(a, b), settings.pairs, identities)
         units += blocks
         owners += [_BlockOwner((i, j), a != players[i])] * len(blocks)
-    played = play_units(units, settings.openings, folder, provenance, jobs=jobs, other_files=(RESULT, COST))
+    played = play_units(units, settings.openings, folder, provenance, jobs=jobs, other_files=(RESULT, COST, "*.html"))
     scores, seconds = _sum_by_pairing(owners, played, progress)
     counts, precision = np.zeros((len(players), len(players), 5)), np.zeros((len(players), len(players)))
     for (i, j), score in scores.items():

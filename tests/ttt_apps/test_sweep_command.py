@@ -357,9 +357,11 @@ def test_the_end_of_a_process_is_explained_and_its_output_kept(tmp_path, monkeyp
 
     monkeypatch.setattr(train_subprocess, "measure_usage", fail)
     run = RunDirectory(tmp_path / "run")
+    (tmp_path / "run.log0123abcd.tmp").touch()  # of a command that was killed while it wrote such a file
     with pytest.raises(ValueError, match=f"{run} {words}.*; its output is in {run}.log"):
         train_subprocess.train_in_subprocess({"games": 3}, run)
     assert "something went wrong" in (tmp_path / "run.log").read_text()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "run.log"]
 
 
 DYING = """

@@ -146,9 +146,10 @@ def test_write_errors_name_the_file(tmp_path, monkeypatch):
 
 def test_only_temporary_files_are_removed(tmp_path):
     keep = ["a.json", "a.jsonabcdefg.tmp", "b.jsonabcdefgh.tmp", "my a.jsonabcdefgh.tmp", "a.jsonabcdefgh.tmp.txt"]
-    for name in (*keep, "a.jsonabc_ef9h.tmp", "x.npz01234567.tmp"):
+    keep += ["a.svgabcdefgh.tmp", "a.pngabcdefg.tmp", "a.PNGabcdefgh.tmp"]
+    for name in (*keep, "a.jsonabc_ef9h.tmp", "x.npz01234567.tmp", "a figure.png01234567.tmp"):
         (tmp_path / name).touch()
-    delete_temporary_files(tmp_path, ("a.json", "x.npz"))
+    delete_temporary_files(tmp_path, ("a.json", "x.npz", "*.png"))
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(keep)
     delete_temporary_files(tmp_path / "nowhere", ("a",))
 

@@ -17,6 +17,7 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from fnmatch import fnmatchcase
 from io import BufferedRandom, BufferedReader
 from pathlib import Path
 from typing import IO, Any
@@ -129,14 +130,16 @@ def replace_tail(file: IO[bytes], path: Path, size: int, content: bytes, *, dura
 
 
 def delete_temporary_files(folder: Path, names: Iterable[str]) -> None:
-    """Remove temporary files of the given names left in a folder by killed processes.
+    """Remove temporary files left in a folder by killed processes that wrote files of the given names.
+
+    A name may be a pattern such as ``*.png``.
 
     No other process may write there meanwhile: see :func:`locked`.
     """
-    written = set(names)
+    patterns = tuple(names)
     for path in folder.glob("*.tmp"):
         match = re.fullmatch(r"(.+)[a-z0-9_]{8}\.tmp", path.name)
-        if match and match[1] in written:
+        if match and any(fnmatchcase(match[1], pattern) for pattern in patterns):
             path.unlink(missing_ok=True)
 
 

@@ -173,7 +173,9 @@ def _play_rungs(
     with tempfile.TemporaryDirectory() as temporary:
         path = Path(temporary) if folder is None else folder
         play = partial(_play_rung, policy)
-        return collect_results(play, units, path, provenance, jobs=jobs, other_files=(RESULT,), progress=progress)
+        return collect_results(
+            play, units, path, provenance, jobs=jobs, other_files=(RESULT, "*.html"), progress=progress
+        )
 
 
 def _rating_and_costs(
