@@ -231,6 +231,7 @@ class RunDirectory:
             ValueError: another process holds the lock.
         """
         with locked(self.path):
+            shutil.rmtree(self.live, ignore_errors=True)  # of a killed run, with a request to stop
             delete_temporary_files(self.path, RUN_FILES)
             if not self.teacher.is_symlink():
                 delete_temporary_files(self.teacher, ["[0-9]*.npz"])

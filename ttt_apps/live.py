@@ -76,7 +76,6 @@ class LiveRun:
 
     def __enter__(self) -> Self:
         with suppress(OSError):
-            shutil.rmtree(self._folder, ignore_errors=True)  # of a killed run, with its request to stop
             self._folder.mkdir()
         return self
 
