@@ -22,7 +22,7 @@ COST_KEYS = ("cpu_user_s", "cpu_system_s", "wall_s", "peak_rss_bytes")
 """Keys of a phase's costs: the numbers of :class:`Usage`, in order."""
 POLL_S = 0.05
 """Seconds between two polls of a process, where the system keeps no usage of ended processes."""
-STOP_S = 3.0
+STOP_S = 10.0
 """Seconds that a process has to end after an interrupt, before it is told to stop, and again before it is killed."""
 
 
