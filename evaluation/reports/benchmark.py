@@ -21,6 +21,7 @@ from evaluation.reports.plots import (
     CostPoint,
     IntervalRow,
     Line,
+    curves_size,
     draw_curves,
     draw_intervals,
     draw_pareto_front,
@@ -264,7 +265,8 @@ def _profiles(comparison: Comparison) -> Content:
     draw = draw_curves(lines, "score", "share of runs above it", distances=False, linear=("x",))
     middle = len(THRESHOLDS) // 2
     label = "; ".join(f"{one.name} {_format(one.profile[middle].mean)}" for one in comparison.entries)
-    return {"figure": embed_figure(draw, "profiles", f"Performance profiles; above a score of 0.5 are: {label}.")}
+    label = f"Performance profiles; above a score of 0.5 are: {label}."
+    return {"figure": embed_figure(draw, "profiles", label, curves_size(lines))}
 
 
 def _pairs(comparison: Comparison) -> Content:

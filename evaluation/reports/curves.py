@@ -13,7 +13,17 @@ from evaluation.curve_summaries import X_LABELS, Summary, XAxis, YAxis
 from evaluation.exact.dynamic_programming import OutcomeProbabilities
 from evaluation.reports.formats import mebibytes, share
 from evaluation.reports.html import macro, or_why
-from evaluation.reports.plots import IN_PAGE, SERIES, STYLES, Draw, Line, as_svg, check_pictures, draw_curves
+from evaluation.reports.plots import (
+    IN_PAGE,
+    SERIES,
+    STYLES,
+    Draw,
+    Line,
+    as_svg,
+    check_pictures,
+    curves_size,
+    draw_curves,
+)
 from ttt_envs.core.jit import Float64Array
 
 MAX_MARKS = 200
@@ -40,7 +50,8 @@ def embed_curves(
     """Return a figure of curves; see :func:`evaluation.reports.plots.draw_curves`."""
     ends = "; ".join(f"{line.name} from {line.y[0]:.4g} to {line.y[-1]:.4g}" for line in lines if line.y)
     label = f"Curves by {x_label}, up to {max(max(line.x) for line in lines):,.0f}: {ends}."
-    return embed_figure(draw_curves(lines, x_label, y_label, distances=distances, linear=linear), name, label)
+    draw = draw_curves(lines, x_label, y_label, distances=distances, linear=linear)
+    return embed_figure(draw, name, label, curves_size(lines))
 
 
 def column_line(rows: Sequence[Row], name: str, label: str, index: int) -> Line:

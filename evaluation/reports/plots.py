@@ -207,10 +207,20 @@ def draw_curves(
         else:
             axes.set_ylim(-0.02, 1.02)
             axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"])
-        columns = max(1, min(len(lines), int(60 // (6 + max((len(line.name) for line in lines), default=1)))))
+        columns = _legend_columns(lines)
         figure.legend(loc="outside upper left", ncols=columns, frameon=False, handlelength=2.4, columnspacing=1.2)
 
     return draw
+
+
+def _legend_columns(lines: Sequence[Line]) -> int:
+    return max(1, min(len(lines), int(60 // (6 + max((len(line.name) for line in lines), default=1)))))
+
+
+def curves_size(lines: Sequence[Line]) -> tuple[float, float]:
+    """Return the size of :func:`draw_curves` in inches: from four rows on, the legend adds to its height."""
+    rows = -(-len(lines) // _legend_columns(lines))
+    return IN_PAGE[0], IN_PAGE[1] + 0.2 * max(0, rows - 3)
 
 
 class IntervalRow(NamedTuple):

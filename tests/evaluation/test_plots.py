@@ -13,6 +13,7 @@ from evaluation.reports.plots import (
     Line,
     as_svg,
     check_pictures,
+    curves_size,
     draw_curves,
     draw_intervals,
     save_picture,
@@ -80,6 +81,16 @@ def test_games_may_be_none_few_or_alike(x, marks):
 def test_a_linear_axis_may_have_no_length(x):
     draw = draw_curves([Line("won", x, [0.5] * len(x), WIN)], "games", "score", distances=False, linear=("x", "y"))
     assert "0" in texts(as_svg(draw, "one", "scores"))
+
+
+@pytest.mark.parametrize(("count", "letters"), [(1, 5), (3, 60), (12, 5), (12, 60)])
+def test_a_legend_of_many_long_names_leaves_room_for_the_axes(count, letters):
+    lines = [Line(f"{number:02}" + "x" * letters, [0, 1], [0.0, 1.0], WIN) for number in range(count)]
+    picture = as_svg(
+        draw_curves(lines, "score", "share", distances=False, linear=("x",)), "one", "", curves_size(lines)
+    )
+    heights = {text.text: float(text.get("y")) for text in ElementTree.fromstring(picture).iter("text")}
+    assert heights["0.25"] - heights["0.75"] > 50
 
 
 def test_a_picture_of_a_study_is_the_same_files_each_time(tmp_path):
