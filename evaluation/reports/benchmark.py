@@ -27,6 +27,7 @@ from evaluation.reports.plots import (
     draw_pareto_front,
     draw_radar,
     figure_size,
+    radar_size,
 )
 from evaluation.statistics import Interval
 
@@ -221,7 +222,7 @@ def _axes(comparison: Comparison) -> Content:
             for index, one in enumerate(comparison.entries[:MAX_GROUPS])
         ]
         label = "Radar of the axes; the numbers are those of the table."
-        figure = embed_figure(draw_radar(names, lines), "axes", label, (4.8, 4.2))
+        figure = embed_figure(draw_radar(names, lines), "axes", label, radar_size(lines))
     return {"head": ["submission", *names], "rows": rows, "figure": figure}
 
 

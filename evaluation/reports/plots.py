@@ -213,14 +213,15 @@ def draw_curves(
     return draw
 
 
-def _legend_columns(lines: Sequence[Line]) -> int:
-    return max(1, min(len(lines), int(60 // (6 + max((len(line.name) for line in lines), default=1)))))
+def _legend_columns(lines: Sequence[Line], letters: int = 60) -> int:
+    """Return how many columns of the legend fit, if a figure is as wide as this number of letters."""
+    return max(1, min(len(lines), letters // (6 + max((len(line.name) for line in lines), default=1))))
 
 
 def curves_size(lines: Sequence[Line]) -> tuple[float, float]:
     """Return the size of :func:`draw_curves` in inches: from four rows on, the legend adds to its height."""
     rows = -(-len(lines) // _legend_columns(lines))
-    return IN_PAGE[0], IN_PAGE[1] + 0.2 * max(0, rows - 3)
+    return IN_PAGE[0], IN_PAGE[1] + 0.22 * max(0, rows - 3)
 
 
 class IntervalRow(NamedTuple):
@@ -361,9 +362,19 @@ def draw_radar(names: Sequence[str], lines: Sequence[Line]) -> Draw:
             axes.plot(radii * x, radii * y, line.style, color=line.colour, lw=1.6, marker=".", ms=4, label=line.name)
         axes.set(aspect="equal", xlim=(-1.75, 1.75), ylim=(-1.2, 1.25))
         axes.set_axis_off()
-        figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize="small")
+        figure.legend(loc="outside lower center", ncols=_radar_columns(lines), frameon=False, fontsize="small")
 
     return draw
+
+
+def radar_size(lines: Sequence[Line]) -> tuple[float, float]:
+    """Return the size of :func:`draw_radar` in inches: from five rows on, the legend adds to its height."""
+    rows = -(-len(lines) // _radar_columns(lines))
+    return IN_PAGE[0], 4.2 + 0.17 * max(0, rows - 4)
+
+
+def _radar_columns(lines: Sequence[Line]) -> int:
+    return min(3, _legend_columns(lines, 72))  # in small type
 
 
 def _name(text: str) -> str:

@@ -16,6 +16,8 @@ from evaluation.reports.plots import (
     curves_size,
     draw_curves,
     draw_intervals,
+    draw_radar,
+    radar_size,
     save_picture,
 )
 from evaluation.statistics import Interval
@@ -91,6 +93,20 @@ def test_a_legend_of_many_long_names_leaves_room_for_the_axes(count, letters):
     )
     heights = {text.text: float(text.get("y")) for text in ElementTree.fromstring(picture).iter("text")}
     assert heights["0.25"] - heights["0.75"] > 50
+
+
+@pytest.mark.parametrize("letters", [5, 25, 60])
+def test_a_legend_of_a_radar_is_not_cut_off(letters):
+    lines = [Line(f"{number:02}" + "x" * letters, [], [0.5] * 3, WIN) for number in range(12)]
+    picture = ElementTree.fromstring(as_svg(draw_radar(["a", "b", "c"], lines), "one", "", radar_size(lines)))
+    width, height = map(float, picture.get("viewBox").split()[2:])
+    [legend] = [group for group in picture.iter("g") if group.get("id") == "one-legend_1"]
+    starts = [path.get("d").split()[1:3] for path in legend.iter("path") if path.get("d").startswith("M ")]
+    places = [(float(x), float(y)) for x, y in starts] + [
+        (float(t.get("x")), float(t.get("y"))) for t in legend.iter("text")
+    ]
+    assert len(places) >= 2 * len(lines)
+    assert all(0 < x < width and 0 < y < height for x, y in places)
 
 
 def test_a_picture_of_a_study_is_the_same_files_each_time(tmp_path):
