@@ -53,7 +53,7 @@ class PPO:
     def learn(self, env, steps):
         """Collect and learn, until the environment ends it."""
         if not ray.is_initialized():
-            ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+            ray.init("local", num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
         number = next(NUMBERS)
         ENVS[number] = Players(env, self.both)
         register_env("ttt-exact", find_env)

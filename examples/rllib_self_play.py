@@ -57,7 +57,7 @@ class Named(BaseWrapper):
         return (self.observe(self.agent_selection), *self.env.last(observe=False)[1:])
 
 
-ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
 register_env("mnk", lambda config: PettingZooEnv(Named(mnk_v0.env(**config))))
 module = RLModuleSpec(module_class=ActionMaskingTorchRLModule, model_config={"head_fcnet_hiddens": [128, 128]})
 config = (

@@ -19,7 +19,7 @@ from ray.rllib.env.wrappers.pettingzoo_env import PettingZooEnv
 from ray.rllib.examples.rl_modules.classes.action_masking_rlm import ActionMaskingTorchRLModule
 from ray.tune.registry import register_env
 
-ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
 """
 SELF_PLAY = """
 class Named(BaseWrapper):

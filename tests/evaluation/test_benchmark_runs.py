@@ -227,7 +227,7 @@ def test_workers_make_no_difference(submission, tmp_path):
 @pytest.mark.slow
 def test_a_cluster_makes_no_difference(submission, tmp_path):
     ray = pytest.importorskip("ray")
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
     try:
         run_all(tmp_path / "ray", jobs=Cluster())
     finally:
