@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from ttt_envs.core.subprocesses import STOP_SIGNALS
-
 INTERRUPTED = 130
 """Exit code of a command that a signal, or a watch page, asked to stop."""
 
@@ -40,6 +38,10 @@ class Interrupt:
         self.asked = True
 
 
+ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""Signals for termination, and for a closed terminal; listed here, too, for no import of ttt_envs comes before this one."""
+
+
 @contextmanager
 def interrupt_on_signals() -> Iterator[None]:
     """Treat other stop signals like Ctrl-C: completed work is stored, and workers end."""
@@ -49,7 +51,7 @@ def interrupt_on_signals() -> Iterator[None]:
         raise KeyboardInterrupt
 
     if threading.current_thread() is threading.main_thread():
-        before = {number: signal.signal(number, stop) for number in STOP_SIGNALS if number != signal.SIGINT}
+        before = {number: signal.signal(number, stop) for number in ENDS}
     try:
         yield
     finally:
@@ -83,7 +85,7 @@ def block_signals() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, *ENDS])
     try:
         yield
     finally:

@@ -29,7 +29,6 @@ from joblib.externals.loky.process_executor import BrokenProcessPool
 from joblib.parallel import LokyBackend, get_active_backend
 
 from ttt_envs.core.extras import install_command
-from ttt_envs.core.subprocesses import STOP_SIGNALS
 from ttt_envs.core.threads import MAX_THREADS, share_cores
 
 Result = TypeVar("Result")
@@ -42,6 +41,8 @@ TASK_S = 0.5
 """Maximum duration in seconds of a task on a cluster that groups short blocks."""
 MAX_JOBS = 1024
 """Maximum number of processes; all are started at once, however little work there is."""
+STOP_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""Signals of Ctrl-C, for termination, and for a closed terminal."""
 PARENT_CHECK_S = 0.5
 """Interval in seconds at which a worker checks whether its parent is alive."""
 

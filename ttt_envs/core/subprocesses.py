@@ -1,15 +1,11 @@
-"""Processes of Python that are started by a command line, and signals that stop processes."""
+"""Processes of Python that are started by a command line."""
 
 from __future__ import annotations
 
 import os
-import signal
 import threading
 from contextlib import suppress
 from pathlib import Path
-
-STOP_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-"""Signals of Ctrl-C, for termination, and for a closed terminal."""
 
 
 def subprocess_environment() -> dict[str, str]:
