@@ -39,7 +39,7 @@ class Interrupt:
 
 
 ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-"""Signals for termination, and for a closed terminal; listed here, too, for no import of ttt_envs comes before this one."""
+"""Signals for termination, and for a closed terminal; listed here again, for this is imported before ttt_envs."""
 
 
 @contextmanager
