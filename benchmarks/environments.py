@@ -231,9 +231,11 @@ def batch_games(
     return lambda: total(turn() for _ in range(turns))
 
 
-def our_batch(opponent: str, count: int = 1024, dtype: str = "int8", name: str = "ttt/TicTacToe-v0") -> Stretch:
+def our_batch(
+    opponent: str, count: int = 1024, dtype: str = "int8", name: str = "ttt/TicTacToe-v0", **options: int
+) -> Stretch:
     """Run our vector environment, which begins the next game in a separate step."""
-    env = gymnasium.make_vec(name, num_envs=count, opponent=opponent, dtype=dtype)
+    env = gymnasium.make_vec(name, num_envs=count, opponent=opponent, dtype=dtype, **options)
     cells = env.single_observation_space.shape[0] // 2
     going_on = 0  # stones in unfinished games
 
@@ -323,6 +325,11 @@ def kernel_games(play_games: Callable[[Game, int, int], Results], game: Game) ->
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Rows
+
+
+def mnk_batch(opponent: str, size: int, win_length: int) -> Stretch:
+    """Run our vector environment on a board of this size."""
+    return our_batch(opponent, name="ttt/MNK-v0", size=size, win_length=win_length)
 
 
 def kernel_row(name: str, game: Game, at_least: float) -> Row:
@@ -420,9 +427,9 @@ ROWS = (
 KINDS: dict[str, Callable[[int, int], Stretch]] = {
     "mnk_v0.env()": our_aec,
     "single env, random": our_single,
-    "vector env, self": functools.partial(our_batch, "self", 1024),
-    "vector env, random": functools.partial(our_batch, "random", 1024),
-    "vector env, win-or-block": functools.partial(our_batch, "win-or-block", 1024),
+    "vector env, self": functools.partial(mnk_batch, "self"),
+    "vector env, random": functools.partial(mnk_batch, "random"),
+    "vector env, win-or-block": functools.partial(mnk_batch, "win-or-block"),
 }
 """Columns of the table of costs, by size and win length."""
 
