@@ -170,11 +170,12 @@ def _wait_for_usage(process: subprocess.Popen[bytes]) -> tuple[float, float, int
 def _stop(process: subprocess.Popen[bytes]) -> None:
     """Stop a process, with time to store its work: Ctrl-C in a terminal reaches it, too, another signal may not."""
     try:
-        for ask in (process.poll, process.terminate):
-            ask()
-            with contextlib.suppress(subprocess.TimeoutExpired):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            try:
                 process.wait(STOP_S)
-                return
+            except subprocess.TimeoutExpired:
+                process.terminate()
+                process.wait(STOP_S)
     finally:  # also after a second interrupt
         process.kill()
 

@@ -265,8 +265,8 @@ def _profiles(comparison: Comparison) -> Content:
         lines.append(Line(one.name, THRESHOLDS.tolist(), columns[0], colour, style, columns[1], columns[2]))
     draw = draw_curves(lines, "score", "share of runs above it", distances=False, linear=("x",))
     middle = len(THRESHOLDS) // 2
-    label = "; ".join(f"{one.name} {_format(one.profile[middle].mean)}" for one in comparison.entries)
-    label = f"Performance profiles; above a score of 0.5 are: {label}."
+    shares = "; ".join(f"{one.name} {_format(one.profile[middle].mean)}" for one in comparison.entries)
+    label = f"Performance profiles; above a score of 0.5 are: {shares}."
     return {"figure": embed_figure(draw, "profiles", label, curves_size(lines))}
 
 
