@@ -296,7 +296,7 @@ def _cost(comparison: Comparison) -> Content:
     best = [point.name for point in points if point.front]
     label = f"Score by CPU seconds of a run; on the Pareto front: {', '.join(best)}."
     draw = draw_pareto_front(points, "CPU seconds of a run", "interquartile mean")
-    return {"figure": embed_figure(draw, "cost", label), "front": ", ".join(best)}
+    return {"figure": embed_figure(draw, "cost", label, figure_size(max(9, len(points)))), "front": ", ".join(best)}
 
 
 def _misleading(comparison: Comparison) -> Content:

@@ -139,9 +139,7 @@ def _ladder(data: Record, name: str, rating: Interval, rungs: Sequence[Rung]) ->
     ends = "; ".join(f"{row.name} {_format_rating(row.value)}" for row in rows)
     chart = embed_figure(draw_intervals(rows, "Elo"), "ladder", f"The ladder from above: {ends}.", size)
     points = [
-        CostPoint("" if one.placed else str(place), 1e6 * one.seconds, one.rating, one.front, one.placed)
-        for place, one in enumerate(policies, 1)
-        if one.seconds
+        CostPoint(one.name, 1e6 * one.seconds, one.rating, one.front, one.placed) for one in policies if one.seconds
     ]
     on_front = ", ".join(one.name for one in policies if one.front and one.seconds) or "none"
     label = f"Rating by CPU of a move. On the front: {on_front}."

@@ -325,16 +325,29 @@ def draw_pareto_front(points: Sequence[CostPoint], x_label: str, y_label: str) -
                 fmt="D" if one.marked else "o", color=colour, ms=7 if one.marked else 5, capsize=3, lw=1.4,
                 mfc=colour if one.front or one.marked else "none",
             )  # fmt: skip
-            axes.annotate(
-                _name(one.name), (one.cost, one.value.mean), (4, 4), textcoords="offset points", fontsize="small",
-                fontweight="bold" if one.marked else "normal", parse_math=False,
-            )  # fmt: skip
         axes.set_xscale("log")
         axes.set(xlabel=x_label, ylabel=y_label)
-        axes.margins(x=0.12, y=0.1)
+        axes.margins(x=0.05, y=0.1)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        _name_beside(axes, sorted(points, key=lambda one: one.value.mean))
 
     return draw
+
+
+def _name_beside(axes: Axes, points: Sequence[CostPoint]) -> None:
+    """Write the names of points of rising values right of the plot, without overlap, each with a line to its point."""
+    bottom, top = axes.get_ylim()
+    gap = 1 / max(14, 1.4 * len(points))
+    order = gap * np.arange(len(points))
+    heights = (np.array([one.value.mean for one in points]) - bottom) / (top - bottom)
+    heights = np.maximum.accumulate(heights - order) + order
+    heights = np.minimum(heights, 1 - gap * len(points) + gap + order)
+    for one, height in zip(points, heights, strict=True):
+        axes.annotate(
+            _name(one.name), (one.cost, one.value.mean), (1.06, height), textcoords="axes fraction", va="center",
+            fontsize="small", fontweight="bold" if one.marked else "normal", parse_math=False,
+            arrowprops={"arrowstyle": "-", "color": DRAW, "lw": 0.5, "relpos": (0, 0.5), "shrinkA": 2, "shrinkB": 4},
+        )  # fmt: skip
 
 
 def draw_radar(names: Sequence[str], lines: Sequence[Line]) -> Draw:

@@ -1,6 +1,7 @@
 """Pictures: the same numbers make the same picture, and several of them can stand in one page."""
 
 import re
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
@@ -9,6 +10,7 @@ from evaluation.reports import plots
 from evaluation.reports.plots import (
     LOSS,
     WIN,
+    CostPoint,
     IntervalRow,
     Line,
     as_svg,
@@ -16,7 +18,9 @@ from evaluation.reports.plots import (
     curves_size,
     draw_curves,
     draw_intervals,
+    draw_pareto_front,
     draw_radar,
+    figure_size,
     radar_size,
     save_picture,
 )
@@ -107,6 +111,20 @@ def test_a_legend_of_a_radar_is_not_cut_off(letters):
     ]
     assert len(places) >= 2 * len(lines)
     assert all(0 < x < width and 0 < y < height for x, y in places)
+
+
+@pytest.mark.parametrize("count", [2, 14, 30])
+def test_names_of_points_of_similar_value_do_not_overlap(count):
+    values = [0.8 + 0.001 * number for number in range(count)]
+    points = [CostPoint(f"at {value:.3f}", 2.0, Interval(value, value, value), front=False) for value in values[::-1]]
+    size = figure_size(max(9, count))
+    picture = ElementTree.fromstring(as_svg(draw_pareto_front(points, "cost", "score"), "one", "", size))
+    bottom = float(picture.get("viewBox").split()[3])
+    names = sorted((t.text, float(t.get("y"))) for t in picture.iter("text") if t.text.startswith("at "))
+    heights = [height for _, height in names]
+    assert len(heights) == count
+    assert all(low - high >= 10 for low, high in pairwise(heights))
+    assert 8 < heights[-1] < heights[0] < bottom
 
 
 def test_a_picture_of_a_study_is_the_same_files_each_time(tmp_path):
