@@ -39,6 +39,8 @@ class Block(NamedTuple):
     """packages without which it is not run"""
     file: str
     """path of the file in the checkout that the block shows; empty for a block that is run"""
+    output: bool
+    """whether it shows lines that the block before it prints"""
     text: str
 
 
@@ -59,7 +61,8 @@ def blocks(page):
         shown = re.search(r'title="([^"]+)"', match[2])
         needs = tuple(word.removeprefix("needs=") for word in words if word.startswith("needs="))
         file = shown[1] if shown else ""
-        found.append(Block(line, kind, "slow" in words[1:], needs, file, textwrap.dedent(match[3])))
+        slow, output = (name in words[1:] for name in ("slow", "output"))
+        found.append(Block(line, kind, slow, needs, file, output, textwrap.dedent(match[3])))
     return found
 
 

@@ -83,14 +83,18 @@ def test_named_commands_and_learners_exist(page):
 def test_blocks_run(page, tmp_path, request):
     slow_too = request.config.getoption("markexpr") == "slow"
     shell = Shell(tmp_path, active=page.name != "README.md")
-    missing = set()
+    missing, printed = set(), ""
     try:
         for block in blocks(page):
-            if block.kind in ("sh", "python") and not block.file and (slow_too or not block.slow):
+            if block.output:
+                lines = {" ".join(line.split()) for line in printed.splitlines()}
+                absent = {line for line in block.text.splitlines() if " ".join(line.split()) not in lines}
+                assert not absent, f"{name_of(page)}:{block.line}: {absent} not in\n{printed}"
+            elif block.kind in ("sh", "python") and not block.file and (slow_too or not block.slow):
                 absent = {name for name in block.needs if importlib.util.find_spec(name) is None}
                 missing |= absent
                 if not absent:
-                    shell.run(block)
+                    printed = shell.run(block)
     finally:
         shell.close()
     if missing:

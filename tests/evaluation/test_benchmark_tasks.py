@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from documents import ROOT
 
 from baselines.retrograde.solver import solve
 from evaluation.benchmark import (
@@ -263,6 +264,18 @@ def test_agents_choose_observations_only():
         find_task("random").make_env(seed=0, opponent="optimal")
     with pytest.raises(TypeError, match="the task masks determines illegal_action"):
         find_task("masks").make_env(seed=0, illegal_action="raise")
+
+
+def test_the_page_of_tasks_lists_them():
+    rows = []
+    for task in TASKS:
+        game = task.games[0]
+        skips = task.skip_chance if isinstance(task.skip_chance, tuple) else (task.skip_chance,)
+        opponents = task.opponent if isinstance(task.opponent, tuple) else (task.opponent,)
+        board = f"{game.rows} x {game.columns}, {game.win_length}"
+        cells = (f"`{task.name}`", ", ".join(task.axes), board, ", ".join(f"{skip:g}" for skip in skips))
+        rows.append(f"| {' | '.join(cells)} | `{', '.join(opponents)}` | {task.measure} |")
+    assert "\n".join(rows) in (ROOT / "docs/benchmark/tasks.md").read_text()
 
 
 def test_tasks_are_found_by_name():
