@@ -123,6 +123,36 @@ class Row(Single):
 
 KINDS = {"aec": AEC, "single": Single, "vector": Row}
 
+BOARDS = [
+    {"size": 3},
+    {"size": 3, "skip_chance": 0.25},
+    {"size": (4, 6), "win_length": 4, "skip_chance": 0.1},
+    {"size": 15, "win_length": 5},
+]
+SKIPS = (0, 0.25, 0.6)
+OPENINGS = ("o../.../... x", ".../.o./..x o", "ox./.../..o x")
+SEVERAL = {"skip_chance": (0, 0.5), "context": "shown"}
+SCHEDULES = {
+    "steps": ("random", "win-or-block@20", "optimal@40"),
+    "episodes": ("random@0", "win-or-block@4 episodes", "random@7episodes"),
+}
+# what a game may draw for each episode, apart and together
+DRAWN = [
+    {"skip_chance": SKIPS},
+    SEVERAL,
+    {"openings": OPENINGS},
+    {**SEVERAL, "openings": OPENINGS, "symmetry": "random"},
+    {"skip_chance": SKIPS, "size": (8, 9)},
+    {"first": "random", "skip_chance": 0.5},
+]
+DRAWN_AGAINST = [
+    {**SEVERAL, "opponent": "random", "seat": "second"},
+    {**SEVERAL, "opponent": "optimal", "seat": "alternate"},
+    {**SEVERAL, "opponent": SCHEDULES["steps"], "seat": "random"},
+    {"opponent": SCHEDULES["episodes"], "seat": "alternate", "openings": OPENINGS},
+    {"opponent": "optimal", "first": "random"},
+]
+
 
 def play(game, shown, rng, episodes=3):
     """Return what random legal play shows from here on, with resets."""
@@ -133,7 +163,8 @@ def play(game, shown, rng, episodes=3):
             assert len(trace) < 10_000, "games do not end"
             taken = np.any(shown[0], axis=0)
             shown = game.step(int(rng.choice(np.flatnonzero(shown[1]))))
-            assert np.any(shown[0], axis=0)[taken].all(), "stones have moved"
+            if game.env.game.hidden == "no":  # else each player sees other stones
+                assert np.any(shown[0], axis=0)[taken].all(), "stones have moved"
             trace.append(shown)
         shown = game.reset()
     return trace

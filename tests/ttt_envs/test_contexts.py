@@ -1,19 +1,13 @@
 """Skip chances and first movers drawn per episode, schedules of opponents, and openings: in all three environments."""
 
-import copy
 import json
-import pickle
-import warnings
 from collections import Counter
 
-import gymnasium
 import numpy as np
 import plain
 import pytest
-from environment_contract import AEC, KINDS, Row, Single, play, same_copy
-from gymnasium.utils.env_checker import check_env
+from environment_contract import AEC, DRAWN, DRAWN_AGAINST, KINDS, OPENINGS, SCHEDULES, SEVERAL, SKIPS
 from gymnasium.vector import AutoresetMode
-from pettingzoo.utils.conversions import turn_based_aec_to_parallel
 from test_vector_env import compare
 
 from evaluation.exact import match_outcome
@@ -23,66 +17,8 @@ from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.envs.vector_env import MNKVectorEnv
 from ttt_envs.game.rules import STREAM_OPENING
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # of PettingZoo's own games, which its tests import
-    from pettingzoo.test import api_test, parallel_api_test, seed_test
-
-SKIPS = (0, 0.25, 0.6)
-OPENINGS = ("o../.../... x", ".../.o./..x o", "ox./.../..o x")
-SEVERAL = {"skip_chance": (0, 0.5), "context": "shown"}
-SCHEDULES = {
-    "steps": ("random", "win-or-block@20", "optimal@40"),
-    "episodes": ("random@0", "win-or-block@4 episodes", "random@7episodes"),
-}
-# what a game may draw for each episode, apart and together
-ALL_SETTINGS = [
-    {"skip_chance": SKIPS},
-    SEVERAL,
-    {"openings": OPENINGS},
-    {**SEVERAL, "openings": OPENINGS, "symmetry": "random"},
-    {"skip_chance": SKIPS, "size": (8, 9)},
-    {"first": "random", "skip_chance": 0.5},
-]
-AGAINST = [
-    {**SEVERAL, "opponent": "random", "seat": "second"},
-    {**SEVERAL, "opponent": "optimal", "seat": "alternate"},
-    {**SEVERAL, "opponent": SCHEDULES["steps"], "seat": "random"},
-    {"opponent": SCHEDULES["episodes"], "seat": "alternate", "openings": OPENINGS},
-    {"opponent": "optimal", "first": "random"},
-]
-
-
-@pytest.fixture(
-    params=[
-        *((kind, settings) for kind in KINDS.values() for settings in ALL_SETTINGS),
-        *((kind, settings) for kind in (Single, Row) for settings in AGAINST),
-    ],
-    ids=lambda param: f"{param[0].__name__} {param[1]}",
-)
-def make(request):
-    """Make an environment with these settings, in the middle of its sixth game; and what it shows."""
-    kind, settings = request.param
-
-    def make(seed=3):
-        game = kind(**settings)
-        play(game, game.reset(seed), np.random.default_rng(1), 5)
-        shown = game.reset()
-        return game, game.step(int(np.argmax(shown[1])))
-
-    return make
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # What is drawn
-
-
-@pytest.mark.parametrize("settings", ALL_SETTINGS, ids=str)
-def test_all_environments_draw_the_same(settings):
-    traces = []
-    for kind in KINDS.values():
-        game = kind(**settings)
-        traces.append(play(game, game.reset(seed=7), np.random.default_rng(0), episodes=30))
-    assert traces[0] == traces[1] == traces[2]
 
 
 def episode_keys(seed, count):
@@ -275,7 +211,7 @@ def test_a_game_in_a_vector_counts_its_own_steps():
 
 
 @pytest.mark.parametrize("mode", AutoresetMode, ids=lambda mode: mode.name)
-@pytest.mark.parametrize("settings", [*ALL_SETTINGS, *AGAINST], ids=str)
+@pytest.mark.parametrize("settings", [*DRAWN, *DRAWN_AGAINST], ids=str)
 def test_the_vector_equals_sync_vector_env(settings, mode):
     compare(4, mode, steps=60, limit=7, observation="dict", **{"opponent": "self", **settings})
 
@@ -329,64 +265,6 @@ def test_models_that_saw_contexts_are_policies_of_each_game():
 # States, copies, checkers
 
 
-def test_a_state_determines_the_future(make):
-    game, shown = make()
-    state = game.env.clone_state(include_rng=True)
-    first = play(game, shown, np.random.default_rng(0), 10)
-    for other in (game, make(8)[0]):
-        assert play(other, other.restore(state), np.random.default_rng(0), 10)[1:] == first[1:]
-
-
-@pytest.mark.parametrize("copies", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["deep", "pickle"])
-def test_a_copy_plays_on_as_the_original(make, copies):
-    game, shown = make()
-    alone = play(same_copy(copies, game), shown, np.random.default_rng(0), episodes=5)
-    assert play(game, shown, np.random.default_rng(0), episodes=5) == alone
-
-
-def test_states_without_the_generator_keep_the_episode_and_not_its_future(make):
-    game, _ = make()
-    state = game.env.clone_state()
-    assert not any(word in name for name in state for word in ("key", "episode"))
-    futures = [play(game, game.restore(state, seed=seed), np.random.default_rng(0), 6) for seed in (1, 1, 2)]
-    assert futures[0] == futures[1] != futures[2]
-    for name in [name for name in state if "skip_chance" in name]:
-        row = 1 if isinstance(game, Row) else 0
-        for seed in range(8):
-            shown = game.restore(state, seed=seed)
-            game.step(int(np.argmax(shown[1])))
-            assert np.ravel(game.env.clone_state()[name])[row] == np.ravel(state[name])[row]
-
-
-@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-def test_states_fit_the_same_skip_chances_only(kind):
-    game = kind(**SEVERAL)
-    game.reset(seed=0)
-    message = "a state of the game 3 x 3, 3 to win or 3 x 3, 3 to win, skip 0.5 cannot be restored in the game 3 x 3, 3"
-    with pytest.raises(ValueError, match=message):
-        kind().env.restore_state(game.env.clone_state(), seed=0)
-
-
-@pytest.mark.parametrize("settings", [{**SEVERAL, "opponent": SCHEDULES["steps"]}, {"openings": OPENINGS}], ids=str)
-@pytest.mark.parametrize("observation", ["flat", "planes", "channels", "dict"])
-def test_gymnasium_s_and_sb3_s_checkers_pass(observation, settings):
-    env = gymnasium.make("ttt/MNK-v0", observation=observation, **settings)
-    check_env(env.unwrapped, skip_render_check=True)
-    if observation != "flat":
-        return
-    checker = pytest.importorskip("stable_baselines3.common.env_checker")
-    checker.check_env(SingleEnv(observation=observation, **settings))
-
-
-@pytest.mark.parametrize(
-    "settings", [SEVERAL, {"openings": OPENINGS, "skip_chance": (0, 0.5)}, {"first": "random"}], ids=str
-)
-def test_pettingzoo_s_checkers_pass(settings, capsys):
-    api_test(mnk_v0.env(**settings), num_cycles=100)
-    seed_test(lambda: mnk_v0.env(**settings), num_cycles=100)
-    parallel_api_test(turn_based_aec_to_parallel(mnk_v0.env(**settings)), num_cycles=50)
-
-
 @pytest.mark.needs("stable_baselines3")
 @pytest.mark.parametrize("observation", ["flat", "dict"])
 def test_sb3_trains_on_contexts_and_schedules(observation):
@@ -398,28 +276,6 @@ def test_sb3_trains_on_contexts_and_schedules(observation):
     game = Game(skip_chance=0.25)
     p = as_policy(model, game, returns="probabilities").probabilities(plain.positions_of_random_play(game, 8))
     np.testing.assert_allclose(p.sum(axis=1), 1)
-
-
-@pytest.mark.needs("stable_baselines3")
-@pytest.mark.parametrize("settings", [{**SEVERAL, "opponent": SCHEDULES["steps"]}, {"openings": OPENINGS}], ids=str)
-def test_the_vec_env_of_sb3_equals_single_environments(settings):
-    vec_env = pytest.importorskip("stable_baselines3.common.vec_env")
-    from ttt_envs.sb3 import make_vec_env
-
-    ours = make_vec_env("ttt/MNK-v0", n_envs=3, **settings)
-    theirs = vec_env.DummyVecEnv([lambda: SingleEnv(**settings)] * 3)
-    for env in (ours, theirs):
-        env.seed(5)
-    shown = [env.reset() for env in (ours, theirs)]
-    for _ in range(60):
-        np.testing.assert_array_equal(*shown)
-        keys = [[info.get("skip_chance") for info in env.reset_infos] for env in (ours, theirs)]
-        assert keys[0] == keys[1]
-        actions = np.array([np.flatnonzero(mask)[-1] for mask in theirs.env_method("action_masks")])
-        (*_, own_infos), (*_, infos) = answers = [env.step(actions) for env in (ours, theirs)]
-        assert [info.get("skip_chance") for info in own_infos] == [info.get("skip_chance") for info in infos]
-        np.testing.assert_array_equal(answers[0][1], answers[1][1])
-        shown = [answer[0] for answer in answers]
 
 
 def test_pictures_of_each_turn_with_several_opponents():
@@ -451,67 +307,6 @@ def test_infos_of_contexts_are_stored_as_json():
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Arguments
-
-ANY = (mnk_v0.env, SingleEnv, MNKVectorEnv)
-WITH_OPPONENT = (SingleEnv, MNKVectorEnv)
-
-
-@pytest.mark.parametrize(
-    ("makers", "settings", "error", "message"),
-    [
-        (ANY, {"skip_chance": ()}, ValueError, r"skip_chance=\(\) leaves nothing to draw: write for example"),
-        (ANY, {"skip_chance": (0.25,)}, ValueError, r"leaves nothing to draw: write skip_chance=0.25, or two or more"),
-        (ANY, {"skip_chance": (0, 0)}, ValueError, r"skip_chance=\(0, 0\) names a value twice"),
-        (ANY, {"skip_chance": (0, 1)}, ValueError, "skip_chance=1 is not a probability below 1"),
-        (ANY, {"skip_chance": (0, "0.5")}, TypeError, "skip_chance='0.5' is not a number"),
-        (ANY, {"skip_chance": ((0, 0.5), 0.1)}, TypeError, r"skip_chance=\(0, 0.5\) is not a number"),
-        (ANY, {"skip_chance": {0, 0.5}}, TypeError, "is not a number: write for example skip_chance=0.25"),
-        (ANY, {"context": "visible"}, ValueError, "context='visible' is not known: choose 'hidden', 'shown'"),
-        (ANY, {"openings": "o../.../... x"}, TypeError, r"is no list of positions: write openings=\['o../.../... x'\]"),
-        (ANY, {"openings": []}, ValueError, r"openings=\[\] leaves nothing to begin with"),
-        (ANY, {"openings": [3]}, TypeError, "the opening 3 is no text"),
-        (ANY, {"openings": ["oxo"]}, ValueError, "'oxo' is not a position"),
-        (ANY, {"openings": ["ooo/xx./... x"]}, ValueError, "the opening 'ooo/xx./... x' is over"),
-        (ANY, {"openings": ["oo./.../... x"], "skip_chance": (0.5, 0)}, ValueError, "comes from no game without skips"),
-        (ANY, {"first": "player_1"}, ValueError, "first='player_1' is not known: choose 'player_0', 'random'"),
-        (ANY, {"first": "random", "openings": OPENINGS}, ValueError, "openings name their mover: omit one of them"),
-        (WITH_OPPONENT, {"context": "shown", "dtype": "int8"}, ValueError, "context='shown' needs dtype='float32'"),
-        (WITH_OPPONENT, {"opponent": ()}, ValueError, r"opponent=\(\) names no opponent: write for example opponent="),
-        (WITH_OPPONENT, {"opponent": ("random", "optimal")}, ValueError, "the opponent 'optimal' of a schedule has no"),
-        (
-            WITH_OPPONENT,
-            {"opponent": ("random@5",)},
-            ValueError,
-            "'random@5' of a schedule must start at 0",
-        ),
-        (
-            WITH_OPPONENT,
-            {"opponent": ("random", "optimal@9", "random@9")},
-            ValueError,
-            "'random@9' of a schedule must start after 9",
-        ),
-        (
-            WITH_OPPONENT,
-            {"opponent": ("random", "optimal@9", "random@10 episodes")},
-            ValueError,
-            "counts both steps and episodes",
-        ),
-        (WITH_OPPONENT, {"opponent": ("random", "optimal@soon")}, ValueError, "'soon' is no start of an opponent"),
-        (WITH_OPPONENT, {"opponent": ("random", ("optimal", 2.5))}, ValueError, "2.5 is no start of an opponent"),
-        (
-            WITH_OPPONENT,
-            {"opponent": ("random", Marker(4))},
-            TypeError,
-            r"has no start: write it as \(opp",
-        ),
-        (WITH_OPPONENT, {"opponent": ("self", "random@5")}, ValueError, "a schedule of opponents cannot hold 'self'"),
-        (WITH_OPPONENT, {"opponent": ("randm", "random@5")}, ValueError, "there is no policy 'randm'"),
-    ],
-)
-def test_invalid_arguments_are_rejected(makers, settings, error, message):
-    for make in makers:
-        with pytest.raises(error, match=message):
-            make(**settings)
 
 
 def test_the_last_at_of_an_entry_separates_the_start():

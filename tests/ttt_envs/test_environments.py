@@ -7,9 +7,11 @@ from itertools import combinations
 
 import gymnasium
 import numpy as np
+import plain
 import pytest
-from environment_contract import AEC, KINDS, Row, Single, play, same_copy
+from environment_contract import AEC, DRAWN, DRAWN_AGAINST, KINDS, OPENINGS, SEVERAL, Row, Single, play, same_copy
 from gymnasium.utils.env_checker import data_equivalence
+from players import Scripted
 
 from ttt_envs import mnk_v0
 from ttt_envs.envs.registration import PRESETS
@@ -25,6 +27,7 @@ AGAINST_OPPONENTS = [
     {"opponent": "random", "gravity": True, "seat": "random"},
     {"opponent": "win-or-block", "wrap": True, "seat": "second"},
 ]
+HIDDEN = [{"hidden": rule, "skip_chance": 0.2, "symmetry": "random"} for rule in ("classic", "abrupt")]
 VARIANTS = [{"gravity": True}, {"gravity": True, "symmetry": "random", "exact": True}, {"misere": True, "wrap": True}]
 
 
@@ -35,20 +38,25 @@ def kind(request):
 
 @pytest.fixture(
     params=[
-        *((kind, {"symmetry": symmetry}) for kind in KINDS.values() for symmetry in ("none", "random")),
-        *((kind, settings) for kind in (Single, Row) for settings in AGAINST_OPPONENTS),
-        *((kind, settings) for kind in KINDS.values() for settings in VARIANTS),
+        *((kind, SKIPPING | {"symmetry": symmetry}) for kind in KINDS.values() for symmetry in ("none", "random")),
+        *((kind, SKIPPING | settings) for kind in (Single, Row) for settings in AGAINST_OPPONENTS),
+        *((kind, SKIPPING | settings) for kind in KINDS.values() for settings in VARIANTS),
+        *((kind, settings) for kind in KINDS.values() for settings in [*DRAWN, *HIDDEN]),
+        *((kind, settings) for kind in (Single, Row) for settings in DRAWN_AGAINST),
     ],
     ids=lambda param: f"{param[0].__name__} {param[1]}",
 )
 def make(request):
-    """Make an environment with these settings, in the middle of a game that has a future; and what it shows."""
+    """Make an environment with these settings, in the middle of its sixth game; and what it shows."""
     kind, settings = request.param
 
     def make(seed=3):
-        game = kind(**SKIPPING | settings)
-        shown = game.reset(seed)
-        return game, game.step(int(np.argmax(shown[1])))
+        game = kind(**settings)
+        play(game, game.reset(seed), np.random.default_rng(1), 5)
+        shown = game.reset()
+        for _ in range(2 if "hidden" in settings else 1):  # the second finds the first stone
+            shown = game.step(int(np.argmax(shown[1])))
+        return game, shown
 
     return make
 
@@ -57,16 +65,29 @@ def make(request):
 # Games
 
 
-@pytest.mark.parametrize("symmetry", ["none", "random"])
-@pytest.mark.parametrize("size", [3, (4, 6), (8, 9)], ids=str)
-def test_the_same_seed_and_moves_are_the_same_game_in_all_environments(size, symmetry):
+@pytest.mark.parametrize(
+    ("settings", "episodes"),
+    [
+        *(
+            ({"size": size, "skip_chance": 0.4, "symmetry": symmetry}, 30)
+            for size in (3, (4, 6), (8, 9))
+            for symmetry in ("none", "random")
+        ),
+        *((settings, 30) for settings in DRAWN),
+        *(
+            ({"size": size, "win_length": 4, "skip_chance": 0.4, "symmetry": "random", **rules}, 4)
+            for size in ((4, 5), (8, 9))
+            for rules in plain.COMBINATIONS
+        ),
+    ],
+    ids=str,
+)
+def test_the_same_seed_and_moves_are_the_same_game_in_all_environments(settings, episodes):
     traces = []
     for kind in KINDS.values():
-        game = kind(size=size, skip_chance=0.4, symmetry=symmetry)
-        traces.append(play(game, game.reset(seed=7), np.random.default_rng(0), episodes=30))
+        game = kind(**settings)
+        traces.append(play(game, game.reset(seed=7), np.random.default_rng(0), episodes))
     assert traces[0] == traces[1] == traces[2]
-    movers = [shown[-1]["mover"] for shown in traces[0] if shown[-1]["result"] == -1]
-    assert sum(one == other for one, other in zip(movers[1:], movers, strict=False)) > 20
 
 
 def test_seeds_determine_all_episodes(kind):
@@ -159,10 +180,10 @@ def test_a_state_with_its_generator_determines_the_future(make):
     game, shown = make()
     state = game.env.clone_state(include_rng=True)
     stored = pickle.dumps(state)
-    first = play(game, shown, np.random.default_rng(0))
+    first = play(game, shown, np.random.default_rng(0), episodes=10)
     assert pickle.dumps(state) == stored  # a copy
     for other in (game, make(8)[0]):
-        assert play(other, other.restore(state), np.random.default_rng(0))[1:] == first[1:]
+        assert play(other, other.restore(state), np.random.default_rng(0), episodes=10)[1:] == first[1:]
     assert pickle.dumps(state) == stored
 
 
@@ -172,19 +193,30 @@ def test_a_state_without_its_generator_needs_a_seed(make):
     assert not any(word in name for name in state for word in ("key", "episode"))
     with pytest.raises(ValueError, match=r"cloned without its generator: use restore_state\(state, seed="):
         game.env.restore_state(state)
-    futures = [play(game, game.restore(state, seed=seed), np.random.default_rng(0)) for seed in (1, 1, 2, 3)]
-    assert futures[0] == futures[1]
-    assert any(other != futures[0] for other in futures[2:])
+    futures = [play(game, game.restore(state, seed=seed), np.random.default_rng(0), 6) for seed in (1, 1, 2)]
+    assert futures[0] == futures[1] != futures[2]
+    for name in [name for name in state if "skip_chance" in name]:  # it is that of the episode, which goes on
+        row = 1 if isinstance(game, Row) else 0
+        for seed in range(8):
+            shown = game.restore(state, seed=seed)
+            game.step(int(np.argmax(shown[1])))
+            assert np.ravel(game.env.clone_state()[name])[row] == np.ravel(state[name])[row]
 
 
-def test_a_state_fits_its_game_only(kind):
-    game = kind()
+@pytest.mark.parametrize(
+    ("settings", "others", "message"),
+    [
+        ({}, {"size": 4}, "3 x 3, 3 to win cannot be restored in the game 4 x 4, 3 to win:"),
+        ({}, {"skip_chance": 0.5}, r"3 x 3, 3 to win cannot be restored in the game 3 x 3, 3 to win, skip 0\.5:"),
+        (SEVERAL, {}, r"3 x 3, 3 to win or 3 x 3, 3 to win, skip 0\.5 cannot be restored in the game 3 x 3, 3"),
+    ],
+    ids=str,
+)
+def test_a_state_fits_its_game_only(kind, settings, others, message):
+    game = kind(**settings)
     game.reset()
-    for settings, name in (({"size": 4}, "4 x 4, 3 to win"), ({"skip_chance": 0.5}, r"3 x 3, 3 to win, skip 0\.5")):
-        with pytest.raises(
-            ValueError, match=f"a state of the game 3 x 3, 3 to win cannot be restored in the game {name}:"
-        ):
-            kind(**settings).env.restore_state(game.env.clone_state(), seed=0)
+    with pytest.raises(ValueError, match=f"a state of the game {message}"):
+        kind(**others).env.restore_state(game.env.clone_state(), seed=0)
 
 
 @pytest.mark.parametrize("copies", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["deep", "pickle"])
@@ -249,6 +281,53 @@ AGAINST = (SingleEnv, MNKVectorEnv)
         (AGAINST, {"observation": "image"}, ValueError, "is not known: choose 'flat', 'planes', 'channels', 'dict'"),
         (AGAINST, {"dtype": np.int8}, ValueError, "dtype=<class 'numpy.int8'> is not known: choose 'int8', 'float32'"),
         (AGAINST, {"illegal_action": "ignore"}, ValueError, "is not known: choose 'lose', 'penalize', 'raise'"),
+        (ANY, {"skip_chance": ()}, ValueError, r"skip_chance=\(\) leaves nothing to draw: write for example"),
+        (ANY, {"skip_chance": (0.25,)}, ValueError, r"leaves nothing to draw: write skip_chance=0.25, or two or more"),
+        (ANY, {"skip_chance": (0, 0)}, ValueError, r"skip_chance=\(0, 0\) names a value twice"),
+        (ANY, {"skip_chance": (0, 1)}, ValueError, "skip_chance=1 is not a probability below 1"),
+        (ANY, {"skip_chance": (0, "0.5")}, TypeError, "skip_chance='0.5' is not a number"),
+        (ANY, {"skip_chance": ((0, 0.5), 0.1)}, TypeError, r"skip_chance=\(0, 0.5\) is not a number"),
+        (ANY, {"skip_chance": {0, 0.5}}, TypeError, "is not a number: write for example skip_chance=0.25"),
+        (ANY, {"context": "visible"}, ValueError, "context='visible' is not known: choose 'hidden', 'shown'"),
+        (ANY, {"openings": "o../.../... x"}, TypeError, r"is no list of positions: write openings=\['o../.../... x'\]"),
+        (ANY, {"openings": []}, ValueError, r"openings=\[\] leaves nothing to begin with"),
+        (ANY, {"openings": [3]}, TypeError, "the opening 3 is no text"),
+        (ANY, {"openings": ["oxo"]}, ValueError, "'oxo' is not a position"),
+        (ANY, {"openings": ["ooo/xx./... x"]}, ValueError, "the opening 'ooo/xx./... x' is over"),
+        (ANY, {"openings": ["oo./.../... x"], "skip_chance": (0.5, 0)}, ValueError, "comes from no game without skips"),
+        (ANY, {"first": "player_1"}, ValueError, "first='player_1' is not known: choose 'player_0', 'random'"),
+        (ANY, {"first": "random", "openings": OPENINGS}, ValueError, "openings name their mover: omit one of them"),
+        (AGAINST, {"context": "shown", "dtype": "int8"}, ValueError, "context='shown' needs dtype='float32'"),
+        (AGAINST, {"opponent": ()}, ValueError, r"opponent=\(\) names no opponent: write for example opponent="),
+        (AGAINST, {"opponent": ("random", "optimal")}, ValueError, "the opponent 'optimal' of a schedule has no"),
+        (
+            AGAINST,
+            {"opponent": ("random@5",)},
+            ValueError,
+            "'random@5' of a schedule must start at 0",
+        ),
+        (
+            AGAINST,
+            {"opponent": ("random", "optimal@9", "random@9")},
+            ValueError,
+            "'random@9' of a schedule must start after 9",
+        ),
+        (
+            AGAINST,
+            {"opponent": ("random", "optimal@9", "random@10 episodes")},
+            ValueError,
+            "counts both steps and episodes",
+        ),
+        (AGAINST, {"opponent": ("random", "optimal@soon")}, ValueError, "'soon' is no start of an opponent"),
+        (AGAINST, {"opponent": ("random", ("optimal", 2.5))}, ValueError, "2.5 is no start of an opponent"),
+        (
+            AGAINST,
+            {"opponent": ("random", Scripted())},
+            TypeError,
+            r"has no start: write it as \(opp",
+        ),
+        (AGAINST, {"opponent": ("self", "random@5")}, ValueError, "a schedule of opponents cannot hold 'self'"),
+        (AGAINST, {"opponent": ("randm", "random@5")}, ValueError, "there is no policy 'randm'"),
         ((MNKVectorEnv,), {"render_mode": "human"}, ValueError, "render_mode='human' is not known"),
         ((MNKVectorEnv,), {"num_envs": 0}, ValueError, "num_envs=0 leaves nothing to play: choose 1 or more games"),
         ((MNKVectorEnv,), {"num_envs": 2.0}, TypeError, "num_envs=2.0 is not a whole number: write for example"),

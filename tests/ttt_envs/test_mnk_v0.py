@@ -1,4 +1,4 @@
-"""The PettingZoo environment: its checkers, its wrappers' guards, OpenSpiel, and a plain reading of the board."""
+"""The PettingZoo environment: its wrappers' guards, OpenSpiel, and a plain reading of the board."""
 
 import warnings
 
@@ -9,19 +9,11 @@ from gymnasium.utils import seeding
 from gymnasium.utils.env_checker import data_equivalence
 from numpy.testing import assert_array_equal
 from pettingzoo.utils import wrappers
-from pettingzoo.utils.conversions import turn_based_aec_to_parallel
 from pettingzoo.utils.env_logger import EnvLogger
 
 from ttt_envs import Game, mnk_v0
 
-with warnings.catch_warnings():  # PettingZoo's tests import one of its games as it deprecates, and pygame
-    warnings.simplefilter("ignore", DeprecationWarning)
-    pytest.importorskip("pygame")
-    from pettingzoo.test import api_test, render_test, seed_test
-
 AGENTS = ["player_0", "player_1"]
-# rows, columns, win_length, skip_chance
-GAMES = [(3, 3, 3, 0), (3, 3, 3, 0.25), (4, 6, 4, 0.1), (15, 15, 5, 0)]
 
 
 def make(rows=3, columns=3, win_length=3, skip_chance=0, **settings):
@@ -48,11 +40,6 @@ def started(seed=0, **settings):
     return env
 
 
-@pytest.fixture(params=GAMES, ids=str)
-def game(request):
-    return request.param
-
-
 @pytest.fixture(autouse=True)
 def _quiet():
     EnvLogger.suppress_output()
@@ -60,38 +47,6 @@ def _quiet():
     yield
     EnvLogger.unsuppress_output()
     EnvLogger.flush()
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# PettingZoo's own checkers
-
-
-@pytest.mark.filterwarnings("ignore::UserWarning:pettingzoo")
-def test_pettingzoo_api_test_passes(game, capsys):
-    api_test(make(*game), num_cycles=300)
-    assert "Passed" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("symmetry", ["none", "random"])
-def test_pettingzoo_seed_test_passes(game, symmetry):
-    seed_test(lambda: make(*game, symmetry=symmetry), num_cycles=300)
-
-
-def test_pettingzoo_render_test_passes(game, monkeypatch):
-    monkeypatch.setattr("ttt_envs.envs.render.FPS", 1000)
-    render_test(lambda **settings: make(*game, **settings))
-
-
-def test_conversion_to_a_parallel_environment(game):
-    env = turn_based_aec_to_parallel(make(*game))
-    observations, infos = env.reset(seed=0)
-    rng = np.random.default_rng(0)
-    active, terminations = AGENTS[0], {}
-    while not any(terminations.values()):
-        action = rng.choice(np.flatnonzero(observations[active]["action_mask"]))
-        observations, rewards, terminations, _, infos = env.step(dict.fromkeys(AGENTS, action))
-        active = infos[AGENTS[0]].get("active_agent")
-    assert sum(rewards.values()) == 0
 
 
 def test_metadata_and_spaces():

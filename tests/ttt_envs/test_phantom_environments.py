@@ -1,15 +1,10 @@
 """Environments of phantom games: beside plain Python, OpenSpiel, and each other."""
 
-import pickle
-import warnings
-
-import gymnasium
 import numpy as np
 import phantoms
 import pytest
 from environment_contract import KINDS
 from gymnasium.utils import seeding
-from gymnasium.utils.env_checker import check_env
 from numpy.testing import assert_array_equal
 from players import Uniform
 
@@ -18,11 +13,6 @@ from ttt_envs.core.random import draw_key, splitmix64, uniform
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.envs.vector_env import MNKVectorEnv
 from ttt_envs.game.rules import STREAM_SKIP
-
-with warnings.catch_warnings():  # PettingZoo's tests import one of its games as it deprecates, and pygame
-    warnings.simplefilter("ignore", DeprecationWarning)
-    pytest.importorskip("pygame")
-    from pettingzoo.test import api_test, seed_test
 
 SETTINGS = [{}, {"skip_chance": 0.25}, {"size": (2, 4), "skip_chance": 0.1}, {"size": (7, 5), "win_length": 4}]
 SETTINGS += [{"misere": True}]
@@ -88,21 +78,6 @@ def test_the_agent_environment_is_openspiels(hidden):
         env.reset()
 
 
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("settings", [{}, {"skip_chance": (0.0, 0.3), "symmetry": "random"}], ids=str)
-def test_checkers_of_the_libraries_pass(hidden, settings):
-    api_test(mnk_v0.env(hidden=hidden, **settings), num_cycles=100)
-    seed_test(lambda: mnk_v0.env(hidden=hidden, **settings))
-    for observation in ("flat", "dict"):
-        check_env(
-            SingleEnv(hidden=hidden, observation=observation, **settings), skip_render_check=observation == "dict"
-        )
-    pytest.importorskip("stable_baselines3")
-    from stable_baselines3.common.env_checker import check_env as check_for_sb3
-
-    check_for_sb3(SingleEnv(hidden=hidden, **settings))
-
-
 @pytest.mark.parametrize("settings", [{}, {"skip_chance": 0.3, "symmetry": "random"}, {"size": (6, 7)}], ids=str)
 def test_replies_and_vectors_are_those_of_single_games(hidden, settings):
     """Replies of the kernel are the policy's own, and games of a vector those of single environments."""
@@ -133,34 +108,6 @@ def test_replies_and_vectors_are_those_of_single_games(hidden, settings):
             for output in outputs:  # infos of the others are zeros
                 output[-1]["result"][~over] = -1
             outputs = [(output[0], {**output[-1], "mover": 0, "seat": 0}) for output in outputs]
-
-
-def play(env, shown, rng):
-    """What random legal play shows in three episodes; unlike the contract's, stones may disappear with the mover."""
-    trace = []
-    for _ in range(3):
-        trace.append(shown)
-        while shown[3]["result"] == -1:
-            shown = env.step(int(rng.choice(np.flatnonzero(shown[1]))))
-            trace.append(shown)
-        shown = env.reset()
-    return trace
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_copies_and_restored_games_go_on_identically(kind, hidden):
-    env = KINDS[kind](hidden=hidden, skip_chance=0.2, symmetry="random")
-    env.reset(seed=0)
-    for _ in range(4):
-        shown = env.step(int(np.flatnonzero(env.restore(env.env.clone_state(True))[1])[-1]))
-    shown = (*shown[:2], 0.0, shown[3])  # restoring gives no reward
-    assert shown[3]["result"] == -1
-    state = env.env.clone_state(include_rng=True)
-    stored = pickle.loads(pickle.dumps(env.env))
-    expected = play(env, shown, np.random.default_rng(1))
-    assert play(env, env.restore(state), np.random.default_rng(1)) == expected
-    env.env = stored
-    assert play(env, env.restore(stored.clone_state(True)), np.random.default_rng(1)) == expected
 
 
 @pytest.mark.parametrize("kind", ["single", "vector"])
@@ -211,13 +158,6 @@ def test_the_state_has_all_stones(symmetry):
     assert_array_equal(state.reshape(9, 4).T, [own, other, found, np.zeros(9, int)])
     assert_array_equal(env.observe("player_0")["observation"].reshape(9, 2).T, [own, found])
     assert_array_equal(env.observe("player_1")["observation"].reshape(9, 2).T, [other, np.zeros(9)])
-
-
-def test_the_preset():
-    single = gymnasium.make("ttt_envs:ttt/PhantomTicTacToe-v0").unwrapped
-    assert single.game == Game(hidden="classic")
-    vector = gymnasium.make_vec("ttt_envs:ttt/PhantomTicTacToe-v0", num_envs=2, hidden="abrupt")
-    assert vector.game == Game(hidden="abrupt")
 
 
 def test_a_peeking_opponent_never_fails_and_others_see_no_hidden_stone():

@@ -7,6 +7,7 @@ import warnings
 import gymnasium
 import numpy as np
 import pytest
+from environment_contract import OPENINGS, SCHEDULES, SEVERAL
 from numpy.testing import assert_array_equal
 from processes import run_python
 
@@ -77,6 +78,8 @@ def assert_same_step(ours, theirs, actions):
         {"opponent": "self", "observation": "channels", "skip_chance": 0.5},
         {"max_episode_steps": 2, "seat": "random", "observation": "planes"},
         {"size": (9, 8), "win_length": 3, "skip_chance": 0.1},
+        {**SEVERAL, "opponent": SCHEDULES["steps"]},
+        {"openings": OPENINGS},
     ],
     ids=lambda settings: "-".join(map(str, settings)),
 )

@@ -1,13 +1,12 @@
-"""The Gymnasium environment: checkers of Gymnasium and SB3, observations, rewards, seats and illegal actions."""
+"""The Gymnasium environment: learners of others, observations, rewards, seats and illegal actions."""
 
 import pickle
-from itertools import product
 
 import gymnasium
 import numpy as np
 import pytest
+from environment_contract import BOARDS
 from gymnasium.error import ResetNeeded
-from gymnasium.utils.env_checker import check_env
 from numpy.testing import assert_array_equal
 from players import Scripted
 
@@ -16,13 +15,6 @@ from ttt_envs.envs.registration import PRESETS
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.envs.vector_env import MNKVectorEnv
 from ttt_envs.game.rules import Outcome
-
-# rows, columns, win_length, skip_chance
-GAMES = [(3, 3, 3, 0), (3, 3, 3, 0.25), (4, 6, 4, 0.1), (15, 15, 5, 0)]
-
-
-def settings_of(rows, columns, win_length, skip_chance):
-    return {"size": (rows, columns), "win_length": win_length, "skip_chance": skip_chance}
 
 
 def started(seed=0, **settings):
@@ -35,46 +27,8 @@ def choose(rng, info):
     return int(rng.choice(np.flatnonzero(info["action_mask"])))
 
 
-@pytest.fixture(params=GAMES, ids=str)
-def game(request):
-    return settings_of(*request.param)
-
-
 # ---------------------------------------------------------------------------------------------------------------------
-# Checkers, and learners of others
-
-
-VIEWS = list(product(("int8", "float32"), ("flat", "planes", "channels", "dict")))
-
-
-@pytest.mark.parametrize(
-    ("dtype", "observation", "game"),
-    [(*view, settings_of(*GAMES[(n + n // 4) % 4])) for n, view in enumerate(VIEWS)],  # every game twice
-    ids=str,
-)
-def test_gymnasium_checker_passes(dtype, observation, game, monkeypatch):
-    monkeypatch.setattr("ttt_envs.envs.render.FPS", 1000)
-    pytest.importorskip("pygame")  # the checker makes one environment for each render mode
-    env = gymnasium.make("ttt/MNK-v0", **game, observation=observation, dtype=dtype)
-    check_env(env.unwrapped)
-    for settings in ({"opponent": "self"}, {"opponent": "win-or-block", "seat": "random", "symmetry": "random"}):
-        env = gymnasium.make("ttt/MNK-v0", **game, observation=observation, dtype=dtype, **settings)
-        check_env(env.unwrapped, skip_render_check=True)
-
-
-LIKE_AN_IMAGE = pytest.mark.filterwarnings("ignore::UserWarning:stable_baselines3")
-"""SB3 takes three axes for an image"""
-
-
-@pytest.mark.parametrize(
-    "observation",
-    ["flat", *(pytest.param(view, marks=LIKE_AN_IMAGE) for view in ("planes", "channels", "dict"))],
-)
-@pytest.mark.needs("stable_baselines3")
-def test_stable_baselines_checker_passes(game, observation):
-    from stable_baselines3.common.env_checker import check_env
-
-    check_env(SingleEnv(**game, observation=observation))
+# Learners of others
 
 
 @pytest.mark.needs("stable_baselines3", "sb3_contrib")
@@ -105,11 +59,9 @@ def test_sb3_contrib_finds_the_masks_behind_wrappers():
     both[1].close()
 
 
-QUICK = [settings_of(*GAMES[1]), settings_of(*GAMES[2])]
-SLOW = [pytest.param(settings_of(*one), marks=pytest.mark.slow) for one in (GAMES[0], GAMES[3])]
-
-
-@pytest.mark.parametrize("settings", QUICK + SLOW, ids=str)
+@pytest.mark.parametrize(
+    "settings", [*BOARDS[1:3], *(pytest.param(board, marks=pytest.mark.slow) for board in BOARDS[::3])], ids=str
+)
 @pytest.mark.parametrize("learner", ["MaskablePPO", "DQN"])
 @pytest.mark.needs("stable_baselines3", "sb3_contrib")
 def test_learners_of_stable_baselines_train_on_it(settings, learner):

@@ -138,8 +138,8 @@ class ByAct:
 
     pure = True
 
-    def __init__(self):
-        self.policy = make_policy("random", Game(3, 4))
+    def __init__(self, game):
+        self.policy = make_policy("random", game)
         self.probabilities = self.policy.probabilities
 
     def act(self, boards, rng):
@@ -147,13 +147,23 @@ class ByAct:
 
 
 @pytest.mark.parametrize("seat", SEATS)
-def test_random_moves_are_the_same_in_kernels_and_by_act(seat):
-    settings = {"size": (3, 4), "skip_chance": 0.25, "seat": seat, "symmetry": "random"}
-    in_kernels, by_act = MNKVectorEnv(9, **settings), MNKVectorEnv(9, opponent=ByAct(), **settings)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"size": (3, 4), "symmetry": "random"},
+        {"size": (4, 5), "win_length": 4, "gravity": True},
+        {"size": (8, 9), "win_length": 4, "gravity": True},
+    ],
+    ids=str,
+)
+def test_random_moves_are_the_same_in_kernels_and_by_act(settings, seat):
+    settings = {"skip_chance": 0.25, "seat": seat, **settings}
+    in_kernels = MNKVectorEnv(9, **settings)
+    by_act = MNKVectorEnv(9, opponent=ByAct(in_kernels.game), **settings)
     rng = np.random.default_rng(0)
     assert_same(in_kernels.reset(seed=0), by_act.reset(seed=0))
     for _ in range(100):
-        actions = rng.integers(0, 12, 9)
+        actions = rng.integers(0, in_kernels.single_action_space.n, 9)
         assert_same(in_kernels.step(actions), by_act.step(actions))
 
 
