@@ -119,12 +119,12 @@ def test_plain_play_has_the_known_numbers_of_positions():
         level = {after: ended for position in going for _, after, ended in large.after(*position)}
 
 
-@pytest.mark.slow
-def test_positions_by_the_rules_have_the_known_numbers():
-    """OEIS A212693: up to 10 plies."""
+@pytest.mark.parametrize("plies", [5, pytest.param(10, marks=pytest.mark.slow)])
+def test_positions_by_the_rules_have_the_known_numbers(plies):
+    """OEIS A212693."""
     game = CONNECT_FOUR
     cells = np.zeros((1, game.cells), np.int8)
-    for ply, count in enumerate(SCORED["positions_by_plies"]["values"][:11]):
+    for ply, count in enumerate(SCORED["positions_by_plies"]["values"][: plies + 1]):
         assert len(cells) == count
         stones = (cells == 2 - ply % 2) @ np.left_shift(1, np.arange(game.cells))  # of the last player
         won = np.empty(len(cells), np.bool_)
@@ -136,22 +136,6 @@ def test_positions_by_the_rules_have_the_known_numbers():
         bits = np.concatenate([np.packbits(after == stone, axis=1) for stone in (1, 2)], axis=1)
         _, first = np.unique(np.ascontiguousarray(bits).view(f"V{bits.shape[1]}").ravel(), return_index=True)
         cells = after[first]
-
-
-def assert_plain_scores(game, positions):
-    expected, solver = solved(game), solver_of(game)
-    for own, other in positions:
-        position = expected.position(own, other)
-        score = expected.scores[own, other]
-        assert solver.score(position).score == score
-        by_column = [None] * game.columns
-        for cell, after, ended in expected.after(own, other):
-            by_column[cell % game.columns] = -expected.scores[after] if ended is None else ended
-        assert [bounds and bounds.score for bounds in solver.scores(position)] == by_column
-        assert solver.values(*solver.to_bits(position)) == [one if one is None else np.sign(one) for one in by_column]
-        found = solver.solve(position)
-        assert (found.score, found.value) == (score, np.sign(score))
-        assert found.columns == tuple(column for column, one in enumerate(by_column) if one == score)
 
 
 GAMES = [
@@ -169,17 +153,24 @@ GAMES = [
 ]
 
 
+@pytest.mark.parametrize("count", [300, pytest.param(None, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("game", GAMES, ids=str)
-def test_scores_are_those_of_plain_recursion(game):
-    positions = list(solved(game).scores)
-    chosen = np.random.default_rng(0).permutation(len(positions))[:300]
-    assert_plain_scores(game, [positions[i] for i in chosen])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("game", GAMES, ids=str)
-def test_all_scores_are_those_of_plain_recursion(game):
-    assert_plain_scores(game, solved(game).scores)
+def test_scores_are_those_of_plain_recursion(game, count):
+    expected, solver = solved(game), solver_of(game)
+    positions = list(expected.scores)
+    for number in np.random.default_rng(0).permutation(len(positions))[:count]:
+        own, other = positions[number]
+        position = expected.position(own, other)
+        score = expected.scores[own, other]
+        assert solver.score(position).score == score
+        by_column = [None] * game.columns
+        for cell, after, ended in expected.after(own, other):
+            by_column[cell % game.columns] = -expected.scores[after] if ended is None else ended
+        assert [bounds and bounds.score for bounds in solver.scores(position)] == by_column
+        assert solver.values(*solver.to_bits(position)) == [one if one is None else np.sign(one) for one in by_column]
+        found = solver.solve(position)
+        assert (found.score, found.value) == (score, np.sign(score))
+        assert found.columns == tuple(column for column, one in enumerate(by_column) if one == score)
 
 
 @pytest.mark.parametrize(
@@ -199,22 +190,13 @@ def test_connect_four_is_won_in_the_middle_in_41_plies():
     assert (found.value, found.score, found.distance, found.columns) == (1, 1, 41, (3,))
 
 
-def assert_scored(kinds):
-    wrong = {
-        columns: score
-        for columns, score in scored_positions(kinds)
-        if solver_of(CONNECT_FOUR).score(played(columns, CONNECT_FOUR)).score != score
-    }
-    assert wrong == {}
-
-
-def test_scores_are_those_of_another_program():
-    assert_scored(EASY)
-
-
-@pytest.mark.slow
-def test_scores_of_harder_positions_are_those_of_another_program():
-    assert_scored(SCORED["scores"].keys() - set(EASY))
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind not in EASY)) for kind in SCORED["scores"]]
+)
+def test_scores_are_those_of_another_program(kind):
+    solver = solver_of(CONNECT_FOUR)
+    found = {columns: solver.score(played(columns, CONNECT_FOUR)).score for columns in SCORED["scores"][kind]}
+    assert found == SCORED["scores"][kind]
 
 
 @pytest.mark.slow

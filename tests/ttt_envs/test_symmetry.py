@@ -1,14 +1,11 @@
-"""The symmetries are groups, and playing an image is playing the board."""
+"""The symmetries are groups; test_variants.py compares games in their images."""
 
 import numpy as np
 import plain
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from ttt_envs import Game
-from ttt_envs.game import rules
 from ttt_envs.game.boards import from_keys, keys
 from ttt_envs.game.symmetry import canonical_keys, inverse, symmetries
 
@@ -24,6 +21,13 @@ from ttt_envs.game.symmetry import canonical_keys, inverse, symmetries
         (Game(4, 6, 4), "none", 1),
         (Game(7, 7, 5), "all", 8),
         (Game(6, 4, 4), "all", 4),
+        (Game(6, 7, 4, gravity=True), "all", 2),
+        (Game(4, 4, 4, gravity=True), "rotations", 1),
+        (Game(3, 3, 3, wrap=True), "all", 72),
+        (Game(3, 4, 3, wrap=True), "all", 48),
+        (Game(3, 3, 3, wrap=True), "rotations", 4),
+        (Game(4, 5, 4, wrap=True, gravity=True), "all", 10),
+        (Game(4, 4, 4, exact=True, misere=True), "all", 8),
     ],
 )
 def test_symmetries_are_a_group(game, which, count):
@@ -55,22 +59,6 @@ def test_a_quarter_turn_is_a_rotation():
         (2, 0, 3, 1),
         (3, 2, 1, 0),
     ]
-
-
-@given(plain.games(7, skip=True), st.randoms(use_true_random=False), st.integers(0, plain.WORD))
-def test_moves_commute_with_symmetries(game, random, key):
-    moves = list(range(game.cells))
-    random.shuffle(moves)
-    for p in symmetries(game):
-        board, image = np.zeros(game.cells, np.int8), np.zeros(game.cells, np.int8)
-        mover = 0
-        for stones, action in enumerate(moves):  # the action in the image is p[action] on the board
-            outcome, after = rules.play(image, mover, action, stones, np.uint64(key), game.parameters)
-            assert (outcome, after) == rules.play(board, mover, int(p[action]), stones, np.uint64(key), game.parameters)
-            assert_array_equal(board[p], image)
-            mover = after
-            if outcome != rules.NOT_OVER:
-                break
 
 
 def test_unknown_symmetries_are_rejected():
