@@ -72,10 +72,10 @@ def summarise(values):
     return round(float(flat @ np.cos(np.arange(flat.size))), 9)
 
 
-def search_counts():
+def search_counts(games=SEARCH_GAMES):
     """Searches to a fixed depth: nodes from the empty board and from all positions, and the values."""
     found = {}
-    for game, depth, count in SEARCH_GAMES:
+    for game, depth, count in games:
         boards = boards_of(game, count)
         for name, settings in PRUNING.items():
             keys = np.arange(count, dtype=np.uint64) if "width" in settings else None
@@ -90,16 +90,16 @@ def search_counts():
     return found
 
 
-def proof_counts():
+def proof_counts(games=PROOF_GAMES):
     """Proofs: nodes, and the winner."""
-    proofs = {str(game): prove(game) for game in PROOF_GAMES}
+    proofs = {str(game): prove(game) for game in games}
     return {name: [int(proof.nodes), str(proof.winner)] for name, proof in proofs.items()}
 
 
-def tree_counts():
+def tree_counts(games=TREE_GAMES):
     """Monte Carlo trees: moves in the trees, visits and values of the moves at the roots."""
     found = {}
-    for game, settings in TREE_GAMES:
+    for game, settings in games:
         policy = MCTS(game, **settings)
         boards = boards_of(game, 6)
         search = policy.search(boards, np.arange(6, dtype=np.uint64))

@@ -573,28 +573,6 @@ def test_invalid_settings_are_rejected(call, message):
         call()
 
 
-PLAIN_PYTHON = """
-boards = plain.positions_of_random_play(Game(skip_chance=0.25), 5)
-settings = [{"pruning": "none"}, {"heuristic": "consecutive"}, {"pruning": "star2"}]
-settings.append({"width": 2})
-keys = np.arange(5, dtype=np.uint64)
-searches = [Search(Game(skip_chance=0.25), boards, SearchSettings(**each), random_keys=keys) for each in settings]
-print([[search.run(3), np.nan_to_num(search.move_values).tolist(), search.nodes.tolist()] for search in searches])
-print(Expectiminimax(Game(skip_chance=0.25), 2, leaf="optimal").analyse(boards.position(0))[2:])
-"""
-
-
-def test_the_source_runs_as_plain_python(fresh):
-    lines = (
-        "import sys, warnings; sys.path.insert(0, 'tests'); warnings.simplefilter('ignore')",
-        "import numpy as np, plain",
-        "from baselines.expectiminimax import Expectiminimax, Search, SearchSettings",
-        "from ttt_envs import Game",
-        PLAIN_PYTHON,
-    )
-    assert fresh("import os; os.environ['NUMBA_DISABLE_JIT'] = '1'", *lines) == fresh(*lines)
-
-
 def test_the_size_of_the_table_affects_the_number_of_nodes_only():
     game = Game(4, 4, 4, 0.1)
     boards = plain.positions_of_random_play(game, 8)

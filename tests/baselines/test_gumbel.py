@@ -677,25 +677,3 @@ def test_moves_of_equal_scores_have_equal_shares():
 def test_invalid_settings_are_rejected(settings, message):
     with pytest.raises(ValueError, match=message):
         GumbelSearch(Game(), Boards.start(Game()), Nothing(), **settings).run(1)
-
-
-PROGRAM = (
-    "import numpy as np",
-    "from baselines.mcts import GumbelSearch, MCTSSearch",
-    "from learners.alpha_zero import AlphaZeroConfig",
-    "from ttt_envs import Boards, Game",
-    "for game in (Game(skip_chance=0.25), Game(3, 4, 3)):",
-    "    net = AlphaZeroConfig(hidden=(4,)).build(game, np.random.default_rng(0))",
-    "    boards = Boards.start(game, 2)",
-    "    search = MCTSSearch(game, boards, np.zeros(2, np.uint64), leaf=net)",
-    "    search.run(20)",
-    "    gumbel = GumbelSearch(game, boards, net, simulations=20)",
-    "    print(search.visits.tolist(), gumbel.visits.tolist(), gumbel.improved_values.round(6).tolist())",
-    "    print(net.values(boards))",
-)
-
-
-@pytest.mark.slow
-def test_the_source_runs_as_plain_python(fresh):
-    without = "import os; os.environ['NUMBA_DISABLE_JIT'] = '1'; import warnings; warnings.simplefilter('ignore')"
-    assert fresh(without, *PROGRAM) == fresh(*PROGRAM)

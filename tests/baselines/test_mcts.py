@@ -2,7 +2,6 @@
 
 import math
 from collections import defaultdict
-from functools import cache
 from itertools import pairwise, permutations
 
 import numpy as np
@@ -628,31 +627,3 @@ def test_a_generator_and_a_simulation_are_required():
         MCTS(Game(), c=2.0).probabilities(Boards.start(Game()))
     with pytest.raises(ValueError, match="simulations=0 tries no move"):
         MCTSSearch(Game(), Boards.start(Game()), keys_for(1)).run(0)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# The kernels
-
-
-@cache
-def program():
-    return (
-        "import numpy as np",
-        "from baselines.mcts import MCTSSearch",
-        "from ttt_envs import Boards, Game, make_policy",
-        "for game in (Game(skip_chance=0.25), Game(5, 6, 4)):",
-        "    leaf = make_policy('mcts:simulations=2', game)",
-        "    for evaluate in (None, leaf):",
-        "        search = MCTSSearch(game, Boards.start(game), np.array([5], np.uint64), leaf=evaluate)",
-        "        search.run(30)",
-        "        subtree = search.subtree(0, int(np.argmax(search.visits[0])))",
-        "        cells, mover = subtree.cells[None], np.array([1], np.int8)",
-        "        again = MCTSSearch(game, Boards(cells, mover), np.array([6], np.uint64), subtrees=[subtree])",
-        "        again.run(30)",
-        "        print(search.visits.tolist(), again.visits.tolist(), float(again.values[0]), again.variation(0))",
-    )
-
-
-def test_the_source_runs_as_plain_python(fresh):
-    without = "import os; os.environ['NUMBA_DISABLE_JIT'] = '1'; import warnings; warnings.simplefilter('ignore')"
-    assert fresh(without, *program()) == fresh(*program())

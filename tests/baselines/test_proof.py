@@ -337,14 +337,3 @@ def test_a_small_table_grows(monkeypatch):
 def test_invalid_arguments_are_rejected(game, options, message):
     with pytest.raises(ValueError, match=message):
         prove(game, **options)
-
-
-def test_the_source_runs_as_plain_python(fresh):
-    printed = fresh(
-        "import os; os.environ['NUMBA_DISABLE_JIT'] = '1'",
-        "import warnings; warnings.simplefilter('ignore')",
-        "from baselines.proof_number import prove",
-        "from ttt_envs import Game",
-        "print([prove(Game(*size))[1:3] for size in ((3, 3, 3), (3, 4, 3), (4, 4, 4), (2, 2, 1))])",
-    )
-    assert printed.strip() == str([prove(Game(*size))[1:3] for size in ((3, 3, 3), (3, 4, 3), (4, 4, 4), (2, 2, 1))])
