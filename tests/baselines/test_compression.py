@@ -25,7 +25,6 @@ from baselines.compression import (
     stored_numbers,
 )
 from baselines.tables import Softmax, Table, random_play_values, source_values
-from evaluation.exact.dynamic_programming import match_outcome, outcome
 from ttt_envs import Game, make_policy
 from ttt_envs.agents.policy import Values
 from ttt_envs.game.boards import from_keys
@@ -78,28 +77,6 @@ def test_ranks_are_known(known, terminal):
     assert multilinear == facts["multilinear_rank"]
     for method in ("hosvd", "hosvd2", "hooi"):
         assert rank_of(decomposition(Game(), method, terminal=terminal)) == max(facts["multilinear_rank"])
-
-
-@pytest.mark.parametrize(
-    "match",
-    ["table vs svd rank 18", "table vs svd rank 3", "svd rank 3 vs hosvd rank 7", "svd rank 12 vs hosvd rank 14"],
-)
-def test_matches_have_known_results(known, match):
-    a, b = match.replace(" rank ", ":rank=").split(" vs ")
-    facts = known["matches_3x3x3_softmax_w10_equation"][match]
-    assert_allclose(outcome(Game(), a, b), facts["a_as_player_0"], rtol=0, atol=1e-9)
-    assert_allclose(outcome(Game(), b, a).reversed(), facts["a_as_player_1"], rtol=0, atol=1e-9)
-
-
-def test_published_matches_have_known_results(known):
-    facts = known["matches_3x3x3_softmax_w10_as_published_mean_of_seats"]
-    published = ",terminal=as_published"
-    found = match_outcome(Game(), "table:terminal=as_published", f"svd:18{published}")
-    assert_allclose(found, facts["table vs svd rank 18"], rtol=0, atol=6e-5)
-    pairs = facts["hosvd vs svd at table 1 pairs (3,7),(12,14)"]
-    for (of_svd, of_hosvd), (wins, _, losses) in zip(((3, 7), (12, 14)), pairs, strict=True):
-        found = match_outcome(Game(), f"hosvd:{of_hosvd}{published}", f"svd:{of_svd}{published}")
-        assert_allclose([found.win, found.loss], [wins, losses], rtol=0, atol=6e-4)
 
 
 def test_stored_numbers_equal_the_formulas_of_the_paper():

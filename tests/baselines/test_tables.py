@@ -158,24 +158,30 @@ def test_probabilities_equal_equation_17(game, seed, w):
         assert_allclose(policy.probabilities(boards), make_policy("random", game).probabilities(boards), rtol=1e-14)
 
 
-MATCHES = ["table vs table", "table vs random", "random vs random", "table vs optimal"]
-OPTIMAL = "optimal (uniform over optimal moves) vs random"
-
-
-@pytest.mark.parametrize("match", [*MATCHES, OPTIMAL])
+@pytest.mark.parametrize(
+    "match",
+    [
+        *("table vs table", "table vs random", "table vs optimal", "table vs svd rank 18", "table vs svd rank 3"),
+        *("svd rank 3 vs hosvd rank 7", "svd rank 12 vs hosvd rank 14"),
+    ],
+)
 def test_matches_have_known_results(known, match):
-    a, b = match.replace(" (uniform over optimal moves)", "").split(" vs ")
+    a, b = match.replace(" rank ", ":rank=").split(" vs ")
     facts = known["matches_3x3x3_softmax_w10_equation"][match]
     assert_allclose(outcome(Game(), a, b), facts["a_as_player_0"], rtol=0, atol=1e-9)
     assert_allclose(outcome(Game(), b, a).reversed(), facts["a_as_player_1"], rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("other", ["table", "random"])
-def test_matches_of_the_published_table_have_known_results(known, other):
-    table = make_policy("table:terminal=as_published", Game())
-    found = match_outcome(Game(), table, table if other == "table" else other)
+def test_published_matches_have_known_results(known):
     facts = known["matches_3x3x3_softmax_w10_as_published_mean_of_seats"]
-    assert_allclose(found, facts[f"table vs {other}"], rtol=0, atol=6e-5)
+    published = "terminal=as_published"
+    for name, other in (("table", f"table:{published}"), ("random", "random"), ("svd rank 18", f"svd:18,{published}")):
+        found = match_outcome(Game(), f"table:{published}", other)
+        assert_allclose(found, facts[f"table vs {name}"], rtol=0, atol=6e-5)
+    pairs = facts["hosvd vs svd at table 1 pairs (3,7),(12,14)"]
+    for (of_svd, of_hosvd), (wins, _, losses) in zip(((3, 7), (12, 14)), pairs, strict=True):
+        found = match_outcome(Game(), f"hosvd:{of_hosvd},{published}", f"svd:{of_svd},{published}")
+        assert_allclose([found.win, found.loss], [wins, losses], rtol=0, atol=6e-4)
 
 
 def test_policy_is_copied_without_its_table():
