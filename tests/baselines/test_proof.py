@@ -94,26 +94,17 @@ def boards_up_to(cells):
     return [Game(*size, win_length) for size in sizes for win_length in range(1, max(size) + 1)]
 
 
-def agrees_with_playing_out(game):
-    value = solver(game)
-    found = prove(game)
-    assert found.winner == (0 if value(0, 0) == 1 else DRAW), game
-    assert (found.move is None) == (found.winner == DRAW)
-    if found.move is not None:
-        after = 1 << found.move
-        lines = [set(line) for line in plain.all_lines(game)]
-        assert {found.move} in lines or value(0, after) == -1, game
-
-
-def test_small_boards_end_as_playing_them_out_says():
-    for game in boards_up_to(10):
-        agrees_with_playing_out(game)
-
-
-@pytest.mark.slow
-def test_all_boards_of_12_cells_end_as_playing_them_out_says():
-    for game in boards_up_to(12):
-        agrees_with_playing_out(game)
+@pytest.mark.parametrize("cells", [10, pytest.param(12, marks=pytest.mark.slow)])
+def test_small_boards_end_as_playing_them_out_says(cells):
+    for game in boards_up_to(cells):
+        value = solver(game)
+        found = prove(game)
+        assert found.winner == (0 if value(0, 0) == 1 else DRAW), game
+        assert (found.move is None) == (found.winner == DRAW)
+        if found.move is not None:
+            after = 1 << found.move
+            lines = [set(line) for line in plain.all_lines(game)]
+            assert {found.move} in lines or value(0, after) == -1, game
 
 
 @pytest.mark.parametrize("empty", [7, pytest.param(9, marks=pytest.mark.slow)])
