@@ -98,7 +98,7 @@ def sweep_all_boards(threads):
 
 def build_layers(threads):
     found = []
-    for game in (Game(3, 4, 3, 0.25), Game(3, 4, 4)):
+    for game in (Game(3, 4, 3, 0.25), Game(3, 4, 4), Game(3, 4, 3, 0.25, gravity=True)):
         table = build(game, threads=threads)
         found += [table.layer(stones) for stones in range(game.cells + 1)]
     return found

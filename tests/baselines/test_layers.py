@@ -3,7 +3,6 @@
 import errno
 import json
 import os
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import combinations
 from math import comb
@@ -183,10 +182,15 @@ def test_positions_of_no_alternating_play_are_refused_without_skips():
     assert_allclose(build_once(Game(skip_chance=0.1)).values(boards)[0], 0.2047627, atol=1e-12)
 
 
-@pytest.mark.parametrize("skip_chance", [0.0, 0.25])
-@pytest.mark.parametrize("shape", [(3, 4, 3), (2, 5, 5), (1, 2, 2)], ids=str)
-def test_counts_equal_the_enumeration_of_boards(shape, skip_chance):
-    game = Game(*shape, skip_chance)
+@pytest.mark.parametrize(
+    "game",
+    [
+        *(Game(*shape, skip) for shape in ((3, 4, 3), (2, 5, 5), (1, 2, 2)) for skip in (0.0, 0.25)),
+        *(Game(3, 3, 3, skip, **rules) for skip in (0.0, 0.25) for rules in plain.COMBINATIONS),
+    ],
+    ids=str,
+)
+def test_counts_equal_the_enumeration_of_boards(game):
     counts, kinds = count_positions(game), reachable_boards(game)
     keys = np.flatnonzero(kinds)
     cells, kinds = from_keys(keys.astype(np.uint64), game), kinds[keys]
@@ -238,16 +242,6 @@ def test_without_the_cache_layers_stay_in_memory(cache_path, monkeypatch):
     monkeypatch.setenv("TTT_ENVS_CACHE_BYTES", "0")
     assert solve(LONG).value == value
     assert not cache_path.exists()
-
-
-def test_processes_that_solve_the_same_game_wait_for_each_other(cache_path, fresh):
-    lines = (
-        "from baselines.retrograde.solver import solve; from ttt_envs import Game",
-        "print(solve(Game(1, 17, 2, 0.25)).value)",
-    )
-    with ThreadPoolExecutor(2) as pool:
-        assert [float(text) for text in pool.map(lambda _: fresh(*lines), range(2))] == [solve(LONG).value] * 2
-    assert len(list(cache_path.iterdir())) == 1
 
 
 def test_moves_within_rounding_error_are_optimal(cache_path):
