@@ -2,6 +2,7 @@
 
 import pytest
 
+from learners.training import Task
 from ttt_apps import train
 from ttt_envs import Game
 
@@ -34,6 +35,22 @@ def case(name, *values, id=None, slow=False):
     marks = [pytest.mark.needs(*PACKAGES[name])] if name in PACKAGES else []
     marks += [pytest.mark.slow] if slow else []
     return pytest.param(*(values or (name,)), id=id or name, marks=marks)
+
+
+def task(run, game=Game(), **changed):  # noqa: B008  # frozen
+    """A task of 200 games against random play, for a learner with a loop of its own."""
+    settings = {
+        "opponent": "random",
+        "seat": "alternate",
+        "games": 200,
+        "batch": 16,
+        "seed": 1,
+        "every": 50,
+        "callbacks": (),
+        "log": lambda games, measured: None,
+        "progress": lambda done: None,
+    }
+    return Task(game=game, run=run, **settings | changed)
 
 
 def train_run(name, folder, *more):

@@ -14,6 +14,7 @@ from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch, inference, tra
 from learners.alpha_zero.optimizer import Updater
 from learners.alpha_zero.policy import SymmetrizedEvaluator
 from learners.alpha_zero.self_play import Ply, TrainingExamples, _td_lambda_targets, play_block, play_games
+from learners.one_ply import one_ply_ahead
 from learners.tensorflow_tools import ADAM_EPSILON, BETA_1, BETA_2
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.agents.policy import Evaluator
@@ -219,6 +220,7 @@ def test_evaluations_do_not_depend_on_symmetry_or_colours():
         assert isinstance(net, Evaluator)
         assert net.symmetric
         assert net.colour_blind
+        assert_array_equal(net.action_values(boards), one_ply_ahead(game, boards, net.values))
         check_symmetric(net, game, boards)
         for permutation in symmetries(game):
             image = Boards(np.ascontiguousarray(boards.cells[:, permutation]), boards.mover)
@@ -295,15 +297,6 @@ def test_decisive_play_completes_and_blocks_lines():
     chance = [build(SKIPS, seed).probabilities(boards).argmax(axis=1) for seed in range(5)]
     assert {int(moves[0]) for moves in chance} == {2}
     assert len({int(moves[1]) for moves in chance}) > 1  # the turn may be skipped: there it chooses
-
-
-def test_action_values_look_one_ply_ahead():
-    net, board = build(SKIPS), "oxo/xxo/.o. x"
-    found = net.action_values(Boards.from_positions([from_text(board)]))[0]
-    after = [net.values(Boards.from_positions([from_text(text)]))[0] for text in ("oxo/xxo/xo. o", "oxo/xxo/xo. x")]
-    assert found[6] == pytest.approx(0.75 * -after[0] + 0.25 * after[1])
-    assert np.isnan(found[[0, 1, 2, 3, 4, 5, 7]]).all()
-    assert net.action_values(Boards.from_positions([from_text("oxo/xx./.oo x")]))[0, 5] == 1
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """The contract of every registered learner. Settings are in test_settings.py; tests/ttt_apps/test_runs.py compares
 every file of killed and resumed runs."""
 
+import dataclasses
 import io
 import json
 import sys
@@ -159,7 +160,14 @@ def test_attributes(make, game):
     assert str(learner) == make.name
 
 
-@pytest.mark.parametrize("game", [Game(), Game(skip_chance=0.25), Game(2, 4, 3, 0.1), Game(7, 7, 5)], ids=str)
+@pytest.mark.parametrize(
+    "game",
+    [
+        *(Game(), Game(skip_chance=0.25), Game(2, 4, 3, 0.1), Game(7, 7, 5)),
+        *(Game(4, 4, 4, gravity=True), Game(misere=True), Game(3, 3, 3, 0.25, misere=True, gravity=True)),
+    ],
+    ids=str,
+)
 def test_probabilities_are_of_legal_moves_and_sum_to_one(learned, game):
     learner = learned(game)
     boards = plain.positions_of_random_play(game, 64)
@@ -167,12 +175,15 @@ def test_probabilities_are_of_legal_moves_and_sum_to_one(learned, game):
     p = learner.probabilities(frozen)
     assert p.dtype == np.float64
     assert p.shape == (64, game.cells)
+    legal = boards.legal(game)
     assert (p >= 0).all()
-    assert (p[boards.cells != 0] == 0).all()
+    assert (p[~legal] == 0).all()
     assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
     actions = learner.explore(frozen, np.random.default_rng(0))
     assert actions.dtype == np.int64
-    assert (boards.cells[np.arange(64), actions] == 0).all()
+    assert legal[np.arange(64), actions].all()
+    if hasattr(learner, "action_values"):
+        assert_array_equal(np.isnan(learner.action_values(frozen)), ~legal)
     for array, was in zip(frozen, boards, strict=True):
         assert_array_equal(array, was)
 
@@ -202,10 +213,24 @@ def test_values_are_of_legal_moves_and_the_best_is_played(learned, game):
         assert np.isfinite(learner.values(boards)).all()
     if hasattr(learner, "action_values"):
         values = learner.action_values(boards)
-        assert_array_equal(np.isnan(values), boards.cells != 0)
-        best = np.nanmax(values, axis=1)
-        played = learner.probabilities(boards) > 0
-        assert (values == best[:, None])[played].all()
+        best = values == np.nanmax(values, axis=1, keepdims=True)
+        assert_allclose(learner.probabilities(boards), best / best.sum(axis=1, keepdims=True), rtol=1e-12)
+
+
+def test_exploration_has_probability_epsilon_which_decays(make):
+    game, config = (
+        Game(),
+        dataclasses.replace(make.config, symmetries="none"),
+    )  # with others q-net explores by one image
+    learner = dataclasses.replace(config, epsilon=0.5, epsilon_decay=0.0).build(game, np.random.default_rng(0))
+    train(learner, "self", 8, batch=4)
+    boards = plain.positions_of_random_play(game, 2).take(np.ones(40_000, np.int64))
+    shares = np.bincount(learner.explore(boards, np.random.default_rng(1)), minlength=9) / len(boards.mover)
+    legal = boards.cells[0] == 0
+    assert_allclose(shares, (learner.probabilities(boards)[0] + legal / legal.sum()) / 2, atol=0.01)
+    shrinking = dataclasses.replace(config, epsilon=1.0, epsilon_decay=0.5).build(game, np.random.default_rng(0))
+    shrinking.explore(Boards.start(game), np.random.default_rng(1))
+    assert shrinking.epsilon[0] == 0.5
 
 
 def test_same_seed_same_learner(make, game):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 
 from evaluation.exact.dynamic_programming import exploitability
 from learners.base import Transition
@@ -179,24 +179,6 @@ def test_an_update_reaches_each_symmetric_entry_once(which, images, values):
     # a position that is its own image must not learn twice
     learner.observe(transition(".../.../... o", 4, A, reward=1, discount=0))
     assert value(learner, ".../.../... o", 4) == 0.5
-
-
-def test_exploration_has_probability_epsilon_which_decays():
-    learner = build(epsilon=0.5, epsilon_decay=0.0)
-    learner.observe(transition(".../.../... o", 4, A, reward=1, discount=0))
-    actions = learner.explore(Boards.start(Game(), 90_000), np.random.default_rng(1))
-    shares = np.bincount(actions, minlength=9) / 90_000
-    assert_allclose(shares, [0.5 / 9] * 4 + [0.5 + 0.5 / 9] + [0.5 / 9] * 4, atol=0.007)
-    shrinking = build(epsilon=1.0, epsilon_decay=0.5)
-    shrinking.explore(Boards.start(Game(), 1), np.random.default_rng(1))
-    assert shrinking.epsilon[0] == 0.5
-
-
-def test_greedy_play_never_explores_and_ties_share():
-    learner = build(epsilon=1.0, step_size=1.0, step_size_power=0.0)
-    for action in (2, 6):
-        learner.observe(transition(C, action, A, reward=1, discount=0))
-    assert_array_equal(learner.probabilities(Boards.from_positions([from_text(C)]))[0], [0, 0, 0.5, 0, 0, 0, 0.5, 0, 0])
 
 
 @pytest.mark.parametrize("game", [Game(), Game(7, 7, 5)], ids=str)

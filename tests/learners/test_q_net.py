@@ -192,19 +192,6 @@ def test_updates_draw_from_the_latest_decisions():
 # Playing
 
 
-def test_exploration_has_probability_epsilon_which_decays():
-    learner = build(epsilon=0.5, epsilon_decay=0.0)
-    boards = Boards.from_positions([from_text(C)] * 40_000)
-    best = np.nanargmax(learner.action_values(boards)[0])
-    shares = np.bincount(learner.explore(boards, np.random.default_rng(1)), minlength=9) / 40_000
-    expected = np.where(boards.cells[0] == 0, 0.5 / 7, 0)
-    expected[best] += 0.5
-    assert_allclose(shares, expected, atol=0.01)
-    shrinking = build(epsilon=1.0, epsilon_decay=0.5)
-    assert shrinking.explore(Boards.start(Game(), 1), np.random.default_rng(1)).dtype == np.int64
-    assert shrinking.epsilon[0] == 0.5
-
-
 def test_greedy_play_never_explores_and_ties_share():
     learner = build(epsilon=1.0)
     arrays = learner.to_arrays()

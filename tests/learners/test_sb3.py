@@ -8,6 +8,7 @@ import numpy as np
 import plain
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from tiny import task
 
 from evaluation.exact.critics import critic_error
 from evaluation.exact.dynamic_programming import match_outcome
@@ -15,7 +16,7 @@ from learners.checkpoint import MODEL, load_arrays, save_arrays
 from learners.sb3 import DQNConfig, MaskablePPOConfig, PPOConfig
 from learners.sb3.games import make_sb3_games, signed_replay, signed_rollout
 from learners.sb3.net import flat
-from learners.training import Progress, Task
+from learners.training import Progress
 from ttt_envs import Boards, Game, act, from_text, make_policy
 from ttt_envs.agents.adapters import as_policy, as_value_function
 from ttt_envs.agents.policy import ActorCritic, Values
@@ -53,21 +54,6 @@ def assert_plays_as_predicted(p, model, boards):
 
 def boards_of(game, count=64):
     return plain.positions_of_random_play(game, count)
-
-
-def task(run, game=GAME, **changed):
-    settings = {
-        "opponent": "random",
-        "seat": "alternate",
-        "games": 200,
-        "batch": 16,
-        "seed": 1,
-        "every": 50,
-        "callbacks": (),
-        "log": lambda games, measured: None,
-        "progress": lambda done: None,
-    }
-    return Task(game=game, run=run, **settings | changed)
 
 
 class Trained(NamedTuple):
@@ -134,34 +120,29 @@ def test_a_loaded_run_plays_as_it_was_trained(trained):
     assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
 
 
-def model_of(trained):
+def model_of(config, game, run):
     """A model of Stable-Baselines3 with the weights of a run."""
     import torch
 
-    size = (trained.game.rows, trained.game.columns)
-    kind = class_of(trained.config.name.removeprefix("sb3-"))
-    model = kind("MlpPolicy", SingleEnv(size), policy_kwargs={"net_arch": list(trained.config.hidden)}, device="cpu")
-    model.policy.load_state_dict({name: torch.tensor(array) for name, array in weights(trained.run).items()})
+    env = SingleEnv((game.rows, game.columns), gravity=game.gravity)
+    kind = class_of(config.name.removeprefix("sb3-"))
+    model = kind("MlpPolicy", env, policy_kwargs={"net_arch": list(config.hidden)}, device="cpu")
+    model.policy.load_state_dict({name: torch.tensor(array) for name, array in weights(run).items()})
     return model
 
 
 def test_arrays_are_a_state_dict_and_play_as_stable_baselines(trained):
     """They go back into Stable-Baselines3, whose ``predict`` then chooses the same."""
-    model, boards = model_of(trained), boards_of(trained.game)
+    model, boards = model_of(trained.config, trained.game, trained.run), boards_of(trained.game)
     p = trained.config.load(trained.game, trained.run).probabilities(boards)
     assert_plays_as_predicted(p, model, boards)
 
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_with_gravity_nets_choose_columns(name, tmp_path):
-    import torch
-
     game, config = Game(3, 4, 3, gravity=True), CONFIGS[name]
     config.fit(task(tmp_path, game, games=60))
-    kind = class_of(config.name.removeprefix("sb3-"))
-    env = SingleEnv((3, 4), gravity=True)
-    model = kind("MlpPolicy", env, policy_kwargs={"net_arch": list(config.hidden)}, device="cpu")
-    model.policy.load_state_dict({key: torch.tensor(array) for key, array in weights(tmp_path).items()})
+    model = model_of(config, game, tmp_path)
     texts = ["..../..../.... o", "x.../o.../x..o o", "..../.xo./.oxo x", "oxo./xox./oxo. x"]
     boards = Boards.from_positions([from_text(text, game) for text in texts])
     p = config.load(game, tmp_path).probabilities(boards)
@@ -178,7 +159,8 @@ def test_values_of_the_critic_are_those_of_stable_baselines(trained):
     assert isinstance(policy, ActorCritic) == (trained.config.name != "sb3-dqn")
     if not isinstance(policy, ActorCritic):
         return
-    found = as_value_function(model_of(trained), trained.game)(boards)
+    model = model_of(trained.config, trained.game, trained.run)
+    found = as_value_function(model, trained.game)(boards)
     assert_allclose(policy.values(boards), found, atol=1e-6)
     assert policy.actor.stochastic
     assert critic_error(trained.game, policy.actor, "random", policy).root_mean_square > 0.01
@@ -222,8 +204,7 @@ def test_stochastic_play_has_the_masked_distribution(tmp_path):
     boards = boards_of(GAME)
     p = config.load(GAME, tmp_path).probabilities(boards)
     assert (p[boards.cells == 0] > 0).all()
-    model = class_of("maskable-ppo")("MlpPolicy", SingleEnv(), policy_kwargs={"net_arch": [16]}, device="cpu")
-    model.policy.load_state_dict({name: torch.tensor(array) for name, array in weights(tmp_path).items()})
+    model = model_of(config, GAME, tmp_path)
     shown = model.policy.obs_to_tensor(flat(boards))[0]
     with torch.no_grad():
         theirs = model.policy.get_distribution(shown, boards.cells == 0).distribution.probs

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import plain
 import pytest
+import tiny
 from numpy.testing import assert_allclose, assert_array_equal
 
 from evaluation.exact.dynamic_programming import match_outcome
@@ -14,12 +15,12 @@ from learners import imitation
 from learners.checkpoint import MODEL, TAUGHT, load_arrays, save_arrays
 from learners.dense import Dense, forward
 from learners.imitation import Teacher, training_examples
-from learners.training import Progress, Task
+from learners.one_ply import one_ply_ahead
+from learners.training import Progress
 from learners.value_net import PRESETS, ValueNet, ValueNetConfig, planes
 from ttt_apps import train
 from ttt_envs import Boards, Game, make_policy
 from ttt_envs.agents.policy import Values
-from ttt_envs.game.rules import winner
 
 pytestmark = pytest.mark.xdist_group("large")
 
@@ -27,20 +28,8 @@ SKIP = Game(skip_chance=0.25)
 FAST = {"teacher": "expectiminimax:depth=2", "jobs": 1}
 
 
-def task(run, game=SKIP, games=6, seed=0, log=None):
-    return Task(
-        game=game,
-        opponent="teacher",
-        seat="alternate",
-        games=games,
-        batch=1,
-        seed=seed,
-        run=run,
-        every=1,
-        callbacks=(),
-        log=log or (lambda games, measured: None),
-        progress=lambda done: None,
-    )
+def task(run, game=SKIP, **changed):
+    return tiny.task(run, game, **{"opponent": "teacher", "games": 6, "batch": 1, "seed": 0, "every": 1, **changed})
 
 
 @pytest.fixture(scope="module")
@@ -161,7 +150,8 @@ def test_a_teacher_needs_action_values(tmp_path):
 def trained(run, game=SKIP, seed=0, games=25, **settings):
     config = ValueNetConfig(**{**FAST, **settings})
     lines = []
-    config.fit(task(run, game, games, seed, lambda games, measured: lines.append(measured)))
+    log = lambda games, measured: lines.append(measured)  # noqa: E731
+    config.fit(task(run, game, games=games, seed=seed, log=log))
     return config.load(game, run), lines
 
 
@@ -238,27 +228,13 @@ def net_of(game, bound=0.75, seed=0, symmetries="none"):
 
 
 @pytest.mark.parametrize("game", [Game(), SKIP, Game(3, 5, 3, 0.1), Game(7, 7, 5, 0.5)], ids=str)
-def test_action_values_are_the_mean_over_skips(game):
+def test_moves_are_valued_one_ply_ahead_by_bounded_values(game):
     net = net_of(game, bound=0.1)
     assert isinstance(net, Values)
     boards = plain.positions_of_random_play(game, 40)
     assert abs(net.values(boards)).max() == 0.1
     found = net.action_values(boards)
-    for row in range(40):
-        cells, mover = boards.position(row)
-        for cell in range(game.cells):
-            if cells[cell]:
-                assert np.isnan(found[row, cell])
-                continue
-            after = cells.copy()
-            after[cell] = mover + 1
-            result = winner(game, after)
-            if result is not None:
-                expected = 1.0 if result == mover else 0.0
-            else:
-                both = net.values(Boards(np.stack([after, after]), np.array([mover, 1 - mover], np.int8)))
-                expected = game.skip_chance * both[0] - (1 - game.skip_chance) * both[1]
-            assert found[row, cell] == pytest.approx(expected)
+    assert_array_equal(found, one_ply_ahead(game, boards, net.values))
     assert_array_equal(net.probabilities(boards) > 0, found == np.nanmax(found, axis=1, keepdims=True))
 
 
