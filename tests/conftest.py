@@ -30,6 +30,10 @@ FIRST = (
 """groups of tests that begin first, before the others in order. Where nothing is compiled yet, two workers compile most
 kernels for everybody, each a half. The longest groups follow, so that nobody is left alone with one in the end"""
 
+TESTS = ("", "ttt_envs", "baselines", "learners", "evaluation", "ttt_apps")
+FOLDERS = [ROOT, *(ROOT / "tests" / name for name in TESTS)]
+"""where other processes look for our packages and for files of tests"""
+
 LIGHT = {"axe_playwright_python", "fastapi", "httpx", "mkdocstrings", "playwright", "uvicorn", "xdist", "zensical"}
 """packages that a test may need and that any worker imports in a moment"""
 
@@ -179,9 +183,8 @@ def cluster():
 
     from ttt_envs.core.parallel import Cluster
 
-    folders = [ROOT, *(ROOT / "tests" / name for name in ("", "ttt_envs", "evaluation", "ttt_apps"))]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", os.pathsep.join(map(str, folders)))  # workers import the files of tests
+        patch.setenv("PYTHONPATH", os.pathsep.join(map(str, FOLDERS)))
         small = {"num_cpus": 2, "include_dashboard": False, "include_log_monitor": False}
         machines = cluster_utils.Cluster(True, head_node_args=small)
     yield Cluster(machines.address)
@@ -212,6 +215,6 @@ def fresh():
     """Run lines of Python in a process of its own and return what they print."""
 
     def run(*lines):
-        return run_python("-c", "\n".join(lines), PYTHONPATH=python_path(ROOT)).stdout
+        return run_python("-c", "\n".join(lines), PYTHONPATH=python_path(*FOLDERS)).stdout
 
     return run

@@ -1,11 +1,9 @@
 """Node counts and results of searches equal those in tests/data/node-counts.json, and those of plain Python."""
 
 import json
-from pathlib import Path
 
 import golden
 import numpy as np
-import plain
 import pytest
 from numba import config
 
@@ -55,7 +53,6 @@ def test_the_sources_run_as_plain_python(kind, games, fresh):
     printed = fresh(
         "import os; os.environ['NUMBA_DISABLE_JIT'] = '1'",
         "import warnings; warnings.simplefilter('ignore')",
-        f"import sys; sys.path[:0] = {[str(Path(module.__file__).parent) for module in (plain, golden)]!r}",
         "import golden, test_golden",
         "from ttt_envs import Game",
         f"print({kind.__module__}.{kind.__name__}({games!r}))",

@@ -1,13 +1,11 @@
 """Searches guided by an evaluator, by PUCT and by the Gumbel rule: against a plain implementation and exact values."""
 
 import math
-import zlib
-from functools import cache
 
 import numpy as np
 import plain
 import pytest
-from evaluators import Perfect
+from evaluators import Noise, Perfect, PlainEvaluator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -20,42 +18,6 @@ from ttt_envs import Boards, Game, from_text, make_policy
 
 SKIPS = [0.0, 0.1, 0.25, 0.5]
 BOARDS = [(3, 3, 3), (2, 3, 2), (4, 4, 3)]
-
-
-class PlainEvaluator:
-    """An evaluator whose method `of` gives the logits and the value of one position."""
-
-    pure = True
-
-    def __str__(self):
-        return type(self).__name__.lower()
-
-    def evaluate(self, boards):
-        prior_logits = [self.of(cells.tobytes(), int(mover)) for cells, mover in zip(*boards, strict=True)]
-        return np.array([logits for logits, _ in prior_logits], np.float32), np.array(
-            [value for _, value in prior_logits]
-        )
-
-    def values(self, boards):
-        return self.evaluate(boards)[1]
-
-    def action_values(self, boards):
-        return np.where(boards.cells == 0, 0.0, np.nan)
-
-    def probabilities(self, boards, rng=None):
-        return (boards.cells == 0) / (boards.cells == 0).sum(axis=1, keepdims=True)
-
-
-class Noise(PlainEvaluator):
-    """Random logits and values, a function of the position."""
-
-    def __init__(self, spread=1.0):
-        self.spread = spread
-        self.of = cache(self._of)
-
-    def _of(self, cells, mover):
-        rng = np.random.default_rng(zlib.crc32(cells + bytes([mover])))
-        return self.spread * rng.normal(size=len(cells)), rng.uniform(-1, 1)
 
 
 class Nothing(PlainEvaluator):
@@ -543,18 +505,6 @@ def test_results_do_not_depend_on_the_batch(skip):
             )
             for part in ("improved", "scores", "improved_values", "visits"):
                 assert_array_equal(getattr(alone, part)[0], getattr(together, part)[row])
-
-
-def test_a_search_by_puct_in_parts_is_the_same_search():
-    game = Game(skip_chance=0.25)
-    boards = plain.positions_of_random_play(game, 20)
-    whole, parts = puct(game, boards, Noise(), 100), puct(game, boards, Noise(), 1)
-    for simulations in (1, 60, 38):
-        parts.run(simulations)
-    assert parts.simulations == whole.simulations == 100
-    assert_array_equal(parts.visits, whole.visits)
-    assert_array_equal(parts.action_values, whole.action_values)
-    assert_array_equal(parts.root_values, whole.root_values)
 
 
 def test_all_trees_are_evaluated_in_one_call():

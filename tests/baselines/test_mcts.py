@@ -7,6 +7,7 @@ from itertools import pairwise, permutations
 import numpy as np
 import plain
 import pytest
+from evaluators import Noise
 from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines import mcts
@@ -67,14 +68,8 @@ class PlainSearch:
     """The search as the module describes it, on dictionaries by history, all values to player_0."""
 
     def __init__(self, game, position, key, c=1.4, decisive=True, evaluate=None):
-        self.game, self.position, self.key, self.c, self.decisive, self.evaluate = (
-            game,
-            position,
-            key,
-            c,
-            decisive,
-            evaluate,
-        )
+        self.game, self.position, self.key = game, position, key
+        self.c, self.decisive, self.evaluate = c, decisive, evaluate
         self.lines = [set(line) for line in plain.all_lines(game)]
         self.visits, self.total = defaultdict(int), defaultdict(float)
         self.tried, self.limit = defaultdict(list), {}
@@ -335,10 +330,10 @@ def test_the_variation_can_contain_a_skip():
 # What must not matter
 
 
-@pytest.mark.parametrize("leaf", [None, "optimal"])
+@pytest.mark.parametrize("leaf", [None, "optimal", Noise()], ids=str)
 @pytest.mark.parametrize("game", [Game(), Game(3, 4, 3, 0.25)], ids=str)
 def test_a_search_in_parts_is_the_same_search(game, leaf):
-    leaf = leaf and make_policy(leaf, game)
+    leaf = make_policy(leaf, game) if isinstance(leaf, str) else leaf
     boards = plain.positions_of_random_play(game, 20)
     whole = searched(game, boards, 300, leaf=leaf)
     parts = MCTSSearch(game, boards, keys_for(20), leaf=leaf)

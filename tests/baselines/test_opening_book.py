@@ -22,7 +22,8 @@ from ttt_envs.game.rules import winner
 from ttt_envs.game.symmetry import inverse, symmetries
 
 GAMES = [Game(), Game(skip_chance=0.25), Game(2, 4, 3), Game(7, 7, 5, 0.1), Game(6, 7, 4, gravity=True)]
-"""the last two have keys of several words"""
+GAMES += [Game(3, 4, 3, exact=True, wrap=True), Game(3, 4, 3, gravity=True, misere=True, wrap=True)]
+"""of 7 x 7 and 6 x 7 keys have several words"""
 
 
 def random_made(game, count=300, seed=0):

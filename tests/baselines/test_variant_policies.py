@@ -10,7 +10,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.expectiminimax import Search, SearchSettings
 from baselines.mcts.search import MCTSSearch
-from baselines.opening_book import PlayedMoves, make_book
 from baselines.position_graph import PositionGraph
 from baselines.retrograde.count import count_positions, reachable_boards
 from baselines.retrograde.solver import is_consistent, solve
@@ -207,16 +206,3 @@ def test_drawn_openings_are_legal(changed):
     for row in range(50):
         check_opening(game, boards.position(row), "an opening")
     assert len(np.unique(keys(boards.cells))) > 20
-
-
-@pytest.mark.parametrize("changed", plain.COMBINATIONS[::3], ids=lambda changed: Game(**changed).slug)
-def test_a_book_plays_its_moves(changed, tmp_path):
-    game = Game(3, 4, 3, **changed)
-    boards = plain.positions_of_random_play(game, 40)
-    moves = make_policy("win-or-block", game).probabilities(boards).argmax(axis=1)
-    book = make_book(game, [PlayedMoves(boards, moves, np.tile([[1, 0, 0]], (40, 1)))], plies=12)
-    book.write(tmp_path / "a.book")
-    policy = make_policy(f"book:path={tmp_path / 'a.book'},then=random", game)
-    chosen = policy.probabilities(boards)
-    assert (chosen[np.arange(40), moves] > 0).all()
-    assert not (chosen > 0)[~boards.legal(game)].any()

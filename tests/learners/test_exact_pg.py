@@ -5,7 +5,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.position_graph import PositionGraph
-from baselines.retrograde.count import count_positions
 from baselines.softmax_table import SoftmaxTable
 from evaluation.exact import evaluate_policy, policy_gradient
 from evaluation.exact.dynamic_programming import best_response, exploitability
@@ -31,14 +30,6 @@ def random_table(game):
 
 # ---------------------------------------------------------------------------------------------------------------------
 # The graph
-
-
-@pytest.mark.parametrize("game", GAMES, ids=str)
-def test_graph_has_every_position_before_the_end(game):
-    graph = PositionGraph(game)
-    assert len(graph.index) == count_positions(game).positions_not_over
-    assert graph.layers[0].rows == slice(0, 1)
-    assert graph.layers[-1].rows.stop == len(graph.index)
 
 
 @pytest.mark.parametrize("game", GAMES, ids=str)

@@ -9,7 +9,6 @@ import sys
 from collections import Counter
 from contextlib import contextmanager
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import plain
@@ -281,7 +280,6 @@ def signatures_of_kernels():
 def counted_after(fresh, *parts):
     """Return each kernel's number of signatures after functions of this file, in a process of its own."""
     printed = fresh(
-        f"import sys; sys.path[:0] = {[str(Path(plain.__file__).parent), str(Path(__file__).parent)]!r}",
         "import test_kernels",
         *(f"test_kernels.{part.__name__}()" for part in parts),
         "print(test_kernels.signatures_of_kernels())",
@@ -309,7 +307,6 @@ def test_half_of_the_kernels_is_compiled_for_one_type_of_arguments(fresh, part):
 @needs_numpy_2
 def test_interpreted_kernels_give_the_results_of_machine_code_bit_for_bit(fresh):
     printed = fresh(
-        f"import sys; sys.path[:0] = {[str(Path(plain.__file__).parent), str(Path(__file__).parent)]!r}",
         "import test_kernels",
         "test_kernels.compare_tiers()",
     )

@@ -154,18 +154,16 @@ def test_workers_that_die_again_and_again_are_an_error():
         list(map_blocks(die, [(n,) for n in range(4)], 2))
 
 
-@pytest.mark.parametrize("jobs", [0, -2])
-def test_a_number_of_jobs_that_cannot_work_is_refused(jobs):
-    with pytest.raises(ValueError, match=f"^jobs={jobs} gives no worker: choose"):
-        check_jobs(jobs)
-
-
-@pytest.mark.parametrize("jobs", [MAX_JOBS + 1, 10**30])
-def test_more_jobs_than_a_machine_can_have_are_refused(jobs):
+@pytest.mark.parametrize("check", [check_jobs, partial(map_blocks, square, [])], ids=["check", "map"])
+def test_numbers_of_jobs_that_cannot_work_are_refused(check):
     """joblib starts all of them, and from 2**31 on it fails with an OverflowError."""
-    check_jobs(MAX_JOBS)
-    with pytest.raises(ValueError, match=f"^jobs={jobs} is more than a machine can have: choose 1024 or fewer"):
-        map_blocks(square, [], jobs)
+    check(MAX_JOBS)
+    for jobs in (0, -2):
+        with pytest.raises(ValueError, match=f"^jobs={jobs} gives no worker: choose"):
+            check(jobs)
+    for jobs in (MAX_JOBS + 1, 10**30):
+        with pytest.raises(ValueError, match=f"^jobs={jobs} is more than a machine can have: choose 1024 or fewer"):
+            check(jobs)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="SIGKILL and groups of processes")

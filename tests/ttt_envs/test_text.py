@@ -218,42 +218,10 @@ def test_an_occupied_cell_is_a_move_where_no_position_is_given():
 
 
 FRAGMENTS = [
-    *(
-        "<move>",
-        "</move>",
-        "<MOVE>",
-        r"\boxed{",
-        "}",
-        "[",
-        "]",
-        "<think>",
-        "</think>",
-        "not ",
-        "never ",
-        "anything but ",
-    ),
-    *(
-        " ",
-        "\n",
-        "\0",
-        "\u202e",
-        "İ",
-        "K",
-        "٣",
-        "²",
-        "\ud800",
-        "💥",
-        "|",
-        "<",
-        ">",
-        "{",
-        r"\text{",
-        "Answer: ",
-        "-",
-        "0",
-    ),
-    *("b2", "B2", "a3", "a1", "c9", "b22", "5", "4", "10", "HOT", "tank", "ship", "xHOT", "hot hot", ","),
-    "TAN\N{KELVIN SIGN}",
+    *("<move>", "</move>", "<MOVE>", r"\boxed{", "}", "[", "]", "<think>", "</think>"),
+    *("not ", "never ", "anything but ", "Answer: ", r"\text{", "|", "<", ">", "{", "-", "0", ","),
+    *(" ", "\n", "\0", "\u202e", "İ", "K", "٣", "²", "\ud800", "💥", "TAN\N{KELVIN SIGN}"),
+    *("b2", "B2", "a3", "a1", "c9", "b22", "5", "4", "10", "HOT", "tank", "ship", "xHOT", "hot hot"),
 ]
 """parts of mangled answers"""
 NAMES = ("b2", "a3", "c2", "4", "5", "7", "TANK", "form", "brim", "a1")
@@ -337,6 +305,7 @@ def play_both(game, seat, opponent, seed, presentation):
         opponent=opponent,
         seat=("first", "second")[seat],
         observation="planes",
+        **game.variants,
     )
     seen, info = env.reset(seed=seed)
     text = TextGame(game, opponent=opponent, seat=seat, presentation=presentation, seed=seed)
@@ -350,7 +319,8 @@ def play_both(game, seat, opponent, seed, presentation):
         assert text.position.cells.tolist() == stones.tolist()
         action = int(rng.choice(np.flatnonzero(info["action_mask"])))
         seen, reward, terminated, truncated, info = env.step(action)
-        assert text.step(f"<move>{text.presentation.cell_names[action]}</move>") is None
+        name = "abcd"[action] if game.gravity else text.presentation.cell_names[action]
+        assert text.step(f"<move>{name}</move>") is None
         done = terminated or truncated
         assert done == text.over
     assert text.result(seat) == reward
@@ -364,7 +334,8 @@ def test_games_are_those_of_the_environment(opponent, seat):
     for seed in range(20):
         presentation = sorted(PRESENTATIONS)[seed % len(PRESENTATIONS)]
         play_both(Game(skip_chance=(0.0, 0.25, 0.5)[seed % 3]), seat, opponent, seed, presentation)
-    play_both(Game(4, 5, 3, skip_chance=0.25), seat, opponent.replace("optimal:epsilon=0.3", "random"), 0, "shuffled")
+    for game, presentation in ((Game(4, 5, 3, 0.25), "shuffled"), (Game(3, 4, 3, 0.25, gravity=True), "grid")):
+        play_both(game, seat, opponent.replace("optimal:epsilon=0.3", "random"), 0, presentation)
 
 
 def test_the_turns_are_the_whole_game():

@@ -1,11 +1,9 @@
 """Text games, prompts and rendered boards of rule variants."""
 
-import numpy as np
 import pytest
 
 from ttt_envs import Game, from_text
 from ttt_envs.envs.render import Scene, text
-from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.text import TextGame, make_presentation, present
 from ttt_envs.text.answers import parse_answer
 from ttt_envs.text.text_env import TextEnv
@@ -44,21 +42,6 @@ def test_rules_tell_the_variant():
     assert "drop stones into the columns" in rules(gravity=True)
     for word in ("exactly", "loses", "edges", "drop", "longer"):
         assert word not in rules()
-
-
-def test_a_text_game_is_the_game_of_the_environment():
-    game = TextGame(FALLING, opponent="random", seed=5, illegal="random")
-    env = SingleEnv(size=(3, 4), win_length=3, gravity=True, opponent="random")
-    env.reset(seed=5)
-    rng = np.random.default_rng(0)
-    while not game.over:
-        column = int(rng.choice(env.legal_actions()))
-        assert game.legal_moves() == ["abcd"[one] for one in env.legal_actions()]
-        env.step(column)
-        assert game.step(f"<move>{'abcd'[column]}</move>") is None
-        np.testing.assert_array_equal(game.position.cells, env.clone_state()["cells"][0])
-    assert game.outcome == env.clone_state()["outcome"][0]
-    assert game.turns[0].position.cells.sum() == 0
 
 
 def test_random_moves_for_illegal_answers_are_legal():
