@@ -81,7 +81,11 @@ def test_cache_entries_differ_by_content_code_shape_and_type():
     assert CachedArray("array", {"size": 3}, "made").read((3, 4), np.int64) is None
 
 
-@pytest.mark.parametrize("damage", ["a number", "the end", "no array", "no label", "another's", "a link", "objects"])
+LABELS = {"no JSON": "{", "a list": "[1]", "one word more": '{"more": 1, '}
+FILES = ("a number", "the end", "no array", "no label", "another's", "a link", "a pipe", "objects")
+
+
+@pytest.mark.parametrize("damage", [*LABELS, *FILES])
 def test_damaged_cache_entries_are_ignored(damage, tmp_path):
     place, other = written(size=3), written(size=4, array=ARRAY + 1)
     whole = place.path.read_bytes()
@@ -96,6 +100,12 @@ def test_damaged_cache_entries_are_ignored(damage, tmp_path):
     elif damage == "another's":
         place.path.write_bytes(other.path.read_bytes())
         place.label.write_bytes(other.label.read_bytes())
+    elif damage in LABELS:
+        text = place.label.read_text()
+        place.label.write_text(LABELS[damage] + (text[1:] if damage == "one word more" else ""))
+    elif damage == "a pipe":
+        place.path.unlink()
+        os.mkfifo(place.path)
     elif damage == "a link":
         place.path.rename(tmp_path / "elsewhere")
         place.path.symlink_to(tmp_path / "elsewhere")
