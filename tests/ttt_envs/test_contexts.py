@@ -8,6 +8,7 @@ import plain
 import pytest
 from environment_contract import AEC, DRAWN, DRAWN_AGAINST, KINDS, OPENINGS, SCHEDULES, SEVERAL, SKIPS
 from gymnasium.vector import AutoresetMode
+from players import Scripted
 from test_vector_env import compare
 
 from evaluation.exact import match_outcome
@@ -157,19 +158,9 @@ def test_one_skip_chance_can_be_shown():
 # Schedules
 
 
-class Marker:
-    """Plays cell ``first``, then the least empty cell."""
-
-    pure = True
-
-    def __init__(self, first):
-        self.first = first
-
-    def probabilities(self, boards, rng=None):
-        empty = boards.cells == 0
-        weights = empty * 0.5 ** np.arange(9)
-        weights[:, self.first] = np.where(empty[:, self.first], 1e9, 0)
-        return weights / weights.sum(axis=1, keepdims=True)
+def marker(first):
+    """A policy that plays a cell first, then the least empty one."""
+    return Scripted(first, *range(9))
 
 
 def first_replies(schedule, num_episodes):
@@ -187,7 +178,7 @@ def first_replies(schedule, num_episodes):
 
 
 def test_a_schedule_changes_the_opponent_when_an_episode_begins():
-    stages = [Marker(cell) for cell in (4, 2, 6)]
+    stages = [marker(cell) for cell in (4, 2, 6)]
     by_episodes = (stages[0], (stages[1], "2 episodes"), (stages[2], "5 episodes"))
     assert first_replies(by_episodes, 8)[0] == [4, 4, 2, 2, 2, 6, 6, 6]
     [length] = set(first_replies(stages[0], 3)[1])
@@ -198,7 +189,7 @@ def test_a_schedule_changes_the_opponent_when_an_episode_begins():
 
 
 def test_seeding_starts_a_schedule_again():
-    env = SingleEnv(opponent=((Marker(4), 0), (Marker(2), "1 episodes")), seat="second", dtype="int8")
+    env = SingleEnv(opponent=((marker(4), 0), (marker(2), "1 episodes")), seat="second", dtype="int8")
     for _ in range(2):
         assert env.reset(seed=1)[0][9 + 4] == 1
         assert env.reset()[0][9 + 2] == 1
@@ -220,7 +211,7 @@ def test_opponents_named_by_specs_know_the_skip_chance():
     opponents = make_opponents("optimal", [Game(), Game(skip_chance=0.5)])
     [[one, other]] = opponents.policies
     assert (one.game.skip_chance, other.game.skip_chance) == (0, 0.5)
-    shared = make_opponents(Marker(4), [Game(), Game(skip_chance=0.5)])
+    shared = make_opponents(marker(4), [Game(), Game(skip_chance=0.5)])
     assert shared.num_policies == 1
 
 

@@ -50,20 +50,11 @@ def test_public_names_are_importable():
     names = {}
     exec("from ttt_envs import *", names)
     expected = [
-        "Game",
-        "Position",
-        "Boards",
-        "Policy",
-        "make_policy",
-        "as_policy",
-        "act",
-        "chance_outcomes",
-        "from_text",
-        "to_text",
-        "mnk_v0",
+        *("Boards", "Game", "Policy", "Position", "act", "as_policy"),
+        *("chance_outcomes", "from_text", "make_policy", "mnk_v0", "to_text"),
     ]
     assert names.keys() - {"__builtins__"} == set(expected)
-    assert sorted(expected) == sorted([*ttt_envs.PLACES, "mnk_v0"]) == ttt_envs.__all__
+    assert expected == sorted([*ttt_envs.PLACES, "mnk_v0"]) == ttt_envs.__all__
     assert [name for name in dir(ttt_envs) if not name.startswith("__")] == ttt_envs.__all__
     assert ttt_envs.mnk_v0.__name__ == "ttt_envs.mnk_v0"
     for name, place in ttt_envs.PLACES.items():

@@ -23,10 +23,6 @@ def started(seed=0, **settings):
     return env
 
 
-def choose(rng, info):
-    return int(rng.choice(np.flatnonzero(info["action_mask"])))
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Learners of others
 
