@@ -359,7 +359,7 @@ def test_impossible_positions_are_refused(game, text, message):
         Solver(game, memory=0).solve(from_text(text, game))
 
 
-@pytest.mark.parametrize("game", [drop(3, 4, 3), drop(2, 5, 3)], ids=str)
+@pytest.mark.parametrize("game", [drop(3, 4, 3), drop(2, 5, 3), drop(4, 3, 3)], ids=str)
 def test_searched_solutions_are_those_of_plain_recursion(game):
     expected, searched = solved(game), SearchedSolution(game, memory=0)
     known = list(expected.scores)
@@ -373,15 +373,7 @@ def test_searched_solutions_are_those_of_plain_recursion(game):
     assert_array_equal(searched.values(boards), values)
     assert_array_equal(searched.action_values(boards), moves)
     assert_array_equal(searched.optimal_actions(boards), moves == values[:, None])
-
-
-@pytest.mark.parametrize("game", [drop(3, 4, 3), drop(4, 3, 3)], ids=str)
-def test_searched_solutions_are_those_of_a_table(game):
-    boards = plain.positions_of_random_play(game, 200)
-    searched, table = SearchedSolution(game, memory=0), solve(game)
-    assert_array_equal(searched.values(boards), table.values(boards))
-    assert_array_equal(searched.action_values(boards), table.action_values(boards))
-    assert_array_equal(searched.distance(boards), table.distance(boards))
+    assert_array_equal(searched.distance(boards), solve(game).distance(boards))
 
 
 def test_optimal_plays_connect_four_by_searches():

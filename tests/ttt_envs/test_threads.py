@@ -1,12 +1,12 @@
 """Blocks of work on threads: order, exceptions, nesting, interrupts, and processes that fork or exit."""
 
 import os
-import subprocess
 import sys
 import threading
 import time
 
 import pytest
+from processes import run_python
 
 from ttt_envs.core import threads as threads_module
 from ttt_envs.core.parallel import map_blocks
@@ -173,11 +173,9 @@ def work(threads=3):
 """
 
 
-def run_python(code):
+def run(code):
     """Run the code after that of ``USES_THREADS`` and return what it prints."""
-    command = [sys.executable, "-c", USES_THREADS + code]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
+    done = run_python("-c", USES_THREADS + code, timeout=300)
     return done.stdout, done.stderr
 
 
@@ -200,7 +198,7 @@ if done[0] == 0:
     sys.exit("the child hangs")
 assert os.waitstatus_to_exitcode(done[1]) == 0 and work() == before
 """
-    run_python(code)
+    run(code)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
@@ -220,7 +218,7 @@ for _ in range(10):
 assert all(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0 for child in children)
 other.join()
 """
-    run_python(code)
+    run(code)
 
 
 def test_spawned_processes_use_threads():
@@ -231,7 +229,7 @@ if __name__ == "__main__":
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         assert pool.apply(random_results, (Game(skip_chance=0.25), 400_000, 1), {"threads": 3}) == before
 """
-    run_python(code)
+    run(code)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals differ there")
@@ -248,11 +246,11 @@ except KeyboardInterrupt:
     sys.exit(0)
 sys.exit("not interrupted")
 """
-    run_python(code)
+    run(code)
 
 
 def test_a_process_ends_while_idle_threads_wait():
-    assert run_python("work()\nprint('done')") == ("done\n", "")
+    assert run("work()\nprint('done')") == ("done\n", "")
 
 
 def test_one_thread_uses_no_pool(monkeypatch):
