@@ -1,4 +1,4 @@
-"""Ladders: equations of ratings, resumed measurements, and validity of the stored ladders."""
+"""Ladders: equations of ratings, and validity of the stored ladders."""
 
 import json
 import math
@@ -28,7 +28,7 @@ from evaluation.matches.ladder import (
 )
 from evaluation.matches.ladder.results import pairing_seed, play_pairing
 from evaluation.matches.move_cost import MoveCost, measure_move_costs
-from evaluation.result_store import UNITS, hash_data
+from evaluation.result_store import hash_data
 from ttt_envs import Game, make_policy
 from ttt_envs.agents.specs import FromFile
 
@@ -62,18 +62,16 @@ def place(policy, ladder, games=500, seed=0, **options):
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
-    """An exact and a sampled ladder of a small game, and their folders."""
+    """An exact and a sampled ladder of a small game."""
     with pytest.MonkeyPatch.context() as patch:
         make_quick(patch)
-        found = {}
-        for name, plan in (("exact", EXACT), ("sampled", SAMPLED)):
-            folder = tmp_path_factory.mktemp("ladders") / name
-            found[name] = measure_ladder(name, plan, folder, PROVENANCE), folder
-        return found
+        folder = tmp_path_factory.mktemp("ladders")
+        plans = {"exact": EXACT, "sampled": SAMPLED}
+        return {name: measure_ladder(name, plan, folder / name, PROVENANCE) for name, plan in plans.items()}
 
 
 def test_random_is_0_and_perfect_play_is_highest(measured):
-    ladder, _ = measured["exact"]
+    ladder = measured["exact"]
     assert ladder.exact
     assert [rung["rating"] for rung in ladder.rungs] == sorted(rung["rating"] for rung in ladder.rungs)
     assert (ladder.rungs[0]["spec"], ladder.rungs[0]["rating"]) == (ANCHOR, 0)
@@ -85,7 +83,7 @@ def test_random_is_0_and_perfect_play_is_highest(measured):
 
 @pytest.mark.parametrize("kind", ["exact", "sampled"])
 def test_rating_of_a_rung_is_its_own(measured, kind):
-    ladder, _ = measured[kind]
+    ladder = measured[kind]
     for rung in ladder.rungs:
         found = place(str(rung["spec"]), ladder, games=200, seed=7)
         assert found["exact"] == (kind == "exact")
@@ -97,7 +95,7 @@ def test_rating_of_a_rung_is_its_own(measured, kind):
 
 
 def test_intervals_include_the_uncertainty_of_rungs_and_shrink_with_games(measured):
-    ladder, _ = measured["sampled"]
+    ladder = measured["sampled"]
     few, many = (place("win-or-block", ladder, games=games)["rating"] for games in (20, 200))
     fixed = Ladder(ladder.name, GAME, ladder.rungs, {**ladder.data, "games": 0})
     held = place("win-or-block", fixed, games=200)["rating"]
@@ -107,14 +105,14 @@ def test_intervals_include_the_uncertainty_of_rungs_and_shrink_with_games(measur
 
 
 def test_policy_object_is_rated_without_cost(measured):
-    ladder, _ = measured["exact"]
+    ladder = measured["exact"]
     found = place(make_policy("win-or-block", GAME), ladder)
     assert (found["policy"], found["cost"], found["front"]) == ("win-or-block", None, None)
     assert found["rating"] == place("win-or-block", ladder)["rating"]
 
 
 def test_costs_of_the_policy_and_the_rungs_are_measured(measured, monkeypatch):
-    ladder, _ = measured["sampled"]
+    ladder = measured["sampled"]
     monkeypatch.setattr(rate, "measure_move_costs", measure_move_costs)
     found = place("mcts:simulations=5000,reuse=false", ladder, games=20)
     seconds = {rung["spec"]: rung["cpu_s_per_move_here"] for rung in found["rungs"]}
@@ -122,7 +120,7 @@ def test_costs_of_the_policy_and_the_rungs_are_measured(measured, monkeypatch):
 
 
 def test_result_file(measured, tmp_path):
-    ladder, _ = measured["exact"]
+    ladder = measured["exact"]
     found = place("optimal:epsilon=0.5", ladder, folder=tmp_path)
     assert json.loads((tmp_path / RESULT).read_text()) == found
     assert (found["format"], found["kind"], found["policy"]) == (1, "ladder", "optimal:epsilon=0.5")
@@ -153,69 +151,13 @@ def test_pareto_front():
 
 
 def test_perfect_and_zero_scores_have_finite_ratings(measured):
-    ladder, _ = measured["sampled"]
+    ladder = measured["sampled"]
     for win, pentanomial in ((0.0, [50, 0, 0, 0, 0]), (1.0, [0, 0, 0, 0, 50])):
         result = {"exact": False, "games": 100, "win": win, "draw": 0.0, "loss": 1 - win, "pentanomial": pentanomial}
         rating = rate._fit_rating(ladder, [result] * len(ladder.rungs), exact=False)
         assert all(map(math.isfinite, rating))
         assert (rating.mean > ladder.rungs[-1]["rating"]) == (win == 1)
         assert rating.low < rating.mean < rating.high
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Interrupts and workers
-
-
-class StoppedError(Exception):
-    pass
-
-
-def stopping(after, monkeypatch, module, name):
-    """Make the function of the module raise after so many calls."""
-    calls, real = [], getattr(module, name)
-
-    def counted(*arguments):
-        if len(calls) == after:
-            raise StoppedError
-        calls.append(arguments)
-        return real(*arguments)
-
-    monkeypatch.setattr(module, name, counted)
-    return calls
-
-
-def test_interrupted_measurement_resumes(measured, tmp_path, monkeypatch):
-    _, whole = measured["sampled"]
-    with monkeypatch.context() as patch:
-        stopping(2, patch, build, "_measure")
-        with pytest.raises(StoppedError):
-            measure_ladder("sampled", SAMPLED, tmp_path, PROVENANCE)
-    assert not (tmp_path / "sampled.json").exists()
-    with monkeypatch.context() as patch:
-        calls = stopping(1000, patch, build, "_measure")
-        measure_ladder("sampled", SAMPLED, tmp_path, PROVENANCE)
-        assert len(calls) == 3 + 1 + 3 - 2  # pairings, strength, costs
-    assert (tmp_path / "sampled.json").read_bytes() == (whole / "sampled.json").read_bytes()
-
-
-def test_interrupted_rating_resumes(measured, tmp_path, monkeypatch):
-    ladder, _ = measured["sampled"]
-    whole = place("win-or-block", ladder, games=40)
-    with monkeypatch.context() as patch:
-        stopping(2, patch, rate, "play_pairing")
-        with pytest.raises(StoppedError):
-            place("win-or-block", ladder, games=40, folder=tmp_path)
-    assert len((tmp_path / UNITS).read_text().splitlines()) == 1 + 2
-    with monkeypatch.context() as patch:
-        calls = stopping(1000, patch, rate, "play_pairing")
-        assert place("win-or-block", ladder, games=40, folder=tmp_path) == whole
-        assert len(calls) == 1
-
-
-def test_measurement_does_not_depend_on_workers(measured, tmp_path):
-    _, whole = measured["sampled"]
-    measure_ladder("sampled", SAMPLED, tmp_path, PROVENANCE, jobs=2)
-    assert (tmp_path / "sampled.json").read_bytes() == (whole / "sampled.json").read_bytes()
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -353,11 +295,6 @@ def test_specs_from_a_file_run_no_code(tmp_path):
     damaged(lambda data: data["rungs"][3].update(spec="os:system"))(path, json.loads(path.read_text()))
     with pytest.raises(ValueError, match="was read from a file"):
         place("random", read_ladder(path))
-
-
-def test_games_must_make_pairs():
-    with pytest.raises(ValueError, match="games=7 makes no pairs"):
-        place("random", read_ladder("3x3"), games=7)
 
 
 def test_documentation_shows_the_stored_ladders():

@@ -1,4 +1,4 @@
-"""Sequential tests: independence of workers and interrupts, and reuse of stored games."""
+"""Sequential tests: results are those of the pairs in order, and stored games are reused."""
 
 import json
 from dataclasses import replace
@@ -26,15 +26,8 @@ def run(folder, a="random", test=TEST, pairs=2000, openings=None, **options):
     return run_sprt(match, test, folder, PROVENANCE, pairs=pairs, **options)
 
 
-@pytest.fixture(scope="module")
-def done(tmp_path_factory):
-    """A test between equal players, which takes some blocks, in one process."""
-    folder = tmp_path_factory.mktemp("sprt") / "equals"
-    return run(folder), (folder / RESULT).read_bytes()
-
-
-def test_result_is_that_of_the_pairs_in_order(done):
-    found, _ = done
+def test_result_is_that_of_the_pairs_in_order(tmp_path):
+    found = run(tmp_path)  # between equal players, which takes some blocks
     total, path = Score.empty(GAME), []
     for score in play_blocks(
         MatchSettings(GAME, "random", "random", 3, luck_correction=EXACT), 2 * PAIRS_PER_SEED_BLOCK, block=BLOCK
@@ -68,28 +61,6 @@ def test_maximum_number_of_games_may_leave_the_test_undecided(tmp_path):
     assert (found.score.games, found.decision.accepted) == (200, None)
     assert [pairs for pairs, _ in found.path] == [64, 100]
     assert json.loads((tmp_path / RESULT).read_text())["accepted"] is None
-
-
-def test_result_does_not_depend_on_workers(done, tmp_path, more_workers):
-    run(tmp_path, jobs=more_workers)
-    assert (tmp_path / RESULT).read_bytes() == done[1]
-
-
-@pytest.mark.parametrize("after", [1, 2])
-def test_interrupted_test_resumes(done, tmp_path, after):
-    def stop(pairs, decision):
-        if pairs == after * BLOCK:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path, progress=stop)
-    assert not (tmp_path / RESULT).exists()
-    lines = (tmp_path / UNITS).read_text().splitlines()
-    assert len(lines) == 1 + after
-    (tmp_path / UNITS).write_text("\n".join(lines) + '\n{"unit": {"ga')  # as a kill leaves it
-    run(tmp_path)
-    assert (tmp_path / RESULT).read_bytes() == done[1]
-    assert (tmp_path / UNITS).read_text().splitlines()[: 1 + after] == lines
 
 
 def test_other_hypotheses_and_more_games_reuse_stored_games(tmp_path):

@@ -1,4 +1,4 @@
-"""Studies: interrupts, hostile result files, and the written report."""
+"""Studies: stored results, hostile result files, and the written report."""
 
 import errno
 import json
@@ -63,22 +63,6 @@ def test_units_are_measured_once_and_returned_in_order(tmp_path):
     assert run_units(STUDY, tmp_path, {}) == SQUARES  # although the first unit is measured last
 
 
-@pytest.mark.parametrize("after", [1, 3])
-def test_interrupted_study_resumes(tmp_path, after):
-    def stop(done, total):
-        if done == after:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run_units(STUDY, tmp_path, {}, progress=stop)
-    with (tmp_path / UNITS).open("a") as file:
-        file.write('{"unit": {"n": 4}, "resu')  # as a kill in the middle of a line leaves it
-    assert run_units(STUDY, tmp_path, {}) == SQUARES
-    assert sorted(CALLS) == [0, 1, 2, 3, 4]
-    assert run_units(STUDY, tmp_path, {}) == SQUARES
-    assert len(CALLS) == 5
-
-
 def test_a_full_disk_is_named_and_leaves_no_part_of_a_result(tmp_path, monkeypatch):
     write = os.write
 
@@ -124,15 +108,6 @@ def test_results_of_other_code_are_discarded(tmp_path):
     run_units(STUDY, tmp_path, {"code": "old"})
     run_units(STUDY, tmp_path, {"code": "new"})
     assert len(CALLS) == 10
-
-
-def test_results_do_not_depend_on_workers(tmp_path):
-    study = Study("Powers", "", "", units, power, analyse, "")
-    assert run_units(study, tmp_path / "two", {}, jobs=2) == run_units(study, tmp_path / "one", {})
-
-
-def power(unit):
-    return 3 ** unit["n"]
 
 
 def test_report_files(tmp_path):

@@ -174,27 +174,6 @@ def test_result_file_adds_up(done):
     assert total == pytest.approx(1.5)
 
 
-def test_result_does_not_depend_on_workers(done, tmp_path, more_workers):
-    run(tmp_path, jobs=more_workers)
-    assert (tmp_path / RESULT).read_bytes() == done[1]
-
-
-def test_interrupted_tournament_resumes(done, tmp_path):
-    calls = []
-
-    def stop(pairs):
-        calls.append(pairs)
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path, progress=stop)
-    before = (tmp_path / UNITS).read_text()
-    run(tmp_path)
-    assert (tmp_path / RESULT).read_bytes() == done[1]
-    assert (tmp_path / UNITS).read_text().startswith(before)
-
-
 def test_another_player_adds_only_missing_games(done, tmp_path):
     run(tmp_path, PLAYERS[1:])
     before = (tmp_path / UNITS).read_text()

@@ -1,7 +1,6 @@
-"""``evaluate.py sprt`` and ``tournament``: output, signals, and kills at any time."""
+"""``evaluate.py sprt`` and ``tournament``: output and signals."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -16,8 +15,6 @@ from evaluation.matches.sprt import RESULT
 from evaluation.result_store import UNITS
 
 ROOT = Path(__file__).parents[2]
-SPRT = ["sprt", "random", "random", "--elo1", "5", "--games", "25600"]
-TOURNAMENT = ["tournament", "random", "win-or-block", "mcts:simulations=2", "--games", "3200"]
 
 
 def test_sprt(tmp_path, capsys, monkeypatch):
@@ -61,28 +58,6 @@ def test_signal_stops_workers(number, tmp_path):
     assert process.returncode == 130
     assert f"finished work is stored in {tmp_path / 'x'}: the same command continues" in said
     assert psutil.wait_procs(workers, 60)[1] == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("words", [SPRT, TOURNAMENT], ids=["sprt", "tournament"])
-@pytest.mark.parametrize("jobs", ["1", "2"])
-def test_killed_command_resumes(words, jobs, tmp_path):
-    def begin(folder, jobs):
-        command = [sys.executable, str(ROOT / "evaluate.py"), "--quiet", *words, "--jobs", jobs, "--out", str(folder)]
-        return subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, start_new_session=True)
-
-    assert begin(tmp_path / "whole", "1").wait() == 0
-    kills, folder = 0, tmp_path / "killed"
-    for lines in (3, 20, 60):
-        process = begin(folder, jobs)
-        while process.poll() is None and len(kept(folder)) < lines:
-            time.sleep(0.005)
-        kills += process.poll() is None
-        os.killpg(process.pid, signal.SIGKILL) if process.poll() is None else None
-        process.wait()
-    assert kills
-    assert begin(folder, jobs).wait() == 0
-    assert (folder / RESULT).read_bytes() == (tmp_path / "whole" / RESULT).read_bytes()
 
 
 def kept(folder):
