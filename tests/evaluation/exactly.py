@@ -1,10 +1,12 @@
 """Reference for exact results: policies of several kinds, and the same results in plain Python."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import plain
 import pytest
+from numpy.testing import assert_allclose
 from players import FirstEmpty
 
 from baselines.retrograde.solver import solve
@@ -21,6 +23,7 @@ from ttt_envs import Boards, Game, make_policy
 from ttt_envs.game.rules import DRAW, legal
 
 T3, SKIP3 = Game(), Game(skip_chance=0.25)
+SMALL_VARIANTS = [replace(Game(2, 3, 2 + number % 2), **rules) for number, rules in enumerate(plain.COMBINATIONS)]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -114,10 +117,10 @@ def answers(game, policy):
 
 
 @cache
-def play_out(game, first, second):
-    """Return (wins, draws, losses) of ``first``, and {state: probability} of reachable states."""
+def play_out(game, first, second, start=None):
+    """Return (wins, draws, losses) of ``first``, and {state: probability} of states that are reached from the start."""
     p = answers(game, first), answers(game, second)
-    results, reached = [0.0, 0.0, 0.0], {(bytes(game.cells), 0): 1.0}
+    results, reached = [0.0, 0.0, 0.0], {start or start_of(game): 1.0}
     for state, moves in plain.moves_of(game).items():
         if state in reached:
             for action, (winner, states) in moves.items():
@@ -174,3 +177,28 @@ def losses(game, policy):
         row[0] += mass
         row[1] += mass * lost
     return table
+
+
+def assert_as_plain(game, a, b):
+    """Compare all results of a, and its outcome against b, with plain Python."""
+    policy = policy_of(a, game)
+    ours = outcome(game, policy, policy_of(b, game))
+    assert_allclose(ours, play_out(game, a, b)[0], rtol=0, atol=1e-12)
+    assert sum(ours) == pytest.approx(1, abs=1e-12)
+    responses = [best_response(game, policy, seat) for seat in (0, 1)]
+    expected = [best_value(game, a, seat) for seat in (0, 1)]
+    assert_allclose([found.value for found in responses], expected, rtol=0, atol=1e-12)
+    for found in responses:
+        assert sum(found) == pytest.approx(1, abs=1e-12)
+        assert min(found) >= 0
+    found = exploitation(game, policy)
+    assert (found.first, found.second) == tuple(responses)
+    assert found.game_value == pytest.approx(values_of(game)[0][start_of(game)], abs=1e-12)
+    assert found.exploitability == pytest.approx(sum(expected) / 2, abs=1e-12)
+    assert exploitability(game, policy) == found.exploitability
+    rows = {row.stones: row[1:] for row in regret_table(game, policy) if row.moves > 0}
+    expected = losses(game, a)
+    assert list(rows) == sorted(rows) == list(expected)
+    assert_allclose(list(rows.values()), list(expected.values()), rtol=0, atol=1e-12)
+    moves, lost = np.sum(list(expected.values()), axis=0)
+    assert regret(game, policy) == pytest.approx(lost / moves, abs=1e-12)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from functools import cache
 
 import numpy as np
 import pytest
+from exactly import start_of, values_of
 
 from baselines.retrograde.solver import solve
 from evaluation.credit import TurnReward, describe_seat, game_credit, opponent_credit, optimal_credit, own_turns
 from evaluation.exact import best_response
 from evaluation.exact.best_response_values import BestResponseValues
-from ttt_envs import Boards, Game, Position, chance_outcomes, from_text, make_policy
+from ttt_envs import Boards, Game, chance_outcomes, from_text, make_policy
 from ttt_envs.game.rules import Outcome
 from ttt_envs.text import PRESENTATIONS, TextGame, Turn
 
@@ -81,33 +81,15 @@ def test_own_changes_are_minus_the_regret_of_the_solver():
             assert found.value == pytest.approx(sign * np.nanmax(values), abs=1e-12)
 
 
-def expectimax(game, policy, seat):
-    """Values of positions for the best responder in a seat, by recursion over chance outcomes."""
-
-    @cache
-    def value(cells, mover):
-        position = Position(np.array(cells, np.int8), mover)
-        weights = policy.probabilities(Boards.from_positions([position]))[0]
-        moves = {}
-        for action in np.flatnonzero(position.cells == 0).tolist():
-            moves[action] = 0.0
-            for probability, after, winner in chance_outcomes(game, position, action):
-                result = 0.0 if winner == 2 else 1.0 if winner == seat else -1.0
-                rest = value(tuple(after.cells.tolist()), after.mover) if winner is None else result
-                moves[action] += probability * rest
-        return max(moves.values()) if mover == seat else sum(weights[action] * q for action, q in moves.items())
-
-    return value
-
-
 @pytest.mark.parametrize("seat", [0, 1])
 @pytest.mark.parametrize("skip", [0.0, 0.25])
 def test_best_response_values_are_those_of_expectimax(seat, skip):
     game = Game(2, 3, 3, skip)
     policy = make_policy("win-or-block", game)
-    values, expected = BestResponseValues(game, policy, seat), expectimax(game, policy, seat)
-    assert values.values(Boards.start(game))[0] * (1 - 2 * seat) == pytest.approx(expected((0,) * 6, 0), abs=1e-12)
-    assert expected((0,) * 6, 0) == pytest.approx(best_response(game, policy, seat).value, abs=1e-12)
+    values, expected = BestResponseValues(game, policy, seat), values_of(game, "win-or-block", seat)[0]
+    start = expected[start_of(game)]
+    assert values.values(Boards.start(game))[0] * (1 - 2 * seat) == pytest.approx(start, abs=1e-12)
+    assert start == pytest.approx(best_response(game, policy, seat).value, abs=1e-12)
     rng, seen = np.random.default_rng(0), 0
     for seed in range(40):
         text = TextGame(game, opponent=policy, seat=seat, seed=seed)
@@ -116,7 +98,7 @@ def test_best_response_values_are_those_of_expectimax(seat, skip):
         for turn in text.turns:
             cells, mover = turn.position
             found = values.values(Boards.from_positions([turn.position]))[0] * (1 if mover == seat else -1)
-            assert found == pytest.approx(expected(tuple(cells.tolist()), mover), abs=1e-12)
+            assert found == pytest.approx(expected[cells.tobytes(), mover], abs=1e-12)
             seen += 1
     assert seen > 100
 

@@ -7,22 +7,8 @@ from baselines.retrograde.count import reachable_boards
 from evaluation.exact.dynamic_programming import CHUNK, best_response, outcome
 from evaluation.exact.estimate import affordable, boards_by_stones, check_fits, duration, estimate, free_bytes
 from evaluation.exact.forward_backward import TraversalSpec, forward_layers
-from evaluation.exact.symmetry_classes import counts_by_stones
 from ttt_envs import Game, make_policy
 from ttt_envs.game.boards import from_keys
-from ttt_envs.game.symmetry import symmetries
-
-
-@pytest.mark.parametrize("game", [Game(), Game(skip_chance=0.25), Game(2, 3, 3), Game(3, 4, 2, 0.1)], ids=str)
-def test_counts_of_symmetry_classes(game):
-    """By enumeration of all arrangements."""
-    cells = np.arange(3**game.cells)[:, None] // 3 ** np.arange(game.cells) % 3
-    o, x = (cells == 1).sum(axis=1), (cells == 2).sum(axis=1)
-    cells = cells[((o - x) // 2 == 0) & (o >= x) | (game.skip_chance > 0)].astype(np.int8)
-    powers = 3 ** np.arange(game.cells)
-    leaders = np.unique(np.min([cells[:, symmetry] @ powers for symmetry in symmetries(game)], axis=0))
-    stones = np.count_nonzero(leaders[:, None] // powers % 3, axis=1)
-    assert counts_by_stones(game, True) == tuple(np.bincount(stones, minlength=game.cells + 1)[: game.cells])
 
 
 @pytest.mark.parametrize(("game", "spec"), [(Game(5, 5, 4), "win-or-block"), (Game(4, 4, 4, 0.25), "random")], ids=str)

@@ -11,9 +11,8 @@ from exactly import (
     Drawn,
     LowestOptimal,
     Recorded,
-    best_value,
+    assert_as_plain,
     call,
-    losses,
     play_out,
     policy_of,
     start_of,
@@ -104,31 +103,6 @@ def test_best_response_to_random_has_its_known_value(known, name, game):
 # Against plain Python
 
 SPECS = ["random", "win-or-block", "optimal", "optimal:epsilon=0.3", "first-empty", "drawn1", "drawn2"]
-
-
-def assert_as_plain(game, a, b):
-    """Compare all results of a, and its outcome against b, with plain Python."""
-    policy = policy_of(a, game)
-    ours = outcome(game, policy, policy_of(b, game))
-    assert_allclose(ours, play_out(game, a, b)[0], rtol=0, atol=1e-12)
-    assert sum(ours) == pytest.approx(1, abs=1e-12)
-    responses = [best_response(game, policy, seat) for seat in (0, 1)]
-    expected = [best_value(game, a, seat) for seat in (0, 1)]
-    assert_allclose([found.value for found in responses], expected, rtol=0, atol=1e-12)
-    for found in responses:
-        assert sum(found) == pytest.approx(1, abs=1e-12)
-        assert min(found) >= 0
-    found = exploitation(game, policy)
-    assert (found.first, found.second) == tuple(responses)
-    assert found.game_value == pytest.approx(values_of(game)[0][start_of(game)], abs=1e-12)
-    assert found.exploitability == pytest.approx(sum(expected) / 2, abs=1e-12)
-    assert exploitability(game, policy) == found.exploitability
-    rows = {row.stones: row[1:] for row in regret_table(game, policy) if row.moves > 0}
-    expected = losses(game, a)
-    assert list(rows) == sorted(rows) == list(expected)
-    assert_allclose(list(rows.values()), list(expected.values()), rtol=0, atol=1e-12)
-    moves, lost = np.sum(list(expected.values()), axis=0)
-    assert regret(game, policy) == pytest.approx(lost / moves, abs=1e-12)
 
 
 @pytest.mark.parametrize("game", GAMES, ids=str)

@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import plain
 import pytest
+from exactly import play_out
 from numpy.testing import assert_array_equal
 from players import FirstEmpty
 
@@ -13,7 +14,7 @@ from evaluation.matches import match
 from evaluation.matches.match import PAIRS_PER_SEED_BLOCK, MatchSettings, play_blocks, play_pairs
 from evaluation.matches.openings import Openings
 from evaluation.matches.score import Score
-from ttt_envs import Game, make_policy
+from ttt_envs import Game, from_text, make_policy
 from ttt_envs.agents.policy import Forfeit
 
 # player_0's wins, draws and losses in tic-tac-toe with random moves, exactly (tests/data/known-values.json)
@@ -239,32 +240,10 @@ def test_match_from_one_position_has_its_exact_rates(tmp_path):
     for game, text in ((GAME, "x.o/.o./..x o"), (Game(), "x.o/.o./..x o"), (Game(), "x.o/.../... o")):
         (tmp_path / "one").write_text(text)
         score = play_pairs(game, "random", "random", 20_000, openings=str(tmp_path / "one"))
-        exact = random_play(game, text)
-        for count, share in zip(score.table[0], exact, strict=True):
-            assert abs(count - share * 20_000) <= 4 * (share * (1 - share) * 20_000) ** 0.5
-        for count, share in zip(score.table[1], exact[::-1], strict=True):
-            assert abs(count - share * 20_000) <= 4 * (share * (1 - share) * 20_000) ** 0.5
-
-
-def random_play(game, text):
-    """Return the probabilities of player_0's win, draw and loss in random play from a position."""
-    lines = plain.all_lines(game)
-
-    def ends(cells, mover):
-        total, empty = np.zeros(3), [cell for cell, stone in enumerate(cells) if stone == "."]
-        for cell in empty:
-            after = cells[:cell] + "ox"[mover] + cells[cell + 1 :]
-            if any(all(after[one] == "ox"[mover] for one in line) for line in lines):
-                total[2 * mover] += 1
-            elif len(empty) == 1:
-                total[1] += 1
-            else:
-                skip = game.skip_chance
-                total += (1 - skip) * ends(after, 1 - mover) + (skip * ends(after, mover) if skip else 0)
-        return total / len(empty)
-
-    board, mover = text.split()
-    return ends(board.replace("/", ""), "ox".index(mover))
+        cells, mover = from_text(text)
+        exact = np.array(play_out(game, "random", "random", (cells.tobytes(), mover))[0])
+        for counts, shares in zip(score.table, (exact, exact[::-1]), strict=True):
+            assert (abs(counts - shares * 20_000) <= 4 * (shares * (1 - shares) * 20_000) ** 0.5).all()
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from exactly import play_out
 from players import FirstEmpty
 
 from baselines.retrograde.solver import solve
@@ -17,7 +18,7 @@ from evaluation.exact.strength import (
 )
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.game.boards import Boards, from_text, to_text
-from ttt_envs.game.rules import DRAW, Game, chance_outcomes, winner
+from ttt_envs.game.rules import DRAW, Game, Position, chance_outcomes, winner
 from ttt_envs.game.symmetry import symmetries
 
 SKIP = Game(3, 3, 3, 0.25)
@@ -33,21 +34,8 @@ class Moody(FirstEmpty):
 
 def reach_probabilities(game, players):
     """Return {position as text: probability that a game reaches it}."""
-    found = {}
-    waiting = {to_text(Boards.start(game).position(0), game): 1.0}
-    while waiting:
-        after = {}
-        for text, mass in waiting.items():
-            found[text] = found.get(text, 0.0) + mass
-            position = from_text(text, game)
-            shares = players[position.mover].probabilities(Boards.from_positions([position]))[0]
-            for action in np.flatnonzero(shares):
-                for one in chance_outcomes(game, position, int(action)):
-                    if one.winner is None:
-                        key = to_text(one.position, game)
-                        after[key] = after.get(key, 0.0) + mass * shares[action] * one.probability
-        waiting = after
-    return found
+    reached = play_out(game, *players)[1].items()
+    return {to_text(Position(np.frombuffer(cells, np.int8), mover), game): mass for (cells, mover), mass in reached}
 
 
 def loss_in(game, policy, text):
