@@ -363,15 +363,3 @@ def test_the_leaderboard_as_markdown(tmp_path, capsys):
     assert lines[first].endswith(" | 2.0 s | 256 MiB | 3 |")
     assert lines[first + 1].startswith("| a\\|b | one | 0.160 (")
     assert "| svd | 0.610 | 0.110 |" in lines
-
-
-def test_wrong_arguments_of_the_command_are_one_sentence(tmp_path, capsys):
-    file = to_file(tmp_path / "scores.json", submission())
-    for words, message in (
-        ((), "bench report needs submissions: write evaluate.py bench report FOLDER..."),
-        ((file, "--out", tmp_path / "page.pdf"), "end its name in .html"),
-        ((file, "--section", "full"), "--section is of the file of --markdown FILE: write both"),
-        ((file, file), "two submissions have the same name, 'mine'"),
-        ((tmp_path / "none.json",), "there is no file or folder"),
-    ):
-        assert message in error_of(capsys, evaluate.main, "bench", "report", *words)

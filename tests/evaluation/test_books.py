@@ -130,12 +130,6 @@ def test_book_from_a_perfect_search_is_perfect(tmp_path):
     assert_array_equal(read_book(tmp_path / "book").results, book.results)
 
 
-def test_policy_without_values_is_rejected(tmp_path):
-    with pytest.raises(ValueError, match="random has no values, which a book needs"):
-        book_from_search(Game(), "random", tmp_path / "work", {}, plies=2)
-    assert not (tmp_path / "work").exists()
-
-
 def test_book_exits(log):
     _, path = log
     games = played_games(path)

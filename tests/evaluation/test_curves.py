@@ -8,14 +8,7 @@ import pytest
 from commands import rows_of
 
 from evaluation import exact
-from evaluation.curve_summaries import (
-    Group,
-    bootstrap_median,
-    group_curves,
-    summarize,
-    summarize_groups,
-    write_csv,
-)
+from evaluation.curve_summaries import Group, bootstrap_median, group_curves, summarize, summarize_groups, write_csv
 from evaluation.curves import Curve, read_curves, record
 from ttt_envs import Game
 

@@ -245,25 +245,10 @@ def test_a_match_shows_both_scores(capsys):
     assert "variance_ratio" not in raw
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--size", "6", "--luck-correction", "exact"], ["36 cells", "run:PATH"]),
-        (["--luck-correction", "random"], ["random has no values", "exact"]),
-        (["--luck-correction", "exakt"], ["exakt"]),
-    ],
-)
-def test_values_that_correct_nothing_are_refused(capsys, options, words):
-    message = error_of(capsys, evaluate.main, "match", "random", "random", "--games", "2", *options)
-    assert all(word in message for word in words)
-
-
 def test_results_of_single_games_are_not_corrected(capsys, tmp_path):
     match = ("random", "random", "--skip-chance", "0.25", "--games", "200", "--model", "trinomial", "--no-report")
     found = json_of(capsys, "sprt", *match, "--out", tmp_path)
     assert (found["luck_correction"], "raw_score" in found) == ("off", False)
-    message = error_of(capsys, evaluate.main, "sprt", *match, "--out", tmp_path, "--luck-correction", "exact")
-    assert "choose one of the two" in message
 
 
 def test_a_game_of_a_log_is_explained(capsys, tmp_path):

@@ -154,17 +154,3 @@ def test_the_command_lists_and_writes(tmp_path, capsys):
     assert capsys.readouterr().out == "no move of optimal, 3 x 3, 3 to win loses value: there is no puzzle\n"
     evaluate.main(["puzzles", "--json"])
     assert len(json.loads(capsys.readouterr().out)["puzzles"]) == 100
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["random", "--make"], "puzzles come from one source"),
-        (["--opponent", "random"], "--opponent is that of a policy"),
-        (["--player", "human"], "--player is one of a log: add --log FILE"),
-        (["random", "--count", "0"], "--count 0 gives no puzzle: choose 1 or more"),
-        (["random", "--size", "5"], "16 cells"),
-    ],
-)
-def test_errors_name_the_remedy(words, message, capsys):
-    assert message in error_of(capsys, evaluate.main, "puzzles", *words)

@@ -53,22 +53,9 @@ def test_build_by_a_search(tmp_path, capsys):
 
 def test_invalid_calls_are_one_line_errors(log, tmp_path, capsys):
     out = str(tmp_path / "a.book")
-    assert "name either" in error_of(capsys, "build")
-    assert "name either" in error_of(capsys, "build", str(log), "--search", "optimal")
     assert "no move was made in 500 games" in error_of(capsys, "build", str(log), "--minimum", "500", "--out", out)
-    assert "random has no values" in error_of(capsys, "build", "--search", "random", "--out", out)
-    assert "there is no file or folder" in error_of(capsys, "build", str(tmp_path / "none"), "--out", out).lower()
     said(capsys, "build", str(log), "--out", out)
     assert "is there already" in error_of(capsys, "build", str(log), "--out", out)
     assert "they are of optimal, win-or-block" in error_of(capsys, "leaves", out, str(log), "--player", "me")
     assert "is no opening book" in error_of(capsys, "show", str(log))
     assert "the game is over" in error_of(capsys, "show", out, "ooo/xx./... x")
-
-
-def test_commands_of_the_group(capsys):
-    for words in ([], ["--help"]):
-        if words:
-            evaluate.main(["book", *words])
-        else:
-            assert "a command is missing: choose one of 'build', 'leaves', 'show'" in error_of(capsys)
-    assert "did you mean 'build'? See" in error_of(capsys, "bild")
