@@ -182,41 +182,27 @@ FLAT = {"rows": 1, "columns": 13, "win_length": 3, "skip_chance": 0.25}
 STORED = {"rows": 2, "columns": 9, "win_length": 3, "skip_chance": 0.0}
 
 
-def test_exact_values_to_16_cells_come_with_a_review(client):
-    """A larger board is not solved while a move is drawn, but by the next request; its values are those of a table."""
-    moves = "g1 a1+ b1"
-    game = Game(1, 13, 3, 0.25)
-    first = ask(client, "replay", game=FLAT, moves=moves)
+@pytest.mark.parametrize(
+    ("content", "moves"), [(FLAT, "g1 a1+ b1"), ({"rows": 4, "columns": 4, "win_length": 3}, "b2 a1 b3 d1")]
+)
+def test_exact_values_to_16_cells_come_with_a_review(client, content, moves):
+    """A larger board is not solved while a move is drawn, but by the next request; its values are those of a table.
+
+    Without skips, its layers have no values of positions in which a player moves twice.
+    """
+    game = Game(**content)
+    first = ask(client, "replay", game=content, moves=moves)
     assert (first["exact"], first["positions"][0]["value"], first["plies"][0]["loss"]) == ("soon", None, None)
-    answer = ask(client, "review", game=FLAT, moves=moves)
+    answer = ask(client, "review", game=content, moves=moves)
     solution = solve(game, cache=False)
     boards = Boards.from_positions([from_text(one["position"], game) for one in answer["positions"]])
     expected = (1 - 2 * boards.mover) * solution.values(boards)
     assert [one["value"] for one in answer["positions"]] == pytest.approx(expected.tolist(), abs=1e-12)
-    assert answer["exact"] == ask(client, "replay", game=FLAT, moves=moves)["exact"] == "now"
-    panel = values(client, answer["positions"][3]["position"], {"kind": "exact"}, game=FLAT)[0]
+    assert answer["exact"] == ask(client, "replay", game=content, moves=moves)["exact"] == "now"
+    panel = values(client, answer["positions"][3]["position"], {"kind": "exact"}, game=content)[0]
     moves = solution.action_values(boards)[3]
     np.testing.assert_allclose(np.array(panel["values"], float), moves, rtol=0, atol=1e-12)
     assert panel["best"] == np.flatnonzero(moves >= np.nanmax(moves) - 1e-9).tolist()
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_a_summary_divides_a_result_into_the_start_the_moves_and_the_skips(client, seed):
-    """The result is the value of the start, plus what skips gave, minus what o lost, plus what x lost."""
-    moves = ""
-    while True:
-        answer = ask(client, "play", game=SKIPS, seed=seed, moves=moves, policy="random")
-        moves = answer["moves"]
-        if answer["result"] is not None:
-            break
-        assert answer["summary"] is None
-    found = answer["summary"]
-    o, x = found["players"]["o"], found["players"]["x"]
-    assert found["result"] == {"o": 1, "x": -1, "draw": 0}[answer["result"]]
-    assert found["result"] == pytest.approx(found["start"] + found["skips"] - o["loss"] + x["loss"], abs=1e-12)
-    assert found["without_skips"] == pytest.approx(found["result"] - found["skips"], abs=1e-12)
-    assert o["moves"] + x["moves"] == len(answer["plies"])
-    assert o["best"] == sum(ply["loss_text"] == "best" for ply in answer["plies"] if ply["mover"] == "o")
 
 
 def test_what_a_skip_gives_is_the_value_after_it_less_its_expectation(client):
@@ -356,7 +342,8 @@ def httpx_client(port):
 
 FALLING = {"rows": 4, "columns": 4, "win_length": 4, "gravity": True}
 MISERE = {**SKIPS, "misere": True}
-OTHERS = [
+GAMES = [
+    GAME_3X3,
     Game(3, 4, 3, 0.25, gravity=True),
     Game(3, 4, 3, exact=True, wrap=True),
     Game(3, 3, 3, 0.25, misere=True),
@@ -370,9 +357,12 @@ def request_of(game):
     return {name: value for name, value in game.to_dict().items() if name != "format"}
 
 
-@pytest.mark.parametrize("game", OTHERS, ids=str)
-def test_games_of_other_rules_have_the_moves_lines_and_values_of_python(client, game):
-    """Whole games, with moves of every legal cell in turn."""
+@pytest.mark.parametrize("game", GAMES, ids=str)
+def test_games_have_the_moves_skips_lines_and_values_of_python(client, game):
+    """Whole games, with moves of every legal cell in turn.
+
+    The result is the value of the start, plus what skips gave, minus what o lost, plus what x lost.
+    """
     solution, content = solve(game, cache=False), request_of(game)
     for seed in range(3):
         live, moves = LiveGame(game, draw_key(np.random.default_rng(seed)), 0), ""
@@ -387,17 +377,23 @@ def test_games_of_other_rules_have_the_moves_lines_and_values_of_python(client, 
                 where = "lowest empty cell of a column" if game.gravity else "empty cell"
                 wrong = {"game": content, "moves": moves, "seed": seed, "cell": cell}
                 assert f"cell={cell} is no {where}" in error(client.post("/api/play", json=wrong))
-            answer = ask(client, "play", game=content, moves=moves, seed=seed, cell=free[len(moves) % len(free)])
-            live.move(free[len(moves) % len(free)])
-            moves = answer["moves"]
-            assert answer["positions"][-1]["position"] == to_text(live.boards.position(0), game)
-        last = answer["positions"][-1]
+            cell = free[len(moves) % len(free)]
+            answer = ask(client, "play", game=content, moves=moves, seed=seed, cell=cell)
+            moves, ply, last = answer["moves"], answer["plies"][-1], answer["positions"][-1]
+            assert (ply["cell"], ply["skipped"]) == (cell, live.move(cell).skipped)
+            assert (last["position"], last["last"]) == (to_text(live.boards.position(0), game), live.last_cells())
+            assert (answer["summary"] is None) == (answer["result"] is None)
         assert answer["result"] == ("draw" if live.outcome == DRAW else "ox"[live.outcome])
         assert last["line"] == winning_line_cells(game, live.cells, live.outcome)
+        error(client.post("/api/play", json={"game": content, "moves": moves, "seed": seed, "cell": 0}))
         assert answer["game"] == game.to_dict()
         found = answer["summary"]
         o, x = found["players"]["o"], found["players"]["x"]
         assert found["start"] == pytest.approx(solution.value)
+        assert found["result"] == {"o": 1, "x": -1, "draw": 0}[answer["result"]]
+        assert found["without_skips"] == pytest.approx(found["result"] - found["skips"], abs=1e-12)
+        assert o["moves"] + x["moves"] == len(answer["plies"])
+        assert o["best"] == sum(ply["loss_text"] == "best" for ply in answer["plies"] if ply["mover"] == "o")
         assert found["result"] == pytest.approx(found["start"] + found["skips"] - o["loss"] + x["loss"], abs=1e-12)
 
 
@@ -462,16 +458,6 @@ def test_connect_four_is_solved_by_a_search(client):
     assert early["notes"] == ["The result is not decided.", "7 of 7 moves are not decided within 20 positions."]
 
 
-def test_a_game_without_skips_of_13_to_16_cells_is_reviewed(client):
-    """Its layers have no values of positions in which a player moves twice."""
-    four = {"rows": 4, "columns": 4, "win_length": 3}
-    answer = ask(client, "review", game=four, moves="b2 a1 b3 d1")
-    solution = solve(Game(4, 4, 3), cache=False)
-    boards = Boards.from_positions([from_text(one["position"]) for one in answer["positions"]])
-    expected = (1 - 2 * boards.mover) * solution.values(boards)
-    assert [one["value"] for one in answer["positions"]] == expected.tolist()
-
-
 @pytest.mark.parametrize(
     "game", [Game(), Game(skip_chance=0.25), Game(3, 3, 3, gravity=True), Game(4, 4, 4, gravity=True)], ids=str
 )
@@ -534,22 +520,6 @@ def test_a_run_of_other_rules_is_refused_and_has_its_own(tmp_path):
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Games
-
-
-def test_moves_and_skips_are_those_of_the_seed(client):
-    for seed in range(8):
-        live, moves = LiveGame(GAME_3X3, draw_key(np.random.default_rng(seed)), 0), ""
-        while live.outcome is None:
-            cell = int(np.flatnonzero(live.cells == 0)[-1])
-            answer = ask(client, "play", game=SKIPS, moves=moves, seed=seed, cell=cell)
-            skipped = live.move(cell).skipped
-            moves, last = answer["moves"], answer["plies"][-1]
-            assert (last["cell"], last["skipped"]) == (cell, skipped)
-            assert answer["positions"][-1]["position"] == to_text(live.boards.position(0), GAME_3X3)
-            assert answer["positions"][-1]["last"] == live.last_cells()
-        assert answer["result"] == ("draw" if live.outcome == DRAW else "ox"[live.outcome])
-        assert (answer["positions"][-1]["line"] == []) == (live.outcome == DRAW)
-        assert error(client.post("/api/play", json={"game": SKIPS, "moves": moves, "seed": seed, "cell": 0}))
 
 
 def test_policies_move_reproducibly(client):
