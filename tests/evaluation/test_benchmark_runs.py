@@ -6,7 +6,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from functools import cache
+from functools import cache, partial
 
 import gymnasium
 import numpy as np
@@ -620,20 +620,6 @@ def test_small_copies_replace_nothing_else(copy, tmp_path):
     assert (tmp_path / "out" / copy.name).is_dir()
 
 
-def test_invalid_packed_tables_are_rejected(tmp_path):
-    task = find_task("self-play")
-    path = write_table(tmp_path, task, random_table(task, 3))
-    for arrays, message in (
-        ({"shares": np.ones(7, np.uint8)}, "needs .* shares, one for each empty cell"),
-        ({"shares": np.ones(7, np.int32)}, "a packed table needs shares uint8"),
-        ({"shares": np.ones(7, np.uint8), "gaps": np.ones(7)}, "a packed table needs gaps uint32"),
-        ({"gaps": np.ones(7, np.uint32)}, "it has no array codes"),
-    ):
-        save_arrays(path, arrays)
-        with pytest.raises(ValueError, match=message):
-            score_submission(tmp_path)
-
-
 def test_returns_in_training_are_those_of_the_environment():
     """An agent that plays the first legal move: its returns are counted here, in self-play those of player 0."""
     for name in ("half-random", "self-play"):
@@ -744,10 +730,6 @@ def edit(path, change):
     save_arrays(path, arrays)
 
 
-def replace_arrays(path, **arrays):
-    save_arrays(path, arrays)
-
-
 def set_item(name, index, value):
     return lambda arrays: arrays[name].__setitem__(index, value)
 
@@ -795,19 +777,6 @@ HOSTILE = {
         lambda path: np.savez_compressed(path, codes=np.zeros(1 << 22), probabilities=np.zeros(1)),
         "it unpacks to 33,",
     ),
-    "packed too short": (
-        lambda path: replace_arrays(path, gaps=np.ones(3, np.uint32), shares=np.ones(5, np.uint8)),
-        "a packed table of 3 positions needs 24 shares",
-    ),
-    "packed without stones": (
-        lambda path: replace_arrays(path, gaps=np.full(3, 2**31, np.uint32), shares=np.ones(5, np.uint8)),
-        "a code that is no board",
-    ),
-    "packed otherwise": (lambda path: replace_arrays(path, gaps=np.ones(3), shares=np.ones(5)), "needs gaps uint32"),
-    "packed zeros": (
-        lambda path: replace_arrays(path, gaps=np.ones(3, np.uint32), shares=np.zeros(24, np.uint8)),
-        "no distribution",
-    ),
     "no zip": (lambda path: path.write_bytes(b"nothing"), "is no table of a policy"),
     "truncated": (lambda path: path.write_bytes(path.read_bytes()[:-99]), "is no table of a policy"),
     "huge": (huge, "8,589,934,592 bytes, and at most"),
@@ -845,6 +814,19 @@ HOSTILE = {
 }
 
 
+GAPS, SHARES = np.ones(3, np.uint32), np.ones(24, np.uint8)
+PACKED = {
+    "packed too short": ({"gaps": GAPS, "shares": SHARES[:5]}, "a packed table of 3 positions needs 24 shares"),
+    "packed without stones": ({"gaps": GAPS << 31, "shares": SHARES[:5]}, "a code that is no board"),
+    "packed otherwise": ({"gaps": np.ones(3), "shares": SHARES}, "a packed table needs gaps uint32"),
+    "packed numbers": ({"shares": np.ones(7, np.int32)}, "a packed table needs shares uint8"),
+    "packed without gaps": ({"shares": SHARES}, "needs .* shares, one for each empty cell"),
+    "packed without shares": ({"gaps": GAPS}, "it has no array codes"),
+    "packed zeros": ({"gaps": GAPS, "shares": 0 * SHARES}, "no distribution"),
+}
+HOSTILE |= {kind: (partial(save_arrays, arrays=arrays), message) for kind, (arrays, message) in PACKED.items()}
+
+
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_hostile_folders_get_one_sentence(kind, copy, capsys):
     damage, message = HOSTILE[kind]
@@ -859,9 +841,7 @@ def test_hostile_folders_get_one_sentence(kind, copy, capsys):
     assert "Traceback" not in capsys.readouterr().err
 
 
-def test_a_submission_that_is_none(tmp_path):
-    with pytest.raises(ValueError, match="is no submission"):
-        score_submission(tmp_path / "nothing")
+def test_invalid_descriptions_of_submissions_are_rejected():
     for settings in ({"name": ""}, {"name": "a\nb"}, {"setting": "three"}, {"steps": -1}, {"versions": {"a": 3}}):
         with pytest.raises(ValueError, match=r"."):
             Submission(**{"name": "x", **settings})
