@@ -193,7 +193,9 @@ def assert_as_plain(game, a, b):
         assert min(found) >= 0
     found = exploitation(game, policy)
     assert (found.first, found.second) == tuple(responses)
-    assert found.game_value == pytest.approx(values_of(game)[0][start_of(game)], abs=1e-12)
+    value = values_of(game)[0][start_of(game)]
+    assert found.game_value == pytest.approx(value, abs=1e-12)
+    assert found.gains == pytest.approx((expected[0] - value, expected[1] + value), abs=1e-12)
     assert found.exploitability == pytest.approx(sum(expected) / 2, abs=1e-12)
     assert exploitability(game, policy) == found.exploitability
     rows = {row.stones: row[1:] for row in regret_table(game, policy) if row.moves > 0}

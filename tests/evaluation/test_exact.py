@@ -107,7 +107,7 @@ SPECS = ["random", "win-or-block", "optimal", "optimal:epsilon=0.3", "first-empt
 
 @pytest.mark.parametrize("game", GAMES, ids=str)
 def test_results_are_those_of_plain_python(game):
-    specs = SPECS if game.cells < 9 else ("random", "win-or-block", "drawn1")
+    specs = SPECS if game.cells < 9 else ("random", "win-or-block", "optimal", "drawn1")
     for number, spec in enumerate(specs):
         assert_as_plain(game, spec, specs[number - 1])
 
@@ -163,36 +163,6 @@ def test_sampled_matches_have_the_exact_frequencies(game, a, b, pairs):
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Properties
-
-
-@pytest.mark.parametrize("skip_chance", [0.0, 0.1, 0.25, 0.5, 0.9])
-@pytest.mark.parametrize("shape", [Game(), Game(2, 3, 3), Game(2, 4, 3), Game(1, 9, 4)], ids=str)
-def test_perfect_play_cannot_be_exploited(shape, skip_chance):
-    game = replace(shape, skip_chance=skip_chance)
-    value = solve(game).value
-    assert outcome(game, "optimal", "optimal").value == pytest.approx(value, abs=1e-12)
-    found = exploitation(game, "optimal")
-    assert (found.first.value, found.second.value) == pytest.approx((value, -value), abs=1e-12)
-    assert found.game_value == value
-    assert_allclose(found.gains, 0, atol=1e-12)
-    assert exploitability(game, "optimal") == pytest.approx(0, abs=1e-12)
-    assert regret(game, "optimal") == pytest.approx(0, abs=1e-12)
-    assert all(row.loss == pytest.approx(0, abs=1e-12) for row in regret_table(game, "optimal"))
-
-
-@pytest.mark.parametrize("game", [T3, SKIP3], ids=str)
-def test_exploitability_grows_with_errors(game):
-    for name in ("random", "win-or-block", "optimal:epsilon=0.1"):
-        found = exploitation(game, name)
-        assert found.exploitability > 0.01
-        assert min(found.gains) > 0
-        assert sum(found.gains) == pytest.approx(2 * found.exploitability, abs=1e-12)
-        value = solve(game).value
-        assert found.gains == pytest.approx((found.first.value - value, found.second.value + value), abs=1e-12)
-        assert regret(game, name) > 0.001
-    by_errors = [exploitability(game, f"optimal:epsilon={epsilon}") for epsilon in (0, 0.01, 0.1, 0.3, 0.6, 1)]
-    assert (np.diff(by_errors) > 0.001).all()
-    assert by_errors[-1] == pytest.approx(exploitability(game, "random"), abs=1e-12)
 
 
 @pytest.mark.parametrize("skip_chance", [0.999, 0.9999, 0.5])
