@@ -27,15 +27,6 @@ PAIRINGS = [
         ("random", "win-or-block", "optimal"),
     )
     if a != b
-] + [
-    ("optimal:epsilon=0.1", "optimal:epsilon=0.5"),
-    ("optimal:epsilon=0.6", "random"),
-    ("optimal:epsilon=0.6", "optimal"),
-    ("svd:rank=1", "win-or-block"),
-    ("svd:rank=2", "svd:rank=4"),
-    ("svd:rank=3", "optimal:epsilon=0.2"),
-    ("svd:rank=4", "random"),
-    ("svd:rank=4", "win-or-block"),
 ]
 
 
@@ -52,7 +43,7 @@ class Zero:
 
 
 @pytest.mark.parametrize(
-    ("pairings", "pairs"), [(PAIRINGS[::7], 4000), pytest.param(PAIRINGS, 500_000, marks=pytest.mark.slow)]
+    ("pairings", "pairs"), [(PAIRINGS[::5], 4000), pytest.param(PAIRINGS, 500_000, marks=pytest.mark.slow)]
 )
 @pytest.mark.parametrize("skip", [0.1, 0.25, 0.5])
 def test_corrected_scores_are_unbiased_for_any_values(skip, pairings, pairs):

@@ -20,11 +20,6 @@ JOINT_VIEWS = {"classic": 284_627, "abrupt": 312_781}
 INFORMATION_SETS = {"classic": (3_683_314, 2_307_355), "abrupt": (14_482_810, 8_827_459)}
 
 
-def random_table(graph, seed):
-    weights = graph.legal * np.random.default_rng(seed).random(graph.legal.shape) ** 3
-    return weights / weights.sum(axis=1, keepdims=True)
-
-
 def late_start(game):
     """A joint view of 3 x 3 after six stones, of which two have been found."""
     boards = Boards.from_positions([from_text("ox./xoo/..x o")])
@@ -103,27 +98,6 @@ def test_number_of_information_sets(hidden):
     """The counts are those of perfect recall in 3 x 3; without pruning the values are the same."""
     game = Game(hidden=hidden)
     assert tuple(phantom.count_information_sets(game, player) for player in (0, 1)) == INFORMATION_SETS[hidden]
-
-
-@pytest.mark.parametrize("misere", [False, True])
-def test_pruning_does_not_change_the_result(hidden, misere):
-    game = Game(2, 3, 2, misere=misere, hidden=hidden)
-    graph = JointViewGraph(game)
-    for seed in range(2):
-        table = random_table(graph, seed)
-        for responder in (0, 1):
-            pruned, full = (best_response(graph, table, responder, prune=prune) for prune in (True, False))
-            assert abs(pruned.value - full.value) < 1e-12
-            assert pruned.information_sets <= full.information_sets
-
-
-def test_a_best_responder_does_at_least_as_well_as_any_policy(hidden):
-    graph = joint_view_graph(Game(2, 4, 3, 0.1, hidden=hidden))
-    opponent = random_table(graph, 0)
-    best = best_response(graph, opponent, 0).value
-    for seed in range(1, 4):
-        joint = np.where(graph.views.boards.mover[:, None] == 0, random_table(graph, seed), opponent)
-        assert graph.evaluate(joint).values[0] <= best + 1e-12
 
 
 def test_gradient_is_that_of_finite_differences(hidden):

@@ -24,16 +24,6 @@ def test_lines_are_the_measurements_in_order(tmp_path):
     assert all(row["games_per_s"] > 0 for row in written)
 
 
-def test_lines_after_the_checkpoint_are_cut_off(tmp_path):
-    with Metrics(RunDirectory(tmp_path)) as metrics:
-        metrics.write(10, measured(10))
-        size = metrics.size()
-        metrics.write(20, measured(20))
-    with Metrics(RunDirectory(tmp_path), size, 10) as metrics:
-        metrics.write(30, measured(30))
-    assert [row["games"] for row in rows_of(tmp_path / METRICS)] == [10, 30]
-
-
 def test_size_is_taken_after_flushing_to_disk(tmp_path, monkeypatch):
     on_disk = []
     with Metrics(RunDirectory(tmp_path)) as metrics:
