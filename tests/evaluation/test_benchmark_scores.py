@@ -82,14 +82,6 @@ def test_improvements_of_two_sum_to_one(one, other):
     assert aggregates.probability_of_improvement(one, one) == pytest.approx(0.5)
 
 
-@given(matrices, st.floats(-1, 1))
-def test_aggregates_of_shifted_scores_are_shifted(scores, shift):
-    for measure in (aggregates.mean, aggregates.interquartile_mean):
-        assert measure(scores + shift) == pytest.approx(measure(scores) + shift, abs=1e-9)
-    assert aggregates.optimality_gap(scores) == pytest.approx(1 - aggregates.mean(scores), abs=1e-9)
-    assert scores.min() - 1e-9 <= aggregates.interquartile_mean(scores) <= scores.max() + 1e-9
-
-
 @given(matrices)
 def test_resampled_runs_are_runs_of_the_same_task(scores):
     samples = aggregates.resample(scores, np.random.default_rng(0), 20)

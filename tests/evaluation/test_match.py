@@ -128,14 +128,6 @@ def test_blocks_are_small_enough_to_share_and_to_stop_early():
     assert next(play_blocks(settings("mcts:simulations=2"), 30)).games == 2 * match.MIN_BLOCK
 
 
-def test_both_games_of_a_pair_have_the_same_skips():
-    """Between equal pure players, each pair is one game seen from both sides."""
-    game = Game(skip_chance=0.5)
-    score = play_pairs(game, FirstEmpty(), FirstEmpty(), 2000)
-    assert_array_equal(score.pentanomial, [0, 0, 2000, 0, 0])
-    assert 0 < score.pairs[0, 2] < 2000  # and skips did decide games
-
-
 class Cheat(FirstEmpty):
     def act(self, boards, rng):
         rng.random(len(boards.mover))

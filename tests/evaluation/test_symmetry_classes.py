@@ -23,7 +23,6 @@ from evaluation.exact.symmetry_classes import canonical_rows, symmetry_tables
 from learners.q_learning import QLearningConfig
 from learners.training import train
 from ttt_envs import Game, make_policy
-from ttt_envs.agents.symmetrized import check_colour_blind, check_symmetric
 from ttt_envs.game.symmetry import symmetries
 
 
@@ -49,14 +48,6 @@ class Averaged(Drawn):
                 back = np.argsort(image)
                 table += self.table[list(movers)][:, rows][:, :, back]
         self.table = table / np.maximum(table.sum(axis=2, keepdims=True), 1e-9)
-
-
-def test_averaged_policy_is_symmetric_and_colour_blind():
-    game = Game(2, 3, 3, 0.25)
-    boards = plain.positions_of_random_play(game, 64)
-    both = boards.take((boards.cells == 1).any(axis=1) & (boards.cells == 2).any(axis=1))
-    check_symmetric(Averaged(game), game, boards)
-    check_colour_blind(Averaged(game), game, both)
 
 
 SIX = Game(2, 3, 3, 0.25)

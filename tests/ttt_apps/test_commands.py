@@ -2,25 +2,22 @@
 
 import json
 import shutil
-from pathlib import Path
 from unittest import mock
 
 import numpy as np
 import pytest
 from commands import error_of, json_of, rows_of, text_of
+from processes import ROOT
 
 from baselines.retrograde.solver import solve
 from evaluation import exact
 from learners import LEARNERS
-from learners.checkpoint import load_arrays, load_checkpoint, load_policy, save_arrays
+from learners.checkpoint import load_checkpoint, load_policy, save_arrays
 from ttt_apps import evaluate, train
 from ttt_apps.evaluate import ground_truth, prove, warm_up
 from ttt_apps.train_options import batch_note, default_folder, parse_options
 from ttt_envs import Boards, Game, from_text, make_policy
-from ttt_envs.core.files import write_atomically
 from ttt_envs.core.jit_settings import kernel_folder
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -49,11 +46,6 @@ def test_run_of_another_board_is_refused(run):
         load_policy(Game(4, 4), str(run))
 
 
-def test_run_of_another_variant_is_refused(run, capsys):
-    with pytest.raises(ValueError, match=r"learned 3 x 3.*, and the game here is 3 x 3, 3 to lose, skip 0.1: play"):
-        load_policy(Game(skip_chance=0.1, misere=True), str(run))
-
-
 def test_runs_carry_their_variant(tmp_path):
     folder = tmp_path / "run"
     options = ["--size", "3x4", "--gravity", "--misere", "--games", "200", "--opponent", "random"]
@@ -63,7 +55,7 @@ def test_runs_carry_their_variant(tmp_path):
     policy = load_policy(game, str(folder))
     boards = Boards.from_positions([from_text("..../x.../o..o x", game)])
     assert (policy.probabilities(boards)[~boards.legal(game)] == 0).all()
-    with pytest.raises(ValueError, match="play it by its own rules"):
+    with pytest.raises(ValueError, match=r"learned 3 x 4.*, and the game here is 3 x 4.*: play it by its own"):
         load_policy(Game(3, 4, 3, gravity=True), str(folder))
 
 
@@ -83,33 +75,11 @@ def test_damaged_checkpoint_is_one_sentence(damage, message, run, tmp_path):
         load_policy(Game(skip_chance=0.1), str(tmp_path / "copy"))
 
 
-def test_checkpoint_larger_than_memory_is_not_unpacked(tmp_path):
-    compressed, large = tmp_path / "bomb.npz", tmp_path / "large.npz"
-    np.savez_compressed(compressed, zeros=np.zeros(1_000_000))
-    save_arrays(large, {"zeros": np.zeros(1_000_000)})
-    for path, limit, message in (
-        (compressed, 1_000_000, "it unpacks to 8,000,128 bytes, and at most 1,000,000 are read"),
-        (compressed, 1 << 34, "it unpacks to 8,000,128 bytes, which are more than it has"),
-        (large, 1_000_000, r"large.npz has 8,\d+,\d+ bytes, and at most 2,048,576 are read"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            load_arrays(path, limit=limit)
-
-
 @pytest.mark.parametrize("config", ["{", "[]", "{}", '{"game": {}, "learner": "q", "settings": {}}'])
 def test_damaged_config_is_one_sentence(config, tmp_path):
     (tmp_path / "config.json").write_text(config)
     with pytest.raises(ValueError, match=r"cannot be read as the settings of a run|there is no learner 'q'"):
         load_policy(Game(), str(tmp_path))
-
-
-def test_file_is_written_whole_or_not_at_all(tmp_path):
-    path = tmp_path / "checkpoint.npz"
-    save_arrays(path, {"good": np.arange(3)})
-    with pytest.raises(AttributeError):
-        write_atomically(path, lambda file: file.no_such_method())
-    assert load_arrays(path)["good"].tolist() == [0, 1, 2]
-    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,14 @@ EVALUATE = [
         "random has no values of positions to correct luck with: choose exact",
     ),
     ("match random random --luck-correction exakt", "there is no policy 'exakt'"),
+    ("database", "a command is missing: choose one of 'build'"),
+    ("database built", "did you mean 'build'?"),
+    ("database build --stones 12", "--stones 12 are not on a board of 9 cells"),
+    ("database build --size 6", "too large"),
+    ("database build --size 2 --win-length 2 --folder option.toml", "option.toml"),
+    ("database verify /dev/null", "/dev/null"),
+    ("database verify option.toml", "option.toml"),
+    ("database probe nowhere x", "nowhere"),
     ("games nowhere", "error: there is no file or folder nowhere"),
     ("games option.tmol", "error: there is no file or folder option.tmol: did you mean option.toml?"),
     ("book", "a command is missing: choose one of 'build', 'leaves', 'show'"),
@@ -66,6 +74,8 @@ EVALUATE = [
     ("exploitability run:runs/first/config.json", "Did you mean runs/first?"),
     ("plot", "plot needs runs: write evaluate.py plot RUN..."),
     ("plot runs/frist", "there is no run and no file runs/frist: did you mean runs/first?"),
+    ("watch . --no-browser --port=70000", "--port 70000 is no port"),
+    ("watch . --no-browser --host=256.1.1.1", "choose another --port or --host"),
     ("watch runs/frist", "there is no folder runs/frist: did you mean runs/first?"),
     ("report runs", "It contains runs: choose one, such as runs/first"),
     ("match human random", "'human' is no policy: in play.py you are the human"),
@@ -147,6 +157,9 @@ EVALUATE = [
     ("bench rn", "there is no command 'rn': did you mean 'run'?"),
     ("bench run --agent q-lerning", "there is no agent 'q-lerning': did you mean 'q-learning'?"),
     ("bench run --agent random --task chance25", "there is no task 'chance25': did you mean 'chance-25'?"),
+    ("bench run --agent evaluation.benchmark.tasks:VERSION", "is no function of a task and a seed"),
+    ("bench run --agent random --steps 7", "7 is no number of steps of a run: choose 200 or more"),
+    ("bench run --agent random --seeds 101", "101 is no number of seeds: choose 1 to 100"),
     ("bench run --agent random --seeds 0", "--seeds 0 makes no run: choose 1 or more"),
     ("bench run --agent random --steps 0", "--steps 0 teaches nothing: choose 1 or more"),
     (
@@ -277,6 +290,11 @@ PLAY = [
     ("--gomocup --opponent=mcts", "--opponent has no effect with --gomocup"),
     ("--gomocup --games=3", "--games has no effect with --gomocup"),
     ("--gomocup --seed=-1", "--seed -1 is no seed: choose 0 or more"),
+    ("--web --no-browser --port 70000", "--port 70000 is no port: choose 0, for a free one, to 65535"),
+    ("--web --no-browser --open #moves=b2", "is no link: write the part after #, as in skip=0.25&moves=b2.a1"),
+    ("--web --no-browser --runs nowhere", "nowhere is no folder: choose one that holds runs"),
+    ("--web --no-browser --host 256.1.1.1", "choose another --port or --host"),
+    ("--web --no-browser --prot 1", "did you mean --port?"),
     ("--number 1", "--number 1 names no game: choose 1 or more, with --replay FILE"),
     ("--input nowhere.txt", "there is no file or folder nowhere.txt"),
     ("--replay nowhere.jsonl", "there is no file nowhere.jsonl with games: name a log of games"),
@@ -289,7 +307,13 @@ PLAY = [
 @pytest.mark.parametrize(
     ("command", "line", "message"),
     [
-        pytest.param(module.main, line, message, id=f"{module.__name__[9:]} {line[:60]}")
+        pytest.param(
+            module.main,
+            line,
+            message,
+            id=f"{module.__name__[9:]} {line[:60]}",
+            marks=pytest.mark.needs("fastapi", "uvicorn") if "--no-browser" in line else (),
+        )
         for module, cases in ((evaluate, EVALUATE), (train, TRAIN), (play, PLAY))
         for line, message in cases
     ],
