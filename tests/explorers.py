@@ -1,9 +1,15 @@
-"""Explorers: in this process without a network, and listening at a port."""
+"""Explorers: in this process without a network, listening at a port, and as programs."""
 
 import asyncio
+import os
+import signal
+import subprocess
+import sys
 import threading
 from contextlib import contextmanager
 from functools import partialmethod
+
+from processes import ROOT
 
 
 def make_explorer(root=None, port=8000, token=None, databases=None, **pools):
@@ -57,3 +63,36 @@ def serve(root=None, token=None, warm=False):
             server.should_exit = True
             thread.join(30)
             explorer.close()
+
+
+class Program:
+    """A command that serves a page: its process, and the line with an address that it has printed."""
+
+    def __init__(self, *words):
+        self.process = subprocess.Popen(
+            [sys.executable, *map(str, words), "--no-browser"],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # which a job in the background ignores
+        )
+        while "http://" not in (line := self.process.stdout.readline()):
+            assert line, self.process.communicate()[1]
+        self.line, self.address = line, next(word for word in line.split() if word.startswith("http://"))
+
+    def end(self, code=None):
+        """Wait for the end; return what went to standard error."""
+        error = self.process.communicate(timeout=120)[1]
+        assert code is None or self.process.returncode == code, error
+        return error
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+            self.end()

@@ -10,11 +10,10 @@ from pathlib import Path
 import psutil
 import pytest
 from commands import json_of, text_of
+from processes import ROOT
 
 from evaluation.matches.sprt import RESULT
 from evaluation.result_store import UNITS
-
-ROOT = Path(__file__).parents[2]
 
 
 def test_sprt(tmp_path, capsys, monkeypatch):

@@ -10,8 +10,6 @@ import platform
 import random
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from dataclasses import replace
@@ -19,7 +17,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from explorers import Client, make_explorer, serve
+from damage import damaged_bytes, damaged_json
+from explorers import Client, Program, make_explorer, serve
 from tiny import GAME, train_run
 
 from baselines import retrograde
@@ -40,7 +39,6 @@ from ttt_envs.game.boards import Boards, cell_at, coordinate, from_text, to_text
 from ttt_envs.game.rules import DRAW
 
 pytestmark = [pytest.mark.needs("fastapi", "httpx")]
-ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 60
 """limit for what should happen at once"""
 START = ".../.../... o"
@@ -1050,24 +1048,13 @@ def test_the_oldest_of_too_many_incomplete_connections_are_closed(monkeypatch):
 # ---------------------------------------------------------------------------------------------------------------------
 # Random requests
 
-WORDS = ("game", "position", "panels", "moves", "opening", "seed", "cell", "policy", "name", "number", "kind", "rank")
 POLICIES = (
     "random", "optimal", "mcts:simulations=9", "svd:rank=3", "run:first", "tt:rank=2,w=3", "expectiminimax:depth=2",
 )  # fmt: skip
 
 
-def random_json(rng, deep=0):
-    kind = rng.randrange(9 if deep < 4 else 6)
-    if kind < 6:
-        numbers = (0, -1, 2**70, 1e308, rng.random())
-        return (None, rng.random() < 0.5, rng.choice(numbers), rng.choice(WORDS), START, "\x00\ud800'\"<")[kind]
-    if kind == 6:
-        return [random_json(rng, deep + 1) for _ in range(rng.randrange(4))]
-    return {rng.choice(WORDS): random_json(rng, deep + 1) for _ in range(rng.randrange(4))}
-
-
 def random_request(rng):
-    """A valid request, mostly with random values in one or two places."""
+    """A request, often a valid one."""
     game = {"rows": rng.randint(1, 4), "columns": rng.randint(1, 4), "win_length": rng.randint(1, 4)}
     game["skip_chance"] = rng.choice((0, 0.25, 0.5, rng.random()))
     cells = "".join(rng.choice("..ox") for _ in range(game["rows"] * game["columns"]))
@@ -1085,7 +1072,7 @@ def random_request(rng):
         }
         for kind in rng.sample(("exact", "prove", "random", "compressed", "run", "search", "mcts", "policy"), 2)
     ]
-    name, content = rng.choice((
+    return rng.choice((
         ("values", {"game": game, "position": position, "panels": panels}),
         ("replay", {"game": game, "moves": moves}),
         ("replay", {"game": game, "moves": "", "opening": position}),
@@ -1093,29 +1080,21 @@ def random_request(rng):
         ("solve", {"game": game}),
         ("play", {"game": game, "moves": moves, "seed": rng.randrange(99), "policy": rng.choice(POLICIES)}),
         ("play", {"game": game, "moves": moves, "seed": rng.randrange(99), "cell": rng.randrange(12)}),
-        ("log", {"name": rng.choice(("games.jsonl", "first", "link"))}),
+        (rng.choice(("log", "x")), {"name": rng.choice(("games.jsonl", "first", "link"))}),
         ("logged", {"name": "games.jsonl", "number": rng.randrange(5)}),
         ("run", {"name": rng.choice(("first", "link", "broken"))}),
         ("mark", {"name": rng.choice(("first", "link", "broken")), "number": rng.randrange(3)}),
     ))  # fmt: skip
-    for _ in range(rng.choice((0, 0, 1, 2))):
-        inside = rng.choice((content, game, *panels))
-        inside[rng.choice(list(inside) or WORDS)] = random_json(rng)
-    return name, content
 
 
 def send_random_requests(client, count, seed):
-    """Send random requests; every status is 200 or 4xx, in JSON."""
-    rng, statuses = random.Random(seed), []
+    """Send random requests, of which some are damaged; every status is 200 or 4xx, in JSON."""
+    rng, damages, statuses = random.Random(seed), np.random.default_rng(seed), []
     for _ in range(count):
-        if rng.random() < 0.8:
-            name, content = random_request(rng)
-        else:
-            name, content = rng.choice(("values", "play", "log", "x")), random_json(rng)
-        body = json.dumps(content).encode()
+        name, content = random_request(rng)
+        body = (damaged_json(content, damages) if rng.random() < 0.25 else json.dumps(content)).encode()
         if rng.random() < 0.1:
-            at = rng.randrange(len(body))
-            body = body[:at] + rng.randbytes(rng.randrange(9)) + body[at + rng.randrange(3) :]
+            body = damaged_bytes(body, damages)
         answer = client.post(f"/api/{name}", content=body, headers=JSON)
         assert answer.status_code == 200 or 400 <= answer.status_code < 500, (name, body)
         assert ("error" in answer.json()) == (answer.status_code != 200)
@@ -1156,44 +1135,13 @@ def test_ten_thousand_requests_leak_no_memory(client):
 def test_the_command_serves_until_it_is_interrupted(root):
     import httpx
 
-    command = [sys.executable, "play.py", "--web", "--no-browser", "--runs", str(root)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            line = process.stdout.readline()
-            address = line.split()[4]
-            for _ in range(200):
-                with contextlib.suppress(httpx.TransportError):
-                    assert "<title>ttt_envs explorer" in httpx.get(address).text
-                    break
-                time.sleep(0.05)
-            assert httpx.post(f"{address}api/about", json={}).json()["logs"] == ["games.jsonl"]
-        finally:
-            process.send_signal(signal.SIGINT)
-            rest, errors = process.communicate(timeout=60)
-    assert line.startswith("The explorer is at http://127.0.0.1:")
-    assert (process.returncode, rest, errors) == (0, "", "")
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--port", "70000"], "--port 70000 is no port: choose 0, for a free one, to 65535"),
-        (["--open", "#moves=b2"], "is no link: write the part after #, as in skip=0.25&moves=b2.a1"),
-        (["--runs", "nowhere"], "nowhere is no folder: choose one that holds runs"),
-        (["--host", "256.1.1.1"], "choose another --port or --host"),
-        (["--prot", "1"], "did you mean --port?"),
-        ([], "a page in the browser needs no_such_package: pip install "),
-    ],
-)
-def test_invalid_options_and_missing_packages_are_named(words, message, capsys, monkeypatch):
-    from ttt_apps.explorer import command
-    from ttt_apps.play import main
-
-    if not words:
-        monkeypatch.setattr(command, "NEEDED", ("no_such_package",))
-    with pytest.raises(SystemExit):
-        main(["--web", "--no-browser", *words])
-    assert message in capsys.readouterr().err
+    with Program("play.py", "--web", "--runs", root) as program, httpx.Client(timeout=TIMEOUT_S) as http:
+        assert "<title>ttt_envs explorer" in http.get(program.address).text
+        assert http.post(f"{program.address}api/about", json={}).json()["logs"] == ["games.jsonl"]
+        program.process.send_signal(signal.SIGINT)
+        assert program.process.communicate(timeout=TIMEOUT_S) == ("", "")
+    assert program.process.returncode == 0
+    assert program.line.startswith("The explorer is at http://127.0.0.1:")
 
 
 @pytest.mark.parametrize(

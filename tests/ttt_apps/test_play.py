@@ -12,10 +12,10 @@ import subprocess
 import sys
 import termios
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 import pytest
+from processes import ROOT
 
 from baselines.retrograde.solver import solve
 from evaluation.matches.games import HUMAN, PlayedGame, read_games, write_games
@@ -29,7 +29,6 @@ from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.game.boards import cell_at, coordinate, winning_line_cells
 from ttt_envs.game.rules import DRAW
 
-ROOT = Path(__file__).parents[2]
 SKIPPING = Game(skip_chance=0.25)
 GOLDEN = """\
 3 x 3, 3 to win, skip 0.25, against win-or-block, seed 0. Type help for the commands.

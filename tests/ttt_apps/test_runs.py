@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ import tiny
 from commands import error_of, rows_of
 from kills import train_until
 from plain import assert_same_runs
+from processes import ROOT
 
 from evaluation.reports import run as run_report
 from evaluation.run_files import EVENTS, REPORT, RunDirectory
@@ -26,7 +26,6 @@ from learners.training import make_exploration_rng, make_initial_rng
 from ttt_apps import evaluate, train
 from ttt_envs.core.files import write_json
 
-ROOT = Path(__file__).parents[2]
 OPPONENTS = ["random", "win-or-block", "self", "pool:every=40,size=3"]
 RESUMABLE = [(name, opponent) for name in tiny.OURS for opponent in OPPONENTS] + [
     ("alpha-zero", "self"),

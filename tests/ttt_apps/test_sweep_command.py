@@ -17,6 +17,7 @@ from commands import error_of
 from kills import train_until
 from pages import read_page
 from plain import assert_same_runs
+from processes import ROOT
 
 from evaluation.cost import ProcessFailed, Usage
 from evaluation.exact import exploitability
@@ -28,8 +29,6 @@ from ttt_apps.signals import INTERRUPTED
 from ttt_envs import Game
 from ttt_envs.agents.specs import TRUST
 from ttt_envs.core.files import write_json
-
-ROOT = Path(__file__).parents[2]
 
 SWEEP = """
 seeds = 2

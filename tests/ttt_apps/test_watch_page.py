@@ -1,58 +1,24 @@
 """The page of runs in progress in a browser, with real runs. Its answers: test_watch.py."""
 
-import os
 import shlex
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
+from explorers import Program
 from pages import accessibility_faults, in_browser, open_pages
 from plain import assert_same_runs
+from processes import ROOT
 
 from evaluation.run_files import RunDirectory
 from ttt_apps import train
 
 pytestmark = [pytest.mark.needs("fastapi", "uvicorn", "playwright", "axe_playwright_python")]
-ROOT = Path(__file__).parents[2]
 GONE = "net::ERR_CONNECTION_REFUSED"
 """of a request after the program has ended"""
 ENDLESS = ("--games=100000000", "--skip-chance=0.25", "--log-every=2000", "--no-report")
-
-
-class Program:
-    """A command that serves a page: its process, and the address that it has printed."""
-
-    def __init__(self, *words):
-        self.process = subprocess.Popen(
-            [sys.executable, *map(str, words), "--no-browser"],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # which a job in the background ignores
-        )
-        while "http://" not in (line := self.process.stdout.readline()):
-            assert line, self.process.communicate()[1]
-        self.address = next(word for word in line.split() if word.startswith("http://"))
-
-    def end(self, code=None):
-        """Wait for the end; return what went to standard error."""
-        error = self.process.communicate(timeout=120)[1]
-        assert code is None or self.process.returncode == code, error
-        return error
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGINT)
-            self.end()
 
 
 @pytest.fixture
