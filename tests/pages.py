@@ -1,6 +1,8 @@
 """HTML pages, parsed and checked, and shown by a browser."""
 
+import copy
 import html
+import json
 import re
 import shutil
 import subprocess
@@ -9,6 +11,9 @@ from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import pytest
+
+from evaluation.reports.comparison import RESULT, write_comparison
+from evaluation.run_files import REPORT
 
 VOID = {"meta", "br", "col", "hr"}
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -112,6 +117,47 @@ def read_page(path):
         ElementTree.fromstring(svg)
     assert len(text) < 1_000_000
     return page
+
+
+def page_of_result(folder, data, read=read_page):
+    """Write a result of a comparison, and its page, which is parsed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / RESULT).write_text(json.dumps(data))
+    assert write_comparison(folder) == folder / REPORT
+    return read(folder / REPORT)
+
+
+JUNK = (None, True, -1, 1e300, 10**39, "<script>", [], [[]], {}, {"mean": 1}, [1, "2"],
+        {"mean": 0.5, "low": 0.6, "high": 0.4}, [{}])  # fmt: skip
+
+
+def _keys_in(data, path=()):
+    """All paths into a result, of each list the first entry."""
+    for key, value in list(data.items()) if isinstance(data, dict) else list(enumerate(data))[:1]:
+        yield (*path, key)
+        if isinstance(value, dict | list):
+            yield from _keys_in(value, (*path, key))
+
+
+def check_pages_of_damaged_results(folder, data, read=read_page):
+    """Whatever stands in the place of any part of a result, its page leaves something out, or an error says why."""
+    left_out, refused = 0, []
+    for number, (*way, last) in enumerate(_keys_in(data)):
+        for junk in {number % len(JUNK), (5 * number + 3) % len(JUNK)}:
+            damaged = inner = copy.deepcopy(data)
+            for key in way:
+                inner = inner[key]
+            inner[last] = JUNK[junk]
+            try:
+                page = page_of_result(folder, damaged, read)
+            except ValueError as problem:
+                refused.append(str(problem))
+            else:
+                left_out += "Left out: " in page.text()
+                assert "script" not in page.names()
+    assert left_out > 5
+    assert len(refused) > 3
+    assert all(RESULT in sentence and "\n" not in sentence for sentence in refused)
 
 
 @contextmanager
