@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 import textwrap
 from dataclasses import replace
 
@@ -11,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from plain import games as any_game
+from processes import run_python
 
 from evaluation.matches.games import (
     HUMAN,
@@ -291,9 +290,7 @@ def test_failed_write_leaves_no_part_of_the_games(tmp_path):
         except OSError as problem:
             print(problem)
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(lines), str(path)], capture_output=True, text=True, check=True
-    )
+    done = run_python("-c", textwrap.dedent(lines), path)
     assert done.stdout == f"[Errno 27] File too large: '{path}'\n"
     assert path.read_bytes() == whole
 

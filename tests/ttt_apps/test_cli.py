@@ -5,17 +5,18 @@ import dataclasses
 import io
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import warnings
-from pathlib import Path
 from typing import Annotated
 
 import pytest
 import tiny
 import tyro
 from commands import error_of, json_of, text_of
+from processes import ROOT, run_python
 
 from learners import OtherGame
 from ttt_apps import cli, evaluate, messages, play, train
@@ -23,8 +24,6 @@ from ttt_apps.evaluate import COMMANDS
 from ttt_envs import Game, make_policy
 from ttt_envs.agents.specs import load_object
 from ttt_envs.version import __version__
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize(
@@ -155,13 +154,9 @@ def test_terminal_width_is_limited(columns, used, monkeypatch):
 
 @pytest.mark.parametrize("columns", ["0", "1"])
 def test_help_is_complete_in_narrow_terminals(columns):
-    command = [sys.executable, "evaluate.py", "match", "--help"]
-    shown = subprocess.run(
-        command, cwd=ROOT, env={**os.environ, "COLUMNS": columns}, capture_output=True, text=True, timeout=300
-    )
-    assert shown.returncode == 0, shown.stderr
+    shown = run_python("evaluate.py", "match", "--help", COLUMNS=columns).stdout
     for word in ("--openings", "--clock", "--jobs"):
-        assert word in shown.stdout
+        assert word in shown
 
 
 def test_a_closed_pipe_ends_a_command_without_a_message():
@@ -195,35 +190,31 @@ def test_letters_outside_the_encoding_are_replaced(encoding, tmp_path):
     assert shown.stdout.splitlines()[-1] == b"?"
 
 
+def run_interrupted(command, *lines):
+    """Run a command with --version after some lines of Python, which interrupt it."""
+    lines = ["import atexit, os, runpy, signal, sys", *lines, "sys.argv[1:] = ['--version']"]
+    return run_python("-c", "\n".join([*lines, f"runpy.run_path('{command}.py')"]), code=-signal.SIGINT)
+
+
 @pytest.mark.skipif(os.name != "posix", reason="a process that ended by a signal")
 @pytest.mark.parametrize("module", ["ttt_envs", "tyro"])
 @pytest.mark.parametrize("command", ["train", "evaluate", "play"])
 def test_interrupt_during_imports_prints_nothing(command, module, interruptible):
     lines = [
-        "import os, runpy, signal, sys",
         "class Finder:",
         "    def find_spec(name, *rest):",
         f"        if name == {module!r}:",
         "            os.kill(os.getpid(), signal.SIGINT)",
         "sys.meta_path.insert(0, Finder)",
-        "sys.argv[1:] = ['--version']",
-        f"runpy.run_path('{command}.py')",
     ]
-    done = subprocess.run([sys.executable, "-c", "\n".join(lines)], cwd=ROOT, capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+    done = run_interrupted(command, *lines)
+    assert (done.stdout, done.stderr) == ("", "")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a process that ended by a signal")
 def test_interrupt_while_python_ends_prints_nothing(interruptible):
     """A second Ctrl-C, as after the message of the first."""
-    lines = [
-        "import atexit, os, runpy, signal, sys",
-        "atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))",
-        "sys.argv[1:] = ['--version']",
-        "runpy.run_path('train.py')",
-    ]
-    done = subprocess.run([sys.executable, "-c", "\n".join(lines)], cwd=ROOT, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
+    assert not run_interrupted("train", "atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))").stderr
 
 
 @pytest.mark.parametrize("columns", [40, 80])
@@ -298,15 +289,7 @@ def test_runs_of_different_games_need_the_game_by_name(tmp_path, capsys):
 
 
 def test_class_in_the_current_folder_plays(tmp_path, monkeypatch, capsys):
-    (tmp_path / "mine_of_a_test.py").write_text(
-        "class Corner:\n"
-        "    pure = True\n"
-        "    def __init__(self, game, firmly: float = 1.0):\n"
-        "        self.firmly = firmly\n"
-        "    def probabilities(self, boards, rng=None):\n"
-        "        empty = boards.cells == 0\n"
-        "        return empty / empty.sum(axis=1, keepdims=True)\n"
-    )
+    shutil.copy(ROOT / "examples" / "files" / "corner.py", tmp_path / "mine_of_a_test.py")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [folder for folder in sys.path if folder])
     evaluate.main(["exact", "mine_of_a_test:Corner:firmly=0.5", "random", "--json"])

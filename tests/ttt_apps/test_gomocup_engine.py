@@ -6,12 +6,12 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from processes import ROOT, run_python
 
 from baselines.gomocup import parse_cell
 from baselines.timed import Timed
@@ -21,8 +21,6 @@ from ttt_envs import Game, make_policy
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Position, winner
-
-ROOT = Path(__file__).parents[2]
 
 
 def replies(*lines, spec="win-or-block", seed=0):
@@ -350,10 +348,9 @@ def test_only_replies_are_written_to_standard_output(tmp_path):
 
 
 def test_lines_from_a_file_are_those_of_a_manager():
-    command = [sys.executable, "play.py", "--gomocup", "win-or-block", "--input", "examples/files/board.txt"]
-    done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True)
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout.splitlines() == [b"OK", b"7,2", b"ERROR boards have edges of 5 to 19 here"]
+    done = run_python("play.py", "--gomocup", "win-or-block", "--input", "examples/files/board.txt")
+    assert done.stdout.splitlines() == ["OK", "7,2", "ERROR boards have edges of 5 to 19 here"]
+    assert not done.stderr
 
 
 def test_end_of_input_ends_the_engine():
