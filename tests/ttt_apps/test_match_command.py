@@ -3,19 +3,16 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from commands import error_of, json_of, text_of
+from processes import ROOT, python_path, run_python
 
 from baselines.simple import Random
 from evaluation.matches.games import append_games, read_games
 from ttt_apps import evaluate
-
-ROOT = Path(__file__).resolve().parents[2]
 
 MATCH = ["match", "win-or-block", "random", "--games", "200", "--skip-chance", "0.25", "--seed", "3"]
 
@@ -162,10 +159,7 @@ class DiesOnce(Random):
 @pytest.mark.needs("ray")
 def test_standard_output_is_json_when_a_cluster_worker_dies(cluster, tmp_path):
     player = f"test_match_command:DiesOnce:path={tmp_path / 'died'}"
-    command = [sys.executable, "evaluate.py", "match", player, "random", "--games=20", "--json"]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "tests", ROOT / "tests" / "ttt_apps")))}
-    command += [f"--cluster={cluster.address}"]
-    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    words = ("evaluate.py", "match", player, "random", "--games=20", "--json", f"--cluster={cluster.address}")
+    done = run_python(*words, PYTHONPATH=python_path(ROOT, ROOT / "tests", ROOT / "tests" / "ttt_apps"))
     assert (tmp_path / "died").exists()
     assert json.loads(done.stdout)["games"] == 20

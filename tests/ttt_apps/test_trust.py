@@ -230,7 +230,7 @@ def test_games_of_a_teacher_are_not_written_through_a_link(tmp_path):
         ({"settings": {"epsilon": "x"}}, "epsilon='x' does not work for q-learning: choose a number"),
         ({"settings": {"epsilon": []}}, "epsilon=[] does not work for q-learning: choose a number"),
         ({"learner": []}, "learner is [], and must be a word"),
-        ({"game": {"rows": []}}, "config.json"),
+        *(({"game": game}, "config.json") for game in ([], {"rows": []}, {"rows": 99}, {"format": 7})),
         ({"game": 5}, "game is 5, and must be an object"),
         ({"seat": "third"}, "seat"),
         ({"batch": 2}, "or it is another training's"),
