@@ -10,15 +10,11 @@ import numpy as np
 import pytest
 from documents import ROOT
 
-from evaluation.reports import plots
-from evaluation.reports import study as reports_of_studies
 from evaluation.reports.study import figure_lines, write_report_files
 from evaluation.result_store import UNITS
 from evaluation.study import Caption, Claim, Report, Row, Study, run_units
 from ttt_apps.studies import STUDIES
 from ttt_envs.agents.specs import load_object
-from ttt_envs.core import files
-from ttt_envs.core.files import write_atomically
 
 CALLS = []
 
@@ -80,28 +76,6 @@ def test_a_full_disk_is_named_and_leaves_no_part_of_a_result(tmp_path, monkeypat
     assert len(lines) == 1 + 2 + 1  # the head, two results, and the end of the last line
     assert run_units(STUDY, tmp_path, {}) == SQUARES
     assert sorted(CALLS) == [0, 1, 2, 2, 3, 4]
-
-
-@pytest.mark.parametrize("written", ["result.json", "squares.png", "squares-dark.svg"])
-def test_files_of_a_study_killed_while_it_wrote_one(written, tmp_path, monkeypatch):
-    def write_until_killed(path, write, **settings):
-        if path.name == written:
-            path.with_name(f"{path.name}0123abcd.tmp").touch()
-            raise KeyboardInterrupt  # in place of the signal
-        write_atomically(path, write, **settings)
-
-    def reproduce():
-        write_report_files(STUDY, "squares", analyse(run_units(STUDY, tmp_path, {})), tmp_path, quick=False)
-
-    with monkeypatch.context() as patch:
-        for module in (files, plots, reports_of_studies):
-            patch.setattr(module, "write_atomically", write_until_killed)
-        with pytest.raises(KeyboardInterrupt):
-            reproduce()
-    assert list(tmp_path.glob("*.tmp"))
-    reproduce()
-    names = ["result.json", "squares-dark.svg", "squares.png", "squares.svg", "table.md", UNITS]
-    assert sorted(path.name for path in tmp_path.iterdir()) == names
 
 
 def test_results_of_other_code_are_discarded(tmp_path):
