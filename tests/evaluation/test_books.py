@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from baselines.opening_book import Canonical, read_book
 from baselines.retrograde.solver import solve
 from evaluation.matches.books import book_exits, book_from_games, book_from_search, early_positions
-from evaluation.matches.games import Move, PlayedGame, append_games, write_games
+from evaluation.matches.games import Move, PlayedGame, append_games, read_games, write_games
 from evaluation.matches.match import play_pairs
 from ttt_envs import Boards, Game
 from ttt_envs.game.rules import DRAW
@@ -27,8 +27,6 @@ def log(request, tmp_path_factory):
 
 
 def played_games(path):
-    from evaluation.matches.games import read_games
-
     return list(read_games(path))
 
 

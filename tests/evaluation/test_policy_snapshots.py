@@ -17,6 +17,7 @@ from evaluation.policy_snapshots import (
     take_snapshot,
 )
 from evaluation.run_files import RunDirectory
+from learners.checkpoint import load_checkpoint, save_checkpoint
 from ttt_apps import train
 from ttt_apps.metrics import SnapshotWriter
 from ttt_envs import Boards, Game
@@ -151,8 +152,6 @@ def test_snapshots_of_a_run_are_those_of_its_learner(tmp_path):
 
 
 def test_run_without_snapshots_resumes_with_them(tmp_path):
-    from learners.checkpoint import load_checkpoint, save_checkpoint
-
     run = tiny.train_run("q-learning", tmp_path / "run", "--exact-every=50")
     parts = load_checkpoint(run)
     del parts["metrics"]["choices"]

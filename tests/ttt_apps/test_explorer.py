@@ -32,6 +32,8 @@ from evaluation.exact.dynamic_programming import perfect_value
 from evaluation.matches.games import Move, PlayedGame, append_games
 from evaluation.reports.links import explorer_command
 from ttt_apps.board import LiveGame
+from ttt_apps.explorer.caches import LRUCache
+from ttt_apps.explorer.command import is_loopback, listening
 from ttt_envs import Game
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.random import draw_key
@@ -892,8 +894,6 @@ def test_panels_wait_until_the_board_is_compiled(monkeypatch):
 
 
 def test_the_cache_makes_each_value_once_and_is_bounded():
-    from ttt_apps.explorer.caches import LRUCache
-
     cache, made = LRUCache(3), []
 
     def make(key):
@@ -1148,14 +1148,10 @@ def test_the_command_serves_until_it_is_interrupted(root):
     ("host", "alone"), [("127.0.0.1", True), ("localhost", True), ("::1", True), ("0.0.0.0", False), ("box", False)]
 )
 def test_only_loopback_addresses_need_no_token(host, alone):
-    from ttt_apps.explorer.command import is_loopback
-
     assert is_loopback(host) == alone
 
 
 def test_the_socket_names_its_protocol():
     """Otherwise asyncio lets Nagle's algorithm delay every response by 40 ms."""
-    from ttt_apps.explorer.command import listening
-
     with listening("127.0.0.1", 0) as bound:
         assert bound.proto == socket.IPPROTO_TCP

@@ -87,28 +87,23 @@ ATTACKS = [
 ]
 
 
-@pytest.mark.parametrize("opponent", ATTACKS)
-@pytest.mark.parametrize("resumed", [True, False], ids=["from a checkpoint", "from the start"])
-def test_opponent_from_a_file_runs_no_code(opponent, resumed, evil, capsys):
-    change_config(evil, opponent=opponent)
-    if not resumed:
-        (evil / "checkpoint.npz").unlink()
-    assert "was read from a file" in error_of(capsys, train.main, "--resume", evil, "--games=80")
-    assert not (evil / "evil.ran").exists()
-
-
 @pytest.mark.parametrize(
-    ("learner", "opponent", "settings"),
+    ("changes", "resumed"),
     [
-        *(("value-net", "teacher", {"teacher": teacher, "jobs": 1}) for teacher in ATTACKS[:3]),
-        ("sb3-dqn", ATTACKS[0], {}),
-        ("sb3-ppo", ATTACKS[0], {}),
+        *(({"opponent": attack}, resumed) for attack in ATTACKS for resumed in (True, False)),
+        *(
+            ({"learner": "value-net", "opponent": "teacher", "settings": {"teacher": attack, "jobs": 1}}, False)
+            for attack in ATTACKS[:3]
+        ),
+        *(({"learner": name, "opponent": ATTACKS[0], "settings": {}}, False) for name in ("sb3-dqn", "sb3-ppo")),
     ],
 )
-def test_teacher_or_opponent_from_a_file_runs_no_code(learner, opponent, settings, evil, capsys):
-    change_config(evil, learner=learner, opponent=opponent, settings=settings)
-    (evil / "checkpoint.npz").unlink()
-    assert "was read from a file" in error_of(capsys, train.main, "--resume", evil)
+def test_opponent_or_teacher_from_a_file_runs_no_code(changes, resumed, evil, capsys):
+    change_config(evil, **changes)
+    if not resumed:
+        (evil / "checkpoint.npz").unlink()
+    more = ["--games=80"] * resumed
+    assert "was read from a file" in error_of(capsys, train.main, "--resume", evil, *more)
     assert not (evil / "evil.ran").exists()
 
 
