@@ -9,6 +9,7 @@ from functools import cache, partial
 import gymnasium
 import numpy as np
 import pytest
+from commands import error_of, json_of
 from documents import ROOT
 from exactly import best_value, play_out
 from players import FirstEmpty
@@ -486,8 +487,7 @@ def test_one_changed_probability_changes_hash_and_score(tmp_path):
 
 def test_scores_are_of_the_documented_form(copy, capsys, tmp_path):
     keep_last(copy)
-    main(["bench", "score", str(copy), "--json", "--out", str(tmp_path / "scores.json")])
-    printed = json.loads(capsys.readouterr().out)
+    printed = json_of(capsys, "bench", "score", copy, "--out", tmp_path / "scores.json")
     assert printed == json.loads((tmp_path / "scores.json").read_text())
     [read] = read_scores(tmp_path / "scores.json")  # as the page reads them
     assert [run.score for run in read.runs] == [run["score"] for run in printed["submissions"][0]["runs"]]
@@ -524,9 +524,7 @@ def test_scores_of_runs_accumulate_in_a_small_file(copy, tmp_path, capsys):
     text = (copy / "submission.toml").read_text()
     (copy / "submission.toml").write_text(text.replace('setting = "one"', 'setting = "tuned"'))
     for problem in ("another value of setting", "not those of other alone"):
-        with pytest.raises(SystemExit):
-            main([*run, "--add", "--out", str(parts)])
-        assert problem in " ".join(capsys.readouterr().err.split())
+        assert problem in error_of(capsys, main, *run, "--add", "--out", parts)
         (copy / "submission.toml").write_text(text.replace('name = "test"', 'name = "other"'))
 
 
@@ -790,9 +788,7 @@ def test_hostile_folders_get_one_sentence(kind, copy, capsys):
     damage(copy / "chance-25" / "seed-0" / f"steps-{STEPS:06d}.npz")
     with pytest.raises(ValueError, match=message):
         score_submission(copy)
-    with pytest.raises(SystemExit):
-        main(["bench", "score", str(copy)])
-    assert "Traceback" not in capsys.readouterr().err
+    error_of(capsys, main, "bench", "score", copy)
 
 
 def test_invalid_descriptions_of_submissions_are_rejected():

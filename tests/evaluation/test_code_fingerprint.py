@@ -7,6 +7,7 @@ from types import ModuleType
 import pytest
 
 from evaluation import code_fingerprint
+from evaluation.code_fingerprint import code_hash, policy_identity
 from ttt_apps.studies import STUDIES
 from ttt_envs.agents.specs import load_object
 
@@ -52,41 +53,34 @@ def test_hash_covers_contents_and_names(tmp_path, monkeypatch):
     }
     for name, text in texts.items():
         (package / name).write_text(text)
-    before = code_fingerprint.code_hash("a_package_of_studies.study")
-    assert code_fingerprint.code_hash("a_package_of_studies.study") == before
+    before = code_hash("a_package_of_studies.study")
+    assert code_hash("a_package_of_studies.study") == before
     for name, text in texts.items():
         (package / name).write_text(f"{text}# edited\n")
-        assert (code_fingerprint.code_hash("a_package_of_studies.study") == before) == (name == "other.py"), name
+        assert (code_hash("a_package_of_studies.study") == before) == (name == "other.py"), name
         (package / name).write_text(text)
-    assert code_fingerprint.code_hash("a_package_of_studies.study") == before
+    assert code_hash("a_package_of_studies.study") == before
     # the end of one file moved to the start of the next
     (package / "inner/__init__.py").write_text("")
     (package / "inner/helper.py").write_text(texts["inner/__init__.py"] + texts["inner/helper.py"])
-    assert code_fingerprint.code_hash("a_package_of_studies.study") != before
+    assert code_hash("a_package_of_studies.study") != before
 
 
 def test_policy_identity_covers_its_files(tmp_path, monkeypatch):
     """It changes with a continued run, or an edited class."""
-    assert (
-        code_fingerprint.policy_identity("random")
-        == code_fingerprint.policy_identity("expectiminimax:depth=3,leaf=(optimal)")
-        == ""
-    )
+    assert policy_identity("random") == policy_identity("expectiminimax:depth=3,leaf=(optimal)") == ""
     run = tmp_path / "run"
     run.mkdir()
     (run / "config.json").write_text("{}")
     (run / "checkpoint.npz").write_bytes(b"1")
-    seen = [
-        code_fingerprint.policy_identity(f"run:{run}"),
-        code_fingerprint.policy_identity(f"expectiminimax:leaf=(run:{run})"),
-    ]
+    seen = [policy_identity(f"run:{run}"), policy_identity(f"expectiminimax:leaf=(run:{run})")]
     assert seen[0] == seen[1] != ""
     (run / "metrics.jsonl").write_text("what happened")
-    assert code_fingerprint.policy_identity(f"run:{run}") == seen[0]
+    assert policy_identity(f"run:{run}") == seen[0]
     (run / "checkpoint.npz").write_bytes(b"2")
-    seen.append(code_fingerprint.policy_identity(f"run:{run}"))
+    seen.append(policy_identity(f"run:{run}"))
     monkeypatch.syspath_prepend(tmp_path)
     for text in ("a = 1", "a = 2"):
         (tmp_path / "of_the_user.py").write_text(text)
-        seen.append(code_fingerprint.policy_identity("of_the_user:Class:key=1"))
+        seen.append(policy_identity("of_the_user:Class:key=1"))
     assert len(set(seen)) == 4

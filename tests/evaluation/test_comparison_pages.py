@@ -324,27 +324,21 @@ def test_long_results_are_shortened(tmp_path, results):
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("score", "likely", "text"),
     [
-        (
-            describe_better("a", "b", Interval(0.6, 0.55, 0.65), 0.999),
-            "a is better than b: Elo +70 (+35 to +108), likelihood of superiority 99.9%",
-        ),
-        (
-            describe_better("a", "b", Interval(0.4, 0.35, 0.45), 0.001),
-            "b is better than a: Elo +70 (+35 to +108), likelihood of superiority 99.9%",
-        ),
-        (
-            describe_better("a", "b", Interval(0.5, 0.5, 0.5), 0.5),
-            "Undecided whether a or b is better: Elo of a 0, likelihood of superiority 50.0%",
-        ),
-        (format_interval(Interval(-0.2, -0.3, 0.4), format_elo_difference), "0 (0 to 0)"),
-        (" ".join(map(likelihood, (1.0, 0.0, 0.998))), "over 99.9% below 0.1% 99.8%"),
-        (" ".join(map(duration, (3.14e-6, 0.0021, 2.5))), "3.14 us 2.1 ms 2.5 s"),
+        ((0.6, 0.55, 0.65), 0.999, "a is better than b: Elo +70 (+35 to +108), likelihood of superiority 99.9%"),
+        ((0.4, 0.35, 0.45), 0.001, "b is better than a: Elo +70 (+35 to +108), likelihood of superiority 99.9%"),
+        ((0.5, 0.5, 0.5), 0.5, "Undecided whether a or b is better: Elo of a 0, likelihood of superiority 50.0%"),
     ],
 )
-def test_intervals_and_times_as_text(text, expected):
-    assert text == expected
+def test_scores_as_text(score, likely, text):
+    assert describe_better("a", "b", Interval(*score), likely) == text
+
+
+def test_intervals_and_times_as_text():
+    assert format_interval(Interval(-0.2, -0.3, 0.4), format_elo_difference) == "0 (0 to 0)"
+    assert [*map(likelihood, (1.0, 0.0, 0.998))] == ["over 99.9%", "below 0.1%", "99.8%"]
+    assert [*map(duration, (3.14e-6, 0.0021, 2.5))] == ["3.14 us", "2.1 ms", "2.5 s"]
 
 
 @needs_chromium

@@ -143,9 +143,8 @@ def test_runs_are_grouped_by_what_differs_within_a_learner():
         ("other", 1),
     ]
     [mine, _] = group_curves(curves, ["learner"])
-    assert (
-        "mine: its runs differ in epsilon and not only in the seed" in summarize(mine, "games", "exploitability").notes
-    )
+    notes = summarize(mine, "games", "exploitability").notes
+    assert "mine: its runs differ in epsilon and not only in the seed" in notes
     with pytest.raises(ValueError, match="did you mean 'epsilon'"):
         group_curves(curves, ["epsilo"])
 

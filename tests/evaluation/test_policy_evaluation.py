@@ -156,10 +156,8 @@ def test_bellman_error(game, pair, opponent):
     own, other = (policy_of(name, game) for name in PAIRS[pair])
     other = other if opponent else None
     exact = evaluate_policy(game, own, other, discount=0.9)
-    assert (
-        np.abs(bellman_error(game, own, lambda b: exact.values[exact.find(b)], other, discount=0.9).errors).max()
-        < 1e-12
-    )
+    none = bellman_error(game, own, lambda boards: exact.values[exact.find(boards)], other, discount=0.9)
+    assert np.abs(none.errors).max() < 1e-12
     # of a zero function, the target is the probability of a win before the next decision, less that of a loss
     zero = bellman_error(game, own, lambda b: np.zeros(len(b.mover)), other, discount=0.9)
     assert_allclose(zero.targets, evaluate_policy(game, own, other, discount=0.0).values, rtol=0, atol=1e-12)

@@ -152,5 +152,4 @@ def test_the_command_lists_and_writes(tmp_path, capsys):
     assert [one.why for one in read_puzzles(tmp_path / "p.json")] == ["win-or-block"] * 2
     evaluate.main(["puzzles", "optimal"])
     assert capsys.readouterr().out == "no move of optimal, 3 x 3, 3 to win loses value: there is no puzzle\n"
-    evaluate.main(["puzzles", "--json"])
-    assert len(json.loads(capsys.readouterr().out)["puzzles"]) == 100
+    assert len(json_of(capsys, "puzzles")["puzzles"]) == 100

@@ -83,18 +83,14 @@ def test_goals_must_be_reached_in_every_seed():
     assert [claim.holds for claim in found.claims] == [True] * 17  # five goals, six games and two others
     found = curves.analyse(units_of(curves, lambda unit: result(unit, lazy=(3,))))
     assert [claim.holds for claim in found.claims[:5]] == [False, False, True, False, False]  # the search is perfect
-    assert (
-        "4 of 5 seeds, a share of 0.800 (0.376 to 0.964) of all seeds; for good in 4 of 5 runs after 1.0 CPU s"
-        in found.claims[0].evidence
-    )
-    slow = curves.analyse(
-        units_of(curves, lambda unit: {**result(unit), "cpu_s": [9.0 + i for i in range(len(unit["marks"]))]})
-    )
+    share = "4 of 5 seeds, a share of 0.800 (0.376 to 0.964) of all seeds; for good in 4 of 5 runs after 1.0 CPU s"
+    assert share in found.claims[0].evidence
+    late = units_of(curves, lambda unit: {**result(unit), "cpu_s": [9.0 + i for i in range(len(unit["marks"]))]})
+    slow = curves.analyse(late)
     assert slow.claims[0].holds is False  # perfect, but not within five seconds
     alike = curves.analyse(units_of(curves, lambda unit: flat(unit, 0.0)))
-    assert {claim.holds for claim in alike.claims[5:]} == {
-        None
-    }  # equal runs show no difference, nor that there is none
+    # equal runs show no difference, nor that there is none
+    assert {claim.holds for claim in alike.claims[5:]} == {None}
 
 
 def test_claims_are_undecided_with_some_units():
@@ -208,12 +204,8 @@ def test_verdicts_on_larger_boards_follow_from_the_games():
 
 
 def test_results_of_one_part_are_reused_for_the_whole(tmp_path, monkeypatch):
-    one = {
-        **training_runs.training_unit("q-learning", Game(2, 2, 2), 50, 0),
-        "marks": (1.0,),
-        "searched": (),
-        "simulations": 0,
-    }
+    unit = training_runs.training_unit("q-learning", Game(2, 2, 2), 50, 0)
+    one = {**unit, "marks": (1.0,), "searched": (), "simulations": 0}
     part = dataclasses.replace(
         study.STUDY, units=lambda quick: [{"part": "curves", **one}, {"part": "ablation", **one}]
     )

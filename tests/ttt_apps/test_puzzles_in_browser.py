@@ -98,11 +98,8 @@ def test_the_moves_of_a_game_open_the_positions_after_them(visit):
     page.get_by_role("button", name="Practise my mistakes").click()
     assert page.locator("#trainer .count").inner_text() == "1 of 1"
     cell(page, 1).click()
-    assert (
-        page.locator("#trainer .answer")
-        .inner_text()
-        .startswith("b1 loses 1: its value is \u22121. Best is a1, c1, a3 or")
-    )
+    answer = page.locator("#trainer .answer").inner_text()
+    assert answer.startswith("b1 loses 1: its value is \u22121. Best is a1, c1, a3 or")
 
 
 def test_answers_to_the_questions_are_exact():
@@ -110,12 +107,8 @@ def test_answers_to_the_questions_are_exact():
     values = [solve(Game(skip_chance=skip)).value for skip in (0.1, 0.25, 0.5)]
     assert "by {:.3f}, at 25% by {:.3f} and at 50% by {:.3f} games".format(*values) in page
     ranks = parse_numbers(page)["games"][0]["ranks"]["exploitability"]
-    assert (
-        "by {:.3f} without skips. Rank 45 has {:.3f}, rank 18 has {:.3f}, rank 3 has {:.3f}".format(
-            *(ranks[rank] for rank in (75, 45, 18, 3))
-        )
-        in page
-    )
+    words = "by {:.3f} without skips. Rank 45 has {:.3f}, rank 18 has {:.3f}, rank 3 has {:.3f}"
+    assert words.format(*(ranks[rank] for rank in (75, 45, 18, 3))) in page
     game = Game(skip_chance=0.25)
     moves = np.sort(solve(game).action_values(Boards.from_positions([from_text("xo./..x/x.. o", game)]))[0])[:5]
     assert moves[4] == moves[3] == pytest.approx(moves[2] + 0.09, abs=0.005)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from commands import json_of
 
 from evaluation.study import run_units
 from ttt_apps import evaluate
@@ -68,17 +69,8 @@ def test_stored_results_depend_on_the_code_that_computes_them(monkeypatch):
 
     for study, changed in (
         ("svd-fig4", "ttt_apps/studies/svd_fig4.py"),
-        ("svd-fig4", "ttt_apps/studies/compressed.py"),
-        ("compression-methods", "evaluation/exact/compression_quality.py"),
-        ("learners-naive", "ttt_apps/studies/duels.py"),
-        ("learners-cost", "ttt_apps/train_subprocess.py"),
-        ("learners-qnet", "ttt_apps/studies/learners_qnet.py"),
         ("svd-fig4", "ttt_apps/studies/__init__.py"),
         ("learning-curves", "ttt_apps/train.py"),
-        ("learning-curves", "ttt_apps/runs.py"),
-        ("tree-search", "ttt_apps/studies/trees.py"),
-        ("tree-search", "evaluation/matches/match.py"),
-        ("tree-net", "baselines/expectiminimax/search.py"),
         ("svd-fig4", "learners/q_net.py"),
     ):
         assert provenance(study, changed) != provenance(study, "nothing"), (study, changed)
@@ -118,11 +110,9 @@ def test_duels_depend_on_their_seed_only():
 def test_results_as_json(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(learners_naive, "MARKS", (0, 20))
     monkeypatch.setattr(learners_naive, "SEEDS", 2)
-    monkeypatch.setattr(
-        learners_naive, "PAIRS", dict.fromkeys(learners_naive.PAIRS, duels.PROGRAM)
-    )  # the net takes long to start
-    evaluate.main(["reproduce", "learners-naive", "--json", "--out", str(tmp_path)])
-    result = json.loads(capsys.readouterr().out)
+    # the net takes long to start
+    monkeypatch.setattr(learners_naive, "PAIRS", dict.fromkeys(learners_naive.PAIRS, duels.PROGRAM))
+    result = json_of(capsys, "reproduce", "learners-naive", "--out", tmp_path)
     assert result == json.loads((tmp_path / "result.json").read_text())
     assert {claim["holds"] for claim in result["claims"]} == {None}  # twenty games decide nothing
 
@@ -286,16 +276,13 @@ def test_figure_5_has_known_results(pair, rates):
 
 
 def test_claims_about_table_1(tmp_path, capsys):
-    evaluate.main(["reproduce", "svd-table1", "--out", str(tmp_path), "--json"])
-    result = json.loads(capsys.readouterr().out)
+    result = json_of(capsys, "reproduce", "svd-table1", "--out", tmp_path)
     assert all(row["agrees"] for row in result["rows"])
     assert [claim["holds"] for claim in result["claims"]] == [False, False, True]
 
 
 def test_compression_levels_range_from_random_play_to_the_whole_table(capsys):
-    evaluate.main(["compression-levels", "svd", "--ranks", "0", "18", "81", "--json"])
-    dial = json.loads(capsys.readouterr().out)
-    nothing, some, whole = dial["ranks"]
+    nothing, some, whole = json_of(capsys, "compression-levels", "svd", "--ranks", "0", "18", "81")["ranks"]
     first, second = (191 / 192, 874 / 945)  # best responses to random play, known without us
     assert nothing["exploitability"] == pytest.approx((first + second) / 2)
     assert nothing["exploitability"] > some["exploitability"] > whole["exploitability"]

@@ -264,10 +264,8 @@ def test_claims_are_undecided_if_intervals_leave_them_open():
     assert claims["9 x 9 (5): the result is very close to the previous one"] is None  # 0.009, and 0.01 is the limit
     assert claims["8 x 8 (8): the number of draw games is very close to AI winning games"] is None
     rare = {**AS_PUBLISHED, 10: (0.9, 0.0964, 0.0036)}  # two of a hundred come with a chance of some 0.05
-    assert (
-        claims_of(tree_search.analyse(search_results(rare)))["10 x 10 (8): tree-based AI lost 2 games this time"]
-        is None
-    )
+    claims = claims_of(tree_search.analyse(search_results(rare)))
+    assert claims["10 x 10 (8): tree-based AI lost 2 games this time"] is None
 
 
 @pytest.mark.parametrize("rates", [AS_PUBLISHED, dict.fromkeys(AS_PUBLISHED, (0, 0.5, 0.5))])
