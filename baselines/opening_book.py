@@ -300,7 +300,7 @@ def _is_first(rows: UInt64Array) -> BoolArray:
     return np.append(np.ones(min(1, len(rows)), np.bool_), (rows[1:] != rows[:-1]).any(axis=1))
 
 
-def make_book(game: Game, played: Iterable[PlayedMoves], *, plies: int, minimum: int = 1, games: int = 0) -> Book:
+def make_book(game: Game, played: Iterable[PlayedMoves], *, plies: int, minimum: int = 1) -> Book:
     """Return a book of moves that were made.
 
     Args:
@@ -308,7 +308,6 @@ def make_book(game: Game, played: Iterable[PlayedMoves], *, plies: int, minimum:
         played: the moves, in any order and in parts of any size.
         plies: number of stones from which on the book has no positions, 1 to 64.
         minimum: minimum number of games of a move, 1 or more.
-        games: total number of games; for information.
 
     Raises:
         ValueError: the number of plies, or the minimum, is invalid.
@@ -329,7 +328,7 @@ def make_book(game: Game, played: Iterable[PlayedMoves], *, plies: int, minimum:
     keys, cells, results = total.keys[often], total.cells[often], total.results[often]
     first = _is_first(keys)
     starts = np.append(np.flatnonzero(first), len(keys)).astype(np.int64)
-    return Book(game, plies, games, np.ascontiguousarray(keys[first]), starts, cells, results)
+    return Book(game, plies, 0, np.ascontiguousarray(keys[first]), starts, cells, results)
 
 
 def check_plies(plies: int) -> None:
