@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -104,15 +105,10 @@ def book_from_games(
             raise ValueError("there is no game in these logs: name others")
         who = "" if player is None else f" in which {player} moves"
         raise ValueError(f"there is no finished game{who} in these logs: name others")
-    book = make_book(found[0], _chain_made(first, parts), plies=plies, minimum=minimum)
+    book = make_book(found[0], itertools.chain([first], parts), plies=plies, minimum=minimum)
     progress(counts["read"])
     book.games = counts["taken"]
     return book
-
-
-def _chain_made(first: PlayedMoves, rest: Iterable[PlayedMoves]) -> Iterator[PlayedMoves]:
-    yield first
-    yield from rest
 
 
 def _to_made(rows: Sequence[tuple[Any, int, int, int]]) -> PlayedMoves:
