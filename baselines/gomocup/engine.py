@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -89,7 +89,6 @@ class Engine:
         start_s: maximum start-up time in seconds.
         tolerance_s: maximum seconds that a move may exceed the time sent to the engine.
         pause_s: minimum seconds between an answer and the next command; they do not count as the engine's time.
-        now: a clock in seconds, from any starting point.
     """
 
     def __init__(
@@ -102,10 +101,9 @@ class Engine:
         start_s: float = 30.0,
         tolerance_s: float = 1.0,
         pause_s: float = 0.0,
-        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name, self.command, self.game = name, tuple(command), game
-        self._memory, self._start_s, self._tolerance_s, self._now = memory, start_s, tolerance_s, now
+        self._memory, self._start_s, self._tolerance_s = memory, start_s, tolerance_s
         self._pause_s, self._answered = pause_s, -math.inf
         self._program: Program | None = None
         self._untouched = False
@@ -235,12 +233,12 @@ class Engine:
         program, request = self._program, request or lines[0]
         assert program is not None
         last = ""
-        time.sleep(max(0.0, self._answered + self._pause_s - self._now()))
-        until = self._now() + limit_s
+        time.sleep(max(0.0, self._answered + self._pause_s - time.monotonic()))
+        until = time.monotonic() + limit_s
         try:
             program.discard_unread()
             program.send(lines)
-            while (answer := program.line(until, self._now)).partition(" ")[0].upper() in _CHATTER:
+            while (answer := program.line(until)).partition(" ")[0].upper() in _CHATTER:
                 last = f", and wrote {quoted(answer)}"
         except EngineTimeoutError:
             problem = f"did not answer {request} within {limit_s:g} s{last}: it is at fault, or needs more of {more}"
@@ -251,7 +249,7 @@ class Engine:
         except BaseException:  # such as an interrupt: the state of the engine is unknown
             self._kill()
             raise
-        self._answered = self._now()
+        self._answered = time.monotonic()
         return answer
 
     def _fault(self, problem: str, kind: type[EngineError] = EngineError) -> EngineError:

@@ -15,7 +15,6 @@ import numpy as np
 
 from baselines.gomocup.engine import Engine, EngineError, EngineTimeLossError, check_game
 from baselines.timed.clock import Clock
-from baselines.timed.interruptible import Now
 from ttt_envs.agents.policy import Forfeit
 from ttt_envs.agents.specs import Named
 from ttt_envs.core.jit import Float64Array, Int64Array
@@ -144,8 +143,8 @@ class GomocupPlayer:
         left: slot -> seconds on its own clock; empty without one. A match's clocks take precedence.
     """
 
-    def __init__(self, policy: Gomocup, now: Now = time.perf_counter) -> None:
-        self.policy, self._now = policy, now
+    def __init__(self, policy: Gomocup) -> None:
+        self.policy = policy
         self._clock = policy.own_clock
         self.left: dict[int, float] = {}
         self._engine = policy.engine()
@@ -179,24 +178,24 @@ class GomocupPlayer:
         for row, slot in enumerate(slots.tolist()):
             left = self.left.get(slot) if time_left is None else float(time_left[row])
             self._engine.start()  # outside try: a failure to start would recur in every game
-            start = self._now()
+            start = time.monotonic()
             try:
                 out[row] = self._move(boards, row, left, time_left is not None)
             except EngineError as problem:
                 raise Forfeit(str(problem), out[:row]) from None
             if time_left is None and self._clock is not None and left is not None:
-                self.left[slot] = left - (self._now() - start) + self._clock.increment
+                self.left[slot] = left - (time.monotonic() - start) + self._clock.increment
         return out
 
     def _move(self, boards: Boards, row: int, left_s: float | None, of_match: bool) -> int:
         position = boards.position(row)
         turn_s = self.policy.turn_s(left_s)
         match_s = None if self._clock is None else self._clock.seconds
-        start = self._now()
+        start = time.monotonic()
         if not (of_match and left_s is not None and left_s <= 0):  # else the game is already lost
             try:
                 return self._engine.move(position, turn_s, left_s, match_s)
             except EngineTimeLossError:
-                if not of_match or left_s is None or self._now() - start < left_s:
+                if not of_match or left_s is None or time.monotonic() - start < left_s:
                     raise
         return int(np.flatnonzero(legal(self.policy.game, position.cells))[0])

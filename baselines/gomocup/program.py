@@ -12,7 +12,7 @@ import threading
 import time
 import uuid
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import IO
 
 import psutil
@@ -105,12 +105,11 @@ class Program:
             while True:
                 self._ended |= self._lines.get_nowait() is None
 
-    def line(self, until: float, now: Callable[[], float] = time.monotonic) -> str:
+    def line(self, until: float) -> str:
         """Return the next non-empty line, without surrounding spaces.
 
         Args:
-            until: the deadline, by ``now``.
-            now: a clock.
+            until: the deadline, by ``time.monotonic``.
 
         Raises:
             EngineExitedError: there are no more lines.
@@ -119,7 +118,7 @@ class Program:
         if self._ended:
             raise EngineExitedError(self._last_error_line())
         try:
-            line = self._lines.get(timeout=max(0.0, until - now()))
+            line = self._lines.get(timeout=max(0.0, until - time.monotonic()))
         except queue.Empty:
             raise EngineTimeoutError from None
         if line is None:
