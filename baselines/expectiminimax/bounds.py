@@ -19,6 +19,9 @@ from ttt_envs.core.jit import Int8Array, Parameters, inlined, int64
 from ttt_envs.game.bits import NUM_STANDARD
 from ttt_envs.game.rules import DRAW, is_legal, line_result, outcome_of_move, skip_chance_of, win_length_of
 
+LAST_PLY = 1
+"""Row of tallies with one ply left."""
+
 
 @inlined
 def horizon(mine: int, theirs: int) -> float:
@@ -92,7 +95,7 @@ def _limits_if_lines_win(
 
 @inlined
 def last_ply(
-    mover: int, depth: int, empty: int, winning_lines: LineArrays, board: Board, parameters: Parameters
+    mover: int, empty: int, winning_lines: LineArrays, board: Board, parameters: Parameters
 ) -> tuple[float, int]:
     """Return the value for a mover with one ply left, from the tallies.
 
@@ -105,8 +108,8 @@ def last_ply(
     lines, through, scores, scored, counted = winning_lines
     cells, masks, tally = board
     last = tally.shape[3] - 1
-    mine, theirs = tally[depth, SCORED, mover, last], tally[depth, SCORED, 1 - mover, last]
-    if most_stones(mover, depth, board) == last - 2:  # one stone is missing
+    mine, theirs = tally[LAST_PLY, SCORED, mover, last], tally[LAST_PLY, SCORED, 1 - mover, last]
+    if most_stones(mover, LAST_PLY, board) == last - 2:  # one stone is missing
         return 1.0, 1
     if _draws(empty, cells, mover, parameters) or (mine < 0 and theirs <= 0):
         return 0.0, 1
@@ -122,7 +125,7 @@ def last_ply(
         if mine == theirs - 1 and mine >= 0:
             value = 0.0
         choices = 0
-        if tally[depth, SCORED, 1 - mover, theirs] < through.shape[1]:
+        if tally[LAST_PLY, SCORED, 1 - mover, theirs] < through.shape[1]:
             choices = lines.shape[1]
             while masks[mover, line] != 0 or scores[SCORED, masks[1 - mover, line]] != theirs:
                 line += 1
@@ -132,20 +135,20 @@ def last_ply(
         cell = i if joins else lines[line, i]
         if is_legal(cells, cell, parameters):
             nodes += 1
-            value = max(value, horizon_with(cell, mover, depth, winning_lines, board))
+            value = max(value, horizon_with(cell, mover, winning_lines, board))
         i += 1
     return value, nodes
 
 
 @inlined
-def horizon_with(cell: int, mover: int, depth: int, winning_lines: LineArrays, board: Board) -> float:
-    """Return the horizon score for the mover after a stone of the mover on ``cell``."""
+def horizon_with(cell: int, mover: int, winning_lines: LineArrays, board: Board) -> float:
+    """Return the horizon score for the mover after a stone of the mover on ``cell`` at the last ply."""
     _, through, scores, _, _ = winning_lines
     _, masks, tally = board
     last = tally.shape[3] - 1
     other = 1 - mover
-    mine, theirs = tally[depth, SCORED, mover, last], tally[depth, SCORED, other, last]
-    still_open = tally[depth, SCORED, other, theirs] if theirs > 0 else 1
+    mine, theirs = tally[LAST_PLY, SCORED, mover, last], tally[LAST_PLY, SCORED, other, last]
+    still_open = tally[LAST_PLY, SCORED, other, theirs] if theirs > 0 else 1
     for i in range(1, int64(through[cell, 0, THE_SCORED])):
         line = through[cell, i, 0]
         own, against = masks[mover, line], masks[other, line]
@@ -155,7 +158,7 @@ def horizon_with(cell: int, mover: int, depth: int, winning_lines: LineArrays, b
             still_open -= int64(scores[SCORED, against] == theirs)
     while still_open == 0:  # the stone closes all best lines of the other player
         theirs -= 1
-        still_open = tally[depth, SCORED, other, theirs] if theirs > 0 else 1
+        still_open = tally[LAST_PLY, SCORED, other, theirs] if theirs > 0 else 1
         for i in range(1, int64(through[cell, 0, THE_SCORED])):
             line = through[cell, i, 0]
             if masks[mover, line] == 0 and theirs > 0:
@@ -165,20 +168,20 @@ def horizon_with(cell: int, mover: int, depth: int, winning_lines: LineArrays, b
 
 @inlined
 def last_stone(
-    cell: int, mover: int, depth: int, empty: int, winning_lines: LineArrays, board: Board, parameters: Parameters
+    cell: int, mover: int, empty: int, winning_lines: LineArrays, board: Board, parameters: Parameters
 ) -> float:
     """Return the score for the mover of a stone on ``cell`` at the last ply."""
     _, through, scores, _, _ = winning_lines
     cells, masks, tally = board
     last = tally.shape[3] - 1
-    if most_stones(mover, depth, board) == last - 2:  # some line lacks one stone
+    if most_stones(mover, LAST_PLY, board) == last - 2:  # some line lacks one stone
         for i in range(1, int64(through[cell, 0, ALL_OF_THEM])):
             line = through[cell, i, 0]
             if masks[1 - mover, line] == 0 and scores[COUNTED, masks[mover, line]] == last - 2:
                 return 1.0
     if _draws(empty, cells, mover, parameters):
         return 0.0
-    return horizon_with(cell, mover, depth, winning_lines, board)
+    return horizon_with(cell, mover, winning_lines, board)
 
 
 @inlined

@@ -244,14 +244,14 @@ def _last_turns(maker: int, key: np.uint64, fixed: Fixed, path: Path) -> float:
         if len(fixed.parameters) != NUM_STANDARD:
             best, count = _last_moves(player, key_of_turn(key, player), fixed, path)
         elif fixed.pruning != NO_PRUNING and fixed.width == 0:
-            best, count = last_ply(player, 1, state.empty, fixed.lines, board, fixed.parameters)
+            best, count = last_ply(player, state.empty, fixed.lines, board, fixed.parameters)
         else:
             if fixed.width > 0 or own == 0:
                 count = write_moves(fixed.width, key_of_turn(key, player), board.cells, 1, path.moves, fixed.parameters)
             best = -1.0
             for i in range(count):
                 cell = path.moves[1, i]
-                best = max(best, last_stone(cell, player, 1, state.empty, fixed.lines, board, fixed.parameters))
+                best = max(best, last_stone(cell, player, state.empty, fixed.lines, board, fixed.parameters))
         state.nodes += count
         if own:
             value_of_own = best
