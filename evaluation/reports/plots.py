@@ -269,15 +269,12 @@ def figure_size(rows: int) -> tuple[float, float]:
     return IN_PAGE[0], 0.75 + 0.24 * rows
 
 
-def draw_random_walk(
-    x: Sequence[float], y: Sequence[float], low: float, high: float, x_label: str, y_label: str
-) -> Draw:
-    """Return a plot of a curve that stops when it leaves two bounds.
+def draw_sprt_path(games: Sequence[float], ratios: Sequence[float], low: float, high: float) -> Draw:
+    """Return a plot of the log-likelihood ratio of a sequential test, which stops when it leaves two bounds.
 
     Args:
-        x, y: its points.
+        games, ratios: the points of the curve.
         low, high: the bounds.
-        x_label, y_label: labels of the axes.
     """
 
     def draw(figure: Figure) -> None:
@@ -285,10 +282,11 @@ def draw_random_walk(
         axes.axhline(0, color=DRAW, lw=0.8)
         for bound, colour in ((high, WIN), (low, LOSS)):
             axes.axhline(bound, color=colour, lw=1.6, ls="--")
-        axes.plot([0, *x], [0, *y], color=_INK, lw=1.6, marker=None if len(x) > 40 else ".", ms=4)
-        axes.plot(x[-1:], y[-1:], "D", color=WIN if y[-1] >= high else LOSS if y[-1] <= low else DRAW, ms=6)
-        reach = max(high, -low, *map(abs, y))
-        axes.set(xlabel=x_label, ylabel=y_label, ylim=(-1.15 * reach, 1.15 * reach), xlim=(0, None))
+        axes.plot([0, *games], [0, *ratios], color=_INK, lw=1.6, marker=None if len(games) > 40 else ".", ms=4)
+        last = WIN if ratios[-1] >= high else LOSS if ratios[-1] <= low else DRAW
+        axes.plot(games[-1:], ratios[-1:], "D", color=last, ms=6)
+        reach = max(high, -low, *map(abs, ratios))
+        axes.set(xlabel="games", ylabel="log likelihood ratio", ylim=(-1.15 * reach, 1.15 * reach), xlim=(0, None))
         axes.xaxis.set_major_formatter(lambda value, _: _format_count(value))
 
     return draw
@@ -482,14 +480,16 @@ def plot_intervals(
         axes.errorbar(places, means, yerr=bars, **style)
 
 
-def legend(figure: Any, axes: Any, columns: int, where: str = "outside upper center") -> None:
+def draw_label_legend(figure: Any, axes: Any, columns: int) -> None:
     """Draw one legend for all panels from the labels of ``axes``, outside the data."""
-    figure.legend(*axes.get_legend_handles_labels(), loc=where, ncols=columns, frameon=False, fontsize="small")
+    figure.legend(
+        *axes.get_legend_handles_labels(), loc="outside upper center", ncols=columns, frameon=False, fontsize="small"
+    )
 
 
-def draw_legend(figure: Any, marks: Mapping[str, Mapping[str, Any]], where: str = "outside upper center") -> None:
+def draw_symbol_legend(figure: Any, marks: Mapping[str, Mapping[str, Any]]) -> None:
     """Draw one legend for marks that have no labels of their own: by name, the arguments of ``Line2D``."""
     from matplotlib.lines import Line2D
 
     handles = [Line2D([], [], label=name, **style) for name, style in marks.items()]
-    figure.legend(handles=handles, loc=where, ncols=len(handles), frameon=False, fontsize="small")
+    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), frameon=False, fontsize="small")

@@ -18,7 +18,7 @@ from evaluation.reports.formats import (
     share,
 )
 from evaluation.reports.html import Content, macro, section
-from evaluation.reports.plots import IntervalRow, draw_intervals, draw_random_walk, figure_size
+from evaluation.reports.plots import IntervalRow, draw_intervals, draw_sprt_path, figure_size
 from evaluation.reports.result_reader import MAX_SEED, Record, differences, reproduction
 from evaluation.statistics import Interval
 
@@ -114,7 +114,7 @@ def _walk(data: Record) -> Content:
         raise ValueError("path has something that is no point: each must be pairs and LLR")
     games, ratios = [2 * one.count("pairs") for one in points], [one.number("llr", -1e6, 1e6) for one in points]
     label = f"LLR after each block, up to {games[-1]:,} games: {ratios[-1]:+.2f}, with bounds {low:.2f} and {high:.2f}."
-    walk = draw_random_walk(games, ratios, low, high, "games", "log likelihood ratio")
+    walk = draw_sprt_path(games, ratios, low, high)
     test = data.record("test")
     elo0, elo1 = (f"{test.number(name):g}" for name in ("elo0", "elo1"))
     return {"chart": embed_figure(walk, "llr", label), "elo0": elo0, "elo1": elo1}

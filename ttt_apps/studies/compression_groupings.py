@@ -11,7 +11,7 @@ import numpy as np
 from baselines.compression import decompose, split_errors
 from baselines.tables import Softmax, Table
 from evaluation.exact.compression_quality import CompressionQuality, compression_quality
-from evaluation.reports.plots import SERIES, legend
+from evaluation.reports.plots import SERIES, draw_label_legend
 from evaluation.result_store import Unit
 from evaluation.study import Caption, Claim, Report, Row, Study, rates
 from ttt_apps.studies.compressed import SOURCE, TERMINALS, WEIGHT, full_table
@@ -95,7 +95,7 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
             axes.axvline(PLAYED, color="black", lw=0.8, ls=":", label=f"rank {PLAYED}")
             axes.set(title=unit["terminal"], xlabel="rank", ylim=(0, 1.02))
         panels[0].set_ylabel("relative error")
-        legend(figure, panels[0], 2)
+        draw_label_legend(figure, panels[0], 2)
 
     data = [{**unit, **result} for unit, result in results]
     return Report(rows, claims, {"compression-groupings": draw}, ours="error", data=data)

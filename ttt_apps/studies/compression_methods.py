@@ -9,7 +9,7 @@ from typing import Any
 from baselines.compression import Method, decompose, make_grouping
 from baselines.tables import Softmax, Table, learned_values, source_values
 from evaluation.exact.compression_quality import CompressionQuality, compression_quality
-from evaluation.reports.plots import SERIES, legend
+from evaluation.reports.plots import SERIES, draw_label_legend
 from evaluation.result_store import Unit
 from evaluation.study import Caption, Claim, Report, Row, Study, rates
 from learners.q_learning import QLearningConfig
@@ -124,7 +124,7 @@ def _draw(figure: Any, curves: dict[tuple[str, str], list[CompressionQuality]]) 
     grid[0, 0].set_ylabel("relative error")
     grid[1, 0].set_ylabel("exploitability, exact")
     figure.supxlabel("numbers kept, share of the table's", fontsize="medium")
-    legend(figure, grid[0, 0], len(METHODS))
+    draw_label_legend(figure, grid[0, 0], len(METHODS))
 
 
 def _answer(report: Report) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from evaluation.audit import Auditor, AuditSettings
-from evaluation.reports.plots import legend, plot_intervals
+from evaluation.reports.plots import draw_label_legend, plot_intervals
 from evaluation.result_store import Unit
 from evaluation.statistics import Interval, holds_for_all, is_above
 from evaluation.study import Caption, Claim, Report, Row, Study, choose
@@ -399,7 +399,7 @@ def _draw_by_parameter(sampled: Results, prefix: str, parameters: Sequence[float
             panels[1][column].set_xlabel(label)
         panels[0][0].set_ylabel("squared bias")
         panels[1][0].set_ylabel("variance")
-        legend(figure, panels[0][0], 3)
+        draw_label_legend(figure, panels[0][0], 3)
 
     return draw
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.cost import COST_KEYS, Usage
-from evaluation.reports.plots import SERIES, legend
+from evaluation.reports.plots import SERIES, draw_label_legend
 from evaluation.result_store import Unit
 from evaluation.statistics import Interval, holds_for_all, interval_from_seeds, is_within
 from evaluation.study import Caption, Claim, Report, Row, Study, choose
@@ -153,7 +153,7 @@ def _draw_figure(figure: Any, costs: Mapping[tuple[int, str], _Cost]) -> None:
         grid[1, column].set_xlabel("thousands of games")
     grid[0, 0].set(ylabel="CPU of the process, s", ylim=(0, None))
     grid[1, 0].set(ylabel="peak memory, MiB", ylim=(0, None))
-    legend(figure, grid[0, 0], len(LEARNERS))
+    draw_label_legend(figure, grid[0, 0], len(LEARNERS))
 
 
 def _format_mean(values: Interval | Float64Array, digits: int, scale: float = 1.0) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from evaluation.reports.plots import legend
+from evaluation.reports.plots import draw_label_legend
 from evaluation.result_store import Unit
 from evaluation.statistics import is_above
 from evaluation.study import Caption, Report, Study, choose, interval, signed
@@ -77,7 +77,7 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
         for axes, curve in zip(panels, curves.values(), strict=True):
             curve.draw(axes)
         panels[-1].set_xlabel("games of training")
-        legend(figure, panels[-1], 3)
+        draw_label_legend(figure, panels[-1], 3)
 
     rows = [row for curve in curves.values() for row in curve.rows()]
     data = {name: curve.to_dict() for name, curve in curves.items()}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.reports.plots import SERIES, legend, plot_intervals
+from evaluation.reports.plots import SERIES, draw_label_legend, plot_intervals
 from evaluation.result_store import Unit
 from evaluation.statistics import interval_from_seeds, is_above
 from evaluation.study import Caption, Claim, Report, Row, Study, choose, rates, read_intervals, signed
@@ -83,7 +83,7 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
             ylim=(-1.05, 1.05),
             title=f"against Q-learning, after {games:,} games",
         )
-        legend(figure, axes, 3)
+        draw_label_legend(figure, axes, 3)
 
     data = {name: curve.to_dict() for name, curve in curves.items()}
     return Report(rows, [claim], {"learners-optimizer": draw}, ours="1,000 test games a run", data=data)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from evaluation.reports.formats import join_names
-from evaluation.reports.plots import legend
+from evaluation.reports.plots import draw_label_legend
 from evaluation.result_store import Unit
 from evaluation.statistics import is_above
 from evaluation.study import Caption, Report, Study, interval, read_intervals, read_numbers, signed
@@ -48,7 +48,7 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
         axes = figure.subplots()
         curve.draw(axes)
         axes.set_xlabel("games of training")
-        legend(figure, axes, 3)
+        draw_label_legend(figure, axes, 3)
 
     pictures = {"learners-qnet": draw}
     return Report(curve.rows(), claims, pictures, ours="1,000 test games a run", data=curve.to_dict())

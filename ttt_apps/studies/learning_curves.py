@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.reports.formats import join_names
-from evaluation.reports.plots import SERIES, legend
+from evaluation.reports.plots import SERIES, draw_label_legend
 from evaluation.result_store import Unit
 from evaluation.run_files import RunDirectory
 from evaluation.study import Caption, Report, Row, Study, read_numbers
@@ -142,7 +142,7 @@ def _picture(curves: dict[str, list[dict[str, Any]]]) -> Any:
         axes.set(xlabel="games of training", ylabel="exploitability, exact", ylim=(-0.001, 1.5), xlim=(0, None))
         axes.xaxis.set_major_formatter("{x:,.0f}")
         axes.set_title(f"thick: median of {len(runs)} runs; thin: each of them", fontsize="medium")
-        legend(figure, axes, 1)
+        draw_label_legend(figure, axes, 1)
 
     return draw
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.reports.plots import legend
+from evaluation.reports.plots import draw_label_legend
 from evaluation.result_store import Unit
 from evaluation.study import Caption, Claim, Report, Row, Study, rates, read_numbers
 from ttt_apps.studies import compressed
@@ -102,7 +102,7 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
         for axes, (terminal, curve) in zip(panels, curves.items(), strict=True):
             _draw(axes, terminal, list(curve.values()))
         panels[0].set_ylabel("rate; relative error")
-        legend(figure, panels[0], 4)
+        draw_label_legend(figure, panels[0], 4)
 
     data = {terminal: list(curve.values()) for terminal, curve in curves.items()}
     return Report(rows, claims, {"svd-fig4": draw}, ours="500 games a seat, each rate of a batch of its own", data=data)

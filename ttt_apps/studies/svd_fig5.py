@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from baselines.compression import Method
-from evaluation.reports.plots import legend
+from evaluation.reports.plots import draw_label_legend
 from evaluation.result_store import Unit
 from evaluation.study import Caption, Claim, Report, Row, Study, rates, read_numbers
 from ttt_apps.studies import compressed
@@ -84,7 +84,7 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
             axes.set_xlabel("compression ratio of the SVD")
         for axes in panels[:, 0]:
             axes.set_ylabel(f"rate; dots {GAMES} games a seat")
-        legend(figure, panels[0, 0], 3)
+        draw_label_legend(figure, panels[0, 0], 3)
 
     data = [{**unit, **result} for unit, result in results]
     return Report(rows, claims, {"svd-fig5": draw}, ours="500 games a seat, each rate of a batch of its own", data=data)

@@ -10,7 +10,7 @@ from scipy.stats import binomtest
 
 from evaluation.exact.dynamic_programming import outcome
 from evaluation.matches.score import Score
-from evaluation.reports.plots import RESULTS, legend, plot_intervals
+from evaluation.reports.plots import RESULTS, draw_label_legend, plot_intervals
 from evaluation.result_store import Unit
 from evaluation.statistics import is_above, wilson
 from evaluation.study import Caption, Claim, Report, Row, Study, choose, rates, signed
@@ -115,7 +115,7 @@ def _draw_figure(figure: Any, scores: dict[Any, Score], exact: dict[Any, Any]) -
         ylim=(0, 1.02),
     )
     axes.set_xticks(places, [board_name(square(*size)) for size in boards])
-    legend(figure, axes, 5)
+    draw_label_legend(figure, axes, 5)
 
 
 def _answer(report: Report) -> str:

@@ -14,7 +14,7 @@ from scipy.stats import binom
 from baselines.expectiminimax import Expectiminimax, Pruning, Search, SearchSettings
 from evaluation.exact.dynamic_programming import outcome
 from evaluation.matches.score import Score
-from evaluation.reports.plots import SERIES, legend, plot_intervals
+from evaluation.reports.plots import SERIES, draw_label_legend, plot_intervals
 from evaluation.result_store import Unit
 from evaluation.statistics import (
     Interval,
@@ -481,7 +481,7 @@ def _draw_figure(figure: Any, boards: Sequence[BoardResult]) -> None:
     label = f'published:\n"{PUBLISHED_LENGTH} turns"'
     right.annotate(label, (PUBLISHED_LENGTH, 0), (8, -4), textcoords="offset points", fontsize="small")
     right.set(xlabel="stones at the end of its wins, second:\nmedian, middle half, middle 90%", xlim=(0, None))
-    legend(figure, left, 3)
+    draw_label_legend(figure, left, 3)
 
 
 def _answer(report: Report) -> str:

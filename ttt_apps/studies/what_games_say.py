@@ -19,7 +19,7 @@ from evaluation.exact.dynamic_programming import outcome
 from evaluation.matches.luck import EXACT
 from evaluation.matches.match import play_pairs
 from evaluation.matches.tournament import bradley_terry
-from evaluation.reports.plots import SERIES, legend, plot_intervals
+from evaluation.reports.plots import SERIES, draw_label_legend, plot_intervals
 from evaluation.result_store import Unit
 from evaluation.statistics import Interval, interval_from_seeds, is_above
 from evaluation.study import Caption, Claim, Report, Row, Study, interval, read_intervals
@@ -338,7 +338,7 @@ def _draw_scores(results: Sequence[tuple[Unit, Any]]) -> Any:
             scores = [row["score"] for row in rows]
             axes.plot(wins, scores, "os^Dv*"[index % 6], ms=4, color=SERIES[index % len(SERIES)], label=task, alpha=0.7)
         axes.set(xlabel="exact win rate against random play", ylabel="exact score on the task")
-        legend(figure, axes, 3)
+        draw_label_legend(figure, axes, 3)
 
     return draw
 

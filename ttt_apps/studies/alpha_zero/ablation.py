@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.reports.plots import DRAW, SERIES, draw_legend
+from evaluation.reports.plots import DRAW, SERIES, draw_symbol_legend
 from evaluation.result_store import Unit
 from evaluation.statistics import holds_for_all, is_smaller
 from evaluation.study import Claim, Report, Row, verdict
@@ -153,7 +153,7 @@ def _draw_figure(figure: Any, curves: Curves) -> None:
         axes.set_title(game_name(game), fontsize="medium")
     panels[0].set_yticks(range(len(names)), names)
     panels[0].invert_yaxis()
-    draw_legend(
+    draw_symbol_legend(
         figure,
         {
             "a run by default": {"marker": "o", "ls": "", "color": SERIES[0]},

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.reports.plots import DRAW, NEAR_ZERO, SERIES, legend
+from evaluation.reports.plots import DRAW, NEAR_ZERO, SERIES, draw_label_legend
 from evaluation.result_store import Unit
 from evaluation.statistics import interval_from_seeds, is_above, wilson
 from evaluation.study import Claim, Report, Row, interval, signed
@@ -185,4 +185,4 @@ def _draw_figure(figure: Any, curves: Curves, by: str, label: str) -> None:
     for axes in panels[len(games) :]:
         axes.remove()
     panels[0].plot([], [], color=DRAW, alpha=0.35, lw=0.9, label="single runs")
-    legend(figure, panels[0], 5)
+    draw_label_legend(figure, panels[0], 5)

@@ -15,7 +15,7 @@ from evaluation.exact.proved_positions import Positions, ProvedPosition, keep_pr
 from evaluation.matches.games import PlayedGame
 from evaluation.matches.match import play_pairs
 from evaluation.matches.move_cost import measure_move_costs
-from evaluation.reports.plots import LOSS, WIN, IntervalRow, draw_intervals, draw_legend
+from evaluation.reports.plots import LOSS, WIN, IntervalRow, draw_intervals, draw_symbol_legend
 from evaluation.result_store import Unit
 from evaluation.statistics import Interval, interval_from_pairs, is_above, is_certain, wilson
 from evaluation.study import Claim, Report, Row, interval, signed
@@ -204,7 +204,7 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     def draw_figure(figure: Any) -> None:
         figure.set_size_inches(8, 1.3 + 0.27 * len(shares))
         draw(figure)
-        draw_legend(
+        draw_symbol_legend(
             figure,
             {
                 NAME: {"marker": "D", "color": LOSS},
