@@ -200,15 +200,14 @@ def _results(outcomes: Int8Array, seat: int) -> Float64Array:
 # Enumeration
 
 
-def enumerate_episodes(players: Players, limit: int = MAX_ENUMERATED) -> Episodes:
+def enumerate_episodes(players: Players) -> Episodes:
     """Return all episodes that can occur, with their probabilities, in depth order.
 
     Args:
         players: the players, both pure.
-        limit: maximum number of episodes.
 
     Raises:
-        ValueError: there are more episodes than the limit.
+        ValueError: there are more than :data:`MAX_ENUMERATED` episodes.
     """
     game, seat = players.game, players.seat
     parts: list[tuple[_Branches, Float64Array]] = []
@@ -224,9 +223,10 @@ def enumerate_episodes(players: Players, limit: int = MAX_ENUMERATED) -> Episode
         parts.append((moved.take(ended), _results(outcomes[ended], seat)))
         total += sum(len(part.weights) for part, _ in parts[-2:])
         branches = moved.take(~ended).fork(game.skip_chance)
-        if total + len(branches.weights) > limit:
+        if total + len(branches.weights) > MAX_ENUMERATED:
             raise ValueError(
-                f"more than {limit:,} episodes can occur from the start: sample them, or begin in a later position"
+                f"more than {MAX_ENUMERATED:,} episodes can occur from the start: sample them, or begin in a later "
+                "position"
             )
     return _join(players, parts)
 
@@ -332,17 +332,18 @@ def _merge_equal(episodes: Episodes) -> Episodes:
 # Groups
 
 
-def enumerate_groups(episodes: Episodes, size: int, limit: int = MAX_GROUPS) -> Episodes:
+def enumerate_groups(episodes: Episodes, size: int) -> Episodes:
     """Return every ordered group of ``size`` independent episodes, one after the other, with its probability divided
     by ``size`` as the weight of each of its episodes.
 
     Raises:
-        TooManyGroups: there are more groups than the limit.
+        TooManyGroups: there are more than :data:`MAX_GROUPS` groups.
     """
     count = len(episodes.weights)
-    if count ** min(size, 64) > limit:
+    if count ** min(size, 64) > MAX_GROUPS:
         raise TooManyGroups(
-            f"{count:,} episodes make more than {limit:,} groups of {size}: sample them, or choose a later position"
+            f"{count:,} episodes make more than {MAX_GROUPS:,} groups of {size}: sample them, or choose a later "
+            "position"
         )
     rows = np.stack(np.meshgrid(*[np.arange(count)] * size, indexing="ij"), axis=-1).reshape(-1, size)
     weights = episodes.weights[rows].prod(axis=1)
