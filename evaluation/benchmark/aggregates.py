@@ -16,9 +16,6 @@ from ttt_envs.core.jit import Float64Array
 RESAMPLES = 2_000
 """Default number of bootstrap samples."""
 
-Aggregate = Callable[[Float64Array], Float64Array]
-"""Takes float64[..., runs, tasks], and returns float64[...]."""
-
 
 def mean(scores: Float64Array) -> Float64Array:
     """Return the mean over runs and tasks, float64[...] of float64[..., runs, tasks]."""
@@ -35,14 +32,12 @@ def interquartile_mean(scores: Float64Array) -> Float64Array:
     return np.asarray(ordered[..., cut : ordered.shape[-1] - cut].mean(axis=-1))
 
 
-def optimality_gap(scores: Float64Array, target: float = 1.0) -> Float64Array:
-    """Return by how much runs miss the target on average; scores above it count as the target.
+def optimality_gap(scores: Float64Array) -> Float64Array:
+    """Return by how much runs miss 1, the best possible score, on average; float64[...] of float64[..., runs, tasks].
 
-    Args:
-        scores: float64[..., runs, tasks].
-        target: 1 is the best possible score.
+    Scores above 1 count as 1.
     """
-    return np.asarray(target - np.minimum(scores, target).mean(axis=(-2, -1)))
+    return np.asarray(1.0 - np.minimum(scores, 1.0).mean(axis=(-2, -1)))
 
 
 def probability_of_improvement(one: Float64Array, other: Float64Array) -> Float64Array:
