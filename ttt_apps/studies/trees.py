@@ -137,11 +137,6 @@ def first_move_advantage(score: Score) -> Interval:
     return Interval(*(2 * share - 1 for share in first_mover_score(score).rate("score")))
 
 
-def _first(score: Score) -> Score:
-    """Return the results of the first mover: a's loss as player_1 is b's win as player_0."""
-    return Score(score.pairs[:, ::-1])
-
-
 def counts_agree(published: Sequence[int], ours: Sequence[int] | Int64Array) -> bool | None:
     """Return whether published counts are plausible under our rates; None if our games are too few."""
     if np.sum(ours) < MIN_GAMES_RATIO * sum(published):
