@@ -695,11 +695,11 @@ def share_bar(description: str) -> Iterator[Callable[[float], None]]:
 
 
 @contextmanager
-def slow_status(words: str, after_s: float = 1.0) -> Iterator[None]:
-    """Show a status line if the work takes longer than ``after_s``."""
+def slow_status(words: str) -> Iterator[None]:
+    """Show a status line if the work takes longer than a second."""
     console = Console(stderr=True)
     status = console.status(words)
-    timer = threading.Timer(after_s, status.start)
+    timer = threading.Timer(1.0, status.start)
     if console.is_terminal and not _quiet:
         timer.start()
     try:

@@ -20,6 +20,9 @@ from ttt_apps.cli import Counts, ExactPolicyOptions, new_table, print_table, pro
 from ttt_apps.evaluate.exact import announce
 from ttt_envs.game.rules import Game
 
+NUM_RANKS = 12
+"""Default number of measured ranks."""
+
 
 @dataclass(frozen=True)
 class CompressionLevels(ExactPolicyOptions):
@@ -62,9 +65,9 @@ class CompressionLevels(ExactPolicyOptions):
         print_table(_table(self, game, found))
 
 
-def spread_ranks(largest: int, count: int = 12) -> list[int]:
-    """Return ranks from 0 to the largest, denser at small ranks."""
-    return sorted({round(largest * (index / (count - 1)) ** 1.7) for index in range(count)})
+def spread_ranks(largest: int) -> list[int]:
+    """Return up to ``NUM_RANKS`` ranks from 0 to the largest, denser at small ranks."""
+    return sorted({round(largest * (index / (NUM_RANKS - 1)) ** 1.7) for index in range(NUM_RANKS)})
 
 
 def _check_size(game: Game) -> None:

@@ -211,7 +211,7 @@ class RunReader:
             if live:
                 if not self._live:  # it has begun, and has a while to answer
                     self._heard, self._now = time.monotonic(), None
-                self._touch(WATCHED)
+                self._touch_watched()
                 self._read_now()
             self._live = live
             if not live:
@@ -229,10 +229,11 @@ class RunReader:
             self._now = self._shown = self._first = None
             self._choices_time = -1
 
-    def _touch(self, name: str) -> None:
-        """Make or touch a file for the run; a folder that may not be written shows what is stored nevertheless."""
-        with suppress(OSError, ValueError), open_to_write(self._run.live / name) as file:
-            os.utime(file.fileno() if os.utime in os.supports_fd else self._run.live / name)
+    def _touch_watched(self) -> None:
+        """Tell the run that it is watched; a folder that may not be written shows what is stored nevertheless."""
+        path = self._run.live / WATCHED
+        with suppress(OSError, ValueError), open_to_write(path) as file:
+            os.utime(file.fileno() if os.utime in os.supports_fd else path)
 
     def _read_now(self) -> None:
         try:
