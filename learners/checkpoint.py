@@ -24,7 +24,7 @@ from learners.config import AnyConfig, FitLearnerConfig, load_learner
 from ttt_envs.agents.policy import Policy, is_colour_blind, is_symmetric
 from ttt_envs.agents.specs import FromFile, from_file
 from ttt_envs.agents.symmetrized import SymmetrizedPolicy
-from ttt_envs.core.checks import closest_names, truncate
+from ttt_envs.core.checks import closest_names, quote
 from ttt_envs.core.files import closest_path, open_to_read, parse_json, read_bounded, write_atomically
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards
@@ -173,7 +173,7 @@ def _unpack(file: IO[bytes], limit: int, compressed: bool) -> tuple[dict[str, np
         for entry in entries:
             name = entry.filename.removesuffix(".npy")
             if name == entry.filename or name in arrays or entry.comment or entry.compress_type not in methods:
-                raise ValueError(f"{shorten(entry.filename)} in it is no array in the format of checkpoints")
+                raise ValueError(f"{quote(entry.filename)} in it is no array in the format of checkpoints")
             with archive.open(entry) as part:
                 arrays[name] = _read_array(part, entry.file_size)
         return arrays, archive.comment
@@ -283,7 +283,7 @@ def read_config(run: Path) -> dict[str, Any]:
             raise ValueError("it does not say which game and learner")
         for name, kind in (("game", dict), ("learner", str), ("settings", dict)):
             if not isinstance(data[name], kind):
-                raise ValueError(f"{name} is {shorten(data[name])}, and must be {KINDS[kind]}")
+                raise ValueError(f"{name} is {quote(data[name])}, and must be {KINDS[kind]}")
         Game.from_dict(data["game"])
     except (ValueError, TypeError) as problem:
         raise ValueError(f"{path} cannot be read as the settings of a run: {problem}") from None
@@ -304,15 +304,10 @@ def read_training(run: Path) -> dict[str, Any]:
         elif type(config[name]) not in (kinds if str not in kinds else {*kinds, FromFile}):
             admissible = " or ".join(KINDS[kind] for kind in kinds)
             raise ValueError(
-                f"{run / CONFIG} cannot be read as the settings of a run: {name} is {shorten(config[name])}, and must "
+                f"{run / CONFIG} cannot be read as the settings of a run: {name} is {quote(config[name])}, and must "
                 f"be {admissible}"
             )
     return config
-
-
-def shorten(value: object) -> str:
-    """Shorten any value from a file for a message."""
-    return truncate(ascii(value), 60)
 
 
 class RunPolicy:

@@ -15,6 +15,7 @@ import numpy as np
 from baselines.retrograde.layers import Layers, make_layers
 from baselines.retrograde.sweep import Values
 from ttt_envs.core.array_cache import mapped
+from ttt_envs.core.checks import quote
 from ttt_envs.core.files import delete_temporary_files, locked, open_to_read, read_json, write_atomically, write_json
 from ttt_envs.game.rules import Game
 
@@ -64,7 +65,7 @@ class Folder:
         for name, value in self.header.items():
             if data.get(name) != value:
                 raise ValueError(
-                    f"{self.path} holds a table with {name}={_shorten(data.get(name))}, not {value!r}: choose another "
+                    f"{self.path} holds a table with {name}={quote(data.get(name))}, not {value!r}: choose another "
                     f"folder, or remove this one"
                 )
         if type(data.get("stones")) is int:
@@ -216,11 +217,6 @@ class Folder:
         self.write_manifest()
 
 
-def _shorten(value: object) -> str:
-    """Return what a file has in place of a number, at most one line of it."""
-    return f"{value!r:.80}"
-
-
 def _load_manifest(path: Path) -> dict[str, Any] | None:
     """Return the data of a folder's manifest; None if there is none.
 
@@ -235,7 +231,7 @@ def _load_manifest(path: Path) -> dict[str, Any] | None:
         raise ValueError(f"{path} cannot be read: {problem.strerror}: choose another folder") from None
     if isinstance(data, dict) and data.get("format") != FORMAT and "format" in data:
         raise ValueError(
-            f"{path} holds a table of format {_shorten(data['format'])}, and {FORMAT} is read: build it in another "
+            f"{path} holds a table of format {quote(data['format'])}, and {FORMAT} is read: build it in another "
             f"folder, or remove this one"
         )
     if not isinstance(data, dict) or not isinstance(data.get("layers"), dict):

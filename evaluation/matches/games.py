@@ -17,7 +17,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from ttt_envs.core.checks import closest_names, truncate
+from ttt_envs.core.checks import closest_names, quote, truncate
 from ttt_envs.core.files import lock, open_to_read, parse_json, path_hint, read_bounded, replace_tail, write_atomically
 from ttt_envs.game.boards import MOVERS, Boards, cell_at, coordinate, from_text
 from ttt_envs.game.rules import MAX_EDGE, Game, Outcome, Position, action_index, place, winner
@@ -88,20 +88,20 @@ class PlayedGame:
             raise ValueError(f"a game has 2 players, not {len(self.players)}: name player_0, then player_1")
         for text in (*self.players, self.forfeit):
             if text is not None and not (isinstance(text, str) and text and text.isprintable()):
-                raise ValueError(f"{_shorten(text)} names nothing: write words that can be printed, on one line")
+                raise ValueError(f"{quote(text)} names nothing: write words that can be printed, on one line")
         for name in ("seed", "episode"):
             number = getattr(self, name)
             whole = isinstance(number, int) and not isinstance(number, bool)
             if number is not None and not (whole and 0 <= number < 1 << 64):
-                raise ValueError(f"{name}={_shorten(number)} is not a whole number from 0 to 2**64 - 1: choose one")
+                raise ValueError(f"{name}={quote(number)} is not a whole number from 0 to 2**64 - 1: choose one")
         if not isinstance(self.settings, Mapping):
-            raise ValueError(f"settings={_shorten(self.settings)} are no names with values: write a dictionary")
+            raise ValueError(f"settings={quote(self.settings)} are no names with values: write a dictionary")
         if self.opening is not None and not (isinstance(self.opening, str) and len(self.opening) <= _OPENING):
-            raise ValueError(f'opening={_shorten(self.opening)} is no position: write one as in "x.o/.../..o x"')
+            raise ValueError(f'opening={quote(self.opening)} is no position: write one as in "x.o/.../..o x"')
         result: Any = self.result
         if result is not None:
             if isinstance(result, bool) or result not in range(len(RESULTS)):
-                raise ValueError(f"result={_shorten(result)} is not known: use 0, 1, 2 for a draw, or None")
+                raise ValueError(f"result={quote(result)} is not known: use 0, 1, 2 for a draw, or None")
             object.__setattr__(self, "result", Outcome(result))
         position = self.start()
         if winner(self.game, position.cells) is not None:
@@ -180,23 +180,23 @@ class PlayedGame:
             TypeError, ValueError: anything else.
         """
         if not isinstance(data, dict):
-            raise ValueError(f"{_shorten(data)} is no game: write the fields of one")
+            raise ValueError(f"{quote(data)} is no game: write the fields of one")
         fields = dict(data)
         known = [each.name for each in dataclasses.fields(cls)]
         for name in fields:
             if name not in known:
-                raise ValueError(f"a game has no field {_shorten(name)}: {closest_names(name, known)}")
+                raise ValueError(f"a game has no field {quote(name)}: {closest_names(name, known)}")
         for name, kind, wanted in _TYPES:
             if name not in fields:
                 raise ValueError(f"the field {name!r} is missing: it is {wanted}")
             if not isinstance(fields[name], kind):
-                raise ValueError(f"{name}={_shorten(fields[name])} is not {wanted}")
+                raise ValueError(f"{name}={quote(fields[name])} is not {wanted}")
         game = Game.from_dict(fields.pop("game"))
         words = fields.pop("moves").split()
         moves = [Move(cell_at(word.removesuffix(AGAIN), game), word.endswith(AGAIN)) for word in words]
         result = fields.pop("result")
         if result is not None and result not in RESULTS:
-            raise ValueError(f"result={_shorten(result)} is not known: write {', '.join(RESULTS)} or null")
+            raise ValueError(f"result={quote(result)} is not known: write {', '.join(RESULTS)} or null")
         return cls(
             game,
             tuple(fields.pop("players")),
@@ -216,11 +216,6 @@ _TYPES: tuple[tuple[str, Any, str], ...] = (
 
 def _result_name(result: Outcome | None) -> str:
     return "none yet" if result is None else RESULTS[result]
-
-
-def _shorten(value: object) -> str:
-    """Shorten any value for a message."""
-    return truncate(ascii(value), 60)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -348,7 +343,7 @@ def _check_head(head: object) -> None:
     if not isinstance(head, dict) or head.get("content") != _HEAD["content"]:
         raise ValueError("it is no file of games, which begins with the line " + _HEAD_LINE.decode().strip())
     if head != _HEAD:
-        raise ValueError(f"format={_shorten(head.get('format'))} is not known here: this version reads {FORMAT}")
+        raise ValueError(f"format={quote(head.get('format'))} is not known here: this version reads {FORMAT}")
 
 
 def _check_torn_head(line: bytes) -> None:
@@ -457,9 +452,9 @@ def from_notation(text: str) -> list[PlayedGame]:
 def _parse_tag(line: str) -> tuple[str, Any]:
     match = re.fullmatch(r"\[(\w+) (.*)\]", line)
     if match is None:
-        raise ValueError(f'{_shorten(line)} is no line of a game: write a name and a value, as in [o "human"]')
+        raise ValueError(f'{quote(line)} is no line of a game: write a name and a value, as in [o "human"]')
     if match[1] not in _TAGS:
-        raise ValueError(f"{_shorten(match[1])} is not known: {closest_names(match[1], _TAGS)}")
+        raise ValueError(f"{quote(match[1])} is not known: {closest_names(match[1], _TAGS)}")
     return match[1], _parse_line(match[2])
 
 

@@ -39,8 +39,7 @@ _FAR = 1e15  # upper bound of any rating, number of games or time
 
 
 def _wrong(name: str, value: object, wanted: str) -> ValueError:
-    shown = repr(value)
-    return ValueError(f"{name} is {shown if len(shown) <= 60 else f'{shown[:57]}...'}, and must be {wanted}")
+    return ValueError(f"{name} is {truncate(repr(value), 60)}, and must be {wanted}")
 
 
 class Record(dict[str, Any]):

@@ -26,6 +26,11 @@ def truncate(value: object, most: int = 80) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
+def quote(value: object) -> str:
+    """Return any value, such as one of a file, in ASCII and short enough for a message."""
+    return truncate(ascii(value), 60)
+
+
 def closest_names(name: str, known: Iterable[str]) -> str:
     """Return the hint after an unknown name: the closest known one, or all of them."""
     known = sorted(known)
