@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import IO, Any, ClassVar, Literal, NamedTuple
+from typing import IO, Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from ttt_envs.agents.policy import VALUE_TOLERANCE, HasPlayer, Player, Policy, is_colour_blind, is_symmetric, sample
 from ttt_envs.agents.specs import Named, make_policy
 from ttt_envs.core.array_cache import mapped
+from ttt_envs.core.checks import check_choice
 from ttt_envs.core.files import open_to_read, parse_json, write_atomically
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, UInt64Array
 from ttt_envs.game.boards import Boards, from_keys, num_words
@@ -415,8 +416,7 @@ class OpeningBook(Named):
         for name, value in (("c", self.c), ("temperature", self.temperature)):
             if not 0 < value < math.inf:
                 raise ValueError(f"{name}={value:g} is out of range: choose a number above 0")
-        if self.choose not in ("best", "ucb", "softmax"):
-            raise ValueError(f"choose={self.choose!r} is not known: choose best, ucb or softmax")
+        check_choice("choose", self.choose, get_args(Choose))
         self.book, self._then  # noqa: B018  # raises errors early
 
     @cached_property

@@ -14,7 +14,7 @@ import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -26,6 +26,7 @@ from baselines.retrograde.solver import MAX_CELLS, load_or_compute, solve, sweep
 from ttt_envs.agents.policy import Policy, Values, is_colour_blind, is_symmetric
 from ttt_envs.agents.specs import Named, make_policy
 from ttt_envs.core.array_cache import CachedArray, hash_of_sources
+from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import (
     BoolArray,
     Float64Array,
@@ -129,8 +130,7 @@ def is_policy(source: str) -> bool:
 def check_source(game: Game, source: str, terminal: Terminal) -> None:
     """Raise ValueError if :func:`source_values` rejects this source, by checks that are fast."""
     check_size(game, moves=is_policy(source))
-    if terminal not in ("equation", "as_published"):
-        raise ValueError(f"terminal={terminal!r} is not known: choose 'equation' or 'as_published'")
+    check_choice("terminal", terminal, get_args(Terminal))
     if is_policy(source) and terminal != "equation":
         raise ValueError(
             f"terminal={terminal} sets the entries of won boards, and the table of source={source} holds moves: "

@@ -52,6 +52,7 @@ from baselines.expectiminimax.transpositions import (
 from baselines.retrograde.layers import NO_LAYER, AnyProbe
 from baselines.retrograde.tablebase import afterstate_score, empty_probe
 from ttt_envs.agents.policy import VALUE_TOLERANCE
+from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import (
     Float64Array,
     Int8Array,
@@ -512,6 +513,5 @@ def check_settings(depth: int, width: int | None = None, heuristic: str = "count
         raise ValueError(f"depth={depth} is no number of plies to look ahead: choose 1 to {MAX_DEPTH}")
     if width is not None and width < 1:
         raise ValueError(f"width={width} tries no moves: choose how many to draw at a node, or none to try all")
-    for name, value, known in (("heuristic", heuristic, Heuristic), ("pruning", pruning, Pruning)):
-        if value not in typing.get_args(known):
-            raise ValueError(f"{name}={value!r} is not known: choose one of {', '.join(typing.get_args(known))}")
+    check_choice("heuristic", heuristic, typing.get_args(Heuristic))
+    check_choice("pruning", pruning, typing.get_args(Pruning))

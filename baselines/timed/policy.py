@@ -7,7 +7,7 @@ import time
 import weakref
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from baselines.timed.pondering import Pondering
 from baselines.timed.time_management import Plan, plan_by_clock, plan_by_move, run_until
 from ttt_envs.agents.policy import Policy, sample
 from ttt_envs.agents.specs import Named, make_policy
+from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.core.jit_settings import compile_at_once
 from ttt_envs.core.random import splitmix64
@@ -86,8 +87,7 @@ class Timed(Named):
             raise ValueError(f"extra={self.extra:g} takes time away: choose 1 (none) or more")
         if not 0 <= self.margin < math.inf:
             raise ValueError(f"margin={self.margin:g} is no time: choose 0 seconds or more")
-        if self.allocation not in ("dynamic", "fixed"):
-            raise ValueError(f"allocation={self.allocation!r} is not known: choose dynamic or fixed")
+        check_choice("allocation", self.allocation, get_args(Allocation))
         if self.clock is not None:
             Clock.from_text(self.clock)
         check_interruptible(self._searcher, str(self.search))

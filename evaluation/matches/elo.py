@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from evaluation.matches.score import Score
 from evaluation.statistics import NORMAL, Interval
+from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import Float64Array, Int64Array
 
 Model = Literal["pentanomial", "trinomial"]
@@ -211,8 +212,7 @@ class SPRT:
         for name in ("alpha", "beta"):
             if not 0 < getattr(self, name) < 0.5:
                 raise ValueError(f"{name}={getattr(self, name)} is no chance of an error: choose above 0, below 0.5")
-        if self.model not in ("pentanomial", "trinomial"):
-            raise ValueError(f"model={self.model!r} is not known: choose 'pentanomial' or 'trinomial'")
+        check_choice("model", self.model, get_args(Model))
 
     @property
     def bounds(self) -> tuple[float, float]:

@@ -6,7 +6,7 @@ import dataclasses
 import importlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from gymnasium import spaces
@@ -15,6 +15,7 @@ from learners.sb3.libraries import check_packages, preserve_random_state
 from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import TRUST, Named, trusted
+from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.actions import num_actions
 from ttt_envs.game.boards import Boards
@@ -53,8 +54,7 @@ class ZipPolicy(Named):
     model: Policy = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.algorithm not in _ALGORITHMS:
-            raise ValueError(f"algorithm={self.algorithm!r} is not known: choose one of {', '.join(_ALGORITHMS)}")
+        check_choice("algorithm", self.algorithm, get_args(Algorithm))
         if not Path(self.path).is_file():
             raise ValueError(f"there is no file {self.path}: give the path of a zip that Stable-Baselines3 has saved")
         if not (self.trust or trusted()):

@@ -553,7 +553,7 @@ NO_DEPTH = "depth=0 is no number of plies to look ahead: choose 1 to 361"
         (lambda: Expectiminimax(Game(), depth=0), NO_DEPTH),
         (lambda: Expectiminimax(Game(), depth=362), "depth=362 is no number of plies"),
         (lambda: Expectiminimax(Game(), width=0), "width=0 tries no moves: choose how many to draw at a node, or none"),
-        (lambda: Expectiminimax(Game(), heuristic="longest"), "'longest' is not known: choose one of count, consecut"),
+        (lambda: Expectiminimax(Game(), heuristic="longest"), "'longest' is not known: choose 'count', 'consecut"),
         (
             lambda: Expectiminimax(Game(), leaf="random"),
             "leaf=random has no values: choose a policy that has, as optim",
@@ -562,7 +562,7 @@ NO_DEPTH = "depth=0 is no number of plies to look ahead: choose 1 to 361"
         (lambda: make_policy("expectiminimax:heuristic=counts", Game()), "'counts' is not known, did you mean 'count'"),
         (lambda: Expectiminimax(Game(), width=2).probabilities(START), "width=2 draws moves and needs a generator"),
         (lambda: Expectiminimax(Game()).analyse(from_text("ooo/xx./... x")), "the game is over in a position"),
-        (lambda: SearchSettings(pruning="beta"), "pruning='beta' is not known: choose one of none, alpha-beta,"),
+        (lambda: SearchSettings(pruning="beta"), "pruning='beta' is not known: choose 'none', 'alpha-beta',"),
         (lambda: SearchSettings(memory=-1), "memory=-1 is negative: choose the bytes of the table, or 0 for no"),
         (lambda: make_search(Game(), START, width=2), "width=2 draws moves at random: give a 64-bit key"),
         (lambda: Search(Game(), START).run(0), NO_DEPTH),

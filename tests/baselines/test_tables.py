@@ -222,7 +222,7 @@ def test_invalid_specs_are_refused(spec, game, message):
         ),
         (
             lambda: random_play_values(Game(), "published"),
-            "terminal='published' is not known: choose 'equation' or 'as_published'",
+            "terminal='published' is not known: choose 'equation', 'as_published'",
         ),
         (
             lambda: Table(Game(), np.zeros(5)),
