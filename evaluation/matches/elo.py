@@ -48,10 +48,7 @@ def pair_moments(score: Score) -> tuple[float, float]:
     """Return the sample mean and variance of a pair's mean score, 0 to 1; without luck where it is corrected."""
     if score.corrected is not None:
         return score.corrected.mean, score.corrected.variance
-    counts = score.pentanomial
-    total, points = int(counts.sum()), np.arange(5) / 4
-    mean = float(points @ counts) / total
-    return mean, float((points - mean) ** 2 @ counts) / max(1, total - 1)
+    return score.raw_moments()
 
 
 def likelihood_of_superiority(score: Score) -> float:

@@ -168,11 +168,15 @@ class Score:
         """Return the guarded mean of the pairs' scores, without luck where it is corrected."""
         if self.corrected is not None:
             return guarded_mean(self.corrected.mean, self.corrected.variance, self.corrected.num, CORRECTED_GUARD)
+        mean, variance = self.raw_moments()
+        return guarded_mean(mean, variance, int(self.pairs.sum()), agresti_coull(confidence))
+
+    def raw_moments(self) -> tuple[float, float]:
+        """Return the sample mean and variance of a pair's mean score, 0 to 1, with luck."""
         counts, points = self.pentanomial, np.arange(5) / 4
         num = int(counts.sum())
         mean = float(points @ counts) / num
-        variance = float((points - mean) ** 2 @ counts) / max(1, num - 1)
-        return guarded_mean(mean, variance, num, agresti_coull(confidence))
+        return mean, float((points - mean) ** 2 @ counts) / max(1, num - 1)
 
     @property
     def raw(self) -> Score:
@@ -187,9 +191,7 @@ class Score:
         """
         if self.corrected is None or not self.corrected.variance > 0:
             return None
-        counts, points = self.pentanomial, np.arange(5) / 4
-        mean = float(points @ counts) / int(counts.sum())
-        return float((points - mean) ** 2 @ counts) / max(1, int(counts.sum()) - 1) / self.corrected.variance
+        return self.raw_moments()[1] / self.corrected.variance
 
     def _describe_correction(self) -> dict[str, Any]:
         ratio = self.correction_ratio
