@@ -18,13 +18,13 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from evaluation.exact.symmetry_classes import MAX_CELLS, SymmetryTables, canonical, stones_in_code, symmetry_tables
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, is_colour_blind, is_symmetric
-from ttt_envs.core.hash_index import KeyIndex
+from ttt_envs.core.hash_index import KeyIndex, extend_rows
 from ttt_envs.core.jit import (
     BoolArray,
     Float64Array,
@@ -184,8 +184,8 @@ class Layer:
                     f"to evaluate exactly: sample them with evaluate.py match, or take a smaller board"
                 )
             self.index.reserve(capacity)
-            self.reached = _longer(self.reached, capacity)
-            self.mass = _longer(self.mass, capacity)
+            self.reached = extend_rows(self.reached, capacity)
+            self.mass = extend_rows(self.mass, capacity)
         return self.index.rows(keys)
 
 
@@ -198,13 +198,6 @@ class _KnownRows(NamedTuple):
     """int64[N]: indices of these boards"""
     keys: UInt64Array
     """uint64[N, words]: their keys"""
-
-
-def _longer(pairs: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:
-    """Extend an array [N, 2] with zeros."""
-    longer = np.zeros((size, 2), pairs.dtype)
-    longer[: len(pairs)] = pairs
-    return longer
 
 
 def queries(layer: Layer, chunk: int) -> Iterator[tuple[int, Int64Array]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from evaluation.exact.forward_backward import query_policy
 from evaluation.exact.symmetry_classes import MAX_CELLS, canonical_rows, symmetry_tables, to_code
 from ttt_envs.agents.policy import Policy, is_colour_blind, is_quick, is_symmetric
 from ttt_envs.agents.specs import FromFile, make_policy
-from ttt_envs.core.hash_index import KeyIndex
+from ttt_envs.core.hash_index import KeyIndex, extend_rows
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, compiled, int8, int64
 from ttt_envs.game.bits import to_bits
 from ttt_envs.game.boards import Boards
@@ -99,7 +99,7 @@ class CachedPolicy:
         if size + count > len(self._cells):
             capacity = max(1024, size + count, 2 * len(self._cells))
             self._index.reserve(capacity)
-            self._cells, self._share = _longer(self._cells, capacity), _longer(self._share, capacity)
+            self._cells, self._share = extend_rows(self._cells, capacity), extend_rows(self._share, capacity)
         self._index.rows(np.ascontiguousarray(leaders[:count, None]))
         rows = np.flatnonzero(share[:count] < 0)
         share[rows] = -1.0 - self._uneven_size - np.arange(len(rows))
@@ -107,7 +107,7 @@ class CachedPolicy:
         if uneven:
             needed = self._uneven_size + len(rows)
             if needed > len(self._uneven):
-                self._uneven = _longer(self._uneven, max(1024, needed, 2 * len(self._uneven)))
+                self._uneven = extend_rows(self._uneven, max(1024, needed, 2 * len(self._uneven)))
             self._uneven[self._uneven_size : needed] = answers[rows]
             self._uneven_size = needed
 
@@ -135,13 +135,6 @@ def make_policy_once(game: Game, policy: str | Policy) -> Policy:
 @lru_cache(maxsize=32)
 def _make_trusted_or_not(game: Game, spec: str, trusted: bool) -> Policy:
     return make_policy(spec if trusted else FromFile(spec), game)
-
-
-def _longer(array: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:
-    """Return the array, extended to ``size`` rows."""
-    longer = np.empty((size, *array.shape[1:]), array.dtype)
-    longer[: len(array)] = array
-    return longer
 
 
 @compiled

@@ -31,6 +31,13 @@ def find_sorted(known: NDArray[Any], wanted: NDArray[Any]) -> Int64Array:
     return np.where(known[places] == wanted, places, -1)
 
 
+def extend_rows(array: NDArray[Any], size: int) -> NDArray[Any]:
+    """Return an array with ``size`` rows: those of ``array`` [N, ...], then zeros."""
+    out = np.zeros((size, *array.shape[1:]), array.dtype)
+    out[: len(array)] = array
+    return out
+
+
 class KeyIndex:
     """Numbers keys 0, 1, 2, ... in the order of first insertion; a hash table with open addressing.
 
