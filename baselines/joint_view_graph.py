@@ -14,11 +14,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from baselines.position_graph import GraphEvaluation
 from baselines.softmax_table import PositionIndex
-from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, compiled_at_once
+from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int32Array, Int64Array, compiled_at_once
 from ttt_envs.game.boards import Boards, from_keys, keys
 from ttt_envs.game.phantom import FOUND, MAX_CELLS_BASE_5, JointViews, attempt_rows, check_phantom
 from ttt_envs.game.rules import DRAW, NOT_OVER, Game
@@ -31,8 +30,6 @@ BLOCK = 1024
 """Number of joint views whose results are added one by one; sums of blocks keep rounding small."""
 KNOWN, PLACED, TRIED, FINAL = range(4)
 """Kinds of attempts: on a cell known to be taken (illegal), a stone, a failed attempt, a stone that ends the game."""
-
-Int32Array = NDArray[np.int32]
 
 
 class Edges(NamedTuple):

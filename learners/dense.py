@@ -10,11 +10,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, compiled_nogil, inlined, int64
+from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array, compiled_nogil, inlined, int64
 
-Float32Array = NDArray[np.float32]
 Activation = Literal["linear", "relu", "tanh", "sigmoid"]
 """Activation after a layer; ``linear`` is the identity."""
 ONE = np.float32(1)

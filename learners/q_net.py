@@ -11,7 +11,6 @@ import numpy as np
 
 from learners.base import Arrays, Bootstrap, Transition, get_array
 from learners.config import TransitionLearnerConfig, check_rewards
-from learners.dense import Float32Array
 from learners.limits import Fraction, NonNegative, NonNegativeInt, Positive, PositiveInt, Range
 from learners.tabular import final_rewards
 from learners.tensorflow_tools import (
@@ -25,7 +24,7 @@ from learners.tensorflow_tools import (
     to_numpy,
 )
 from ttt_envs.agents.policy import best_shares, sample
-from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, Parameters, compiled
+from ttt_envs.core.jit import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array, Parameters, compiled
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import HIDING, VARIANTS, Game, nth_legal_cell
 from ttt_envs.game.symmetry import Symmetries, inverse, symmetries

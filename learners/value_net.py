@@ -20,7 +20,7 @@ import numpy as np
 from learners.base import Arrays
 from learners.checkpoint import MODEL, load_weights, save_arrays
 from learners.config import TEACHER, FitLearnerConfig
-from learners.dense import Activation, Dense, Float32Array, forward, layer_shapes, planes
+from learners.dense import Activation, Dense, forward, layer_shapes, planes
 from learners.imitation import Teacher, training_examples
 from learners.limits import Fraction, Layers, NonNegativeInt, NumProcesses, Positive, PositiveInt, Range
 from learners.one_ply import one_ply_ahead
@@ -28,7 +28,7 @@ from learners.tensorflow_tools import DEVICE, import_tensorflow
 from learners.training import Progress, Task, check_counts
 from ttt_envs.agents.policy import best_shares
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.jit import Float64Array, Int8Array
+from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import HIDING, VARIANTS, Game
 from ttt_envs.game.symmetry import Symmetries, symmetries

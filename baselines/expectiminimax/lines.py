@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.core.jit import Int8Array, Int64Array, Parameters, UInt32Array, inlined, int64
+from ttt_envs.core.jit import Int8Array, Int64Array, Parameters, UInt8Array, UInt32Array, inlined, int64
 from ttt_envs.game.bits import NUM_STANDARD
 from ttt_envs.game.rules import Game, has_line, winning_lines
 
@@ -21,8 +21,6 @@ Heuristic = Literal["count", "consecutive", "all-diagonals"]
 row, column or main diagonal; ``"consecutive"`` the longest run of stones in one of these; ``"all-diagonals"`` the
 maximum number of stones, including short diagonals. The main diagonals begin in a corner of the board. Where lines wrap
 there are no corners and no ends, and all three are ``"all-diagonals"``"""
-
-UInt8Array = NDArray[np.uint8]
 
 THE_SCORED, ALL_OF_THEM = range(2)
 """indices of the numbers of lines in `LineArrays.through`"""

@@ -7,10 +7,10 @@ import math
 import numpy as np
 
 from baselines.mcts.select import view_sign
-from baselines.mcts.tree import Float32Array, Nodes, TreeView, Workspace
+from baselines.mcts.tree import Nodes, TreeView, Workspace
 from baselines.retrograde.layers import AnyProbe
 from baselines.retrograde.tablebase import result_for_last_player
-from ttt_envs.core.jit import Int8Array, Parameters, compiled_at_once, compiled_nogil, inlined, int64
+from ttt_envs.core.jit import Float32Array, Int8Array, Parameters, compiled_at_once, compiled_nogil, inlined, int64
 from ttt_envs.core.random import uniform
 from ttt_envs.game.bits import NUM_STANDARD
 from ttt_envs.game.rules import (

@@ -14,10 +14,11 @@ from baselines.mcts.select import (
     select_turn,
     select_uct,
 )
-from baselines.mcts.tree import Float32Array, SearchBatch, TreeView, Workspace, is_solved, tree_view
+from baselines.mcts.tree import SearchBatch, TreeView, Workspace, is_solved, tree_view
 from baselines.retrograde.layers import AnyProbe
 from baselines.retrograde.tablebase import result_for_last_player
 from ttt_envs.core.jit import (
+    Float32Array,
     Float64Array,
     Int8Array,
     Int64Array,

@@ -10,13 +10,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from baselines.retrograde.layers import AnyProbe
 from ttt_envs.core.jit import (
     BoolArray,
+    Float32Array,
     Float64Array,
     Int8Array,
+    Int32Array,
     Int64Array,
     Parameters,
     compiled_at_once,
@@ -26,9 +27,6 @@ from ttt_envs.core.jit import (
 )
 from ttt_envs.core.records import Records
 from ttt_envs.game.rules import skip_chance_of
-
-Int32Array = NDArray[np.int32]
-Float32Array = NDArray[np.float32]
 
 
 class Edges(NamedTuple):

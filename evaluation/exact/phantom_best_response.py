@@ -15,8 +15,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines.joint_view_graph import FINAL, KNOWN, PLACED, TRIED, Edges, Int32Array, JointViewGraph
-from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, compiled_at_once, compiled_nogil, inlined, int64
+from baselines.joint_view_graph import FINAL, KNOWN, PLACED, TRIED, Edges, JointViewGraph
+from ttt_envs.core.jit import (
+    Float64Array,
+    Int8Array,
+    Int32Array,
+    Int64Array,
+    compiled_at_once,
+    compiled_nogil,
+    inlined,
+    int64,
+)
 from ttt_envs.game.information_sets import FAILED, OBSERVATIONS, SUCCEEDED
 
 SETS_PER_CALL = 1 << 21

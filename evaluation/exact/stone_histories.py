@@ -22,12 +22,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines.joint_view_graph import FINAL, PLACED, TRIED, Edges, Int32Array, JointViewGraph
+from baselines.joint_view_graph import FINAL, PLACED, TRIED, Edges, JointViewGraph
 from evaluation.exact.phantom_best_response import InformationSetList
 from ttt_envs.core.jit import (
     BoolArray,
     Float64Array,
     Int8Array,
+    Int32Array,
     Int64Array,
     compiled_at_once,
     compiled_nogil,

@@ -11,8 +11,8 @@ import numpy as np
 
 from baselines.mcts import SearchBatch, SelectionParams, backup, simulate
 from learners.alpha_zero.settings import MAX_SMALL_CELLS
-from learners.dense import Float32Array, Packed, evaluate_net
-from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, compiled_nogil, inlined, int64
+from learners.dense import Packed, evaluate_net
+from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array, compiled_nogil, inlined, int64
 from ttt_envs.game.boards import Boards, base_3, own_first_row
 
 CHUNK_SIZE = 4_096

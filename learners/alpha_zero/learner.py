@@ -11,11 +11,11 @@ from baselines.mcts import SearchBatch, SelectionParams, forced_moves_of_rows
 from learners.alpha_zero.inference import NetEvaluator, SymmetryTables
 from learners.alpha_zero.settings import AlphaZeroSettings
 from learners.base import Arrays, get_array
-from learners.dense import Float32Array, Packed, layer_shapes
+from learners.dense import Packed, layer_shapes
 from learners.one_ply import one_ply_ahead
 from learners.tensorflow_tools import MAX_FLOAT32
 from ttt_envs.agents.policy import best_shares
-from ttt_envs.core.jit import Float64Array, Int64Array
+from ttt_envs.core.jit import Float32Array, Float64Array, Int64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game, winning_lines
 from ttt_envs.game.symmetry import inverse, symmetries

@@ -10,7 +10,7 @@ from learners.alpha_zero.learner import input_lines
 from learners.alpha_zero.self_play import TrainingExamples
 from learners.alpha_zero.settings import AlphaZeroSettings
 from learners.base import Arrays, get_array
-from learners.dense import Float32Array, line_states
+from learners.dense import line_states
 from learners.tensorflow_tools import (
     DEVICE,
     adam_rate,
@@ -21,6 +21,7 @@ from learners.tensorflow_tools import (
     legal_moves,
     to_numpy,
 )
+from ttt_envs.core.jit import Float32Array
 from ttt_envs.game.rules import Game
 
 

@@ -11,10 +11,9 @@ from baselines.mcts import GumbelSearch, MCTSSearch
 from learners.alpha_zero.learner import AlphaZero
 from learners.alpha_zero.settings import AlphaZeroSettings
 from learners.base import Arrays
-from learners.dense import Float32Array
 from learners.training import training_key
 from ttt_envs.agents.policy import Evaluator, sample
-from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array
+from ttt_envs.core.jit import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array, UInt64Array
 from ttt_envs.core.random import uniforms
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import DRAW, NOT_OVER, STREAM_POOL, Game, begin_rows, play_rows

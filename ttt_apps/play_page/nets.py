@@ -16,11 +16,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from learners.checkpoint import load_arrays, load_checkpoint, save_arrays
-from learners.dense import Dense, Float32Array, forward
+from learners.dense import Dense, forward
 from ttt_apps.cli import inherited_options
 from ttt_envs.agents.policy import VALUE_TOLERANCE, best_shares
 from ttt_envs.agents.symmetrized import SymmetrizedPolicy
-from ttt_envs.core.jit import Float64Array
+from ttt_envs.core.jit import Float32Array, Float64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game
 

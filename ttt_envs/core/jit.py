@@ -22,10 +22,12 @@ from ttt_envs.core.package_conflicts import PACKAGES
 
 Int8Array = NDArray[np.int8]
 BoolArray = NDArray[np.bool_]
+UInt8Array = NDArray[np.uint8]
 Int32Array = NDArray[np.int32]
 UInt32Array = NDArray[np.uint32]
 Int64Array = NDArray[np.int64]
 UInt64Array = NDArray[np.uint64]
+Float32Array = NDArray[np.float32]
 Float64Array = NDArray[np.float64]
 StandardParameters = tuple[int, int, int, float, int, int, int]
 Parameters = (
