@@ -19,7 +19,7 @@ from ttt_envs.core.jit import (
     int64,
 )
 from ttt_envs.game.rules import NOT_OVER, Game, is_legal, skip_chance_of, terminal_outcome_inline
-from ttt_envs.game.symmetry import symmetries
+from ttt_envs.game.symmetry import permutation_cycles, symmetries
 
 MAX_CELLS_OF_GAMES = 16
 """Maximum number of cells for which games are counted."""
@@ -211,23 +211,10 @@ def _count_one_by_one(game: Game) -> Counts:
 def _fixed_boards(symmetry: Int64Array) -> Int64Array:
     """Return the keys of all boards that a symmetry leaves unchanged."""
     boards = np.zeros(1, np.int64)
-    for cycle in _cycles(symmetry):
+    for cycle in permutation_cycles(symmetry):
         step = sum(3**cell for cell in cycle)
         boards = np.concatenate([boards, boards + step, boards + 2 * step])
     return boards
-
-
-def _cycles(symmetry: Int64Array) -> list[list[int]]:
-    """Return the cycles of a permutation of cells."""
-    cycles, left = [], set(range(len(symmetry)))
-    while left:
-        cycle, cell = [], min(left)
-        while cell in left:
-            left.remove(cell)
-            cycle.append(cell)
-            cell = int(symmetry[cell])
-        cycles.append(cycle)
-    return cycles
 
 
 def _count_games(game: Game) -> int:
@@ -268,7 +255,7 @@ def _count_pairs(kind: BoolArray, sizes: Int64Array, subsets: NDArray[np.int32])
 
 def _count_fixed(game: Game, symmetry: Int64Array, sets: _Sets, total: int) -> int:
     """Return the number of reachable boards that a symmetry leaves unchanged; the identity leaves all of ``total``."""
-    cycles = [sum(1 << cell for cell in cycle) for cycle in _cycles(symmetry)]
+    cycles = [sum(1 << cell for cell in cycle) for cycle in permutation_cycles(symmetry)]
     if len(cycles) == game.cells:
         return total
     colours = np.arange(3 ** len(cycles))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from baselines.retrograde.ranks import apply_symmetry, spread_all
 from ttt_envs.core.jit import Int64Array, UInt32Array, UInt64Array, compiled, inlined, int64
 from ttt_envs.game.rules import Game
-from ttt_envs.game.symmetry import Symmetries, inverse, symmetries
+from ttt_envs.game.symmetry import Symmetries, inverse, permutation_cycles, symmetries
 
 MAX_CELLS = 31
 """Maximum number of cells of a board that has a code."""
@@ -129,7 +129,7 @@ def _fixed_arrangements(game: Game, permutation: Int64Array) -> NDArray[np.objec
         height, moved = game.rows, permutation[: game.columns] % game.columns
     fixed = np.zeros((game.cells + 1, game.cells + 1), object)
     fixed[0, 0] = 1
-    for length in _cycles(moved):
+    for length in map(len, permutation_cycles(moved)):
         more = term = fixed  # the cycle has no stones, then one row of stones more at each turn
         for _ in range(height):
             higher = np.zeros_like(term)
@@ -138,16 +138,3 @@ def _fixed_arrangements(game: Game, permutation: Int64Array) -> NDArray[np.objec
             more, term = more + higher, higher
         fixed = more
     return fixed
-
-
-def _cycles(permutation: Int64Array) -> list[int]:
-    """Return the lengths of the cycles of a permutation."""
-    left, lengths = set(range(len(permutation))), []
-    while left:
-        cell, length = left.pop(), 1
-        while int(permutation[cell]) in left:
-            cell = int(permutation[cell])
-            left.remove(cell)
-            length += 1
-        lengths.append(length)
-    return lengths

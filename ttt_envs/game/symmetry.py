@@ -52,6 +52,19 @@ def inverse(permutations: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.argsort(permutations, axis=1)
 
 
+def permutation_cycles(permutation: Int64Array) -> list[list[int]]:
+    """Return the cycles of one permutation int64[cells], in order of their least cell."""
+    cycles, left = [], set(range(len(permutation)))
+    while left:
+        cycle, cell = [], min(left)
+        while cell in left:
+            left.remove(cell)
+            cycle.append(cell)
+            cell = int(permutation[cell])
+        cycles.append(cycle)
+    return cycles
+
+
 def canonical_keys(cells: Int8Array, permutations: Int64Array) -> tuple[UInt64Array, BoolArray]:
     """Return the canonical key of each board: the least key among its symmetric boards.
 
