@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, cast
 
 import tyro
 from rich import box
@@ -328,14 +328,11 @@ class WorkOptions:
         Raises:
             ValueError: an invalid number.
         """
-        from ttt_envs.core.parallel import MAX_JOBS, Cluster
+        from ttt_envs.core.parallel import Cluster, check_jobs
 
         if self.cluster:
             return Cluster(self.cluster)
-        if self.jobs < 1 and self.jobs != -1:
-            raise ValueError(f"--jobs {self.jobs} gives no worker: choose 1 or more processes, -1 for all cores")
-        if self.jobs > MAX_JOBS:
-            raise ValueError(f"--jobs {self.jobs} is more than a machine can have: choose {MAX_JOBS} or fewer")
+        check_jobs(self.jobs)
         return self.jobs
 
 
@@ -353,13 +350,10 @@ class ThreadOptions:
         Raises:
             ValueError: an invalid number.
         """
-        from ttt_envs.core.threads import MAX_THREADS, count_threads
+        from ttt_envs.core.threads import Threads, count_threads
 
-        if self.threads == "auto":
-            return count_threads("auto", jobs if isinstance(jobs, int) else -1)
-        if not self.threads.isdecimal() or not 1 <= int(self.threads) <= MAX_THREADS:
-            raise ValueError(f"--threads {self.threads} is no number of threads: choose 1 to {MAX_THREADS}, or auto")
-        return int(self.threads)
+        threads = int(self.threads) if self.threads.isdecimal() else self.threads
+        return count_threads(cast(Threads, threads), jobs if isinstance(jobs, int) else -1)
 
 
 @dataclass(frozen=True)
@@ -377,16 +371,8 @@ class PairOptions(WorkOptions, RunGameOptions):
     default exact with skips on boards of up to 12 cells, else off"""
 
     def correction(self, game: Game) -> str:
-        """Return the value function that corrects luck, checked.
-
-        Raises:
-            ValueError: an unknown one, or one of another game.
-        """
-        from evaluation.matches.luck import default_correction, make_correction
-
-        spec = self.luck_correction or default_correction(game)
-        make_correction(spec, game)
-        return spec
+        """Return the value function that corrects luck; see :func:`check_correction`."""
+        return check_correction(self.luck_correction, game)
 
     def read_openings(self, game: Game) -> Openings | None:
         """Return the start positions of pairs, None for the empty board.
@@ -402,6 +388,19 @@ class PairOptions(WorkOptions, RunGameOptions):
 def trust_files() -> None:
     """Trust files from here on, even if they run code: zips with pickles, and classes named in files."""
     os.environ[TRUST] = "1"  # inherited by workers
+
+
+def check_correction(spec: str, game: Game) -> str:
+    """Return the value function that corrects luck, by default that of the game, checked.
+
+    Raises:
+        ValueError: an unknown one, or one of another game.
+    """
+    from evaluation.matches.luck import default_correction, make_correction
+
+    spec = spec or default_correction(game)
+    make_correction(spec, game)
+    return spec
 
 
 def num_pairs(games: int, most: int = MAX_NUMBER) -> int:

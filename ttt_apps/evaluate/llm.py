@@ -16,6 +16,7 @@ from ttt_apps.cli import (
     Count,
     ReportOptions,
     RunGameOptions,
+    check_correction,
     check_seed,
     new_table,
     num_pairs,
@@ -120,7 +121,7 @@ class Llm(ReportOptions, RunGameOptions):
         games = self._num_games()
         settings, sampling, limits = self._settings(game), self._sampling(), self._limits()
         opponent = make_policy(self._opponent_spec(game), game)
-        correction = self._correction(game)
+        correction = check_correction(self.luck_correction, game)
         with self._open_endpoint() as endpoint:
             cache_folder, out = self._cache_folder(endpoint.url), self._out_folder(game)
             with report_interrupt(cache_folder), open_answers(cache_folder) as answers, progress_bar("asked") as bar:
@@ -183,13 +184,6 @@ class Llm(ReportOptions, RunGameOptions):
         from evaluation.language_models.scheduler import Limits
 
         return Limits(self.concurrency, self.max_requests, self.max_cost, self.price_in, self.price_out)
-
-    def _correction(self, game: Game) -> str:
-        from evaluation.matches.luck import default_correction, make_correction
-
-        spec = self.luck_correction or default_correction(game)
-        make_correction(spec, game)
-        return spec
 
     def _open_endpoint(self) -> Endpoint:
         from evaluation.language_models.endpoint import Endpoint, check_key
