@@ -29,6 +29,7 @@ from joblib.externals.loky.process_executor import BrokenProcessPool
 from joblib.parallel import LokyBackend, get_active_backend
 
 from ttt_envs.core.extras import install_command
+from ttt_envs.core.subprocesses import environment_variables
 from ttt_envs.core.threads import MAX_THREADS, share_cores
 
 Result = TypeVar("Result")
@@ -159,16 +160,9 @@ def _end_with(parent: int) -> None:
 
 def _start_trackers() -> None:
     """Start the processes that clean up after workers, without warnings of what an interrupt left behind."""
-    before = os.environ.get("PYTHONWARNINGS")
-    os.environ["PYTHONWARNINGS"] = "ignore"
-    try:
+    with environment_variables({"PYTHONWARNINGS": "ignore"}):
         for tracker in (resource_tracker, loky_resource_tracker):
             tracker.ensure_running()
-    finally:
-        if before is None:
-            del os.environ["PYTHONWARNINGS"]
-        else:
-            os.environ["PYTHONWARNINGS"] = before
 
 
 @contextlib.contextmanager
@@ -302,17 +296,8 @@ def _import_ray() -> Any:
     A thread of Ray reports dead workers there despite ``log_to_driver``. Ray reads these variables on import; an import
     before this one is not affected.
     """
-    silent = {"RAY_DEDUP_LOGS": "1", "RAY_DEDUP_LOGS_SKIP_REGEX": "^"}
-    before = {name: os.environ.get(name) for name in silent}
-    os.environ.update(silent)
-    try:
+    with environment_variables({"RAY_DEDUP_LOGS": "1", "RAY_DEDUP_LOGS_SKIP_REGEX": "^"}):
         import ray
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
     return ray
 
 

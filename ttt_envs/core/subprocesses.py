@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -12,6 +13,21 @@ def subprocess_environment() -> dict[str, str]:
     """Return the environment of a process of Python that imports the same packages, installed or in a checkout."""
     root = str(Path(__file__).parents[2])
     return {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
+
+
+@contextmanager
+def environment_variables(values: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables within this context, for this process and the processes that it starts."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def end_with_stdin() -> None:
