@@ -157,7 +157,7 @@ def test_machine_code_is_cached_in_the_first_folder_that_is_writable(monkeypatch
         monkeypatch.delenv("NUMBA_CACHE_DIR")
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "users"))
         assert folder() == ROOT / ".cache" / "numba"
-        monkeypatch.setattr(jit_settings, "__file__", str(tmp_path / "site-packages" / "ttt_envs" / "jit.py"))
+        monkeypatch.setattr(jit_settings, "ROOT", tmp_path / "site-packages")
         if sys.platform == "linux":
             assert folder() == tmp_path / "users" / "ttt_envs" / "numba"
         monkeypatch.setattr(jit_settings, "_is_writable", lambda folder: False)

@@ -7,9 +7,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from ttt_envs.core.package_conflicts import ROOT
+
 PACKAGE = "ttt_envs"
-ROOT = Path(__file__).resolve().parents[2]
-"""Folder of the imported packages: a checkout, or ``site-packages``."""
 
 
 def install_command(extra: str) -> str:

@@ -14,6 +14,9 @@ from pathlib import Path
 
 import platformdirs
 
+from ttt_envs.core.package_conflicts import ROOT
+from ttt_envs.core.subprocesses import environment_variables
+
 Interpretable = bool | Callable[..., int]
 """see :func:`ttt_envs.core.jit.kernel`"""
 
@@ -46,15 +49,8 @@ def compile_at_once() -> Iterator[None]:
 
     For workloads long enough to repay compilation, and for measurements.
     """
-    before = os.environ.get(INTERPRET)
-    os.environ[INTERPRET] = "0"
-    try:
+    with environment_variables({INTERPRET: "0"}):
         yield
-    finally:
-        if before is None:
-            del os.environ[INTERPRET]
-        else:
-            os.environ[INTERPRET] = before
 
 
 @contextmanager
@@ -76,11 +72,11 @@ def kernel_folder() -> Path | None:
     In order: ``NUMBA_CACHE_DIR``, if set; in a checkout ``.cache/numba``; the user's cache folder; a private temporary
     folder.
     """
-    named, checkout = os.environ.get("NUMBA_CACHE_DIR"), Path(__file__).resolve().parents[2]
+    named = os.environ.get("NUMBA_CACHE_DIR")
     if named:
         return Path(named)
-    if (checkout / "setup.cfg").is_file() and _is_writable(checkout / ".cache" / "numba"):
-        return checkout / ".cache" / "numba"
+    if (ROOT / "setup.cfg").is_file() and _is_writable(ROOT / ".cache" / "numba"):
+        return ROOT / ".cache" / "numba"
     users = Path(platformdirs.user_cache_dir("ttt_envs", appauthor=False)) / "numba"
     return users if _is_writable(users) else _private_folder()
 

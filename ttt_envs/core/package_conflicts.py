@@ -15,6 +15,7 @@ from pathlib import Path
 PACKAGES = ("ttt_envs", "baselines", "learners", "evaluation", "ttt_apps")
 MARKER = b"__ttt_envs__ = True"
 ROOT = Path(__file__).resolve().parents[2]
+"""Folder of the imported packages: a checkout, or ``site-packages``."""
 
 
 def shadowed_by(package: str) -> str | None:
