@@ -13,7 +13,7 @@ import numpy as np
 
 from learners.base import from_bytes, to_bytes
 from learners.checkpoint import TAUGHT, load_arrays, save_arrays
-from learners.training import Progress, Task
+from learners.training import SPAWN_TEACHER, Progress, Task, make_rng
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, Values
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float64Array, Int8Array
@@ -104,10 +104,7 @@ def _play(game: Game, teacher: Teacher, epsilon: float, rng: np.random.Generator
 def play_training_games(game: Game, teacher: str, epsilon: float, seed: int, numbers: range) -> TrainingExamples:
     """Return the examples of the teacher's games with these numbers; each depends on its number and the seed alone."""
     scorer = Teacher.from_spec(teacher, game)
-    games = [
-        _play(game, scorer, epsilon, np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2, number))))
-        for number in numbers
-    ]
+    games = [_play(game, scorer, epsilon, make_rng(seed, SPAWN_TEACHER, number)) for number in numbers]
     return TrainingExamples(*(np.concatenate(parts) for parts in zip(*games, strict=True)))
 
 

@@ -38,6 +38,11 @@ from ttt_envs.game.rules import NOT_OVER, STREAM_SEAT, Game
 Callback = Callable[[int, Policy], dict[str, float]]
 """Called with the number of finished games and the learner; its return value is logged."""
 
+SPAWN_EXPLORATION, SPAWN_INITIAL, SPAWN_TEACHER, SPAWN_REPLAY, SPAWN_SAMPLE = range(5)
+"""Spawn keys of a training's seed, so that its uses share no random numbers: a learner's exploration, of
+Stable-Baselines3 the seeds of games; initial weights and the learner's draws; and with a number of games as the second
+part of the key, games of a teacher, draws from a replay buffer, and sample games. Results of seeds depend on the
+values."""
 
 Marks = Callable[[int], int]
 """Maps the number of games at the last mark, where a training is measured and logged, to that of the next mark."""
@@ -100,9 +105,14 @@ class Task:
     """Address of a cluster on which a teacher plays, "" for none."""
 
 
+def make_rng(seed: int, *key: int) -> np.random.Generator:
+    """Return a generator of a training: ``key`` begins with one of the spawn keys, such as :data:`SPAWN_REPLAY`."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+
+
 def make_exploration_rng(seed: int) -> np.random.Generator:
     """Return the generator of a learner's exploration."""
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
+    return make_rng(seed, SPAWN_EXPLORATION)
 
 
 class ResumableTraining(ABC):
@@ -436,7 +446,7 @@ def train_in(
 
 def make_initial_rng(seed: int) -> np.random.Generator:
     """Return the generator of a learner's initial weights and of its draws during training."""
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
+    return make_rng(seed, SPAWN_INITIAL)
 
 
 def training_key(seed: int) -> np.uint64:

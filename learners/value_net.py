@@ -25,7 +25,7 @@ from learners.imitation import Teacher, training_examples
 from learners.limits import Fraction, Layers, NonNegativeInt, NumProcesses, Positive, PositiveInt, Range
 from learners.one_ply import one_ply_ahead
 from learners.tensorflow_tools import DEVICE, import_tensorflow
-from learners.training import Progress, Task, check_counts
+from learners.training import Progress, Task, check_counts, make_initial_rng
 from ttt_envs.agents.policy import best_shares
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array
@@ -159,7 +159,7 @@ class ValueNetConfig(FitLearnerConfig):
             rate = iterations / max(1e-9, time.perf_counter() - started)
             task.log(done.games, {"iterations": iterations, "iterations_per_s": rate, **losses, **counts})
 
-        rng = np.random.default_rng(np.random.SeedSequence(task.seed, spawn_key=(1,)))
+        rng = make_initial_rng(task.seed)
         arrays = self._fit_examples(task.game, seen, value, rng, log)
         arrays |= {"scale": np.array(teacher.scale, np.float32), "bound": np.array(teacher.bound, np.float32)}
         save_arrays(task.run / MODEL, arrays)

@@ -22,7 +22,7 @@ import numpy as np
 
 from evaluation.exact.strength import first_choice
 from evaluation.run_files import NOW, STOP, WATCHED, RunDirectory
-from learners.training import Progress
+from learners.training import SPAWN_SAMPLE, Progress, make_rng
 from ttt_apps.board import LiveGame
 from ttt_apps.train_options import Options
 from ttt_envs.agents.policy import Policy, act
@@ -45,8 +45,6 @@ RATE_POINTS = 20
 """Number of looks over which games per second are measured."""
 PLACES = 4
 """Number of decimal places of probabilities and values."""
-STREAM_SAMPLE = 2
-"""Spawn key of the generator of sample games; 0 and 1 are the learner's."""
 
 
 class LiveRun:
@@ -196,7 +194,7 @@ class _Sampler:
             self._opponent = met if met.pure else None  # others may be programs, or take long
         seat = {"first": 0, "second": 1}.get(options.seat, self._number % 2)
         self._number += 1
-        rng = np.random.default_rng(np.random.SeedSequence(options.seed, spawn_key=(STREAM_SAMPLE, games)))
+        rng = make_rng(options.seed, SPAWN_SAMPLE, games)
         live = LiveGame(self._game, draw_key(rng), 0)
         while live.outcome is None:
             mover = learner if self._opponent is None or live.mover == seat else self._opponent

@@ -11,7 +11,15 @@ from learners.alpha_zero.learner import AlphaZero, overflowing
 from learners.alpha_zero.optimizer import Updater
 from learners.alpha_zero.self_play import TrainingExamples, play_block
 from learners.base import Arrays, get_array
-from learners.training import Progress, ResumableTraining, check_counts, steps_from_arrays, steps_to_arrays
+from learners.training import (
+    SPAWN_REPLAY,
+    Progress,
+    ResumableTraining,
+    check_counts,
+    make_rng,
+    steps_from_arrays,
+    steps_to_arrays,
+)
 from ttt_envs.core.parallel import Cluster, Jobs, connect, map_blocks, results_in_order
 from ttt_envs.game.symmetry import symmetries
 
@@ -83,7 +91,7 @@ class SelfPlay(ResumableTraining):
         """Make the updates after a batch of games, and count its games and moves."""
         learner, config = self.learner, self.learner.config
         self._replay.add(examples)
-        rng = np.random.default_rng(np.random.SeedSequence(self._seed, spawn_key=(3, self.done.games)))
+        rng = make_rng(self._seed, SPAWN_REPLAY, self.done.games)
         batches = self._replay.draw(config.gradient_steps, config.batch_size, self._permutations, rng)
         self._losses = self._updater.update(batches)
         learner.weights = self._updater.weights()

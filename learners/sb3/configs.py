@@ -20,7 +20,7 @@ from learners.limits import Fraction, Layers, NonNegative, Positive, PositiveInt
 from learners.sb3.games import make_sb3_games, signed_replay, signed_rollout
 from learners.sb3.libraries import check_packages, preserve_random_state
 from learners.sb3.net import LinearLayer, SB3ActorCritic, SB3Net, SB3QNet, tower
-from learners.training import Progress, Task, check_counts, make_marks
+from learners.training import SPAWN_INITIAL, Progress, Task, check_counts, make_marks
 from ttt_envs.agents.policy import Policy
 from ttt_envs.envs.lockstep import SELF, IllegalAction, Symmetry
 from ttt_envs.game.actions import num_actions
@@ -111,7 +111,7 @@ class _Settings(FitLearnerConfig):
             return max(0.0, 1 - done.games / max(1, task.games))
 
         games = make_sb3_games(task, self.symmetry, self._illegal(), done)
-        seed = int(np.random.SeedSequence(task.seed, spawn_key=(1,)).generate_state(1)[0])
+        seed = int(np.random.SeedSequence(task.seed, spawn_key=(SPAWN_INITIAL,)).generate_state(1)[0])
         common = {
             "policy": "MlpPolicy",
             "env": games,

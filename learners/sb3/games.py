@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from learners.training import Progress, Task
+from learners.training import SPAWN_EXPLORATION, Progress, Task
 from ttt_envs.core.jit import Int64Array
 from ttt_envs.envs.lockstep import SELF, IllegalAction, Symmetry
 from ttt_envs.envs.vector_env import MNKVectorEnv
@@ -40,7 +40,8 @@ def make_sb3_games(task: Task, symmetry: Symmetry, illegal_action: IllegalAction
         hidden=game.hidden,
     )
     both = task.opponent == SELF
-    seeds: list[int] = np.random.SeedSequence(task.seed, spawn_key=(0,)).generate_state(task.batch, np.uint64).tolist()
+    sequence = np.random.SeedSequence(task.seed, spawn_key=(SPAWN_EXPLORATION,))
+    seeds: list[int] = sequence.generate_state(task.batch, np.uint64).tolist()
 
     class Games(MNKVecEnv):
         def __init__(self) -> None:
