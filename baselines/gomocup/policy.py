@@ -21,7 +21,7 @@ from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game, legal
 
-USUAL_MOVE_S = 1.0
+DEFAULT_MOVE_S = 1.0
 """Default time for a move in seconds."""
 MAX_MEMORY_MIB = 1 << 20
 """Maximum memory limit in MiB."""
@@ -100,7 +100,7 @@ class Gomocup(Named):
 
     def turn_s(self, left_s: float | None) -> float | None:
         """Return the seconds for a move: None for all that are left on the clock."""
-        return USUAL_MOVE_S if self.move is None and left_s is None else self.move
+        return DEFAULT_MOVE_S if self.move is None and left_s is None else self.move
 
     @cached_property
     def _engine(self) -> Engine:

@@ -24,7 +24,7 @@ from ttt_envs.core.random import splitmix64
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game, Position, legal, place
 
-USUAL_MOVE_S = 0.1
+DEFAULT_MOVE_S = 0.1
 """Default time for a move in seconds."""
 WARM_DEPTH = 3
 MIN_PONDER_S = 0.05
@@ -88,8 +88,7 @@ class Timed(Named):
         if not 0 <= self.margin < math.inf:
             raise ValueError(f"margin={self.margin:g} is no time: choose 0 seconds or more")
         check_choice("allocation", self.allocation, get_args(Allocation))
-        if self.clock is not None:
-            Clock.from_text(self.clock)
+        self.own_clock  # noqa: B018  # raises errors in the clock early
         check_interruptible(self._searcher, str(self.search))
         self._moves  # noqa: B018  # raises errors in the file early
 
@@ -118,7 +117,7 @@ class Timed(Named):
         """
         max_depth = self.max_depth or UNBOUNDED_DEPTH
         if left_s is None:
-            only = plan_by_move(self.move or USUAL_MOVE_S, self.margin)
+            only = plan_by_move(self.move or DEFAULT_MOVE_S, self.margin)
             return Plan(only, only, self.min_depth, max_depth)
         soft, hard = plan_by_clock(
             left_s,
