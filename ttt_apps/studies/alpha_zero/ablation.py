@@ -13,6 +13,7 @@ from evaluation.statistics import holds_for_all, is_smaller
 from evaluation.study import Claim, Report, Row, verdict
 from learners.alpha_zero import AlphaZeroConfig
 from ttt_apps.studies.alpha_zero.training_runs import (
+    MEASURED_SHARES,
     NAME,
     NEAR,
     SEEDS,
@@ -50,7 +51,6 @@ PARTS = {
     "TD(lambda) value targets": "trace 0",
 }
 """Maps a part claimed to be useful to the variant without it."""
-MARKS = tuple((mark + 1) / 32 for mark in range(32))
 GAMES: dict[Game, int] = {Game(): 8_192, Game(skip_chance=0.25): 8_192, Game(4, 4, 4): 8_192}
 QUICK = (DEFAULT, "PUCT", "no chance nodes")
 
@@ -62,7 +62,7 @@ def units(quick: bool) -> list[Unit]:
             "part": PART,
             "variant": variant,
             **training_unit(NAME, game, 768 if quick else games, seed, **changed),
-            "marks": MARKS[7::8] if quick else MARKS if game.cells == 9 else MARKS[3::4],
+            "marks": MEASURED_SHARES[7::8] if quick else MEASURED_SHARES if game.cells == 9 else MEASURED_SHARES[3::4],
             "searched": (),
         }
         for seed in range(2 if quick else SEEDS)

@@ -12,6 +12,7 @@ from evaluation.result_store import Unit
 from evaluation.statistics import interval_from_seeds, is_above, wilson
 from evaluation.study import Claim, Report, Row, interval, signed
 from ttt_apps.studies.alpha_zero.training_runs import (
+    MEASURED_SHARES,
     NAME,
     NEAR,
     ROUNDING,
@@ -37,10 +38,9 @@ GAMES: dict[Game, dict[str, int]] = {
     Game(4, 4, 4, 0.25): {NAME: 32_768, "q-learning": 300_000, "q-net": 60_000},
 }
 """Numbers of training games, so that all three learners take seconds on 3 x 3 and a minute or two on 4 x 4."""
-OFTEN = tuple((mark + 1) / 32 for mark in range(32))
 MARKS: dict[Game, tuple[float, ...]] = {
-    **{game: OFTEN for game in GAMES if game.cells == 9},
-    Game(4, 4, 4): OFTEN[1::2],
+    **{game: MEASURED_SHARES for game in GAMES if game.cells == 9},
+    Game(4, 4, 4): MEASURED_SHARES[1::2],
     Game(4, 4, 4, 0.25): (1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0),  # each takes ten seconds of CPU
 }
 """Shares of the games after which the learners are measured."""
@@ -75,7 +75,7 @@ def units(quick: bool) -> list[Unit]:
 def _search_marks(game: Game) -> tuple[float, ...]:
     """Return the shares of the games after which the search is measured, too: on 4 x 4 with skips it takes too long."""
     if game.cells == 9:
-        return OFTEN[3::4]
+        return MEASURED_SHARES[3::4]
     return () if game.skip_chance else (1.0,)
 
 

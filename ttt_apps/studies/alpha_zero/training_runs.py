@@ -28,6 +28,8 @@ from ttt_envs.game.rules import Game
 
 NAME = "alpha-zero"
 SEEDS = 5
+MEASURED_SHARES = tuple((mark + 1) / 32 for mark in range(32))
+"""Shares of the games after which a learner is measured."""
 NEAR = 0.01
 """Exploitability below which play is called near perfect."""
 ROUNDING = 1e-9
