@@ -210,7 +210,7 @@ EVALUATE = [
     ("puzzles --player human", "--player is one of a log: add --log FILE"),
     ("puzzles random --count 0", "--count 0 gives no puzzle: choose 1 or more"),
     ("puzzles random --size 5", "puzzles have boards of up to 16 cells"),
-    ("exact random random --threads 0", "--threads 0 is no number of threads: choose 1 to 1024, or 'auto'"),
+    ("exact random random --threads 0", "--threads 0 is no number of threads: choose 1 to 1024, or auto"),
     ("reproduce estimators --part x", "estimators has no part 'x': it has none, leave --part out"),
     ("proved-positions randon", "there is no policy 'randon'"),
 ]

@@ -43,7 +43,7 @@ def count_threads(threads: Threads, jobs: int = 1) -> int:
         cores = int(joblib.cpu_count())
         return max(1, cores // max(_Sharing.processes, cores if jobs == -1 else jobs))
     if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= MAX_THREADS:
-        raise ValueError(f"threads={threads!r} is no number of threads: choose 1 to {MAX_THREADS}, or 'auto'")
+        raise ValueError(f"threads={threads!r} is no number of threads: choose 1 to {MAX_THREADS}, or auto")
     return threads
 
 
