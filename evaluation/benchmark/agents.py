@@ -141,9 +141,9 @@ def agent_policy(agent: Agent, task: Task, game: Game) -> Policy:
     """
     model = agent.policy_for(game) if hasattr(agent, "policy_for") else getattr(agent, "model", agent)
     options = dict(getattr(agent, "env_options", {}))
-    shown = {name: options[name] for name in ("observation", "dtype") if name in options}
+    shown = {"context": task.context} | {name: options[name] for name in ("observation", "dtype") if name in options}
     returns: Returns = getattr(agent, "returns", "actions")
-    policy = as_policy(model, game, returns=returns, batch=getattr(agent, "batch", None), context=task.context, **shown)
+    policy = as_policy(model, game, returns=returns, batch=getattr(agent, "batch", None), **shown)
     values = _value_function(agent, model, game, shown)
     if task.hides_masks:
         policy = Unmasked(policy)

@@ -218,7 +218,12 @@ def as_policy(
 
 
 def as_value_function(
-    critic: Any, game: Game, observation: Observation | None = None, *, dtype: DType = "float32"
+    critic: Any,
+    game: Game,
+    observation: Observation | None = None,
+    *,
+    dtype: DType = "float32",
+    context: Context | None = None,
 ) -> Callable[[Boards], Float64Array]:
     """Wrap a critic of any framework as a function of positions.
 
@@ -228,7 +233,7 @@ def as_value_function(
             policy: ``predict_values`` of an actor-critic, the highest value of a legal action of DQN; or a function of
             ``Boards``.
         game: the game.
-        observation, dtype: the critic's observation, as for :func:`as_policy`.
+        observation, dtype, context: the critic's observation, as for :func:`as_policy`.
 
     Returns:
         A function of ``Boards`` that returns float64[B], values for the mover. It raises ValueError for an output of
@@ -252,7 +257,7 @@ def as_value_function(
         return _Critic(critic, name)
     else:
         raise TypeError(f"{critic!r} is no critic: give a function of Boards, a net, or an object with values(boards)")
-    views = _make_views(critic, name, game, observation, dtype)
+    views = _make_views(critic, name, game, observation, dtype, context)
 
     def values(boards: Boards) -> Any:
         mask = legal_actions(game, boards.cells).astype(np.int8)
