@@ -5,6 +5,7 @@ import os
 import shlex
 import shutil
 from functools import cache, partial
+from types import SimpleNamespace
 
 import gymnasium
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from commands import error_of, json_of
 from documents import ROOT
 from exactly import best_value, play_out
+from numpy.testing import assert_allclose
 from players import FirstEmpty
 from processes import run_python
 
@@ -48,7 +50,7 @@ from evaluation.reports.benchmark_scores import read_scores
 from learners.checkpoint import save_arrays
 from ttt_apps.evaluate import main
 from ttt_envs.agents.policy import best_shares
-from ttt_envs.game.boards import keys
+from ttt_envs.game.boards import Boards, keys
 from ttt_envs.game.rules import Game
 
 LEADERBOARD = ROOT / "docs" / "benchmark" / "leaderboard.md"
@@ -297,6 +299,20 @@ def test_other_agents_twice(name, tmp_path):
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
     found = score_submission(tmp_path / "a")
     assert {run["task"] for run in found.runs} >= {"masks", "self-play", "chance-25", "skips-shown"}
+
+
+@pytest.mark.needs("torch")
+def test_nets_of_an_agent_are_shown_the_skip_chance():
+    import torch
+
+    critic = torch.nn.Linear(19, 1)
+    with torch.no_grad():
+        critic.weight.zero_()[0, -1] = 1.0
+        critic.bias.zero_()
+    agent = SimpleNamespace(model=torch.nn.Linear(19, 9), critic=critic, returns="values")
+    task = find_task("skips-shown")
+    values = [agent_policy(agent, task, game).values(Boards.start(game)) for game in task.games]
+    assert_allclose(np.ravel(values), [0.1, 0.25], rtol=1e-6)
 
 
 def test_the_quick_form_with_fewer_steps(tmp_path, capsys):
