@@ -32,6 +32,7 @@ from evaluation.exact.dynamic_programming import perfect_value
 from evaluation.matches.games import Move, PlayedGame, append_games
 from evaluation.reports.links import explorer_command
 from ttt_apps.board import LiveGame
+from ttt_apps.explorer.api import ExplorerApi
 from ttt_apps.explorer.caches import LRUCache
 from ttt_apps.explorer.command import is_loopback, listening
 from ttt_envs import Game
@@ -616,8 +617,12 @@ def test_about_lists_runs_logs_and_playable_policies(client):
     about = ask(client, "about")
     assert [run["name"] for run in about["runs"]] == ["first"]
     assert about["logs"] == ["games.jsonl"]
-    for name in set(about["policies"]) - {"run"}:
-        ask(client, "play", game=SKIPS, seed=1, policy=name)
+    for name, settings in about["policies"].items():
+        path = ["path=first"] if name == "run" else []
+        game = TINY if name == "run" else SKIPS
+        offered = [f"{key}={choice}" for key, setting in settings.items() for choice in setting["choices"]]
+        for spec in (":".join([name, *path]), *(f"{name}:{','.join([*path, choice])}" for choice in offered)):
+            ask(client, "play", game=game, seed=1, policy=spec)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -1088,7 +1093,7 @@ def random_request(rng):
 
 
 def send_random_requests(client, count, seed):
-    """Send random requests, of which some are damaged; every status is 200 or 4xx, in JSON."""
+    """Send random requests, of which some are damaged; every status is 200 or 4xx and never 500, in JSON."""
     rng, damages, statuses = random.Random(seed), np.random.default_rng(seed), []
     for _ in range(count):
         name, content = random_request(rng)
@@ -1100,6 +1105,17 @@ def send_random_requests(client, count, seed):
         assert ("error" in answer.json()) == (answer.status_code != 200)
         statuses.append(answer.status_code)
     return statuses
+
+
+def test_an_internal_error_is_one_and_is_logged(root, monkeypatch, caplog):
+    monkeypatch.setattr(ExplorerApi, "replay", lambda *_: {}["missing"])
+    explorer = make_explorer(root)
+    with contextlib.closing(explorer), contextlib.closing(Client(explorer)) as client:
+        message = error(client.post("/api/replay", json={"game": SKIPS, "moves": ""}), 500)
+    assert message == "this cannot be answered because of an error of the server: see its log"
+    [record] = caplog.records
+    assert record.exc_info[0] is KeyError
+    caplog.clear()
 
 
 def test_random_requests_are_answered_or_rejected(client):

@@ -125,7 +125,7 @@ def new_app(assets: Iterable[Path], describe_error: Callable[[BaseException], st
         handle(kind, 400)
     handle(ServerBusyError, 429, BUSY)
     handle(HTTPException, 404, "there is nothing here: the page is at /")
-    handle(Exception, 400, "this cannot be answered: ask for something else")
+    handle(Exception, 500, "this cannot be answered because of an error of the server: see its log")
     return app
 
 

@@ -230,7 +230,10 @@ SETTINGS: dict[str, dict[str, Setting]] = {
     },
     "table": _TABLE,
     **dict.fromkeys(("svd", "hosvd", "hosvd2", "hooi", "tt"), _COMPRESSED),
-    "run": {"path": Setting(""), "images": Setting("own", choices=("own", "mean"))},
+    "run": {
+        "path": Setting(""),
+        "symmetrize": Setting("false", choices=("false", "true"), about="average values over symmetries"),
+    },
 }
 """Available policies and their settings; the first may be given without its key."""
 TABLE_POLICIES = {"optimal", "table", "svd", "hosvd", "hosvd2", "hooi", "tt"}
