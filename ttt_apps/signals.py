@@ -10,6 +10,8 @@ from typing import Any, NoReturn
 
 INTERRUPTED = 130
 """Exit code of a command that a signal, or a watch page, asked to stop."""
+ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""Signals for termination and for a closed terminal. ``ttt_envs.core.parallel`` has them too, but is imported later."""
 
 
 class Interrupt:
@@ -25,7 +27,7 @@ class Interrupt:
 
     def __enter__(self) -> Interrupt:
         if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.signal(number, self._ask) for number in (signal.SIGINT, signal.SIGTERM)}
+            self._before = {number: signal.signal(number, self._ask) for number in (signal.SIGINT, *_handled_ends())}
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -38,8 +40,9 @@ class Interrupt:
         self.asked = True
 
 
-ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-"""Signals for termination, and for a closed terminal; listed here again, for this is imported before ttt_envs."""
+def _handled_ends() -> list[int]:
+    """Return the signals of ``ENDS`` that this process does not ignore; ``nohup`` ignores that of a closed terminal."""
+    return [number for number in ENDS if signal.getsignal(number) is not signal.SIG_IGN]
 
 
 @contextmanager
@@ -51,7 +54,7 @@ def interrupt_on_signals() -> Iterator[None]:
         raise KeyboardInterrupt
 
     if threading.current_thread() is threading.main_thread():
-        before = {number: signal.signal(number, stop) for number in ENDS}
+        before = {number: signal.signal(number, stop) for number in _handled_ends()}
     try:
         yield
     finally:

@@ -21,6 +21,7 @@ from processes import ROOT, run_python
 from learners import OtherGame
 from ttt_apps import cli, evaluate, messages, play, train
 from ttt_apps.evaluate import COMMANDS
+from ttt_apps.signals import Interrupt, interrupt_on_signals
 from ttt_envs import Game, make_policy
 from ttt_envs.agents.specs import load_object
 from ttt_envs.version import __version__
@@ -209,6 +210,18 @@ def test_interrupt_during_imports_prints_nothing(command, module, interruptible)
     ]
     done = run_interrupted(command, *lines)
     assert (done.stdout, done.stderr) == ("", "")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="SIGHUP")
+def test_a_signal_that_nohup_ignores_stays_ignored():
+    before, ignored = signal.signal(signal.SIGHUP, signal.SIG_IGN), False
+    try:
+        with contextlib.suppress(KeyboardInterrupt), interrupt_on_signals(), Interrupt() as interrupt:
+            signal.raise_signal(signal.SIGHUP)
+            ignored = not interrupt.asked
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert ignored
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a process that ended by a signal")

@@ -212,7 +212,7 @@ def test_process_killed_at_random_times(name, kills, tmp_path):
     assert_same_runs(tmp_path / "whole", folder)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signal_stops_with_a_checkpoint(number, tmp_path):
     arguments = options("q-learning", tmp_path / "stopped", games=10**9)
     process = subprocess.Popen([sys.executable, ROOT / "train.py", *arguments], stderr=subprocess.PIPE, text=True)
