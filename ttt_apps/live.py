@@ -94,10 +94,10 @@ class LiveRun:
 
     def update(self, done: Progress) -> None:
         """Take the progress after a step, and tell it about once a second if the run is watched."""
+        self._done = done
         now = time.monotonic()
         if now - self._looked_at < POLL_S:
             return
-        self._done = done
         self._rate.append((now, done.games))
         self._look()
         if self._is_watched() and now - self._written_at >= UPDATE_S:

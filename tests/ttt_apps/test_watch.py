@@ -32,6 +32,7 @@ def watched(monkeypatch):
     class WatchedRun(live.LiveRun):
         def __init__(self, directory, *rest):
             super().__init__(directory, *rest)
+            self.now_file = directory.live / live.NOW
             self.reader = seen["reader"] = RunReader(directory.path, "run")
 
         def begin(self, *phase):
@@ -47,6 +48,7 @@ def watched(monkeypatch):
 
         def __exit__(self, *problem):
             self.reader.refresh()
+            seen["now"] = json.loads(self.now_file.read_text())
             seen["summary"], seen["detail"] = self.reader.summary(), self.reader.detail()
             super().__exit__(*problem)
 
@@ -92,6 +94,12 @@ def test_a_run_stopped_by_its_watcher_ends_as_after_ctrl_c(name, tmp_path, watch
 def test_the_sample_game_is_against_the_opponent_in_both_seats(tmp_path, watched):
     tiny.train_run("q-learning", tmp_path / "run", "--opponent=win-or-block")
     assert set(watched["detail"]["sample"]["players"]) == {"q-learning", "win-or-block"}
+
+
+def test_the_next_phase_begins_with_all_games(tmp_path, watched, monkeypatch):
+    monkeypatch.setattr(live, "POLL_S", 3600.0)  # no step is long enough after the last look
+    tiny.train_run("q-learning", tmp_path / "run", "--games=300")
+    assert (watched["now"]["phase"], watched["now"]["games"]) == ("evaluation", 300)
 
 
 def test_a_run_without_watchers_writes_nothing_for_them(tmp_path, monkeypatch):
