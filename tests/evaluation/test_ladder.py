@@ -97,7 +97,7 @@ def test_rating_of_a_rung_is_its_own(measured, kind):
 def test_intervals_include_the_uncertainty_of_rungs_and_shrink_with_games(measured):
     ladder = measured["sampled"]
     few, many = (place("win-or-block", ladder, games=games)["rating"] for games in (20, 200))
-    fixed = Ladder(ladder.name, GAME, ladder.rungs, {**ladder.data, "games": 0})
+    fixed = Ladder(ladder.name, GAME, ladder.rungs, {**ladder.data, "games": 0}, ladder.source)
     held = place("win-or-block", fixed, games=200)["rating"]
     assert held["mean"] == many["mean"]
     widths = [one["high"] - one["low"] for one in (held, many, few)]
@@ -138,7 +138,7 @@ def test_result_file(measured, tmp_path):
     assert 0 < len(worst) <= rate.MAX_WORST_POSITIONS
     assert [one["cost"] for one in worst] == sorted((one["cost"] for one in worst), reverse=True)
     assert all(one["loss"] > 0 and one["position"][-1] in "ox" for one in worst)
-    assert found["command"].startswith("evaluate.py ladder optimal:epsilon=0.5 --ladder exact")
+    assert found["command"].startswith(f"evaluate.py ladder optimal:epsilon=0.5 --ladder {ladder.source} ")
     below = [rung["spec"] for rung in ladder.rungs if rung["rating"] <= found["rating"]["mean"] + 0.05]
     assert found["between"] == {"below": below[-1], "above": ladder.specs[len(below)]}
     json.dumps(found, allow_nan=False)
@@ -287,6 +287,11 @@ def test_specs_from_a_file_run_no_code(tmp_path):
     damaged(lambda data: data["rungs"][3].update(spec="os:system"))(path, json.loads(path.read_text()))
     with pytest.raises(ValueError, match="was read from a file"):
         place("random", read_ladder(path))
+
+
+def test_games_must_make_pairs(tmp_path):
+    with pytest.raises(ValueError, match=r"games=7 makes no pairs.*: choose an even number from 0 to"):
+        measure_ladder("odd", Plan(GAME, RUNGS, 7, RUNGS), tmp_path, PROVENANCE)
 
 
 def test_documentation_shows_the_stored_ladders():

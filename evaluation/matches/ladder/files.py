@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -31,12 +32,14 @@ class Ladder:
         rungs: by rising rating: ``spec``, ``rating``, ``low``, ``high``, ``exploitability``, ``regret``, ``cost``; see
             docs/files.md.
         data: the file, as JSON-ready data.
+        source: argument of :func:`read_ladder` that reads it.
     """
 
     name: str
     game: Game
     rungs: Sequence[Mapping[str, Any]]
     data: Mapping[str, Any]
+    source: str
 
     @property
     def specs(self) -> list[str]:
@@ -66,10 +69,11 @@ def read_ladder(name: str | Path) -> Ladder:
             f"{path} is missing: reinstall ttt_envs, or measure it with evaluate.py ladder --measure {name}"
         )
     remedy = "reinstall ttt_envs, or measure with evaluate.py ladder --measure"
-    return read_hashed_json(path, "rungs", MAX_FILE_BYTES, _parse, what="complete ladder", remedy=remedy)
+    parse = partial(_parse, source=str(name))
+    return read_hashed_json(path, "rungs", MAX_FILE_BYTES, parse, what="complete ladder", remedy=remedy)
 
 
-def _parse(data: dict[str, Any]) -> Ladder:
+def _parse(data: dict[str, Any], source: str) -> Ladder:
     rungs, results, games = data["rungs"], data["results"], data["games"]
     if not (isinstance(rungs, list) and isinstance(results, list) and all(map(_is_rung, rungs))):
         raise ValueError("it has a rung without its policy or a number")
@@ -81,7 +85,7 @@ def _parse(data: dict[str, Any]) -> Ladder:
     if met != set(map(frozenset, combinations(range(len(rungs)), 2))) or ANCHOR not in [r["spec"] for r in rungs]:
         raise ValueError("it lacks rungs or results")
     rungs = [{**rung, "spec": FromFile(rung["spec"])} for rung in rungs]
-    return Ladder(str(data["name"]), Game.from_dict(data["game"]), rungs, data)
+    return Ladder(str(data["name"]), Game.from_dict(data["game"]), rungs, data, source)
 
 
 def _is_rung(rung: object) -> bool:

@@ -134,12 +134,13 @@ def rate_policy(
         "ladder": {
             key: ladder.data[key]
             for key in ("name", "anchor", "games", "seed", "command", "provenance", "processor", "sha256")
-        },
+        }
+        | {"source": ladder.source},
         "settings": {"games": 0 if exact else games, "seed": seed, "confidence": CONFIDENCE},
         "provenance": dict(provenance),
         "processor": processor(),
         "command": shlex.join(
-            ["evaluate.py", "ladder", name, "--ladder", ladder.name, "--games", str(games), "--seed", str(seed)]
+            ["evaluate.py", "ladder", name, "--ladder", ladder.source, "--games", str(games), "--seed", str(seed)]
         ),
     }
     if folder is not None:

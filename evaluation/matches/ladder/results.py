@@ -36,7 +36,7 @@ def check_games(games: int, least: int) -> None:
     if games % 2 or not least <= games <= MAX_GAMES:
         raise ValueError(
             f"games={games} makes no pairs, two games with the seats swapped: "
-            f"choose an even number from 2 to {MAX_GAMES:,}"
+            f"choose an even number from {least} to {MAX_GAMES:,}"
         )
 
 
