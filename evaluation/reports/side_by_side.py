@@ -84,7 +84,8 @@ def write_side_by_side(
 
     found, notes = [], []
     for path, name, (policy, why), known in zip(runs, _names(runs), policies, exact, strict=True):
-        [curve], no_curve = or_why(partial(read_curves, [path]))[0] or [Curve(str(path), {}, [])], ""
+        curves, no_curve = or_why(partial(read_curves, [path]))
+        curve = curves[0] if curves else Curve(str(path), {}, [])
         costs, no_costs = or_why(RunDirectory(path).read_cost)
         strength = None
         if policy is not None and known:

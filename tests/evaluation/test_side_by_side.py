@@ -54,10 +54,12 @@ def test_an_unfinished_or_damaged_run_is_noted(runs, tmp_path):
     (begun / "metrics.jsonl").write_bytes(b"".join(lines[:3]))
     (damaged / "checkpoint.npz").write_bytes(b"nothing")
     (damaged / "cost.json").write_text("[]")
+    (damaged / "metrics.jsonl").write_text('{"games": 20}\nnothing\n')
     page = read_page(write_side_by_side(tmp_path / "page.html", [begun, damaged])).text()
     assert "begun is unfinished" in page
     assert "Left out of damaged: " in page
     assert "holds no cost by phase" in page
+    assert "metrics.jsonl cannot be read" in page
     assert "evaluate.py tournament" in page
 
 
