@@ -22,6 +22,7 @@ from evaluation.reports.boards import draw_choice
 from evaluation.reports.formats import format_ends, share
 from evaluation.reports.html import Content
 from evaluation.statistics import Interval
+from ttt_envs.agents.specs import MAX_SPEC_LENGTH
 from ttt_envs.core.checks import truncate
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.boards import from_text
@@ -89,10 +90,15 @@ class Record(dict[str, Any]):
 
     def spec(self, name: str) -> str:
         """Read a spec string without shortening; reject one that is too long or looks like a command option."""
-        text = self.text(name)
-        if not text or text.startswith("-") or text != self[name]:
-            raise _wrong(name, self[name], "the spec string of a policy")
-        return text
+        value = self.get(name)
+        if (
+            not isinstance(value, str)
+            or not 0 < len(value) <= MAX_SPEC_LENGTH
+            or value.startswith("-")
+            or not value.isprintable()
+        ):
+            raise _wrong(name, value, "the spec string of a policy")
+        return value
 
     def entries(self, name: str, most: int = MAX_ENTRIES) -> list[Any]:
         """Read a list of at most ``most`` entries."""
@@ -197,7 +203,7 @@ def _numbers(value: object, name: str, shape: tuple[int, ...]) -> Any:
 def reproduction(data: Record, command: Sequence[str], names: Sequence[str]) -> Content:
     """Return the command that reproduces the result, and the settings of these names, which determine it."""
     text = json.dumps({name: data[name] for name in names if name in data}, indent=2)
-    more = f"\n... and {len(text) - MAX_SETTINGS:,} letters more" if len(text) > MAX_SETTINGS else ""
+    more = f"\n... and {len(text) - MAX_SETTINGS:,} characters more" if len(text) > MAX_SETTINGS else ""
     return {"command": shlex.join(["python", *command]), "settings": text[:MAX_SETTINGS] + more}
 
 

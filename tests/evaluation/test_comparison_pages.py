@@ -85,7 +85,7 @@ def ladder():
         for spec, elo in (("random", 0.0), ("win-or-block", 200.0), ("optimal", 320.0))
     ]
     data = {"name": "small", "anchor": "random", "games": 0, "seed": 0, "command": "", "processor": "x", "results": []}
-    small = Ladder("small", SKIP, rungs, {**data, "provenance": PROVENANCE, "sha256": "0"})
+    small = Ladder("small", SKIP, rungs, {**data, "provenance": PROVENANCE, "sha256": "0"}, "small.json")
     placed = rate_policy("optimal:epsilon=0.2", small, PROVENANCE, RatingSettings(costs=False))
     placed |= {"front": True, "cost": {**cost, "cpu_s_per_move": 3.14e-6}}
     for rung in placed["rungs"]:
@@ -204,6 +204,9 @@ def test_the_place_on_a_ladder_has_its_neighbours_exploitability_and_speed(tmp_p
     words = page.text()
     assert f"is rated {data['rating']['mean']:.0f}: between win-or-block and optimal" in words
     assert f"exploitability {data['exploitability']:.4f}; 3.14 us a move; on the Pareto front." in words
+    assert "optimal:epsilon=0.2 --ladder small.json --seed 0" in words
+    older = {**data, "ladder": {key: value for key, value in data["ladder"].items() if key != "source"}}
+    assert "optimal:epsilon=0.2 --ladder small --seed 0" in page_of(tmp_path, older).text()
     labels = [label for label in page.attributes("aria-label") if "best: " in label]
     for one, label in zip(data["worst_positions"], labels, strict=True):
         assert f"best: {', '.join(coordinate(cell, SKIP) for cell in one['best'][:4])}" in label
@@ -321,6 +324,8 @@ def test_long_results_are_shortened(tmp_path, results):
     long = {**results["sweep"], "table": results["sweep"]["table"] * 500}
     assert "The first 200 of 1,000 are shown" in page_of_result(tmp_path, long).text()
     assert "must be the spec string" in page_of_result(tmp_path, sprt(a="x" * 10_000)).text()
+    path = f"run:path={'x' * 1000}"
+    assert f"evaluate.py sprt {path} random" in page_of_result(tmp_path, sprt(a=path)).text()
 
 
 @pytest.mark.parametrize(
