@@ -156,7 +156,7 @@ def check_key(key: str, variable: str) -> str:
     """
     key = key.strip()
     if not (key.isascii() and key.isprintable()) or " " in key:
-        raise ValueError(f"the environment variable {variable} holds no key: a key is one word of ASCII letters")
+        raise ValueError(f"the environment variable {variable} holds no key: a key is one word of ASCII characters")
     return key
 
 
@@ -270,6 +270,7 @@ class Endpoint:
         """Return content, status, and the demanded wait in seconds of a reply.
 
         Raises:
+            EndpointError: the reply is too large.
             httpx.HTTPError, TimeoutError: no complete reply within the time.
         """
         end = time.monotonic() + self._timeout_s
@@ -278,7 +279,10 @@ class Endpoint:
             for part in reply.iter_bytes():
                 content += part
                 if len(content) > MAX_REPLY_BYTES:
-                    raise TimeoutError(f"a reply of more than {MAX_REPLY_BYTES:,} bytes")
+                    raise EndpointError(  # a repetition would cost as much, and be as large
+                        f"the endpoint sent a reply of more than {MAX_REPLY_BYTES:,} bytes: choose a smaller "
+                        f"max_tokens, or another endpoint"
+                    )
                 if time.monotonic() > end:  # the client's own limit is one of each read
                     raise TimeoutError(f"no complete reply within {self._timeout_s:g} s")
             return bytes(content), reply.status_code, _retry_after_s(reply)

@@ -243,7 +243,7 @@ def test_illegal_answers_are_counted_and_have_their_consequence(illegal, answers
 # An endpoint that fails
 
 
-FAULTS = [429, 500, 503, "half", "close", "no-json", "empty", 429, "close", "half", 502, "huge"]
+FAULTS = [429, 500, 503, "half", "close", "no-json", "empty", 429, "close", "half", 502]
 
 
 def test_faults_change_no_result_and_no_answer_is_requested_again(tmp_path):
@@ -305,6 +305,7 @@ def test_a_missing_package_is_named(monkeypatch):
         (["empty"] * 3, "has no choices with a message"),
         ([400], "HTTP status 400"),
         ([404], "endpoint= is the address before /chat/completions"),
+        (["huge"], "the endpoint sent a reply of more than 8,388,608 bytes: choose a smaller max_tokens"),
     ],
     ids=str,
 )
