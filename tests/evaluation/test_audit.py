@@ -509,7 +509,7 @@ def test_command(capsys):
     assert low["positions"][0]["position"] == ".../... o"
     words = "audit all --size 2 --win-length 2 --skip-chance 0.25 --enumerate --group-size 2 --worst 1"
     shown = text_of(capsys, *words.split())
-    assert all(name in shown for name in ESTIMATORS)
+    assert all(f"{name}: worst" in shown for name in ESTIMATORS)
     assert "All numbers are exact." in shown
 
 

@@ -152,7 +152,7 @@ class AuditEstimator(ExactPolicyOptions):
                 else f"Intervals are 95%; biased is empty if undecided. {coverage}"
             )
         )
-        for one in audits[: 1 if self.worst else 0]:
+        for one in audits if self.worst else []:
             table = new_table("position", "visits", "bias", "mean squared error", title=f"{one.estimator.name}: worst")
             for row in _worst(one, self.worst, game):
                 table.add_row(row["position"], f"{row['visits']:.6f}", f"{row['bias']:+.6f}", f"{row['mse']:.6f}")
