@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from learners.base import (
 from ttt_envs.agents.peeking import is_peeking
 from ttt_envs.agents.policy import Policy, act_in_episodes
 from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import Int64Array
 from ttt_envs.core.random import draw_key, splitmix64, uniform
 from ttt_envs.envs.lockstep import SELF, Lockstep, SeatChoice
@@ -409,9 +410,11 @@ def train_in(
         seat: the learner's.
 
     Raises:
-        ValueError: numbers out of range, an unknown opponent or one that peeks, a learner that cannot learn so.
+        ValueError: numbers out of range, an unknown opponent or one that peeks, an unknown seat, a learner that cannot
+            learn so.
     """
     check_counts(games, 1)
+    check_choice("seat", seat, get_args(SeatChoice))
     both = opponent == SELF
     other = None if both else make_policy(opponent, learner.game)
     if is_peeking(other):

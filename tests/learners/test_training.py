@@ -179,6 +179,7 @@ def test_planes_are_converted_from_their_agents_view():
         ({"games": -1}, "games=-1 is negative: choose how many games to play"),
         ({"games": 5, "batch": 0}, "batch=0 leaves nothing to play: choose 1 or more"),
         ({"games": 5, "opponent": "randm"}, "there is no policy 'randm': did you mean 'random'"),
+        ({"games": 5, "seat": "frist"}, "seat='frist' is not known: choose 'first', 'second', 'random', 'alternate'"),
         (
             {"games": 5, "settings": {"bootstrap": "ply"}},
             'which only self-play shows: choose self-play, or bootstrap="own-turn"',
@@ -187,8 +188,12 @@ def test_planes_are_converted_from_their_agents_view():
 )
 def test_invalid_trainings_are_refused(arguments, message):
     arguments = {"opponent": "random", **arguments}
+    learner = build(Game(), **arguments.pop("settings", {}))
     with pytest.raises(ValueError, match=message):
-        train(build(Game(), **arguments.pop("settings", {})), **arguments)
+        train(learner, **arguments)
+    if "batch" not in arguments:
+        with pytest.raises(ValueError, match=message):
+            train_in(mnk_v0.env(), learner, **arguments)
 
 
 def test_training_without_games():
