@@ -189,6 +189,8 @@ def test_what_reads_the_whole_board_is_refused_by_name():
     game = Game(hidden="abrupt")
     with pytest.raises(ValueError, match="peeking='maybe' is not true or false"):
         make_policy("optimal:peeking=maybe", game)
+    with pytest.raises(ValueError, match="optimal has no argument 'peekingly'"):
+        make_policy("optimal:peeking=true,peekingly=3", game)
     with pytest.raises(ValueError, match="reads the whole board"):
         make_policy("optimal:peeking=false", game)
     with pytest.raises(ValueError, match="opponent's stones are hidden"):

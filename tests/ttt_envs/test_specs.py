@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import pickle
 import sys
+import types
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Optional
 
@@ -169,9 +170,13 @@ def test_failed_imports_inside_modules_are_raised():
 
 
 @pytest.mark.usefixtures("mine")
-def test_classes_of_users_are_policies():
+def test_classes_of_users_are_policies(monkeypatch):
     policy = make_policy("mine.policies:Corner:2.5,name=(a:b,c)", GAME)
     assert (policy.weight, policy.name) == (2.5, "a:b,c")
+    script = types.ModuleType("script")  # without a specification, as the __main__ of a script
+    script.Corner = type(policy)
+    monkeypatch.setitem(sys.modules, "script", script)
+    assert make_policy("script:Corner:2.5", GAME).weight == 2.5
     env = SingleEnv(opponent="mine.policies:Corner:weight=100", seat="second")
     observation, _ = env.reset(seed=0)
     assert observation.reshape(2, 9)[1].tolist() == [1, 0, 0, 0, 0, 0, 0, 0, 0]
@@ -252,7 +257,7 @@ def test_a_spec_is_bounded_in_length_and_in_depth():
         with pytest.raises(ValueError, match=f"its parentheses are nested more than {MAX_SPEC_DEPTH} deep"):
             make_policy(spec, Game())
     with pytest.raises(
-        ValueError, match=rf"has {MAX_SPEC_LENGTH + 1:,} letters: {MAX_SPEC_LENGTH:,} are the most"
+        ValueError, match=rf"has {MAX_SPEC_LENGTH + 1:,} characters, and at most {MAX_SPEC_LENGTH:,} are"
     ) as refused:
         make_policy("x" * (MAX_SPEC_LENGTH + 1), Game())
     assert len(str(refused.value)) < 200

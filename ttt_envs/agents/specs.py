@@ -17,6 +17,7 @@ import importlib
 import importlib.util
 import inspect
 import os
+import sys
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -134,7 +135,7 @@ files name. The commands' --trust sets it"""
 TRUSTING = f"set the environment variable {TRUST}=1"
 """advice of messages; the commands replace it by their option"""
 MAX_SPEC_LENGTH, MAX_SPEC_DEPTH = 4096, 16
-"""Maximum number of letters of a spec string, and maximum nesting depth of its parentheses."""
+"""Maximum number of characters of a spec string, and maximum nesting depth of its parentheses."""
 
 
 class FromFile(str):
@@ -218,7 +219,8 @@ def parse_spec(spec: str) -> Spec:
         raise TypeError(_no_spec(spec))
     if len(spec) > MAX_SPEC_LENGTH:
         raise ValueError(
-            f"{spec[:40]!r}... is no policy, it has {len(spec):,} letters: {MAX_SPEC_LENGTH:,} are the most"
+            f"{spec[:40]!r}... is no policy, it has {len(spec):,} characters, "
+            f"and at most {MAX_SPEC_LENGTH:,} are allowed"
         )
     if spec.splitlines() not in ([], [spec]):  # messages about a spec quote its parts
         raise ValueError(f"text of several lines is no spec, {truncate(repr(spec))}: {GRAMMAR}")
@@ -342,7 +344,8 @@ def make_policy(spec: str | Policy, game: Game) -> Policy:
     if isinstance(spec, FromFile):
         _check_from_file(parsed)
         parsed = parsed.from_file()
-    if inside and ("." in module or importlib.util.find_spec(module) is not None):
+    # find_spec raises ValueError for an imported module without a specification, such as the __main__ of a script
+    if inside and ("." in module or module in sys.modules or importlib.util.find_spec(module) is not None):
         factory = load_object(parsed.name)
     elif parsed.name in POLICIES:
         check_variants(
@@ -377,7 +380,8 @@ def _make_peeking(spec: str, parsed: Spec, game: Game) -> Policy:
     from ttt_envs.agents.peeking import Peeking
 
     peeks = convert_value(parsed.name, PEEKING, parsed.keyed[PEEKING], bool)
-    others = [argument for argument in _split(spec[len(parsed.name) + 1 :], ",") if not argument.startswith(PEEKING)]
+    arguments = _split(spec[len(parsed.name) + 1 :], ",")
+    others = [argument for argument in arguments if not argument.startswith(f"{PEEKING}=")]
     rest = type(spec)(f"{parsed.name}:{','.join(others)}" if others else parsed.name)
     return Peeking(game, make_policy(rest, game.visible)) if peeks else make_policy(rest, game)
 
