@@ -15,12 +15,14 @@ def versions(*others: str) -> dict[str, str]:
     for package in (
         "ttt_envs",
         "numpy",
+        "scipy",
         "numba",
         "gymnasium",
         "pettingzoo",
         "open_spiel",
         "tensorflow",
         "stable_baselines3",
+        "sb3_contrib",
         "torch",
         *others,
     ):
@@ -43,6 +45,11 @@ def revision() -> str | None:
     git = shutil.which("git")
     if git is None:
         return None
-    here = Path(__file__).parent
-    answer = subprocess.run([git, "rev-parse", "HEAD"], cwd=here, capture_output=True, encoding="utf-8", check=False)
-    return answer.stdout.strip() or None
+    root = Path(__file__).resolve().parents[1]
+    command = [git, "rev-parse", "--show-toplevel", "HEAD"]
+    answer = subprocess.run(command, cwd=root, capture_output=True, encoding="utf-8", check=False)
+    if answer.returncode != 0:
+        return None
+    checkout, _, commit = answer.stdout.strip().rpartition("\n")
+    # an installed copy may be in the checkout of another project, in its virtual environment
+    return commit if Path(checkout).resolve() == root else None

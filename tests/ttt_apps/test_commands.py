@@ -1,7 +1,10 @@
 """The commands train.py and evaluate.py: their files and their output."""
 
+import importlib.util
 import json
 import shutil
+import subprocess
+from pathlib import Path
 from unittest import mock
 
 import numpy as np
@@ -13,7 +16,7 @@ from baselines.retrograde.solver import solve
 from evaluation import exact
 from learners import LEARNERS
 from learners.checkpoint import load_checkpoint, load_policy, save_arrays
-from ttt_apps import evaluate, train
+from ttt_apps import evaluate, train, versions
 from ttt_apps.evaluate import ground_truth, prove, warm_up
 from ttt_apps.train_options import batch_note, default_folder, parse_options
 from ttt_envs import Boards, Game, from_text, make_policy
@@ -32,13 +35,28 @@ def test_training_writes_a_run(run):
     config = json.loads((run / "config.json").read_text())
     assert Game.from_dict(config["game"]) == Game(skip_chance=0.1)
     assert config["settings"]["epsilon"] == 0.2
-    assert {"python", "numpy", "numba", "ttt_envs"} <= config["versions"].keys()
+    packages = {name for name in ("scipy", "sb3_contrib") if importlib.util.find_spec(name) is not None}
+    assert {"python", "numpy", "numba", "ttt_envs", *packages} <= config["versions"].keys()
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     assert rows[-1]["games"] == 3000
     assert rows[-1]["wins"] + rows[-1]["draws"] + rows[-1]["losses"] == 3000
     cost = json.loads((run / "cost.json").read_text())
     assert list(cost["phases"]) == ["set-up", "compiling", "training", "evaluation"]
     assert not list(run.glob("*.tmp"))
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git")
+@pytest.mark.parametrize(("folder", "own"), [(".", True), (".venv/lib/site-packages", False)])
+def test_the_revision_is_that_of_its_own_checkout(folder, own, tmp_path, monkeypatch):
+    copy = tmp_path / folder / "ttt_apps" / "versions.py"
+    copy.parent.mkdir(parents=True)
+    copy.touch()
+    git = ("git", "-C", str(tmp_path), "-c", "user.name=x", "-c", "user.email=x")
+    for words in (("init", "-q"), ("commit", "-q", "--allow-empty", "-m", "x")):
+        subprocess.run([*git, *words], check=True)
+    head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    monkeypatch.setattr(versions, "__file__", str(copy))
+    assert versions.revision() == (head if own else None)
 
 
 def test_run_of_another_board_is_refused(run):
@@ -62,8 +80,8 @@ def test_runs_carry_their_variant(tmp_path):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda path: path.write_bytes(path.read_bytes()[:100]), "cannot be read as a checkpoint"),
-        (lambda path: path.unlink(), "cannot be read as a checkpoint"),
+        (lambda path: path.write_bytes(path.read_bytes()[:100]), "cannot be read as a file of arrays"),
+        (lambda path: path.unlink(), "cannot be read as a file of arrays"),
         (lambda path: save_arrays(path, {"other": np.zeros(3)}), "q-learning needs epsilon"),
     ],
     ids=["truncated", "missing", "of another learner"],
