@@ -530,7 +530,7 @@ def inherited_options() -> list[str]:
 
 
 def prepare_output() -> None:
-    """Make standard output safe for any text: replace letters it cannot encode, and limit its width."""
+    """Make standard output safe for any text: replace characters it cannot encode, and limit its width."""
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")
     try:

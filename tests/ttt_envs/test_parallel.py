@@ -37,7 +37,9 @@ def fail(number):
     return number
 
 
-def die(number):
+def die(number, folder=None):
+    if folder is not None:
+        Path(folder, f"attempt-{os.getpid()}").touch()
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -162,7 +164,7 @@ def test_numbers_of_jobs_that_cannot_work_are_refused(check):
         with pytest.raises(ValueError, match=f"^jobs={jobs} gives no worker: choose"):
             check(jobs)
     for jobs in (MAX_JOBS + 1, 10**30):
-        with pytest.raises(ValueError, match=f"^jobs={jobs} is more than a machine can have: choose 1024 or fewer"):
+        with pytest.raises(ValueError, match=f"^jobs={jobs} is too many: choose 1024 or fewer"):
             check(jobs)
 
 
@@ -232,6 +234,9 @@ def test_results_on_a_cluster_are_the_same(cluster, tmp_path):
     for function, block in ((partial(square, threading.Lock()), ()), (square, (threading.Lock(),))):
         with pytest.raises(ValueError, match=stays):
             list(map_blocks(function, [block], cluster))
+    with pytest.raises(ValueError, match=f"^workers died {MAX_ATTEMPTS} times before they had done a block"):
+        list(map_blocks(die, [(0, str(tmp_path))], cluster))
+    assert len(list(tmp_path.glob("attempt-*"))) == MAX_ATTEMPTS
 
 
 @pytest.mark.needs("ray")

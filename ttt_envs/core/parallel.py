@@ -65,7 +65,7 @@ def check_jobs(jobs: Jobs) -> None:
     if isinstance(jobs, int) and jobs < 1 and jobs != -1:
         raise ValueError(f"jobs={jobs} gives no worker: choose 1 or more processes, or -1 for one per core")
     if isinstance(jobs, int) and jobs > MAX_JOBS:
-        raise ValueError(f"jobs={jobs} is more than a machine can have: choose {MAX_JOBS} or fewer processes")
+        raise ValueError(f"jobs={jobs} is too many: choose {MAX_JOBS} or fewer processes")
 
 
 def map_blocks(
@@ -311,7 +311,7 @@ def _on_cluster(
     begun_here = connect(cluster)
     import ray
 
-    task: Any = ray.remote(num_cpus=1, max_retries=MAX_ATTEMPTS)(_shared)
+    task: Any = ray.remote(num_cpus=1, max_retries=MAX_ATTEMPTS - 1)(_shared)
     under_way: dict[Any, list[int]] = {}
     together = 1
     try:
