@@ -52,10 +52,10 @@ def do_units(
             with another ``provenance`` are discarded.
         provenance: JSON-ready: versions and everything else that determines results.
         jobs: the workers.
-        postprocess: takes a unit and its result in this process, before storage, and returns the data to store, or
-            None for a unit that stays undone: the same call does it again.
         other_files: names of the caller's files in the folder, or patterns of names: leftovers of their killed writers
             are removed, too.
+        postprocess: takes a unit and its result in this process, before storage, and returns the data to store, or
+            None for a unit that stays undone: the same call does it again.
 
     Yields:
         The number of a unit and its result, as read from the file: first the stored ones, in order, then the others as

@@ -142,7 +142,7 @@ def load_arrays(path: Path, limit: int = 1 << 34) -> dict[str, np.ndarray[Any, A
             arrays = read_arrays(file, limit)
     except Exception as problem:  # a malformed zip or array header can raise many exceptions
         why = str(problem).partition("\n")[0] or type(problem).__name__
-        raise ValueError(f"{path} cannot be read as a checkpoint: {why}") from None
+        raise ValueError(f"{path} cannot be read as a file of arrays: {why}") from None
     return arrays
 
 
@@ -173,7 +173,7 @@ def _unpack(file: IO[bytes], limit: int, compressed: bool) -> tuple[dict[str, np
         for entry in entries:
             name = entry.filename.removesuffix(".npy")
             if name == entry.filename or name in arrays or entry.comment or entry.compress_type not in methods:
-                raise ValueError(f"{quote(entry.filename)} in it is no array in the format of checkpoints")
+                raise ValueError(f"{quote(entry.filename)} in it is no array in the format of these files")
             with archive.open(entry) as part:
                 arrays[name] = _read_array(part, entry.file_size)
         return arrays, archive.comment

@@ -234,7 +234,7 @@ class Brain:
         time_left = None if left_s is None else np.array([left_s])
         cell = int(player.act(boards, ONLY, self._live.generator(own + others), time_left)[0])
         if cells[cell]:
-            raise CommandRefusedError(f"{self.spec} moved to a cell that is not empty: it is at fault")
+            raise CommandRefusedError(f"{self.spec} moved to a cell that is not empty: choose another policy")
         self._cells = cells.copy()
         self._cells[cell] = 1
         return self._coordinate(cell)

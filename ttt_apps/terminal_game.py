@@ -292,7 +292,7 @@ class TerminalGame:
         try:
             ply = self.live.move(action)
         except ValueError:
-            raise ValueError(f"{self.name} moved to a cell that is not empty: it is at fault") from None
+            raise ValueError(f"{self.name} moved to a cell that is not empty: choose another opponent") from None
         self._print_move(ply, f"{self.called} plays")
 
     def _print_move(self, ply: Any, who: str) -> None:

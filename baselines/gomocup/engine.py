@@ -219,13 +219,13 @@ class Engine:
     def _cell(self, answer: str, request: str, position: Position) -> int:
         found = parse_cell(answer)
         if found is None:
-            raise self._fault(f"answered {quoted(answer)} to {request}, which is no move: it is at fault")
+            raise self._fault(f"answered {quoted(answer)} to {request}, which is no move: choose another engine")
         column, row = found
         if row >= self.game.rows or column >= self.game.columns:
-            raise self._fault(f"moved to {quoted(answer)}, which is not on the board: it is at fault")
+            raise self._fault(f"moved to {quoted(answer)}, which is not on the board: choose another engine")
         cell = row * self.game.columns + column
         if not legal(self.game, position.cells)[cell]:
-            raise self._fault(f"moved to {quoted(answer)}, which is a cell that is not empty: it is at fault")
+            raise self._fault(f"moved to {quoted(answer)}, which is a cell that is not empty: choose another engine")
         return cell
 
     def _ask(self, lines: Sequence[str], limit_s: float, more: str, request: str | None = None) -> str:
@@ -241,11 +241,11 @@ class Engine:
             while (answer := program.line(until)).partition(" ")[0].upper() in _CHATTER:
                 last = f", and wrote {quoted(answer)}"
         except EngineTimeoutError:
-            problem = f"did not answer {request} within {limit_s:g} s{last}: it is at fault, or needs more of {more}"
+            problem = f"did not answer {request} within {limit_s:g} s{last}: choose another engine, or more of {more}"
             raise self._fault(problem, EngineTimeLossError) from None
         except EngineExitedError as end:
             last = f", and wrote {quoted(str(end))}" if str(end) else last
-            raise self._fault(f"ended before it answered {request}{last}: it is at fault") from None
+            raise self._fault(f"ended before it answered {request}{last}: choose another engine") from None
         except BaseException:  # such as an interrupt: the state of the engine is unknown
             self._kill()
             raise

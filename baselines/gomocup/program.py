@@ -18,7 +18,7 @@ from typing import IO
 import psutil
 
 MAX_LINE_LENGTH = 8000
-"""Maximum number of letters of a line; the rest is cut, as by piskvork's buffer of that size."""
+"""Maximum length of a line in bytes; the rest is cut, as by piskvork's buffer of that size."""
 MAX_UNREAD_LINES = 10_000
 """Maximum number of unread lines; after more, reading stops."""
 END_S = 1.0

@@ -136,7 +136,7 @@ class Timed(Named):
     def begin(
         self, position: Position, key: np.uint64, before: tuple[TimedSearch, int] | None, now: Now
     ) -> TimedSearch:
-        """Start the search of a position; see :class:`CanBeTimed`."""
+        """Start the search of a position; see :class:`~baselines.timed.interruptible.Interruptible`."""
         return begin_timed(self._searcher, position, key, before, now)
 
     def warm(self) -> None:

@@ -144,7 +144,7 @@ def read_submission(folder: Path) -> Submission:
 
 def _check_text(name: str, text: Any) -> None:
     if not isinstance(text, str) or len(text) > MAX_TEXT or not (text.isprintable()):
-        raise ValueError(f"{name[:80]} must be a text of one line and at most {MAX_TEXT} letters")
+        raise ValueError(f"{name[:80]} must be a text of one line and at most {MAX_TEXT} characters")
 
 
 def _toml(value: Any) -> str:

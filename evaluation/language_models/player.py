@@ -177,7 +177,7 @@ class AnsweredPolicy:
         self._actions: Int64Array = np.array([turns[row].action for row in rows.tolist()], np.int64)[order]
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
-        """float64[B, cells].
+        """Return float64[B, cells]: the named moves, uniform where there is none.
 
         Raises:
             ValueError: a position without an answer.

@@ -191,7 +191,7 @@ class LuckTracker:
 
     Args:
         correction: the correction.
-        known: of the two players with known probabilities, None for each other one.
+        known: expected values of each player; None for a player whose probabilities are not known.
         cells: int8[B, cells]: the first boards; the array changes with the games.
     """
 

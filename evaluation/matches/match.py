@@ -37,8 +37,8 @@ MIN_BLOCK = 4
 """Minimum number of pairs in a block: fewer games in parallel take longer."""
 
 MAX_FORFEITS = 8
-"""Maximum number of games that a player forfeits in a row, without a move between them, before the match is aborted:
-the minimum number of games in a block."""
+"""Number of consecutive forfeited games after which a match is aborted; equal to the games of the smallest block,
+``2 * MIN_BLOCK``."""
 
 Log = Callable[[Sequence[PlayedGame]], object]
 """Receives the games played."""
@@ -421,7 +421,7 @@ def _play_block(match: MatchSettings, name: str, logged: bool, block: PairBlock)
 def check_legal(policy: Policy, outcome: Int8Array) -> None:
     """Raise ValueError if a policy's move in one of the games was illegal."""
     if outcome.min() == ILLEGAL:
-        raise ValueError(f"{policy} moved to a cell that is not empty: it is at fault")
+        raise ValueError(f"{policy} moved to a cell that is not empty: choose another policy, or correct this one")
 
 
 def _replace_forfeits(
@@ -453,7 +453,7 @@ def _replace_forfeits(
 
 
 class ForfeitLimit:
-    """Aborts a match in which a player has forfeited all games of several blocks."""
+    """Aborts a match after ``MAX_FORFEITS`` consecutive games that a player forfeited, counted over whole blocks."""
 
     def __init__(self, match: MatchSettings) -> None:
         self._players, self._in_a_row = (match.a, match.b), [0, 0]
@@ -471,7 +471,7 @@ class ForfeitLimit:
 
 
 def _too_many_forfeits(player: str | Policy, count: int, reason: str) -> ValueError:
-    return ValueError(f"{player} has given up {count} games in a row, and the match with them: {reason}")
+    return ValueError(f"{player} forfeited {count} games in a row, so the match is aborted: {reason}")
 
 
 def _draw_openings(game: Game, plies: int, rng: np.random.Generator, numbers: range) -> Boards:

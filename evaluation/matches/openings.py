@@ -188,7 +188,7 @@ def _from_lines(path: Path, game: Game) -> Iterator[tuple[int, Position]]:
         if not words or words.startswith("#"):
             continue
         if len(words) > MAX_POSITION_LENGTH:
-            raise ValueError(f"{path}, line {number}: {len(words):,} letters are no position")
+            raise ValueError(f"{path}, line {number}: {len(words):,} characters are no position")
         try:
             yield number, from_text(words, game)
         except ValueError as problem:

@@ -213,9 +213,9 @@ def draw_curves(
     return draw
 
 
-def _legend_columns(lines: Sequence[Line], letters: int = 60) -> int:
-    """Return how many columns of the legend fit, if a figure is as wide as this number of letters."""
-    return max(1, min(len(lines), letters // (6 + max((len(line.name) for line in lines), default=1))))
+def _legend_columns(lines: Sequence[Line], characters: int = 60) -> int:
+    """Return how many columns of the legend fit, if a figure is as wide as this number of characters."""
+    return max(1, min(len(lines), characters // (6 + max((len(line.name) for line in lines), default=1))))
 
 
 def curves_size(lines: Sequence[Line]) -> tuple[float, float]:

@@ -101,7 +101,7 @@ def _answer(order: Sequence[Setting], names: Sequence[str], first: str) -> Conte
     if not others:
         verdict = f"{name}: {value}"
     elif any(line.seeds < 2 and AGENT not in line.options for line in order):
-        verdict = f"Undecided, for one run has no interval: {name} came out first, {value}"
+        verdict = f"Undecided, because one run has no interval: {name} came out first, {value}"
     elif not level:
         after = format_interval(others[0].numbers[first], write)
         verdict = f"{name} is best of {len(order)}: {value}; next {after}"

@@ -81,7 +81,7 @@ def test_match_aborts_if_a_policy_forfeits_all_games():
         def probabilities(self, boards, rng=None):
             raise Forfeit("")
 
-    with pytest.raises(ValueError, match="has given up 8 games in a row, and the match with them: no reason was given"):
+    with pytest.raises(ValueError, match="forfeited 8 games in a row, so the match is aborted: no reason was given"):
         play_pairs(GAME, "random", Never(GAME), 10)
     Never.pure = True
     with pytest.raises(ValueError, match="is pure and gave up a game, no reason was given: say pure = False"):
@@ -139,7 +139,7 @@ class Cheat(FirstEmpty):
     [
         ({}, 0, None, "pairs=0 leaves nothing to play"),
         ({}, 3, 0, "block=0 leaves nothing to play: choose 1 or more pairs"),
-        ({"a": Cheat()}, 3, None, "moved to a cell that is not empty: it is at fault"),
+        ({"a": Cheat()}, 3, None, "moved to a cell that is not empty: choose another policy"),
     ],
 )
 def test_errors(options, pairs, block, message):

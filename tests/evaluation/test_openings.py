@@ -110,7 +110,7 @@ def test_file_of_games_gives_last_positions_or_first_ones_of_finished_games(tmp_
         ("\n.../.../... x", "line 2: '.../.../... x' comes from no game without skips, with 0 o and 0 x o is to move"),
         ("ooo/xx./... x", "line 1: 'ooo/xx./... x' is over: choose a position of an unfinished game"),
         ("..../..../.... o", "line 1: .* is a board of 3 x 4: this game needs 3 x 3"),
-        ("." * 1000, "line 1: 1,000 letters are no position"),
+        ("." * 1000, "line 1: 1,000 characters are no position"),
         ("\xff\x00", "line 1: .* is not a position"),
         ("# nothing\n", "has no positions: write one in a line"),
         ("", "has no positions: write one in a line"),
@@ -147,5 +147,5 @@ def test_random_openings_that_cannot_be_drawn():
 def test_links_and_devices_are_rejected(tmp_path):
     (tmp_path / "link").symlink_to("/dev/zero")
     for name, kind in ((tmp_path / "link", "a link"), ("/dev/zero", "a device"), (tmp_path, "a folder")):
-        with pytest.raises(ValueError, match=f"is {kind}, and neither read nor written"):
+        with pytest.raises(ValueError, match=f"is {kind}, not a regular file"):
             Openings.from_text(str(name), GAME)

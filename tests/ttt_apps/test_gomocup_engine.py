@@ -162,7 +162,7 @@ def test_failing_policy_is_an_error_reply_and_keeps_the_board():
     sys.modules[__name__].__dict__["Broken"] = Broken
     said = replies("START 7", "TURN 3,3", "TURN 3,3", "BOARD", "1,0,2", "2,0,1", "DONE", spec=spec)
     assert said[:3] == ["OK", "ERROR RuntimeError: no idea?at all", "ERROR RuntimeError: no idea?at all"]
-    assert said[3] == f"ERROR {spec} moved to a cell that is not empty: it is at fault"
+    assert said[3] == f"ERROR {spec} moved to a cell that is not empty: choose another policy"
 
 
 OTHER_WORDS = ["DONE", "OK", "turn", "SWAP2BOARD", "SUGGEST", "INFO rule", "INFO timeout_turn", "INFO time_left", ""]

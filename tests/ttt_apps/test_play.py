@@ -368,7 +368,7 @@ def test_illegal_move_of_the_opponent(monkeypatch):
 
     console, lines = new_console(file=io.StringIO()), io.StringIO("b2\n")
     session = TerminalGame(Game(), Stubborn(), "stubborn", console, lines, SessionSettings())
-    with pytest.raises(ValueError, match="stubborn moved to a cell that is not empty: it is at fault"):
+    with pytest.raises(ValueError, match="stubborn moved to a cell that is not empty: choose another opponent"):
         session.run()
 
 

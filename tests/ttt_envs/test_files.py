@@ -43,7 +43,7 @@ def odd(tmp_path):
     [("link", "a link"), ("dangling", "a link"), ("zero", "a link"), ("folder", "a folder"), ("pipe", "a pipe")],
 )
 def test_links_pipes_and_folders_are_rejected_at_once(opened, name, kind, odd):
-    with pytest.raises(ValueError, match=f"{name} is {kind}, and neither read nor written"):
+    with pytest.raises(ValueError, match=f"{name} is {kind}, not a regular file"):
         opened(odd / name)
     assert (odd / "target").read_text() == "1"
     assert not (odd / "nowhere").exists()

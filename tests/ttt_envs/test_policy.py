@@ -81,7 +81,11 @@ FAULTS = {
         ValueError,
         "a cell that is not empty",
     ),
-    "leaves the board": (lambda boards, rng: np.array([9]), ValueError, "a cell that is not empty: it is at fault"),
+    "leaves the board": (
+        lambda boards, rng: np.array([9]),
+        ValueError,
+        "not empty: choose another, or correct",
+    ),
 }
 
 

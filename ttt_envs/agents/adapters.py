@@ -191,8 +191,7 @@ def as_policy(
             ``observation_space`` was trained with, else ``"flat"``.
         returns: ``"actions"`` legal actions, of cells, or with gravity of columns; ``"values"`` [actions], of which the
             best legal one is played, with equal shares for ties; ``"logits"`` or ``"probabilities"`` [actions], which
-            are masked. For a Stable-Baselines3
-            model the last two use its action distribution.
+            are masked. For a Stable-Baselines3 model the last two use its action distribution.
         batch: whether the function takes and returns batches, [B, ...] each; by default networks and models do,
             functions do not. A number is a fixed batch size, useful for compiled functions; the last batch is padded.
         context: whether observations show the skip chance of ``game``, as in ``SingleEnv``; by default as a model with

@@ -42,8 +42,8 @@ class Views:
         self._appends = self.shows_context and observation != "dict"  # to the stones, as further numbers
         if self._appends and dtype == "int8":
             raise ValueError(
-                "context='shown' needs dtype='float32', for a skip chance is no whole number; or observation='dict', "
-                "in which it stands apart from the stones"
+                "context='shown' needs dtype='float32', because a skip chance is not a whole number; "
+                "or observation='dict', in which it stands apart from the stones"
             )
         num_planes = 3 if self._appends else 2
         self._shape = (2, game.rows, game.columns) if observation == "channels" else (game.rows, game.columns, 2)

@@ -67,7 +67,7 @@ class ActsInGames(Protocol):
             boards: the positions.
             games: int64[B], the numbers of the games.
             episode_keys: uint64[B], see :func:`act_in_episodes`.
-            plies: int64[B], stones on the boards.
+            plies: int64[B], stones on the boards; in phantom games, cells that the player knows to be taken.
         """
         ...
 
@@ -171,7 +171,7 @@ class Forfeit(ValueError):  # noqa: N818  # the end of a game, which a match cou
 
 
 MAX_REASON_LENGTH = 1000
-"""Maximum number of letters of a reason; the rest is cut."""
+"""Maximum number of characters of a reason; the rest is cut."""
 
 
 class Player(Protocol):
@@ -338,7 +338,7 @@ def act_in_episodes(policy: Policy, boards: Boards, episode_keys: UInt64Array, p
         policy: the policy that moves.
         boards: positions that are not over.
         episode_keys: uint64[B], ``splitmix64(key, episode)`` of each episode.
-        plies: int64[B], stones on the boards.
+        plies: int64[B], stones on the boards; in phantom games, cells that the player knows to be taken.
 
     Raises:
         Forfeit: a policy that is not pure forfeits a game.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 MIN_PREFIX = 3
-"""Minimum number of letters of a beginning that means the whole name."""
+"""Minimum length, in characters, of a prefix that means the whole name."""
 
 Class = TypeVar("Class", bound=type[Any])
 

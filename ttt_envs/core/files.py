@@ -25,7 +25,7 @@ from typing import IO, Any
 from ttt_envs.core.checks import closest_name, truncate
 
 MAX_FILE_BYTES = 1 << 30
-"""Default maximum size of a JSON file in bytes."""
+"""Default maximum size of a file that is read, in bytes."""
 MAX_JSON_DEPTH = 64
 """Maximum nesting depth of JSON."""
 MAX_DIGITS = 40
@@ -272,7 +272,7 @@ def _check_kind(path: Path, found: os.stat_result) -> None:
 
 
 def _no_file(path: Path, kind: str) -> str:
-    return f"{path} is {kind}, and neither read nor written: put the file itself there"
+    return f"{path} is {kind}, not a regular file: name a regular file"
 
 
 def closest_path(path: Path, kind: Callable[[Path], bool] = Path.exists) -> Path | None:
@@ -314,14 +314,14 @@ def parse_json(text: bytes | str, most: int = MAX_FILE_BYTES, *, nan: bool = Fal
 
     Args:
         text: the JSON.
-        most: maximum length in bytes, or letters.
+        most: maximum length, in bytes or, for a string, in characters.
         nan: whether NaN and Infinity count as numbers, as Python writes them.
 
     Raises:
         ValueError: the text is not JSON, or is beyond the limits on size, depth or digits.
     """
     if len(text) > most:
-        raise ValueError(f"it has more than {most:,} bytes")
+        raise ValueError(f"it has more than {most:,} {'bytes' if isinstance(text, bytes) else 'characters'}")
     try:
         words = text.decode() if isinstance(text, bytes) else text
         data = json.loads(

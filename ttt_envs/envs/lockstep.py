@@ -515,7 +515,7 @@ class Lockstep:
         if play(rows, actions, self._settings, self._cells, self._rows, *self._variant) >= 0:
             illegal = "that is illegal" if self.game.gravity else "that is not empty"
             illegal = "that it knows to be taken" if self._is_phantom else illegal
-            raise ValueError(f"the opponent {opponent} moved to a cell {illegal}: it is at fault")
+            raise ValueError(f"the opponent {opponent} moved to a cell {illegal}: choose another, or correct this one")
 
     def observe(self, out: StepOutput) -> None:
         """Write ``planes`` and ``mask``."""
