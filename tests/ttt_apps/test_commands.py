@@ -4,7 +4,6 @@ import importlib.util
 import json
 import shutil
 import subprocess
-from pathlib import Path
 from unittest import mock
 
 import numpy as np
