@@ -21,7 +21,7 @@ MAX_POSITIONS = 1 << 20
 """Maximum number of positions of a graph."""
 MAX_MOVES = 1 << 22
 """Maximum number of moves of a graph."""
-MAX_CELLS = 32
+MAX_GRAPH_CELLS = 32
 """Maximum number of cells: a board's key and its mover share 64 bits."""
 
 
@@ -70,11 +70,11 @@ class PositionGraph:
         layers: the layers by number of stones.
 
     Raises:
-        MemoryError: more than ``MAX_POSITIONS`` positions or ``MAX_MOVES`` moves, or more than ``MAX_CELLS`` cells.
+        MemoryError: more than ``MAX_POSITIONS`` positions, ``MAX_MOVES`` moves or ``MAX_GRAPH_CELLS`` cells.
     """
 
     def __init__(self, game: Game) -> None:
-        if game.cells > MAX_CELLS:
+        if game.cells > MAX_GRAPH_CELLS:
             raise _too_large(game)
         self.game = game
         self.layers: list[GraphLayer] = []

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from baselines.retrograde import count, solver
 from baselines.retrograde.count import WON, next_board, reachable_boards
-from baselines.retrograde.solver import MAX_CELLS, load_or_compute, solve, sweep, table_key
+from baselines.retrograde.solver import MAX_SOLVER_CELLS, load_or_compute, solve, sweep, table_key
 from ttt_envs.agents.policy import Policy, Values, is_colour_blind, is_symmetric
 from ttt_envs.agents.specs import Named, make_policy
 from ttt_envs.core.array_cache import CachedArray, hash_of_sources
@@ -140,7 +140,7 @@ def check_source(game: Game, source: str, terminal: Terminal) -> None:
 
 def check_size(game: Game, *, moves: bool = False) -> None:
     """Raise ValueError for a board too large for a table, of positions or of moves."""
-    largest = MAX_CELLS_OF_MOVES if moves else MAX_CELLS
+    largest = MAX_CELLS_OF_MOVES if moves else MAX_SOLVER_CELLS
     if game.cells > largest:
         needed = 8 * 3**game.cells * (game.cells if moves else 1) * (2 if game.skip_chance > 0 else 1)
         size = f"{needed:,}" if needed < 10**15 else f"{needed:.1e}"

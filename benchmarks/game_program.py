@@ -27,7 +27,7 @@ from baselines.expectiminimax import Expectiminimax, Search, SearchSettings
 from baselines.mcts import MCTS
 from baselines.opening_book import OpeningBook, PlayedMoves, make_book
 from baselines.retrograde import build, open_table
-from baselines.timed import Clock, Plan, run_until
+from baselines.timed import Clock, TimePlan, run_until
 from baselines.timed.interruptible import TABLE_MIB, begin_timed
 from evaluation.matches.match import MatchSettings
 from evaluation.matches.openings import Openings
@@ -46,7 +46,7 @@ AT_LEAST = 0.97
 
 def search_with_clock(game: Game, policy: Policy, depth: int, amount: float) -> Stretch:
     """Return a search to a depth, with hours left on the clock."""
-    position, plan = Boards.start(game).position(0), Plan(1e4, 1e4, min_depth=depth, max_depth=depth)
+    position, plan = Boards.start(game).position(0), TimePlan(1e4, 1e4, min_depth=depth, max_depth=depth)
 
     def work() -> float:
         search = begin_timed(policy, position, np.uint64(0), None, perf_counter)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from baselines.retrograde.solver import MAX_CELLS, Solution, solve
+from baselines.retrograde.solver import MAX_SOLVER_CELLS, Solution, solve
 from evaluation.exact.strength import worst_positions
 from evaluation.matches.games import PlayedGame
 from evaluation.matches.match import play_pairs
@@ -225,9 +225,9 @@ def from_policy(game: Game, policy: str | Policy, count: int = 10, opponent: str
     Raises:
         ValueError, MemoryError: a larger board, or as there.
     """
-    if game.cells > MAX_CELLS:
+    if game.cells > MAX_SOLVER_CELLS:
         raise ValueError(
-            f"puzzles have boards of up to {MAX_CELLS} cells, and {game} has {game.cells}: take a smaller one"
+            f"puzzles have boards of up to {MAX_SOLVER_CELLS} cells, and {game} has {game.cells}: take a smaller one"
         )
     mistakes = worst_positions(game, policy, opponent, count)
     puzzles = []
@@ -255,7 +255,7 @@ def from_games(
             for position, cell, _ in played.positions()
             if player is None or played.players[position.mover] == player
         ]
-        if game.cells > MAX_CELLS or not plies:
+        if game.cells > MAX_SOLVER_CELLS or not plies:
             continue
         solution, boards = solver(game), Boards.from_positions([position for position, _ in plies])
         values = solution.action_values(boards)

@@ -22,7 +22,7 @@ from learners.checkpoint import (
     COST,
     METRICS,
     MODEL,
-    TAUGHT,
+    TEACHER_FOLDER,
     build_config,
     load_checkpoint,
     policy_name,
@@ -110,7 +110,7 @@ class RunDirectory:
         self.path = Path(path)
         self.config, self.checkpoint, self.model, self.metrics, *others = (self.path / name for name in RUN_FILES)
         self.choices, self.cost, self.events, self.report = others
-        self.teacher = self.path / TAUGHT
+        self.teacher = self.path / TEACHER_FOLDER
         self.live = self.path / LIVE
 
     def __str__(self) -> str:

@@ -167,7 +167,7 @@ def read_numbers(text: str, before: str = "", after: str = "") -> list[str]:
 
 
 def read_intervals(text: str) -> list[Interval]:
-    """Return the intervals in a text, as :func:`interval` and :func:`signed` write them."""
+    """Return the intervals in a text, as :func:`format_interval` and :func:`format_difference` write them."""
     number = r"([-+]?\d+(?:\.\d+)?)"
     found = re.findall(rf"{number} \({number} to {number}\)", text)
     return [Interval(*map(float, ends)) for ends in found]
@@ -178,12 +178,12 @@ def rates(result: Iterable[float], digits: int = 3) -> str:
     return " / ".join(f"{rate:.{digits}f}" for rate in result)
 
 
-def interval(one: Interval, digits: int = 3) -> str:
+def format_interval(one: Interval, digits: int = 3) -> str:
     """Format a number and its interval."""
     return _format_bound(one, f".{digits}f")
 
 
-def signed(one: Interval) -> str:
+def format_difference(one: Interval) -> str:
     """Format a difference and its interval."""
     return _format_bound(one, "+.3f")
 

@@ -177,7 +177,7 @@ def aggregate_runs(rows: Sequence[Row], trained: Iterable[RunResult]) -> list[Li
     return lines
 
 
-def varied(rows: Sequence[Row]) -> list[str]:
+def varied_options(rows: Sequence[Row]) -> list[str]:
     """Return the options in which settings differ, in order of first appearance; agents have no options of learners."""
     trained = [row for row in rows if AGENT not in row]
 
@@ -200,7 +200,7 @@ def setting_name(row: Row, options: Sequence[str]) -> str:
 
 def table_rows(lines: Sequence[Line]) -> Iterator[list[str]]:
     """Yield the table: its header, then a row for each setting."""
-    options = varied([line.row for line in lines])
+    options = varied_options([line.row for line in lines])
     names = list(dict.fromkeys(name for line in lines for name in line.numbers))
     titles = {"cpu_s": "CPU, s", "peak_rss_bytes": "RSS, MiB"}
     yield [*options, "runs", *(titles.get(name, name.replace("_", " ")) for name in names)]

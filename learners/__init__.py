@@ -20,7 +20,7 @@ LEARNERS: dict[str, str] = {
 """Maps a learner's name to "module:Config", the frozen dataclass of its settings, imported on demand."""
 
 
-class OtherGame(UserWarning):
+class OtherGameWarning(UserWarning):
     """A run plays a game on its own board that it was not trained on."""
 
 

@@ -19,7 +19,7 @@ from typing import IO, Any
 import numpy as np
 
 from learners import CONFIG as CONFIG
-from learners import OtherGame, is_run
+from learners import OtherGameWarning, is_run
 from learners.config import AnyConfig, FitLearnerConfig, load_learner
 from ttt_envs.agents.policy import Policy, is_colour_blind, is_symmetric
 from ttt_envs.agents.specs import FromFile, from_file
@@ -33,7 +33,7 @@ from ttt_envs.game.rules import Game
 CHECKPOINT, METRICS, COST = "checkpoint.npz", "metrics.jsonl", "cost.json"
 MODEL = "model.npz"
 """Weights of a net saved by a learner with its own loop, array by array."""
-TAUGHT = "teacher"
+TEACHER_FOLDER = "teacher"
 """Folder of the teacher's games."""
 MAX_OVERHEAD = 1 << 20
 """Maximum overhead of a file of arrays in bytes."""
@@ -50,7 +50,7 @@ KINDS: dict[type, str] = {
     type(None): "null",
 }
 """Names of JSON types, for messages."""
-SHAPE: dict[str, tuple[type, ...]] = {
+TRAINING_FIELDS: dict[str, tuple[type, ...]] = {
     "opponent": (str,),
     "seat": (str,),
     "games": (int,),
@@ -64,7 +64,7 @@ SHAPE: dict[str, tuple[type, ...]] = {
     "resumed": (list,),
 }
 """Fields of a config.json that describe the training, with their allowed types."""
-NEEDED = ("opponent", "games", "seed")
+REQUIRED_FIELDS = ("opponent", "games", "seed")
 """Fields without which a training cannot be resumed."""
 
 
@@ -297,9 +297,9 @@ def read_training(run: Path) -> dict[str, Any]:
         ValueError: no such run, or a damaged file.
     """
     config = read_config(run)
-    for name, kinds in SHAPE.items():
+    for name, kinds in TRAINING_FIELDS.items():
         if name not in config:
-            if name in NEEDED:
+            if name in REQUIRED_FIELDS:
                 raise ValueError(f"{run / CONFIG} cannot be read as the settings of a run: it does not say its {name}")
         elif type(config[name]) not in (kinds if str not in kinds else {*kinds, FromFile}):
             admissible = " or ".join(KINDS[kind] for kind in kinds)
@@ -355,7 +355,7 @@ def policy_name(run: str | Path) -> str:
 def load_policy(game: Game, path: str, symmetrize: bool = False) -> RunPolicy:
     """Load the policy trained by the run in the folder ``path``.
 
-    Warns with OtherGame if the game is not the one of its training.
+    Warns with OtherGameWarning if the game is not the one of its training.
 
     Args:
         game: the game to play.
@@ -383,7 +383,9 @@ def load_policy(game: Game, path: str, symmetrize: bool = False) -> RunPolicy:
         )
     if trained != game and current_process().name == "MainProcess":  # worker processes would repeat the warning
         warnings.warn(
-            f"run:{path} learned {trained}, and plays {game} here, which it has never seen", OtherGame, stacklevel=2
+            f"run:{path} learned {trained}, and plays {game} here, which it has never seen",
+            OtherGameWarning,
+            stacklevel=2,
         )
     settings = build_config(config["learner"], config["settings"])
     learner: Policy

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from learners.base import from_bytes, to_bytes
-from learners.checkpoint import TAUGHT, load_arrays, save_arrays
+from learners.checkpoint import TEACHER_FOLDER, load_arrays, save_arrays
 from learners.training import SPAWN_TEACHER, Progress, Task, make_rng
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, Values
 from ttt_envs.agents.specs import make_policy
@@ -28,7 +28,7 @@ MIN_SECONDS_FOR_WORKERS = 10.0
 
 
 @runtime_checkable
-class Searches(Protocol):
+class ScoresMoves(Protocol):
     """A policy that scores moves by a search."""
 
     @property
@@ -61,7 +61,7 @@ class Teacher(NamedTuple):
             ValueError: not a policy, or one that does not score moves.
         """
         policy = make_policy(spec, game)
-        if isinstance(policy, Searches):
+        if isinstance(policy, ScoresMoves):
             depth = float(policy.depth)
             return cls(policy.scores, depth + 1, depth / (depth + 1))
         if isinstance(policy, Values):
@@ -128,7 +128,7 @@ def training_examples(task: Task, teacher: str, epsilon: float, jobs: int, done:
         "seed": task.seed,
     }
     numbers = [range(start, min(start + BLOCK, task.games)) for start in range(0, task.games, BLOCK)]
-    paths = [task.run / TAUGHT / f"{block:06d}.npz" for block in range(len(numbers))]
+    paths = [task.run / TEACHER_FOLDER / f"{block:06d}.npz" for block in range(len(numbers))]
     examples: dict[int, TrainingExamples] = {}
 
     def add(block: int, block_examples: TrainingExamples) -> None:
@@ -143,8 +143,10 @@ def training_examples(task: Task, teacher: str, epsilon: float, jobs: int, done:
             missing.append(block)
         else:
             add(block, block_examples)
-    if (task.run / TAUGHT).is_symlink():
-        raise ValueError(f"{task.run / TAUGHT} is a link, and nothing is written through it: put a folder there")
+    if (task.run / TEACHER_FOLDER).is_symlink():
+        raise ValueError(
+            f"{task.run / TEACHER_FOLDER} is a link, and nothing is written through it: put a folder there"
+        )
     play = partial(play_training_games, task.game, teacher, epsilon, task.seed)
 
     def save(block: int, block_examples: TrainingExamples) -> None:

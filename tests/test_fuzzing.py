@@ -23,7 +23,7 @@ from evaluation.matches.games import Move, PlayedGame, append_games, from_notati
 from evaluation.result_store import UNITS
 from evaluation.run_files import RunDirectory
 from evaluation.study import Study, run_units
-from learners import LEARNERS, OtherGame
+from learners import LEARNERS, OtherGameWarning
 from learners.checkpoint import (
     build_config,
     load_arrays,
@@ -164,7 +164,7 @@ def runs(tmp_path_factory):
 def read_all(run):
     """Read all there is of a run, as playing, reports and costs do; every reader may say why it cannot."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OtherGame)
+        warnings.simplefilter("ignore", OtherGameWarning)
         with one_line_errors():
             played = load_policy(GAME, str(run)).probabilities(Boards.start(GAME))
             assert played.shape == (1, 6)
@@ -289,7 +289,7 @@ def test_a_damaged_run_resumes_or_is_rejected(runs, learner, tmp_path):
                     return
         path.write_bytes(damaged)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", OtherGame)
+            warnings.simplefilter("ignore", OtherGameWarning)
             run_command(train.main, ["--resume", str(copy), "--games", games])
 
     with damage.guarded(tmp_path):
@@ -560,7 +560,7 @@ def here(tmp_path, runs, games, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.filterwarnings("ignore::learners.OtherGame")
+@pytest.mark.filterwarnings("ignore::learners.OtherGameWarning")
 @pytest.mark.parametrize(
     ("program", "count"), [("evaluate", 250), ("train", 150), ("train --resume", 50), ("play", 200)]
 )

@@ -24,7 +24,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 from tyro.constructors import PrimitiveConstructorSpec
 
-from learners import OtherGame
+from learners import OtherGameWarning
 from ttt_apps.messages import installed_names, note_options, parser_sentence, print_error, unknown_word
 from ttt_apps.signals import INTERRUPTED, interrupt_on_signals
 from ttt_envs.agents.specs import TRUST
@@ -554,7 +554,7 @@ def run_command(command: Callable[[], Any]) -> None:
         sys.path.append(os.getcwd())
     try:
         with interrupt_on_signals(), warnings.catch_warnings():
-            warnings.simplefilter("always", OtherGame)
+            warnings.simplefilter("always", OtherGameWarning)
             warnings.showwarning = _notes_once(warnings.showwarning)
             command()
             sys.stdout.flush()
@@ -568,11 +568,11 @@ def run_command(command: Callable[[], Any]) -> None:
 
 
 def _notes_once(show: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function like ``warnings.showwarning`` that prints an :class:`OtherGame` as a note, each text once."""
+    """Return a function like ``warnings.showwarning`` that prints each :class:`OtherGameWarning` once, as a note."""
     noted = set()
 
     def show_or_note(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
-        if not issubclass(category, OtherGame):
+        if not issubclass(category, OtherGameWarning):
             show(message, category, *rest, **more)
         elif str(message) not in noted:
             noted.add(str(message))

@@ -119,7 +119,7 @@ def _os_error(problem: OSError) -> str:
 def parser_sentence(box: str, prog: str) -> str:
     """Return the message in tyro's box as one sentence."""
     message = _inside(box)
-    return f"{_reworded(message)}. See {prog} --help".replace("?.", "?")
+    return f"{_reword(message)}. See {prog} --help".replace("?.", "?")
 
 
 def _inside(box: str) -> str:
@@ -138,7 +138,7 @@ def _inside(box: str) -> str:
     return message.rstrip(".").removesuffix("(required)").rstrip()
 
 
-def _reworded(message: str) -> str:
+def _reword(message: str) -> str:
     """Reword the parser's messages about values."""
     if match := re.fullmatch(
         r"Error parsing (\S+): no type matching .*\. Got errors: .* - .*?: (\S+: '.*'|\S.*)", message

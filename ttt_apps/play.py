@@ -74,7 +74,7 @@ class Play(RunGameOptions):
         if self.gomocup is not None:
             self._serve(self.gomocup, lines)
             return
-        from baselines.retrograde.solver import MAX_CELLS
+        from baselines.retrograde.solver import MAX_SOLVER_CELLS
         from evaluation.matches.games import append_games
         from ttt_apps.replay import replay
         from ttt_apps.terminal_game import SessionSettings, TerminalGame
@@ -89,7 +89,7 @@ class Play(RunGameOptions):
         seed = int(np.random.default_rng().integers(SEEDS)) if self.seed is None else self.seed
         check_seed(seed)
         game = self.game_for(self.opponent or "", phantom=True)
-        name = self.opponent or (PERFECT if game.cells <= MAX_CELLS else SEARCHING)
+        name = self.opponent or (PERFECT if game.cells <= MAX_SOLVER_CELLS else SEARCHING)
         policy = make_policy(name, game)
         if self.log is not None:
             append_games(self.log, [])  # reports problems with the file before the first game

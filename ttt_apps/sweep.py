@@ -34,7 +34,7 @@ from evaluation.sweep import (
     setting_name,
     table_rows,
     to_command_line,
-    varied,
+    varied_options,
     write_sweep,
 )
 from ttt_apps.cli import (
@@ -174,7 +174,7 @@ class Sweep(ReportOptions, TrustOptions, WorkOptions, WatchOptions):
         if self.json:
             print((folder / RESULT).read_text("utf-8"), end="")
             return
-        options = varied(rows)
+        options = varied_options(rows)
         head, *shown = (cells[len(options) :] for cells in table_rows(lines))
         named = [[setting_name(row, options), *cells] for row, cells in zip(rows, shown, strict=True)]
         table = new_table("setting", *head, title=f"{self.sweep.name}: means over seeds, and 95% intervals")

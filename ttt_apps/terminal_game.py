@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from baselines.expectiminimax import Search, SearchSettings
-from baselines.retrograde.solver import MAX_CELLS, Solution, solve
+from baselines.retrograde.solver import MAX_SOLVER_CELLS, Solution, solve
 from evaluation.exact.strength import choice_in
 from evaluation.matches.account import describe_account, make_account
 from evaluation.matches.games import HUMAN, MAX_LINE_LENGTH, PlayedGame, append_games
@@ -100,7 +100,7 @@ class TerminalGame:
     @cached_property
     def solution(self) -> Solution | None:
         """The exact values, None where the board is too large."""
-        return None if self.game.cells > MAX_CELLS else solve(self.game)
+        return None if self.game.cells > MAX_SOLVER_CELLS else solve(self.game)
 
     def run(self) -> None:
         """Play until the person quits.
@@ -326,7 +326,7 @@ class TerminalGame:
     def hint(self) -> None:
         """Show a best move: exact on boards up to 16 cells, else by a search."""
         self._settings["hints"] = self._settings.get("hints", 0) + 1
-        if self.game.cells <= MAX_CELLS:
+        if self.game.cells <= MAX_SOLVER_CELLS:
             with self.thinking("solving"):
                 assert self.solution is not None
                 values = self.solution.action_values(self.live.boards)[0]

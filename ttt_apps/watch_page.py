@@ -13,7 +13,7 @@ from typing import IO
 from ttt_apps.cli import WatchOptions, inherited_options, print_output
 from ttt_envs.core.subprocesses import subprocess_environment
 
-LAST_S = 15.0
+MAX_SHUTDOWN_S = 15.0
 """Maximum seconds for which the page's process may show the end of the training."""
 
 
@@ -62,7 +62,7 @@ def watch_page(path: Path, options: WatchOptions) -> Iterator[None]:
         finally:
             process.stdin.close()
             try:
-                process.wait(LAST_S)
+                process.wait(MAX_SHUTDOWN_S)
             except (subprocess.TimeoutExpired, KeyboardInterrupt):
                 process.kill()
             if rest.ident is not None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from baselines.connect_four.bitboards import Board, column_bits, completing_bits
-from baselines.connect_four.table import locate, lookup, position_key, store
+from baselines.connect_four.table import locate, look_up, position_key, store
 from ttt_envs.core.jit import Int64Array, compiled_at_once, inlined, int64
 from ttt_envs.core.records import Records, records
 from ttt_envs.game.bits import count_bits
@@ -206,7 +206,7 @@ def _expand(search: Search, depth: int, stones: int, table: Int64Array, shift: i
         return True, low
     mine, mask = frame.mine, frame.mask
     frame.start, frame.rest = locate(position_key(mine, mask, board), shift, board)
-    stored_low, stored_high = lookup(frame.start, frame.rest, table)
+    stored_low, stored_high = look_up(frame.start, frame.rest, table)
     if stored_high < target:
         return True, stored_high
     if stored_low >= target:

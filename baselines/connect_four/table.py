@@ -67,7 +67,7 @@ def index_shift(table: Int64Array, board: Board) -> int:
 
 
 @inlined
-def lookup(start: int, rest: int, table: Int64Array) -> tuple[int, int]:
+def look_up(start: int, rest: int, table: Int64Array) -> tuple[int, int]:
     """Return the lower and the upper bound of a score, ``-OFFSET`` and ``OFFSET`` if there is no entry."""
     for i in range(start, start + BUCKET):
         entry = table[i]

@@ -7,10 +7,10 @@ the horizon +1/2, 0 or -1/2 compares the players' best open lines. In misère bo
 from __future__ import annotations
 
 from baselines.expectiminimax.lines import (
-    ALL_OF_THEM,
+    ALL_END,
     COUNTED,
     SCORED,
-    THE_SCORED,
+    SCORED_END,
     Board,
     LineArrays,
     most_stones,
@@ -149,7 +149,7 @@ def horizon_with(cell: int, mover: int, winning_lines: LineArrays, board: Board)
     other = 1 - mover
     mine, theirs = tally[LAST_PLY, SCORED, mover, last], tally[LAST_PLY, SCORED, other, last]
     still_open = tally[LAST_PLY, SCORED, other, theirs] if theirs > 0 else 1
-    for i in range(1, int64(through[cell, 0, THE_SCORED])):
+    for i in range(1, int64(through[cell, 0, SCORED_END])):
         line = through[cell, i, 0]
         own, against = masks[mover, line], masks[other, line]
         if against == 0:
@@ -159,7 +159,7 @@ def horizon_with(cell: int, mover: int, winning_lines: LineArrays, board: Board)
     while still_open == 0:  # the stone closes all best lines of the other player
         theirs -= 1
         still_open = tally[LAST_PLY, SCORED, other, theirs] if theirs > 0 else 1
-        for i in range(1, int64(through[cell, 0, THE_SCORED])):
+        for i in range(1, int64(through[cell, 0, SCORED_END])):
             line = through[cell, i, 0]
             if masks[mover, line] == 0 and theirs > 0:
                 still_open -= int64(scores[SCORED, masks[other, line]] == theirs)
@@ -175,7 +175,7 @@ def last_stone(
     cells, masks, tally = board
     last = tally.shape[3] - 1
     if most_stones(mover, LAST_PLY, board) == last - 2:  # some line lacks one stone
-        for i in range(1, int64(through[cell, 0, ALL_OF_THEM])):
+        for i in range(1, int64(through[cell, 0, ALL_END])):
             line = through[cell, i, 0]
             if masks[1 - mover, line] == 0 and scores[COUNTED, masks[mover, line]] == last - 2:
                 return 1.0

@@ -159,11 +159,11 @@ class SearchByLeaves:
         if self._endgame is not None:
             known = np.count_nonzero(boards.cells, axis=1) == self._stones
             values[known] = self._endgame.scores(boards.take(known), depth)
-            values[~known] = self._searched(boards.take(~known), random_keys[~known], depth)
+            values[~known] = self._search_distinct(boards.take(~known), random_keys[~known], depth)
             return values[rows]
-        return self._searched(boards, random_keys, depth)[rows]
+        return self._search_distinct(boards, random_keys, depth)[rows]
 
-    def _searched(self, boards: Boards, random_keys: UInt64Array, depth: int) -> Float64Array:
+    def _search_distinct(self, boards: Boards, random_keys: UInt64Array, depth: int) -> Float64Array:
         """Return float64[B], for the mover, of distinct positions."""
         if depth == 0:
             return self._leaf.values(boards) if len(random_keys) else np.empty(0)

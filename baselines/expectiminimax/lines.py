@@ -22,7 +22,7 @@ row, column or main diagonal; ``"consecutive"`` the longest run of stones in one
 maximum number of stones, including short diagonals. The main diagonals begin in a corner of the board. Where lines wrap
 there are no corners and no ends, and all three are ``"all-diagonals"``"""
 
-THE_SCORED, ALL_OF_THEM = range(2)
+SCORED_END, ALL_END = range(2)
 """indices of the numbers of lines in `LineArrays.through`"""
 COUNTED, SCORED = range(2)
 """kinds of lines: those with counted stones, and those that the heuristic scores; if the heuristic counts stones
@@ -36,7 +36,7 @@ class LineArrays(NamedTuple):
     """int64[L, win_length]: the cells of the lines"""
     through: UInt32Array
     """uint32[cells, 1 + T, 2]: from row 1 on, for each line through a cell its number, and the cell's bit in it; in
-    row 0 the ends of the scored lines and of all (``THE_SCORED``, ``ALL_OF_THEM``)"""
+    row 0 the ends of the scored lines and of all (``SCORED_END``, ``ALL_END``)"""
     scores: UInt8Array
     """uint8[2, 2**win_length]: by the bits of a player's stones in a line, their number (``COUNTED``), and their
     score by the heuristic (``SCORED``)"""
@@ -119,7 +119,7 @@ def put(
                 for value in range(last + 1):
                     tally[after, kind, player, value] = tally[before, kind, player, value]
     most, top = tally[after, COUNTED, mover, last], tally[after, SCORED, mover, last]
-    for i in range(1, int64(through[cell, 0, ALL_OF_THEM])):
+    for i in range(1, int64(through[cell, 0, ALL_END])):
         line, bit = through[cell, i, 0], through[cell, i, 1]
         mine, theirs = masks[mover, line], masks[other, line]
         masks[mover, line] = mine | bit
@@ -140,7 +140,7 @@ def put(
             if line >= counted:
                 tally[after, COUNTED, other, scores[COUNTED, theirs]] -= 1
     tally[after, COUNTED, mover, last], tally[after, SCORED, mover, last] = most, top
-    _settle(other, after, tally)
+    _lower_maxima(other, after, tally)
     if len(parameters) != NUM_STANDARD:  # a line may be too long
         return has_line(cells, cell, parameters)
     return bool(max(most, top) == last - 1)
@@ -152,12 +152,12 @@ def take(cell: int, mover: int, winning_lines: LineArrays, board: Board) -> None
     _, through, _, _, _ = winning_lines
     cells, masks, _ = board
     cells[cell] = 0
-    for i in range(1, int64(through[cell, 0, ALL_OF_THEM])):
+    for i in range(1, int64(through[cell, 0, ALL_END])):
         masks[mover, through[cell, i, 0]] ^= through[cell, i, 1]
 
 
 @inlined
-def _settle(player: int, depth: int, tally: Int64Array) -> None:
+def _lower_maxima(player: int, depth: int, tally: Int64Array) -> None:
     """Lower the maxima of a player to the largest value that some line has."""
     last = tally.shape[3] - 1
     for kind in range(2):
@@ -186,4 +186,4 @@ def clear(depth: int, winning_lines: LineArrays, board: Board) -> None:
     for player in range(2):
         tally[depth, COUNTED, player, 0] = masks.shape[1] - counted
         tally[depth, SCORED, player, 0] = scored
-        _settle(player, depth, tally)
+        _lower_maxima(player, depth, tally)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from baselines.expectiminimax.lines import ALL_OF_THEM, COUNTED, Board, LineArrays
+from baselines.expectiminimax.lines import ALL_END, COUNTED, Board, LineArrays
 from ttt_envs.core.jit import Int8Array, Int64Array, Parameters, compiled_nogil, inlined, inlined_public, int64
 from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game.rules import is_legal
 
-FIRST = 8
+NUM_SORTED_MOVES = 8
 """Number of moves that are sorted; the rest stays in order of cells."""
 
 
@@ -49,12 +49,12 @@ def in_order(
     for i in range(count):
         cell = moves[depth, i]
         weight[cell] = 1 << 60 if cell == before else 0
-        for j in range(1, int64(through[cell, 0, ALL_OF_THEM])):
+        for j in range(1, int64(through[cell, 0, ALL_END])):
             line = through[cell, j, 0]
             mine, theirs = masks[mover, line], masks[1 - mover, line]
             if mine == 0 or theirs == 0:
                 weight[cell] += 1 << 2 * int64(scores[COUNTED, mine | theirs])
-    for i in range(min(FIRST, count)):
+    for i in range(min(NUM_SORTED_MOVES, count)):
         for j in range(i + 1, count):
             if weight[moves[depth, j]] > weight[moves[depth, i]]:
                 moves[depth, i], moves[depth, j] = moves[depth, j], moves[depth, i]

@@ -11,7 +11,7 @@ import numpy as np
 from baselines.expectiminimax.leaf_search import BATCH, SearchByLeaves
 from baselines.expectiminimax.lines import Heuristic
 from baselines.expectiminimax.order import key_after, key_of_turn, write_moves
-from baselines.expectiminimax.search import MEMORY, Search, SearchSettings, check_settings
+from baselines.expectiminimax.search import DEFAULT_TABLE_BYTES, Search, SearchSettings, check_settings
 from baselines.retrograde.layers import NO_LAYER
 from baselines.retrograde.tablebase import Tablebase, group_by_layer
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, Values, best_shares, is_colour_blind, is_symmetric
@@ -62,7 +62,7 @@ class Expectiminimax(Named):
     endgame: str | None = None
     """a folder built by evaluate.py database build, whose positions are looked up instead of searched. With skips every
     win then counts 1, as in the database; without, sooner wins count more"""
-    table: int = MEMORY >> 20
+    table: int = DEFAULT_TABLE_BYTES >> 20
     """maximum size of the transposition table in MiB, 0 for none; results do not depend on it"""
     pure: bool = field(init=False)
     """whether the policy draws no random moves"""
@@ -71,7 +71,7 @@ class Expectiminimax(Named):
         check_settings(self.depth, self.width, self.heuristic)
         if not 0 <= self.table <= MAX_TABLE_MIB:
             raise ValueError(f"table={self.table} is no size of a table: choose 0 (none) to {MAX_TABLE_MIB:,} MiB")
-        object.__setattr__(self, "pure", self._drawn is None)
+        object.__setattr__(self, "pure", self._num_drawn_moves is None)
         if self.leaf is not None:
             self._leaf  # noqa: B018  # raises errors early
         if self.endgame is not None:
@@ -88,7 +88,7 @@ class Expectiminimax(Named):
         return self.pure and (self.leaf is None or is_colour_blind(make_policy(self.leaf, self.game)))
 
     @property
-    def _drawn(self) -> int | None:
+    def _num_drawn_moves(self) -> int | None:
         """Number of moves drawn at a node, None if all are tried; nodes below the root have at least one stone."""
         return None if self.width is None or self.width >= self.game.cells - 1 else self.width
 
@@ -152,7 +152,7 @@ class Expectiminimax(Named):
 
     def _random_keys(self, boards: Boards, rng: np.random.Generator | None) -> UInt64Array:
         count = len(boards.mover)
-        if self._drawn is None:
+        if self._num_drawn_moves is None:
             return np.zeros(count, np.uint64)
         if rng is None:
             raise ValueError(f"{self} draws moves and needs a generator: give rng=np.random.default_rng(seed)")
@@ -184,7 +184,7 @@ class Expectiminimax(Named):
         layers = None if self.endgame is None else self._database.probe_layers(boards)
         settings = SearchSettings(
             heuristic=self.heuristic,
-            width=self._drawn,
+            width=self._num_drawn_moves,
             memory=min(self.table, most) << 20,
             every_move=every_move,
             by_result=self.endgame is not None and self.game.skip_chance > 0,
@@ -206,7 +206,7 @@ class Expectiminimax(Named):
         for start in range(0, len(random_keys), rows):
             part = slice(start, start + rows)
             database = None if stones == NO_LAYER else self._database
-            by_leaves = SearchByLeaves(self.game, self._leaf, self._drawn, database, stones)
+            by_leaves = SearchByLeaves(self.game, self._leaf, self._num_drawn_moves, database, stones)
             values[part] = by_leaves.move_values(
                 Boards(boards.cells[part], boards.mover[part]), random_keys[part], depth
             )
@@ -226,7 +226,7 @@ class Expectiminimax(Named):
             mover = 1 - mover
             key = np.uint64(key_of_turn(np.uint64(key_after(key, cell)), mover))
             after = Boards.from_positions([Position(cells, mover)])
-            width = self._drawn
+            width = self._num_drawn_moves
             values = self._search(after, np.array([key]), self.depth - len(moves), every_move=width is not None)[0][0]
             if width is not None:  # restrict to the moves drawn here, as in the search
                 drawn = np.empty((1, self.game.cells), np.int64)

@@ -37,14 +37,14 @@ from baselines.expectiminimax.star1 import (
     learn,
 )
 from baselines.expectiminimax.transpositions import (
-    Symmetries,
+    SymmetryState,
     Table,
     empty_table,
-    keep,
     look_up,
     mark,
-    num_words,
+    num_set_words,
     refill,
+    store,
     table_bytes,
     use_symmetries,
     write_key,
@@ -69,7 +69,7 @@ from ttt_envs.game.rules import DRAW, NOT_OVER, Game, line_result, outcome_of_mo
 
 MAX_DEPTH = 361
 FOREVER = np.iinfo(np.int64).max
-MEMORY = 1 << 28
+DEFAULT_TABLE_BYTES = 1 << 28
 """Default maximum size of a table in bytes."""
 MIN_TABLE_ENTRIES = 1 << 10
 
@@ -115,7 +115,7 @@ class Roots(NamedTuple):
 
 @inlined
 def _begin_root(
-    cells: Int8Array, mover: int, before: int, key: np.uint64, fixed: Fixed, path: Path, of_board: Symmetries
+    cells: Int8Array, mover: int, before: int, key: np.uint64, fixed: Fixed, path: Path, of_board: SymmetryState
 ) -> None:
     """Make a position the root: a decision node with an open window. ``before`` is a move to try first, -1 for none."""
     board, weight, moves, _, _, decisions, _, states = path
@@ -140,7 +140,7 @@ def _begin_root(
 
 
 @inlined
-def _begin_chance(depth: int, fixed: Fixed, path: Path, of_board: Symmetries, table: Table) -> None:
+def _begin_chance(depth: int, fixed: Fixed, path: Path, of_board: SymmetryState, table: Table) -> None:
     """Initialise a chance node, with static bounds and table bounds on its turns."""
     board, _, _, chances, turns, _, keys, states = path
     chance, other, own = chances[depth], turns[depth, OTHER], turns[depth, OWN]
@@ -163,7 +163,7 @@ def _begin_chance(depth: int, fixed: Fixed, path: Path, of_board: Symmetries, ta
 
 
 @inlined
-def _decide(depth: int, fixed: Fixed, path: Path, of_board: Symmetries, table: Table) -> tuple[int, float]:
+def _decide(depth: int, fixed: Fixed, path: Path, of_board: SymmetryState, table: Table) -> tuple[int, float]:
     """Decide a chance node, or start to search a turn; return the next step and the value of a decided node."""
     chance, other, own = path.chances[depth], path.turns[depth, OTHER], path.turns[depth, OWN]
     state, skip = path.states[0], skip_chance_of(fixed.parameters)
@@ -171,7 +171,7 @@ def _decide(depth: int, fixed: Fixed, path: Path, of_board: Symmetries, table: T
     if is_decided(chance, least, most):
         if len(table.meta) > 0:
             if chance.changed != 0:
-                state.stored += keep(depth, chance, path.turns, path.keys, of_board, table)
+                state.stored += store(depth, chance, path.turns, path.keys, of_board, table)
             mark(path.moves[depth + 1, path.decisions[depth + 1].index], chance.maker, of_board)
         return TAKE_BACK, decided_value(chance, least, most)
     if can_prune(chance, other if chance.stage == TURN else own, most, skip):
@@ -207,7 +207,7 @@ def _begin_turn(depth: int, chance: Chance, other: Turn, own: Turn, fixed: Fixed
 
 
 @inlined
-def _try(depth: int, fixed: Fixed, path: Path, of_board: Symmetries, in_table: bool) -> tuple[int, float]:
+def _try(depth: int, fixed: Fixed, path: Path, of_board: SymmetryState, in_table: bool) -> tuple[int, float]:
     """Make the next move of a decision node; return the next step, and the value if the successor is not searched."""
     board, decision, state = path.board, path.decisions[depth], path.states[0]
     mover, cell = decision.mover, path.moves[depth, decision.index]
@@ -306,7 +306,7 @@ def _take_back(depth: int, value: float, fixed: Fixed, path: Path, values: Float
 
 
 @compiled_nogil
-def go_on(fixed: Fixed, path: Path, of_board: Symmetries, table: Table, roots: Roots) -> None:
+def run_search(fixed: Fixed, path: Path, of_board: SymmetryState, table: Table, roots: Roots) -> None:
     """Continue a search of the roots until it is finished or has to stop.
 
     The path leads from the root, a decision node, through chance nodes. A chance node has its turns searched stage by
@@ -383,7 +383,7 @@ class SearchSettings:
     heuristic: Heuristic = "count"
     pruning: Pruning = "star1"
     width: int | None = None
-    memory: int = MEMORY
+    memory: int = DEFAULT_TABLE_BYTES
     every_move: bool = True
     by_result: bool = False
     margin: float = VALUE_TOLERANCE
@@ -447,9 +447,9 @@ class Search:
         self.depth = 0
         self._game = game
         self._fixed = settings.compile(game, empty_probe() if probe is None else probe)
-        self._words = num_words(game)
+        self._words = num_set_words(game)
         self._path = Path.empty(game, len(self._fixed.lines.lines), self._words)
-        self._symmetries = Symmetries.from_game(game)
+        self._symmetries = SymmetryState.from_game(game)
         self._table = empty_table(0, self._words)
         self._memory = 0 if width is not None or settings.pruning == "none" else settings.memory
         self._roots = Roots(
@@ -479,7 +479,7 @@ class Search:
         state.limit = FOREVER if nodes is None else state.nodes + nodes
         while True:
             self._make_room()
-            go_on(self._fixed, self._path, self._symmetries, self._table, self._roots)
+            run_search(self._fixed, self._path, self._symmetries, self._table, self._roots)
             if state.row == len(self.nodes) or state.nodes >= state.limit:
                 return bool(state.row == len(self.nodes))
 

@@ -22,7 +22,7 @@ PROBE, TURN, SKIPPED, DONE = range(4)
 """stages of a chance node: probe one move of the same player's turn; search the other player's turn; search the same
 player's turn"""
 BEGIN_ROOT, BEGIN_CHANCE, DECIDE, TRY, TAKE_BACK, END_TURN = range(6)
-"""next step of a search, see ``search.go_on``"""
+"""next step of a search, see ``search.run_search``"""
 
 
 class Chance:

@@ -103,7 +103,7 @@ def refill(old: Table, new: Table) -> int:
 # Keys
 
 
-class Symmetries(NamedTuple):
+class SymmetryState(NamedTuple):
     """The symmetries of a board, and the current position under those that matter."""
 
     permutations: Int64Array
@@ -117,10 +117,10 @@ class Symmetries(NamedTuple):
     """uint64[S, 2, words]: the stones of both players under these symmetries, as bits"""
 
     @classmethod
-    def from_game(cls, game: Game) -> Symmetries:
+    def from_game(cls, game: Game) -> SymmetryState:
         """Return the tables for an empty board."""
         permutations, inverses = _symmetry_tables(game)
-        planes = np.zeros((len(inverses), 2, num_words(game)), np.uint64)
+        planes = np.zeros((len(inverses), 2, num_set_words(game)), np.uint64)
         return cls(permutations, inverses, np.zeros(1 + len(inverses), np.int64), planes)
 
 
@@ -131,13 +131,13 @@ def _symmetry_tables(game: Game) -> tuple[Int64Array, Int64Array]:
     return inverse(inverses), inverses
 
 
-def num_words(game: Game) -> int:
+def num_set_words(game: Game) -> int:
     """Return the number of 64-bit words of a set of cells."""
     return -(-game.cells // 64)
 
 
 @inlined
-def use_symmetries(cells: Int8Array, of_board: Symmetries) -> None:
+def use_symmetries(cells: Int8Array, of_board: SymmetryState) -> None:
     """Select the symmetries that leave a root unchanged, and clear the planes."""
     permutations, _, used, planes = of_board
     used[0] = 0
@@ -154,7 +154,7 @@ def use_symmetries(cells: Int8Array, of_board: Symmetries) -> None:
 
 
 @inlined
-def mark(cell: int, mover: int, of_board: Symmetries) -> None:
+def mark(cell: int, mover: int, of_board: SymmetryState) -> None:
     """Toggle a stone in the planes."""
     permutations, _, used, planes = of_board
     for i in range(used[0]):
@@ -163,7 +163,7 @@ def mark(cell: int, mover: int, of_board: Symmetries) -> None:
 
 
 @compiled_nogil
-def write_key(depth: int, of_board: Symmetries, keys: UInt64Array) -> int:
+def write_key(depth: int, of_board: SymmetryState, keys: UInt64Array) -> int:
     """Write the canonical board, the least under symmetries, into ``keys[depth]``; return the symmetry used."""
     _, _, used, planes = of_board
     words = planes.shape[2]
@@ -185,7 +185,9 @@ def write_key(depth: int, of_board: Symmetries, keys: UInt64Array) -> int:
 
 
 @inlined
-def look_up(depth: int, chance: Chance, turns: Records, keys: UInt64Array, of_board: Symmetries, table: Table) -> None:
+def look_up(
+    depth: int, chance: Chance, turns: Records, keys: UInt64Array, of_board: SymmetryState, table: Table
+) -> None:
     """Read bounds and good moves of a chance node; entries of a search one ply shallower give moves only."""
     for plies in range(depth, depth - 2, -1):
         entry = _found_entry(keys, depth, plies, table)
@@ -205,7 +207,7 @@ def look_up(depth: int, chance: Chance, turns: Records, keys: UInt64Array, of_bo
 
 
 @inlined
-def keep(depth: int, chance: Chance, turns: Records, keys: UInt64Array, of_board: Symmetries, table: Table) -> int:
+def store(depth: int, chance: Chance, turns: Records, keys: UInt64Array, of_board: SymmetryState, table: Table) -> int:
     """Write the bounds and moves of a chance node into the table; return the number of entries gained, 0 or 1."""
     entry = _entry_for(keys, depth, depth, table)
     more = int64(table.meta[entry] == 0)

@@ -73,7 +73,7 @@ def parse_cell(text: str) -> tuple[int, int] | None:
     return None if match is None else (int(match[1]), int(match[2]))
 
 
-def quoted(text: str) -> str:
+def quote_line(text: str) -> str:
     """Return a program's output on one line, shortened."""
     return ascii(truncate(text))
 
@@ -126,7 +126,9 @@ class Engine:
         start = f"START {rows}" if rows == columns else f"RECTSTART {columns},{rows}"
         answer = self._ask([start], self._start_s, "start=")
         if not _is_ok(answer):
-            raise self._fault(f"answered {quoted(answer)} to {start}: choose a board that it plays, or another engine")
+            raise self._fault(
+                f"answered {quote_line(answer)} to {start}: choose a board that it plays, or another engine"
+            )
         self._untouched, self._cells = True, None
 
     def close(self) -> None:
@@ -219,13 +221,15 @@ class Engine:
     def _cell(self, answer: str, request: str, position: Position) -> int:
         found = parse_cell(answer)
         if found is None:
-            raise self._fault(f"answered {quoted(answer)} to {request}, which is no move: choose another engine")
+            raise self._fault(f"answered {quote_line(answer)} to {request}, which is no move: choose another engine")
         column, row = found
         if row >= self.game.rows or column >= self.game.columns:
-            raise self._fault(f"moved to {quoted(answer)}, which is not on the board: choose another engine")
+            raise self._fault(f"moved to {quote_line(answer)}, which is not on the board: choose another engine")
         cell = row * self.game.columns + column
         if not legal(self.game, position.cells)[cell]:
-            raise self._fault(f"moved to {quoted(answer)}, which is a cell that is not empty: choose another engine")
+            raise self._fault(
+                f"moved to {quote_line(answer)}, which is a cell that is not empty: choose another engine"
+            )
         return cell
 
     def _ask(self, lines: Sequence[str], limit_s: float, more: str, request: str | None = None) -> str:
@@ -239,12 +243,12 @@ class Engine:
             program.discard_unread()
             program.send(lines)
             while (answer := program.line(until)).partition(" ")[0].upper() in _CHATTER:
-                last = f", and wrote {quoted(answer)}"
+                last = f", and wrote {quote_line(answer)}"
         except EngineTimeoutError:
             problem = f"did not answer {request} within {limit_s:g} s{last}: choose another engine, or more of {more}"
             raise self._fault(problem, EngineTimeLossError) from None
         except EngineExitedError as end:
-            last = f", and wrote {quoted(str(end))}" if str(end) else last
+            last = f", and wrote {quote_line(str(end))}" if str(end) else last
             raise self._fault(f"ended before it answered {request}{last}: choose another engine") from None
         except BaseException:  # such as an interrupt: the state of the engine is unknown
             self._kill()

@@ -28,6 +28,6 @@ from baselines.proof_number.positions import TIED as TIED
 from baselines.proof_number.positions import UNDECIDED as UNDECIDED
 from baselines.proof_number.positions import WIN as WIN
 from baselines.proof_number.positions import Prover as Prover
-from baselines.proof_number.winner import MAX_CELLS as MAX_CELLS
+from baselines.proof_number.winner import MAX_PROOF_CELLS as MAX_PROOF_CELLS
 from baselines.proof_number.winner import Proof as Proof
 from baselines.proof_number.winner import prove as prove

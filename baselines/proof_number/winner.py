@@ -13,7 +13,7 @@ from baselines.proof_number.threats import NO, UNKNOWN, YES
 from ttt_envs.core.records import Records
 from ttt_envs.game.rules import DRAW, Game, check_variants
 
-MAX_CELLS = 64
+MAX_PROOF_CELLS = 64
 SLICE = 1 << 14
 """Number of positions between two checks of the clock, of interrupts and of the size of the table."""
 
@@ -81,9 +81,9 @@ def check_provable(game: Game) -> None:
             f"skip_chance={game.skip_chance:g} leaves nothing to prove, because with skips either player may win: "
             f"choose skip_chance=0, or get the exact values with evaluate.py solve"
         )
-    if game.cells > MAX_CELLS:
+    if game.cells > MAX_PROOF_CELLS:
         raise ValueError(
-            f"a board of {game.rows} x {game.columns} has {game.cells} cells: choose one of at most {MAX_CELLS}"
+            f"a board of {game.rows} x {game.columns} has {game.cells} cells: choose one of at most {MAX_PROOF_CELLS}"
         )
 
 

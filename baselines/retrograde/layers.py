@@ -23,7 +23,7 @@ from ttt_envs.core.threads import map_threads, split_rows
 from ttt_envs.game.bits import count_bits
 from ttt_envs.game.rules import Game
 
-MAX_CELLS = 21
+MAX_LAYERED_CELLS = 21
 """Maximum number of cells for which all layers are built."""
 MAX_CELLS_LAST_LAYERS = 25
 """Maximum number of cells for which the last layers are built."""
@@ -218,11 +218,11 @@ class SetLayers(Layers):
     """
 
     def __init__(self, game: Game, stones: int = 0, *, double: bool = False) -> None:
-        if game.cells > MAX_CELLS_LAST_LAYERS or (game.cells > MAX_CELLS and stones <= 0):
+        if game.cells > MAX_CELLS_LAST_LAYERS or (game.cells > MAX_LAYERED_CELLS and stones <= 0):
             raise ValueError(
                 f"a board of {game.rows} x {game.columns} is too large to solve by layers: choose one of up to "
-                f"{MAX_CELLS} cells, or the last layers of one of up to {MAX_CELLS_LAST_LAYERS}, by stones above 0; "
-                f"without skips, evaluate.py prove may find the winner"
+                f"{MAX_LAYERED_CELLS} cells, or the last layers of one of up to {MAX_CELLS_LAST_LAYERS}, by stones "
+                f"above 0; without skips, evaluate.py prove may find the winner"
             )
         super().__init__(game, stones, double)
         self.ranks, self.classes = set_tables(game)

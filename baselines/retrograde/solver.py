@@ -32,7 +32,7 @@ from baselines.retrograde.count import Counts, count_positions
 from baselines.retrograde.layers import check_columns
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.agents.specs import Named
-from ttt_envs.core.array_cache import CachedArray, cache_folder, hash_of_sources, max_cache_bytes
+from ttt_envs.core.array_cache import CachedArray, hash_of_sources, make_cached_folder, max_cache_bytes
 from ttt_envs.core.jit import (
     Float64Array,
     Int8Array,
@@ -62,9 +62,9 @@ from ttt_envs.game.rules import (
     values_over_skip,
 )
 
-MAX_CELLS = 16
+MAX_SOLVER_CELLS = 16
 """Maximum number of cells for a single table of all boards."""
-MAX_CELLS_LAYERED = retrograde.MAX_CELLS
+MAX_LAYERED_CELLS = retrograde.MAX_LAYERED_CELLS
 """Maximum number of cells of a solvable game."""
 FORMAT = 1
 """version of a stored table"""
@@ -224,7 +224,7 @@ def solve(
     threads = count_threads(threads)
     found = _alive.get(game) if cache else None
     if found is None:
-        if game.cells > MAX_CELLS:
+        if game.cells > MAX_SOLVER_CELLS:
             found = LayeredSolution(_layers(game, cache, memory, progress, threads))
         else:
             found = Solution(game, _table(game, 1.0, cache, progress, threads), cache)
@@ -237,14 +237,14 @@ def solve(
 
 def check_size(game: Game) -> None:
     """Raise ValueError for a board too large for :func:`solve`."""
-    if game.gravity and game.cells > MAX_CELLS:
+    if game.gravity and game.cells > MAX_SOLVER_CELLS:
         check_columns(game)
-    elif game.cells > MAX_CELLS_LAYERED:
+    elif game.cells > MAX_LAYERED_CELLS:
         needed = 16 * 3**game.cells
         size = f"{needed:,}" if needed < 10**15 else f"{needed:.1e}"
         raise ValueError(
             f"a board of {game.rows} x {game.columns} is too large to solve: its table of 2 x 3**{game.cells} values "
-            f"would take {size} bytes, and boards up to {MAX_CELLS_LAYERED} cells are solved. Without skips, "
+            f"would take {size} bytes, and boards up to {MAX_LAYERED_CELLS} cells are solved. Without skips, "
             f"evaluate.py prove may find the winner on a larger board"
         )
 
@@ -266,7 +266,7 @@ def _layers(
     if not (cache and is_stored(game)):  # check before evicting others
         retrograde.check_memory(game, folder=cache and size <= max_cache_bytes(), memory=memory)
     if cache:
-        folder = cache_folder(*_cache_entry(game), size)
+        folder = make_cached_folder(*_cache_entry(game), size)
     while True:
         try:
             return retrograde.build(game, folder, memory=memory, progress=progress, threads=threads)
@@ -368,7 +368,7 @@ def sweep(
     low = min(NUM_LOW_CELLS, game.cells)
     after = np.empty((2, 3**game.cells))
     low_bits, high_bits = _stone_bits(game, 0, low), _stone_bits(game, low, game.cells)
-    plan = _Plan(low_bits, high_bits, low, game.cells - low, discount, average, game.parameters)
+    plan = _SweepPlan(low_bits, high_bits, low, game.cells - low, discount, average, game.parameters)
     count, done = 3 ** (game.cells - low), 0
     threads = 1 if game.cells < MIN_CELLS_IN_THREADS else count_threads(threads)
     for parts in _independent_parts(game.cells - low):
@@ -395,7 +395,7 @@ def _independent_parts(num_high: int) -> Iterator[list[Int64Array]]:
         yield [np.arange((part + 1) * size - 1, part * size - 1, -1) for part in parts]
 
 
-class _Plan(NamedTuple):
+class _SweepPlan(NamedTuple):
     """The constants of a sweep."""
 
     low_bits: Int64Array
@@ -424,7 +424,7 @@ def _stone_bits(game: Game, start: int, stop: int) -> Int64Array:
 
 
 @compiled_nogil_small_allocating
-def _sweep_blocks(blocks: Int64Array, plan: _Plan, after: Float64Array) -> None:
+def _sweep_blocks(blocks: Int64Array, plan: _SweepPlan, after: Float64Array) -> None:
     """Compute blocks int64[N] in this order; all those with one more stone must be done.
 
     A stone on a high cell leads to the same place in another block. That maximum, or sum, runs over whole blocks and is
@@ -520,7 +520,7 @@ def _sweep_block(
     lines: Int64Array,
     open_high: int,
     low_moves: tuple[Int64Array, Int64Array],
-    plan: _Plan,
+    plan: _SweepPlan,
     out: tuple[Float64Array, Float64Array],
 ) -> None:
     """Compute the values of a block, by last player, from the results for high cells and stones on low cells."""
@@ -645,7 +645,7 @@ def _optimal(
 
 def is_searched(game: Game) -> bool:
     """Return whether positions are solved by a search for each, as Connect Four on boards of more than 16 cells."""
-    return game.cells > MAX_CELLS and is_solvable(game)
+    return game.cells > MAX_SOLVER_CELLS and is_solvable(game)
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,13 @@ change, and take more time if they disagree; and never exceed the time on the cl
 from __future__ import annotations
 
 from baselines.timed.clock import Clock as Clock
-from baselines.timed.clock import estimated_moves_left as estimated_moves_left
+from baselines.timed.clock import default_moves_left as default_moves_left
+from baselines.timed.clock import estimate_moves_left as estimate_moves_left
 from baselines.timed.clock import read_moves_left as read_moves_left
-from baselines.timed.clock import usual_moves_left as usual_moves_left
 from baselines.timed.clock import write_moves_left as write_moves_left
 from baselines.timed.interruptible import Interruptible as Interruptible
 from baselines.timed.interruptible import TimedSearch as TimedSearch
 from baselines.timed.policy import Timed as Timed
 from baselines.timed.policy import TimedPlayer as TimedPlayer
-from baselines.timed.time_management import Plan as Plan
+from baselines.timed.time_management import TimePlan as TimePlan
 from baselines.timed.time_management import run_until as run_until

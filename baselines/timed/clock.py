@@ -52,7 +52,7 @@ class Clock(NamedTuple):
 # Moves left
 
 
-def usual_moves_left(game: Game) -> Float64Array:
+def default_moves_left(game: Game) -> Float64Array:
     """Return float64[cells + 1], by stones on the board: the default estimate of own moves left, including the next.
 
     It is half of the empty cells, and at most ``max(e, 2 e - stones / 3)``, e the root of the number of cells. This is
@@ -65,7 +65,7 @@ def usual_moves_left(game: Game) -> Float64Array:
     return np.asarray(np.maximum(1.0, np.minimum(np.ceil((game.cells - stones) / 2), most)))
 
 
-def estimated_moves_left(game: Game, games: Iterable[tuple[int, Sequence[int]]]) -> Float64Array:
+def estimate_moves_left(game: Game, games: Iterable[tuple[int, Sequence[int]]]) -> Float64Array:
     """Return an estimate from played games: the mean number of moves that the mover still made, float64[cells + 1].
 
     Args:
@@ -74,7 +74,7 @@ def estimated_moves_left(game: Game, games: Iterable[tuple[int, Sequence[int]]])
 
     Returns:
         float64[cells + 1]; where fewer than :data:`MIN_POSITIONS` positions have a number of stones,
-        :func:`usual_moves_left`.
+        :func:`default_moves_left`.
     """
     sums, counts = np.zeros(game.cells + 1), np.zeros(game.cells + 1, np.int64)
     for stones, movers in games:
@@ -84,7 +84,7 @@ def estimated_moves_left(game: Game, games: Iterable[tuple[int, Sequence[int]]])
             sums[stones + index] += to_come[movers[index]]
             counts[stones + index] += 1
     enough = counts >= MIN_POSITIONS
-    found = usual_moves_left(game)
+    found = default_moves_left(game)
     found[enough] = sums[enough] / counts[enough]
     return found
 

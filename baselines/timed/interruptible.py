@@ -20,7 +20,7 @@ Now = Callable[[], float]
 """a clock: seconds from any starting point"""
 STEP_S = 0.005
 """Interval in seconds between two checks of the clock."""
-RATE_KEPT = 0.95
+RATE_DECAY = 0.95
 """Decay of the best measured speed per check of the clock; lower speeds are due to other processes."""
 NOISE_S = 0.001
 """Minimum duration in seconds of a depth for a prediction of the next."""
@@ -29,7 +29,7 @@ MIN_NODES = 256
 MIN_SIMULATIONS = 8
 UNBOUNDED_DEPTH = 1 << 62
 """a depth without a bound"""
-AGREED = 0.1
+AGREEMENT_TOLERANCE = 0.1
 """Maximum difference of scores of two depths that agree."""
 TABLE_MIB = 16
 """Maximum size of a search's table in MiB: growing a larger one takes longer than a player in time trouble has."""
@@ -54,7 +54,7 @@ class TimedSearch(Protocol):
         ...
 
     @property
-    def agreed(self) -> int:
+    def num_agreeing(self) -> int:
         """Number of consecutive depths, including the last, with the same move and score; 0 if not comparable."""
         ...
 
@@ -62,7 +62,7 @@ class TimedSearch(Protocol):
         """Return whether ``seconds`` more may still change the move."""
         ...
 
-    def go_on(self, until: float, most: int = UNBOUNDED_DEPTH) -> bool:
+    def search_until(self, until: float, most: int = UNBOUNDED_DEPTH) -> bool:
         """Continue until one more step is finished, the clock shows ``until``, or the depth is ``most``.
 
         Returns:
@@ -136,7 +136,7 @@ class Deepening:
     def __init__(self, policy: Expectiminimax, position: Position, key: np.uint64, now: Now) -> None:
         self._policy, self._position, self._key, self._now = policy, position, key, now
         self._boards = Boards.from_positions([position])
-        self._search = None if policy.leaf is not None else self._searched(self._boards)
+        self._search = None if policy.leaf is not None else self._make_search(self._boards)
         self._empty = int(np.count_nonzero(position.cells == 0))
         self._values = np.full(policy.game.cells, np.nan)
         self._first = -1
@@ -147,9 +147,9 @@ class Deepening:
         self._nodes, self._rate = MIN_NODES, 0.0
         """number of positions until the next check of the clock, and per second"""
         self.depth = 0
-        self.agreed = 0
+        self.num_agreeing = 0
 
-    def _searched(self, boards: Boards) -> Search:
+    def _make_search(self, boards: Boards) -> Search:
         return self._policy.search(boards, self._keys, every_move=False, most=TABLE_MIB)
 
     @property
@@ -179,7 +179,7 @@ class Deepening:
             return True
         return abs(value) < 1 - VALUE_TOLERANCE and int(np.sum(self._values > VALUE_TOLERANCE - 1)) > 1
 
-    def go_on(self, until: float, most: int = UNBOUNDED_DEPTH) -> bool:
+    def search_until(self, until: float, most: int = UNBOUNDED_DEPTH) -> bool:
         """Search one ply deeper, or a part of it within the time limit."""
         if self.depth >= min(self._empty, most):
             return False
@@ -211,14 +211,14 @@ class Deepening:
             if now + held_up >= until:
                 return False
             if now > checked_at:
-                self._rate = max(RATE_KEPT * self._rate, (int(search.nodes[0]) - nodes) / (now - checked_at))
+                self._rate = max(RATE_DECAY * self._rate, (int(search.nodes[0]) - nodes) / (now - checked_at))
             self._nodes = max(MIN_NODES, int(self._rate * min(STEP_S, (until - now) / 2)))
 
     def _done(self, values: Float64Array) -> None:
         """Update after a finished depth."""
         first = int(np.nanargmax(values))
-        same = first == self._first and abs(np.nanmax(values) - np.nanmax(self._values)) <= AGREED
-        self.agreed = self.agreed + 1 if same else 1
+        same = first == self._first and abs(np.nanmax(values) - np.nanmax(self._values)) <= AGREEMENT_TOLERANCE
+        self.num_agreeing = self.num_agreeing + 1 if same else 1
         self._values, self._first = values, first
         self._taken = [self._taken[1], self._spent]
         self._spent = 0.0
@@ -241,7 +241,7 @@ class Deepening:
         depth = max(1, self.depth - 1)
         if self._search is None:
             return int(np.nanargmax(self._policy._search(boards, self._keys, 1, every_move=False)[0][0]))
-        search = self._searched(boards)
+        search = self._make_search(boards)
         for one in range(1, depth + 1):
             while not search.run(one, max(MIN_NODES, self._nodes)):
                 if not going():
@@ -256,7 +256,7 @@ class Deepening:
 class Sampling:
     """``mcts`` in small steps, on a tree that continues the one of the previous move."""
 
-    agreed = 0
+    num_agreeing = 0
 
     def __init__(
         self, policy: MCTS, position: Position, key: np.uint64, subtree: SavedSubtree | None, now: Now
@@ -298,7 +298,7 @@ class Sampling:
         rate = self.depth / self._spent if self._spent > 0 else math.inf
         return bool(lead <= rate * max(0.0, seconds))
 
-    def go_on(self, until: float, most: int = UNBOUNDED_DEPTH) -> bool:
+    def search_until(self, until: float, most: int = UNBOUNDED_DEPTH) -> bool:
         """Run simulations for about :data:`STEP_S`, or for the time left."""
         simulations = min(self._simulations, most - self.depth)
         if self._full or simulations < 1:
@@ -312,7 +312,7 @@ class Sampling:
         self._spent += taken
         self.next_s = taken
         if taken > 0:
-            self._rate = max(RATE_KEPT * self._rate, simulations / taken)
+            self._rate = max(RATE_DECAY * self._rate, simulations / taken)
         most = max(MIN_SIMULATIONS, int(self._rate * STEP_S))
         self._simulations = min(2 * self._simulations, most)
         return True

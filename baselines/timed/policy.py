@@ -11,10 +11,10 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from baselines.timed.clock import Clock, read_moves_left, usual_moves_left
+from baselines.timed.clock import Clock, default_moves_left, read_moves_left
 from baselines.timed.interruptible import UNBOUNDED_DEPTH, Now, TimedSearch, begin_timed, check_interruptible
 from baselines.timed.pondering import Pondering
-from baselines.timed.time_management import Plan, plan_by_clock, plan_by_move, run_until
+from baselines.timed.time_management import TimePlan, plan_by_clock, plan_by_move, run_until
 from ttt_envs.agents.policy import Policy, sample
 from ttt_envs.agents.specs import Named, make_policy
 from ttt_envs.core.checks import check_choice
@@ -29,7 +29,7 @@ DEFAULT_MOVE_S = 0.1
 WARM_DEPTH = 3
 MIN_PONDER_S = 0.05
 """Minimum time for a move, in seconds, for pondering with a game clock: stopping the thread may take as much time."""
-LAG_KEPT = 0.9
+LAG_DECAY = 0.9
 """Decay of the measured lag per move."""
 
 Allocation = Literal["dynamic", "fixed"]
@@ -99,14 +99,16 @@ class Timed(Named):
     @cached_property
     def _moves(self) -> Float64Array:
         """float64[cells + 1], by stones on the board: own moves left."""
-        return usual_moves_left(self.game) if self.moves_left is None else read_moves_left(self.moves_left, self.game)
+        return default_moves_left(self.game) if self.moves_left is None else read_moves_left(self.moves_left, self.game)
 
     @cached_property
     def own_clock(self) -> Clock | None:
         """The clock named by ``clock``."""
         return None if self.clock is None else Clock.from_text(self.clock)
 
-    def plan(self, stones: int, left_s: float | None = None, clock: Clock | None = None, lag_s: float = 0.0) -> Plan:
+    def plan(
+        self, stones: int, left_s: float | None = None, clock: Clock | None = None, lag_s: float = 0.0
+    ) -> TimePlan:
         """Return the time plan for a move.
 
         Args:
@@ -118,7 +120,7 @@ class Timed(Named):
         max_depth = self.max_depth or UNBOUNDED_DEPTH
         if left_s is None:
             only = plan_by_move(self.move or DEFAULT_MOVE_S, self.margin)
-            return Plan(only, only, self.min_depth, max_depth)
+            return TimePlan(only, only, self.min_depth, max_depth)
         soft, hard = plan_by_clock(
             left_s,
             clock or Clock(left_s),
@@ -131,7 +133,7 @@ class Timed(Named):
         if self.move is not None:
             most = plan_by_move(self.move, self.margin)
             soft, hard = min(soft, most), min(hard, most)
-        return Plan(soft, hard, self.min_depth, max_depth, self.extra, self.steady)
+        return TimePlan(soft, hard, self.min_depth, max_depth, self.extra, self.steady)
 
     def begin(
         self, position: Position, key: np.uint64, before: tuple[TimedSearch, int] | None, now: Now
@@ -151,7 +153,7 @@ class Timed(Named):
         for _ in range(2):  # the second continues the first
             search = self.begin(position, key, before, time.perf_counter)
             for depth in range(1, 2 if by_leaves else min(WARM_DEPTH, self.game.cells) + 1):
-                search.go_on(math.inf, depth)
+                search.search_until(math.inf, depth)
             search.can_change(1.0)
             cell = int(sample(search.best()[None], np.zeros(1))[0])
             search.reply(cell, lambda: True)
@@ -295,7 +297,7 @@ class TimedPlayer:
         plan = policy.plan(stones, left_s, self._clock, self._lag_s)
         run_until(search, plan, start, self._now)
         # on a busy machine, overruns are likely to recur
-        self._lag_s = max(LAG_KEPT * self._lag_s, self._now() - start - plan.hard_s)
+        self._lag_s = max(LAG_DECAY * self._lag_s, self._now() - start - plan.hard_s)
         self.depths.append(search.depth)
         cell = int(sample(search.best()[None], np.array([u]))[0])
         self._before[slot] = search, cell

@@ -1,9 +1,9 @@
 """Pondering: searching on the opponent's time, in a second thread.
 
-The thread makes progress while compiled code releases the GIL: the kernels of ``expectiminimax`` (``go_on``) and of
-``mcts`` (``simulate``) do, so two searches in one process run on two cores. During other kernels, and between its own,
-the thread waits; it costs the other side a few microseconds for each check of the clock. On a single core, pondering
-takes its time from the opponent.
+The thread makes progress while compiled code releases the GIL: the kernels of ``expectiminimax`` (``run_search``) and
+of ``mcts`` (``simulate``) do, so two searches in one process run on two cores. During other kernels, and between its
+own, the thread waits; it costs the other side a few microseconds for each check of the clock. On a single core,
+pondering takes its time from the opponent.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import numpy as np
 from baselines.timed.interruptible import Now, TimedSearch
 from ttt_envs.game.rules import NOT_OVER, Game, Position, place
 
-PATIENCE_S = 600.0
+MAX_PONDER_S = 600.0
 """Maximum duration of pondering in seconds."""
-BETWEEN_LOOKS_S = 0.001
+STOP_CHECK_S = 0.001
 """Maximum delay in seconds until a thread stops."""
 
 Begin = Callable[[Position], TimedSearch]
@@ -71,11 +71,11 @@ class Pondering:
 
     def _run(self) -> None:
         try:
-            self._think(*self._work)
+            self._ponder(*self._work)
         except BaseException as problem:  # re-raised by `stop`
             self._problem = problem
 
-    def _think(
+    def _ponder(
         self,
         game: Game,
         position: Position,
@@ -97,6 +97,6 @@ class Pondering:
         ahead = begin(expected)
         self._expected = expected, ahead
         while self._going() and ahead.depth < max_depth and ahead.can_change(float("inf")):
-            if now() - start > PATIENCE_S:
+            if now() - start > MAX_PONDER_S:
                 return
-            ahead.go_on(now() + BETWEEN_LOOKS_S, max_depth)
+            ahead.search_until(now() + STOP_CHECK_S, max_depth)

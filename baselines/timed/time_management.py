@@ -19,7 +19,7 @@ MAX_MARGIN_SHARE = 0.1
 """Maximum share of a fixed time per move that the margin may take."""
 
 
-class Plan(NamedTuple):
+class TimePlan(NamedTuple):
     """The time plan for one move.
 
     It grows with the time on the clock, and :func:`run_until` depends on that time in no other way: so more time never
@@ -63,7 +63,7 @@ def plan_by_move(move_s: float, margin_s: float) -> float:
     return move_s - min(margin_s, MAX_MARGIN_SHARE * move_s)
 
 
-def run_until(search: TimedSearch, plan: Plan, start: float, now: Now) -> None:
+def run_until(search: TimedSearch, plan: TimePlan, start: float, now: Now) -> None:
     """Deepen a search until the time planned since ``start`` is up or the result cannot change.
 
     The first step is always finished. No step is started that is predicted not to fit, except up to the minimum depth,
@@ -71,19 +71,19 @@ def run_until(search: TimedSearch, plan: Plan, start: float, now: Now) -> None:
     """
     while search.depth < plan.max_depth:
         if search.depth == 0:
-            search.go_on(math.inf, plan.max_depth)
+            search.search_until(math.inf, plan.max_depth)
             continue
         spent = now() - start
         if search.depth >= plan.min_depth:
-            disagree = search.agreed == 1 and search.depth > 1
+            disagree = search.num_agreeing == 1 and search.depth > 1
             limit = min(plan.hard_s, plan.soft_s * (plan.extra if disagree else 1.0))
             if not search.can_change(limit - spent):
                 return
-            if plan.steady is not None and search.agreed >= plan.steady and spent >= STEADY_SHARE * plan.soft_s:
+            if plan.steady is not None and search.num_agreeing >= plan.steady and spent >= STEADY_SHARE * plan.soft_s:
                 return
             if spent + search.next_s > limit:
                 return
         elif not search.can_change(plan.hard_s - spent):
             return
-        if spent >= plan.hard_s or not search.go_on(start + plan.hard_s, plan.max_depth):
+        if spent >= plan.hard_s or not search.search_until(start + plan.hard_s, plan.max_depth):
             return

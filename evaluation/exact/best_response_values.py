@@ -12,7 +12,7 @@ from evaluation.exact.dynamic_programming import CHUNK, make_pure
 from evaluation.exact.estimate import check_fits
 from evaluation.exact.forward_backward import Layer, Players, TraversalSpec, backward, forward_layers
 from evaluation.exact.results import check_responder
-from evaluation.exact.symmetry_classes import MAX_CELLS, SECOND
+from evaluation.exact.symmetry_classes import MAX_CLASS_CELLS, SECOND
 from learners.one_ply import one_ply_ahead
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, best_shares
 from ttt_envs.core.hash_index import find_sorted
@@ -39,8 +39,8 @@ class BestResponseValues:
 
     def __init__(self, game: Game, policy: str | Policy, seat: int, *, chunk: int = CHUNK) -> None:
         check_responder(seat)
-        if game.cells > MAX_CELLS:
-            raise ValueError(f"{game} has {game.cells} cells: values of a best response need at most {MAX_CELLS}")
+        if game.cells > MAX_CLASS_CELLS:
+            raise ValueError(f"{game} has {game.cells} cells: values of a best response need at most {MAX_CLASS_CELLS}")
         self.game, self.seat = game, seat
         self.policy = make_pure(policy, game)
         self._chunk = chunk

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from baselines.retrograde import fits_columns, start_value
-from baselines.retrograde.solver import MAX_CELLS, Progress, solve
+from baselines.retrograde.solver import MAX_SOLVER_CELLS, Progress, solve
 from evaluation.exact import phantom
 from evaluation.exact.estimate import boards_by_stones, check_fits
 from evaluation.exact.forward_backward import Layer, Players, TraversalSpec, add_losses, backward, forward_layers
@@ -181,7 +181,7 @@ def exploitation(
     pure = make_pure(policy, game)  # reject an impure policy before the game is solved
     if game.hidden != "no":
         return phantom.exploitation(game, pure)
-    value = solve(game, threads=threads).value if game.cells <= MAX_CELLS else None
+    value = solve(game, threads=threads).value if game.cells <= MAX_SOLVER_CELLS else None
     return _exploitation(game, pure, value, chunk, memory, progress, threads)
 
 
@@ -285,7 +285,7 @@ def regret(
 
 def has_regret(game: Game) -> bool:
     """Return whether the values of all positions can be had, of which regret is a loss: not where stones are hidden."""
-    return game.cells <= MAX_CELLS and game.hidden == "no"
+    return game.cells <= MAX_SOLVER_CELLS and game.hidden == "no"
 
 
 def mean_loss(rows: Sequence[RegretRow]) -> float:

@@ -22,7 +22,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evaluation.exact.symmetry_classes import MAX_CELLS, SymmetryTables, canonical, stones_in_code, symmetry_tables
+from evaluation.exact.symmetry_classes import (
+    MAX_CLASS_CELLS,
+    SymmetryTables,
+    canonical,
+    stones_in_code,
+    symmetry_tables,
+)
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, is_colour_blind, is_symmetric
 from ttt_envs.core.hash_index import KeyIndex, extend_rows
 from ttt_envs.core.jit import (
@@ -83,7 +89,7 @@ class TraversalSpec(NamedTuple):
     def from_players(cls, game: Game, players: Players) -> TraversalSpec:
         """Return the traversal of two players with the fewest queries and positions."""
         policies = [player for player in players if player is not None]
-        in_code = game.cells <= MAX_CELLS
+        in_code = game.cells <= MAX_CLASS_CELLS
         classes = in_code and all(map(is_symmetric, policies))
         by_roles = in_code and len(policies) == 1 and is_colour_blind(policies[0])
         starts = (0,)
@@ -99,7 +105,7 @@ class TraversalSpec(NamedTuple):
     @property
     def words(self) -> int:
         """Number of 64-bit words of a key: 1 where a board has a code, else the words of both players' stones."""
-        return 1 if self.game.cells <= MAX_CELLS else 2 * -(-self.game.cells // 64)
+        return 1 if self.game.cells <= MAX_CLASS_CELLS else 2 * -(-self.game.cells // 64)
 
 
 class Edges(NamedTuple):

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from evaluation.exact.forward_backward import query_policy
-from evaluation.exact.symmetry_classes import MAX_CELLS, canonical_rows, symmetry_tables, to_code
+from evaluation.exact.symmetry_classes import MAX_CLASS_CELLS, canonical_rows, symmetry_tables, to_code
 from ttt_envs.agents.policy import Policy, is_colour_blind, is_quick, is_symmetric
 from ttt_envs.agents.specs import FromFile, make_policy
 from ttt_envs.core.hash_index import KeyIndex, extend_rows
@@ -63,7 +63,7 @@ class CachedPolicy:
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return move probabilities float64[B, cells]."""
-        if self.game.cells > MAX_CELLS:
+        if self.game.cells > MAX_CLASS_CELLS:
             self.num_queries += len(boards.mover)
             return self.policy.probabilities(boards)
         codes, leaders = np.empty((2, len(boards.mover)), np.uint64)

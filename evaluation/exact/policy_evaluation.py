@@ -40,7 +40,7 @@ from evaluation.exact.forward_backward import (
     query_boards,
     query_policy,
 )
-from evaluation.exact.symmetry_classes import MAX_CELLS, symmetry_tables
+from evaluation.exact.symmetry_classes import MAX_CLASS_CELLS, symmetry_tables
 from ttt_envs.agents.policy import Policy, is_symmetric
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, Parameters, compiled, inlined
 from ttt_envs.game.boards import Boards
@@ -491,10 +491,10 @@ def _passes(
         raise ValueError(f"discount={discount!r} is no weight of later decisions: choose a number from 0 to 1")
     own = make_pure(policy, game)
     other = own if opponent is None else make_pure(opponent, game)
-    if merge_symmetries and not (is_symmetric(own) and is_symmetric(other) and game.cells <= MAX_CELLS):
+    if merge_symmetries and not (is_symmetric(own) and is_symmetric(other) and game.cells <= MAX_CLASS_CELLS):
         raise ValueError(
             f"symmetries of {own} against {other} cannot be merged: both must declare themselves symmetric, on a board "
-            f"of at most {MAX_CELLS} cells"
+            f"of at most {MAX_CLASS_CELLS} cells"
         )
     seats = (0, 1) if seat is None else (seat,)
     tables = symmetry_tables(game, "all" if merge_symmetries else "none")

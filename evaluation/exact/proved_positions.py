@@ -34,7 +34,7 @@ from ttt_envs.game.boards import Boards, from_text, to_text
 from ttt_envs.game.rules import NOT_OVER, Game, Position, place
 from ttt_envs.game.symmetry import canonical_keys, symmetries
 
-HERE = Path(__file__).parents[1] / "data" / "proved_positions"
+PROVED_POSITIONS_FOLDER = Path(__file__).parents[1] / "data" / "proved_positions"
 MAX_FILE_BYTES = 1 << 22
 """Maximum size of a file of positions in bytes."""
 LETTERS = {WIN: "w", TIED: "d", LOSS: "l", TAKEN: "."}
@@ -51,7 +51,7 @@ QUERY_SIZE = 100
 
 
 @dataclass(frozen=True)
-class Plan:
+class PositionSetPlan:
     """Definition of a set of positions.
 
     Attributes:
@@ -75,14 +75,14 @@ class Plan:
     players: tuple[str, ...] = PLAYERS
 
 
-PLANS: Mapping[str, Plan] = {
+PLANS: Mapping[str, PositionSetPlan] = {
     plan.game.slug: plan
     for plan in (
-        Plan(Game(5, 5, 4), (4, 16)),
-        Plan(Game(5, 6, 4), (4, 20)),
-        Plan(Game(6, 6, 5), (10, 26)),
-        Plan(Game(7, 7, 5), (16, 34)),
-        Plan(Game(6, 7, 4, gravity=True), (10, 28), 500, 100, 400, 1_000_000, players=PLAYERS[:2]),
+        PositionSetPlan(Game(5, 5, 4), (4, 16)),
+        PositionSetPlan(Game(5, 6, 4), (4, 20)),
+        PositionSetPlan(Game(6, 6, 5), (10, 26)),
+        PositionSetPlan(Game(7, 7, 5), (16, 34)),
+        PositionSetPlan(Game(6, 7, 4, gravity=True), (10, 28), 500, 100, 400, 1_000_000, players=PLAYERS[:2]),
     )
 }
 """Definitions of the sets by name."""
@@ -145,8 +145,8 @@ def read_proved(name: str | Path) -> Positions:
         OSError: no file, or one that cannot be read.
         ValueError: no such set, a damaged file.
     """
-    path = Path(name) if str(name).endswith(".json") else HERE / f"{name}.json"
-    if path.parent == HERE and str(name) not in PLANS:
+    path = Path(name) if str(name).endswith(".json") else PROVED_POSITIONS_FOLDER / f"{name}.json"
+    if path.parent == PROVED_POSITIONS_FOLDER and str(name) not in PLANS:
         raise ValueError(f"there are no proven positions of {name}: choose {', '.join(PLANS)}, or a .json file")
     remedy = "reinstall ttt_envs, or make it again"
     return read_hashed_json(path, "proved positions", MAX_FILE_BYTES, _parse, what="proven positions", remedy=remedy)
@@ -179,7 +179,7 @@ def _read(line: object, game: Game) -> ProvedPosition:
 
 def make_proved(
     name: str,
-    plan: Plan,
+    plan: PositionSetPlan,
     folder: Path,
     provenance: Mapping[str, Any],
     *,
@@ -205,7 +205,7 @@ def make_proved(
     seen: set[bytes] = set()
     counts: Counter[str] = Counter()
 
-    def blocks() -> Iterator[tuple[Plan, int]]:
+    def blocks() -> Iterator[tuple[PositionSetPlan, int]]:
         first = 0
         while True:
             yield plan, first
@@ -257,7 +257,7 @@ LEFT_OUT = (OVER, AT_ONCE, UNDECIDED, ALIKE, TWICE, QUICK, WON, DRAWN)
 """Reasons for rejecting a drawn position."""
 
 
-def _rejection(found: ProvedPosition, plan: Plan, counts: Mapping[str, int], seen: set[bytes]) -> str:
+def _rejection(found: ProvedPosition, plan: PositionSetPlan, counts: Mapping[str, int], seen: set[bytes]) -> str:
     """Return the reason for rejecting a proved position, or ""."""
     if _class_key(plan.game, found) in seen:
         return TWICE
@@ -274,12 +274,12 @@ def _class_key(game: Game, one: ProvedPosition) -> bytes:
     return least.tobytes()
 
 
-def _candidates(plan: Plan, first: int) -> list[ProvedPosition | str]:
+def _candidates(plan: PositionSetPlan, first: int) -> list[ProvedPosition | str]:
     """Return a block of candidates: proved positions, or reasons for rejection."""
     return [_candidate(plan, number) for number in range(first, first + _BLOCK)]
 
 
-def _candidate(plan: Plan, number: int) -> ProvedPosition | str:
+def _candidate(plan: PositionSetPlan, number: int) -> ProvedPosition | str:
     game, rng = plan.game, np.random.default_rng([plan.seed, number])
     position = _sample_position(plan, int(rng.integers(plan.stones[0], plan.stones[1] + 1)), rng)
     if position is None:
@@ -328,7 +328,7 @@ def results_to_letters(results: Int8Array) -> str:
     return "".join(LETTERS[int(result)] for result in results)
 
 
-def _sample_position(plan: Plan, stones: int, rng: np.random.Generator) -> Position | None:
+def _sample_position(plan: PositionSetPlan, stones: int, rng: np.random.Generator) -> Position | None:
     """Return the position of a game after ``stones`` stones; None if the game was over before."""
     game = plan.game
     players = [make_policy_once(game, plan.players[int(rng.integers(len(plan.players)))]) for _ in range(2)]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from baselines.retrograde.solver import MAX_CELLS, Solution, solve
+from baselines.retrograde.solver import MAX_SOLVER_CELLS, Solution, solve
 from evaluation.exact.dynamic_programming import (
     CHUNK,
     OutcomeProbabilities,
@@ -298,7 +298,7 @@ def differences(
     for player in both:
         if not player.pure:
             raise ValueError(f"{player} is not pure: where it differs is not exact. Compare it with evaluate.py match")
-    solution = solve(game) if game.cells <= MAX_CELLS else None
+    solution = solve(game) if game.cells <= MAX_SOLVER_CELLS else None
     seen: list[tuple[UInt64Array, Int8Array, Float64Array, Float64Array]] = []
 
     def traverse(first: int) -> None:

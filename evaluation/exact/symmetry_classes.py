@@ -1,7 +1,7 @@
 """Boards as pairs of bit sets, and their symmetry classes.
 
-The *code* of a board of up to ``MAX_CELLS`` cells is one number: player_0's stones as the bits from 0, player_1's as
-those from 32. The *leader* of a class is its canonical board, the one with the smallest code.
+The *code* of a board of up to ``MAX_CLASS_CELLS`` cells is one number: player_0's stones as the bits from 0, player_1's
+as those from 32. The *leader* of a class is its canonical board, the one with the smallest code.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ttt_envs.core.jit import Int64Array, UInt32Array, UInt64Array, compiled, in
 from ttt_envs.game.rules import Game
 from ttt_envs.game.symmetry import Symmetries, inverse, permutation_cycles, symmetries
 
-MAX_CELLS = 31
+MAX_CLASS_CELLS = 31
 """Maximum number of cells of a board that has a code."""
 SECOND = 32
 """Bit of player_1's first cell."""
@@ -36,10 +36,10 @@ class SymmetryTables(NamedTuple):
 
 @cache
 def symmetry_tables(game: Game, which: Symmetries = "all") -> SymmetryTables:
-    """Return the tables for a board up to ``MAX_CELLS`` cells; for ``"none"`` and larger boards, those of the identity,
-    empty.
+    """Return the tables for a board up to ``MAX_CLASS_CELLS`` cells; for ``"none"`` and larger boards, those of the
+    identity, empty.
     """
-    if which == "none" or game.cells > MAX_CELLS:
+    if which == "none" or game.cells > MAX_CLASS_CELLS:
         return SymmetryTables(0, np.zeros((1, 1), np.uint32), np.zeros((1, 1), np.uint32))
     to, low = inverse(symmetries(game, which)), (game.cells + 1) // 2  # target cell of each cell
     return SymmetryTables(low, spread_all(to[:, :low]), spread_all(to[:, low:]))

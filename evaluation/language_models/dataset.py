@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from baselines.retrograde.solver import MAX_CELLS, solve
+from baselines.retrograde.solver import MAX_SOLVER_CELLS, solve
 from evaluation.language_models.player import TextSettings, reachable_positions
 from evaluation.puzzles import natural_moves
 from ttt_envs.agents.policy import VALUE_TOLERANCE
@@ -55,10 +55,10 @@ class DataSettings:
         check_choice("members", self.members, get_args(Members))
         for kind in self.kinds:
             check_choice("kinds", kind, get_args(Kind))
-        if self.text.game.cells > MAX_CELLS:
+        if self.text.game.cells > MAX_SOLVER_CELLS:
             raise ValueError(
-                f"{self.text.game} has {self.text.game.cells} cells, and exact values are known up to {MAX_CELLS}: "
-                f"take a smaller board"
+                f"{self.text.game} has {self.text.game.cells} cells, and exact values are known up to "
+                f"{MAX_SOLVER_CELLS}: take a smaller board"
             )
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from baselines.retrograde.solver import MAX_CELLS, solve
+from baselines.retrograde.solver import MAX_SOLVER_CELLS, solve
 from evaluation.exact.dynamic_programming import exploitation, mean_loss, outcome, regret_table
 from evaluation.exact.strength import worst_positions
 from evaluation.language_models.player import AnsweredPolicy, ModelTurn
@@ -85,7 +85,7 @@ class AnswerCounts:
     @property
     def exact(self) -> bool:
         """Whether losses of value are known."""
-        return self.game.cells <= MAX_CELLS
+        return self.game.cells <= MAX_SOLVER_CELLS
 
     def add(self, position: Position, action: int, answers: int, problems: Sequence[Problem]) -> None:
         """Count a turn.
@@ -274,14 +274,14 @@ def describe_strength(game: Game, policy: Policy) -> dict[str, Any]:
     """Return JSON-ready exact results of a policy."""
     found = exploitation(game, policy)
     results = {}
-    for opponent in EXACT_OPPONENTS if game.cells <= MAX_CELLS else EXACT_OPPONENTS[:2]:
+    for opponent in EXACT_OPPONENTS if game.cells <= MAX_SOLVER_CELLS else EXACT_OPPONENTS[:2]:
         first, second = outcome(game, policy, opponent), outcome(game, opponent, policy).reversed()
         results[opponent] = first.mean(second)._asdict()
-    mistakes = worst_positions(game, policy, "random", MAX_BLUNDERS) if game.cells <= MAX_CELLS else []
+    mistakes = worst_positions(game, policy, "random", MAX_BLUNDERS) if game.cells <= MAX_SOLVER_CELLS else []
     return {
         "exploitability": found.exploitability,
         "gains": None if found.gains is None else dict(zip(("first", "second"), found.gains, strict=True)),
-        "regret": mean_loss(regret_table(game, policy)) if game.cells <= MAX_CELLS else None,
+        "regret": mean_loss(regret_table(game, policy)) if game.cells <= MAX_SOLVER_CELLS else None,
         "results": results,
         "blunders": [
             {

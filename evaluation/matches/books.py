@@ -24,9 +24,9 @@ from ttt_envs.game.rules import NOT_OVER, Game, terminal_outcome
 
 CHUNK_SIZE = 1 << 14
 """Number of moves counted at once."""
-IN_A_UNIT = 16
+POSITIONS_PER_UNIT = 16
 """Number of positions per unit of work."""
-WORTH = 1000
+GAMES_PER_SEARCHED_MOVE = 1000
 """Number of games that the value of a searched move counts for."""
 
 
@@ -91,11 +91,11 @@ def book_from_games(
                     became = played.result.result_index(position.mover)
                     rows.append((position.cells, position.mover, action, became))
             if len(rows) >= CHUNK_SIZE:
-                yield _to_made(rows)
+                yield _to_played_moves(rows)
                 counts["moves"] += len(rows)
                 rows = []
         if rows:
-            yield _to_made(rows)
+            yield _to_played_moves(rows)
             counts["moves"] += len(rows)
 
     parts = chunks()
@@ -111,7 +111,7 @@ def book_from_games(
     return book
 
 
-def _to_made(rows: Sequence[tuple[Any, int, int, int]]) -> PlayedMoves:
+def _to_played_moves(rows: Sequence[tuple[Any, int, int, int]]) -> PlayedMoves:
     cells, movers, actions, became = zip(*rows, strict=True)
     results = np.zeros((len(rows), 3), np.int64)
     results[np.arange(len(rows)), became] = 1
@@ -178,7 +178,10 @@ def book_from_search(
     units: list[dict[str, Any]] = []
     for boards in early_positions(game, plies):
         found = Canonical.from_boards(boards, game).keys
-        units += [{"keys": found[start : start + IN_A_UNIT].tolist()} for start in range(0, len(found), IN_A_UNIT)]
+        units += [
+            {"keys": found[start : start + POSITIONS_PER_UNIT].tolist()}
+            for start in range(0, len(found), POSITIONS_PER_UNIT)
+        ]
     total, done = sum(len(unit["keys"]) for unit in units), 0
     values: dict[int, Any] = {}
     work = do_units(
@@ -220,9 +223,11 @@ def _search_positions(game: Game, policy: str, unit: Unit) -> list[list[float | 
 def _with_values(game: Game, found: UInt64Array, values: Any) -> PlayedMoves:
     known = np.array(values, np.float64)
     row, action = np.nonzero(~np.isnan(known))
-    wins = np.rint(WORTH * (1 + np.clip(known[row, action], -1, 1)) / 2).astype(np.int64)
+    wins = np.rint(GAMES_PER_SEARCHED_MOVE * (1 + np.clip(known[row, action], -1, 1)) / 2).astype(np.int64)
     return PlayedMoves(
-        _to_boards(game, found).take(row), action, np.stack([wins, np.zeros_like(wins), WORTH - wins], axis=1)
+        _to_boards(game, found).take(row),
+        action,
+        np.stack([wins, np.zeros_like(wins), GAMES_PER_SEARCHED_MOVE - wins], axis=1),
     )
 
 

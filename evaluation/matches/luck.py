@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from baselines.retrograde.solver import MAX_CELLS_LAYERED, Optimal
+from baselines.retrograde.solver import MAX_LAYERED_CELLS, Optimal
 from ttt_envs.agents.policy import HasPlayer, Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, compiled, int64
@@ -57,9 +57,9 @@ def value_function(spec: str | StateValues, game: Game) -> StateValues | None:
     if spec == OFF:
         return None
     if spec == EXACT:
-        if game.cells > MAX_CELLS_LAYERED:
+        if game.cells > MAX_LAYERED_CELLS:
             raise ValueError(
-                f"{game} has {game.cells} cells, and exact values are known up to {MAX_CELLS_LAYERED}: correct luck "
+                f"{game} has {game.cells} cells, and exact values are known up to {MAX_LAYERED_CELLS}: correct luck "
                 f"with the values of a policy, such as run:PATH, or choose off"
             )
         return Optimal(game)

@@ -386,7 +386,7 @@ def _play_block(match: MatchSettings, name: str, logged: bool, block: PairBlock)
     games = PairBatch.begin(match, block)
     cells, mover, stones, skip_keys, _, outcome, swapped = games
     sides = make_sides(match, name, block, games)
-    record = Record(match, block, games) if logged else None
+    record = MoveRecorder(match, block, games) if logged else None
     tracker = make_tracker(match, name, sides, games)
     forfeits: dict[int, str] = {}
     for side in sides:
@@ -483,7 +483,7 @@ def _draw_openings(game: Game, plies: int, rng: np.random.Generator, numbers: ra
     return draw_openings(game, plies, pair_keys)
 
 
-class Record:
+class MoveRecorder:
     """Records the moves of the games of a block, from their first positions."""
 
     def __init__(self, match: MatchSettings, block: PairBlock, games: PairBatch) -> None:

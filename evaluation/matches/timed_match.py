@@ -15,16 +15,16 @@ from uuid import uuid4
 
 import numpy as np
 
-from baselines.timed import TimedPlayer, estimated_moves_left
+from baselines.timed import TimedPlayer, estimate_moves_left
 from evaluation.matches.games import PlayedGame
 from evaluation.matches.luck import LuckTracker
 from evaluation.matches.match import (
     ForfeitLimit,
     Log,
     MatchSettings,
+    MoveRecorder,
     PairBatch,
     PairBlock,
-    Record,
     Side,
     cached_policies,
     check_legal,
@@ -169,7 +169,7 @@ def play_timed_block(
     global _warm_for
     assert match.clock is not None
     games = PairBatch.begin(match, block)
-    record = Record(match, block, games)
+    record = MoveRecorder(match, block, games)
     sides = make_sides(match, name, block, games)
     tracker = make_tracker(match, name, sides, games)
     for side in sides:
@@ -223,7 +223,7 @@ def _play_game(
     games: PairBatch,
     row: int,
     sides: Sequence[Side],
-    records: tuple[Record, LuckTracker | None],
+    records: tuple[MoveRecorder, LuckTracker | None],
     now: Now,
 ) -> tuple[list[Times], str | None]:
     """Play one game to its end; return both players' times, and the reason of a forfeit."""
@@ -265,9 +265,9 @@ def _play_game(
 def count_moves_left(game: Game, games: Iterable[PlayedGame]) -> Float64Array:
     """Return the mean number of own moves to come by stones on the board, float64[cells + 1], from finished games.
 
-    For :func:`baselines.timed.write_moves_left`; see :func:`baselines.timed.estimated_moves_left`.
+    For :func:`baselines.timed.write_moves_left`; see :func:`baselines.timed.estimate_moves_left`.
     """
-    return estimated_moves_left(game, _moves_by_game(game, games))
+    return estimate_moves_left(game, _moves_by_game(game, games))
 
 
 def _moves_by_game(game: Game, games: Iterable[PlayedGame]) -> Iterator[tuple[int, list[int]]]:

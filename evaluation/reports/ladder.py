@@ -25,7 +25,7 @@ from evaluation.statistics import Interval
 
 MAX_RUNGS = 100
 MAX_PHASES = 20
-DECIDING = ("policy", "identity", "game", "settings", "ladder", "provenance", "processor")
+RESULT_SETTINGS = ("policy", "identity", "game", "settings", "ladder", "provenance", "processor")
 _positive = partial(Record.number, low=0)
 _format_rating = partial(format_interval, write=format_elo)
 
@@ -216,4 +216,4 @@ def _reproduction(data: Record) -> Content:
     games = settings.count("games")
     words += ["--games", str(games)] if games else []
     words += ["--seed", str(settings.count("seed", MAX_SEED))]
-    return reproduction(data, words, DECIDING)
+    return reproduction(data, words, RESULT_SETTINGS)

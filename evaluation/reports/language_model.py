@@ -11,7 +11,7 @@ from evaluation.reports.result_reader import MAX_SEED, Record, position_figure, 
 from ttt_envs.game.boards import from_text
 from ttt_envs.game.rules import Game
 
-DECIDING = (
+RESULT_SETTINGS = (
     "game", "endpoint", "model", "temperature", "max_tokens", "presentation", "illegal", "max_asks", "show_legal",
     "seed", "opponent", "luck_correction", "provenance",
 )  # fmt: skip
@@ -153,4 +153,4 @@ def _reproduction(data: Record) -> Content:
     temperature = data.optional("temperature", partial(Record.number, low=0))
     words += ["--temperature", "None" if temperature is None else f"{temperature:g}"]
     words += ["--max-tokens", str(data.count("max_tokens")), "--seed", str(data.count("seed", MAX_SEED))]
-    return reproduction(data, words, DECIDING)
+    return reproduction(data, words, RESULT_SETTINGS)

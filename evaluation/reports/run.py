@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from baselines.retrograde.solver import MAX_CELLS, Solution, solve
+from baselines.retrograde.solver import MAX_SOLVER_CELLS, Solution, solve
 from evaluation.exact.critics import critic_error
 from evaluation.exact.dynamic_programming import has_regret
 from evaluation.exact.estimate import affordable
@@ -107,7 +107,7 @@ def write_report(run: Path, strength: Strength | None, *, back: str | None = Non
         "exploitability_command": one.command("exploitability"),
         "puzzles_command": one.command("puzzles"),
         "match_command": one.command("match", "win-or-block"),
-        "max_cells": MAX_CELLS,
+        "max_cells": MAX_SOLVER_CELLS,
         "solvable": has_regret(one.game),
         "hidden": one.game.hidden != "no",
         **_play(one),

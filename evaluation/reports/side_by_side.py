@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from baselines.retrograde.solver import MAX_CELLS, solve
+from baselines.retrograde.solver import MAX_SOLVER_CELLS, solve
 from evaluation.curve_summaries import X_LABELS, XAxis, curve_points, varied_labels
 from evaluation.curves import Curve, read_curves
 from evaluation.exact.dynamic_programming import OutcomeProbabilities, match_outcome
@@ -136,7 +136,7 @@ def _names(runs: Sequence[Path]) -> list[str]:
     return names if len(set(names)) == len(names) else [str(path) for path in runs]
 
 
-def _ranked(runs: Sequence[ShownRun]) -> list[tuple[ShownRun, Strength]]:
+def _rank_runs(runs: Sequence[ShownRun]) -> list[tuple[ShownRun, Strength]]:
     """Return the runs of known strength, least exploitability first."""
     known = [(one, one.strength) for one in runs if one.strength is not None]
     return sorted(known, key=lambda pair: pair[1].exploitability)
@@ -144,11 +144,11 @@ def _ranked(runs: Sequence[ShownRun]) -> list[tuple[ShownRun, Strength]]:
 
 def _best_two(runs: Sequence[ShownRun]) -> list[ShownRun]:
     """Return the two least exploitable runs; the first two if their strength is not known."""
-    return [one for one, _ in _ranked(runs)][:2] if len(_ranked(runs)) > 1 else list(runs[:2])
+    return [one for one, _ in _rank_runs(runs)][:2] if len(_rank_runs(runs)) > 1 else list(runs[:2])
 
 
 def _answer(runs: Sequence[ShownRun], folder: Path) -> Content:
-    ranked = _ranked(runs)
+    ranked = _rank_runs(runs)
     verdict = "The runs are not measured exactly: that takes long here"
     if ranked:
         best = ranked[0][1]
@@ -233,7 +233,7 @@ def _cells(results: Mapping[tuple[int, int], OutcomeProbabilities], i: int, coun
 
 
 def _first_moves(game: Game, runs: Sequence[ShownRun]) -> Content:
-    solution = solve(game) if game.cells <= MAX_CELLS and any(one.strength is not None for one in runs) else None
+    solution = solve(game) if game.cells <= MAX_SOLVER_CELLS and any(one.strength is not None for one in runs) else None
     boards = []
     for one in runs:
         if one.policy is not None:

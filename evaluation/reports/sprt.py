@@ -22,7 +22,7 @@ from evaluation.reports.plots import IntervalRow, draw_intervals, draw_sprt_path
 from evaluation.reports.result_reader import MAX_SEED, Record, differences, reproduction
 from evaluation.statistics import Interval
 
-DECIDING = (
+RESULT_SETTINGS = (
     "game", "a", "b", "identities", "seed", "openings", "openings_sha256", "most_games", "luck_correction", "block",
     "test", "provenance",
 )  # fmt: skip
@@ -150,4 +150,4 @@ def _reproduction(data: Record) -> Content:
     openings = data.optional("openings", Record.spec)
     words += [] if openings is None else ["--openings", openings]
     words += data.correction_options()
-    return reproduction(data, words, DECIDING)
+    return reproduction(data, words, RESULT_SETTINGS)

@@ -18,7 +18,7 @@ from evaluation.reports.html import Content, encode_url, interval_bar, macro, or
 from evaluation.reports.result_reader import MAX_SEED, Record, reproduction
 from evaluation.run_files import REPORT
 from evaluation.statistics import Interval
-from evaluation.sweep import AGENT, CURVES, MAX_RUNS, RESULT, setting_name, varied
+from evaluation.sweep import AGENT, CURVES, MAX_RUNS, RESULT, setting_name, varied_options
 from ttt_envs.core.checks import truncate
 from ttt_envs.core.files import read_json
 
@@ -31,7 +31,7 @@ MAX_OPTIONS = 6
 """Maximum number of options that name a setting in a sentence."""
 LOWER_IS_BETTER = ("exploitability", "regret", "cpu_s", "peak_rss_bytes")
 NAMES = {"cpu_s": "CPU", "peak_rss_bytes": "peak memory"}
-NO_MEASURES = ("options", "seeds")
+NON_MEASURES = ("options", "seeds")
 
 
 class Setting(NamedTuple):
@@ -78,7 +78,7 @@ def _read_settings(data: Record) -> list[Setting]:
             row,
             one.record("options"),
             one.count("seeds"),
-            {name: one.interval(name) for name in list(one)[: MAX_MEASURES + 2] if name not in NO_MEASURES},
+            {name: one.interval(name) for name in list(one)[: MAX_MEASURES + 2] if name not in NON_MEASURES},
         )
         for row, one in enumerate(data.records("table", MAX_RUNS))
     ]
@@ -93,7 +93,7 @@ def _answer(order: Sequence[Setting], names: Sequence[str], first: str) -> Conte
     best, *others = order
     if first not in best.numbers:
         raise ValueError("the table has no numbers")
-    options = varied([dict(line.options) for line in order])
+    options = varied_options([dict(line.options) for line in order])
     write, name = partial(_format_measure, first), _describe_setting(best, options)
     value = f"{_display_name(first)} {format_interval(best.numbers[first], write)}"
     others = [line for line in others if first in line.numbers]
@@ -123,7 +123,7 @@ def _answer(order: Sequence[Setting], names: Sequence[str], first: str) -> Conte
 
 
 def _settings(data: Record, order: Sequence[Setting], names: Sequence[str], folder: Path) -> Content:
-    options = varied([dict(line.options) for line in order])
+    options = varied_options([dict(line.options) for line in order])
     ends = {
         name: (min(one.low for one in seen), max(one.high for one in seen))
         for name in names
@@ -164,7 +164,7 @@ def _run_folder(one: Record, folder: Path) -> Path | None:
 
 def _groups(data: Record, order: Sequence[Setting], folder: Path) -> tuple[list[Group], list[str]]:
     """Return the learning curves of settings that were trained, and the reasons why others are left out."""
-    options, runs = varied([dict(line.options) for line in order]), _runs_by_row(data)
+    options, runs = varied_options([dict(line.options) for line in order]), _runs_by_row(data)
     groups, notes = [], []
     for line in order:
         curves = []

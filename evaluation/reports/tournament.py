@@ -27,7 +27,7 @@ from evaluation.statistics import Interval
 MAX_PLAYERS = 200
 MAX_CROSSED = 20
 """Maximum number of players in the cross table, best first."""
-DECIDING = (
+RESULT_SETTINGS = (
     "game", "games_per_pairing", "seed", "openings", "openings_sha256", "luck_correction", "anchor", "prior", "draws",
     "rated_by", "block", "provenance",
 )  # fmt: skip
@@ -177,4 +177,4 @@ def _reproduction(data: Record) -> Content:
         value = data.optional(name, Record.spec)
         words += [] if value is None else [f"--{name}", value]
     words += data.correction_options()
-    return reproduction(data, words, DECIDING)
+    return reproduction(data, words, RESULT_SETTINGS)

@@ -16,7 +16,7 @@ from numpy.testing import assert_array_equal
 from baselines.connect_four import SearchedSolution, Solver, is_solvable
 from baselines.connect_four import solver as solving
 from baselines.connect_four.bitboards import Board, completing_bits, has_line, mirror
-from baselines.connect_four.table import BUCKET, OFFSET, empty_table, index_shift, locate, lookup, position_key, store
+from baselines.connect_four.table import BUCKET, OFFSET, empty_table, index_shift, locate, look_up, position_key, store
 from baselines.retrograde.columns import find_lines
 from baselines.retrograde.solver import Optimal, solve
 from ttt_envs import Boards, Game, Position
@@ -304,13 +304,13 @@ def test_table_holds_each_position_for_itself(game):
     assert len(places) == len(keys)
     bounds = {}
     for number, place in enumerate(places):
-        assert lookup(*place, table) == (-OFFSET, OFFSET)
+        assert look_up(*place, table) == (-OFFSET, OFFSET)
         bounds[place] = (-(number % 32), number % 31)
         store(*place, *bounds[place], number, table)
-        assert lookup(*place, table) == bounds[place]
-    kept = [place for place in places if lookup(*place, table) != (-OFFSET, OFFSET)]
+        assert look_up(*place, table) == bounds[place]
+    kept = [place for place in places if look_up(*place, table) != (-OFFSET, OFFSET)]
     assert len(kept) == np.count_nonzero(table)
-    assert all(lookup(*place, table) == bounds[place] for place in kept)
+    assert all(look_up(*place, table) == bounds[place] for place in kept)
 
 
 def test_an_expensive_entry_is_kept_longer_than_cheap_ones():
@@ -320,10 +320,10 @@ def test_an_expensive_entry_is_kept_longer_than_cheap_ones():
     rests = [locate(key, shift, board)[1] for key in range(BUCKET + 2)]
     for number, rest in enumerate(rests[: BUCKET + 1]):
         store(0, rest, 0, 1, 1 if number else 1_000_000, table)
-    assert lookup(0, rests[0], table) == (0, 1)
-    assert sum(lookup(0, rest, table) == (0, 1) for rest in rests) == BUCKET
+    assert look_up(0, rests[0], table) == (0, 1)
+    assert sum(look_up(0, rest, table) == (0, 1) for rest in rests) == BUCKET
     store(0, rests[0], 1, 1, 1, table)
-    assert lookup(0, rests[0], table) == (1, 1)
+    assert look_up(0, rests[0], table) == (1, 1)
 
 
 def test_mirrored_positions_share_a_key():

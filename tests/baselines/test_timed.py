@@ -16,7 +16,7 @@ from numpy.testing import assert_array_equal
 from baselines.expectiminimax import Expectiminimax, Search
 from baselines.mcts import MCTSSearch
 from baselines.retrograde import build
-from baselines.timed import Clock, Plan, Timed, estimated_moves_left, read_moves_left, run_until, usual_moves_left
+from baselines.timed import Clock, Timed, TimePlan, default_moves_left, estimate_moves_left, read_moves_left, run_until
 from baselines.timed import write_moves_left as write
 from baselines.timed.interruptible import Deepening, Sampling, begin_timed
 from ttt_envs import Boards, Game, from_text, make_policy
@@ -84,7 +84,7 @@ def test_invalid_clocks_are_rejected(text):
 
 @pytest.mark.parametrize("game", [Game(), Game(1, 1, 1), GAME, Game(15, 15, 5), Game(3, 7, 3)], ids=str)
 def test_the_expected_moves_left_are_possible(game):
-    moves = usual_moves_left(game)
+    moves = default_moves_left(game)
     assert moves.shape == (game.cells + 1,)
     assert (moves >= 1).all()
     assert (np.diff(moves) <= 0).all()
@@ -94,13 +94,13 @@ def test_the_expected_moves_left_are_possible(game):
 def test_an_estimate_counts_moves_of_games():
     game = Game(2, 2, 2)
     games = [(0, [0, 1, 1])] * 10 + [(1, [1, 0])] * 3  # a skip in the former; so few of one stone alone tell nothing
-    found = estimated_moves_left(game, games)
-    usual = usual_moves_left(game)
+    found = estimate_moves_left(game, games)
+    usual = default_moves_left(game)
     assert_array_equal(found, [1, (2 * 10 + 3) / 13, (10 + 3) / 13, usual[3], usual[4]])
 
 
 def test_an_estimate_is_saved_and_loaded(tmp_path):
-    moves = usual_moves_left(GAME) + 0.5
+    moves = default_moves_left(GAME) + 0.5
     write(tmp_path / "moves.json", GAME, moves)
     assert_array_equal(read_moves_left(tmp_path / "moves.json", GAME), moves)
     policy = make_policy(f"timed:clock=10,moves-left={tmp_path / 'moves.json'}", GAME)
@@ -169,13 +169,13 @@ class Scripted:
         return last * max(1.0, last / before)
 
     @property
-    def agreed(self):
+    def num_agreeing(self):
         return self.agrees[self.depth - 1] if self.depth <= len(self.agrees) else 2
 
     def can_change(self, seconds):
         return self.depth < min(self.decided_at, len(self.seconds))
 
-    def go_on(self, until, most=1 << 62):
+    def search_until(self, until, most=1 << 62):
         taken = self.seconds[self.depth]
         self.started.append(self.depth + 1)
         if self.time + taken > until:
@@ -187,7 +187,7 @@ class Scripted:
 
 
 def run_scripted(search, **plan):
-    run_until(search, Plan(**plan), 0.0, search.now)
+    run_until(search, TimePlan(**plan), 0.0, search.now)
     return search
 
 
@@ -257,7 +257,7 @@ def test_more_time_never_searches_a_position_less_deeply(search, game, ticking):
 
 def test_time_is_divided_among_the_moves_left():
     policy = Timed(GAME, clock="10+0.1", margin=0.0)
-    clock, moves = policy.own_clock, usual_moves_left(GAME)
+    clock, moves = policy.own_clock, default_moves_left(GAME)
     assert policy.plan(0, 10, clock).soft_s == pytest.approx(10 / moves[0] + 0.08)
     assert policy.plan(10, 4, clock).soft_s == pytest.approx(4 / moves[10] + 0.08)
     assert Timed(GAME, clock="10+0.1", allocation="fixed").plan(10, 4, clock).soft_s == pytest.approx(
@@ -278,7 +278,7 @@ def test_a_timed_search_equals_the_search_to_its_depth(game):
     for position in some_positions(game):
         search = Deepening(Expectiminimax(game), position, np.uint64(0), time.perf_counter)
         for depth in range(1, 1 + min(4, np.count_nonzero(position.cells == 0))):
-            while not search.go_on(0.0):  # a look at the clock every few positions
+            while not search.search_until(0.0):  # a look at the clock every few positions
                 pass
             assert search.depth == depth
             expected = Expectiminimax(game, depth).probabilities(Boards.from_positions([position]))[0]
@@ -289,10 +289,10 @@ def test_an_interrupted_depth_counts_once_it_has_searched_the_best_move(ticking)
     position = Boards.start(Game(5, 5, 4, 0.25)).position(0)
     search = Deepening(Expectiminimax(Game(5, 5, 4, 0.25)), position, np.uint64(0), ticking)
     for _ in range(3):
-        search.go_on(np.inf)
+        search.search_until(np.inf)
     before = search.best()
     kept = counted = 0
-    while not search.go_on(0.0):
+    while not search.search_until(0.0):
         unfinished = search._search.move_values[0]
         if np.isnan(unfinished[np.argmax(before)]):
             assert_array_equal(search.best(), before)
@@ -332,13 +332,13 @@ def test_simulations_end_when_the_most_visited_move_cannot_be_overtaken(ticking)
     position = from_text("x.o/.../..o x", game)
     search = Sampling(make_policy("mcts:decisive=false", game), position, np.uint64(1), None, ticking)
     while search.can_change(1.0 - ticking.time):
-        assert search.go_on(1.0)
+        assert search.search_until(1.0)
     assert ticking.time < 0.9
     visits = np.sort(search._search.visits[0])
     assert visits[-1] - visits[-2] > (1.0 - ticking.time) * 1e5
     chosen = np.argmax(search.best())
     while ticking.time < 1.0:
-        search.go_on(1.0)
+        search.search_until(1.0)
     assert np.argmax(search._search.visits[0]) == chosen
 
 
@@ -430,7 +430,7 @@ def test_a_delayed_player_reserves_more_time(ticking):
     assert lags[1] > 0.5
     assert lags[2] == 0.9 * lags[1]
     plans = [policy.plan(0, 2.0, policy.own_clock, lag_s) for lag_s in lags[:2]]
-    assert plans[1].soft_s < plans[0].soft_s - 0.5 / usual_moves_left(GAME)[0] + 1e-9
+    assert plans[1].soft_s < plans[0].soft_s - 0.5 / default_moves_left(GAME)[0] + 1e-9
 
 
 def game_moves(player, game, opponent, seed=0, wait=0.0):
@@ -557,7 +557,7 @@ def test_a_timed_search_uses_its_endgame_database(skip_chance, tmp_path):
         other += int((expected != make_policy(f"expectiminimax:depth={depth}", game).probabilities(boards)).sum())
         for row in range(len(boards.mover)):
             search = begin_timed(policy, boards.position(row), np.uint64(0), None, time.perf_counter)
-            while search.depth < depth and search.go_on(math.inf, depth):
+            while search.depth < depth and search.search_until(math.inf, depth):
                 pass
             if search.depth == depth:  # enough cells were empty
                 assert_array_equal(search.best(), expected[row])

@@ -12,11 +12,11 @@ from evaluation.code_fingerprint import policy_identity
 from evaluation.exact.dynamic_programming import match_outcome
 from evaluation.matches.ladder import (
     ANCHOR,
-    HERE,
+    LADDER_FOLDER,
     PLANS,
     RESULT,
     Ladder,
-    Plan,
+    LadderPlan,
     RatingSettings,
     build,
     ladder_name,
@@ -35,8 +35,8 @@ from ttt_envs.agents.specs import FromFile
 PROVENANCE = {"code": "this"}
 GAME = Game(skip_chance=0.25)
 RUNGS = ("random", "win-or-block", "optimal:epsilon=0.5", "optimal")
-EXACT = Plan(GAME, RUNGS, 0, RUNGS)
-SAMPLED = Plan(GAME, ("random", "win-or-block", "mcts:simulations=5,reuse=false"), 200, ("random",))
+EXACT = LadderPlan(GAME, RUNGS, 0, RUNGS)
+SAMPLED = LadderPlan(GAME, ("random", "win-or-block", "mcts:simulations=5,reuse=false"), 200, ("random",))
 
 
 def cost(game, *specs):
@@ -274,7 +274,7 @@ def damaged(change):
 )
 def test_damaged_files_are_rejected(tmp_path, damage):
     path = tmp_path / "mine.json"
-    shutil.copy(HERE / "3x3.json", path)
+    shutil.copy(LADDER_FOLDER / "3x3.json", path)
     damage(path, json.loads(path.read_text()))
     with pytest.raises(ValueError, match=r"mine\.json") as problem:
         read_ladder(path)
@@ -283,7 +283,7 @@ def test_damaged_files_are_rejected(tmp_path, damage):
 
 def test_specs_from_a_file_run_no_code(tmp_path):
     path = tmp_path / "mine.json"
-    shutil.copy(HERE / "3x3.json", path)
+    shutil.copy(LADDER_FOLDER / "3x3.json", path)
     damaged(lambda data: data["rungs"][3].update(spec="os:system"))(path, json.loads(path.read_text()))
     with pytest.raises(ValueError, match="was read from a file"):
         place("random", read_ladder(path))
@@ -291,10 +291,10 @@ def test_specs_from_a_file_run_no_code(tmp_path):
 
 def test_games_must_make_pairs(tmp_path):
     with pytest.raises(ValueError, match=r"games=7 makes no pairs.*: choose an even number from 0 to"):
-        measure_ladder("odd", Plan(GAME, RUNGS, 7, RUNGS), tmp_path, PROVENANCE)
+        measure_ladder("odd", LadderPlan(GAME, RUNGS, 7, RUNGS), tmp_path, PROVENANCE)
 
 
 def test_documentation_shows_the_stored_ladders():
-    page = (HERE.parents[2] / "docs" / "ladder.md").read_text()
+    page = (LADDER_FOLDER.parents[2] / "docs" / "ladder.md").read_text()
     for name in PLANS:
         assert to_markdown(read_ladder(name)) in page

@@ -11,7 +11,7 @@ from baselines.retrograde.solver import Optimal
 from evaluation.exact import proved_positions
 from evaluation.exact.proved_positions import (
     PLANS,
-    Plan,
+    PositionSetPlan,
     keep_probabilities,
     make_proved,
     prove_again,
@@ -24,7 +24,7 @@ from ttt_envs.game.boards import from_text
 from ttt_envs.game.rules import Position, legal, winner
 from ttt_envs.game.symmetry import symmetries
 
-SMALL = Plan(Game(3, 4, 3), (2, 8), count=30, seen=10, wins=20, nodes=5000, seed=3)
+SMALL = PositionSetPlan(Game(3, 4, 3), (2, 8), count=30, seen=10, wins=20, nodes=5000, seed=3)
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def test_stored_set_is_complete(name):
         classes.add(min(one.tobytes() for one in cells[symmetries(plan.game)]))
     assert len(classes) == plan.count
     assert sum(0 < one.plies <= 2 for one in positions.proven) <= plan.seen
-    assert (proved_positions.HERE / f"{name}.json").stat().st_size < 200_000
+    assert (proved_positions.PROVED_POSITIONS_FOLDER / f"{name}.json").stat().st_size < 200_000
 
 
 @pytest.mark.parametrize("count", [5, pytest.param(1000, marks=pytest.mark.slow)])

@@ -12,7 +12,7 @@ from evaluation.benchmark.runs import RunSettings, run_benchmark
 from evaluation.benchmark.submission import Submission
 from evaluation.matches.books import book_from_search
 from evaluation.matches.elo import SPRT
-from evaluation.matches.ladder import Plan, RatingSettings, build, measure_ladder, rate, rate_policy, read_ladder
+from evaluation.matches.ladder import LadderPlan, RatingSettings, build, measure_ladder, rate, rate_policy, read_ladder
 from evaluation.matches.luck import EXACT
 from evaluation.matches.match import MatchSettings
 from evaluation.matches.move_cost import MoveCost
@@ -27,7 +27,7 @@ GAME = Game(skip_chance=0.25)
 CODE = {"code": "this"}
 EQUALS = MatchSettings(GAME, "random", "random", 3, luck_correction=EXACT)
 PLAYERS = TournamentSettings(GAME, ("random", "win-or-block", "mcts:simulations=4"), 70, 3)
-LADDER = Plan(GAME, ("random", "win-or-block", "mcts:simulations=5,reuse=false"), 100, ("random",))
+LADDER = LadderPlan(GAME, ("random", "win-or-block", "mcts:simulations=5,reuse=false"), 100, ("random",))
 RUNS = RunSettings("q-learning", ("chance-25",), 2, 200)
 WORK = {
     "study": lambda folder, jobs=1: write_report_files(

@@ -13,7 +13,7 @@ from evaluation.sweep import (
     setting_name,
     table_rows,
     to_command_line,
-    varied,
+    varied_options,
     write_sweep,
 )
 
@@ -40,7 +40,7 @@ def test_file_describes_all_combinations(tmp_path):
     assert len(rows) == 8
     assert rows[0] == {"games": 100, "win-length": 3, "epsilon": 0.1, "layers": [8], "learner": "q-learning"}
     assert rows[-1] == {"games": 50, "win-length": 3, "epsilon": 0.3, "layers": [8, 4], "learner": "q-net"}
-    assert varied(rows) == ["games", "epsilon", "layers", "learner"]
+    assert varied_options(rows) == ["games", "epsilon", "layers", "learner"]
     assert read(tmp_path, "") == ([{}], [0])
     assert read(tmp_path, "seeds = [7, 3]").seeds == [7, 3]
 
@@ -112,5 +112,5 @@ def test_runs_are_aggregated_over_seeds(tmp_path):
     ],
 )
 def test_names_of_settings(rows, names):
-    options = varied(rows)
+    options = varied_options(rows)
     assert [setting_name(row, options) for row in rows] == names

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from players import FirstEmpty
 
-from baselines.timed import Clock, Timed, usual_moves_left
+from baselines.timed import Clock, Timed, default_moves_left
 from evaluation.matches.elo import SPRT
 from evaluation.matches.games import append_games, read_games
 from evaluation.matches.match import MatchSettings, PairBlock, play_pairs
@@ -110,7 +110,7 @@ def test_moves_left_are_estimated_from_games():
     play_pairs(GAME, "random", "random", 100, log=games.extend)
     found = count_moves_left(GAME, games)
     assert found[0] == np.mean([[position.mover for position, _, _ in game.positions()].count(0) for game in games])
-    assert found[16] == usual_moves_left(GAME)[16]
+    assert found[16] == default_moves_left(GAME)[16]
     with pytest.raises(ValueError, match="tells nothing of"):
         count_moves_left(Game(), games)
 

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from evaluation.exact.dynamic_programming import match_outcome
 from learners import imitation
-from learners.checkpoint import MODEL, TAUGHT, load_arrays, save_arrays
+from learners.checkpoint import MODEL, TEACHER_FOLDER, load_arrays, save_arrays
 from learners.dense import Dense, forward
 from learners.imitation import Teacher, training_examples
 from learners.one_ply import one_ply_ahead
@@ -106,7 +106,7 @@ def test_short_work_starts_no_processes(tmp_path, monkeypatch):
 def test_stored_games_are_not_played_again(tmp_path, monkeypatch):
     config = ValueNetConfig(**FAST)
     before = joined(games_of(tmp_path, config, games=12))
-    (tmp_path / TAUGHT / "000001.npz").unlink()
+    (tmp_path / TEACHER_FOLDER / "000001.npz").unlink()
     played = []
     play = imitation.play_training_games
     monkeypatch.setattr(imitation, "play_training_games", lambda *work: played.append(work[4]) or play(*work))
@@ -130,7 +130,7 @@ def test_stored_games_are_not_played_again(tmp_path, monkeypatch):
 def test_damaged_games_are_refused(tmp_path, damage):
     config = ValueNetConfig(**FAST)
     games_of(tmp_path, config, games=2)
-    [path] = (tmp_path / TAUGHT).iterdir()
+    [path] = (tmp_path / TEACHER_FOLDER).iterdir()
     arrays = load_arrays(path)
     damage(arrays)
     save_arrays(path, arrays)

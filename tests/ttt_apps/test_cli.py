@@ -18,7 +18,7 @@ import tyro
 from commands import error_of, json_of, text_of
 from processes import ROOT, run_python
 
-from learners import OtherGame
+from learners import OtherGameWarning
 from ttt_apps import cli, evaluate, messages, play, train
 from ttt_apps.evaluate import COMMANDS
 from ttt_apps.signals import Interrupt, interrupt_on_signals
@@ -249,7 +249,7 @@ def test_a_wide_table_is_printed_in_parts(columns, capsys, monkeypatch):
 def test_run_that_plays_another_game_warns(tmp_path, capsys):
     train.main(["--games", "20", "--no-report", "--out", str(tmp_path)])
     capsys.readouterr()
-    with pytest.warns(OtherGame, match=r"learned 3 x 3, 3 to win, and plays 3 x 3, 3 to win, skip 0\.1 here"):
+    with pytest.warns(OtherGameWarning, match=r"learned 3 x 3, 3 to win, and plays 3 x 3, 3 to win, skip 0\.1 here"):
         make_policy(f"run:{tmp_path}", Game(skip_chance=0.1))
     for command in (["exact"], ["match", "--games", "4"]):
         evaluate.main([*command, f"run:{tmp_path}", "random", "--skip-chance", "0.1"])

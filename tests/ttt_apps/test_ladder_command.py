@@ -5,7 +5,7 @@ import json
 import pytest
 from commands import error_of, json_of, text_of
 
-from evaluation.matches.ladder import PLANS, RESULT, Plan, build, rate, read_ladder, to_markdown
+from evaluation.matches.ladder import PLANS, RESULT, LadderPlan, build, rate, read_ladder, to_markdown
 from evaluation.matches.move_cost import MoveCost
 from ttt_apps import evaluate, train
 from ttt_apps.evaluate import ladder as command
@@ -68,7 +68,7 @@ def test_impure_policy_is_sampled(capsys):
 
 
 def test_ladder_is_measured_and_used(tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(PLANS, "tiny", Plan(Game(2, 3, 2, 0.25), ("random", "win-or-block"), 100, ()))
+    monkeypatch.setitem(PLANS, "tiny", LadderPlan(Game(2, 3, 2, 0.25), ("random", "win-or-block"), 100, ()))
     path = tmp_path / "tiny.json"
     assert f"written: {path}" in text_of(capsys, "ladder", "--measure", "tiny", "--games", "40", "--out", tmp_path)
     assert read_ladder(path).data["games"] == 40

@@ -13,9 +13,9 @@ from ttt_envs.core.array_cache import (
     CACHE_BYTES_VARIABLE,
     CACHE_VARIABLE,
     CachedArray,
-    cache_folder,
-    folder,
+    cache_root,
     hash_of_sources,
+    make_cached_folder,
     mapped,
     max_cache_bytes,
 )
@@ -38,7 +38,7 @@ def written(name="array", array=ARRAY, **content):
 
 
 def test_cached_arrays_are_mapped_and_read_only(place):
-    assert written(size=3).path.parent == place == folder()
+    assert written(size=3).path.parent == place == cache_root()
     found = CachedArray("array", {"size": 3}, "made").read((3, 4), np.float64)
     assert_array_equal(found, ARRAY, strict=True)
     assert isinstance(found.base, np.memmap)
@@ -198,7 +198,7 @@ def test_hash_of_sources_depends_on_the_code():
 
 
 def filled(number):
-    place = cache_folder("layers", {"number": number}, "made", 80_000)
+    place = make_cached_folder("layers", {"number": number}, "made", 80_000)
     (place / "00-00.npy").write_bytes(bytes(80_000))
     (place / "manifest.json").write_text("{}")
     return place
@@ -207,8 +207,8 @@ def filled(number):
 def test_cached_folders_count_towards_the_limit(place, monkeypatch):
     first = filled(1)
     assert first.parent == place
-    assert cache_folder("layers", {"number": 1}, "made", 80_000) == first
-    assert cache_folder("layers", {"number": 1}, "made otherwise", 80_000) != first
+    assert make_cached_folder("layers", {"number": 1}, "made", 80_000) == first
+    assert make_cached_folder("layers", {"number": 1}, "made otherwise", 80_000) != first
     os.utime(first, (1e9, 1e9))
     monkeypatch.setenv(CACHE_BYTES_VARIABLE, "190000")
     array = written(size=2, array=np.zeros(10_000))
@@ -218,17 +218,17 @@ def test_cached_folders_count_towards_the_limit(place, monkeypatch):
     assert not first.exists()
     assert array.path.exists()
     with locked(second):
-        assert cache_folder("layers", {"number": 4}, "made", 180_000) is not None
+        assert make_cached_folder("layers", {"number": 4}, "made", 180_000) is not None
         assert (second / "00-00.npy").exists()  # somebody writes there
     assert not array.path.exists()
     (second / "mine.txt").touch()
-    assert cache_folder("layers", {"number": 4}, "made", 180_000) is not None
+    assert make_cached_folder("layers", {"number": 4}, "made", 180_000) is not None
     assert [path.name for path in second.iterdir()] == ["mine.txt"]
 
 
 def test_folders_larger_than_the_cache_are_refused(place, monkeypatch):
     monkeypatch.setenv(CACHE_BYTES_VARIABLE, "100000")
-    assert cache_folder("layers", {}, "made", 100_000) is None
+    assert make_cached_folder("layers", {}, "made", 100_000) is None
     assert not place.exists()
     place.write_text("")
-    assert cache_folder("layers", {}, "made", 10) is None
+    assert make_cached_folder("layers", {}, "made", 10) is None

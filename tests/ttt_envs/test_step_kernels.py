@@ -48,7 +48,7 @@ def test_boards_are_written_and_read(game):
 def test_games_agree_with_a_plain_reading(game):
     games, lines, rng = new_games(game, 60), plain.all_lines(game), np.random.default_rng(2)
     others = [plain.Reading(game, lines, int(number)) for number in games.episode_keys]
-    out = games.shown()
+    out = games.observe_all()
     while not all(other.is_terminal() for other in others):
         actions = (rng.random(out.mask.shape) * out.mask).argmax(axis=1)
         for other, action in zip(others, actions, strict=True):

@@ -12,7 +12,7 @@ import tyro
 from rich.table import Table as Shown
 
 from baselines.compression import Method, decomposition
-from baselines.retrograde.solver import MAX_CELLS
+from baselines.retrograde.solver import MAX_SOLVER_CELLS
 from baselines.tables import Softmax, Table, Terminal, source_values
 from evaluation.exact.compression_quality import CompressionQuality, compression_quality
 from evaluation.exact.dynamic_programming import CHUNK
@@ -71,8 +71,10 @@ def spread_ranks(largest: int) -> list[int]:
 
 
 def _check_size(game: Game) -> None:
-    if game.cells > MAX_CELLS:
-        raise ValueError(f"compressed tables are measured exactly, up to {MAX_CELLS} cells: {game} has {game.cells}")
+    if game.cells > MAX_SOLVER_CELLS:
+        raise ValueError(
+            f"compressed tables are measured exactly, up to {MAX_SOLVER_CELLS} cells: {game} has {game.cells}"
+        )
 
 
 def _table(dial: CompressionLevels, game: Game, found: Sequence[CompressionQuality]) -> Shown:

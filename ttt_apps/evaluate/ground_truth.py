@@ -18,7 +18,7 @@ import tyro
 from baselines import retrograde
 from baselines.proof_number import prove
 from baselines.retrograde.folder import open_folder
-from baselines.retrograde.solver import MAX_CELLS, LayeredSolution, Optimal, Solution, solve
+from baselines.retrograde.solver import MAX_SOLVER_CELLS, LayeredSolution, Optimal, Solution, solve
 from evaluation.exact.dynamic_programming import OutcomeProbabilities, exploitation, outcome, perfect_value
 from evaluation.exact.estimate import duration
 from evaluation.result_store import Unit, do_units
@@ -95,13 +95,14 @@ class GroundTruth(WorkOptions):
         others = [replace(game, skip_chance=skip) for game in VARIANTS for skip in SKIPS if game.cells <= self.largest]
         kinds = {"solve": games, "prove": proved, "value": others}
         units: list[Unit] = [{kind: game.to_dict()} for kind, of_kind in kinds.items() for game in of_kind]
-        needed = [retrograde.estimate(game) for game in games if game.cells > MAX_CELLS]
+        needed = [retrograde.estimate(game) for game in games if game.cells > MAX_SOLVER_CELLS]
         if needed:
             seconds = sum(each.seconds for each in needed)
             warn(
-                f"boards of more than {MAX_CELLS} cells take about {duration(seconds)} of one core's time, and up to "
-                f"{max(each.disk for each in needed):,} bytes of disk and {max(each.memory for each in needed):,} of "
-                f"memory for each that works; --largest {MAX_CELLS} leaves them out"
+                f"boards of more than {MAX_SOLVER_CELLS} cells take about {duration(seconds)} of one core's time, and "
+                f"up to {max(each.disk for each in needed):,} bytes of disk and "
+                f"{max(each.memory for each in needed):,} of memory for each that works; "
+                f"--largest {MAX_SOLVER_CELLS} leaves them out"
             )
         provenance = make_provenance("ttt_apps.evaluate.ground_truth")
         found: dict[int, Any] = {}
@@ -135,7 +136,7 @@ def _measure(folder: Path, unit: Unit) -> Any:
     if "value" in unit:
         return perfect_value(Game.from_dict(unit["value"]))
     game = Game.from_dict(unit["solve"])
-    if game.cells <= MAX_CELLS:
+    if game.cells <= MAX_SOLVER_CELLS:
         solution = solve(game, cache=False)
         return _facts(solution, hashlib.sha256(solution.after.data).hexdigest(), Optimal(game))
     place = folder / f"layers-{game.slug}"
@@ -205,7 +206,7 @@ def _row(game: Game, facts: Mapping[str, Any]) -> str:
 
 def _number(game: Game, value: float) -> str:
     """Format with the fraction where binary arithmetic is exact: no denominator exceeds (1 / skip) ** cells."""
-    if game.cells > MAX_CELLS and game.skip_chance:
+    if game.cells > MAX_SOLVER_CELLS and game.skip_chance:
         return f"{value:.6f}"
     digits = f"{value:.12f}".rstrip("0").rstrip(".")
     exact = Fraction(value)

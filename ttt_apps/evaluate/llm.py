@@ -151,9 +151,9 @@ class Llm(ReportOptions, RunGameOptions):
         self._print(result, out / RESULT, page)
 
     def _opponent_spec(self, game: Game) -> str:
-        from baselines.retrograde.solver import MAX_CELLS
+        from baselines.retrograde.solver import MAX_SOLVER_CELLS
 
-        return self.opponent or ("optimal" if game.cells <= MAX_CELLS else "win-or-block")
+        return self.opponent or ("optimal" if game.cells <= MAX_SOLVER_CELLS else "win-or-block")
 
     def _num_games(self) -> int:
         if self.games == 0 and self.positions == "all":
@@ -192,9 +192,9 @@ class Llm(ReportOptions, RunGameOptions):
         return Endpoint(self.endpoint, key, timeout_s=self.timeout, retries=self.retries, connections=self.concurrency)
 
     def _cache_folder(self, url: str) -> Path:
-        from ttt_envs.core.array_cache import folder
+        from ttt_envs.core.array_cache import cache_root
 
-        return self.cache or folder() / "llm" / folder_name([url.partition("://")[2], self.model])
+        return self.cache or cache_root() / "llm" / folder_name([url.partition("://")[2], self.model])
 
     def _out_folder(self, game: Game) -> Path:
         return self.out or Path("runs", "llm", folder_name([game.slug, self.model, self.presentation]))

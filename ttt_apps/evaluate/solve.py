@@ -12,7 +12,7 @@ from rich.console import Console
 
 from baselines import retrograde
 from baselines.retrograde.count import can_count
-from baselines.retrograde.solver import MAX_CELLS, check_size, is_searched, solve
+from baselines.retrograde.solver import MAX_SOLVER_CELLS, check_size, is_searched, solve
 from ttt_apps.board import parse_position, values_json, values_text
 from ttt_apps.cli import ExactOptions, ThreadOptions, print_output, share_bar, warn
 from ttt_apps.evaluate.search_solve import print_results, solve_by_search
@@ -40,7 +40,7 @@ class Solve(ThreadOptions, ExactOptions):
             return
         check_size(game)  # before a bar is drawn
         at = parse_position(self.position, game)
-        if game.cells > MAX_CELLS:
+        if game.cells > MAX_SOLVER_CELLS:
             needed = retrograde.estimate(game)
             warn(
                 f"{game} has {sum(needed.by_stones):,} values in {len(needed.by_stones)} layers: {needed.disk:,} bytes "
@@ -66,7 +66,7 @@ class Solve(ThreadOptions, ExactOptions):
             }
             print(json.dumps(data))
             return
-        digits = 12 if game.cells <= MAX_CELLS else 7  # the accuracy of layered values
+        digits = 12 if game.cells <= MAX_SOLVER_CELLS else 7  # the accuracy of layered values
         print_output(f"{game}: value {solution.value:.{digits}g} for the first player, with perfect play by both")
         if self.position is None:
             print_output("\nvalues of its first moves, for the first player")

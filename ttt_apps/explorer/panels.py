@@ -15,7 +15,7 @@ from baselines.compression import Decomposition, decomposition, default_rank, la
 from baselines.connect_four import Solver, check_solvable, is_solvable, landing_cells
 from baselines.connect_four.bitboards import MAX_BITS
 from baselines.expectiminimax import Expectiminimax
-from baselines.expectiminimax.search import go_on
+from baselines.expectiminimax.search import run_search
 from baselines.mcts import MCTS
 from baselines.mcts.simulate import run_uct
 from baselines.proof_number import TAKEN, UNDECIDED, Prover
@@ -53,7 +53,7 @@ MAX_LINES, MAX_LINE = 3, 6
 """Maximum number of lines of a search, and maximum number of moves in one of tree search."""
 
 KERNELS: Mapping[str, tuple[Callable[..., Any], ...]] = {
-    "search": (go_on,),
+    "search": (run_search,),
     "mcts": (run_uct,),
     "prove": (proof_search,),
 }
@@ -73,7 +73,7 @@ def why_not_proved(game: Game) -> str | None:
         return "only without skips"
     if game.variants:
         return None if is_solvable(game) else f"up to {MAX_BITS} cells, with one more in each column"
-    return None if game.cells <= proof_number.MAX_CELLS else f"up to {proof_number.MAX_CELLS} cells"
+    return None if game.cells <= proof_number.MAX_PROOF_CELLS else f"up to {proof_number.MAX_PROOF_CELLS} cells"
 
 
 def refused_panels(game: Game, *, has_values: bool) -> dict[str, str]:

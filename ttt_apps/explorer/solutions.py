@@ -20,7 +20,7 @@ from baselines import retrograde
 from baselines.connect_four import SearchedSolution, is_solvable
 from baselines.retrograde.columns import bound_colourings
 from baselines.retrograde.layers import Estimate
-from baselines.retrograde.solver import MAX_CELLS, MAX_CELLS_LAYERED, LayeredSolution, Solution, is_stored, solve
+from baselines.retrograde.solver import MAX_LAYERED_CELLS, MAX_SOLVER_CELLS, LayeredSolution, Solution, is_stored, solve
 from ttt_apps.explorer.caches import LRUCache
 from ttt_apps.explorer.schemas import MAX_TABLE_CELLS
 from ttt_envs.agents.policy import VALUE_TOLERANCE
@@ -177,19 +177,19 @@ def why_no_values(game: Game) -> str:
     """Return the condition that a game without exact values does not meet."""
     if game.variants == {"gravity": True} and game.skip_chance == 0:
         return f"up to {MAX_CELLS_SEARCHED} cells"
-    return "up to 5 x 5" if game.gravity else f"up to {MAX_CELLS_LAYERED} cells"
+    return "up to 5 x 5" if game.gravity else f"up to {MAX_LAYERED_CELLS} cells"
 
 
 def _max_cells_in_memory(game: Game) -> int:
     """Return the maximum number of cells of a solution that is computed without being asked for."""
-    return MAX_CELLS_SEARCHED if is_solvable(game) else MAX_CELLS
+    return MAX_CELLS_SEARCHED if is_solvable(game) else MAX_SOLVER_CELLS
 
 
 def _may_have_table(game: Game) -> bool:
     """Return whether a table of a game above :func:`_max_cells_in_memory` is computed on request."""
     if game.gravity:
         return not is_solvable(game) and bound_colourings(game) <= MAX_COLOURINGS
-    return game.cells <= MAX_CELLS_LAYERED
+    return game.cells <= MAX_LAYERED_CELLS
 
 
 def _solve_in_memory(game: Game) -> Values:

@@ -12,7 +12,7 @@ from evaluation.matches.match import play_pairs
 from evaluation.reports.plots import RESULTS, plot_intervals
 from evaluation.result_store import Unit
 from evaluation.statistics import Interval, are_samples, interval_from_seeds
-from evaluation.study import Claim, Row, rates, signed
+from evaluation.study import Claim, Row, format_difference, rates
 from learners.base import Learner
 from learners.checkpoint import build_config
 from learners.config import TransitionLearnerConfig
@@ -136,7 +136,7 @@ class LearningCurve:
         for mark, games in enumerate(self.marks):
             sampled, exact = self.sampled[:, mark], self.exact[:, mark]
             agrees = are_samples(sampled.tolist(), exact.tolist())
-            ours, value = rates(sampled.sum(axis=0) / sampled.sum()), signed(self.value(mark))
+            ours, value = rates(sampled.sum(axis=0) / sampled.sum()), format_difference(self.value(mark))
             rows.append(
                 Row(f"{self.name}, {games:,} games", "", ours, f"{rates(self.mean(mark))}; value {value}", agrees)
             )

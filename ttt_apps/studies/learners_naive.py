@@ -8,7 +8,7 @@ from typing import Any
 from evaluation.reports.plots import draw_label_legend
 from evaluation.result_store import Unit
 from evaluation.statistics import is_above
-from evaluation.study import Caption, Report, Study, choose, interval, signed
+from evaluation.study import Caption, Report, Study, choose, format_difference, format_interval
 from ttt_apps.studies import duels
 from ttt_apps.studies.duels import ABOUT, FORMULA, MARKS, SEEDS, SOURCE, LearningCurve, duel_units
 
@@ -47,7 +47,7 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     ):
         shares = {games: curve.share(mark, (1, 1, 0)) for mark, games in enumerate(curve.marks) if games}
         least = min(shares, key=lambda games: shares[games].mean)
-        found = f"wins and draws at least {interval(shares[least])}, after {least:,} games"
+        found = f"wins and draws at least {format_interval(shares[least])}, after {least:,} games"
         claims.append(
             curve.claim(words, is_above(shares.values(), VERY_HIGH), f"{found}; read as: above {VERY_HIGH} everywhere")
         )
@@ -58,7 +58,8 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
         net.claim(
             "Under 10,000 training games the wins of the Tensorflow algorithm are significantly more than the draws",
             is_above(more.values()),
-            "wins less draws after " + "; ".join(f"{games:,} games {signed(value)}" for games, value in more.items()),
+            "wins less draws after "
+            + "; ".join(f"{games:,} games {format_difference(value)}" for games, value in more.items()),
         )
     )
     last = {curve.name: curve.value(len(curve.marks) - 1) for curve in (program, net)}
@@ -67,7 +68,7 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
             "Both algorithms outperform the Naive algorithm",
             is_above(last.values()),
             f"wins less losses after {program.marks[-1]:,} games: "
-            + "; ".join(f"{name} {signed(value)}" for name, value in last.items()),
+            + "; ".join(f"{name} {format_difference(value)}" for name, value in last.items()),
         )
     )
 

@@ -10,7 +10,7 @@ import numpy as np
 from evaluation.reports.plots import SERIES, draw_label_legend, plot_intervals
 from evaluation.result_store import Unit
 from evaluation.statistics import interval_from_seeds, is_above
-from evaluation.study import Caption, Claim, Report, Row, Study, choose, rates, read_intervals, signed
+from evaluation.study import Caption, Claim, Report, Row, Study, choose, format_difference, rates, read_intervals
 from ttt_apps.studies.duels import ABOUT, PROGRAM, Q_NET, SOURCE, LearningCurve, duel_units, measure
 
 GAMES, SEEDS = 10_000, 3
@@ -59,9 +59,9 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     claim = Claim(
         "The optimal combination of optimizer and learning rate is AdamOptimizer and 0.001",
         is_above(ahead.values()) if curves[BEST].marks[-1] == GAMES else None,
-        f"the q-net's wins less losses after {games:,} games: {BEST} {signed(values[BEST])}; next or better: {close} "
-        f"{signed(values[close])}, {rates(curves[close].mean(0))}; {BEST} less {close}, run by run: "
-        f"{signed(ahead[close])}",
+        f"the q-net's wins less losses after {games:,} games: {BEST} {format_difference(values[BEST])}; next or "
+        f"better: {close} {format_difference(values[close])}, {rates(curves[close].mean(0))}; {BEST} less {close}, "
+        f"run by run: {format_difference(ahead[close])}",
     )
 
     def draw(figure: Any) -> None:

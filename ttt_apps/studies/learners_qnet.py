@@ -9,7 +9,7 @@ from evaluation.reports.formats import join_names
 from evaluation.reports.plots import draw_label_legend
 from evaluation.result_store import Unit
 from evaluation.statistics import is_above
-from evaluation.study import Caption, Report, Study, interval, read_intervals, read_numbers, signed
+from evaluation.study import Caption, Report, Study, format_difference, format_interval, read_intervals, read_numbers
 from ttt_apps.studies.duels import ABOUT, MARKS, PROGRAM, Q_NET, SEEDS, SOURCE, LearningCurve, duel_units, measure
 
 NAME = "q-net - q-learning"
@@ -33,12 +33,13 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
             "For training sets under 20,000, the Q-Learning algorithm outperforms the Tensorflow algorithm",
             is_above(values.values()),
             "wins less losses of Q-learning: "
-            + "; ".join(f"{games:,}: {signed(value)}" for games, value in values.items()),
+            + "; ".join(f"{games:,}: {format_difference(value)}" for games, value in values.items()),
         ),
         curve.claim(
             "After the 20,000 training sets, both algorithms perform equally (draw)",
             is_above(draws.values(), EQUAL),
-            f"draws at least {interval(draws[least])}, after {least:,} games; read as: above {EQUAL} from there on"
+            f"draws at least {format_interval(draws[least])}, after {least:,} games; read as: above {EQUAL} from there "
+            f"on"
             if draws
             else "left out by the quick form",
         ),

@@ -14,7 +14,7 @@ from evaluation.matches.score import Score
 from evaluation.reports.plots import SERIES, plot_intervals
 from evaluation.result_store import Unit
 from evaluation.statistics import Interval, holds_for_all, interval_from_seeds, is_above, is_sample, is_within
-from evaluation.study import Caption, Claim, Report, Row, Study, rates, read_intervals, signed
+from evaluation.study import Caption, Claim, Report, Row, Study, format_difference, rates, read_intervals
 from learners.training import Task
 from learners.value_net import Preset, ValueNetConfig
 from ttt_apps.studies import trees
@@ -174,7 +174,7 @@ class EntryResult:
         for seat, published, words in ((0, format_counts(self.entry.published), "moves first"), (1, "", "second")):
             ours = rates([rate.mean for rate in trees.rates_of_seat(self.score, seat)])
             exact = "" if self.runs[0]["exact"] is None else rates(self.rates[seat].mean(axis=0))
-            ours += f"; lead {signed(self.lead(seat))}"
+            ours += f"; lead {format_difference(self.lead(seat))}"
             rows.append(Row(f"{self.entry.name} {words}", published, ours, exact, None if seat else agrees))
         return rows
 
@@ -249,7 +249,7 @@ def _claims(nets: Mapping[Entry, EntryResult], optimal: Mapping[tuple[int, ...],
         ):
             leads = [one.lead(*seats) for one in mine]
             evidence = "; ".join(
-                f"{board_name(one.entry.game)}, {one.entry.iterations:,}: {signed(lead)}"
+                f"{board_name(one.entry.game)}, {one.entry.iterations:,}: {format_difference(lead)}"
                 for one, lead in zip(mine, leads, strict=True)
             )
             claims.append(Claim(words, is_above(leads) if full else None, f"wins less losses {evidence}"))
@@ -278,7 +278,11 @@ def _claims(nets: Mapping[Entry, EntryResult], optimal: Mapping[tuple[int, ...],
             for net in (one, other)
         )
         claims.append(
-            Claim(words, is_above([gain]), f"wins of the better less the other's {signed(gain)}; mean errors {losses}")
+            Claim(
+                words,
+                is_above([gain]),
+                f"wins of the better less the other's {format_difference(gain)}; mean errors {losses}",
+            )
         )
     return claims
 

@@ -13,7 +13,7 @@ from evaluation.matches.score import Score
 from evaluation.reports.plots import RESULTS, draw_label_legend, plot_intervals
 from evaluation.result_store import Unit
 from evaluation.statistics import is_above, wilson
-from evaluation.study import Caption, Claim, Report, Row, Study, choose, rates, signed
+from evaluation.study import Caption, Claim, Report, Row, Study, choose, format_difference, rates
 from ttt_apps.studies import trees
 from ttt_apps.studies.trees import BOARDS, GAMES, board_name, format_counts, format_rates, rates_of_first_mover, square
 
@@ -74,7 +74,9 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
             is_above(advantages) if full else None,
             "read as: the first player wins more than it loses, between equal players, on every board; wins less "
             "losses "
-            + "; ".join(f"{board.name} {signed(value)}" for board, value in zip(BOARDS, advantages, strict=True))
+            + "; ".join(
+                f"{board.name} {format_difference(value)}" for board, value in zip(BOARDS, advantages, strict=True)
+            )
             + f". The published games alone, {wins} against {losses} of {GAMES * len(BOARDS)}, are inconclusive: equal "
             f"players differ as much with probability {binomtest(wins, wins + losses).pvalue:.2f}",
         ),

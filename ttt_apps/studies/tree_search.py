@@ -26,7 +26,7 @@ from evaluation.statistics import (
     median,
     wilson,
 )
-from evaluation.study import Caption, Claim, Report, Row, Study, rates, signed
+from evaluation.study import Caption, Claim, Report, Row, Study, format_difference, rates
 from ttt_apps.studies import trees
 from ttt_apps.studies.trees import BOARDS, DEPTH, GAMES, GAMES_PER_SEAT, ReportBoard, format_counts, format_rates
 from ttt_envs.agents.policy import VALUE_TOLERANCE, best_shares, sample
@@ -288,7 +288,9 @@ def _claims(boards: Sequence[BoardResult]) -> list[Claim]:
             is_above(advantages),
             "read as: the tree does worse second, on every board; wins less losses of the first player, the mean of "
             "both seats: "
-            + "; ".join(f"{one.name} {signed(value)}" for one, value in zip(boards, advantages, strict=True)),
+            + "; ".join(
+                f"{one.name} {format_difference(value)}" for one, value in zip(boards, advantages, strict=True)
+            ),
         ),
         Claim(
             "The number of nodes searched each turn should be valid positions on the chessboard * the sum of the nodes "
@@ -410,8 +412,8 @@ def _draws_claim(one: BoardResult) -> Claim:
     return Claim(
         f"{one.name}: the number of draw games is very close to AI winning games",
         is_within(lead, -published, published),
-        f"wins less draws {signed(lead)}; read as: no further apart than the {wins - draws} of {GAMES} stated in the "
-        f"report",
+        f"wins less draws {format_difference(lead)}; read as: no further apart than the {wins - draws} of {GAMES} "
+        f"stated in the report",
     )
 
 
@@ -439,7 +441,9 @@ def _width_claim(one: BoardResult, other: BoardResult) -> Claim:
         assert board.wide is not None
         narrow, wide = (score.table[SECOND] for score in (board.tree, board.wide))
         gains.append(difference(*(trees.mean_result(counts, trees.VALUE) for counts in (wide, narrow))))
-        evidence.append(f"{signed(gains[-1])} on {board.name}, {format_counts(wide)} against {format_counts(narrow)}")
+        evidence.append(
+            f"{format_difference(gains[-1])} on {board.name}, {format_counts(wide)} against {format_counts(narrow)}"
+        )
     return Claim(
         f"{one.name}: the reason is probably that we searched a relatively small number of nodes each layer",
         is_above(gains[:1]),

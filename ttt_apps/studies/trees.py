@@ -11,7 +11,7 @@ from baselines.expectiminimax import Heuristic
 from evaluation.matches.match import play_pairs
 from evaluation.matches.score import Score
 from evaluation.statistics import Interval, interval_from_pairs, is_sample, wilson
-from evaluation.study import interval
+from evaluation.study import format_interval
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.jit import Int64Array
 from ttt_envs.game.rules import Game
@@ -174,4 +174,4 @@ def format_counts(counts: Sequence[int] | Int64Array) -> str:
 
 def format_rates(intervals: Sequence[Interval]) -> str:
     """Format win / draw / loss as rates with their intervals."""
-    return " / ".join(interval(rate, 4) for rate in intervals)
+    return " / ".join(format_interval(rate, 4) for rate in intervals)

@@ -11,7 +11,7 @@ from evaluation.reports.plots import SERIES, STYLES, draw_curves
 from evaluation.reports.plots import Line as Curve
 from evaluation.result_store import Unit
 from evaluation.statistics import Interval, interval_from_seeds, is_above
-from evaluation.study import Caption, Claim, Report, Row, Study, interval, read_intervals, read_numbers
+from evaluation.study import Caption, Claim, Report, Row, Study, format_interval, read_intervals, read_numbers
 from learners.exact_pg import ExactPGConfig
 from ttt_envs.game.rules import HIDDEN, Game, Hidden
 
@@ -94,7 +94,7 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     table = []
     for (hidden, name), found in by_setting.items():
         values = ", ".join(f"{rows[-1]['value']:+.3f}" for rows in found)
-        best = f"{interval(last[hidden, name], 4)}; lowest {lowest[hidden, name]:.4f}"
+        best = f"{format_interval(last[hidden, name], 4)}; lowest {lowest[hidden, name]:.4f}"
         table.append(Row(f"{hidden}, {name}", "", f"{best}; value to the first player {values}", ""))
     table += [Row(f"{hidden}, uniform play", "", f"{value:.4f}", "") for hidden, value in uniform.items()]
     table += [_value(hidden, by_setting) for hidden in measured]
@@ -148,7 +148,7 @@ def _claims(
                 f"{hidden}: some policies without memory have less than {SMALL_SHARE:.0%} of the exploitability of "
                 f"uniform play",
                 is_above([Interval(-found.mean, -found.high, -found.low)], -most),
-                f"{best}: {interval(found, 4)}; a {SMALL_SHARE:.0%} is {most:.4f}",
+                f"{best}: {format_interval(found, 4)}; a {SMALL_SHARE:.0%} is {most:.4f}",
             )
         )
         pairs = zip(by_setting[hidden, NONE], by_setting[hidden, ANNEALED], strict=True)
@@ -158,7 +158,7 @@ def _claims(
             Claim(
                 f"{hidden}: annealed regularization leads to lower exploitability than none",
                 is_above([gain]),
-                f"difference {interval(gain, 4)}",
+                f"difference {format_interval(gain, 4)}",
             )
         )
     return claims

@@ -22,7 +22,7 @@ from evaluation.matches.tournament import bradley_terry
 from evaluation.reports.plots import SERIES, draw_label_legend, plot_intervals
 from evaluation.result_store import Unit
 from evaluation.statistics import Interval, interval_from_seeds, is_above
-from evaluation.study import Caption, Claim, Report, Row, Study, interval, read_intervals
+from evaluation.study import Caption, Claim, Report, Row, Study, format_interval, read_intervals
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.rules import Game
@@ -245,11 +245,16 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     wrong_share = {name: interval_from_seeds(found, bounds=(0, 1)) for name, found in wrongs.items()}
     seeds = {games: cost_in_seeds(results, games) for games in GAMES}
     rows = [
-        Row(name, "", f"rank correlation {interval(correlation[name])}; wrong {interval(wrong_share[name])}", "")
+        Row(
+            name,
+            "",
+            f"rank correlation {format_interval(correlation[name])}; wrong {format_interval(wrong_share[name])}",
+            "",
+        )
         for name in correlation
     ]
     rows += [
-        Row(f"seeds that the noise of {games:,} games costs", "", f"{interval(one, 2)} times as many", "")
+        Row(f"seeds that the noise of {games:,} games costs", "", f"{format_interval(one, 2)} times as many", "")
         for games, one in seeds.items()
     ]
     claims = _claims(correlations, wrongs, correlation, wrong_share)
@@ -278,26 +283,28 @@ def _claims(
             f"The win rate over {GAMES[1]} games against random play orders policies as exact scores do: the rank "
             f"correlation is above {MIN_CORRELATION}",
             is_above([correlation[sampled]], MIN_CORRELATION),
-            interval(correlation[sampled]),
+            format_interval(correlation[sampled]),
         ),
         Claim(
             f"A comparison by it picks the wrong one of two algorithms in less than {MAX_WRONG:.0%} of cases",
             _is_below(wrong[sampled], MAX_WRONG),
-            interval(wrong[sampled]),
+            format_interval(wrong[sampled]),
         ),
         Claim(
             "With enough games it does: the same for exact win rates against random play",
             _is_below(wrong[exact], MAX_WRONG),
-            interval(wrong[exact]),
+            format_interval(wrong[exact]),
         ),
         Claim(
             f"The Elo of a tournament has a higher rank correlation than the win rate over {GAMES[2]:,} games against "
             "random play",
             is_above([better]),
-            f"difference {interval(better)}",
+            f"difference {format_interval(better)}",
         ),
         Claim(
-            "Luck correction makes wrong comparisons by Elo rarer", is_above([fewer]), f"difference {interval(fewer)}"
+            "Luck correction makes wrong comparisons by Elo rarer",
+            is_above([fewer]),
+            f"difference {format_interval(fewer)}",
         ),
     ]
 
@@ -358,7 +365,8 @@ def _answer_measures(report: Report) -> str:
 
 def _answer_scores(report: Report) -> str:
     (row,) = report.find_rows("win rate against random, exact")
-    return f"Its mean rank correlation with the score is {interval(read_intervals(row.ours)[0])}, over tasks and seeds."
+    correlation = format_interval(read_intervals(row.ours)[0])
+    return f"Its mean rank correlation with the score is {correlation}, over tasks and seeds."
 
 
 STUDY = Study(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ttt_apps.explorer.security import AccessPolicy
     from ttt_apps.watch.app import WatchPage
 
-LAST_S = 2.5
+SHOW_END_S = 2.5
 """Seconds for which an open page is shown the end of a training."""
 
 
@@ -49,8 +49,8 @@ def serve_runs(
 
     def wait(server: uvicorn.Server) -> None:
         sys.stdin.buffer.read()
-        if time.monotonic() - pages[0].api.asked_at < LAST_S:
-            time.sleep(LAST_S)
+        if time.monotonic() - pages[0].api.asked_at < SHOW_END_S:
+            time.sleep(SHOW_END_S)
         server.should_exit = True
 
     def started(server: uvicorn.Server) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from gymnasium import spaces
 
-from ttt_envs.agents.observations import Context, DType, Observation, Views
+from ttt_envs.agents.observations import Context, DType, Observation, ObservationBuilder
 from ttt_envs.agents.policy import Policy, best_shares
 from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import Float64Array, Int8Array
@@ -34,7 +34,7 @@ class CallableAgent:
 
     game: Game
     function: Callable[[Any, Int8Array], Any]
-    views: Views
+    views: ObservationBuilder
     returns: Returns
     batch: bool | int
     name: str
@@ -308,7 +308,7 @@ def _to_array(answer: Any, name: str, returns: str) -> np.ndarray[Any, Any]:
 
 def _make_views(
     function: Any, name: str, game: Game, observation: Observation | None, dtype: DType, context: Context | None = None
-) -> Views:
+) -> ObservationBuilder:
     """Return the observations of a function; by default those that a model was trained with.
 
     Raises:
@@ -316,7 +316,7 @@ def _make_views(
     """
     space = getattr(function, "observation_space", None)
     kind, shown = _find_observation(space, game, observation, context, name)
-    views = Views(game, kind, dtype, shown)
+    views = ObservationBuilder(game, kind, dtype, shown)
     if space is not None and _space_shape(space) != _space_shape(views.observation_space):
         raise ValueError(
             f"{name} sees observations of shape {_space_shape(space)}, but observation={views.kind!r} of {game} has "
@@ -552,7 +552,7 @@ def _find_observation(
         for kind in kinds
         for shown in contexts
         if space is not None
-        and _space_shape(space) == _space_shape(Views(game, kind, "float32", shown).observation_space)
+        and _space_shape(space) == _space_shape(ObservationBuilder(game, kind, "float32", shown).observation_space)
     ]
     if len(found) > 1 and any(shown == "shown" for _, shown in found):
         raise ValueError(

@@ -21,7 +21,7 @@ SKIP_CHANCE_SPACE = spaces.Box(0, 1, (1,), np.float32)
 """space of the skip chance in observations that are dicts"""
 
 
-class Views:
+class ObservationBuilder:
     """Builds the spaces, and observations from planes int8[B, 2, cells] and masks int8[B, actions].
 
     With ``context="shown"`` an observation also holds the skip chance of the episode: ``"flat"`` as a last entry,

@@ -33,7 +33,7 @@ _FOLDER = re.compile(r"-[0-9a-f]{16}$")
 _IN_FOLDER = re.compile(r"(manifest\.json|[0-9]+-([0-9]+|layer)\.npy)([0-9a-f]{8}\.tmp)?$")
 _ABANDONED_S = 3600
 """Age in seconds after which an unfinished file counts as abandoned."""
-_BESIDE = 1 << 12
+OVERHEAD_BYTES = 1 << 12
 """Maximum size in bytes of a file's header and label."""
 
 
@@ -52,7 +52,7 @@ class CachedArray:
         said = {**content, "code_hash": code_hash, "byteorder": sys.byteorder}
         self.said: dict[str, Any] = json.loads(json.dumps(said))  # in the form in which the label is read back
         """content of the label, except the hash of the array"""
-        self.path = folder() / f"{name}-{digest}.npy"
+        self.path = cache_root() / f"{name}-{digest}.npy"
         self.label = self.path.with_suffix(".json")
 
     def read(self, shape: tuple[int, ...], dtype: type) -> np.ndarray[Any, Any] | None:
@@ -63,10 +63,10 @@ class CachedArray:
         if max_cache_bytes() == 0:
             return None
         try:
-            data = read_json(self.label, _BESIDE)
+            data = read_json(self.label, OVERHEAD_BYTES)
             if data != {**self.said, "sha256": data["sha256"]}:
                 return None
-            with open_to_read(self.path, math.prod(shape) * np.dtype(dtype).itemsize + _BESIDE) as file:
+            with open_to_read(self.path, math.prod(shape) * np.dtype(dtype).itemsize + OVERHEAD_BYTES) as file:
                 if hashlib.file_digest(file, "sha256").hexdigest() != data["sha256"]:
                     return None
                 file.seek(0)
@@ -78,11 +78,11 @@ class CachedArray:
 
     def write(self, array: np.ndarray[Any, Any]) -> bool:
         """Store the array, evicting older ones; return False if it does not fit or the folder is not writable."""
-        room = max_cache_bytes() - array.nbytes - _BESIDE
+        room = max_cache_bytes() - array.nbytes - OVERHEAD_BYTES
         if room < 0:
             return False
         try:
-            _make_folder(self.path.parent)
+            _make_root(self.path.parent)
             _make_room(self.path.parent, room)
             write_atomically(self.path, lambda file: np.lib.format.write_array(file, array, allow_pickle=False))
             with self.path.open("rb") as file:
@@ -93,7 +93,7 @@ class CachedArray:
         return True
 
 
-def cache_folder(name: str, content: Mapping[str, Any], code_hash: str, size: int) -> Path | None:
+def make_cached_folder(name: str, content: Mapping[str, Any], code_hash: str, size: int) -> Path | None:
     """Return a cached folder ``NAME-HASH`` for ``manifest.json`` and arrays ``N-layer.npy``; it counts as cache.
 
     A writer must hold it (:func:`ttt_envs.core.files.locked`), because held folders are not evicted.
@@ -108,11 +108,11 @@ def cache_folder(name: str, content: Mapping[str, Any], code_hash: str, size: in
         The folder, created if missing; None if the size exceeds the limit or the folder cannot be created.
     """
     place = CachedArray(name, content, code_hash).path.with_suffix("")
-    room = max_cache_bytes() - size - _BESIDE
+    room = max_cache_bytes() - size - OVERHEAD_BYTES
     if room < 0:
         return None
     try:
-        _make_folder(place.parent)
+        _make_root(place.parent)
         _make_room(place.parent, room, besides=place)
         place.mkdir(exist_ok=True)
         os.utime(place)  # eviction removes the least recently used first
@@ -142,7 +142,7 @@ def mapped(file: IO[bytes]) -> np.ndarray[Any, Any]:
     return np.asarray(found)
 
 
-def _make_folder(kept: Path) -> None:
+def _make_root(kept: Path) -> None:
     """Create a folder private to the user: anybody with write access could plant other values."""
     kept.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not os.environ.get(CACHE_VARIABLE):  # a folder chosen by the user may be shared
@@ -150,7 +150,7 @@ def _make_folder(kept: Path) -> None:
             kept.chmod(0o700)
 
 
-def folder() -> Path:
+def cache_root() -> Path:
     """Return the cache folder: ``TTT_ENVS_CACHE``, or else the user's cache directory."""
     chosen = os.environ.get(CACHE_VARIABLE)
     return Path(chosen) if chosen else platformdirs.user_cache_path("ttt_envs")
@@ -197,7 +197,7 @@ def _make_room(kept: Path, room: int, besides: Path | None = None) -> None:
             found.append((path.lstat().st_mtime, path))
     for _, path in sorted(found, reverse=True):
         files = _files_of(path)
-        room -= _BESIDE + sum(file.lstat().st_size for file in files)
+        room -= OVERHEAD_BYTES + sum(file.lstat().st_size for file in files)
         if room < 0 and path.is_dir():
             with suppress(ValueError), locked(path):
                 for file in files:

@@ -117,7 +117,7 @@ def _worker_died_error(problem: BaseException) -> ValueError:
     )
 
 
-def _stays_here(problem: BaseException) -> ValueError:
+def _not_picklable_error(problem: BaseException) -> ValueError:
     """Return the error for work that cannot be pickled."""
     why = str(problem.__cause__).strip('"\n ').rpartition("\n")[2] or "it cannot be pickled"
     return ValueError(
@@ -142,10 +142,10 @@ def _prepare_worker(parent: int, workers: int) -> None:
     """Initialise this process as one of the workers of ``parent``."""
     share_cores(workers)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent stops its workers
-    threading.Thread(target=_end_with, args=(parent,), name="parent", daemon=True).start()
+    threading.Thread(target=_exit_with_parent, args=(parent,), name="parent", daemon=True).start()
 
 
-def _end_with(parent: int) -> None:
+def _exit_with_parent(parent: int) -> None:
     """Exit this process once its parent has exited."""
     if sys.platform == "win32":  # getppid does not change there
         import psutil
@@ -252,7 +252,7 @@ def _on_cores(
             if deaths == MAX_ATTEMPTS:
                 raise _worker_died_error(problem) from None
         except PicklingError as problem:
-            raise _stays_here(problem) from None
+            raise _not_picklable_error(problem) from None
         finally:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # about cancelled blocks, whose results are not needed
@@ -280,7 +280,7 @@ def connect(cluster: Cluster) -> bool:
     if ray.is_initialized():
         return False
     try:
-        _check_answers(cluster.address)
+        _check_reachable(cluster.address)
         ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, ValueError, RuntimeError) as problem:
         raise ValueError(
@@ -315,12 +315,12 @@ def _on_cluster(
     under_way: dict[Any, list[int]] = {}
     together = 1
     try:
-        shared = _ray_get(ray.put, function)
+        shared = _submit_to_ray(ray.put, function)
         cpus: float = ray.cluster_resources().get("CPU", 1)  # type: ignore[no-untyped-call]
         at_once = max(2, int(2 * cpus))
         while True:
             while len(under_way) < at_once and (some := list(itertools.islice(numbered, together))):
-                future = _ray_get(task.remote, shared, [block for _, block in some])
+                future = _submit_to_ray(task.remote, shared, [block for _, block in some])
                 under_way[future] = [number for number, _ in some]
             if not under_way:
                 return
@@ -345,15 +345,15 @@ def _on_cluster(
             ray.shutdown()
 
 
-def _ray_get(hand: Callable[..., Any], *what: object) -> Any:
+def _submit_to_ray(hand: Callable[..., Any], *what: object) -> Any:
     """Submit to Ray, with a clear error for work that cannot be pickled."""
     try:
         return hand(*what)
     except TypeError as problem:
-        raise _stays_here(problem) from None
+        raise _not_picklable_error(problem) from None
 
 
-def _check_answers(address: str) -> None:
+def _check_reachable(address: str) -> None:
     """Raise OSError if nothing answers at ``host:port``, because Ray would retry for minutes."""
     host, _, port = address.rpartition(":")
     if host and "://" not in address:

@@ -146,7 +146,7 @@ class StepOutput(NamedTuple):
         rewards, flags = np.empty(count), np.empty((2, count), _BOOL)
         return cls(planes, mask, rewards, flags[0], flags[1], (observations, rewards, flags))
 
-    def renewed(self) -> StepOutput:
+    def with_new_rewards(self) -> StepOutput:
         """Return an output with the same memory of planes and mask, and new rewards and flags."""
         rewards, flags = np.empty(len(self.rewards)), np.empty((2, len(self.rewards)), np.bool_)
         memory = (self.memory[0], rewards, flags)
@@ -315,7 +315,7 @@ class Lockstep:
         return over
 
     @property
-    def begun(self) -> Int64Array:
+    def begun_games(self) -> Int64Array:
         """int64[R]: the games that the last operation began."""
         return np.flatnonzero(self._columns.begins)
 
@@ -471,7 +471,7 @@ class Lockstep:
 
     def _begin_scheduled(self) -> bool:
         """Set opponents and openings of the games that the last step began, and return whether there are any."""
-        rows = self.begun
+        rows = self.begun_games
         if len(rows):
             if self._is_scheduled:
                 self._set_stage(rows)
@@ -525,13 +525,13 @@ class Lockstep:
         """Allocate the output of a step."""
         return StepOutput.empty(self._count, self.game.cells, self.num_actions, observes=self._no_output[0] is not None)
 
-    def shown(self) -> StepOutput:
+    def observe_all(self) -> StepOutput:
         """Return ``planes`` and ``mask`` in new arrays; the other fields are not written."""
         out = self.output()
         self.observe(out)
         return out
 
-    def seen(self, row: int, cells: Int8Array) -> Int8Array:
+    def to_caller_view(self, row: int, cells: Int8Array) -> Int8Array:
         """Return a board int8[rows * columns] in the view of the caller of game ``row``."""
         return np.asarray(cells[self.permutations[self.symmetry[row]]])
 
@@ -617,7 +617,9 @@ class Lockstep:
         except ValueError as problem:
             message = str(problem)
         else:
-            message = illegal_action_message(self.game, self.seen(row, self.boards(np.array([row])).cells[0]), action)
+            message = illegal_action_message(
+                self.game, self.to_caller_view(row, self.boards(np.array([row])).cells[0]), action
+            )
         raise ValueError(f"game {row}: {message}" if len(self.mover) > 1 else message)
 
 

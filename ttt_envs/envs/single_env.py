@@ -24,7 +24,7 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 
 from ttt_envs.agents.adapters import Opponent, as_opponent
-from ttt_envs.agents.observations import Context, DType, Observation, Views
+from ttt_envs.agents.observations import Context, DType, Observation, ObservationBuilder
 from ttt_envs.core.checks import check_argument_names, check_choice
 from ttt_envs.core.jit import BoolArray, Int8Array
 from ttt_envs.core.random import draw_key
@@ -137,7 +137,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         rules = {"gravity": gravity, "exact": exact, "misere": misere, "wrap": wrap, "hidden": hidden}
         self.games = make_games(size, win_length, skip_chance, rules)
         self.game = self.games[0]
-        self._views = Views(self.game, observation, dtype, context)
+        self._views = ObservationBuilder(self.game, observation, dtype, context)
         opponents = make_opponents(
             opponent, self.games, lambda other, game: as_opponent(other, game, observation, dtype, context)
         )
@@ -263,14 +263,14 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
 
     def action_masks(self) -> BoolArray:
         """Return bool[actions]: the legal actions, all of them when the game is over, for sb3-contrib."""
-        return np.asarray(self._games.shown().mask[0], np.bool_)
+        return np.asarray(self._games.observe_all().mask[0], np.bool_)
 
     def legal_actions(self) -> list[int]:
         """Return the legal actions; none when the game is over."""
         games = self._games
         if self._numbers[_IS_OVER] or games.outcome[0] != NOT_OVER:
             return []
-        actions: list[int] = np.flatnonzero(games.shown().mask[0]).tolist()
+        actions: list[int] = np.flatnonzero(games.observe_all().mask[0]).tolist()
         return actions
 
     def chance_outcomes(self, action: int) -> list[ChanceOutcome]:
@@ -326,7 +326,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
 
     def _make_scene(self, cells: Int8Array, mover: int, end: str | None = None, refused: int | None = None) -> Scene:
         games = self._games
-        before, cells = games.seen(0, self._before), games.seen(0, cells)
+        before, cells = games.to_caller_view(0, self._before), games.to_caller_view(0, cells)
         seat = int(games.mover[0] if games.is_self_play else games.seat[0])
         return make_scene(before, cells, mover, end, seat, refused)
 

@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from ttt_envs.agents.adapters import Opponent, as_opponent
-from ttt_envs.agents.observations import Context, DType, Observation, Views
+from ttt_envs.agents.observations import Context, DType, Observation, ObservationBuilder
 from ttt_envs.core.checks import check_argument_names, check_choice
 from ttt_envs.core.jit import BoolArray, Int64Array
 from ttt_envs.core.random import draw_key
@@ -92,7 +92,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         rules = {"gravity": gravity, "exact": exact, "misere": misere, "wrap": wrap, "hidden": hidden}
         self.games = make_games(size, win_length, skip_chance, rules)
         self.game = self.games[0]
-        self._views = Views(self.game, observation, dtype, context)
+        self._views = ObservationBuilder(self.game, observation, dtype, context)
         opponents = make_opponents(
             opponent, self.games, lambda other, game: as_opponent(other, game, observation, dtype, context)
         )
@@ -188,7 +188,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         self._steps[rows] = 0
         self._before[rows] = self._games.first_cells(rows) if position is None else position.cells
         self._refused[rows] = -1
-        return self._observation(self._games.shown(), None if mask.all() else mask)
+        return self._observation(self._games.observe_all(), None if mask.all() else mask)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Make a move in every game, and let the opponents reply.
@@ -215,7 +215,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
                 f"game {int(np.argmax(games.over))} is over: call reset(options={{'reset_mask': mask}}) "
                 f"with the games that have ended before the next step"
             )
-        out = self._games.output() if self._reused is None else self._reused.renewed()
+        out = self._games.output() if self._reused is None else self._reused.with_new_rewards()
         if self.render_mode is not None:
             self._before[:] = games.positions().cells
             illegal = games.num_illegal.copy()
@@ -234,13 +234,13 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             games.begin(rows)
             self._steps[rows] = 0
             self._refused[rows] = -1
-            observation, info = self._observation(games.shown())
+            observation, info = self._observation(games.observe_all())
             info["final_obs"], info["_final_obs"] = self._unbatched(final_observation, rows), over
             info["final_info"], info["_final_info"] = final_info, over
         else:
             observation, info = self._observation(out)
         if self.render_mode is not None:
-            begun = games.begun
+            begun = games.begun_games
             self._before[begun] = games.first_cells(begun)
         return observation, out.rewards, out.terminated, out.truncated, info
 
@@ -335,7 +335,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
 
     def action_masks(self) -> BoolArray:
         """Return bool[B, actions]: the legal actions of each game, all of them where it is over."""
-        return self._games.shown().mask.astype(np.bool_)
+        return self._games.observe_all().mask.astype(np.bool_)
 
     def chance_outcomes(self, index: int, action: int) -> list[ChanceOutcome]:
         """Return ``SingleEnv.chance_outcomes`` of game ``index``."""
@@ -417,7 +417,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         self._before[:] = self._games.positions().cells
         self._refused[:] = -1
         self._seeded = True
-        return self._observation(self._games.shown())
+        return self._observation(self._games.observe_all())
 
     def render(self) -> tuple[Any, ...] | None:
         """Return one picture for each game."""
@@ -429,7 +429,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
 
     def _scene(self, b: int) -> Scene:
         games = self._games
-        before, cells = games.seen(b, self._before[b]), games.seen(b, games.position(b).cells)
+        before, cells = games.to_caller_view(b, self._before[b]), games.to_caller_view(b, games.position(b).cells)
         seat = int(games.mover[b] if games.is_self_play else games.seat[b])
         return render.make_scene(before, cells, int(games.mover[b]), games.description(b), seat, self._refused_in(b))
 

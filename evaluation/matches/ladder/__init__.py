@@ -8,8 +8,8 @@ exact; else they are matches. A policy plays every rung, and its rating maximize
 from __future__ import annotations
 
 from evaluation.matches.ladder.build import measure_ladder
-from evaluation.matches.ladder.files import HERE, MAX_FILE_BYTES, Ladder, ladder_name, read_ladder
-from evaluation.matches.ladder.plans import ANCHOR, PLANS, Plan
+from evaluation.matches.ladder.files import LADDER_FOLDER, MAX_FILE_BYTES, Ladder, ladder_name, read_ladder
+from evaluation.matches.ladder.plans import ANCHOR, PLANS, LadderPlan
 from evaluation.matches.ladder.rate import GAMES, RESULT, RatingSettings, rate_policy
 from evaluation.matches.ladder.results import CONFIDENCE, MAX_GAMES
 from evaluation.matches.ladder.tables import format_rung, format_rung_interval, to_markdown
@@ -18,13 +18,13 @@ __all__ = [
     "ANCHOR",
     "CONFIDENCE",
     "GAMES",
-    "HERE",
+    "LADDER_FOLDER",
     "MAX_FILE_BYTES",
     "MAX_GAMES",
     "PLANS",
     "RESULT",
     "Ladder",
-    "Plan",
+    "LadderPlan",
     "RatingSettings",
     "format_rung",
     "format_rung_interval",

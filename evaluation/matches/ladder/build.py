@@ -12,7 +12,7 @@ import numpy as np
 from evaluation.cost import processor
 from evaluation.exact.policy_cache import make_policy_once
 from evaluation.matches.ladder.files import Ladder, read_ladder
-from evaluation.matches.ladder.plans import ANCHOR, Plan
+from evaluation.matches.ladder.plans import ANCHOR, LadderPlan
 from evaluation.matches.ladder.results import (
     CONFIDENCE,
     check_games,
@@ -32,7 +32,7 @@ from ttt_envs.game.rules import Game
 
 def measure_ladder(
     name: str,
-    plan: Plan,
+    plan: LadderPlan,
     folder: Path,
     provenance: Mapping[str, Any],
     *,
@@ -109,7 +109,7 @@ def measure_ladder(
     return read_ladder(folder / f"{name}.json")
 
 
-def _units(plan: Plan, pairings: Sequence[tuple[int, int]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _units(plan: LadderPlan, pairings: Sequence[tuple[int, int]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the units of the pairings and of the strengths of the graded rungs, and those of the costs of moves."""
     game = plan.game.to_dict()
     units: list[dict[str, Any]] = [

@@ -17,7 +17,7 @@ from evaluation.result_store import read_hashed_json
 from ttt_envs.agents.specs import FromFile
 from ttt_envs.game.rules import Game
 
-HERE = Path(__file__).parents[2] / "data" / "ladders"
+LADDER_FOLDER = Path(__file__).parents[2] / "data" / "ladders"
 MAX_FILE_BYTES = 1 << 24
 """Maximum size of a ladder's file in bytes."""
 
@@ -61,10 +61,10 @@ def read_ladder(name: str | Path) -> Ladder:
         OSError: no file, or one that cannot be read.
         ValueError: no such ladder, a damaged file.
     """
-    path = Path(name) if str(name).endswith(".json") else HERE / f"{name}.json"
-    if path.parent == HERE and str(name) not in PLANS:
+    path = Path(name) if str(name).endswith(".json") else LADDER_FOLDER / f"{name}.json"
+    if path.parent == LADDER_FOLDER and str(name) not in PLANS:
         raise ValueError(f"there is no ladder {str(name)!r}: choose {_ladder_names()}, or a .json file")
-    if path.parent == HERE and not path.exists():
+    if path.parent == LADDER_FOLDER and not path.exists():
         raise ValueError(
             f"{path} is missing: reinstall ttt_envs, or measure it with evaluate.py ladder --measure {name}"
         )

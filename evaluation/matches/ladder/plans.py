@@ -12,7 +12,7 @@ ANCHOR = "random"
 
 
 @dataclass(frozen=True)
-class Plan:
+class LadderPlan:
     """Definition of a ladder.
 
     Attributes:
@@ -63,16 +63,16 @@ _ON_3X3_SKIP = (
     "optimal",
 )
 _TABLES_ON_4X4 = ("random", "table:w=1", "svd:rank=1", "svd:rank=2", "svd:rank=3", "svd:rank=4")
-PLANS: Mapping[str, Plan] = {
-    "3x3": Plan(Game(), _ON_3X3, 0, _ON_3X3),
-    "3x3-skip": Plan(Game(skip_chance=0.25), _ON_3X3_SKIP, 0, _ON_3X3_SKIP),
-    "4x4-skip": Plan(
+PLANS: Mapping[str, LadderPlan] = {
+    "3x3": LadderPlan(Game(), _ON_3X3, 0, _ON_3X3),
+    "3x3-skip": LadderPlan(Game(skip_chance=0.25), _ON_3X3_SKIP, 0, _ON_3X3_SKIP),
+    "4x4-skip": LadderPlan(
         Game(4, 4, 4, 0.1),
         (*_TABLES_ON_4X4, "win-or-block", _tree(30), "svd:rank=128", _tree(100), "expectiminimax:depth=3", "optimal"),
         4_000,
         ("random", "optimal"),  # a table takes more than ten minutes
     ),
-    "5x5-skip": Plan(
+    "5x5-skip": LadderPlan(
         Game(5, 5, 4, 0.1),
         (
             "random",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from baselines.retrograde.solver import MAX_CELLS
+from baselines.retrograde.solver import MAX_SOLVER_CELLS
 from evaluation.exact.dynamic_programming import exploitability, match_outcome, regret
 from evaluation.exact.policy_cache import make_policy_once
 from evaluation.matches.corrected_pairs import CorrectedPairs
@@ -65,7 +65,7 @@ def exact_strength(game: Game, policy: Policy) -> dict[str, float | None]:
     """Return exploitability, and regret where the board is small enough to be solved."""
     return {
         "exploitability": exploitability(game, policy),
-        "regret": regret(game, policy) if game.cells <= MAX_CELLS else None,
+        "regret": regret(game, policy) if game.cells <= MAX_SOLVER_CELLS else None,
     }
 
 

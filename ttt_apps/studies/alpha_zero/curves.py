@@ -10,7 +10,7 @@ import numpy as np
 from evaluation.reports.plots import DRAW, NEAR_ZERO, SERIES, draw_label_legend
 from evaluation.result_store import Unit
 from evaluation.statistics import interval_from_seeds, is_above, wilson
-from evaluation.study import Claim, Report, Row, interval, signed
+from evaluation.study import Claim, Report, Row, format_difference, format_interval
 from ttt_apps.studies.alpha_zero.training_runs import (
     MEASURED_SHARES,
     NAME,
@@ -129,8 +129,9 @@ def _goals(curves: Curves, decided: bool) -> list[Claim]:
             Claim(
                 f"{game_name(game)}: the net {words}, in {SEEDS} of {SEEDS} seeds",
                 reached == SEEDS if decided else None,
-                f"{reached} of {len(mine)} seeds, a share of {interval(wilson(reached / len(mine), len(mine)))} of all "
-                f"seeds; for good {format_cpu_seconds(since)}; at the end {median_and_range(final_values(mine), 4)}"
+                f"{reached} of {len(mine)} seeds, a share of {format_interval(wilson(reached / len(mine), len(mine)))} "
+                f"of all seeds; for good {format_cpu_seconds(since)}; at the end "
+                f"{median_and_range(final_values(mine), 4)}"
                 if mine
                 else "left out",
             )
@@ -152,7 +153,7 @@ def _comparison_claims(curves: Curves, decided: bool) -> list[Claim]:
                     f"{game_name(game)}: alpha-zero's net is less exploitable than {other} after as much CPU",
                     is_above([less]) if decided else None,
                     f"after {limit:.1f} CPU s {median_and_range(one, 4)} and {median_and_range(two, 4)}; "
-                    f"{other}'s less alpha-zero's {signed(less)}",
+                    f"{other}'s less alpha-zero's {format_difference(less)}",
                 )
             )
     return claims

@@ -18,7 +18,7 @@ from evaluation.matches.move_cost import measure_move_costs
 from evaluation.reports.plots import LOSS, WIN, IntervalRow, draw_intervals, draw_symbol_legend
 from evaluation.result_store import Unit
 from evaluation.statistics import Interval, interval_from_pairs, is_above, is_certain, wilson
-from evaluation.study import Claim, Report, Row, interval, signed
+from evaluation.study import Claim, Report, Row, format_difference, format_interval
 from ttt_apps.studies.alpha_zero.training_runs import NAME, make_training, temporary_run, training_unit
 from ttt_apps.studies.trees import mean_result
 from ttt_envs.game.boards import from_text
@@ -184,8 +184,8 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
                 games = sum(map(sum, other["empty"]))
                 games_played = (
                     f"from the empty board {NAME} loses {sum(lost)} of {games} games; from proved positions it keeps "
-                    f"the result in {interval(_share_of_games(other['held']))} of games, {other['name']} in "
-                    f"{interval(_share_of_games(other['theirs']))}"
+                    f"the result in {format_interval(_share_of_games(other['held']))} of games, {other['name']} in "
+                    f"{format_interval(_share_of_games(other['theirs']))}"
                 )
                 cost = f"{_format_ms(other['cpu_s'])} CPU a move; {games_played}"
                 rows.append(Row(f"{where}: {other['name']}, for {name}", "", cost, _format_share(other["keep_rate"])))
@@ -195,7 +195,7 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
                         f"{where}: {name}, never loses the drawn game to {other['name']}",
                         is_certain(games - sum(lost), games) if decided else None,
                         f"{sum(lost)} of {games} games lost: {lost[0]} moving first, {lost[1]} second; a rate of "
-                        f"{interval(wilson(sum(lost) / games, games))}",
+                        f"{format_interval(wilson(sum(lost) / games, games))}",
                     ),
                     _lead_claim(f"{where}: {name}", other, decided),
                 ]
@@ -222,7 +222,7 @@ def _lead_claim(name: str, other: dict[str, Any], decided: bool) -> Claim:
     return Claim(
         f"{name}, keeps the proved result in more games than {other['name']} does against it",
         is_above([ahead]) if decided else None,
-        f"share of games, its own less the other's: {signed(ahead)}, {sum(other['ahead'])} pairs",
+        f"share of games, its own less the other's: {format_difference(ahead)}, {sum(other['ahead'])} pairs",
     )
 
 
@@ -235,7 +235,7 @@ def _share_of_games(pairs: Sequence[int]) -> Interval:
 
 
 def _format_share(ends: Sequence[float]) -> str:
-    return f"keeps the result in {interval(Interval(*ends))} of proved positions"
+    return f"keeps the result in {format_interval(Interval(*ends))} of proved positions"
 
 
 def _short_name(name: str) -> str:
