@@ -83,7 +83,7 @@ class LuckCorrection:
 
 
 def _ratio(score: Score) -> str:
-    ratio = score.correction_ratio
+    ratio = score.variance_reduction
     return "no variance is left" if ratio is None else f"{ratio:.1f}"
 
 

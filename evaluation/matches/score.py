@@ -184,8 +184,8 @@ class Score:
         return replace(self, corrected=None)
 
     @property
-    def correction_ratio(self) -> float | None:
-        """Variance of a pair's raw score, relative to that of its corrected score; None if unknown.
+    def variance_reduction(self) -> float | None:
+        """Variance of a pair's raw score divided by that of its corrected score; None if unknown.
 
         A match with the corrected scores is as precise as one of as many times more games without.
         """
@@ -194,9 +194,13 @@ class Score:
         return self.raw_moments()[1] / self.corrected.variance
 
     def _describe_correction(self) -> dict[str, Any]:
-        ratio = self.correction_ratio
+        ratio = self.variance_reduction
         equivalent = None if ratio is None else round(self.games * ratio)
-        return {"raw_score": self.raw.rate("score")._asdict(), "variance_ratio": ratio, "equivalent_games": equivalent}
+        return {
+            "raw_score": self.raw.rate("score")._asdict(),
+            "variance_reduction": ratio,
+            "equivalent_games": equivalent,
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data; docs/files.md documents the keys."""

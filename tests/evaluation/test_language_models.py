@@ -160,7 +160,7 @@ def test_the_score_has_no_luck(tmp_path):
         )  # fmt: skip
     games = found["games"]
     assert games["score"]["mean"] == pytest.approx(0.5, abs=1e-12)
-    assert games["variance_ratio"] is None
+    assert games["variance_reduction"] is None
     assert games["raw_score"]["low"] < 0.5 < games["raw_score"]["high"]
     assert games["raw_score"]["high"] - games["raw_score"]["low"] > games["score"]["high"] - games["score"]["low"]
     assert games["moves"]["regret"] == pytest.approx(0, abs=1e-12)

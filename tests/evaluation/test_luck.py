@@ -68,13 +68,13 @@ def test_values_of_zero_leave_the_results_as_they_are():
 @pytest.mark.parametrize("game", [Game(skip_chance=0.25), Game(3, 4, 3, 0.1), Game(2, 7, 3, 0.2), Game()])
 def test_variance_is_smaller_by_exact_values(game):
     score = play_pairs(game, "optimal:epsilon=0.05", "optimal:epsilon=0.1", 300, luck_correction=EXACT)
-    assert score.correction_ratio > 20
+    assert score.variance_reduction > 20
     assert abs(score.rate("score").mean - score.raw.rate("score").mean) < 0.05
 
 
 def test_games_without_known_draws_are_corrected_by_skips_only():
     score = play_pairs(Game(skip_chance=0.25), "mcts:simulations=5", "random", 200, luck_correction=EXACT)
-    assert score.correction_ratio > 1.2
+    assert score.variance_reduction > 1.2
 
 
 def test_scores_do_not_depend_on_workers_or_tables(tmp_path):
@@ -227,13 +227,13 @@ def corrected(pairs):
 
 def test_a_match_shows_both_scores(capsys):
     found = json_of(capsys, "match", "win-or-block", "random", "--skip-chance", "0.25", "--games", "200")
-    assert found["variance_ratio"] > 1
-    assert found["equivalent_games"] == round(200 * found["variance_ratio"])
+    assert found["variance_reduction"] > 1
+    assert found["equivalent_games"] == round(200 * found["variance_reduction"])
     raw = json_of(
         capsys, "match", "win-or-block", "random", "--skip-chance", "0.25", "--games", "200", "--luck-correction", "off"
     )
     assert raw["score"] == found["raw_score"]
-    assert "variance_ratio" not in raw
+    assert "variance_reduction" not in raw
 
 
 def test_results_of_single_games_are_not_corrected(capsys, tmp_path):

@@ -147,7 +147,7 @@ def describe_correction(score: Score) -> list[tuple[str, str]]:
     """Return rows about the luck correction of a score: names and values; none if luck is not corrected."""
     if score.corrected is None:
         return []
-    raw, ratio = score.raw.rate("score"), score.correction_ratio
+    raw, ratio = score.raw.rate("score"), score.variance_reduction
     rows = [("score with luck", f"{raw.mean:.3f} ({raw.low:.3f}-{raw.high:.3f})")]
     if ratio is None:
         return [*rows, ("luck correction", "leaves no variance")]
