@@ -194,11 +194,11 @@ class Score:
         return self.raw_moments()[1] / self.corrected.variance
 
     def _describe_correction(self) -> dict[str, Any]:
-        ratio = self.variance_reduction
-        equivalent = None if ratio is None else round(self.games * ratio)
+        reduction = self.variance_reduction
+        equivalent = None if reduction is None else round(self.games * reduction)
         return {
             "raw_score": self.raw.rate("score")._asdict(),
-            "variance_reduction": ratio,
+            "variance_reduction": reduction,
             "equivalent_games": equivalent,
         }
 
