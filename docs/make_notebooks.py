@@ -77,7 +77,7 @@ def page_cells(text: str, place: str) -> list[Any]:
         if section.partition("\n")[0].removeprefix("## ") in LEFT_OUT:
             continue
         for part in re.split(r"(^```.*?^```$)", section, flags=re.M | re.S):
-            code = re.fullmatch(r"```(\w+)\n(.*?)\n```", part, re.S)
+            code = re.fullmatch(r"```(\w+)(?: output)?\n(.*?)\n```", part, re.S)
             if code is None and part.strip():
                 cells.append(new_markdown_cell(rewrite_links(part.strip(), place)))
             elif code is not None and code[1] == "python":
