@@ -222,6 +222,28 @@ def test_small_calls_are_interpreted_while_another_thread_imports_numba(run, tmp
     assert shown == ("11 8 False\n11 4 Kernel\n", "")
 
 
+def test_an_interrupt_of_the_first_call_leaves_kernels_that_can_be_called(run, tmp_path):
+    (tmp_path / "mine.py").write_text(MODULE)
+    shown = run(
+        "from ttt_envs.core import kernels",
+        "import mine",
+        "make, made = kernels.make_kernel, []",
+        "def interrupted(*arguments):",
+        "    made.append(arguments)",
+        "    if len(made) == 2:",
+        "        raise KeyboardInterrupt",
+        "    return make(*arguments)",
+        "kernels.make_kernel = interrupted",
+        "try:",
+        "    mine.caller(5)",
+        "except KeyboardInterrupt:",
+        "    print('interrupted')",
+        "print(mine.caller(5), mine.other(5), type(mine.caller).__name__)",
+        TTT_ENVS_COMPILE_NOTICE="0",
+    )
+    assert shown == ("interrupted\n11 4 Kernel\n", "")
+
+
 @pytest.mark.needs("pydantic", "starlette")
 def test_a_move_on_the_page_is_answered_while_another_thread_imports_numba(run):
     game = "{'rows': 3, 'columns': 3, 'win_length': 3, 'skip_chance': 0.25}"

@@ -100,14 +100,19 @@ def _replace_placeholders() -> None:
     from ttt_envs.core.kernels import make_kernel
 
     pending, _Deferred.pending = _Deferred.pending or [], None
-    for deferred in pending:
-        deferred._kernel = make_kernel(*deferred._make)
-    packages = {deferred.__module__.partition(".")[0] for deferred in pending}.union(PACKAGES)
-    for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] in packages:
-            for key, value in list(vars(module).items()):
-                if isinstance(value, _Deferred):
-                    setattr(module, key, value._kernel)
+    try:
+        for deferred in pending:
+            if deferred._kernel is None:
+                deferred._kernel = make_kernel(*deferred._make)
+        packages = {deferred.__module__.partition(".")[0] for deferred in pending}.union(PACKAGES)
+        for name, module in list(sys.modules.items()):
+            if name.partition(".")[0] in packages:
+                for key, value in list(vars(module).items()):
+                    if isinstance(value, _Deferred):
+                        setattr(module, key, value._kernel)
+    except BaseException:  # such as an interrupt: the next call goes on
+        _Deferred.pending = pending
+        raise
 
 
 def remaining_compile_s() -> float | None:
