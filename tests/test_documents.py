@@ -88,8 +88,8 @@ def test_blocks_run(page, tmp_path, request):
         for block in blocks(page):
             if block.output:
                 lines = {" ".join(line.split()) for line in printed.splitlines()}
-                absent = {line for line in block.text.splitlines() if " ".join(line.split()) not in lines}
-                assert not absent, f"{name_of(page)}:{block.line}: {absent} not in\n{printed}"
+                unprinted = {line for line in block.text.splitlines() if " ".join(line.split()) not in lines}
+                assert not unprinted, f"{name_of(page)}:{block.line}: {unprinted} not in\n{printed}"
             elif block.kind in ("sh", "python") and not block.file and (slow_too or not block.slow):
                 absent = {name for name in block.needs if importlib.util.find_spec(name) is None}
                 missing |= absent

@@ -211,8 +211,7 @@ def _cost(data: Record) -> Content:
 
 def _reproduction(data: Record) -> Content:
     ladder, settings = data.record("ladder"), data.record("settings")
-    words = ["evaluate.py", "ladder", data.spec("policy")]
-    words += ["--ladder", ladder.optional("source", Record.spec) or ladder.spec("name")]
+    words = ["evaluate.py", "ladder", data.spec("policy"), "--ladder", ladder.spec("source")]
     games = settings.count("games")
     words += ["--games", str(games)] if games else []
     words += ["--seed", str(settings.count("seed", MAX_SEED))]

@@ -205,8 +205,6 @@ def test_the_place_on_a_ladder_has_its_neighbours_exploitability_and_speed(tmp_p
     assert f"is rated {data['rating']['mean']:.0f}: between win-or-block and optimal" in words
     assert f"exploitability {data['exploitability']:.4f}; 3.14 us a move; on the Pareto front." in words
     assert "optimal:epsilon=0.2 --ladder small.json --seed 0" in words
-    older = {**data, "ladder": {key: value for key, value in data["ladder"].items() if key != "source"}}
-    assert "optimal:epsilon=0.2 --ladder small --seed 0" in page_of_result(tmp_path, older).text()
     labels = [label for label in page.attributes("aria-label") if "best: " in label]
     for one, label in zip(data["worst_positions"], labels, strict=True):
         assert f"best: {', '.join(coordinate(cell, SKIP) for cell in one['best'][:4])}" in label

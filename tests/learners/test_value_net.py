@@ -150,7 +150,10 @@ def test_a_teacher_needs_action_values(tmp_path):
 def trained(run, game=SKIP, seed=0, games=25, **settings):
     config = ValueNetConfig(**{**FAST, **settings})
     lines = []
-    log = lambda games, measured: lines.append(measured)  # noqa: E731
+
+    def log(games, measured):
+        lines.append(measured)
+
     config.fit(task(run, game, games=games, seed=seed, log=log))
     return config.load(game, run), lines
 

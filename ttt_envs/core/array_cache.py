@@ -49,8 +49,10 @@ class CachedArray:
 
     def __init__(self, name: str, content: Mapping[str, Any], code_hash: str) -> None:
         digest = hashlib.sha256(json.dumps([dict(content), sys.byteorder, code_hash]).encode()).hexdigest()[:16]
-        said = {**content, "code_hash": code_hash, "byteorder": sys.byteorder}
-        self.said: dict[str, Any] = json.loads(json.dumps(said))  # in the form in which the label is read back
+        label_content = {**content, "code_hash": code_hash, "byteorder": sys.byteorder}
+        self.label_content: dict[str, Any] = json.loads(
+            json.dumps(label_content)
+        )  # in the form in which the label is read back
         """content of the label, except the hash of the array"""
         self.path = cache_root() / f"{name}-{digest}.npy"
         self.label = self.path.with_suffix(".json")
@@ -64,7 +66,7 @@ class CachedArray:
             return None
         try:
             data = read_json(self.label, OVERHEAD_BYTES)
-            if data != {**self.said, "sha256": data["sha256"]}:
+            if data != {**self.label_content, "sha256": data["sha256"]}:
                 return None
             with open_to_read(self.path, math.prod(shape) * np.dtype(dtype).itemsize + OVERHEAD_BYTES) as file:
                 if hashlib.file_digest(file, "sha256").hexdigest() != data["sha256"]:
@@ -87,7 +89,7 @@ class CachedArray:
             write_atomically(self.path, lambda file: np.lib.format.write_array(file, array, allow_pickle=False))
             with self.path.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
-            write_json(self.label, {**self.said, "sha256": digest})
+            write_json(self.label, {**self.label_content, "sha256": digest})
         except OSError:
             return False
         return True
@@ -113,7 +115,7 @@ def make_cached_folder(name: str, content: Mapping[str, Any], code_hash: str, si
         return None
     try:
         _make_root(place.parent)
-        _make_room(place.parent, room, besides=place)
+        _make_room(place.parent, room, excluded=place)
         place.mkdir(exist_ok=True)
         os.utime(place)  # eviction removes the least recently used first
     except OSError:
@@ -142,12 +144,12 @@ def mapped(file: IO[bytes]) -> np.ndarray[Any, Any]:
     return np.asarray(found)
 
 
-def _make_root(kept: Path) -> None:
+def _make_root(root: Path) -> None:
     """Create a folder private to the user: anybody with write access could plant other values."""
-    kept.mkdir(mode=0o700, parents=True, exist_ok=True)
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not os.environ.get(CACHE_VARIABLE):  # a folder chosen by the user may be shared
         with suppress(OSError):
-            kept.chmod(0o700)
+            root.chmod(0o700)
 
 
 def cache_root() -> Path:
@@ -183,17 +185,17 @@ def hash_of_sources(*modules: ModuleType) -> str:
     return hashlib.sha256(sources.encode()).hexdigest()
 
 
-def _make_room(kept: Path, room: int, besides: Path | None = None) -> None:
+def _make_room(root: Path, room: int, excluded: Path | None = None) -> None:
     """Evict arrays and folders, least recently read first, until the others take at most ``room`` bytes.
 
     Only files named by this module are counted or removed, including those of killed processes; the folder
-    ``besides`` is left out.
+    ``excluded`` is left out.
     """
     found = []
-    for path in kept.iterdir():
+    for path in root.iterdir():
         if _UNFINISHED.search(path.name) and time.time() - path.stat().st_mtime > _ABANDONED_S:
             path.unlink(missing_ok=True)
-        elif _OURS.search(path.name) or (_FOLDER.search(path.name) and path.is_dir() and path != besides):
+        elif _OURS.search(path.name) or (_FOLDER.search(path.name) and path.is_dir() and path != excluded):
             found.append((path.lstat().st_mtime, path))
     for _, path in sorted(found, reverse=True):
         files = _files_of(path)
