@@ -34,7 +34,7 @@ class CallableAgent:
 
     game: Game
     function: Callable[[Any, Int8Array], Any]
-    views: ObservationBuilder
+    builder: ObservationBuilder
     returns: Returns
     batch: bool | int
     name: str
@@ -61,7 +61,7 @@ class CallableAgent:
     def observe(self, boards: Boards) -> tuple[Any, Int8Array]:
         """Return the observations and masks int8[B, actions] of positions."""
         mask = legal_actions(self.game, boards.cells).astype(np.int8)
-        return self.views.show(_planes(boards), mask), mask
+        return self.builder.build(_planes(boards), mask), mask
 
     def illegal_mass(self, boards: Boards) -> Float64Array:
         """Return float64[B]: the probability of illegal moves before they are masked; 0 for a function of actions.
@@ -93,7 +93,7 @@ class CallableAgent:
         for start in range(0, count, size):
             rows = np.minimum(np.arange(start, start + size), count - 1)
             answer = _to_array(
-                self.function(self.views.show(planes[rows], mask[rows]), mask[rows]), self.name, self.returns
+                self.function(self.builder.build(planes[rows], mask[rows]), mask[rows]), self.name, self.returns
             )
             self._check_shape(answer.shape, (size, *self._shape))
             answers.append(answer)
@@ -101,7 +101,7 @@ class CallableAgent:
 
     def _one_by_one(self, planes: Int8Array, mask: Int8Array) -> np.ndarray[Any, Any]:
         """Return the outputs of a function that takes one position at a time."""
-        shown, masks = self.views.show(planes, mask), mask.copy()
+        shown, masks = self.builder.build(planes, mask), mask.copy()
         outputs = (self.function(_row(shown, b), masks[b]) for b in range(len(mask)))
         answers = [_to_array(output, self.name, self.returns) for output in outputs]
         shapes = {one.shape for one in answers}
@@ -207,13 +207,13 @@ def as_policy(
     if isinstance(function, Policy):
         return function
     name = getattr(function, "__name__", type(function).__name__)
-    views = _make_views(function, name, game, observation, dtype, context)
+    builder = _make_observation_builder(function, name, game, observation, dtype, context)
     if not (batch is None or isinstance(batch, bool) or (isinstance(batch, int) and batch > 0)):
         raise ValueError(f"batch={batch!r} is no size of batches: choose True, False, or a number above 0")
     asked, returns, batched = _inspect_callable(function, name, returns)
     if batched and batch is not None and not batch:
         raise ValueError(f"batch=False does not work for {name}: nets and models take batches")
-    return CallableAgent(game, asked, views, returns, batched if batch is None else batch, name)
+    return CallableAgent(game, asked, builder, returns, batched if batch is None else batch, name)
 
 
 def as_value_function(
@@ -256,11 +256,11 @@ def as_value_function(
         return _Critic(critic, name)
     else:
         raise TypeError(f"{critic!r} is no critic: give a function of Boards, a net, or an object with values(boards)")
-    views = _make_views(critic, name, game, observation, dtype, context)
+    builder = _make_observation_builder(critic, name, game, observation, dtype, context)
 
     def values(boards: Boards) -> Any:
         mask = legal_actions(game, boards.cells).astype(np.int8)
-        return function(views.show(_planes(boards), mask), mask)
+        return function(builder.build(_planes(boards), mask), mask)
 
     return _Critic(values, name)
 
@@ -306,7 +306,7 @@ def _to_array(answer: Any, name: str, returns: str) -> np.ndarray[Any, Any]:
         ) from None
 
 
-def _make_views(
+def _make_observation_builder(
     function: Any, name: str, game: Game, observation: Observation | None, dtype: DType, context: Context | None = None
 ) -> ObservationBuilder:
     """Return the observations of a function; by default those that a model was trained with.
@@ -316,18 +316,18 @@ def _make_views(
     """
     space = getattr(function, "observation_space", None)
     kind, shown = _find_observation(space, game, observation, context, name)
-    views = ObservationBuilder(game, kind, dtype, shown)
-    if space is not None and _space_shape(space) != _space_shape(views.observation_space):
+    builder = ObservationBuilder(game, kind, dtype, shown)
+    if space is not None and _space_shape(space) != _space_shape(builder.observation_space):
         raise ValueError(
-            f"{name} sees observations of shape {_space_shape(space)}, but observation={views.kind!r} of {game} has "
-            f"{_space_shape(views.observation_space)}: choose the observation of its training"
+            f"{name} sees observations of shape {_space_shape(space)}, but observation={builder.kind!r} of {game} has "
+            f"{_space_shape(builder.observation_space)}: choose the observation of its training"
         )
     actions = getattr(getattr(function, "action_space", None), "n", None)
     if actions is not None and actions != num_actions(game):
         raise ValueError(
             f"{name} has {actions} actions, but {game} has {num_actions(game)}: choose the game of its training"
         )
-    return views
+    return builder
 
 
 def as_opponent(

@@ -64,7 +64,7 @@ class ObservationBuilder:
                 parts["skip_chance"] = SKIP_CHANCE_SPACE
             self.observation_space = spaces.Dict(parts)
 
-    def show(self, planes: Int8Array, mask: Int8Array, skip_chances: Float64Array | None = None) -> Any:
+    def build(self, planes: Int8Array, mask: Int8Array, skip_chances: Float64Array | None = None) -> Any:
         """Return the batched observation; it shares no memory with ``mask``.
 
         ``skip_chances`` are float64[B], by default those of the game; they are used with ``context="shown"`` only.

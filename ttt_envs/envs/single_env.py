@@ -137,7 +137,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         rules = {"gravity": gravity, "exact": exact, "misere": misere, "wrap": wrap, "hidden": hidden}
         self.games = make_games(size, win_length, skip_chance, rules)
         self.game = self.games[0]
-        self._views = ObservationBuilder(self.game, observation, dtype, context)
+        self._builder = ObservationBuilder(self.game, observation, dtype, context)
         opponents = make_opponents(
             opponent, self.games, lambda other, game: as_opponent(other, game, observation, dtype, context)
         )
@@ -147,8 +147,8 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         self._games = Lockstep(
             self.games, 1, opponents or SELF, seat, illegal_action, symmetry, openings=positions, met=self._met
         )
-        self.observation_space = self._views.observation_space
-        self.action_space = self._views.action_space
+        self.observation_space = self._builder.observation_space
+        self.action_space = self._builder.action_space
         self.render_mode = render_mode
         self._renderer = render.Renderer(self.game.visible, render_mode)
         self._has_contexts, self._has_openings = len(self.games) > 1, positions is not None
@@ -166,8 +166,8 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         """Create the views of arrays; needed after copying, because a copy of a view is not a view."""
         self._mask = self._out.mask[0]
         self._numbers = self._games.info_of_first
-        views = self._views
-        self._flat = self._out.planes.reshape(-1) if views.kind == "flat" and not views.shows_context else None
+        builder = self._builder
+        self._flat = self._out.planes.reshape(-1) if builder.kind == "flat" and not builder.shows_context else None
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -255,8 +255,8 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         if self._has_contexts:
             info["skip_chance"] = float(self._games.skip_chance[0])
         if self._flat is not None:  # the fast path for the common case
-            return self._flat.astype(self._views.dtype), info
-        shown = self._views.show(self._out.planes.copy(), self._out.mask, self._games.skip_chance)
+            return self._flat.astype(self._builder.dtype), info
+        shown = self._builder.build(self._out.planes.copy(), self._out.mask, self._games.skip_chance)
         if isinstance(shown, dict):
             return {name: array[0] for name, array in shown.items()}, info
         return shown[0], info

@@ -92,7 +92,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         rules = {"gravity": gravity, "exact": exact, "misere": misere, "wrap": wrap, "hidden": hidden}
         self.games = make_games(size, win_length, skip_chance, rules)
         self.game = self.games[0]
-        self._views = ObservationBuilder(self.game, observation, dtype, context)
+        self._builder = ObservationBuilder(self.game, observation, dtype, context)
         opponents = make_opponents(
             opponent, self.games, lambda other, game: as_opponent(other, game, observation, dtype, context)
         )
@@ -108,8 +108,8 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
             threads=count_threads(threads),
         )
         self._reused = None if copy else self._games.output()
-        self.single_observation_space = self._views.observation_space
-        self.single_action_space = self._views.action_space
+        self.single_observation_space = self._builder.observation_space
+        self.single_action_space = self._builder.action_space
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.render_mode = render_mode
@@ -260,7 +260,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         """
         mask = out.mask
         skip_chance = self._games.skip_chance
-        shown = self._views.show(out.planes, mask, skip_chance)
+        shown = self._builder.build(out.planes, mask, skip_chance)
         rows_of_info = self._games.infos()
         if rows is None:
             there = self._every.copy()
