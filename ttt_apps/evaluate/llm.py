@@ -139,6 +139,7 @@ class Llm(ReportOptions, RunGameOptions):
                     positions=self.positions == "all",
                     luck_correction=correction,
                     progress=lambda done, total: bar.update(task, completed=done, total=total),
+                    tell=warn,
                 )
         result = {**found, "provenance": make_provenance("evaluation.language_models.evaluation")}
         write_json(out / RESULT, result)
