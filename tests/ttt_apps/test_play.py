@@ -260,6 +260,7 @@ def test_end_of_input_at_every_prompt(tmp_path):
     for words in (["b2", "a1"], ["b2", "a1", "what"]):  # at the question for another game
         shown = play_session(words, opponent="win-or-block", seed=0).shown
         assert shown.endswith("Another game? (yes, swap seats, quit) \nGoodbye: you have won 0, drawn 0 and lost 1.\n")
+    assert "Game 2" not in play_session(["b2", "a1", "n"], opponent="win-or-block", seed=0).shown
 
 
 def test_long_opponent_names_are_shortened(tmp_path):
