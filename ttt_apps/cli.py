@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, cast
 
 import tyro
-from rich import box
+from rich import box, progress
 from rich.cells import cell_len
 from rich.console import Console, RenderableType
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 from tyro.constructors import PrimitiveConstructorSpec
 
 from learners import OtherGameWarning
-from ttt_apps.messages import installed_names, note_options, parser_sentence, print_error, unknown_word
+from ttt_apps.messages import escape_unprintable, installed_names, note_options, parser_sentence, print_error, unknown_word
 from ttt_apps.signals import INTERRUPTED, interrupt_on_signals
 from ttt_envs.agents.specs import TRUST
 from ttt_envs.core.array_cache import CACHE_BYTES_VARIABLE
@@ -563,7 +563,8 @@ def run_command(command: Callable[[], Any]) -> None:
     except (ValueError, TypeError, MemoryError, OSError) as problem:
         sys.exit(print_error(problem))
     except KeyboardInterrupt as stop:
-        print(installed_names(str(stop)) if isinstance(stop, Stopped) else "stopped", file=sys.stderr)
+        text = installed_names(str(stop)) if isinstance(stop, Stopped) else "stopped"
+        print(escape_unprintable(text), file=sys.stderr)
         sys.exit(INTERRUPTED)
 
 
@@ -585,13 +586,31 @@ def _notes_once(show: Callable[..., Any]) -> Callable[..., Any]:
 # Showing
 
 
+class PlainConsole(Console):
+    """A console that shows any text as it is: without markup, and with escapes of unprintable characters.
+
+    Names of players and paths may hold brackets, and characters that a terminal obeys.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(markup=False, highlight=False, emoji=False, **settings)
+
+    def render_str(self, text: str, **settings: Any) -> Text:
+        """Render a string; all strings that are printed, those in tables included, pass through here."""
+        return super().render_str(escape_unprintable(text, keep="\n"), **settings)
+
+
+class _PlainColumn(progress.TextColumn):
+    """A column of a progress bar that shows text as :class:`PlainConsole` does."""
+
+    def render(self, task: progress.Task) -> Text:
+        return Text(escape_unprintable(self.text_format.format(task=task)))
+
+
 def print_output(text: str) -> None:
     """Print prose: wrapped on a terminal, unwrapped in a pipe."""
-    console = Console(highlight=False)
-    if console.is_terminal:
-        console.print(installed_names(text), markup=False)
-    else:
-        print(installed_names(text))
+    console = PlainConsole()
+    console.print(installed_names(text), soft_wrap=not console.is_terminal)
 
 
 def print_status(text: str) -> None:
@@ -603,7 +622,7 @@ def print_status(text: str) -> None:
 def warn(text: str) -> None:
     """Print a note on standard error, nothing with --quiet."""
     if not _quiet:
-        print(f"note: {installed_names(text)}", file=sys.stderr)
+        print(f"note: {escape_unprintable(installed_names(text))}", file=sys.stderr)
 
 
 def write_folder_report(folder: Path, no_report: bool) -> str:
@@ -628,9 +647,9 @@ def new_table(*columns: str, title: str = "") -> Table:
 
 def print_table(what: RenderableType) -> None:
     """Print a table; in a pipe without limit of its width, and in parts if its numbers do not fit into the width."""
-    console = Console(highlight=False)
+    console = PlainConsole()
     if not console.is_terminal and "COLUMNS" not in os.environ:
-        console = Console(highlight=False, width=200)
+        console = PlainConsole(width=200)
     for part in _parts(what, console.width) if isinstance(what, Table) else [what]:
         console.print(part)
 
@@ -660,18 +679,16 @@ def _parts(table: Table, width: int) -> list[Table]:
     return parts
 
 
-def progress_bar(*fields: str) -> Progress:
-    """Return a progress bar on standard error, which keeps standard output for results; ``fields`` are shown behind
-    it.
-    """
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        *(TextColumn("{task.fields[" + field + "]}") for field in fields),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
+def progress_bar(*fields: str) -> progress.Progress:
+    """Return a bar on standard error, which keeps standard output for results; ``fields`` are shown behind it."""
+    return progress.Progress(
+        _PlainColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.TaskProgressColumn(),
+        *(_PlainColumn("{task.fields[" + field + "]}") for field in fields),
+        progress.TimeElapsedColumn(),
+        _PlainColumn("left"),
+        progress.TimeRemainingColumn(),
         console=Console(stderr=True, quiet=_quiet),  # older rich ends a disabled bar with a newline
         disable=_quiet,
     )
@@ -697,7 +714,7 @@ def share_bar(description: str) -> Iterator[Callable[[float], None]]:
 def slow_status(words: str) -> Iterator[None]:
     """Show a status line if the work takes longer than a second."""
     console = Console(stderr=True)
-    status = console.status(words)
+    status = console.status(Text(escape_unprintable(words)))  # a string would be markup
     timer = threading.Timer(1.0, status.start)
     if console.is_terminal and not _quiet:
         timer.start()

@@ -7,14 +7,14 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import Annotated, TextIO
 
 import numpy as np
 import tyro
 from rich.console import Console
 from tyro.constructors import PrimitiveConstructorSpec
 
-from ttt_apps.cli import Count, RunGameOptions, check_seed, command_words, parse, run_command, trust_files
+from ttt_apps.cli import Count, PlainConsole, RunGameOptions, check_seed, command_words, parse, run_command, trust_files
 from ttt_apps.messages import installed_names
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.envs.lockstep import SeatChoice
@@ -134,15 +134,10 @@ def _main(words: list[str]) -> None:
     if hasattr(sys.stdin, "reconfigure"):  # input may be undecodable
         sys.stdin.reconfigure(errors="replace")
     if options.input is None:
-        options.run(new_console(), sys.stdin)
+        options.run(PlainConsole(), sys.stdin)
         return
     with open(options.input, encoding="utf-8", errors="replace") as lines:
-        options.run(new_console(), lines)
-
-
-def new_console(**settings: Any) -> Console:
-    """Return a console without markup: names may contain any characters."""
-    return Console(markup=False, highlight=False, emoji=False, **settings)
+        options.run(PlainConsole(), lines)
 
 
 if __name__ == "__main__":
