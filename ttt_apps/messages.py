@@ -154,7 +154,7 @@ def _reword(message: str) -> str:
     if match := re.fullmatch(r"Missing value for argument '(.*)'\. Expected (\d+) values?", message):
         name = match[1] if match[1].startswith("-") else match[1].upper()
         return f"{name} needs a value: write one behind it" if name.startswith("-") else f"{name} is missing"
-    if match := re.fullmatch(r"Missing from (.*?): ((?:--[\w-]+ )?[A-Z]+) (.*)", message):
+    if match := re.fullmatch(r"Missing from (.*?): ((?:--[\w-]+ )?[A-Z]\S*) (.*)", message):
         return f"{match[1]} needs {match[2]}: {match[3]}"
     if match := re.fullmatch(r"invalid choice '(.*)' for argument '(.*)'\. Expected one of \((.*)\)", message):
         value, name, choices = match.groups()

@@ -14,7 +14,16 @@ import tyro
 from rich.console import Console
 from tyro.constructors import PrimitiveConstructorSpec
 
-from ttt_apps.cli import Count, PlainConsole, RunGameOptions, check_seed, command_words, parse, run_command, trust_files
+from ttt_apps.cli import (
+    Count,
+    GameOptions,
+    PlainConsole,
+    check_no_effect,
+    check_seed,
+    command_words,
+    parse,
+    run_command,
+)
 from ttt_apps.messages import installed_names
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.envs.lockstep import SeatChoice
@@ -38,7 +47,7 @@ EnginePolicy = Annotated[
 
 
 @dataclass(frozen=True)
-class Play(RunGameOptions):
+class Play(GameOptions):
     """Play in the terminal against any policy. In the game, help lists the commands."""
 
     opponent: Annotated[str | None, tyro.conf.arg(metavar="POLICY")] = None
@@ -107,13 +116,8 @@ class Play(RunGameOptions):
         """
         from ttt_apps.gomocup import serve
 
-        default, others = Play(), ("gomocup", "input", "seed", "trust")
-        for field in dataclasses.fields(self):
-            if field.name not in others and getattr(self, field.name) != getattr(default, field.name):
-                option = f"--{field.name.replace('_', '-')}"
-                raise ValueError(f"{option} has no effect with --gomocup: the manager chooses the game, leave it out")
-        if self.trust:
-            trust_files()
+        others = {field.name for field in dataclasses.fields(self)} - {"gomocup", "input", "seed", "trust"}
+        check_no_effect(self, "with --gomocup, where the manager chooses the game", *others)
         seed = int(np.random.default_rng().integers(SEEDS)) if self.seed is None else self.seed
         check_seed(seed)
         serve(spec, seed, lines.buffer)
