@@ -17,15 +17,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, cast
 
 import tyro
-from rich import box
+from rich import box, progress
 from rich.cells import cell_len
 from rich.console import Console, RenderableType
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 from tyro.constructors import PrimitiveConstructorSpec
 
 from learners import OtherGameWarning
-from ttt_apps.messages import installed_names, note_options, parser_sentence, print_error, unknown_word
+from ttt_apps.messages import (
+    escape_unprintable,
+    installed_names,
+    note_options,
+    parser_sentence,
+    print_error,
+    unknown_word,
+)
 from ttt_apps.signals import INTERRUPTED, interrupt_on_signals
 from ttt_envs.agents.specs import TRUST
 from ttt_envs.core.array_cache import CACHE_BYTES_VARIABLE
@@ -126,14 +133,23 @@ Counts = Annotated[
 
 
 @dataclass(frozen=True)
-class GameOptions:
-    """Parameters of the game."""
+class TrustOptions:
+    """Option of commands on files of others; :func:`parse` applies it."""
 
-    size: Annotated[str, tyro.conf.arg(metavar="N|RxC")] = "3"
-    """edge of the board, or rows x columns, as in 5x6"""
-    win_length: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    trust: tyro.conf.FlagCreatePairsOff[bool] = False
+    """run code that files name or hold: policies of your own class, or zips of sb3:PATH"""
+
+
+@dataclass(frozen=True)
+class GameOptions(TrustOptions):
+    """Parameters of the game; those that are not given are those of another game, such as that of a policy's run."""
+
+    size: Annotated[str | None, tyro.conf.arg(metavar="N|RxC", help_behavior_hint="(default: 3)")] = None
+    """edge of the board, or rows x columns, as in 5x6. evaluate.py and play.py take all options of the game that are
+    not given from the run that they name"""
+    win_length: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="")] = None
     """number of stones in a line that win; default: by the shorter edge, 3 up to an edge of 3, 4 up to 6, else 5"""
-    skip_chance: float = 0.0
+    skip_chance: Annotated[float | None, tyro.conf.arg(metavar="FLOAT", help_behavior_hint="(default: 0)")] = None
     """probability that a turn is skipped"""
     gravity: tyro.conf.FlagCreatePairsOff[bool] = False
     """stones fall to the lowest empty cell of their column, as in Connect Four"""
@@ -143,52 +159,33 @@ class GameOptions:
     """a player who completes a line loses"""
     wrap: tyro.conf.FlagCreatePairsOff[bool] = False
     """lines continue across the edges: the board is a torus"""
-    phantom: Literal["no", "classic", "abrupt"] = "no"
+    phantom: Annotated[
+        Literal["no", "classic", "abrupt"] | None,
+        tyro.conf.arg(metavar="{no,classic,abrupt}", help_behavior_hint="(default: no)"),
+    ] = None
     """hide the opponent's stones; after an attempt on a hidden stone one tries again (classic), or the turn is over
     (abrupt)"""
-    trust: tyro.conf.FlagCreatePairsOff[bool] = False
-    """allow files that can run code when loaded, such as those of sb3:PATH"""
 
-    def game(self) -> Game:
-        """Return the validated game, and trust files from here on if ``trust`` is set."""
+    def game(self, default: Game | None = None) -> Game:
+        """Return the validated game, and trust files from here on if ``trust`` is set.
+
+        Args:
+            default: the game of the parameters that are not given, by default 3 x 3 without skips.
+        """
         from ttt_envs.game.rules import VARIANTS, Game
 
         if self.trust:
             trust_files()
-        rules = {name: getattr(self, name) for name in VARIANTS}
-        return Game.of_size(parse_size(self.size), self.win_length, self.skip_chance, **rules, hidden=self.phantom)
-
-
-@dataclass(frozen=True)
-class TrustOptions:
-    """Option of commands on files of others; :func:`parse` applies it."""
-
-    trust: tyro.conf.FlagCreatePairsOff[bool] = False
-    """run code that files name or hold: policies of your own class, or zips of sb3:PATH"""
-
-
-@dataclass(frozen=True)
-class RunGameOptions(TrustOptions):
-    """Parameters of the game for commands on policies; those that are not given are those of the policies' runs."""
-
-    size: Annotated[str | None, tyro.conf.arg(metavar="N|RxC")] = None
-    """edge of the board, or rows x columns, as in 5x6; default: that of the run, else 3"""
-    win_length: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
-    """number of stones in a line that win; default: that of the run, else by the shorter edge, 3 up to an edge of 3, 4
-    up to 6, else 5"""
-    skip_chance: float | None = None
-    """probability that a turn is skipped; default: that of the run, else 0"""
-    gravity: tyro.conf.FlagCreatePairsOff[bool] = False
-    """stones fall to the lowest empty cell of their column, as in Connect Four; default: as in the run"""
-    exact: tyro.conf.FlagCreatePairsOff[bool] = False
-    """only lines of exactly the win length count, as in standard gomoku; default: as in the run"""
-    misere: tyro.conf.FlagCreatePairsOff[bool] = False
-    """a player who completes a line loses; default: as in the run"""
-    wrap: tyro.conf.FlagCreatePairsOff[bool] = False
-    """lines continue across the edges: the board is a torus; default: as in the run"""
-    phantom: Annotated[Literal["no", "classic", "abrupt"] | None, tyro.conf.arg(aliases=("--hidden",))] = None
-    """hide the opponent's stones; after an attempt on a hidden stone one tries again (classic), or the turn is over
-    (abrupt); default: as in the run"""
+        default = default or Game()
+        size = (default.rows, default.columns) if self.size is None else parse_size(self.size)
+        own = default.win_length if self.size is None else None  # another board has its own default
+        return Game.of_size(
+            size,
+            own if self.win_length is None else self.win_length,
+            default.skip_chance if self.skip_chance is None else self.skip_chance,
+            **{name: getattr(self, name) or getattr(default, name) for name in VARIANTS},
+            hidden=default.hidden if self.phantom is None else self.phantom,
+        )
 
     def game_words(self) -> list[str]:
         """Return the given options as words of a command line."""
@@ -211,10 +208,8 @@ class RunGameOptions(TrustOptions):
         Raises:
             ValueError: an invalid game, no such run, runs of different games, or a phantom game that may be none.
         """
-        from ttt_envs.game.rules import Game
-
         runs = self._read_games(policies) if "run:" in " ".join(policies) else {}
-        games = {self._complete(default): run for run, default in runs.items()} or {self._complete(Game()): Path()}
+        games = {self.game(default): run for run, default in runs.items()} or {self.game(): Path()}
         if len(games) > 1:
             (one, first), (other, second) = list(games.items())[:2]
             raise ValueError(
@@ -231,20 +226,6 @@ class RunGameOptions(TrustOptions):
 
         folders = [folder for policy in policies if policy for folder in list_run_folders(policy)]
         return {folder: RunDirectory(folder).read_game() for folder in folders}
-
-    def _complete(self, default: Game) -> Game:
-        """Return the game of the given options; the others are those of ``default``."""
-        from ttt_envs.game.rules import VARIANTS, Game
-
-        size = (default.rows, default.columns) if self.size is None else parse_size(self.size)
-        own = default.win_length if self.size is None else None  # another board has its own default
-        return Game.of_size(
-            size,
-            own if self.win_length is None else self.win_length,
-            default.skip_chance if self.skip_chance is None else self.skip_chance,
-            **{name: getattr(self, name) or getattr(default, name) for name in VARIANTS},
-            hidden=default.hidden if self.phantom is None else self.phantom,
-        )
 
 
 @dataclass(frozen=True)
@@ -296,21 +277,12 @@ class MemoryOptions(JsonOptions):
         Raises:
             ValueError: an invalid amount of memory.
         """
-        if self.memory is None:
-            return None
-        if not 0 < self.memory <= 2**20:
-            raise ValueError(f"--memory {self.memory:g} is no amount of GiB: choose more than 0, up to {2**20:,}")
-        return int(self.memory * 2**30)
+        return None if self.memory is None else gib_to_bytes(self.memory)
 
 
 @dataclass(frozen=True)
 class ExactOptions(MemoryOptions, GameOptions):
-    """Parameters of the game, and options of exact computations without policies."""
-
-
-@dataclass(frozen=True)
-class ExactPolicyOptions(MemoryOptions, RunGameOptions):
-    """Parameters of the game, and options of exact computations on policies."""
+    """Parameters of the game, and options of exact computations."""
 
 
 @dataclass(frozen=True)
@@ -357,7 +329,7 @@ class ThreadOptions:
 
 
 @dataclass(frozen=True)
-class PairOptions(WorkOptions, RunGameOptions):
+class PairOptions(WorkOptions, GameOptions):
     """Options of matches in pairs of games."""
 
     seed: Count = 0
@@ -383,6 +355,30 @@ class PairOptions(WorkOptions, RunGameOptions):
         from evaluation.matches.openings import Openings
 
         return Openings.from_text(self.openings, game, tell=warn) if self.openings else None
+
+
+def gib_to_bytes(memory: float) -> int:
+    """Return the value of ``--memory``, in GiB, in bytes.
+
+    Raises:
+        ValueError: an invalid amount of memory.
+    """
+    if not 0 < memory <= 2**20:
+        raise ValueError(f"--memory {memory:g} is no amount of GiB: choose more than 0, up to {2**20:,}")
+    return int(memory * 2**30)
+
+
+def check_no_effect(options: Any, where: str, *names: str) -> None:
+    """Raise ValueError if an option is given that has no effect.
+
+    Args:
+        options: a dataclass of options.
+        where: in which circumstances, such as "with --json".
+        names: fields without effect there.
+    """
+    for field in dataclasses.fields(options):
+        if field.name in names and getattr(options, field.name) != field.default:
+            raise ValueError(f"{_option_name(field)} has no effect {where}: leave it out")
 
 
 def trust_files() -> None:
@@ -466,6 +462,9 @@ def parse(
     parsed, unknown = found
     if unknown:
         raise ValueError(unknown_word(unknown[0], options, prog, elsewhere()))
+    for field in dataclasses.fields(kind):  # type: ignore[arg-type]  # a dataclass
+        if field.default is tyro.MISSING and getattr(parsed, field.name) == ():
+            raise ValueError(f"{prog} needs {field.name}: name one or more. See {prog} --help")
     if getattr(parsed, "trust", False):
         trust_files()
     if getattr(parsed, "no_cache", False):
@@ -480,8 +479,13 @@ def option_names(kind: Any) -> list[str]:
         if "Positional" in str(field.type):  # a positional argument; annotations may be text
             continue
         inner = field.type.__origin__ if hasattr(field.type, "__origin__") else field.type
-        names += option_names(inner) if dataclasses.is_dataclass(inner) else [f"--{field.name.replace('_', '-')}"]
+        names += option_names(inner) if dataclasses.is_dataclass(inner) else [_option_name(field)]
     return names
+
+
+def _option_name(field: dataclasses.Field[Any]) -> str:
+    """Return the name of a field on the command line; that of a positional argument is in capitals."""
+    return field.name.upper() if "Positional" in str(field.type) else f"--{field.name.replace('_', '-')}"
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -563,7 +567,8 @@ def run_command(command: Callable[[], Any]) -> None:
     except (ValueError, TypeError, MemoryError, OSError) as problem:
         sys.exit(print_error(problem))
     except KeyboardInterrupt as stop:
-        print(installed_names(str(stop)) if isinstance(stop, Stopped) else "stopped", file=sys.stderr)
+        text = installed_names(str(stop)) if isinstance(stop, Stopped) else "stopped"
+        print(escape_unprintable(text), file=sys.stderr)
         sys.exit(INTERRUPTED)
 
 
@@ -585,13 +590,31 @@ def _notes_once(show: Callable[..., Any]) -> Callable[..., Any]:
 # Showing
 
 
+class PlainConsole(Console):
+    """A console that shows any text as it is: without markup, and with escapes of unprintable characters.
+
+    Names of players and paths may hold brackets, and characters that a terminal obeys.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(markup=False, highlight=False, emoji=False, **settings)
+
+    def render_str(self, text: str, **settings: Any) -> Text:
+        """Render a string; all strings that are printed, those in tables included, pass through here."""
+        return super().render_str(escape_unprintable(text, keep="\n"), **settings)
+
+
+class _PlainColumn(progress.TextColumn):
+    """A column of a progress bar that shows text as :class:`PlainConsole` does."""
+
+    def render(self, task: progress.Task) -> Text:
+        return Text(escape_unprintable(self.text_format.format(task=task)))
+
+
 def print_output(text: str) -> None:
     """Print prose: wrapped on a terminal, unwrapped in a pipe."""
-    console = Console(highlight=False)
-    if console.is_terminal:
-        console.print(installed_names(text), markup=False)
-    else:
-        print(installed_names(text))
+    console = PlainConsole()
+    console.print(installed_names(text), soft_wrap=not console.is_terminal)
 
 
 def print_status(text: str) -> None:
@@ -603,7 +626,7 @@ def print_status(text: str) -> None:
 def warn(text: str) -> None:
     """Print a note on standard error, nothing with --quiet."""
     if not _quiet:
-        print(f"note: {installed_names(text)}", file=sys.stderr)
+        print(f"note: {escape_unprintable(installed_names(text))}", file=sys.stderr)
 
 
 def write_folder_report(folder: Path, no_report: bool) -> str:
@@ -628,9 +651,9 @@ def new_table(*columns: str, title: str = "") -> Table:
 
 def print_table(what: RenderableType) -> None:
     """Print a table; in a pipe without limit of its width, and in parts if its numbers do not fit into the width."""
-    console = Console(highlight=False)
+    console = PlainConsole()
     if not console.is_terminal and "COLUMNS" not in os.environ:
-        console = Console(highlight=False, width=200)
+        console = PlainConsole(width=200)
     for part in _parts(what, console.width) if isinstance(what, Table) else [what]:
         console.print(part)
 
@@ -660,18 +683,16 @@ def _parts(table: Table, width: int) -> list[Table]:
     return parts
 
 
-def progress_bar(*fields: str) -> Progress:
-    """Return a progress bar on standard error, which keeps standard output for results; ``fields`` are shown behind
-    it.
-    """
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        *(TextColumn("{task.fields[" + field + "]}") for field in fields),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
+def progress_bar(*fields: str) -> progress.Progress:
+    """Return a bar on standard error, which keeps standard output for results; ``fields`` are shown behind it."""
+    return progress.Progress(
+        _PlainColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.TaskProgressColumn(),
+        *(_PlainColumn("{task.fields[" + field + "]}") for field in fields),
+        progress.TimeElapsedColumn(),
+        _PlainColumn("left"),
+        progress.TimeRemainingColumn(),
         console=Console(stderr=True, quiet=_quiet),  # older rich ends a disabled bar with a newline
         disable=_quiet,
     )
@@ -697,7 +718,7 @@ def share_bar(description: str) -> Iterator[Callable[[float], None]]:
 def slow_status(words: str) -> Iterator[None]:
     """Show a status line if the work takes longer than a second."""
     console = Console(stderr=True)
-    status = console.status(words)
+    status = console.status(Text(escape_unprintable(words)))  # a string would be markup
     timer = threading.Timer(1.0, status.start)
     if console.is_terminal and not _quiet:
         timer.start()

@@ -35,12 +35,12 @@ def print_error(problem: BaseException) -> int:
     return 2
 
 
-def escape_unprintable(text: str) -> str:
-    """Replace line breaks and other unprintable characters by their escapes: a terminal obeys some of them.
+def escape_unprintable(text: str, keep: str = "") -> str:
+    """Replace line breaks and other unprintable characters by their escapes, except those in ``keep``.
 
-    Messages quote names of files and texts in them, which may hold any character.
+    Messages and tables quote names of files and texts in them, which may hold characters that a terminal obeys.
     """
-    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
+    return "".join(letter if letter.isprintable() or letter in keep else repr(letter)[1:-1] for letter in text)
 
 
 def note_options(names: Iterable[str], words: Sequence[str]) -> None:
@@ -154,7 +154,7 @@ def _reword(message: str) -> str:
     if match := re.fullmatch(r"Missing value for argument '(.*)'\. Expected (\d+) values?", message):
         name = match[1] if match[1].startswith("-") else match[1].upper()
         return f"{name} needs a value: write one behind it" if name.startswith("-") else f"{name} is missing"
-    if match := re.fullmatch(r"Missing from (.*?): ((?:--[\w-]+ )?[A-Z]+) (.*)", message):
+    if match := re.fullmatch(r"Missing from (.*?): ((?:--[\w-]+ )?[A-Z]\S*) (.*)", message):
         return f"{match[1]} needs {match[2]}: {match[3]}"
     if match := re.fullmatch(r"invalid choice '(.*)' for argument '(.*)'\. Expected one of \((.*)\)", message):
         value, name, choices = match.groups()

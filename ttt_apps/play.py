@@ -7,14 +7,23 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import Annotated, TextIO
 
 import numpy as np
 import tyro
 from rich.console import Console
 from tyro.constructors import PrimitiveConstructorSpec
 
-from ttt_apps.cli import Count, RunGameOptions, check_seed, command_words, parse, run_command, trust_files
+from ttt_apps.cli import (
+    Count,
+    GameOptions,
+    PlainConsole,
+    check_no_effect,
+    check_seed,
+    command_words,
+    parse,
+    run_command,
+)
 from ttt_apps.messages import installed_names
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.envs.lockstep import SeatChoice
@@ -38,7 +47,7 @@ EnginePolicy = Annotated[
 
 
 @dataclass(frozen=True)
-class Play(RunGameOptions):
+class Play(GameOptions):
     """Play in the terminal against any policy. In the game, help lists the commands."""
 
     opponent: Annotated[str | None, tyro.conf.arg(metavar="POLICY")] = None
@@ -107,13 +116,8 @@ class Play(RunGameOptions):
         """
         from ttt_apps.gomocup import serve
 
-        default, others = Play(), ("gomocup", "input", "seed", "trust")
-        for field in dataclasses.fields(self):
-            if field.name not in others and getattr(self, field.name) != getattr(default, field.name):
-                option = f"--{field.name.replace('_', '-')}"
-                raise ValueError(f"{option} has no effect with --gomocup: the manager chooses the game, leave it out")
-        if self.trust:
-            trust_files()
+        others = {field.name for field in dataclasses.fields(self)} - {"gomocup", "input", "seed", "trust"}
+        check_no_effect(self, "with --gomocup, where the manager chooses the game", *others)
         seed = int(np.random.default_rng().integers(SEEDS)) if self.seed is None else self.seed
         check_seed(seed)
         serve(spec, seed, lines.buffer)
@@ -134,15 +138,10 @@ def _main(words: list[str]) -> None:
     if hasattr(sys.stdin, "reconfigure"):  # input may be undecodable
         sys.stdin.reconfigure(errors="replace")
     if options.input is None:
-        options.run(new_console(), sys.stdin)
+        options.run(PlainConsole(), sys.stdin)
         return
     with open(options.input, encoding="utf-8", errors="replace") as lines:
-        options.run(new_console(), lines)
-
-
-def new_console(**settings: Any) -> Console:
-    """Return a console without markup: names may contain any characters."""
-    return Console(markup=False, highlight=False, emoji=False, **settings)
+        options.run(PlainConsole(), lines)
 
 
 if __name__ == "__main__":

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 from rich.console import Console
+from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
@@ -196,13 +196,13 @@ class TerminalGame:
     def _ask_for_another(self) -> None:
         while True:
             word = self.ask("Another game? (yes, swap seats, quit)").lower()
+            if word and any(answer.startswith(word) for answer in ("no", "exit", "quit")):
+                raise QuitRequest
             if any(answer.startswith(word) for answer in ("yes", "new")):
                 return
             if "swap".startswith(word):
                 self.swapped = not self.swapped
                 return
-            if word in ("no", "n", "exit") or "quit".startswith(word):
-                raise QuitRequest
             self.say(f"{word[:20]!a} is no answer: type yes, swap or quit.")
 
     def _take_turn(self) -> None:
@@ -431,14 +431,9 @@ class TerminalGame:
             self.console.print(ascii(line.strip()[:60])[1:-1])
         return line.strip()
 
-    @contextmanager
-    def thinking(self, what: str) -> Iterator[None]:
-        """Show activity on a terminal."""
-        if not self.console.is_terminal:
-            yield
-            return
-        with self.console.status(Text(what)):
-            yield
+    def thinking(self, what: str) -> Status:
+        """Return a context that shows activity on a terminal, and nothing elsewhere."""
+        return self.console.status(Text(what))
 
 
 COMMANDS: dict[str, Callable[[TerminalGame], None]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -214,8 +215,8 @@ def default_folder(options: Options, settings: AnyConfig) -> Path:
 
 
 def folder_name(parts: Sequence[str]) -> str:
-    """Return a portable folder name; a hash replaces the rest of a long one."""
-    name = "-".join(parts)
+    """Return a portable folder name, never ``..``; a hash replaces the rest of a long one."""
+    name = re.sub(r"^\.", "_", "-".join(parts))
     name = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "-.") else "_" for letter in name)
     if len(name) > MAX_NAME_LENGTH:
         name = f"{name[:MAX_NAME_LENGTH]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"

@@ -167,7 +167,8 @@ class Endpoint:
         url: its address, see :func:`check_url`.
         key: sent as a bearer token; empty for none.
         timeout_s: maximum duration of one attempt in seconds.
-        retries: number of further attempts after a failure that may pass.
+        retries: number of further attempts after a failure that may pass; there are none if the first request finds
+            no server.
         backoff_s: wait before the second attempt in seconds; it doubles with each further one.
         connections: maximum number of connections.
 
@@ -197,6 +198,7 @@ class Endpoint:
             raise ValueError(f"a language model needs httpx: {install_command('llm')}") from None
         self.stopping = threading.Event()
         """when set, no request is sent again"""
+        self._connected = False
         self._key, self._timeout_s, self._retries, self._backoff_s = key, timeout_s, retries, backoff_s
         headers = {"accept": "application/json", **({"authorization": f"Bearer {key}"} if key else {})}
         limits = httpx.Limits(max_connections=connections)
@@ -253,8 +255,12 @@ class Endpoint:
         except (httpx.InvalidURL, httpx.UnsupportedProtocol, httpx.LocalProtocolError) as problem:
             raise EndpointError(f"the request cannot be sent: {self._printable(problem)}") from None
         except (httpx.HTTPError, TimeoutError) as problem:
-            reason = re.sub(r"\[Errno -?\d+\] ", "", self._printable(problem))
-            return _Failure(reason or type(problem).__name__)
+            reason = re.sub(r"\[Errno -?\d+\] ", "", self._printable(problem)) or type(problem).__name__
+            if isinstance(problem, httpx.ConnectError) and not self._connected:
+                raise EndpointError(
+                    f"no connection to {self._printable(self.url)} ({reason}): start the server, or correct endpoint="
+                ) from None
+            return _Failure(reason)
         if status == 200:
             try:
                 return self._read(content)
@@ -276,6 +282,7 @@ class Endpoint:
         end = time.monotonic() + self._timeout_s
         content = bytearray()
         with self._client.stream("POST", self.url, json=body) as reply:
+            self._connected = True
             for part in reply.iter_bytes():
                 content += part
                 if len(content) > MAX_REPLY_BYTES:

@@ -10,6 +10,7 @@ from evaluation.language_models.results import AnsweredPositions, describe_games
 from evaluation.language_models.scheduler import RequestScheduler
 from evaluation.matches.luck import OFF
 from ttt_envs.agents.policy import Policy
+from ttt_envs.game.boards import Boards
 
 Progress = Callable[[int, int], object]
 """Called with the number of finished games and positions, and of all."""
@@ -27,6 +28,7 @@ def evaluate_model(
     positions: bool,
     luck_correction: str = OFF,
     progress: Progress | None = None,
+    tell: Callable[[str], object] = lambda sentence: None,
 ) -> dict[str, Any]:
     """Return the JSON-ready result of a model; docs/language-models.md documents the keys.
 
@@ -38,6 +40,7 @@ def evaluate_model(
         positions: whether the model is asked about all reachable positions.
         luck_correction: value function of :func:`evaluation.matches.luck.value_function`.
         progress: called after each game and position.
+        tell: called with an estimate of the number of requests and their cost, before the first request.
 
     Raises:
         EndpointError: a request has failed for good.
@@ -46,6 +49,7 @@ def evaluate_model(
     game, sampling = settings.game, scheduler.sampling
     boards = reachable_positions(game) if positions else None
     total = games + (0 if boards is None else len(boards.mover))
+    tell(estimate_requests(scheduler, settings, games, total - games))
     counter = _Counter(progress or (lambda done, total: None), total)
     finished = dict(counter.count(scheduler.run(game_tasks(settings, opponent, games))))
     found_games = describe_games(game, finished, opponent, luck_correction)
@@ -81,6 +85,21 @@ def evaluate_model(
         "usage": scheduler.used.to_dict(scheduler.limits),
         "new": scheduler.new.to_dict(scheduler.limits),
     }
+
+
+def estimate_requests(scheduler: RequestScheduler, settings: TextSettings, games: int, positions: int) -> str:
+    """Return a sentence with the number of requests, if all answers are legal, and an upper bound of their cost.
+
+    The players of a pair of games place a stone on each cell at most, so that the model moves as often in a pair as a
+    board has cells, with skips on average.
+    """
+    requests = games // 2 * settings.game.cells + positions
+    question = next(next(position_tasks(settings, Boards.start(settings.game))))
+    cost = requests * scheduler.max_cost(question)
+    priced = f", of a cost of about {cost:,.2f} at most" if cost else ""
+    return (
+        f"up to {requests:,} requests{priced}, and more after illegal answers; stored answers are not requested again"
+    )
 
 
 class _Counter:

@@ -533,6 +533,13 @@ def test_a_large_board_has_too_many_positions(tmp_path, capsys):
     assert "has too many positions for a question about each" in shown
 
 
+def test_an_estimate_is_printed_and_an_endpoint_without_a_server_ends_the_command(tmp_path, capsys):
+    words = command("http://127.0.0.1:9/v1", tmp_path, "--games", "4", "--price-out", "1e6", "--retries", "1")
+    shown = error_of(capsys, evaluate.main, *words)
+    assert "up to 12 requests, of a cost of about 12,288.00 at most" in shown
+    assert "no connection to http://127.0.0.1:9/v1" in shown
+
+
 def test_addresses():
     for text in ("http://h/v1", "http://h/v1/", "http://h/v1/chat/completions", "http://h/v1/chat/completions/"):
         assert check_url(text) == "http://h/v1/chat/completions"

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import types
 import warnings
 from typing import Annotated
 
@@ -24,6 +25,7 @@ from ttt_apps.evaluate import COMMANDS
 from ttt_apps.signals import Interrupt, interrupt_on_signals
 from ttt_envs import Game, make_policy
 from ttt_envs.agents.specs import load_object
+from ttt_envs.game.rules import VARIANTS
 from ttt_envs.version import __version__
 
 
@@ -126,8 +128,9 @@ def test_every_listed_command_exists():
             if isinstance(command, dict):
                 waiting.append(command)
             else:
-                assert dataclasses.is_dataclass(command)
                 assert callable(command.run)
+                names = {field.name for field in dataclasses.fields(command)}
+                assert issubclass(command, cli.GameOptions) or not names & {*VARIANTS}  # a rule is an option once
 
 
 @pytest.mark.parametrize("words", [["--help"], ["-h"], ["--tyro-print-completion", "bash"]])
@@ -244,6 +247,24 @@ def test_a_wide_table_is_printed_in_parts(columns, capsys, monkeypatch):
         found = [word for line in lines if line[:1] == [epsilon] for word in line[1::2]]
         assert found == [f"0.{row}23{index}" for index in range(8)]
     assert shown.count("many numbers") == 1
+
+
+@pytest.mark.parametrize("terminal", ["", "1"])
+def test_output_shows_names_without_markup_and_without_control_characters(terminal, capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", terminal)
+    monkeypatch.setattr(cli.threading, "Timer", lambda _, start: types.SimpleNamespace(start=start, cancel=str))
+    name = "A[lr=0.1][/x]:x:\x07\x1b]0;"
+    table = cli.new_table("name", "games", title=name)
+    table.add_row(name, name)
+    cli.print_table(table)
+    cli.print_output(name)
+    cli.warn(name)
+    with cli.slow_status(name), cli.count_bar(name) as update:
+        update(1, 1)
+    out, err = capsys.readouterr()
+    assert "\x07" not in out + err
+    assert re.sub("\x1b\\[[^A-Za-z]*.", "", out).count(r"A[lr=0.1][/x]:x:\x07\x1b]0;") == 4
+    assert re.sub("\x1b\\[[^A-Za-z]*.", "", err).count(r"A[lr=0.1][/x]:x:\x07\x1b]0;") >= 2 + bool(terminal)
 
 
 def test_run_that_plays_another_game_warns(tmp_path, capsys):

@@ -127,6 +127,13 @@ def test_a_training_in_one_batch_is_noted(words, noted):
     assert not noted or "because the batch of q-learning is 2,048: no game uses what was learned" in note
 
 
+def test_a_submission_stays_in_its_default_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    options = ["--agent", "random", "--task", "chance-25", "--seeds", "1", "--steps", "200"]
+    evaluate.main(["bench", "run", *options, "--name", ".."])
+    assert [path.name for path in tmp_path.glob("runs/*/*")] == ["_."]
+
+
 def test_long_folder_names_are_cut_and_still_differ():
     opponents = [f"expectiminimax:depth=2,leaf=(run:{'long' * 40}{depth})" for depth in (3, 4)]
     names = [default_folder(*parse_options(["--opponent", opponent], "train.py")).name for opponent in opponents]

@@ -21,7 +21,7 @@ from baselines.retrograde.solver import solve
 from evaluation.matches.games import HUMAN, PlayedGame, read_games, write_games
 from ttt_apps import play
 from ttt_apps.board import board_text
-from ttt_apps.play import new_console
+from ttt_apps.cli import PlainConsole
 from ttt_apps.replay import replay
 from ttt_apps.terminal_game import SessionSettings, TerminalGame, search
 from ttt_envs import Boards, Game, from_text, make_policy
@@ -95,7 +95,7 @@ def play_session(lines, game=SKIPPING, opponent="random", width=80, **settings):
     out = io.StringIO()
     if isinstance(lines, list):
         lines = io.StringIO("".join(f"{line}\n" for line in lines))
-    console = new_console(file=out, width=width)
+    console = PlainConsole(file=out, width=width)
     session = TerminalGame(game, make_policy(opponent, game), opponent, console, lines, SessionSettings(**settings))
     if isinstance(lines, Person):
         lines.join(session)
@@ -260,6 +260,7 @@ def test_end_of_input_at_every_prompt(tmp_path):
     for words in (["b2", "a1"], ["b2", "a1", "what"]):  # at the question for another game
         shown = play_session(words, opponent="win-or-block", seed=0).shown
         assert shown.endswith("Another game? (yes, swap seats, quit) \nGoodbye: you have won 0, drawn 0 and lost 1.\n")
+    assert "Game 2" not in play_session(["b2", "a1", "n"], opponent="win-or-block", seed=0).shown
 
 
 def test_long_opponent_names_are_shortened(tmp_path):
@@ -366,7 +367,7 @@ def test_illegal_move_of_the_opponent(monkeypatch):
         def probabilities(self, boards, rng=None):
             return np.tile(np.eye(9)[4], (len(boards.mover), 1))
 
-    console, lines = new_console(file=io.StringIO()), io.StringIO("b2\n")
+    console, lines = PlainConsole(file=io.StringIO()), io.StringIO("b2\n")
     session = TerminalGame(Game(), Stubborn(), "stubborn", console, lines, SessionSettings())
     with pytest.raises(ValueError, match="stubborn moved to a cell that is not empty: choose another opponent"):
         session.run()
@@ -404,7 +405,7 @@ def test_winning_lines_are_all_marked():
 
 def test_colours_are_blue_and_vermilion_and_text_is_complete():
     out = io.StringIO()
-    console = new_console(file=out, force_terminal=True, color_system="truecolor", width=80)
+    console = PlainConsole(file=out, force_terminal=True, color_system="truecolor", width=80)
     text = board_text(Game(), np.array([1, 2, 0, 1, 2, 0, 1, 0, 0], np.int8), 80, [6], [0, 3, 6])
     console.print(text)
     colours = set(re.findall(r"38;2;(\d+;\d+;\d+)", out.getvalue()))
@@ -420,7 +421,7 @@ def test_replay_lists_and_shows_games(tmp_path):
     log, out = tmp_path / "log.jsonl", io.StringIO()
     play_session(["b2", "a1", "yes", "a1", "quit"], opponent="win-or-block", seed=0, log=log)
     log.write_bytes(log.read_bytes() + b'{"game":')
-    console = new_console(file=out, width=200)
+    console = PlainConsole(file=out, width=200)
     replay(console, log)
     assert out.getvalue().splitlines()[0] == "1: 3 x 3, 3 to win, skip 0.25; o human, x win-or-block; x wins, moves: 5"
     assert "o human, x win-or-block; unfinished, moves: " in out.getvalue().splitlines()[1]

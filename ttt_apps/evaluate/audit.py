@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from ttt_apps.cli import (
-    Count,
-    ExactPolicyOptions,
-    check_seed,
-    new_table,
-    print_output,
-    print_table,
-    share_bar,
-    warn,
-)
+from ttt_apps.cli import Count, ExactOptions, check_seed, new_table, print_output, print_table, share_bar, warn
 
 if TYPE_CHECKING:  # compiled code is imported where it is used, not where help is written
     from evaluation.audit import Audit, AuditSettings
@@ -29,7 +20,7 @@ ALL = "all"
 
 
 @dataclass(frozen=True)
-class AuditEstimator(ExactPolicyOptions):
+class AuditEstimator(ExactOptions):
     """Measure bias, variance and mean squared error of an advantage estimator against exact advantages.
 
     A policy plays a fixed opponent. The estimator computes advantages from the rewards and from a critic's values. The

@@ -68,6 +68,7 @@ class BenchRun(WorkOptions):
         """
         from evaluation.benchmark.agents import AGENTS, source_hash
         from evaluation.benchmark.runs import run_benchmark
+        from ttt_apps.train_options import folder_name
         from ttt_apps.versions import make_provenance
 
         if not self.agent:
@@ -80,7 +81,7 @@ class BenchRun(WorkOptions):
             raise ValueError(f"--steps {self.steps} teaches nothing: choose 1 or more")
         settings, workers = self._settings(), self.workers()
         submission = self._submission(settings)
-        folder = self.out or Path("runs", "bench", submission.name.replace("/", "-").replace(":", "-"))
+        folder = self.out or Path("runs", "bench", folder_name(submission.name.split(":")))
         provenance = {**make_provenance("evaluation.benchmark.runs"), "agent": source_hash(self.agent)}
         with report_interrupt(folder), count_bar("runs") as progress:
             run_benchmark(settings, submission, folder, provenance, jobs=workers, progress=progress)
@@ -145,8 +146,6 @@ class BenchScore(JsonOptions):
         """
         from evaluation.benchmark.scores import add_runs, score_submission, to_json
 
-        if not self.folders:
-            raise ValueError("bench score needs submissions: write evaluate.py bench score FOLDER...")
         if self.add and (self.out is None or len(self.folders) > 1):
             raise ValueError("--add needs one submission and --out FILE, the file to which its runs are added")
         earlier = self._earlier()
@@ -220,8 +219,6 @@ class BenchShrink:
         """
         from evaluation.benchmark.shrinking import shrink_submission
 
-        if not self.folders:
-            raise ValueError("bench shrink needs submissions: write evaluate.py bench shrink FOLDER... --out FOLDER")
         for folder in self.folders:
             shrink_submission(folder, self.out / folder.resolve().name, self.every)
         print_status(f"written: {', '.join(str(self.out / folder.resolve().name) for folder in self.folders)}")

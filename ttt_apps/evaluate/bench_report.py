@@ -25,7 +25,7 @@ class BenchReport(JsonOptions):
     the leaderboard, axes, tasks, performance profiles, probabilities of improvement, and score by cost.
     """
 
-    submissions: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER|FILE")] = ()
+    submissions: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER|FILE")] = tyro.MISSING
     """submissions, or files of their scores"""
     out: Annotated[Path, tyro.conf.arg(metavar="FILE.html")] = Path("runs", "bench.html")
     """the page"""
@@ -51,8 +51,6 @@ class BenchReport(JsonOptions):
         from evaluation.benchmark.comparison import compare_submissions, to_json, write_csv
         from evaluation.reports.benchmark import write_benchmark
 
-        if not self.submissions:
-            raise ValueError("bench report needs submissions: write evaluate.py bench report FOLDER...")
         if self.out.suffix != ".html":
             raise ValueError(f"--out {self.out} is no page: end its name in .html")
         if self.section and self.markdown is None:

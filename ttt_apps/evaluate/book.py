@@ -15,8 +15,8 @@ from rich.console import Console
 
 from ttt_apps.cli import (
     Count,
+    GameOptions,
     JsonOptions,
-    RunGameOptions,
     WorkOptions,
     count_bar,
     new_table,
@@ -41,7 +41,7 @@ COMMANDS = {
 
 
 @dataclass(frozen=True)
-class BuildBook(WorkOptions, RunGameOptions):
+class BuildBook(WorkOptions, GameOptions):
     """Build an opening book from the results of logged games, or from the values of a search."""
 
     logs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="LOG ...")] = ()

@@ -16,7 +16,7 @@ from baselines.retrograde.solver import MAX_SOLVER_CELLS
 from baselines.tables import Softmax, Table, Terminal, source_values
 from evaluation.exact.compression_quality import CompressionQuality, compression_quality
 from evaluation.exact.dynamic_programming import CHUNK
-from ttt_apps.cli import Counts, ExactPolicyOptions, new_table, print_table, progress_bar
+from ttt_apps.cli import Counts, ExactOptions, new_table, print_table, progress_bar
 from ttt_apps.evaluate.exact import announce
 from ttt_envs.game.rules import Game
 
@@ -25,7 +25,7 @@ NUM_RANKS = 12
 
 
 @dataclass(frozen=True)
-class CompressionLevels(ExactPolicyOptions):
+class CompressionLevels(ExactOptions):
     """Show exact results, exploitability and regret of a compressed table at several ranks, as opponents of graded
     strength.
 

@@ -25,7 +25,7 @@ class Cost(JsonOptions, TrustOptions):
     A repeated run learns the same, from the start, in a temporary folder.
     """
 
-    runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = ()
+    runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = tyro.MISSING
     """run directories"""
     repeats: Count = 3
     """number of repetitions of each run"""
@@ -38,8 +38,6 @@ class Cost(JsonOptions, TrustOptions):
         Raises:
             ValueError: no runs, folders without runs, numbers below 1.
         """
-        if not self.runs:
-            raise ValueError("cost needs runs: write evaluate.py cost RUN..., as in evaluate.py cost runs/*")
         for name in ("repeats", "games"):
             value = getattr(self, name)
             if value is not None and value < 1:

@@ -12,7 +12,7 @@ from rich.table import Table
 from evaluation.exact.dynamic_programming import CHUNK, OutcomeProbabilities, make_pure, outcome
 from evaluation.exact.estimate import check_fits
 from evaluation.exact.forward_backward import Players
-from ttt_apps.cli import Count, ExactPolicyOptions, ThreadOptions, new_table, print_table, share_bar, warn
+from ttt_apps.cli import Count, ExactOptions, ThreadOptions, new_table, print_table, share_bar, warn
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.game.rules import Game
 
@@ -21,7 +21,7 @@ LONG = 10.0
 
 
 @dataclass(frozen=True)
-class Exact(ThreadOptions, ExactPolicyOptions):
+class Exact(ThreadOptions, ExactOptions):
     """Compute the exact probabilities that A wins, draws and loses against B, in either seat."""
 
     a: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="A")] = tyro.MISSING

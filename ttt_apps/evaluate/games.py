@@ -15,7 +15,7 @@ import tyro
 from evaluation.matches.account import describe_account, make_account
 from evaluation.matches.games import RESULTS, PlayedGame, read_any_format, to_notation, write_games
 from evaluation.matches.luck import EXACT, LuckCorrection, default_correction, make_correction
-from ttt_apps.cli import Count, JsonOptions, new_table, print_status, print_table, warn
+from ttt_apps.cli import Count, JsonOptions, check_no_effect, new_table, print_status, print_table, warn
 from ttt_envs.core.files import write_atomically
 from ttt_envs.game.boards import MOVERS, coordinate
 from ttt_envs.game.rules import Game
@@ -45,10 +45,13 @@ class Games(JsonOptions):
         if self.number is not None and self.number < 1:
             raise ValueError(f"--number {self.number} is no game: choose 1 or more")
         if self.explain is not None:
+            check_no_effect(self, "with --explain", "number", "text", "out")
             self._explain(self.explain)
         elif self.out is not None:
+            check_no_effect(self, "with --out", "text", "json", "luck_correction")
             self._write(self.out)
         elif self.text:
+            check_no_effect(self, "with --text", "json", "luck_correction")
             for count, played in enumerate(self._selected_games()):
                 sys.stdout.write("\n" * (count > 0) + to_notation(played))
         else:

@@ -14,9 +14,10 @@ from rich.table import Table
 
 from ttt_apps.cli import (
     Count,
+    GameOptions,
     ReportOptions,
-    RunGameOptions,
     WorkOptions,
+    check_no_effect,
     check_seed,
     count_bar,
     new_table,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:  # compiled code and scipy are imported where a game is played
 
 
 @dataclass(frozen=True)
-class PlaceOnLadder(ReportOptions, RunGameOptions, WorkOptions):
+class PlaceOnLadder(ReportOptions, GameOptions, WorkOptions):
     """Place a policy on a ladder: its rating among a dozen opponents of known strength, and the cost of its moves.
 
     Without a policy, show the ladder itself. On small boards results of pure policies are exact.
@@ -72,11 +73,14 @@ class PlaceOnLadder(ReportOptions, RunGameOptions, WorkOptions):
             num_pairs(self.games, MAX_GAMES)
         check_seed(self.seed)
         workers = self.workers()
+        if self.policy or self.json:
+            check_no_effect(self, "with a POLICY or --json", "markdown")
         if self.measure:
             self._print_ladder(self._measure(workers))
             return
         ladder = self._load_ladder()
         if not self.policy:
+            check_no_effect(self, "without a POLICY", "games", "seed", "out")
             self._print_ladder(ladder)
             return
         make_policy(self.policy, ladder.game)  # reports a wrong name before a bar is drawn
@@ -109,8 +113,7 @@ class PlaceOnLadder(ReportOptions, RunGameOptions, WorkOptions):
         """Measure the ladder and return it."""
         from evaluation.matches.ladder import PLANS, measure_ladder
 
-        if self.policy:
-            raise ValueError("--measure measures the ladder itself: leave out the policy, and place it afterwards")
+        check_no_effect(self, "with --measure", "policy", "ladder", "seed")
         if self.measure not in PLANS:
             raise ValueError(f"there is no ladder {self.measure!r} to measure: {closest_names(self.measure, PLANS)}")
         plan = PLANS[self.measure]

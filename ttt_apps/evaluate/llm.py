@@ -14,8 +14,8 @@ from rich.table import Table
 
 from ttt_apps.cli import (
     Count,
+    GameOptions,
     ReportOptions,
-    RunGameOptions,
     check_correction,
     check_seed,
     new_table,
@@ -44,7 +44,7 @@ SHOWN_BY_STONES = 30
 
 
 @dataclass(frozen=True)
-class Llm(ReportOptions, RunGameOptions):
+class Llm(ReportOptions, GameOptions):
     """Evaluate a language model as a player, through any endpoint with OpenAI's chat completions.
 
     It plays pairs of games with the seats swapped, answers in all reachable positions, or both. Answers are stored: the
@@ -139,6 +139,7 @@ class Llm(ReportOptions, RunGameOptions):
                     positions=self.positions == "all",
                     luck_correction=correction,
                     progress=lambda done, total: bar.update(task, completed=done, total=total),
+                    tell=warn,
                 )
         result = {**found, "provenance": make_provenance("evaluation.language_models.evaluation")}
         write_json(out / RESULT, result)

@@ -10,15 +10,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from evaluation.curve_summaries import (
-    COLUMNS,
-    Summary,
-    XAxis,
-    YAxis,
-    group_curves,
-    summarize_groups,
-    write_csv,
-)
+from evaluation.curve_summaries import COLUMNS, Summary, XAxis, YAxis, group_curves, summarize_groups, write_csv
 from evaluation.curves import read_curves
 from evaluation.reports.curves import Scale, draw_summaries
 from evaluation.reports.formats import number
@@ -38,7 +30,7 @@ class Plot(JsonOptions):
     all of a group cover.
     """
 
-    runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = ()
+    runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = tyro.MISSING
     """run directories, sweeps, or files"""
     by: Annotated[str, tyro.conf.arg(metavar="KEY,KEY,...")] = ""
     """settings whose values make a group, such as learner or learner,epsilon; default: all in which runs of a learner
@@ -66,8 +58,6 @@ class Plot(JsonOptions):
         Raises:
             ValueError: no runs, damaged ones, or none with the measurements asked for.
         """
-        if not self.runs:
-            raise ValueError("plot needs runs: write evaluate.py plot RUN..., as in evaluate.py plot runs/*")
         if not MIN_WIDTH <= self.width <= MAX_WIDTH:
             raise ValueError(f"--width {self.width:g} is no width of a figure: choose {MIN_WIDTH:g} to {MAX_WIDTH:g}")
         check_seed(self.seed)

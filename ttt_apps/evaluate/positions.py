@@ -20,7 +20,7 @@ class Positions(JsonOptions, GameOptions):
     They are split into train and held-out positions, so that no symmetry maps one of the former to one of the latter.
     """
 
-    out: Annotated[Path | None, tyro.conf.arg(metavar="FILE.jsonl")] = None
+    out: Annotated[Path, tyro.conf.arg(metavar="FILE.jsonl")] = tyro.MISSING
     """the file; an existing one is replaced"""
     presentation: str = "grid"
     """presentation of the game: grid, coordinates, numbers, shuffled, and on 3 x 3 magic-square or words"""
@@ -42,14 +42,12 @@ class Positions(JsonOptions, GameOptions):
 
         Raises:
             OSError: the file cannot be written.
-            ValueError: no file, invalid options, a board that is too large.
+            ValueError: invalid options, a board that is too large.
         """
         from evaluation.language_models.dataset import DataSettings, make_rows, write_row
         from evaluation.language_models.player import TextSettings
         from ttt_envs.core.files import write_atomically
 
-        if self.out is None:
-            raise ValueError("positions need a file: write evaluate.py positions --out FILE.jsonl")
         check_seed(self.seed)
         text = TextSettings(self.game(), self.presentation, show_legal=not self.hide_legal, seed=self.seed)
         settings = DataSettings(text, self.held_out, self.members, self.kinds, self.decisive)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from baselines.proof_number import prove
 from baselines.proof_number.winner import check_provable
-from ttt_apps.cli import Count, GameOptions, JsonOptions, print_output, progress_bar
+from ttt_apps.cli import Count, GameOptions, JsonOptions, gib_to_bytes, print_output, progress_bar
 from ttt_envs.game.rules import DRAW, Game
 
 
@@ -34,7 +34,7 @@ class Prove(JsonOptions, GameOptions):
             proof = prove(
                 game,
                 nodes=self.nodes,
-                memory=int(self.memory * 2**30),
+                memory=gib_to_bytes(self.memory),
                 progress=lambda nodes: bar.update(task, completed=nodes, nodes=f"{nodes:,} positions"),
             )
             bar.update(task, completed=proof.nodes, total=proof.nodes, nodes=f"{proof.nodes:,} positions")

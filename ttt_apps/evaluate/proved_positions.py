@@ -15,6 +15,7 @@ from ttt_apps.cli import (
     JsonOptions,
     TrustOptions,
     WorkOptions,
+    check_no_effect,
     check_seed,
     count_bar,
     new_table,
@@ -61,10 +62,10 @@ class ProvedPositions(JsonOptions, TrustOptions, WorkOptions):
         check_seed(self.seed)
         workers = self.workers()
         names = self._names()
-        if self.policy and (self.make or self.prove_again):
-            raise ValueError("--make and --prove-again ask no policy: leave it out")
-        if self.sample is not None and not self.prove_again:
-            raise ValueError("--sample is of positions to be proved again: say --prove-again, too")
+        if self.make or self.prove_again:
+            check_no_effect(self, "with --make or --prove-again", "policy")
+        if not self.prove_again:
+            check_no_effect(self, "without --prove-again", "sample")
         if self.make:
             self._make(names, workers)
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,8 +15,9 @@ from rich.table import Table
 
 from ttt_apps.cli import (
     Count,
+    GameOptions,
     JsonOptions,
-    RunGameOptions,
+    check_no_effect,
     check_seed,
     new_table,
     print_output,
@@ -34,7 +35,7 @@ TYPED = "evaluate.py puzzles"
 
 
 @dataclass(frozen=True)
-class Puzzles(JsonOptions, RunGameOptions):
+class Puzzles(JsonOptions, GameOptions):
     """List puzzles: positions where an obvious move loses value, with the exact value of every move.
 
     Without a policy or a log they are those of the built-in set of 100. Options of the game are for a policy.
@@ -68,14 +69,10 @@ class Puzzles(JsonOptions, RunGameOptions):
 
         if sum((bool(self.policy), self.log is not None, self.make)) > 1:
             raise ValueError("puzzles come from one source: give a POLICY, or --log FILE, or --make")
-        if self.opponent and not self.policy:
-            raise ValueError("--opponent is that of a policy: name the policy too, or leave it out")
-        if not self.policy and self.game_words():
-            raise ValueError(
-                f"{self.game_words()[0]} is for the games of a policy: name the policy too, or leave it out"
-            )
-        if self.player and self.log is None:
-            raise ValueError("--player is one of a log: add --log FILE, or leave it out")
+        if not self.policy:
+            check_no_effect(self, "without a POLICY", "opponent", *(field.name for field in fields(GameOptions)))
+        if self.log is None:
+            check_no_effect(self, "without --log", "player")
         if self.count < 1:
             raise ValueError(f"--count {self.count} gives no puzzle: choose 1 or more")
         check_seed(self.seed)

@@ -18,7 +18,7 @@ class Report(TrustOptions):
     An unfinished run is rejected, and so are all that are named beside it: train.py --resume RUN finishes it.
     """
 
-    runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = ()
+    runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = tyro.MISSING
     """run directories"""
 
     def run(self) -> None:
@@ -30,8 +30,6 @@ class Report(TrustOptions):
         from evaluation.run_files import RunDirectory
         from ttt_apps.runs import report_run
 
-        if not self.runs:
-            raise ValueError("report needs runs: write evaluate.py report RUN..., as in evaluate.py report runs/*")
         for run in self.runs:
             RunDirectory(run).check_trained()
         for run in self.runs:

@@ -87,12 +87,12 @@ def _print_findings(study: Study, findings: Report, quick: bool) -> None:
     for column in head:
         table.add_column(column)
     for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*row)
     print_table(table)
     claims = Table("claim of the source", "verdict", "evidence", show_lines=True)
     for claim in findings.claims:
         holds = "undecided" if claim.holds is None else verdict(claim.holds)
-        claims.add_row(Text(claim.words), holds, Text(claim.evidence))  # brackets in them are no markup
+        claims.add_row(claim.words, holds, claim.evidence)
     if findings.claims:
         print_table(claims)
     if quick:

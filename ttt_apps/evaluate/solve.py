@@ -8,13 +8,12 @@ from typing import Annotated
 
 import numpy as np
 import tyro
-from rich.console import Console
 
 from baselines import retrograde
 from baselines.retrograde.count import can_count
 from baselines.retrograde.solver import MAX_SOLVER_CELLS, check_size, is_searched, solve
 from ttt_apps.board import parse_position, values_json, values_text
-from ttt_apps.cli import ExactOptions, ThreadOptions, print_output, share_bar, warn
+from ttt_apps.cli import ExactOptions, ThreadOptions, print_output, share_bar, slow_status, warn
 from ttt_apps.evaluate.search_solve import print_results, solve_by_search
 from ttt_envs.game.boards import Boards
 
@@ -79,7 +78,7 @@ class Solve(ThreadOptions, ExactOptions):
             )
         if not can_count(game):
             return
-        with Console(stderr=True).status("counting"):
+        with slow_status("counting"):
             counts = solution.counts
         print_output(
             f"\n{counts.boards:,} boards can be reached: {counts.boards_not_over:,} not over, "
