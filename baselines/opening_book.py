@@ -14,7 +14,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 from typing import IO, Any, ClassVar, Literal, NamedTuple, get_args
@@ -104,7 +104,7 @@ class Book:
     plies: int
     """number of stones from which on it has no positions"""
     games: int
-    """number of games it was made of"""
+    """number of games it was made of; 0 if it was made by a search"""
     positions: UInt64Array
     """uint64[P, words], sorted: the keys of positions"""
     starts: Int64Array
@@ -279,6 +279,8 @@ class PlayedMoves(NamedTuple):
     """int64[B]"""
     results: Int64Array
     """int64[B, 3]: games that the mover won, drew and lost"""
+    games: int = 0
+    """number of games of which this part has the first moves; 0 where they are from no games, as by a search"""
 
 
 class _Counts(NamedTuple):
@@ -317,8 +319,10 @@ def make_book(game: Game, played: Iterable[PlayedMoves], *, plies: int, minimum:
     if minimum < 1:
         raise ValueError(f"minimum={minimum} is no number of games: choose 1 or more")
     words = num_words(game)
+    num_games = 0
     total = _Counts(np.zeros((0, words), np.uint64), np.zeros(0, np.int64), np.zeros((0, 3), np.int64))
-    for boards, actions, results in played:
+    for boards, actions, results, games in played:
+        num_games += games
         early = np.count_nonzero(boards.cells, axis=1) < plies
         if not early.any():
             continue
@@ -329,7 +333,7 @@ def make_book(game: Game, played: Iterable[PlayedMoves], *, plies: int, minimum:
     keys, cells, results = total.keys[often], total.cells[often], total.results[often]
     first = _is_first(keys)
     starts = np.append(np.flatnonzero(first), len(keys)).astype(np.int64)
-    return Book(game, plies, 0, np.ascontiguousarray(keys[first]), starts, cells, results)
+    return Book(game, plies, num_games, np.ascontiguousarray(keys[first]), starts, cells, results)
 
 
 def check_plies(plies: int) -> None:
@@ -411,22 +415,22 @@ class OpeningBook(Named):
     """exploration weight, for ucb"""
     temperature: float = 0.05
     """for softmax: shares are exp(score / temperature)"""
+    following: InitVar[Policy | None] = None
+    """the policy of ``then``, if it has been made"""
+    _then: Policy = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, following: Policy | None) -> None:
         for name, value in (("c", self.c), ("temperature", self.temperature)):
             if not 0 < value < math.inf:
                 raise ValueError(f"{name}={value:g} is out of range: choose a number above 0")
         check_choice("choose", self.choose, get_args(Choose))
-        self.book, self._then  # noqa: B018  # raises errors early
+        self.book  # noqa: B018  # raises errors early
+        object.__setattr__(self, "_then", make_policy(self.then if following is None else following, self.game))
 
     @cached_property
     def book(self) -> Book:
         """The opening book."""
         return read_book(self.path, self.game)
-
-    @cached_property
-    def _then(self) -> Policy:
-        return make_policy(self.then, self.game)
 
     @property
     def pure(self) -> bool:
@@ -513,5 +517,6 @@ def load_book(
     temperature: float = 0.05,
 ) -> OpeningBook:
     """Plays the moves of an opening book, and another policy outside it; see :class:`OpeningBook`."""
-    kind = OpeningBookWithMemory if isinstance(make_policy(then, game), HasPlayer) else OpeningBook
-    return kind(game, path, choose, then, c, temperature)
+    following = make_policy(then, game)
+    kind = OpeningBookWithMemory if isinstance(following, HasPlayer) else OpeningBook
+    return kind(game, path, choose, then, c, temperature, following)

@@ -21,7 +21,7 @@ from ttt_envs.game.actions import cells_to_actions
 from ttt_envs.game.boards import Boards, to_text
 from ttt_envs.game.information_sets import FAILED, NO_ATTEMPT, SUCCEEDED, InformationSets
 from ttt_envs.game.phantom import check_phantom
-from ttt_envs.game.rules import Game, Position, winning_lines
+from ttt_envs.game.rules import HIDING, Game, Position, winning_lines
 
 if TYPE_CHECKING:
     import pyspiel  # an optional dependency
@@ -37,15 +37,15 @@ def load_game(game: Game) -> pyspiel.Game:
     ``connect_four``.
 
     Raises:
-        ValueError: the game has skips, or other rules than gravity.
+        ValueError: the game has skips, hidden stones, or other rules than gravity.
     """
     if game.skip_chance:
         raise ValueError(f"skip_chance={game.skip_chance} is unknown to OpenSpiel: choose a game without skips")
-    others = [name for name in game.variants if name != "gravity"]
+    others = [name for name in game.to_dict() if name in ("exact", "misere", "wrap", HIDING)]
     if others:
         raise ValueError(
-            f"{others[0]}=True is not converted to OpenSpiel, because mnk and connect_four have no such rule: choose a "
-            f"game without it"
+            f"{others[0]}={getattr(game, others[0])!r} is not converted to OpenSpiel, because mnk and connect_four "
+            f"have no such rule: choose a game without it"
         )
     import pyspiel
 

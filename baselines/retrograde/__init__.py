@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from baselines.retrograde.builder import MADE_BY, build, is_finished, start_value
 from baselines.retrograde.folder import FORMAT, FolderLockedError
-from baselines.retrograde.layers import MAX_CELLS_LAST_LAYERS, MAX_LAYERED_CELLS, check_memory, estimate, fits_columns
+from baselines.retrograde.layers import MAX_CELLS_LAST_LAYERS, MAX_LAYERED_CELLS, estimate, fits_columns
 from baselines.retrograde.tablebase import LayeredTable, Tablebase, check_distance, open_table
 
 __all__ = [
@@ -25,7 +25,6 @@ __all__ = [
     "Tablebase",
     "build",
     "check_distance",
-    "check_memory",
     "estimate",
     "fits_columns",
     "is_finished",

@@ -13,7 +13,7 @@ import numpy as np
 from baselines.retrograde import columns, ranks, sweep
 from baselines.retrograde import layers as layers_module
 from baselines.retrograde.folder import Folder, open_folder
-from baselines.retrograde.layers import ColumnLayers, Layers, check_memory, free_memory, make_layers
+from baselines.retrograde.layers import MAX_CELLS_IN_DOUBLE, Layers, check_memory, free_memory, make_layers
 from baselines.retrograde.sweep import Values
 from baselines.retrograde.tablebase import LayeredTable
 from ttt_envs.core.array_cache import hash_of_sources
@@ -35,6 +35,7 @@ def build(
     memory: int | None = None,
     progress: Progress | None = None,
     threads: Threads = 1,
+    layers: Layers | None = None,
 ) -> LayeredTable:
     """Compute the values of all positions with ``stones`` stones or more, layer by layer from the full board on.
 
@@ -49,14 +50,18 @@ def build(
         memory: maximum memory in bytes; None for all free memory.
         progress: called with the fraction done.
         threads: number of threads, see :mod:`ttt_envs.core.threads`; the values do not depend on it.
+        layers: those of the game, from ``stones`` on, if they have been made; their positions are numbered once.
 
     Raises:
         FolderLockedError: another process builds in the folder.
-        ValueError: the board is larger, memory is too small, the disk is full (no finished layer is lost), or the
-            folder holds something else.
+        MemoryError: memory is too small.
+        ValueError: the board is larger, the disk is full (no finished layer is lost), or the folder holds something
+            else.
     """
     num_threads = count_threads(threads)
-    layers = make_layers(game, stones, folder=folder is not None)
+    if layers is None:
+        double = folder is None and game.cells <= MAX_CELLS_IN_DOUBLE
+        layers = make_layers(game, stones, double=double, threads=num_threads)
     found = None if folder is None else Folder(folder, layers)
     done: dict[int, Values] = {}
     if found is not None:
@@ -65,45 +70,41 @@ def build(
             if progress is not None:
                 progress(1.0)
             return LayeredTable(layers, done.__getitem__)
-    check_memory(game, stones=stones, folder=found is not None, memory=memory)
+    check_memory(layers, folder=found is not None, memory=memory)
     with nullcontext() if found is None else found.writing():
         if found is not None:
             if found.has_changed():  # another process has written to it meanwhile
                 done = found.read_all()
             found.check_free_space(layers.estimate().disk - sum(array.nbytes for array in done.values()))
             found.write_manifest()
-        _sweep(layers, found, done, progress, num_threads)
+        _sweep(layers, found, done, progress, num_threads, keeps=True)
     return LayeredTable(layers, done.__getitem__)
 
 
 def start_value(
     game: Game, *, memory: int | None = None, progress: Progress | None = None, threads: Threads = 1
 ) -> float:
-    """Return the value of the empty board for the player who moves first, in a game with gravity.
+    """Return the value of the empty board for the player who moves first.
 
     Values are float64, and only two layers are in memory.
 
     Args:
-        game: with gravity, as for :func:`build`.
+        game: as for :func:`build`.
         memory, progress, threads: as for :func:`build`.
 
     Raises:
         MemoryError: two layers take more than ``memory``.
         ValueError: the board is larger.
     """
-    num_threads, layers = count_threads(threads), ColumnLayers(game, double=True)
+    num_threads = count_threads(threads)
+    layers = make_layers(game, double=True, threads=num_threads)
     needed, free = layers.estimate().memory, free_memory(memory)
     if needed > free:
         raise MemoryError(f"the layers of {game} take {needed:,} bytes of memory, and {free:,} may be used")
-    total, finished, above = sum(map(layers.size, layers.build_order())), 0, None
-    for stones in layers.build_order():
-        layer = np.empty(layers.size(stones), layers.dtype)
-        report = None if progress is None else partial(_report, progress, finished / total, len(layer) / total)
-        layers.compute(stones, above, layer, threads=num_threads, progress=report)
-        layer.flags.writeable = False
-        finished, above = finished + len(layer), layer
-    assert above is not None
-    return float(np.sign(above[0]) if game.skip_chance == 0 else above[0]) + 0.0  # no -0.0
+    done: dict[int, Values] = {}
+    _sweep(layers, None, done, progress, num_threads, keeps=False)
+    value = done[0][0]
+    return float(np.sign(value) if game.skip_chance == 0 else value) + 0.0  # no -0.0
 
 
 def is_finished(game: Game, folder: Path) -> bool:
@@ -116,9 +117,9 @@ def is_finished(game: Game, folder: Path) -> bool:
 
 
 def _sweep(
-    layers: Layers, folder: Folder | None, done: dict[int, Values], progress: Progress | None, threads: int
+    layers: Layers, folder: Folder | None, done: dict[int, Values], progress: Progress | None, threads: int, keeps: bool
 ) -> None:
-    """Compute all missing layers into ``done``."""
+    """Compute all missing layers into ``done``; without ``keeps`` only the last one stays there."""
     total, finished = sum(map(layers.size, layers.build_order())), 0
     for stones in layers.build_order():
         if stones not in done:
@@ -130,6 +131,8 @@ def _sweep(
                 folder.write_layer(stones, layer)
             done[stones] = layer
             del layer
+        if not keeps:
+            done.pop(stones + 1, None)
         finished += layers.size(stones)
         if progress is not None:
             progress(finished / total)

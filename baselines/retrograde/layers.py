@@ -198,6 +198,19 @@ class Layers(ABC):
     def estimate(self) -> Estimate:
         """See :func:`estimate`."""
 
+    def _estimate(self, shared: int, ns_per_value: float) -> Estimate:
+        """Return the estimate for tables of ``shared`` bytes besides the values."""
+        item = self.dtype.itemsize
+        by_stones = tuple(self.size(n) if n >= self.stones else 0 for n in range(self.game.cells + 1))
+        two = max(above + below for above, below in zip(by_stones, (*by_stones[1:], 0), strict=True))
+        return Estimate(
+            by_stones,
+            disk=item * sum(by_stones),
+            memory=shared + item * two,
+            memory_alone=shared + item * sum(by_stones),
+            seconds=sum(by_stones) * ns_per_value / 1e9,
+        )
+
     def _by_type(self, values: Values | None) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
         """Return the values as the last two fields of a probe."""
         plies, results = np.zeros(0, np.int8), np.zeros(0, np.float32)
@@ -327,23 +340,14 @@ class SetLayers(Layers):
 
     def estimate(self) -> Estimate:
         """See :func:`estimate`."""
-        cells, item = self.game.cells, self.dtype.itemsize
-        by_stones = tuple(self.size(n) if n >= self.stones else 0 for n in range(cells + 1))
+        cells = self.game.cells
         shared = sum(array.nbytes for array in (*self.ranks[1:], *self.classes))
         # afterstates, one part at a time
         made = max(
             (math.prod(self.shape(n + 1, own + 1)) for n in range(self.stones, cells) for own in self.own_counts(n)),
             default=0,
         )
-        made = max(made, 1)
-        two = max(above + below for above, below in zip(by_stones, (*by_stones[1:], 0), strict=True))
-        return Estimate(
-            by_stones,
-            disk=item * sum(by_stones),
-            memory=shared + item * (two + made),
-            memory_alone=shared + item * (sum(by_stones) + made),
-            seconds=sum(by_stones) * NS_PER_VALUE / 1e9,
-        )
+        return self._estimate(shared + self.dtype.itemsize * max(made, 1), NS_PER_VALUE)
 
 
 def _map_rows(compute: Callable[[int, slice], None], array: Values, threads: int) -> None:
@@ -379,9 +383,10 @@ class ColumnLayers(Layers):
         ValueError: the board has too many positions, or see :class:`Layers`.
     """
 
-    def __init__(self, game: Game, stones: int = 0, *, double: bool = False) -> None:
+    def __init__(self, game: Game, stones: int = 0, *, double: bool = False, threads: int = 1) -> None:
         super().__init__(game, stones, double)
         check_columns(game, stones)
+        self._threads = threads  # of numbering
         self.board = columns.make_board(game)
         self._heights = columns.heights_by_stones(self.board)
         self._colourings = [int(columns.count_colourings(self.board, heights).sum()) for heights in self._heights]
@@ -389,12 +394,12 @@ class ColumnLayers(Layers):
         self._sizes: dict[int, int] = {}
         self._indices: OrderedDict[int, LayerIndex] = OrderedDict()  # those used last, up to `MAX_INDEX_BYTES`
 
-    def index(self, stones: int, threads: int = 1) -> LayerIndex:
+    def index(self, stones: int) -> LayerIndex:
         """Return the numbering of a layer, computed or among those used last."""
         with self._lock:
             found = self._indices.get(stones)
             if found is None:
-                found = columns.make_index(self.game, self.board, self._heights[stones], stones, threads)
+                found = columns.make_index(self.game, self.board, self._heights[stones], stones, self._threads)
                 self._sizes[stones] = columns.index_size(found)
                 self._indices[stones] = found
             self._indices.move_to_end(stones)
@@ -465,23 +470,14 @@ class ColumnLayers(Layers):
         if above is None:
             out[:] = 0
             return
-        here, there = self.index(stones, threads), self.index(stones + 1, threads)
+        here, there = self.index(stones), self.index(stones + 1)
         columns.compute_layer(self.game, self.board, here, there, above, out, threads, progress)
 
     def estimate(self) -> Estimate:
         """See :func:`estimate`. It numbers all positions, which takes a share of the time of solving."""
-        item = self.dtype.itemsize
-        by_stones = tuple(self.size(n) if n >= self.stones else 0 for n in range(self.game.cells + 1))
         indices = list(map(self._index_bytes, range(self.stones, self.game.cells + 1)))
         shared = max(min(sum(indices), MAX_INDEX_BYTES), 2 * max(indices)) + max(indices)
-        two = max(above + below for above, below in zip(by_stones, (*by_stones[1:], 0), strict=True))
-        return Estimate(
-            by_stones,
-            disk=item * sum(by_stones),
-            memory=shared + item * two,
-            memory_alone=shared + item * sum(by_stones),
-            seconds=sum(by_stones) * NS_PER_VALUE_WITH_GRAVITY / 1e9,
-        )
+        return self._estimate(shared, NS_PER_VALUE_WITH_GRAVITY)
 
 
 def estimate(game: Game, *, stones: int = 0, folder: bool = True) -> Estimate:
@@ -495,17 +491,23 @@ def estimate(game: Game, *, stones: int = 0, folder: bool = True) -> Estimate:
     Raises:
         ValueError: the board is larger, or the number of stones is invalid.
     """
-    return make_layers(game, stones, folder=folder).estimate()
+    return make_layers(game, stones, double=not folder and game.cells <= MAX_CELLS_IN_DOUBLE).estimate()
 
 
-def make_layers(game: Game, stones: int = 0, *, folder: bool = True) -> Layers:
-    """Return the layers of a game, see :class:`Layers`, in float64 if they are small and stay in memory.
+def make_layers(game: Game, stones: int = 0, *, double: bool = False, threads: int = 1) -> Layers:
+    """Return the layers of a game, see :class:`Layers`.
+
+    Args:
+        game, stones: as for :func:`estimate`.
+        double: float64 instead of float32, if there are skips.
+        threads: number of threads that number the positions of a game with gravity.
 
     Raises:
         ValueError: the board is too large, or the number of stones is invalid.
     """
-    kind = ColumnLayers if game.gravity else SetLayers
-    return kind(game, stones, double=not folder and game.cells <= MAX_CELLS_IN_DOUBLE)
+    if game.gravity:
+        return ColumnLayers(game, stones, double=double, threads=threads)
+    return SetLayers(game, stones, double=double)
 
 
 @compiled_at_once
@@ -515,17 +517,16 @@ def _find_entries(own: Int64Array, other: Int64Array, probe: Probe, stones: Int6
         stones[i], entries[i] = find_entry(own[i], other[i], probe)
 
 
-def check_memory(game: Game, *, stones: int = 0, folder: bool = True, memory: int | None = None) -> None:
-    """Raise ValueError if :func:`build` needs more memory than ``memory`` bytes, or than is free."""
-    needed = estimate(game, stones=stones, folder=folder)
+def check_memory(layers: Layers, *, folder: bool = True, memory: int | None = None) -> None:
+    """Raise MemoryError if :func:`build` needs more memory than ``memory`` bytes, or than is free."""
+    needed, game = layers.estimate(), layers.game
     wanted = needed.memory if folder else needed.memory_alone
     free = free_memory(memory)
     if wanted > free:
-        way_out = "allow more with memory=" + (
-            "" if folder else f" or give it a folder for {estimate(game, stones=stones).disk:,} bytes"
-        )
-        raise ValueError(
-            f"solving {game} by layers takes {wanted:,} bytes of memory, and {free:,} may be used: {way_out}"
+        way_out = "" if folder else f" or give it a folder for {estimate(game, stones=layers.stones).disk:,} bytes"
+        raise MemoryError(
+            f"solving {game} by layers takes {wanted:,} bytes of memory, and {free:,} may be used: allow more with "
+            f"memory={way_out}"
         )
 
 

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from baselines import retrograde
 from baselines.connect_four import SearchedSolution, is_solvable, shared_solution
 from baselines.retrograde.count import Counts, count_positions
-from baselines.retrograde.layers import check_columns
+from baselines.retrograde.layers import check_columns, check_memory, make_layers
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.agents.specs import Named
 from ttt_envs.core.array_cache import CachedArray, hash_of_sources, make_cached_folder, max_cache_bytes
@@ -218,7 +218,8 @@ def solve(
         threads: number of threads, see :mod:`ttt_envs.core.threads`; the result does not depend on it.
 
     Raises:
-        ValueError: the board is larger, memory or disk space is too small, or the number of threads is invalid.
+        MemoryError: memory is too small.
+        ValueError: the board is larger, disk space is too small, or the number of threads is invalid.
     """
     check_size(game)
     threads = count_threads(threads)
@@ -262,14 +263,15 @@ def _layers(
     game: Game, cache: bool, memory: int | None, progress: Progress | None, threads: int
 ) -> retrograde.LayeredTable:
     """Return the layers of a game, in a cache folder if the limit allows it, else in memory."""
-    folder, size = None, retrograde.estimate(game).disk
+    layers = make_layers(game, threads=threads)
+    folder, size = None, layers.estimate().disk
     if not (cache and is_stored(game)):  # check before evicting others
-        retrograde.check_memory(game, folder=cache and size <= max_cache_bytes(), memory=memory)
+        check_memory(layers, folder=cache and size <= max_cache_bytes(), memory=memory)
     if cache:
         folder = make_cached_folder(*_cache_entry(game), size)
     while True:
         try:
-            return retrograde.build(game, folder, memory=memory, progress=progress, threads=threads)
+            return retrograde.build(game, folder, memory=memory, progress=progress, threads=threads, layers=layers)
         except retrograde.FolderLockedError:  # another process is building; its layers will be read
             time.sleep(1.0)
 

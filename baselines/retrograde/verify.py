@@ -1,7 +1,8 @@
 """Verification of a folder of layers, entry by entry.
 
-It shares no code with the sweep: each entry is converted to its position, each move is made, lines are detected by the
-rules, and each successor is looked up on its own.
+Each entry is converted to its position, each move is made, lines are detected by the rules, and each successor is
+looked up on its own. The values are recomputed without the code of the sweep, but positions are numbered by the same
+code, so that a wrong set of positions is not detected.
 """
 
 from __future__ import annotations

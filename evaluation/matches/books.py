@@ -62,9 +62,10 @@ def book_from_games(
     """
     check_plies(plies)
     found: list[Game] = []
-    counts = {"read": 0, "taken": 0, "moves": 0}
+    num_read = 0
 
     def games() -> Iterator[PlayedGame]:
+        nonlocal num_read
         for log in logs:
             for played in read_any_format(log, tell=tell):
                 if not found:
@@ -73,30 +74,30 @@ def book_from_games(
                     raise ValueError(
                         f"{log} has a game of {played.game}, and others are of {found[0]}: make a book for each"
                     )
-                counts["read"] += 1
-                if counts["read"] % 256 == 0:
-                    progress(counts["read"])
+                num_read += 1
+                if num_read % 256 == 0:
+                    progress(num_read)
                 if played.result is not None and played.forfeit is None:
-                    counts["taken"] += 1
                     yield played
 
     def chunks() -> Iterator[PlayedMoves]:
         rows: list[tuple[Any, int, int, int]] = []
+        num_games = 0
         for played in games():
             assert played.result is not None
+            before = len(rows)
             for position, action, _ in played.positions():
                 if np.count_nonzero(position.cells) >= plies:
                     break
                 if player in (None, played.players[position.mover]):
                     became = played.result.result_index(position.mover)
                     rows.append((position.cells, position.mover, action, became))
+            num_games += len(rows) > before
             if len(rows) >= CHUNK_SIZE:
-                yield _to_played_moves(rows)
-                counts["moves"] += len(rows)
-                rows = []
+                yield _to_played_moves(rows, num_games)
+                rows, num_games = [], 0
         if rows:
-            yield _to_played_moves(rows)
-            counts["moves"] += len(rows)
+            yield _to_played_moves(rows, num_games)
 
     parts = chunks()
     first = next(parts, None)
@@ -106,16 +107,15 @@ def book_from_games(
         who = "" if player is None else f" in which {player} moves"
         raise ValueError(f"there is no finished game{who} in these logs: name others")
     book = make_book(found[0], itertools.chain([first], parts), plies=plies, minimum=minimum)
-    progress(counts["read"])
-    book.games = counts["taken"]
+    progress(num_read)
     return book
 
 
-def _to_played_moves(rows: Sequence[tuple[Any, int, int, int]]) -> PlayedMoves:
+def _to_played_moves(rows: Sequence[tuple[Any, int, int, int]], games: int) -> PlayedMoves:
     cells, movers, actions, became = zip(*rows, strict=True)
     results = np.zeros((len(rows), 3), np.int64)
     results[np.arange(len(rows)), became] = 1
-    return PlayedMoves(Boards(np.stack(cells), np.array(movers, np.int8)), np.array(actions, np.int64), results)
+    return PlayedMoves(Boards(np.stack(cells), np.array(movers, np.int8)), np.array(actions, np.int64), results, games)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ class Corner(Named):
 
     name: ClassVar[str] = "corner"
     pure: ClassVar[bool] = True
+    variants: ClassVar[frozenset[str]] = frozenset({"exact", "misere", "wrap"})
 
     game: Game
     firmly: float = 1.0

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.proof_number import prove
-from baselines.retrograde import build, estimate, open_table, sweep
+from baselines.retrograde import build, estimate, open_table, start_value, sweep
 from baselines.retrograde import folder as folders
 from baselines.retrograde.count import DRAWN, WON, count_positions, reachable_boards
 from baselines.retrograde.ranks import IMAGES, make_classes, make_ranks, rank_beside
@@ -104,6 +104,7 @@ def test_class_leader_is_the_smallest_symmetric_set(game):
 def test_values_equal_the_solver_over_all_boards(shape, skip_chance):
     game = Game(*shape, skip_chance)
     ours, theirs = build(game), solve(game, cache=False)
+    assert start_value(game) == pytest.approx(theirs.value, abs=1e-12)
     chunk = 1 << 20
     for start in range(0, 3**game.cells, chunk):
         cells = from_keys(np.arange(start, min(start + chunk, 3**game.cells), dtype=np.uint64), game)
@@ -286,9 +287,9 @@ def test_estimate_equals_the_size_of_the_layers(game):
 def test_too_little_memory_is_refused_before_building(tmp_path):
     needed = estimate(SMALL)
     alone = estimate(SMALL, folder=False).memory_alone
-    with pytest.raises(ValueError, match=f"takes {alone:,} bytes of memory.*a folder for {needed.disk:,} bytes"):
+    with pytest.raises(MemoryError, match=f"takes {alone:,} bytes of memory.*a folder for {needed.disk:,} bytes"):
         build(SMALL, memory=alone - 1)
-    with pytest.raises(ValueError, match=f"takes {needed.memory:,} bytes of memory"):
+    with pytest.raises(MemoryError, match=f"takes {needed.memory:,} bytes of memory"):
         build(SMALL, tmp_path / "layers", memory=needed.memory - 1)
     assert not (tmp_path / "layers").exists()
     for ask in (build, estimate):

@@ -7,14 +7,8 @@ import plain
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from baselines.opening_book import (
-    BookError,
-    OpeningBookWithMemory,
-    PlayedMoves,
-    make_book,
-    read_book,
-    ucb_shares,
-)
+from baselines import opening_book
+from baselines.opening_book import BookError, OpeningBookWithMemory, PlayedMoves, make_book, read_book, ucb_shares
 from baselines.retrograde.solver import solve
 from ttt_envs import Boards, Game, make_policy
 from ttt_envs.agents.policy import HasPlayer
@@ -79,10 +73,11 @@ def arrays_of(book):
 def test_book_does_not_depend_on_the_order_of_its_parts(game):
     made = random_made(game)
     parts = [
-        PlayedMoves(made.boards.take(rows), made.actions[rows], made.results[rows])
+        PlayedMoves(made.boards.take(rows), made.actions[rows], made.results[rows], 2)
         for rows in np.split(np.arange(300), 6)
     ]
-    books = (make_book(game, some, plies=5) for some in ([made], parts[::-1]))
+    books = [make_book(game, some, plies=5) for some in ([made], parts[::-1])]
+    assert [book.games for book in books] == [0, 12]
     for array, other in zip(*map(arrays_of, books), strict=True):
         assert_array_equal(array, other)
 
@@ -233,9 +228,12 @@ def test_next_policy_plays_where_the_book_ends(book_file):
     assert str(make_policy(str(policy), game)) == str(policy)
 
 
-def test_memory_of_the_next_policy_begins_where_the_book_ends(book_file):
-    path = book_file()
+def test_memory_of_the_next_policy_begins_where_the_book_ends(book_file, monkeypatch):
+    path, specs = book_file(), []
+    make_next = opening_book.make_policy
+    monkeypatch.setattr(opening_book, "make_policy", lambda then, game: specs.append(then) or make_next(then, game))
     policy = make_policy(f"book:{path},then=(mcts:simulations=20)", Game())
+    assert [spec for spec in specs if isinstance(spec, str)] == ["mcts:simulations=20"]
     assert isinstance(policy, OpeningBookWithMemory)
     assert not policy.pure
     assert not isinstance(make_policy(f"book:{path}", Game()), HasPlayer)

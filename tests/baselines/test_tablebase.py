@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.expectiminimax import Expectiminimax
 from baselines.mcts import MCTS
-from baselines.retrograde import Tablebase, build, estimate, open_table, verify
+from baselines.retrograde import Tablebase, build, columns, estimate, open_table, verify
 from baselines.retrograde.count import reachable_boards
 from baselines.retrograde.folder import open_folder
 from baselines.retrograde.layers import make_layers
@@ -478,6 +478,13 @@ def test_boards_with_too_many_columns_are_refused(game, message):
     for refuse in (estimate, build, solve):
         with pytest.raises(ValueError, match=message):
             refuse(game)
+
+
+def test_positions_under_gravity_are_numbered_once_with_all_threads(monkeypatch):
+    numbered, make_index = [], columns.make_index
+    monkeypatch.setattr(columns, "make_index", lambda *args: numbered.append(args[3:]) or make_index(*args))
+    solve(Game(17, 1, 3, gravity=True), cache=False, threads=2)
+    assert sorted(numbered) == [(stones, 2) for stones in range(18)]
 
 
 @pytest.mark.parametrize(

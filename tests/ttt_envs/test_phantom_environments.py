@@ -195,5 +195,6 @@ def test_what_reads_the_whole_board_is_refused_by_name():
         make_policy("optimal:peeking=false", game)
     with pytest.raises(ValueError, match="opponent's stones are hidden"):
         KINDS["aec"](hidden="classic").env.chance_outcomes(0)
+    assert {str(make_policy("win-or-block:peeking=false", of)) for of in (game, game.visible)} == {"win-or-block"}
     peeking = make_policy("optimal:epsilon=0.1,peeking=true", game)
     assert str(peeking) == "optimal:epsilon=0.1,peeking=true"

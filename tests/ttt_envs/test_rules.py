@@ -47,7 +47,7 @@ def test_a_size_is_an_edge_or_rows_and_columns():
     assert Game.of_size(4, 3) == Game(4, 4, 3)
     assert Game.of_size((5, 6), 4, 0.25) == Game.of_size([5, 6], 4, 0.25) == Game(5, 6, 4, 0.25)
     assert Game.of_size(np.int64(4)) == Game(4, 4, 4)
-    lengths = {3: 3, 4: 4, 5: 4, 6: 4, 7: 5, 19: 5, (3, 19): 3, (7, 6): 4}
+    lengths = {1: 1, 2: 2, (1, 2): 2, (2, 2): 2, (1, 3): 3, 3: 3, 4: 4, 5: 4, 6: 4, 7: 5, 19: 5, (3, 19): 3, (7, 6): 4}
     assert {size: Game.of_size(size).win_length for size in lengths} == lengths
     for size in ((3,), (3, 3, 3)):
         with pytest.raises(ValueError, match=r"is not a board: write size=3 or size=\(5, 6\), rows first"):
@@ -68,10 +68,9 @@ def test_a_game_is_stored_and_read(game):
 
 def test_missing_fields_get_defaults_and_unknown_fields_are_rejected():
     assert Game.from_dict({"rows": 4, "columns": 4}) == Game(4, 4, 3)
-    with pytest.raises(ValueError, match="unknown field 'colums': did you mean 'columns'"):
-        Game.from_dict({"colums": 4})
-    with pytest.raises(ValueError, match="format=2 of a stored game is not known here: this version reads 1"):
-        Game.from_dict({"format": 2})
+    for data, field in (({"colums": 4}, "'colums'"), ({"format": 2}, "format=2"), ({"rows": 3.0}, "rows=3.0")):
+        with pytest.raises(ValueError, match=field):
+            Game.from_dict(data)
     assert str(Game(3, 4, 3)) == "3 x 4, 3 to win"
     assert str(Game(3, 4, 3, 0.25)) == "3 x 4, 3 to win, skip 0.25"
 
@@ -242,12 +241,7 @@ STARTED, EMPTY = from_text("o../.x./... o"), np.zeros(9, np.int8)
         (STARTED, True, TypeError, "action True is not a whole number"),
         (STARTED, None, TypeError, "action None is not a whole number"),
         (STARTED, "a", TypeError, "action 'a' is not a whole number"),
-        (
-            from_text("o./.x o"),
-            1,
-            ValueError,
-            r"cells must be int8\[9\] for a board of 3 x 3.* but got int8\[4\]",
-        ),
+        (from_text("o./.x o"), 1, ValueError, r"cells must be int8\[9\] for a board of 3 x 3.* but got int8\[4\]"),
         (Position(EMPTY, 2), 0, ValueError, "mover=2 is no player: use 0"),
         (Position(EMPTY.astype(np.int64), 0), 0, ValueError, r"cells must be int8\[9\].* but got int64\[9\]"),
         (Position([0] * 9, 0), 0, ValueError, r"cells must be int8\[9\].* but got list\[9\]"),

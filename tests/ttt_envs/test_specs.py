@@ -42,6 +42,10 @@ class Corner:
         p = (boards.cells == 0) * np.exp(-self.weight * np.arange(boards.cells.shape[1]))
         return p / p.sum(axis=1, keepdims=True)
 
+class MisereCorner(Corner):
+    variants = frozenset({"misere"})
+    plays_hidden = True
+
 class Idle:
     def __init__(self, game): pass
 
@@ -142,10 +146,7 @@ def test_a_policy_is_returned_as_it_is():
         ("mine.policies:Idle", "mine.policies:Idle made <.*>, which is no policy: it needs `pure` and `probabilities`"),
         ("mine.policies:unwrapped", "which is no policy: return as_policy.function, game., or an object with `pure`"),
         ("mine.policies:number", "mine.policies:number is not a class or function that makes policies: it is 3"),
-        (
-            "mine.polices:Corner",
-            "there is no module 'mine.polices' to import for 'mine.polices:Corner': is it installed?",
-        ),
+        ("mine.polices:Corner", "there is no module 'mine.polices' to import for 'mine.polices:Corner'"),
         ("nobodys.policies:Corner", "there is no module 'nobodys' to import"),
         (".policies:Corner", "names no module: write package.module:name"),
         ("settings:depth=1.5", "settings: depth='1.5' is not a whole number"),
@@ -180,6 +181,16 @@ def test_classes_of_users_are_policies(monkeypatch):
     env = SingleEnv(opponent="mine.policies:Corner:weight=100", seat="second")
     observation, _ = env.reset(seed=0)
     assert observation.reshape(2, 9)[1].tolist() == [1, 0, 0, 0, 0, 0, 0, 0, 0]
+
+
+@pytest.mark.usefixtures("mine")
+def test_classes_of_users_play_the_rules_that_they_declare():
+    loses, hides = Game(misere=True), Game(hidden="classic")
+    for name, game in (("Corner", loses), ("Corner", hides), ("MisereCorner", Game(wrap=True))):
+        with pytest.raises(ValueError, match=r"Corner does not support .* its class declares"):
+            make_policy(f"mine.policies:{name}", game)
+    assert make_policy("mine.policies:MisereCorner", Game(misere=True, hidden="classic")).weight == 1
+    assert make_policy("mine.policies:Corner:peeking=true", hides).policy.weight == 1
 
 
 @dataclass(frozen=True)
@@ -257,7 +268,7 @@ def test_a_spec_is_bounded_in_length_and_in_depth():
         with pytest.raises(ValueError, match=f"its parentheses are nested more than {MAX_SPEC_DEPTH} deep"):
             make_policy(spec, Game())
     with pytest.raises(
-        ValueError, match=rf"has {MAX_SPEC_LENGTH + 1:,} characters, and at most {MAX_SPEC_LENGTH:,} are"
+        ValueError, match=f"{MAX_SPEC_LENGTH + 1:,} characters, and at most {MAX_SPEC_LENGTH:,}"
     ) as refused:
         make_policy("x" * (MAX_SPEC_LENGTH + 1), Game())
     assert len(str(refused.value)) < 200
@@ -265,9 +276,7 @@ def test_a_spec_is_bounded_in_length_and_in_depth():
 
 @pytest.mark.parametrize("spec", ["random\n", "run:a\nb", "a\rb:Class", "mcts:c=1,w\x85=2", "\u2028"])
 def test_a_spec_is_one_line(spec):
-    with pytest.raises(
-        ValueError, match=r"^text of several lines is no spec, .*: write name or name:key=value"
-    ) as refused:
+    with pytest.raises(ValueError, match=r"^text of several lines is no spec") as refused:
         make_policy(spec, Game())
     assert str(refused.value).isprintable()
 
@@ -292,7 +301,5 @@ def test_strings_from_files_are_marked():
 
 
 def test_failing_factories_are_one_line_errors():
-    with pytest.raises(
-        ValueError, match=r"importlib\.util:find_spec made no policy of 3 x 3, 3 to win: AttributeError"
-    ):
+    with pytest.raises(ValueError, match=r"importlib\.util:find_spec made no policy of .*: AttributeError"):
         make_policy("importlib.util:find_spec", Game())

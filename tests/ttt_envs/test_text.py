@@ -102,9 +102,7 @@ def test_shuffled_names_depend_on_the_seed_alone():
 
 
 def test_presentations_of_three_by_three_say_why_they_have_no_other_board():
-    with pytest.raises(
-        ValueError, match=r"^presentation magic-square is of 3 x 3 with 3 to win, not of 4 x 4, 4 to win"
-    ):
+    with pytest.raises(ValueError, match=r"^presentation magic-square is of 3 x 3 with 3 to win"):
         make_presentation("magic-square", Game(4, 4, 4))
     with pytest.raises(ValueError, match=r"^presentation words is of 3 x 3 with 3 to win"):
         make_presentation("words", Game(3, 3, 2))
@@ -441,16 +439,11 @@ def test_games_begin_in_a_position():
 
 
 def test_arguments_are_checked():
-    with pytest.raises(ValueError, match=r"^illegal='forgive' is not known: choose 'ask', 'lose', 'random'"):
-        TextGame(TIC_TAC_TOE, illegal="forgive")
-    with pytest.raises(ValueError, match=r"^seat=2 is not known"):
-        TextGame(TIC_TAC_TOE, seat=2)
+    for wrong in ({"illegal": "forgive"}, {"seat": 2}, {"max_asks": -1}, {"opponent": "randon"}):
+        with pytest.raises(ValueError, match=str(next(iter(wrong.values())))):
+            TextGame(TIC_TAC_TOE, **wrong)
     with pytest.raises(TypeError, match=r"^'random' is no game: write for example TextGame\(Game\(\)"):
         TextGame("random")
-    with pytest.raises(ValueError, match=r"^max_asks=-1 is no number of questions"):
-        TextGame(TIC_TAC_TOE, max_asks=-1)
-    with pytest.raises(ValueError, match="did you mean 'random'"):
-        TextGame(TIC_TAC_TOE, opponent="randon")
 
 
 def test_policies_that_are_not_pure_are_opponents():
@@ -463,6 +456,14 @@ def test_policies_that_are_not_pure_are_opponents():
 
     assert play(3) == play(3)
     assert len({tuple(play(seed)) for seed in range(10)}) > 5
+
+
+def test_opponents_are_told_the_number_of_the_game():
+    class Numbered(Impure):
+        def act_in_games(self, boards, games, episode_keys, plies):
+            return games
+
+    assert TextGame(TIC_TAC_TOE, opponent=Numbered(), seat=1, episode=5).turns[0].action == 5
 
 
 def test_an_opponent_may_give_up():

@@ -74,8 +74,9 @@ def test_observations_are_in_the_space(presentation):
 
 def test_illegal_answers_and_the_end():
     env = gymnasium.make(ID, max_asks=1)
-    with pytest.raises(ResetNeeded):
-        env.unwrapped.step("b2")
+    for early in (lambda: env.unwrapped.step("b2"), env.unwrapped.render):
+        with pytest.raises(ResetNeeded):
+            early()
     env.reset(seed=0)
     seen, reward, done, _, info = env.step("d9\ud800")
     assert (reward, done, info["problem"]) == (0.0, False, "no-move")
@@ -115,10 +116,7 @@ def test_self_play_rewards_the_player_who_answered():
 def test_arguments_are_checked():
     with pytest.raises(ValueError, match=r"^seat='third' is not known"):
         gymnasium.make(ID, seat="third")
-    with pytest.raises(
-        TypeError,
-        match=r"TextGame.* got an unexpected keyword argument 'presentations': did you mean 'presentation'",
-    ):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'presentations': did you mean 'presentation'"):
         gymnasium.make(ID, presentations="grid")
     with pytest.raises(ValueError, match=r"^options=.* are not known: ttt/Text-v0 has none"):
         gymnasium.make(ID).reset(options={"seat": 1})

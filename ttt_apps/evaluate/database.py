@@ -54,7 +54,7 @@ class Build(ThreadOptions, ExactOptions):
 
     def run(self) -> None:
         """Print the estimated cost, build the database, and print its hash."""
-        from baselines.retrograde import build, check_memory, estimate
+        from baselines.retrograde import build, estimate
         from baselines.retrograde.folder import open_folder
 
         game, threads = self.game(), self.num_threads()
@@ -74,7 +74,6 @@ class Build(ThreadOptions, ExactOptions):
                 table.add_row(str(stones), f"{count:,}")
             print_table(table)
             return
-        check_memory(game, stones=self.stones, memory=self.memory_bytes())
         with share_bar("building") as progress:
             build(game, folder, stones=self.stones, memory=self.memory_bytes(), progress=progress, threads=threads)
         found = open_folder(folder)

@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 from baselines import retrograde
 from baselines.connect_four import SearchedSolution, is_solvable
 from baselines.retrograde.columns import bound_colourings
-from baselines.retrograde.layers import Estimate
+from baselines.retrograde.layers import Estimate, check_memory, make_layers
 from baselines.retrograde.solver import MAX_LAYERED_CELLS, MAX_SOLVER_CELLS, LayeredSolution, Solution, is_stored, solve
 from ttt_apps.explorer.caches import LRUCache
 from ttt_apps.explorer.schemas import MAX_TABLE_CELLS
@@ -124,13 +124,14 @@ class Solutions:
         """Start to compute a table in another process, unless one is being computed; and return :meth:`status`.
 
         Raises:
-            ValueError: another game is being computed, memory is too small, or the game needs no table.
+            MemoryError: memory is too small.
+            ValueError: another game is being computed, or there is too little room for stored tables.
         """
         if self.availability(game) == "ask":
             with self._lock:
                 if self._build is not None and self._build.is_running:
                     raise ValueError(f"{self._build.game} is being solved: wait until it is done")
-                retrograde.check_memory(game)
+                check_memory(make_layers(game))
                 size = _estimate(game).disk
                 if size > max_cache_bytes():
                     raise ValueError(

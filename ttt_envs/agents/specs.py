@@ -6,8 +6,11 @@ value that contains ``,`` or ``:`` is enclosed in parentheses::
     random      optimal:epsilon=0.1      run:runs/first      book:path=b.npz,then=(expectiminimax:depth=4)
 
 Any other name is a module and a user's class in it: ``module:Class`` or ``package.module:Class:key=value`` is called as
-``Class(game, key=value)``. A spec string read from a file is a :class:`FromFile`, which names built-in policies only,
-unless files are trusted.
+``Class(game, key=value)``. It plays by the standard rules only, unless the class declares others: its attribute
+``variants`` lists those of ``rules.VARIANTS`` that it supports, and ``plays_hidden = True`` says that it plays phantom
+games by views.
+
+A spec string read from a file is a :class:`FromFile`, which names built-in policies only, unless files are trusted.
 """
 
 from __future__ import annotations
@@ -103,7 +106,7 @@ REFUSAL_REASONS: dict[str, dict[str, str]] = {
 _VIEWS_AS_BOARDS = ("table", "svd", "hosvd", "hosvd2", "hooi", "tt", "win-or-block")
 """built-in policies that play a view as they would play a board of the game with visible stones"""
 PEEKING = "peeking"
-"""key of a spec string: ``peeking=true`` shows the policy all stones of a phantom game"""
+"""key of a spec string: ``peeking=true`` shows the policy all stones of a phantom game; in others it has no effect"""
 
 OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "minimax": ("optimal", "expectiminimax"),
@@ -171,8 +174,7 @@ class Spec(NamedTuple):
 
     def from_file(self) -> Spec:
         """Return the same spec, with its values marked as read from a file."""
-        keyed: dict[str, str] = {key: FromFile(value) for key, value in self.keyed.items()}
-        return Spec(self.name, None if self.unkeyed is None else FromFile(self.unkeyed), keyed)
+        return Spec(*from_file(list(self)))
 
 
 def _split(text: str, at: str) -> list[str]:
@@ -331,14 +333,14 @@ def make_policy(spec: str | Policy, game: Game) -> Policy:
             not a built-in one.
     """
     from ttt_envs.agents.policy import Policy
-    from ttt_envs.game.rules import check_variants
+    from ttt_envs.game.rules import HIDING, check_variants
 
     if not isinstance(spec, str):
         if isinstance(spec, Policy):
             return spec
         raise TypeError(_no_spec(spec))
     parsed = parse_spec(spec)
-    if game.hidden != "no" and PEEKING in parsed.keyed:
+    if PEEKING in parsed.keyed:
         return _make_peeking(spec, parsed, game)
     module, _, inside = parsed.name.partition(":")
     if isinstance(spec, FromFile):
@@ -347,18 +349,17 @@ def make_policy(spec: str | Policy, game: Game) -> Policy:
     # find_spec raises ValueError for an imported module without a specification, such as the __main__ of a script
     if inside and ("." in module or module in sys.modules or importlib.util.find_spec(module) is not None):
         factory = load_object(parsed.name)
+        supported = (*getattr(factory, "variants", ()), *[HIDING] * getattr(factory, "plays_hidden", False))
+        reasons: Any = "its class declares neither that rule in `variants` nor, for hidden stones, `plays_hidden`"
     elif parsed.name in POLICIES:
-        check_variants(
-            parsed.name,
-            game,
-            SUPPORTED_VARIANTS.get(parsed.name, ()),
-            reasons=REFUSAL_REASONS.get(parsed.name, {}),
-            hint=f"; or let it see hidden stones, which is cheating, with {PEEKING}=true",
-        )
-        factory = load_object(POLICIES[parsed.name])
-        game = game.visible if parsed.name in _VIEWS_AS_BOARDS else game
+        supported, reasons = SUPPORTED_VARIANTS.get(parsed.name, ()), REFUSAL_REASONS.get(parsed.name, {})
     else:
         raise ValueError(_unknown(spec, module))
+    hint = f"; or let it see hidden stones, which is cheating, with {PEEKING}=true"
+    check_variants(parsed.name, game, supported, reasons=reasons, hint=hint)
+    if parsed.name in POLICIES:
+        factory = load_object(POLICIES[parsed.name])
+        game = game.visible if parsed.name in _VIEWS_AS_BOARDS else game
     if not callable(factory):
         raise ValueError(f"{parsed.name} is not a class or function that makes policies: it is {factory!r}")
     try:
@@ -376,10 +377,13 @@ def make_policy(spec: str | Policy, game: Game) -> Policy:
 
 
 def _make_peeking(spec: str, parsed: Spec, game: Game) -> Policy:
-    """Return the policy of a spec with the key ``peeking``: with true, one of the visible game that sees all stones."""
+    """Return the policy of a spec with the key ``peeking``: with true, one of the visible game that sees all stones.
+
+    In a game with visible stones the key changes nothing.
+    """
     from ttt_envs.agents.peeking import Peeking
 
-    peeks = convert_value(parsed.name, PEEKING, parsed.keyed[PEEKING], bool)
+    peeks = convert_value(parsed.name, PEEKING, parsed.keyed[PEEKING], bool) and game.hidden != "no"
     arguments = _split(spec[len(parsed.name) + 1 :], ",")
     others = [argument for argument in arguments if not argument.startswith(f"{PEEKING}=")]
     rest = type(spec)(f"{parsed.name}:{','.join(others)}" if others else parsed.name)

@@ -1,10 +1,9 @@
 """The Gymnasium environment: the learner in one seat, a policy in the other.
 
-Rules: the board has rows x columns cells; player_0 (o) moves first, or with
-``first="random"`` a drawn player. A move puts one own stone on an empty cell;
-``win_length`` or more own stones in a row, column or diagonal win, a full board without such a line is a draw. After
-every stone that does not end the game, the other player's turn is skipped with probability ``skip_chance``, and the
-mover moves again.
+Rules: the board has rows x columns cells; player_0 (o) moves first, or with ``first="random"`` a drawn player. A move
+puts one own stone on an empty cell; ``win_length`` or more own stones in a row, column or diagonal win, a full board
+without such a line is a draw. After every stone that does not end the game, the other player's turn is skipped with
+probability ``skip_chance``, and the mover moves again.
 
 Actions: the index of an empty cell, counted row by row from 0 at the top left: ``row * columns + column``; with
 ``gravity=True`` a column, from 0 at the left. The action mask has 1 for each legal action.

@@ -660,10 +660,12 @@ def _write_observations(
 
 
 @inlined
-def _first_invalid(settings: Settings, cells: Int8Array, games: Games, actions: Int64Array) -> int:
-    """Return the first game whose action is out of range or, where illegal actions are errors, is illegal; else -1."""
-    count, size, outcome = settings.num_games, settings.size, games.outcome
-    num_actions = settings.num_actions
+def _first_invalid(settings: Settings, cells: Int8Array, games: Games, actions: Int64Array, resets: int) -> int:
+    """Return the first game whose action is out of range or, where illegal actions are errors, is illegal; else -1.
+
+    With ``resets`` 1, games that are over begin anew, so that their actions are not played.
+    """
+    count, size, num_actions, outcome = settings.num_games, settings.size, settings.num_actions, games.outcome
     least, most = int64(0), int64(0)
     for b in range(count):
         action = actions[b]
@@ -676,7 +678,8 @@ def _first_invalid(settings: Settings, cells: Int8Array, games: Games, actions: 
     if settings.illegal_action == RAISE:
         for b in range(count):
             cell = settings.permutations[games.symmetry[b] * size + actions[b]]
-            if outcome[b] == NOT_OVER and not _is_legal_action(b, cell, cells, games, settings.parameters):
+            moves = outcome[b] == NOT_OVER and not games.is_over[b] & resets
+            if moves and not _is_legal_action(b, cell, cells, games, settings.parameters):
                 return b
     return -1
 
@@ -757,10 +760,10 @@ def _step(
     begins_or_moves = mode != FINISH and mode != OBSERVE
     makes_moves = begins_or_moves and mode != RESET
     if makes_moves:
-        invalid = _first_invalid(settings, cells, games, actions)
+        resets = int64(mode == MOVE_OR_RESET)
+        invalid = _first_invalid(settings, cells, games, actions, resets)
         if invalid >= 0:
             return -1 - invalid
-        resets = int64(mode == MOVE_OR_RESET)
         for b in range(settings.num_games):
             games.begins[b] = games.is_over[b] & resets
     elif mode == RESET:

@@ -36,7 +36,13 @@ class Boards(NamedTuple):
 
     @classmethod
     def from_positions(cls, positions: Iterable[Position]) -> Boards:
-        """Stack single positions of one game into a batch."""
+        """Stack single positions of one game into a batch.
+
+        Raises:
+            ValueError: there are none, so that the size of the board is unknown.
+        """
+        if not (positions := list(positions)):
+            raise ValueError("no positions make no batch: give one or more, or write Boards.start(game, 0)")
         cells, movers = zip(*positions, strict=True)
         return cls(np.stack(cells).astype(np.int8, copy=False), np.array(movers, np.int8))
 
@@ -173,9 +179,8 @@ def from_keys(key: UInt64Array, game: Game) -> Int8Array:
     if size <= MAX_CELLS_BASE_3:
         _digits(np.ascontiguousarray(key).reshape(-1), out)
         return out
-    octets = (
-        np.ascontiguousarray(key).astype("<u8", copy=False).view(np.uint8).reshape(len(key), 2, 4 * _num_words(size))
-    )
+    words = np.ascontiguousarray(key).astype("<u8", copy=False)
+    octets = words.view(np.uint8).reshape(len(key), 2, 4 * words.shape[1])
     planes = np.unpackbits(octets, axis=2, count=size, bitorder="little")
     np.add(planes[:, 0], 2 * planes[:, 1], out=out, casting="unsafe")
     return out

@@ -267,7 +267,7 @@ class Game:
         """Return the game that :meth:`to_dict` stored; missing fields get their defaults.
 
         Raises:
-            ValueError: it is no mapping, the format is newer, or a field is unknown to this version.
+            ValueError: it is no mapping, the format is newer, or a field is unknown to this version or is invalid.
         """
         if not isinstance(data, Mapping):
             raise ValueError(f"{truncate(repr(data))} is no stored game: that has rows, columns and other fields")
@@ -278,12 +278,12 @@ class Game:
                 f"format={truncate(repr(version))} of a stored game is not known here: this version reads {FORMAT}"
             )
         known = [field.name for field in dataclasses.fields(cls)]
-        for name in fields:
-            if name not in known:
-                raise ValueError(
-                    f"a stored game has the unknown field {truncate(name)!r}: {closest_names(name, known)}"
-                )
-        return cls(**fields)
+        for name in [name for name in fields if name not in known]:
+            raise ValueError(f"a stored game has the unknown field {truncate(name)!r}: {closest_names(name, known)}")
+        try:
+            return cls(**fields)
+        except TypeError as problem:
+            raise ValueError(str(problem)) from None
 
     def __str__(self) -> str:
         count = f"exactly {self.win_length}" if self.exact else f"{self.win_length}"
@@ -315,11 +315,11 @@ class Game:
 def default_win_length(rows: int, columns: int) -> int:
     """Return the win length of a board of which only the size is given, by its shorter edge.
 
-    3 up to an edge of 3, 4 up to 6, and 5 from 7 on. On an edge of 4 or more, three to win is won by the first player
-    at once.
+    3 up to an edge of 3, 4 up to 6, and 5 from 7 on; on a board up to 2 x 2, its longer edge. On an edge of 4
+    or more, three to win is won by the first player at once.
     """
     edge = min(rows, columns)
-    return 3 if edge <= 3 else 4 if edge <= 6 else 5
+    return min(3, max(rows, columns)) if edge <= 3 else 4 if edge <= 6 else 5
 
 
 class Position(NamedTuple):

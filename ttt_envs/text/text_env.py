@@ -10,6 +10,7 @@ from gymnasium.spaces import Text
 
 from ttt_envs.core.checks import check_choice
 from ttt_envs.game.rules import Game
+from ttt_envs.text.answers import Problem
 from ttt_envs.text.text_game import Reward, TextGame, result_reward
 
 SeatChoice = Literal["first", "second", "alternate"]
@@ -93,7 +94,7 @@ class TextEnv(gymnasium.Env[str, str]):
         seat = self._episode % 2 if self._seat_choice == "alternate" else int(self._seat_choice == "second")
         self.text = TextGame(self.game, seat=seat, seed=self._seed, episode=self._episode, **self._settings)
         self._is_done, self._seat, self._num_turns = False, self.text.seats[0], 0
-        return self.render(), self._info("")
+        return self.render(), self._info(self.text, None)
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Answer the prompt, and let the opponent reply.
@@ -113,20 +114,24 @@ class TextEnv(gymnasium.Env[str, str]):
         self._is_done = self.text.over
         reward = self._reward(self.text.turns[self._num_turns :], self._seat)
         self._num_turns = len(self.text.turns)
-        return self.render(), reward, self._is_done, False, self._info("" if problem is None else problem.kind)
+        return self.render(), reward, self._is_done, False, self._info(self.text, problem)
 
     def render(self) -> str:
-        """Return the current observation."""
-        assert self.text is not None
+        """Return the current observation.
+
+        Raises:
+            ResetNeeded: before ``reset``.
+        """
+        if self.text is None:
+            raise ResetNeeded("no game has begun: call reset() before render()")
         return self.text.prompt(rules=self._rules)
 
-    def _info(self, problem: str) -> dict[str, Any]:
-        assert self.text is not None
-        outcome = self.text.outcome
+    def _info(self, text: TextGame, problem: Problem | None) -> dict[str, Any]:
+        outcome = text.outcome
         return {
             "seat": self._seat,
-            "mover": self.text.mover,
+            "mover": text.mover,
             "result": int(outcome),
             "winner": outcome.winner,
-            "problem": problem,
+            "problem": "" if problem is None else problem.kind,
         }

@@ -125,6 +125,7 @@ class TextGame:
         self.outcome = Outcome.NOT_OVER
         self._cells = np.zeros(game.cells, np.int8) if start is None else start.cells.copy()
         self._mover = 0 if start is None else int(start.mover)
+        self._episode = episode
         self._episode_key = np.uint64(splitmix64(draw_key(np.random.default_rng(seed)), episode))
         self._problems: list[Problem] = []
         self._remarks: tuple[list[str], list[str]] = ([], [])
@@ -254,7 +255,7 @@ class TextGame:
             keys = np.array([self._episode_key])
             try:
                 if isinstance(self.opponent, ActsInGames):
-                    action = self.opponent.act_in_games(boards, np.zeros(1, np.int64), keys, plies)[0]
+                    action = self.opponent.act_in_games(boards, np.array([self._episode]), keys, plies)[0]
                 else:
                     action = act_in_episodes(self.opponent, boards, keys, plies)[0]
             except Forfeit:
