@@ -18,10 +18,10 @@ from evaluation.exact.dynamic_programming import match_outcome
 from evaluation.exact.strength import compute_strength
 from evaluation.matches.match import play_pairs
 from evaluation.reports.formats import game_options
-from evaluation.reports.overview import Compared, Played, write_overview
+from evaluation.reports.overview import Compared, Played, cost_cells, strength_cells, write_overview
 from evaluation.reports.run import write_report
 from evaluation.run_files import REPORT, RunDirectory
-from ttt_apps.cli import command_words, inherited_options, print_output, print_table, run_command
+from ttt_apps.cli import command_words, inherited_options, new_table, print_output, print_table, run_command
 from ttt_apps.evaluate.match import score_table
 from ttt_envs.core.extras import install_command
 from ttt_envs.game.rules import Game
@@ -67,16 +67,12 @@ def _demo(words: list[str]) -> None:
 
 
 def _table(learned: Sequence[Compared]) -> Table:
-    table = Table("", *(one.name for one in learned))
-    costs = [RunDirectory(one.run).read_cost()["training"] for one in learned]
-    table.add_row("CPU of training, s", *(f"{cost['cpu_user_s'] + cost['cpu_system_s']:.1f}" for cost in costs))
-    table.add_row("peak memory, MiB", *(f"{cost['peak_rss_bytes'] / 2**20:.0f}" for cost in costs))
-    known = [one.strength for one in learned if one.strength is not None]
-    table.add_row("exploitability", *(f"{strength.exploitability:.6f}" for strength in known))
-    table.add_row("regret", *(f"{strength.regret:.6f}" for strength in known))
-    for opponent in OPPONENTS:
-        shares = (" / ".join(f"{share:.4f}" for share in strength.results[opponent]) for strength in known)
-        table.add_row(f"win / draw / loss against {opponent}", *shares)
+    """Return the learners, one a row, with their scores against the opponents; it is at most 80 columns wide."""
+    opponents = (f"against\n{opponent}" for opponent in OPPONENTS)
+    table = new_table("learner", "CPU", "exploitability", "regret", *opponents, title="Scores count a draw half.")
+    for name, run, strength in learned:
+        seconds, _ = cost_cells(RunDirectory(run).read_cost()["training"])
+        table.add_row(name, seconds, *strength_cells(strength, OPPONENTS))
     return table
 
 

@@ -9,10 +9,11 @@ import numpy as np
 from markupsafe import Markup
 
 from evaluation.cost import COST_KEYS
-from evaluation.curve_summaries import X_LABELS, Summary, XAxis, YAxis
+from evaluation.curve_summaries import X_LABELS, Summary, XAxis, YAxis, curve_points
+from evaluation.curves import Curve
 from evaluation.exact.dynamic_programming import OutcomeProbabilities
 from evaluation.reports.formats import mebibytes, share
-from evaluation.reports.html import macro, or_why
+from evaluation.reports.html import Content, macro, or_why
 from evaluation.reports.plots import (
     IN_PAGE,
     SERIES,
@@ -52,6 +53,29 @@ def embed_curves(
     label = f"Curves by {x_label}, up to {max(max(line.x) for line in lines):,.0f}: {ends}."
     draw = draw_curves(lines, x_label, y_label, distances=distances, linear=linear)
     return embed_figure(draw, name, label, curves_size(lines))
+
+
+def embed_exploitability(curves: Sequence[tuple[str, Curve]]) -> Content:
+    """Return the content of a section: exploitability by games and by CPU seconds, a figure each with all curves.
+
+    Args:
+        curves: of runs, with their names.
+    """
+    figures: list[tuple[Markup, str]] = []
+    axes: tuple[XAxis, ...] = ("games", "cpu")
+    for x in axes:
+        lines = []
+        for index, (name, curve) in enumerate(curves):
+            points = curve_points(curve._replace(rows=exact_rows(curve.rows)), x, "exploitability")
+            if points is not None:
+                xs, ys = (values.tolist() for values in points)
+                lines.append(Line(name, xs, ys, SERIES[index % len(SERIES)], STYLES[index % len(STYLES)]))
+        if lines:
+            label, linear = X_LABELS[x], linear_axes(lines)
+            figures.append((embed_curves(f"by-{x}", lines, label, "exploitability", True, linear), label))
+    if not figures:
+        return {"missing": "There are no exact measurements during training: train.py --exact-every N makes them."}
+    return {"figures": figures}
 
 
 def column_line(rows: Sequence[Row], name: str, label: str, index: int) -> Line:

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from evaluation.curves import Curve, read_curves
 from evaluation.exact.dynamic_programming import OutcomeProbabilities
 from evaluation.exact.strength import Strength
 from evaluation.matches.score import Score
-from evaluation.reports.curves import (
-    Row,
-    column_line,
-    embed_curves,
-    exact_rows,
-    result_row,
-)
-from evaluation.reports.formats import mebibytes, number, whole_number
+from evaluation.reports.curves import Row, embed_exploitability, result_row
+from evaluation.reports.formats import mebibytes, number, share, whole_number
 from evaluation.reports.html import link_to, macro, or_why, write_page
-from evaluation.reports.plots import Line
 from evaluation.run_files import REPORT, RunDirectory
 
 
@@ -57,17 +52,15 @@ def write_overview(folder: Path, title: str, runs: Sequence[Compared], scores: S
         ValueError: no run, or one whose ``config.json`` is damaged.
     """
     rows: list[tuple[object, ...]] = []
-    lines: list[Line] = []
+    curves: list[tuple[str, Curve]] = []
     notes: list[str] = []
-    for index, one in enumerate(runs):
+    for one in runs:
         directory = RunDirectory(one.run)
         config = directory.read_config()
         marks, no_marks = or_why(directory.read_metrics)
         phases, no_cost = or_why(directory.read_cost)
         notes += [f"Left out of {one.name}: {why}." for why in (no_marks, no_cost) if why]
-        measured = exact_rows(marks or [])
-        if measured:
-            lines.append(column_line(measured, "exploitability", one.name, index))
+        curves += [(one.name, curve) for curve in or_why(partial(read_curves, [one.run]))[0] or ()]
         rows.append(
             (
                 macro("link", link_to(directory.report, folder), one.name),
@@ -77,30 +70,33 @@ def write_overview(folder: Path, title: str, runs: Sequence[Compared], scores: S
             )
         )
     known = [(one.name, one.strength) for one in runs if one.strength is not None]
-    opponents = dict.fromkeys(opponent for _, strength in known for opponent in strength.seats)
+    results: list[tuple[object, ...]] = []
+    for opponent in dict.fromkeys(opponent for _, strength in known for opponent in strength.seats):
+        results.append((f"against {opponent}", *[""] * 4))
+        results += [
+            result_row(name, strength.results[opponent]) for name, strength in known if opponent in strength.seats
+        ]
     content = {
         "title": title,
         "known": bool(known),
         "perfect": [name for name, strength in known if strength.perfect],
         "rows": rows,
-        "results": {
-            opponent: [
-                result_row(name, strength.results[opponent]) for name, strength in known if opponent in strength.seats
-            ]
-            for opponent in opponents
-        },
-        "curves": embed_curves("together", lines, "games", "exploitability", True) if lines else None,
+        "results": results,
+        "learners": [index for index, row in enumerate(results) if row[1]],
+        "learning": embed_exploitability(curves),
         "matches": [_match_row(one) for one in scores],
         "notes": notes,
     }
     return write_page(folder / REPORT, "overview.html", content)
 
 
-def strength_cells(strength: Strength | None) -> tuple[str, str]:
-    """Return the table cells of exploitability and regret."""
+def strength_cells(strength: Strength | None, opponents: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the table cells of exploitability, of regret, and of the scores against opponents."""
     if strength is None:
-        return "not computed", "not computed"
-    return number(strength.exploitability), "not solved" if strength.regret is None else number(strength.regret)
+        return ("not computed",) * (2 + len(opponents))
+    regret = "not solved" if strength.regret is None else number(strength.regret)
+    scores = (share(strength.results[opponent].score) for opponent in opponents)
+    return number(strength.exploitability), regret, *scores
 
 
 def cost_cells(phase: Row | None) -> tuple[str, str]:

@@ -12,21 +12,18 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from markupsafe import Markup
-
 from baselines.retrograde.solver import MAX_SOLVER_CELLS, solve
-from evaluation.curve_summaries import X_LABELS, XAxis, curve_points, varied_labels
+from evaluation.curve_summaries import varied_labels
 from evaluation.curves import Curve, read_curves
 from evaluation.exact.dynamic_programming import OutcomeProbabilities, match_outcome
 from evaluation.exact.estimate import affordable
 from evaluation.exact.policy_cache import cached
 from evaluation.exact.strength import Strength, compute_strength, differences_within, first_choice
 from evaluation.reports.boards import draw_choice
-from evaluation.reports.curves import MAX_GROUPS, Row, embed_curves, linear_axes
+from evaluation.reports.curves import MAX_GROUPS, Row, embed_exploitability
 from evaluation.reports.formats import join_names, number, share, whole_number
 from evaluation.reports.html import Content, Shaded, link_to, macro, or_why, section, write_page
 from evaluation.reports.overview import cost_cells, strength_cells
-from evaluation.reports.plots import SERIES, STYLES, Line
 from evaluation.reports.result_reader import Record, differences
 from evaluation.run_files import RunDirectory
 from learners.checkpoint import load_policy
@@ -100,7 +97,7 @@ def write_side_by_side(
         "notes": notes,
         "answer": section(partial(_answer, found, page.parent)),
         "settings": section(partial(_settings, found)),
-        "learning": section(partial(_learning, found)),
+        "learning": embed_exploitability([(one.name, one.curve) for one in found]),
         "matrix": section(partial(_matrix, game, found, count_one)),
         "first_moves": section(partial(_first_moves, game, found)),
         "differences": section(partial(_differences, game, found)),
@@ -163,11 +160,7 @@ def _answer(runs: Sequence[ShownRun], folder: Path) -> Content:
         report = RunDirectory(one.path).report
         name = macro("link", link_to(report, folder), one.name) if report.is_file() else one.name
         games = one.curve.rows[-1]["games"] if one.curve.rows else None
-        results = [
-            share(one.strength.results[opponent].score) if one.strength is not None else "not computed"
-            for opponent in OPPONENTS
-        ]
-        rows.append((name, *strength_cells(one.strength), *results, whole_number(games)))
+        rows.append((name, *strength_cells(one.strength, OPPONENTS), whole_number(games)))
     return {"verdict": verdict, "rows": rows, "head": [f"score against {opponent}" for opponent in OPPONENTS]}
 
 
@@ -185,25 +178,6 @@ def _settings(runs: Sequence[ShownRun]) -> Content:
 
 def _format_value(value: object) -> str:
     return truncate("" if value is None else str(value), MAX_VALUE_LENGTH)
-
-
-def _learning(runs: Sequence[ShownRun]) -> Content:
-    """Return the runs' curves in one figure, by games and by CPU seconds."""
-    figures: list[tuple[Markup, str]] = []
-    axes: tuple[XAxis, ...] = ("games", "cpu")
-    for x in axes:
-        lines = []
-        for index, one in enumerate(runs):
-            points = curve_points(one.curve, x, "exploitability")
-            if points is not None:
-                xs, ys = (values.tolist() for values in points)
-                lines.append(Line(one.name, xs, ys, SERIES[index % len(SERIES)], STYLES[index % len(STYLES)]))
-        if lines:
-            label, linear = X_LABELS[x], linear_axes(lines)
-            figures.append((embed_curves(f"by-{x}", lines, label, "exploitability", True, linear), label))
-    if not figures:
-        return {"missing": "There are no exact measurements during training: train.py --exact-every N makes them."}
-    return {"figures": figures}
 
 
 def _matrix(game: Game, runs: Sequence[ShownRun], count_one: Callable[[], None]) -> Content:

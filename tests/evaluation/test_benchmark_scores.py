@@ -9,7 +9,7 @@ from commands import error_of, json_of, text_of
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from pages import accessibility_faults, check_in_browser, in_browser, needs_chromium, read_page
+from pages import accessibility_faults, check_in_browser, in_browser, read_page
 
 from evaluation.benchmark import TASKS, aggregates
 from evaluation.benchmark.comparison import (
@@ -299,15 +299,11 @@ def test_a_page_of_one_submission_leaves_out_what_it_cannot_show(tmp_path):
     assert "mine has one run of each task, so it has no intervals." in text
 
 
-@needs_chromium
-@pytest.mark.parametrize("dark", [False, True])
-def test_a_browser_shows_the_page_at_any_width(page, tmp_path, dark):
-    check_in_browser([page], tmp_path, dark=dark)
-
-
 @in_browser
-def test_the_page_is_accessible(page, browser):
-    shown = browser.new_page()
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_page_is_accessible_and_fits_at_any_width(page, tmp_path, browser, dark):
+    check_in_browser([page], tmp_path, dark=dark)
+    shown = browser.new_page(color_scheme="dark" if dark else "light")
     shown.goto(page.as_uri())
     assert accessibility_faults(shown) == []
 

@@ -30,7 +30,7 @@ from evaluation.reports.overview import Compared, Played, write_overview
 from evaluation.reports.run import write_report
 from evaluation.run_files import REPORT, RunDirectory
 from learners.checkpoint import CHECKPOINT, CONFIG, COST, METRICS, load_policy
-from ttt_apps import train
+from ttt_apps import cli, demo, train
 from ttt_envs.agents.policy import ActorCritic
 from ttt_envs.game.boards import MOVERS, Boards, coordinate, to_text
 from ttt_envs.game.rules import Game
@@ -124,23 +124,19 @@ def test_maps_of_equal_numbers_are_sentences(tmp_path):
 
 def test_boards_lead_to_the_explorer_and_to_the_page_without_a_server(run, monkeypatch):
     monkeypatch.setattr(links, "PLAY_PAGE", run.parent / "docs" / "play" / "index.html")
-    away = read_page(write_report(run, None))
-    assert away.attributes("href", "a") == []
+    assert read_page(write_report(run, None)).attributes("href", "a") == []
     links.PLAY_PAGE.parent.mkdir(parents=True)
     links.PLAY_PAGE.write_text("")
     page = read_page(write_report(run, None))
     assert {link.partition("#")[0] for link in page.attributes("href", "a")} == {"../docs/play/index.html"}
     worst = worst_positions(SKIP, load_policy(SKIP, str(run)))[0].choice.position
     text = to_text(worst, SKIP)
-    at = (
-        f"../docs/play/index.html#against=optimal&skip=0.25&you={MOVERS[worst.mover]}&position={text.replace(' ', '_')}"
-    )
-    assert at in page.attributes("href", "a")
+    state = f"skip=0.25&you={MOVERS[worst.mover]}&position={text.replace(' ', '_')}"
+    assert f"../docs/play/index.html#against=optimal&{state}" in page.attributes("href", "a")
     command = links.explorer_command(SKIP, worst)
     assert command in page.text()
-    assert shlex.split(command)[-1] == "&".join(
-        ["skip=0.25", *[f"opening={text}"] * bool(worst.cells.any()), "o=you", "x=you"]
-    )
+    opening = f"&opening={text}" * bool(worst.cells.any())
+    assert shlex.split(command)[-1] == f"skip=0.25{opening}&o=you&x=you"
 
 
 def test_positions_beyond_the_limits_have_no_link():
@@ -297,10 +293,8 @@ def test_the_loss_of_a_net_is_drawn_by_steps_without_the_results_of_its_teacher(
 @pytest.mark.slow
 @pytest.mark.needs("tensorflow")
 def test_a_learner_with_a_loop_of_its_own_has_a_page(tmp_path):
-    few = ("--games", "6", "--teacher", "expectiminimax:depth=1", "--iterations", "20", "--log-iterations", "5")
-    train.main(["--learner", "value-net", *few, "--no-report", "--out", str(tmp_path / "net")])
-    page = read_page(write_report(tmp_path / "net", None))
-    assert "value-net learned 3 x 3, 3 to win from games of its teacher expectiminimax:depth=1" in page.text()
+    page = read_page(write_report(tiny.train_run("value-net", tmp_path / "net", "--log-iterations=5"), None))
+    assert f"value-net learned {tiny.GAME} from games of its teacher expectiminimax:depth=2" in page.text()
     assert "held out loss from" in str(page.tags)
     assert "won from" not in str(page.tags)
 
@@ -419,8 +413,18 @@ def test_the_overview_compares_runs_with_links_there_and_back(trained, tmp_path)
     assert f"{rate.mean:.4f}{rate.low:.4f} to {rate.high:.4f}0.5000, inside" in words
     assert f"q z against x{score.games:,}" in words
     assert f"{strength.exploitability:.4f}{strength.regret:.4f}600" in words
-    [svg] = re.findall(r"<svg.*?</svg>", (folder / REPORT).read_text(), re.DOTALL)
-    assert {f"q {name}" for name in ("<&>", "c:d 50%")} <= set(ElementTree.fromstring(svg).itertext())
+    figures = re.findall(r"<svg.*?</svg>", (folder / REPORT).read_text(), re.DOTALL)
+    assert len(figures) == 2  # by games, and by CPU seconds
+    assert all({one.name for one in runs[::2]} <= set(ElementTree.fromstring(svg).itertext()) for svg in figures)
+
+
+def test_the_demo_prints_a_row_for_each_learner_in_80_columns(trained, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    results = dict.fromkeys(demo.OPPONENTS, (OutcomeProbabilities(0.5, 0.25, 0.25),) * 2)
+    cli.print_table(demo._table([Compared(name, trained, Strength(1e-4, 1e-4, results)) for name in demo.LEARNERS]))
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line.split()[0] for line in lines if line.count("0.6250") == 3] == list(demo.LEARNERS)
 
 
 def test_the_overview_of_damaged_runs_and_of_none(run, tmp_path):
