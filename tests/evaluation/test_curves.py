@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from commands import rows_of
 
-from evaluation import curve_summaries, exact
+from evaluation import exact
 from evaluation.curve_summaries import Group, bootstrap_median, group_curves, summarize, summarize_groups, write_csv
 from evaluation.curves import Curve, read_curves, record
 from ttt_envs import Game
@@ -143,7 +143,7 @@ def test_runs_are_grouped_by_what_differs_within_a_learner(monkeypatch):
         ("other", 1),
     ]
     calls = []
-    monkeypatch.setattr(curve_summaries, "varied_labels", lambda part: calls.append(len(part)) or [])
+    monkeypatch.setattr("evaluation.curve_summaries.varied_labels", lambda part: calls.append(len(part)) or [])
     group_curves(curves)
     assert calls == [3, 1]  # once for each learner
     [mine, _] = group_curves(curves, ["learner"])

@@ -80,11 +80,10 @@ def test_a_full_disk_is_named_and_leaves_no_part_of_a_result(tmp_path, monkeypat
 
 @pytest.mark.parametrize("changes", [{"code": "new"}, {"numpy": "3"}, {}])
 def test_results_of_another_version_are_kept_and_refused(changes, tmp_path):
-    study = STUDY if changes else replace(STUDY, version=2)
     run_units(STUDY, tmp_path, {"code": "old"})
     stored = (tmp_path / UNITS).read_bytes()
     with pytest.raises(ValueError, match=re.escape(str(tmp_path / UNITS))):
-        run_units(study, tmp_path, {"code": "old", **changes})
+        run_units(STUDY if changes else replace(STUDY, version=2), tmp_path, {"code": "old", **changes})
     assert (tmp_path / UNITS).read_bytes() == stored
     assert run_units(STUDY, tmp_path, {"code": "old"}) == SQUARES
     assert len(CALLS) == 5
