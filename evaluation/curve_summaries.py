@@ -85,11 +85,16 @@ def group_curves(curves: Sequence[Curve], by: Sequence[str] = ()) -> list[Group]
     for name in names:
         if name not in known:
             raise ValueError(f"no run has the setting {name!r}: {closest_names(name, known)}")
+    by_learner: dict[Label, list[Curve]] = {}
+    for curve in curves:
+        by_learner.setdefault(curve.labels.get(LEARNER), []).append(curve)
+    chosen = {
+        learner: names or list(dict.fromkeys([LEARNER, *varied_labels(part)])) for learner, part in by_learner.items()
+    }
     groups: dict[tuple[tuple[str, Label], ...], list[Curve]] = {}
     for curve in curves:
-        mine = [one for one in curves if one.labels.get(LEARNER) == curve.labels.get(LEARNER)]
-        chosen = names or list(dict.fromkeys([LEARNER, *varied_labels(mine)]))
-        groups.setdefault(tuple((name, curve.labels.get(name)) for name in chosen), []).append(curve)
+        key = tuple((name, curve.labels.get(name)) for name in chosen[curve.labels.get(LEARNER)])
+        groups.setdefault(key, []).append(curve)
     return [Group(_group_name(key), dict(key), mine) for key, mine in groups.items()]
 
 

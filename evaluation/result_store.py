@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ttt_envs.core.checks import truncate
 from ttt_envs.core.files import (
     delete_temporary_files,
     locked,
@@ -26,6 +27,8 @@ Content = TypeVar("Content")
 Unit = Mapping[str, Any]
 """JSON-ready settings of one unit of work."""
 
+RESULT_VERSION = 1
+"""Version of the code that determines stored results: raise it with a change that alters any of them."""
 UNITS = "units.jsonl"
 """File in a folder that stores results, one per line."""
 
@@ -48,9 +51,8 @@ def do_units(
         measure: does one unit and returns JSON-ready data; a module-level function, because it may run in another
             process.
         units: distinct units.
-        folder: folder of the results, created if missing. It also keeps the results of units not requested now; those
-            with another ``provenance`` are discarded.
-        provenance: JSON-ready: versions and everything else that determines results.
+        folder: folder of the results, created if missing. It also keeps the results of units not requested now.
+        provenance: JSON-ready: versions and everything else that determines results; the same at every call.
         jobs: the workers.
         other_files: names of the caller's files in the folder, or patterns of names: leftovers of their killed writers
             are removed, too.
@@ -62,13 +64,14 @@ def do_units(
         they are done.
 
     Raises:
-        ValueError: another process works in the folder, or something in it is no file.
+        ValueError: another process works in the folder, something in it is no file, or its results have another
+            ``provenance``; they are kept.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
         delete_temporary_files(folder, (UNITS, *other_files))
         head = json.dumps({"provenance": dict(provenance)})
-        stored = _stored_results(folder / UNITS, head)
+        stored = _stored_results(folder / UNITS, json.loads(head)["provenance"])
         names = [json.dumps(unit, sort_keys=True) for unit in units]
         missing = [index for index, name in enumerate(names) if name not in stored]
         lines = [head, *(_line(name, result) for name, result in stored.items())]
@@ -156,17 +159,28 @@ def _line(name: str, result: Any) -> str:
     return json.dumps({**data, "sha256": hashlib.sha256(json.dumps(data).encode()).hexdigest()})
 
 
-def _stored_results(path: Path, head: str) -> dict[str, Any]:
-    """Read the results in a file, by the unit as JSON; empty if its first line differs."""
+def _stored_results(path: Path, provenance: Mapping[str, Any]) -> dict[str, Any]:
+    """Read the results in a file, by the unit as JSON.
+
+    Raises:
+        ValueError: the first line has another provenance, or none.
+    """
     try:
-        content = read_bounded(path)
+        head, *lines = read_bounded(path).decode(errors="replace").splitlines()
     except FileNotFoundError:
         return {}
-    lines = content.decode(errors="replace").splitlines()
-    if not lines or lines[0] != head:
-        return {}
+    try:
+        stored = dict(**parse_json(head)["provenance"])
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(f"{path} does not begin with its provenance: choose another folder, or remove it") from None
+    for key in {**stored, **provenance}:
+        if (old := stored.get(key)) != (new := provenance.get(key)):
+            raise ValueError(
+                f"{path} has results of {key} {truncate(repr(old))}, not {truncate(repr(new))}: choose another folder, "
+                f"or go back to that"
+            )
     kept = {}
-    for line in lines[1:]:
+    for line in lines:
         try:
             data = parse_json(line, nan=True)
             name, result = json.dumps(data["unit"], sort_keys=True), data["result"]

@@ -155,13 +155,9 @@ class RunDirectory:
         """Return the game of the training.
 
         Raises:
-            ValueError: no run, or a ``config.json`` without a valid game.
+            ValueError: no run, or a damaged file.
         """
-        config = self.read_config()
-        try:
-            return Game.from_dict(dict(**config["game"]))
-        except (TypeError, ValueError) as problem:
-            raise ValueError(f"{self.config} cannot be read as the settings of a run: {problem}") from None
+        return Game.from_dict(self.read_config()["game"])
 
     def write_config(self, config: Mapping[str, Any]) -> None:
         """Write ``config.json``."""

@@ -107,6 +107,8 @@ class Study:
     """captions of figures by name"""
     parts: Mapping[str, str] = field(default_factory=dict)
     """independent parts: name -> description; the key ``"part"`` of a unit names its part"""
+    version: int = 1
+    """raised with a change of ``measure`` that alters the results of units"""
 
     def chosen(self, quick: bool, part: str = "") -> list[Unit]:
         """Return the units of one part, or all."""
@@ -130,8 +132,8 @@ def run_units(
 
     Args:
         study: the study.
-        folder: folder of the results; those with another ``provenance`` are discarded.
-        provenance: JSON-ready: versions and everything else that determines results.
+        folder: folder of the results.
+        provenance: JSON-ready: versions and everything else that determines results besides the study's version.
         quick: the quick form.
         part: of ``study.parts``; "" for all.
         jobs: the workers.
@@ -141,12 +143,19 @@ def run_units(
         Each unit with its result, in order.
 
     Raises:
-        ValueError: another process works in the folder, or something in it is no file.
+        ValueError: another process works in the folder, something in it is no file, or it has the results of another
+            version or ``provenance``.
     """
     units, workers = study.chosen(quick, part), 1 if study.alone else jobs
     other_files = (TABLE, RESULT, "*.png", "*.svg")
     results = collect_results(
-        study.measure, units, folder, provenance, jobs=workers, other_files=other_files, progress=progress
+        study.measure,
+        units,
+        folder,
+        {**provenance, "study": study.version},
+        jobs=workers,
+        other_files=other_files,
+        progress=progress,
     )
     return list(zip(units, results, strict=True))
 

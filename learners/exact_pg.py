@@ -58,15 +58,8 @@ Method = Literal[
     "fictitious-play",
     "r-nad",
 ]
-LEARNING_RATES: dict[Method, float] = {
-    "gradient": 10.0,
-    "natural-gradient": 1.0,
-    "optimistic-mirror-descent": 1.0,
-    "magnetic-mirror-descent": 1.0,
-    "fictitious-play": 1.0,  # not used
-    "r-nad": 1.0,
-}
-"""Default learning rate of each method."""
+LEARNING_RATES: dict[Method, float] = {"gradient": 10.0}
+"""Default learning rates of methods, where they are not 1."""
 MIN_PROBABILITY = 1e-300
 """Minimum probability of an average policy of which a logarithm is stored."""
 MAX_LOGIT = 1e12
@@ -257,7 +250,7 @@ class ExactTraining(ResumableTraining):
         policy = np.where(legal, np.exp(learner.logits), 0.0)
         exact = self._evaluate(policy)
         self._measure(policy, exact)
-        rate = LEARNING_RATES[config.method] if config.learning_rate is None else config.learning_rate
+        rate = LEARNING_RATES.get(config.method, 1.0) if config.learning_rate is None else config.learning_rate
         change = {
             "gradient": self._gradient_change,
             "natural-gradient": self._natural_change,

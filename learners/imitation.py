@@ -16,6 +16,7 @@ from learners.checkpoint import TEACHER_FOLDER, load_arrays, save_arrays
 from learners.training import SPAWN_TEACHER, Progress, Task, make_rng
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, Values
 from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.files import subfolder
 from ttt_envs.core.jit import Float64Array, Int8Array
 from ttt_envs.core.parallel import Cluster, Jobs, check_jobs, map_blocks
 from ttt_envs.game.boards import Boards
@@ -128,7 +129,8 @@ def training_examples(task: Task, teacher: str, epsilon: float, jobs: int, done:
         "seed": task.seed,
     }
     numbers = [range(start, min(start + BLOCK, task.games)) for start in range(0, task.games, BLOCK)]
-    paths = [task.run / TEACHER_FOLDER / f"{block:06d}.npz" for block in range(len(numbers))]
+    folder = subfolder(task.run, TEACHER_FOLDER)
+    paths = [folder / f"{block:06d}.npz" for block in range(len(numbers))]
     examples: dict[int, TrainingExamples] = {}
 
     def add(block: int, block_examples: TrainingExamples) -> None:
@@ -143,10 +145,6 @@ def training_examples(task: Task, teacher: str, epsilon: float, jobs: int, done:
             missing.append(block)
         else:
             add(block, block_examples)
-    if (task.run / TEACHER_FOLDER).is_symlink():
-        raise ValueError(
-            f"{task.run / TEACHER_FOLDER} is a link, and nothing is written through it: put a folder there"
-        )
     play = partial(play_training_games, task.game, teacher, epsilon, task.seed)
 
     def save(block: int, block_examples: TrainingExamples) -> None:

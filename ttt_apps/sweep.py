@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -15,10 +14,10 @@ from typing import Any
 import tyro
 
 from baselines.joint_view_graph import check_listed
-from evaluation.code_fingerprint import policy_identity
 from evaluation.exact.estimate import boards_by_stones
 from evaluation.exact.strength import compute_strength
 from evaluation.matches.match import play_pairs
+from evaluation.policy_identity import policy_identity
 from evaluation.reports.sweep import write_sweep_curves
 from evaluation.result_store import UNITS, Unit, do_units
 from evaluation.run_files import DERIVED_FILES, REPORT, RUN_FILES, RunDirectory
@@ -54,11 +53,11 @@ from ttt_apps.cli import (
 from ttt_apps.runs import compared_policies, complete_run, new_run_config
 from ttt_apps.train_options import MEASURED, Options, batch_note, complete_options, folder_name, parse_options
 from ttt_apps.train_subprocess import TrainingStopped, measure_in_subprocess, train_in_subprocess
-from ttt_apps.versions import make_provenance, versions
+from ttt_apps.versions import make_provenance
 from ttt_apps.watch_page import watch_page
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import FromFile, from_file, make_policy, parse_spec, trusted
-from ttt_envs.core.files import read_bounded, read_json, write_atomically
+from ttt_envs.core.files import read_bounded, read_json, subfolder, write_atomically
 from ttt_envs.core.parallel import Cluster
 from ttt_envs.game.rules import Game
 
@@ -124,9 +123,11 @@ class Sweep(ReportOptions, TrustOptions, WorkOptions, WatchOptions):
         rows, seeds = read_sweep(self.sweep, REFUSED)
         units = sweep_units(self.sweep, rows, seeds)
         folder = self.out or Path(RUNS, f"sweep-{self.sweep.stem}")
-        provenance = make_provenance("ttt_apps.sweep", "ttt_apps.train")
+        provenance = make_provenance()
+        for unit in units:
+            _check_folder(folder, provenance, unit)
         far = isinstance(workers, Cluster)
-        work = partial(train_unit, None if far else str((folder / RUNS).resolve()), provenance["code"])
+        work = partial(train_unit, None if far else str((folder / RUNS).absolute()), provenance)
         with watch_page(folder / RUNS, self), report_interrupt(folder), count_bar("training runs") as progress:
             progress(0, len(units))
             done: dict[int, Any] = {}
@@ -242,12 +243,12 @@ def _agent_unit(number: int, agent: str, options: Options) -> dict[str, Any]:
     }
 
 
-def train_unit(runs: str | None, code: str, unit: Unit) -> dict[str, Any]:
+def train_unit(runs: str | None, provenance: Mapping[str, str], unit: Unit) -> dict[str, Any]:
     """Train a run in a separate process, and evaluate it; or evaluate an agent in a separate process.
 
     Args:
         runs: folder of the sweep's runs; None on a machine without it: then the result includes the run's files.
-        code: hash of the code; a run begun by other code is restarted.
+        provenance: of the sweep.
         unit: of :func:`sweep_units`.
 
     Returns:
@@ -259,9 +260,7 @@ def train_unit(runs: str | None, code: str, unit: Unit) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() if runs is None else nullcontext(runs) as folder:
         path = Path(folder, unit["name"])
         run = RunDirectory(path)
-        config = {**unit["config"], "versions": versions(), "code": f"{code}{unit.get('identity', '')}"}
-        if path.exists() and (runs is None or not _is_of(run, config)):
-            shutil.rmtree(path)
+        config = _run_config(provenance, unit)
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             train_in_subprocess(config, run)
@@ -284,13 +283,21 @@ def write_numbers(unit: str, out: str) -> None:
     Path(out).write_text(json.dumps(numbers), encoding="utf-8")
 
 
-def _is_of(run: RunDirectory, config: Mapping[str, Any]) -> bool:
-    """Return whether a folder holds a run of this configuration, begun or finished."""
-    try:
-        found = read_json(run.config)
-    except (OSError, ValueError):
-        return False
-    return isinstance(found, dict) and {name: found.get(name) for name in config} == json.loads(json.dumps(config))
+def _run_config(provenance: Mapping[str, str], unit: Unit) -> dict[str, Any]:
+    """Return the ``config.json`` of a run."""
+    packages = {name: version for name, version in provenance.items() if name != "code"}
+    return {**unit["config"], "versions": packages, "code": provenance["code"] + unit.get("identity", "")}
+
+
+def _check_folder(folder: Path, provenance: Mapping[str, str], unit: Unit) -> None:
+    """Raise ValueError if the folder of a unit's run is a link, or holds another run."""
+    run = RunDirectory(subfolder(folder, f"{RUNS}/{unit['name']}"))
+    if AGENT not in unit and (run.exists() or run.has_results()):
+        config = json.loads(json.dumps(_run_config(provenance, unit)))
+        del config["no_report"]  # which changes no result
+        found = read_json(run.config) if run.exists() else {}
+        if not isinstance(found, dict) or {name: found.get(name) for name in config} != config:
+            raise ValueError(f"{run} has other settings or versions: choose another --out, or move it away")
 
 
 def measure_run(run: RunDirectory, config: Mapping[str, Any]) -> dict[str, float]:

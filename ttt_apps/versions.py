@@ -33,11 +33,11 @@ def versions(*others: str) -> dict[str, str]:
     return found
 
 
-def make_provenance(*modules: str) -> dict[str, str]:
-    """Return the causes of stored results: versions of packages, and ``code``, a hash of modules and imports."""
-    from evaluation.code_fingerprint import code_hash
+def make_provenance() -> dict[str, str]:
+    """Return the causes of stored results: versions of packages, and of the code that determines them as ``code``."""
+    from evaluation.result_store import RESULT_VERSION
 
-    return {**versions(), "code": code_hash(*modules)}
+    return {**versions(), "code": str(RESULT_VERSION)}
 
 
 def revision() -> str | None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,7 +30,7 @@ from evaluation.benchmark.submission import (
 from evaluation.benchmark.tasks import SEEDS, TASKS, Task, find_task, find_tasks
 from evaluation.cost import Usage
 from evaluation.result_store import Unit, do_units
-from ttt_envs.core.files import delete_temporary_files, read_bounded, write_atomically, write_json
+from ttt_envs.core.files import delete_temporary_files, read_bounded, subfolder, write_atomically, write_json
 from ttt_envs.core.parallel import Jobs
 from ttt_envs.envs.lockstep import SELF
 
@@ -218,7 +217,10 @@ def describe_agent(settings: RunSettings) -> tuple[Mapping[str, Any], str]:
     """Return the settings that the agent reports in the first task, and the package that it is of, "" if unknown."""
     unit = settings.units()[0]
     agent = load_agent(settings.agent)(find_task(unit["task"]), unit["seed"])
-    found: Mapping[str, Any] = json.loads(json.dumps(getattr(agent, "hyperparameters", {}), default=str))
+    try:
+        found: Mapping[str, Any] = json.loads(json.dumps(getattr(agent, "hyperparameters", {}), default=str))
+    except RecursionError:
+        raise ValueError(f"the hyperparameters of {settings.agent} are nested too deeply: write flat ones") from None
     return found, str(getattr(agent, "library", ""))
 
 
@@ -237,61 +239,60 @@ def run_benchmark(
         settings: the agent, and what it is trained on.
         submission: what the folder says of itself.
         folder: of the submission, created if missing.
-        provenance: JSON-ready: versions and everything else that determines results; finished runs with another one
-            are done again.
+        provenance: JSON-ready: versions and everything else that determines results; the same at every call.
         jobs: the workers.
         progress: called with the number of runs done, and the total.
 
     Raises:
-        ValueError: another process works in the folder, it has the submission of another agent, a table of a finished
-            run was changed, or the agent fails to be one.
+        ValueError: another process works in the folder, it has the submission of another agent or runs of other steps
+            or provenance, or a link, a table of a finished run was changed, or the agent fails to be one.
     """
     units = settings.units()
     if (folder / SUBMISSION).exists() and (name := read_submission(folder).name) != submission.name:
         raise ValueError(f"{folder} has the submission of {name}, not of {submission.name}: choose another folder")
 
+    for unit in units:
+        _unit_folder(folder, unit)  # refuses links before the first run
+    content = submission.to_toml().encode()
+
     def write(unit: Unit, result: tuple[dict[str, bytes], dict[str, float]]) -> dict[str, str]:
         files, cost = result
-        task = find_task(unit["task"])
-        run = folder / run_folder_name(task, unit["seed"])
-        if run.is_dir():
-            for name in _other_files(run, files):
-                (run / name).unlink()
+        run = _unit_folder(folder, unit)
         for name, content in files.items():
             write_atomically(run / name, _writer(content), durable=False)
         write_json(run / COST, cost)
         return {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
 
     progress(0, len(units))
+    provenance = {**provenance, "agent_name": settings.agent, "max_steps": settings.max_steps}
     with closing(
         do_units(run_unit, units, folder, provenance, jobs=jobs, other_files=(SUBMISSION,), postprocess=write)
     ) as results:
         for done, (number, hashes) in enumerate(results):
             _check_stored(folder, units[number], hashes)
             if not done:
-                write_atomically(folder / SUBMISSION, _writer(submission.to_toml().encode()))
+                write_atomically(folder / SUBMISSION, _writer(content))
             progress(done + 1, len(units))
     for unit in units:
-        run = folder / run_folder_name(find_task(unit["task"]), unit["seed"])
-        delete_temporary_files(run, [path.name for path in run.iterdir()])
+        delete_temporary_files(_unit_folder(folder, unit), ("steps-*.npz", COST, RETURNS))
 
 
 def _writer(content: bytes) -> Callable[[Any], Any]:
     return lambda file: file.write(content)
 
 
-def _other_files(run: Path, files: Mapping[str, bytes]) -> Iterator[str]:
-    """Yield the names of files of a run, also unfinished ones, that an earlier call left in the folder of a run."""
-    for path in list(run.iterdir()):
-        if path.name not in files and re.fullmatch(
-            r"(steps-[\w.-]+\.npz|cost\.json|returns\.json)([0-9a-f]{8}\.tmp)?", path.name
-        ):
-            yield path.name
+def _unit_folder(folder: Path, unit: Unit) -> Path:
+    """Return the folder of a run in a submission.
+
+    Raises:
+        ValueError: it is a link, or in one.
+    """
+    return subfolder(folder, run_folder_name(find_task(unit["task"]), unit["seed"]))
 
 
 def _check_stored(folder: Path, unit: Unit, hashes: Mapping[str, str]) -> None:
     """Raise ValueError if the tables of a finished run are not those that were written."""
-    run = folder / run_folder_name(find_task(unit["task"]), unit["seed"])
+    run = _unit_folder(folder, unit)
     for name, sha256 in hashes.items():
         try:
             same = hashlib.sha256(read_bounded(run / name)).hexdigest() == sha256

@@ -7,6 +7,7 @@ from anywhere, also from tables that somebody has submitted: nothing is sampled 
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -14,22 +15,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from baselines.retrograde import solver
 from baselines.retrograde.solver import solve
+from evaluation.benchmark import illegal_moves
 from evaluation.benchmark.illegal_moves import UniformOverCells, Unmasked, probability_of_illegal_move
 from evaluation.benchmark.tasks import MAX_CELLS_OF_CHECKPOINTS, VERSION, Task, split_openings
-from evaluation.code_fingerprint import code_hash
+from evaluation.exact import dynamic_programming, policy_evaluation
 from evaluation.exact.best_response_values import BestResponsePolicy
 from evaluation.exact.critics import critic_error
 from evaluation.exact.dynamic_programming import CHUNK, best_response, exploitability, make_pure, outcome, regret
 from evaluation.exact.policy_evaluation import evaluate_policy
+from evaluation.result_store import RESULT_VERSION
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.array_cache import CachedArray
+from ttt_envs.core.array_cache import CachedArray, hash_of_sources
 from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards, keys
 from ttt_envs.game.rules import Game
 from ttt_envs.game.symmetry import canonical_keys, symmetries
+
+MADE_BY = hash_of_sources(solver, illegal_moves, dynamic_programming, policy_evaluation, sys.modules[__name__])
+"""Hash of the code that computes references."""
 
 
 class References(NamedTuple):
@@ -103,9 +110,14 @@ def references(task: Task, stage: int = 0) -> References:
 
 @cache
 def _references(task: Task, stage: int) -> References:
-    content: dict[str, Any] = {"version": VERSION, "task": dataclasses.asdict(task), "stage": stage}
+    content: dict[str, Any] = {
+        "version": VERSION,
+        "results": RESULT_VERSION,
+        "task": dataclasses.asdict(task),
+        "stage": stage,
+    }
     name = f"benchmark-{VERSION}-{task.name}-{stage}"
-    cached = CachedArray(name, content, code_hash("evaluation.benchmark.scoring"))
+    cached = CachedArray(name, content, MADE_BY)
     pair = cached.read((2,), np.float64)
     if pair is None:
         pair = np.array([_measure(task, random_policies(task), stage), _best(task, stage)])

@@ -38,7 +38,7 @@ from evaluation.cost import is_number
 from evaluation.exact.estimate import boards_by_stones
 from evaluation.result_store import UNITS
 from learners.checkpoint import MAX_OVERHEAD, read_arrays, write_arrays
-from ttt_envs.core.checks import check_choice, closest_names
+from ttt_envs.core.checks import check_choice, closest_names, quote, truncate
 from ttt_envs.core.files import read_bounded, read_json
 from ttt_envs.game.rules import Game
 
@@ -47,6 +47,8 @@ SUBMISSION, COST, RETURNS = "submission.toml", "cost.json", "returns.json"
 MAX_SUBMISSION_BYTES, MAX_RUN_COST_BYTES, MAX_RETURNS_BYTES = 1 << 16, 1 << 12, 1 << 14
 MAX_TEXT = 200
 """Maximum length of a text in a submission.toml."""
+MAX_DEPTH = 8
+"""Maximum depth of lists and tables in a hyperparameter."""
 MAX_SEED = 99
 MAX_ENTRIES = 200
 """Maximum number of files in a folder."""
@@ -100,11 +102,14 @@ class Submission:
                 raise ValueError(f"{name} must be a table of at most {MAX_ENTRIES} entries")
             for key, value in table.items():
                 _check_text(name, key)
-                if name == "versions" or isinstance(value, str):
-                    _check_text(f"{name}.{key}", value)
+                (_check_text if name == "versions" else _check_value)(f"{name}.{key}", value)
 
     def to_toml(self) -> str:
-        """Return the text of the file."""
+        """Return the text of the file.
+
+        Raises:
+            ValueError: it is too long to be read.
+        """
         lines = [f"format = 1\nbenchmark = {_toml(BENCHMARK)}\nversion = {_toml(VERSION)}"]
         tables = []
         for one in fields(self):
@@ -113,7 +118,10 @@ class Submission:
                 tables += ["", f"[{one.name}]", *(f"{_toml(key)} = {_toml(each)}" for key, each in value.items())]
             else:
                 lines.append(f"{one.name} = {_toml(value)}")
-        return "\n".join([*lines, *tables]) + "\n"
+        text = "\n".join([*lines, *tables]) + "\n"
+        if len(text.encode()) > MAX_SUBMISSION_BYTES:
+            raise ValueError(f"a submission has at most {MAX_SUBMISSION_BYTES:,} bytes: give it fewer hyperparameters")
+        return text
 
 
 def read_submission(folder: Path) -> Submission:
@@ -147,6 +155,21 @@ def _check_text(name: str, text: Any) -> None:
         raise ValueError(f"{name[:80]} must be a text of one line and at most {MAX_TEXT} characters")
 
 
+def _check_value(name: str, value: Any, depth: int = 0) -> None:
+    """Raise ValueError for what is no value of JSON, for long texts, numbers beyond 64 bits, and deep nesting."""
+    if isinstance(value, str):
+        _check_text(name, value)
+    elif isinstance(value, (Mapping, list, tuple)):
+        if depth == MAX_DEPTH:
+            raise ValueError(f"{truncate(name)} is more than {MAX_DEPTH} deep: write flat lists and tables")
+        for key in value if isinstance(value, Mapping) else ():
+            _check_text(name, key)
+        for part in value.values() if isinstance(value, Mapping) else value:
+            _check_value(name, part, depth + 1)
+    elif not (value is None or (isinstance(value, (bool, int, float)) and -(2**63) <= value < 2**63)):
+        raise ValueError(f"{truncate(name)} = {quote(value)} is no text, or finite number of 64 bits: write one")
+
+
 def _toml(value: Any) -> str:
     """Format a value of JSON as TOML, which has no null."""
     if value is None:
@@ -155,9 +178,7 @@ def _toml(value: Any) -> str:
         return "{" + ", ".join(f"{_toml(key)} = {_toml(each)}" for key, each in value.items()) + "}"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(_toml, value)) + "]"
-    if isinstance(value, (str, bool, int, float)):
-        return json.dumps(value, ensure_ascii=False)
-    return json.dumps(str(value)[:MAX_TEXT], ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

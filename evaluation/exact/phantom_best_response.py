@@ -233,7 +233,7 @@ def _search(
     _open(levels, 0, (0, root, root), -np.inf, next_bounds[0, 0])
     counts[0] = 1
     depth = 0
-    while depth >= 0:
+    while True:
         number, counter = numbers[depth], counters[depth]
         enough = max(number[BEST], number[NEED])
         now = counter[OBSERVATION]
@@ -276,7 +276,6 @@ def _search(
             belief = (limits[now], limits[now + 1], limits[OBSERVATIONS])
             _open(levels, depth, belief, need, next_bounds[depth - 1, now])
             counts[0] += 1
-    return before, wins  # not reached: the walk ends at depth 0
 
 
 @compiled_nogil

@@ -14,13 +14,13 @@ from uuid import uuid4
 import numpy as np
 
 from baselines.timed import Clock
-from evaluation.code_fingerprint import policy_identity
 from evaluation.matches.corrected_pairs import CorrectedPairs
 from evaluation.matches.luck import EXACT, OFF
 from evaluation.matches.match import MatchSettings, play_part
 from evaluation.matches.openings import Openings
 from evaluation.matches.score import Forfeits, Score
 from evaluation.matches.timed_match import play_timed_part
+from evaluation.policy_identity import policy_identity
 from evaluation.result_store import Unit, do_units
 from ttt_envs.core.parallel import Jobs
 from ttt_envs.game.rules import Game
@@ -38,7 +38,7 @@ def make_units(match: MatchSettings, pairs: int, identities: Mapping[str, str]) 
         match: the match, between spec strings.
         pairs: number of pairs.
         identities: of both players: their dependencies beyond their specs, see
-            :func:`evaluation.code_fingerprint.policy_identity`.
+            :func:`evaluation.policy_identity.policy_identity`.
     """
     players = [str(match.a), str(match.b)]
     unit: dict[str, Any] = {

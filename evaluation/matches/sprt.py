@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluation.code_fingerprint import policy_identity
 from evaluation.exact.strength import differences_within
 from evaluation.matches.elo import (
     SPRT,
@@ -23,6 +22,7 @@ from evaluation.matches.match import MatchSettings
 from evaluation.matches.match_blocks import block_size, make_units, openings_hash, play_units
 from evaluation.matches.score import Score
 from evaluation.matches.stopping import stopped_score
+from evaluation.policy_identity import policy_identity
 from evaluation.statistics import Interval, finite_or_none
 from ttt_envs.core.files import write_json
 from ttt_envs.core.parallel import Jobs, results_in_order
@@ -110,7 +110,7 @@ def run_sprt(
         match: the match, between spec strings. With a clock, the games depend on the machine.
         test: the hypotheses, about a's rating minus b's.
         folder: folder of the blocks.
-        provenance: JSON-ready: versions and code; blocks with another value are discarded.
+        provenance: JSON-ready: versions and code; the same at every call.
         pairs: maximum number of pairs.
         jobs: the workers.
         progress: called with the number of evaluated pairs, and the state of the test.

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evaluation.code_fingerprint import policy_identity
 from evaluation.exact.strength import differences_within
 from evaluation.matches.luck import OFF
 from evaluation.matches.match import MatchSettings
 from evaluation.matches.match_blocks import BLOCK, make_units, openings_hash, play_units
 from evaluation.matches.openings import Openings
 from evaluation.matches.score import Score
+from evaluation.policy_identity import policy_identity
 from evaluation.statistics import Interval
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.files import write_json
@@ -151,7 +151,7 @@ class Tournament:
 
     Attributes:
         players: spec strings, as given.
-        identities: by player, of :func:`evaluation.code_fingerprint.policy_identity`.
+        identities: by player, of :func:`evaluation.policy_identity.policy_identity`.
         scores: by pairing: of the first against the second, where i < j are numbers of players.
         ratings: of each player, in Elo.
         settings: JSON-ready: everything else that determines the result.
@@ -280,7 +280,7 @@ def run_tournament(
     Args:
         settings: the tournament.
         folder: folder of the blocks.
-        provenance: JSON-ready: versions and code; blocks with another value are discarded.
+        provenance: JSON-ready: versions and code; the same at every call.
         jobs: the workers.
         progress: called with the number of pairs of each finished block.
 

@@ -67,15 +67,15 @@ class AlphaZero:
 
     @property
     def weights(self) -> dict[str, Float32Array]:
-        """The net's arrays by name. They are read-only: replace all of them at once."""
+        """The net's arrays by name, copied when set. They are read-only: replace all of them at once."""
         return self._weights
 
     @weights.setter
     def weights(self, weights: dict[str, Float32Array]) -> None:
-        arrays = list(weights.values())
+        self._weights = {name: np.array(array) for name, array in weights.items()}
+        arrays = list(self._weights.values())
         for array in arrays:
             array.flags.writeable = False
-        self._weights = weights
         net = Packed.from_layers(list(zip(arrays[::2], arrays[1::2], strict=True)), self._lines)
         self._own, self.mean = (
             NetEvaluator(net, SymmetryTables(permutations, inverse(permutations)))
@@ -117,7 +117,7 @@ class AlphaZero:
         weights = {name: get_array(arrays, name, shape, "f4", self.config.name) for name, shape in shapes.items()}
         if name := overflowing(weights):
             raise ValueError(f"{self.config.name} cannot hold the numbers in {name}, which are damaged")
-        self.weights = {name: np.array(array) for name, array in weights.items()}
+        self.weights = weights
 
     def __str__(self) -> str:
         return self.config.name

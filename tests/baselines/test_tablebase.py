@@ -17,7 +17,7 @@ from baselines.retrograde.folder import open_folder
 from baselines.retrograde.layers import make_layers
 from baselines.retrograde.solver import solve
 from baselines.retrograde.verify import check_entries, describe_check
-from evaluation.code_fingerprint import policy_identity
+from evaluation.policy_identity import policy_identity
 from ttt_envs import Boards, Game, chance_outcomes, from_text, make_policy
 from ttt_envs.game import rules
 from ttt_envs.game.boards import to_text

@@ -1,9 +1,14 @@
 """Runs of the benchmark, their submissions, and the scores computed again from tables alone."""
 
+import datetime
 import json
+import math
 import os
 import shlex
 import shutil
+import sys
+import textwrap
+from dataclasses import replace
 from functools import cache, partial
 from types import SimpleNamespace
 
@@ -101,6 +106,23 @@ def test_the_folder_of_another_agent_is_not_changed(copy):
     with pytest.raises(ValueError, match="has the submission of test, not of random: choose another folder"):
         run_benchmark(other, Submission("random", steps=STEPS), copy, {"code": "1"})
     assert contents(copy) == before
+
+
+@pytest.mark.parametrize("change", ["code", "steps", "task", "run"])
+def test_stored_runs_of_others_are_kept_and_refused(change, copy, tmp_path):
+    """Those of other code or steps, and those to which a link leads."""
+    settings, provenance = SETTINGS, {"code": "2" if change == "code" else "1"}
+    if change == "steps":
+        settings = replace(SETTINGS, max_steps=2 * STEPS)
+    elif change in ("task", "run"):
+        place = copy / "chance-25" / ("seed-1" if change == "run" else "")
+        place.rename(tmp_path / "elsewhere")
+        place.symlink_to(tmp_path / "elsewhere", target_is_directory=True)
+        (copy / "units.jsonl").unlink()
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with pytest.raises(ValueError, match=str(copy)):
+        run_benchmark(settings, Submission("test", steps=STEPS), copy, provenance)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
 def test_a_submission_has_a_table_for_each_checkpoint_and_skip_chance(submission):
@@ -808,9 +830,50 @@ def test_hostile_folders_get_one_sentence(kind, copy, capsys):
 
 
 def test_invalid_descriptions_of_submissions_are_rejected():
-    for settings in ({"name": ""}, {"name": "a\nb"}, {"setting": "three"}, {"steps": -1}, {"versions": {"a": 3}}):
+    hyperparameters = (
+        math.inf, [math.nan], ["a\0b"], {"a": ["b" * 201]}, {"a\nb": 1}, 10**50, datetime.date(2025, 1, 1)
+    )  # fmt: skip
+    for settings in (
+        {"name": ""},
+        {"name": "a\nb"},
+        {"setting": "three"},
+        {"steps": -1},
+        {"versions": {"a": 3}},
+        *({"hyperparameters": {"h": value}} for value in hyperparameters),
+    ):
         with pytest.raises(ValueError, match=r"."):
             Submission(**{"name": "x", **settings})
+
+
+@pytest.mark.parametrize(
+    "value", ["math.inf", "math.nan", "['a\\0b']", "['a' * 999]", "[['a' * 99] * 99] * 99", "deep"]
+)
+def test_hyperparameters_that_cannot_be_read_again_are_refused_before_training(value, tmp_path, monkeypatch, capsys):
+    code = f"""
+        import math
+        deep = []
+        for _ in range(9999):
+            deep = [deep]
+        class Agent:
+            hyperparameters = {{"h": {value}}}
+            def learn(self, env, steps):
+                raise AssertionError
+        def make(task, seed):
+            return Agent()
+    """
+    (tmp_path / "unreadable.py").write_text(textwrap.dedent(code))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "unreadable", raising=False)
+    words = ("--agent", "unreadable:make", "--task", "random", "--seeds", "1", "--steps", STEPS)
+    error_of(capsys, main, "bench", "run", *words, "--out", tmp_path / "out")
+
+
+def test_an_invalid_description_costs_no_score_of_other_submissions(copy, tmp_path, capsys, monkeypatch):
+    (tmp_path / "dated").mkdir()
+    text = Submission("dated").to_toml()
+    (tmp_path / "dated" / "submission.toml").write_text(f"{text}started = 2025-01-01\n")
+    monkeypatch.setattr("evaluation.benchmark.scores.score_submission", None)  # not before all are read
+    assert "dated" in error_of(capsys, main, "bench", "score", copy, tmp_path / "dated")
 
 
 def test_submissions_are_read_as_written(tmp_path):

@@ -129,7 +129,7 @@ def test_counts_are_whole(tmp_path, number):
 # Groups and summaries
 
 
-def test_runs_are_grouped_by_what_differs_within_a_learner():
+def test_runs_are_grouped_by_what_differs_within_a_learner(monkeypatch):
     curves = [
         curve("a", (1, 1, 1), seed=0, epsilon=0.1),
         curve("b", (1, 1, 1), seed=1, epsilon=0.1),
@@ -142,7 +142,12 @@ def test_runs_are_grouped_by_what_differs_within_a_learner():
         ("mine, epsilon 0.5", 1),
         ("other", 1),
     ]
+    calls = []
+    monkeypatch.setattr("evaluation.curve_summaries.varied_labels", lambda part: calls.append(len(part)) or [])
+    group_curves(curves)
+    assert calls == [3, 1]  # once for each learner
     [mine, _] = group_curves(curves, ["learner"])
+    monkeypatch.undo()
     notes = summarize(mine, "games", "exploitability").notes
     assert "mine: its runs differ in epsilon and not only in the seed" in notes
     with pytest.raises(ValueError, match="did you mean 'epsilon'"):

@@ -8,7 +8,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from evaluation.code_fingerprint import policy_identity
 from evaluation.exact.dynamic_programming import match_outcome
 from evaluation.matches.ladder import (
     ANCHOR,
@@ -28,6 +27,7 @@ from evaluation.matches.ladder import (
 )
 from evaluation.matches.ladder.results import pairing_seed, play_pairing
 from evaluation.matches.move_cost import MoveCost, measure_move_costs
+from evaluation.policy_identity import policy_identity
 from evaluation.result_store import hash_data
 from ttt_envs import Game, make_policy
 from ttt_envs.agents.specs import FromFile
@@ -172,9 +172,7 @@ def test_stored_ladder_is_complete_and_in_order(name):
     assert ladder_name(ladder.game) == name
     assert sorted(ladder.specs) == sorted(plan.rungs)
     assert 11 <= len(ladder.rungs) <= 14
-    provenance = ladder.data["provenance"]
-    assert {"python", "ttt_envs", "numpy"} <= provenance.keys()
-    assert len(provenance["code"]) == 64
+    assert {"python", "ttt_envs", "numpy", "code"} <= ladder.data["provenance"].keys()
     met = {frozenset((result["a"], result["b"])) for result in ladder.data["results"]}
     assert len(met) == len(ladder.rungs) * (len(ladder.rungs) - 1) / 2
     for result in ladder.data["results"]:

@@ -78,10 +78,15 @@ def test_a_full_disk_is_named_and_leaves_no_part_of_a_result(tmp_path, monkeypat
     assert sorted(CALLS) == [0, 1, 2, 2, 3, 4]
 
 
-def test_results_of_other_code_are_discarded(tmp_path):
+@pytest.mark.parametrize("changes", [{"code": "new"}, {"numpy": "3"}, {}])
+def test_results_of_another_version_are_kept_and_refused(changes, tmp_path):
     run_units(STUDY, tmp_path, {"code": "old"})
-    run_units(STUDY, tmp_path, {"code": "new"})
-    assert len(CALLS) == 10
+    stored = (tmp_path / UNITS).read_bytes()
+    with pytest.raises(ValueError, match=re.escape(str(tmp_path / UNITS))):
+        run_units(STUDY if changes else replace(STUDY, version=2), tmp_path, {"code": "old", **changes})
+    assert (tmp_path / UNITS).read_bytes() == stored
+    assert run_units(STUDY, tmp_path, {"code": "old"}) == SQUARES
+    assert len(CALLS) == 5
 
 
 def test_report_files(tmp_path):

@@ -204,6 +204,8 @@ def test_searches_cache_evaluations_until_weights_change():
         assert_array_equal(mine[keys(boards.own_first()).astype(int)], theirs)
     with pytest.raises(ValueError, match="read-only"):
         net.weights["0.bias"][0] = 1
+    net.weights = weights = net.to_arrays()
+    assert all(array.flags.writeable for array in weights.values())
     net.from_arrays(net.to_arrays())
     assert not net._own.cache.known.any()
     assert len(build(Game(3, 4, 3))._own.cache.known) == 0

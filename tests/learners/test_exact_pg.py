@@ -1,5 +1,7 @@
 """Exact updates of a table: their formulas against the exact evaluation of policies, and where they lead."""
 
+from typing import get_args
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -8,10 +10,10 @@ from baselines.position_graph import PositionGraph
 from baselines.softmax_table import SoftmaxTable
 from evaluation.exact import evaluate_policy, policy_gradient
 from evaluation.exact.dynamic_programming import best_response, exploitability
-from learners.exact_pg import LEARNING_RATES, ExactPGConfig, log_softmax
+from learners.exact_pg import ExactPGConfig, Method, log_softmax
 from ttt_envs import Game
 
-METHODS = sorted(LEARNING_RATES)
+METHODS = sorted(get_args(Method))
 SMALL = Game(2, 3, 2, 0.25)
 GAMES = [Game(2, 3, 2), SMALL, Game(3, 3, 3), Game(3, 3, 3, 0.25), Game(2, 3, 2, 0.25, misere=True)]
 

@@ -15,7 +15,7 @@ from ttt_envs import Game
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch):
     """No processes measure costs; the code is the same, whatever is edited meanwhile."""
-    monkeypatch.setattr(command, "make_provenance", lambda *modules: {"code": "as it is"})
+    monkeypatch.setattr(command, "make_provenance", lambda: {"code": "as it is"})
     for module in (build, rate):
         monkeypatch.setattr(
             module, "measure_move_costs", lambda game, *specs: [MoveCost(1e-6, 0.1, 1 << 27, 1 << 20)] * len(specs)

@@ -40,7 +40,7 @@ fixed = {games = 60, batch = 4, no_report = true}
 def same_code():
     """The code is taken for the same, whatever is edited while these tests run."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sweep, "make_provenance", lambda *modules: {"code": "as it is"})
+        patch.setattr(sweep, "make_provenance", lambda: {"code": "as it is"})
         yield
 
 
@@ -205,14 +205,24 @@ def test_sweep_completes_its_runs(once, tmp_path):
     assert not RunDirectory(run).read_state().missing
 
 
-def test_changed_code_trains_again(once, tmp_path, monkeypatch):
-    out = tmp_path / "out"
+@pytest.mark.parametrize("change", ["code", "option", "link", "linked run"])
+def test_runs_of_others_are_kept_and_refused(change, once, tmp_path, monkeypatch, capsys):
+    """Those of other code, of an edited file, and of another sweep to which a link leads."""
+    out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
     shutil.copytree(once / "out", out)
-    monkeypatch.setattr(sweep, "make_provenance", lambda *modules: {"code": "other"})
-    started = []
-    monkeypatch.setattr(sweep, "train_unit", lambda runs, code, unit: started.append(unit["name"]) or {"numbers": {}})
-    train.main(["--sweep", str(once / "tiny.toml"), "--out", str(out), "--quiet"])
-    assert len(started) == 2
+    shutil.copy(once / "tiny.toml", tmp_path)
+    if change == "code":
+        monkeypatch.setattr(sweep, "make_provenance", lambda: {"code": "other"})
+    elif change == "option":
+        (tmp_path / "tiny.toml").write_text(SWEEP.replace("60", "40"))
+    else:
+        place = out / "runs" if change == "link" else next((out / "runs").iterdir())
+        place.rename(elsewhere)
+        place.symlink_to(elsewhere, target_is_directory=True)
+        (out / "units.jsonl").unlink()
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    error_of(capsys, train.main, "--sweep", tmp_path / "tiny.toml", "--out", out, "--quiet")
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
 OWN = """

@@ -82,7 +82,7 @@ class BenchRun(WorkOptions):
         settings, workers = self._settings(), self.workers()
         submission = self._submission(settings)
         folder = self.out or Path("runs", "bench", folder_name(submission.name.split(":")))
-        provenance = {**make_provenance("evaluation.benchmark.runs"), "agent": source_hash(self.agent)}
+        provenance = {**make_provenance(), "agent": source_hash(self.agent)}
         with report_interrupt(folder), count_bar("runs") as progress:
             run_benchmark(settings, submission, folder, provenance, jobs=workers, progress=progress)
         print_status(f"written: {folder}; evaluate.py bench score {folder} scores it")
@@ -145,10 +145,13 @@ class BenchScore(JsonOptions):
             ValueError: a folder is no submission, a file in it is invalid, or the file of ``out`` has other scores.
         """
         from evaluation.benchmark.scores import add_runs, score_submission, to_json
+        from evaluation.benchmark.submission import read_submission
 
         if self.add and (self.out is None or len(self.folders) > 1):
             raise ValueError("--add needs one submission and --out FILE, the file to which its runs are added")
         earlier = self._earlier()
+        for folder in self.folders:  # an invalid one costs no score of the others
+            read_submission(folder)
         found = []
         for folder in self.folders:
             with count_bar(folder.name) as progress:

@@ -86,30 +86,34 @@ class BuildBook(WorkOptions, GameOptions):
         if not len(book.cells):
             raise ValueError(f"no move was made in {self.minimum:,} games: choose a smaller --minimum, or more logs")
         book.write(self.out)
+        if self.search is not None:
+            shutil.rmtree(self._stored)
         made_of = f"{book.games:,} games" if self.search is None else self.search
         print_output(f"{book.game}: {len(book.positions):,} positions and {len(book.cells):,} moves of {made_of}")
         print_status(f"written: {self.out}")
 
+    @property
+    def _stored(self) -> Path:
+        """Folder of the results of a search until the book is written."""
+        return self.out.with_name(f"{self.out.name}.searched")
+
     def _make_from_search(self) -> Book:
-        from evaluation.code_fingerprint import policy_identity
         from evaluation.matches.books import book_from_search
+        from evaluation.policy_identity import policy_identity
 
         assert self.search is not None
         game, workers = self.game_for(self.search), self.workers()
-        folder = self.out.with_name(f"{self.out.name}.searched")
-        provenance = {**make_provenance("evaluation.matches.books"), "player": policy_identity(self.search)}
-        with report_interrupt(folder), count_bar("searching") as progress:
-            book = book_from_search(
+        provenance = {**make_provenance(), "player": policy_identity(self.search)}
+        with report_interrupt(self._stored), count_bar("searching") as progress:
+            return book_from_search(
                 game,
                 self.search,
-                folder,
+                self._stored,
                 provenance,
                 plies=self.plies,
                 jobs=workers,
                 progress=progress,
             )
-        shutil.rmtree(folder)
-        return book
 
 
 @dataclass(frozen=True)

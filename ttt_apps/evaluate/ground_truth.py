@@ -25,6 +25,7 @@ from evaluation.result_store import Unit, do_units
 from ttt_apps.board import values_text
 from ttt_apps.cli import WorkOptions, progress_bar, report_interrupt, warn
 from ttt_apps.versions import make_provenance
+from ttt_envs.core.files import subfolder
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game
 
@@ -104,7 +105,7 @@ class GroundTruth(WorkOptions):
                 f"{max(each.memory for each in needed):,} of memory for each that works; "
                 f"--largest {MAX_SOLVER_CELLS} leaves them out"
             )
-        provenance = make_provenance("ttt_apps.evaluate.ground_truth")
+        provenance = make_provenance()
         found: dict[int, Any] = {}
         with report_interrupt(self.out), progress_bar("board") as bar:
             task = bar.add_task("computing", total=len(units), board="")
@@ -139,7 +140,7 @@ def _measure(folder: Path, unit: Unit) -> Any:
     if game.cells <= MAX_SOLVER_CELLS:
         solution = solve(game, cache=False)
         return _facts(solution, hashlib.sha256(solution.after.data).hexdigest(), Optimal(game))
-    place = folder / f"layers-{game.slug}"
+    place = subfolder(folder, f"layers-{game.slug}")
     table = retrograde.build(game, place)
     digest = open_folder(place).facts()["sha256"]
     facts = _facts(LayeredSolution(table), digest, Optimal(game, database=str(place)))

@@ -85,7 +85,7 @@ class PlaceOnLadder(ReportOptions, GameOptions, WorkOptions):
             return
         make_policy(self.policy, ladder.game)  # reports a wrong name before a bar is drawn
         settings = RatingSettings(GAMES if self.games is None else self.games, self.seed)
-        provenance = make_provenance("evaluation.matches.ladder")
+        provenance = make_provenance()
         with report_interrupt(self.out), count_bar("placing") as progress:
             found = rate_policy(
                 self.policy, ladder, provenance, settings, jobs=workers, folder=self.out, progress=progress
@@ -120,7 +120,7 @@ class PlaceOnLadder(ReportOptions, GameOptions, WorkOptions):
         if plan.games and self.games is not None:
             plan = dataclasses.replace(plan, games=self.games)
         folder = self.out or Path("runs", "ladders", self.measure)
-        provenance = make_provenance("evaluation.matches.ladder")
+        provenance = make_provenance()
         with report_interrupt(folder), count_bar("measuring") as progress:
             found = measure_ladder(self.measure, plan, folder, provenance, jobs=workers, progress=progress)
         print_status(f"written: {folder / self.measure}.json")

@@ -141,7 +141,7 @@ class Llm(ReportOptions, GameOptions):
                     progress=lambda done, total: bar.update(task, completed=done, total=total),
                     tell=warn,
                 )
-        result = {**found, "provenance": make_provenance("evaluation.language_models.evaluation")}
+        result = {**found, "provenance": make_provenance()}
         write_json(out / RESULT, result)
         page = write_folder_report(out, self.no_report)
         if scheduler.spent:

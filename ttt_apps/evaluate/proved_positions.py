@@ -112,7 +112,7 @@ class ProvedPositions(JsonOptions, TrustOptions, WorkOptions):
         from evaluation.exact.proved_positions import PLANS, make_proved
         from ttt_apps.versions import make_provenance
 
-        provenance = make_provenance("evaluation.exact.proved_positions")
+        provenance = make_provenance()
         for name in names:
             with count_bar(f"making {name}") as progress:
                 make_proved(name, PLANS[name], self.out, provenance, jobs=workers, progress=progress)

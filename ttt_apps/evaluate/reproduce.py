@@ -65,7 +65,7 @@ class Reproduce(JsonOptions, WorkOptions):
         if self.fresh:
             (folder / UNITS).unlink(missing_ok=True)
         with report_interrupt(folder), count_bar(self.name) as progress:
-            provenance, quick, part = study_provenance(study), self.quick, self.part
+            provenance, quick, part = make_provenance(), self.quick, self.part
             results = run_units(study, folder, provenance, quick=quick, part=part, jobs=workers, progress=progress)
         findings = study.analyse(results)
         pictures = write_report_files(study, self.name, findings, folder, self.quick, self.part)
@@ -74,11 +74,6 @@ class Reproduce(JsonOptions, WorkOptions):
             return
         _print_findings(study, findings, self.quick)
         print_status(f"written: {', '.join(map(str, (folder / TABLE, folder / RESULT, *pictures)))}")
-
-
-def study_provenance(study: Study) -> dict[str, str]:
-    """Return the provenance of a study's results; its code includes the training command, which it may start."""
-    return make_provenance(study.units.__module__, study.measure.__module__, "ttt_apps.train")
 
 
 def _print_findings(study: Study, findings: Report, quick: bool) -> None:

@@ -72,7 +72,7 @@ class Sprt(PairsCommand):
             def tell_bar(played: int, decision: Decision) -> None:
                 bar.update(task, completed=2 * played, llr=describe_decision(decision))
 
-            provenance = make_provenance("evaluation.matches.sprt")
+            provenance = make_provenance()
             found = run_sprt(match, test, folder, provenance, pairs=pairs, jobs=workers, progress=tell_bar)
         if found.score.forfeits.first:
             warn(found.score.forfeits.describe(self.a, self.b))

@@ -55,7 +55,7 @@ class PlayTournament(PairsCommand):
         pairings = len(self.players) * (len(self.players) - 1) // 2
         with report_interrupt(folder), progress_bar() as bar:
             task = bar.add_task("playing", total=self.games * pairings)
-            provenance = make_provenance("evaluation.matches.tournament")
+            provenance = make_provenance()
             found = run_tournament(
                 asked, folder, provenance, jobs=workers, progress=lambda played: bar.advance(task, 2 * played)
             )

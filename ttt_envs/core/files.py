@@ -275,6 +275,20 @@ def _no_file(path: Path, kind: str) -> str:
     return f"{path} is {kind}, not a regular file: name a regular file"
 
 
+def subfolder(folder: Path, name: str) -> Path:
+    """Return the path of a folder to write into, such as ``TASK/seed-0``, below another one.
+
+    Raises:
+        ValueError: a part of it is a link.
+    """
+    path = folder
+    for part in Path(name).parts:
+        path /= part
+        if path.is_symlink():
+            raise ValueError(f"{path} is a link, and nothing is written through it: put a folder there")
+    return path
+
+
 def closest_path(path: Path, kind: Callable[[Path], bool] = Path.exists) -> Path | None:
     """Return the path of this kind in the same folder with the closest name, None if there is none."""
     try:

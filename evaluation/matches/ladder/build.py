@@ -25,7 +25,7 @@ from evaluation.matches.move_cost import measure_move_costs
 from evaluation.matches.tournament import DRAWS, bradley_terry
 from evaluation.result_store import Unit, collect_results, hash_data
 from evaluation.statistics import Interval
-from ttt_envs.core.files import write_json
+from ttt_envs.core.files import subfolder, write_json
 from ttt_envs.core.parallel import Jobs
 from ttt_envs.game.rules import Game
 
@@ -48,7 +48,7 @@ def measure_ladder(
         name: of the ladder.
         plan: the plan of the ladder.
         folder: folder of the results.
-        provenance: JSON-ready: versions and code; results with another value are discarded.
+        provenance: JSON-ready: versions and code; the same at every call.
         jobs: the workers.
         progress: called with the number of units done, and the total.
 
@@ -71,7 +71,7 @@ def measure_ladder(
         progress=lambda done, _: tell(done, total),
     )
     costs = collect_results(
-        _measure, cost_units, folder / "costs", provenance, other_files=other_files,
+        _measure, cost_units, subfolder(folder, "costs"), provenance, other_files=other_files,
         progress=lambda done, _: tell(len(units) + done, total),
     )  # fmt: skip
     met, strengths = found[: len(pairings)], found[len(pairings) :]

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.code_fingerprint import policy_identity
 from evaluation.cost import processor
 from evaluation.exact.estimate import MAX_BOARDS_WITHOUT_ESTIMATE, boards_by_stones
 from evaluation.exact.strength import worst_positions
@@ -31,6 +30,7 @@ from evaluation.matches.ladder.results import (
 )
 from evaluation.matches.move_cost import MoveCost, measure_move_costs
 from evaluation.matches.tournament import DRAWS, bradley_terry
+from evaluation.policy_identity import policy_identity
 from evaluation.result_store import Unit, collect_results
 from evaluation.run_files import RunDirectory, run_folder
 from evaluation.statistics import Interval

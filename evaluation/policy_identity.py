@@ -1,0 +1,50 @@
+"""Identity of a policy: a hash of the files on which it depends."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+from ttt_envs.agents.specs import POLICIES, parse_spec
+
+
+def policy_identity(spec: str) -> str:
+    """Return a SHA-256 of a policy's dependencies beyond its spec string: "" if only our own code.
+
+    It covers the files and folders in the spec, at any depth, as in ``run:PATH`` and ``sb3:PATH``, and the file of a
+    class that is not ours.
+
+    Args:
+        spec: of a policy.
+
+    Raises:
+        TypeError, ValueError: no spec.
+    """
+    digest, found = hashlib.sha256(), False
+    for file in _files_of(spec):
+        content = file.read_bytes()
+        digest.update(f"{file.name} {len(content)}\n".encode() + content)
+        found = True
+    return digest.hexdigest() if found else ""
+
+
+def _files_of(spec: str) -> Iterator[Path]:
+    parsed = parse_spec(spec)
+    module = parsed.name.partition(":")[0] if ":" in parsed.name else ""
+    found = find_spec(module) if module else None
+    if found is not None and found.origin:
+        yield Path(found.origin)
+    for value in (parsed.unkeyed, *(parsed.keyed[key] for key in sorted(parsed.keyed))):
+        path = None if value is None or "\0" in value else Path(value)
+        if path is None or len(value or "") > 1000:
+            continue
+        if path.is_file():
+            yield path
+        elif path.is_dir():
+            # of a run its weights and config, of a database its hashes; figures and pages do not affect a move
+            names = ("config.json", "manifest.json", "*.npz", "*.zip", "*.keras")
+            yield from sorted({file for name in names for file in path.glob(name) if file.is_file()})
+        elif set("(:") & set(value or "") or value in POLICIES:
+            yield from _files_of(str(value))
