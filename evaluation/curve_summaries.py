@@ -1,4 +1,4 @@
-"""Learning curves over seeds: groups of trainings, their medians, bootstrap bands, and CSV.
+"""Learning curves over seeds: groups of trainings, their medians, bands, and CSV.
 
 Curves are those of :mod:`evaluation.curves`; ``evaluation.reports.curves`` draws the summaries.
 """
@@ -16,7 +16,7 @@ from learners.config import TEACHER
 from learners.pool import NAME as POOL
 from ttt_envs.core import files
 from ttt_envs.core.checks import closest_names
-from ttt_envs.core.jit import Float64Array
+from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.envs.lockstep import SELF
 
 XAxis = Literal["games", "steps", "cpu"]
@@ -24,8 +24,6 @@ YAxis = Literal["exploitability", "regret", "score"]
 
 MAX_POINTS = 200
 """Maximum number of points of a summary, evenly spaced on a logarithmic axis."""
-RESAMPLES = 2_000
-"""Number of bootstrap samples of a band."""
 COLUMNS: Mapping[XAxis, str] = {"games": "games", "steps": "steps", "cpu": "cpu_s"}
 """Columns of the x axes."""
 X_LABELS: Mapping[XAxis, str] = {"games": "games", "steps": "moves of the learner", "cpu": "CPU seconds of training"}
@@ -42,7 +40,7 @@ class Group(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """The median of a group's curves over its seeds, and its 95% bootstrap interval at each point."""
+    """The median of a group's curves over its seeds, and its band at each point, see :func:`median_band`."""
 
     name: str
     labels: Mapping[str, Label]
@@ -120,8 +118,8 @@ def _mixture_notes(group: Group) -> list[str]:
     return notes
 
 
-def summarize(group: Group, x: XAxis, y: YAxis, seed: int = 0) -> Summary:
-    """Return the median of a group's curves and its 95% bootstrap band.
+def summarize(group: Group, x: XAxis, y: YAxis) -> Summary:
+    """Return the median of a group's curves and its band.
 
     Curves with different marks are interpolated linearly between their own marks. The summary covers the range that all
     of them have measured; nothing is extrapolated.
@@ -129,7 +127,6 @@ def summarize(group: Group, x: XAxis, y: YAxis, seed: int = 0) -> Summary:
     Args:
         group: the curves.
         x, y: what to show; the score is the exact share of wins and half the draws against the opponent.
-        seed: seed of the bootstrap.
 
     Raises:
         ValueError: no curve of the group has measurements of these, or they have no common range.
@@ -153,7 +150,7 @@ def summarize(group: Group, x: XAxis, y: YAxis, seed: int = 0) -> Summary:
     if len(measured) == 1:
         notes.append(f"{group.name}: one run, so no band")
         return Summary(group.name, group.labels, 1, grid, values[0], None, None, notes)
-    low, high = bootstrap_median(values, seed)
+    low, high = median_band(values)
     return Summary(group.name, group.labels, len(measured), grid, np.median(values, axis=0), low, high, notes)
 
 
@@ -165,7 +162,7 @@ def _remedy(curve: Curve, x: XAxis, y: YAxis) -> str:
     return ""
 
 
-def summarize_groups(groups: Sequence[Group], x: XAxis, y: YAxis, seed: int = 0) -> tuple[list[Summary], list[str]]:
+def summarize_groups(groups: Sequence[Group], x: XAxis, y: YAxis) -> tuple[list[Summary], list[str]]:
     """Return the summaries of groups, and all notes for readers; groups without such measurements are left out.
 
     Raises:
@@ -176,7 +173,7 @@ def summarize_groups(groups: Sequence[Group], x: XAxis, y: YAxis, seed: int = 0)
     missing: list[ValueError] = []
     for group in groups:
         try:
-            found.append(summarize(group, x, y, seed))
+            found.append(summarize(group, x, y))
             shown.append(group)
         except ValueError as problem:
             missing.append(problem)
@@ -218,7 +215,7 @@ def curve_points(curve: Curve, x: XAxis, y: YAxis) -> tuple[Float64Array, Float6
 def _common_grid(group: Group, marks: Sequence[Float64Array]) -> tuple[Float64Array, bool]:
     """Return the marks of all curves in the range that all cover, and whether they differ."""
     if all(np.array_equal(one, marks[0]) for one in marks):
-        return _thin_out(marks[0]), False
+        return marks[0][log_spaced(marks[0], MAX_POINTS)], False
     low, high = max(one[0] for one in marks), min(one[-1] for one in marks)
     if low > high:
         raise ValueError(
@@ -226,29 +223,32 @@ def _common_grid(group: Group, marks: Sequence[Float64Array]) -> tuple[Float64Ar
             f"choose another x axis, or name fewer runs"
         )
     everything = np.unique(np.concatenate(marks))
-    return _thin_out(everything[(everything >= low) & (everything <= high)]), True
+    everything = everything[(everything >= low) & (everything <= high)]
+    return everything[log_spaced(everything, MAX_POINTS)], True
 
 
-def _thin_out(grid: Float64Array) -> Float64Array:
-    """Return at most :data:`MAX_POINTS` of the points, with the first and the last, evenly on a logarithmic axis."""
-    if len(grid) <= MAX_POINTS:
-        return grid
-    positive = grid[grid > 0]
-    targets = np.geomspace(positive[0], positive[-1], MAX_POINTS - 1)
-    chosen: Float64Array = grid[np.unique([0, *np.searchsorted(grid, targets).clip(0, len(grid) - 1)])]
-    return chosen
-
-
-def bootstrap_median(values: Float64Array, seed: int = 0) -> tuple[Float64Array, Float64Array]:
-    """Return the 95% percentile bootstrap interval of the median over the rows of float64[N, X], float64[X] each.
-
-    Whole curves are drawn with replacement, the same ones at each point (Efron, 1979). With five rows the interval is
-    almost their range.
+def log_spaced(values: Float64Array, most: int) -> Int64Array:
+    """Return indices of at most ``most`` of the values float64[N], increasing and at the end positive: the first, the
+    last, and others evenly on a logarithmic axis.
     """
-    drawn = np.random.default_rng(seed).integers(len(values), size=(RESAMPLES, len(values)))
-    medians = np.array([np.median(column[drawn], axis=1) for column in values.T])
-    low, high = np.quantile(medians, (0.025, 0.975), axis=1)
-    return low, high
+    if len(values) <= most:
+        return np.arange(len(values))
+    targets = np.geomspace(values[values > 0][0], values[-1], most - 1)
+    return np.unique([0, *np.searchsorted(values, targets).clip(0, len(values) - 1)])
+
+
+def median_band(values: Float64Array) -> tuple[Float64Array, Float64Array]:
+    """Return the ends of the band of the rows of float64[N, X], float64[X] each.
+
+    With up to five rows it is their range. Their true median is inside with probability 1 - 2 ** (1 - N): .5 with two
+    rows, .75 with three, .94 with five. From six on it is the 95% interval of the median by order statistics, whose
+    probability is at least .95 at each point (David and Nagaraja, Order Statistics, 2003, section 7.1).
+    """
+    from scipy.stats import binom
+
+    left_out = max(0, int(binom.ppf(0.025, len(values), 0.5)) - 1)
+    ordered = np.sort(values, axis=0)
+    return ordered[left_out], ordered[-1 - left_out]
 
 
 def write_csv(path: Path, summaries: Sequence[Summary], x: XAxis, y: YAxis) -> None:

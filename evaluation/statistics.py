@@ -103,14 +103,26 @@ def interval_from_seeds(
 ) -> Interval:
     """Return the mean of independent runs with its Student's t interval; of a single run the interval is ``bounds``.
 
+    Runs that agree do not show that all others would: N equal values are observed with probability 1 - confidence where
+    a share of 1 - (1 - confidence) ** (1 / N) of all runs differs (Clopper and Pearson, 1934), 63% with three runs. So
+    the interval then extends to the means in which such a share has an extreme value. Without bounds, as for times and
+    memory, which vary continuously, it is a point.
+
+    Coverage of 95%, computed for runs of two values, 0 and 1, in any shares: at least 95% with up to 4 runs, 93% with
+    5, 87% with 10. Skewed values need more runs: if half of the runs have 0 and the others u**4, with u uniform in
+    [0, 1], it is 79% with 2 runs, 72% with 3, 71% with 5 and 80% with 10.
+
     Args:
-        values: of the runs. If all are equal, the interval is a point.
+        values: of the runs.
         confidence: confidence level of the interval.
         bounds: range of possible values; the interval is clipped to it.
     """
     mean, (least, most) = statistics.fmean(values), bounds
     if len(values) < 2:
         return Interval(mean, least, most)
+    if max(values) - min(values) < 1e-9 and math.isfinite(most - least):  # equal but for rounding
+        share = 1 - (1 - confidence) ** (1 / len(values))
+        return Interval(mean, mean - share * (mean - least), mean + share * (most - mean))
     from scipy.special import stdtrit
 
     half = float(stdtrit(len(values) - 1, (1 + confidence) / 2)) * statistics.stdev(values) / math.sqrt(len(values))

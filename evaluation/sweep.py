@@ -160,7 +160,7 @@ class Line(NamedTuple):
     """means over seeds, with intervals"""
 
 
-BOUNDS = {"exploitability": (0.0, 2.0), "regret": (0.0, 2.0), "cpu_s": (0.0, float("inf"))}
+BOUNDS = {"exploitability": (0.0, 1.0), "regret": (0.0, 2.0), "cpu_s": (0.0, float("inf"))}
 """Ranges of measurements; all others are probabilities."""
 
 

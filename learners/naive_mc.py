@@ -81,6 +81,7 @@ class NaiveMC(TabularLearner):
             self.table.rows(seen) * size + transition.action,
             over,
             final_rewards(transition.reward, over, self.config.rewards),
+            self.game.hidden != "no",
             (self._waiting, self._lengths),
             (finished, results),
         )
@@ -130,24 +131,25 @@ def _buffer_moves(
     entries: Int64Array,
     over: BoolArray,
     rewards: Float64Array,
+    hidden: bool,
     buffer: tuple[Int64Array, Int64Array],
     out: tuple[Int64Array, Float64Array],
 ) -> int:
     """Buffer each move after its player's earlier ones; output, in order, the moves of players whose game is over.
 
-
-    ``buffer`` holds the waiting moves of each player and game, and their numbers; ``out`` takes the moves of finished
-    games and their final rewards. Returns their number.
+    Every move of a player adds a stone to its board: an own one, or where stones are ``hidden`` that of the opponent on
+    the cell that it tried. ``buffer`` holds the waiting moves of each player and game, and their numbers; ``out`` takes
+    the moves of finished games and their final rewards. Returns their number.
     """
     (waiting, lengths), (finished, results) = buffer, out
     count = 0
     for b in range(len(slots)):
         mover, slot = movers[b], slots[b]
-        num_own = 0
+        num_made = 0
         for cell in range(seen.shape[1]):
-            num_own += seen[b, cell] == 1
+            num_made += seen[b, cell] == 1 or (hidden and seen[b, cell] == 2)
         length = lengths[mover, slot]
-        if num_own < length:  # another game began before this one was over: its moves have no result
+        if num_made < length:  # another game began before this one was over: its moves have no result
             length = 0
         waiting[mover, slot, length] = entries[b]
         length += 1

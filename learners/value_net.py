@@ -28,10 +28,10 @@ from learners.tensorflow_tools import DEVICE, import_tensorflow
 from learners.training import Progress, Task, check_counts, make_initial_rng
 from ttt_envs.agents.policy import best_shares
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array
+from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import HIDING, VARIANTS, Game
-from ttt_envs.game.symmetry import Symmetries, symmetries
+from ttt_envs.game.symmetry import Symmetries, canonical_keys, symmetries
 
 Preset = Literal["40-20", "20", "30-10", "10-20"]
 
@@ -78,7 +78,7 @@ class ValueNetConfig(FitLearnerConfig):
     batch_size: NonNegativeInt = 0
     """number of positions in a minibatch; 0: every step uses all positions"""
     held_out: Annotated[float, Range(0, 0.9)] = 0.1
-    """share of the positions held out to measure the validation error, 0 to 0.9"""
+    """share of the positions, up to symmetry, held out to measure the validation error, 0 to 0.9"""
     keep: Literal["last", "best"] = "last"
     """weights to keep: those after the last step, or those with the lowest validation error"""
     symmetries: Symmetries = "none"
@@ -194,13 +194,11 @@ class ValueNetConfig(FitLearnerConfig):
         arrays.
         """
         tf = import_tensorflow(self.name)
-        order = rng.permutation(len(seen))
-        held = order[: round(self.held_out * len(seen))]
-        learned = order[len(held) :]
+        learned, held = hold_out(game, seen, self.held_out, rng)
         permutations = symmetries(game, self.symmetries)
         inputs = np.concatenate([planes(seen[learned][:, permutation]) for permutation in permutations])
         targets = np.tile(value[learned], len(permutations)).astype(np.float32)[:, None]
-        shapes = [shape for name, shape in self.shapes(game).items() if name not in ("scale", "bound")]
+        shapes = {name: shape for name, shape in self.shapes(game).items() if name not in ("scale", "bound")}
 
         def dense(units: int, activation: Activation) -> Any:  # the weights are set below
             return tf.keras.layers.Dense(units, activation, kernel_initializer="zeros")
@@ -211,7 +209,7 @@ class ValueNetConfig(FitLearnerConfig):
                 + [dense(units, activation) for units, activation in zip(*self.layers(), strict=True)]
                 + [dense(1, "linear")]
             )
-            net.set_weights(_initial(shapes, rng))
+            net.set_weights(_initial(list(shapes.values()), rng))
             adam = tf.keras.optimizers.Adam(self.learning_rate, epsilon=1e-8)
             adam.build(net.trainable_variables)
             x, y = tf.constant(inputs), tf.constant(targets)
@@ -249,8 +247,25 @@ class ValueNetConfig(FitLearnerConfig):
                 log(iterations, {"loss": loss} | ({"held_out_loss": held_loss} if len(held) else {}))
                 if self.keep == "last" or held_loss < lowest:
                     lowest, best_weights = held_loss, net.get_weights()
-        names = [name for name in self.shapes(game) if name not in ("scale", "bound")]
-        return dict(zip(names, best_weights, strict=True))
+        return dict(zip(shapes, best_weights, strict=True))
+
+
+def hold_out(game: Game, seen: Int8Array, share: float, rng: np.random.Generator) -> tuple[Int64Array, Int64Array]:
+    """Return the rows of positions to learn from, and of those held out, both int64.
+
+    Games begin alike, so the same positions come back: those that a symmetry of the board maps to each other are on the
+    same side. The ``share``, rounded up, is of these classes; at least one class is learned from.
+
+    Args:
+        game: the game.
+        seen: positions int8[N, cells], own stones first.
+        share: of the classes, to hold out.
+        rng: chooses them.
+    """
+    _, of_position = np.unique(canonical_keys(seen, symmetries(game))[0], axis=0, return_inverse=True)
+    order = rng.permutation(of_position.max() + 1)
+    held = np.isin(of_position, order[: min(math.ceil(share * len(order)), len(order) - 1)])
+    return np.flatnonzero(~held), np.flatnonzero(held)
 
 
 def _initial(shapes: list[tuple[int, ...]], rng: np.random.Generator) -> list[Float32Array]:

@@ -70,7 +70,10 @@ def resample(scores: Float64Array, rng: np.random.Generator, count: int = RESAMP
 def bootstrap_intervals(
     scores: Sequence[Float64Array], measure: Callable[..., Float64Array], seed: int = 0, count: int = RESAMPLES
 ) -> list[Interval]:
-    """Return 95% percentile intervals of a measure by a stratified bootstrap over runs.
+    """Return the 2.5% and 97.5% percentiles of a measure in a stratified bootstrap over runs.
+
+    With few runs this interval is too short, because samples vary less than runs do, by the factor 1 - 1 / runs in
+    variance: docs/benchmark/comparison.md has its coverage.
 
     Args:
         scores: float64[runs, tasks] for each argument of the measure.

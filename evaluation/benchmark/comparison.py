@@ -26,6 +26,8 @@ from ttt_envs.core.jit import Float64Array
 
 THRESHOLDS = np.linspace(0, 1, 51)
 """Thresholds of performance profiles."""
+MIN_SEEDS = 5
+"""Minimum number of seeds from which a bootstrap interval decides, see :func:`bootstrap_intervals`."""
 
 
 class ScoredRun(NamedTuple):
@@ -149,20 +151,19 @@ class Comparison(NamedTuple):
         return {task: found for task, found in means.items() if any(found)}
 
     def undecided(self) -> list[str]:
-        """Return the names of submissions that are not shown to be worse than the first: all if a run has no other."""
+        """Return the names of submissions that are not shown to be worse than the first; all with few seeds."""
         first, *others = self.entries
-        single = {one.name for one in self.entries if len(one.scores) < 2}
         return [
             one.name
             for one in others
-            if first.name in single or one.name in single or self.lead[first.name, one.name].low <= 0
+            if min(len(first.scores), len(one.scores)) < MIN_SEEDS or self.lead[first.name, one.name].low <= 0
         ]
 
 
 def compare_submissions(
     submissions: Sequence[ScoredSubmission], seed: int = 0, tasks: Sequence[str] = ()
 ) -> Comparison:
-    """Compare submissions on common tasks, with 95% intervals by a bootstrap over runs.
+    """Compare submissions on common tasks, with intervals by a bootstrap over runs.
 
     Args:
         submissions: with different names.
@@ -229,8 +230,6 @@ def _common_scores(
                 raise ValueError(f"{one.name} has no seed in all of its tasks: run each task with the same seeds")
             notes.append(f"{one.name} has no rank, because it has no seed in all of these tasks.")
             continue
-        if len(seeds) == 1:
-            notes.append(f"{one.name} has one run of each task, so it has no intervals.")
         unused = sorted({run.seed for run in runs} - set(seeds))
         if unused:
             notes.append(f"{one.name} has seed {', '.join(map(str, unused))} in some of these tasks alone: left out.")
@@ -239,9 +238,13 @@ def _common_scores(
         scores[one.name] = np.array([[final[task][seed] for task in tasks] for seed in seeds])
     if not scores:
         raise ValueError(f"no submission has all of the tasks {', '.join(tasks)}: choose fewer or others")
-    if incomplete:
-        whose = "all submissions" if len(incomplete) == len(scores) > 1 else ", ".join(incomplete)
-        notes.append(f"These have runs without all checkpoints of the benchmark: {whose}.")
+    few = [name for name, of_runs in scores.items() if len(of_runs) < MIN_SEEDS]
+    for words, names in (
+        (f"These have fewer than {MIN_SEEDS} seeds, which decide nothing", few),
+        ("These have runs without all checkpoints of the benchmark", incomplete),
+    ):
+        if names:
+            notes.append(f"{words}: {'all submissions' if len(names) == len(scores) > 1 else ', '.join(names)}.")
     return tasks, scores, notes
 
 

@@ -216,16 +216,17 @@ class SPRT:
         """Bounds of the log-likelihood ratio: at the lower one ``elo0`` is accepted, at the upper one ``elo1``."""
         return math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)
 
+    def sample(self, score: Score) -> tuple[Float64Array | Int64Array, Float64Array]:
+        """Return the independent samples: the count of each result, and its score, float64[K]."""
+        if self.model == "trinomial":
+            return score.table.sum(axis=0)[::-1], np.arange(3) / 2
+        if score.corrected is not None:
+            return score.corrected.support()
+        return score.pentanomial, np.arange(5) / 4
+
     def decide(self, score: Score) -> Decision:
         """Return the state of the test after the pairs played so far."""
-        counts: Float64Array | Int64Array
-        if self.model == "trinomial":
-            counts, points = score.table.sum(axis=0)[::-1], np.arange(3) / 2
-        elif score.corrected is not None:
-            counts, points = score.corrected.support()
-        else:
-            counts, points = score.pentanomial, np.arange(5) / 4
-        ratio = likelihood_ratio(counts, points, score_from_elo(self.elo0), score_from_elo(self.elo1))
+        ratio = likelihood_ratio(*self.sample(score), score_from_elo(self.elo0), score_from_elo(self.elo1))
         return Decision(ratio, *self.bounds)
 
     def fixed_pairs(self, variance: float) -> int:

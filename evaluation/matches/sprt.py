@@ -54,7 +54,7 @@ class SequentialMatch:
 
     @property
     def estimate(self) -> Interval:
-        """Score per game, median unbiased, with its 95% interval; both allow for the early stop."""
+        """Score per game, nearly median unbiased, with its 95% interval; both allow for the early stop."""
         return stopped_score(self.test, self.score, len(self.path))
 
     @property

@@ -3,8 +3,12 @@
 A test stops when the mean so far is far from the middle of its hypotheses, so the mean at the stop exaggerates. Here
 outcomes are ordered from an early stop at the lower bound over later ones to an early stop at the upper bound, and at
 the same look by the mean. The probability of an outcome at most as high as the observed one decreases in the true mean.
-The estimate is the mean at which it is 1/2, so it is median unbiased; the ends of the interval are those at which it is
-near 1 and 0 (Siegmund, Sequential Analysis, 1985, section 3.6; fishtest estimates Elo in this way).
+The estimate is the mean at which it is 1/2, the median of estimates but for approximations; the ends of the interval
+are those at which it is near 1 and 0 (Siegmund, Sequential Analysis, 1985, section 3.6; fishtest estimates Elo in this
+way).
+
+The walk is that of the log-likelihood ratio. If nearly all pairs are equal, the ratio is far from that of normal
+samples, because rare results weigh more than the variance. So its gain by the mean is measured on the sample itself.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evaluation.matches.elo import SPRT, pair_moments, score_from_elo
+from evaluation.matches.elo import SPRT, likelihood_ratio, pair_moments, score_from_elo
 from evaluation.matches.score import Score
 from evaluation.statistics import Interval
 from ttt_envs.core.jit import Float64Array
@@ -58,22 +62,18 @@ class RandomWalk(NamedTuple):
 
         low, high, looks, step = self
         root, mean = math.sqrt(step), drift * step
+        if looks == 1:
+            return float(ndtr((end - mean) / root))
         grid = low + (np.arange(_GRID) + 0.5) * (high - low) / _GRID
         weight = (high - low) / _GRID
         # row i of the kernel: density of a step from point i to each point
         kernel = _density((grid - grid[:, None] - mean) / root) * (weight / root)
         stops_low = ndtr((low - grid - mean) / root)
-        lower = 0.0
-        at = None  # probabilities of the points; None at the start
-        for _ in range(looks - 1):
-            if at is None:
-                lower += float(ndtr((low - mean) / root))
-                at = _density((grid - mean) / root) * (weight / root)
-            else:
-                lower += float(at @ stops_low)
-                at = at @ kernel
-        if at is None:
-            return float(ndtr((end - mean) / root))
+        lower = float(ndtr((low - mean) / root))
+        at = _density((grid - mean) / root) * (weight / root)  # probabilities of the points
+        for _ in range(looks - 2):
+            lower += float(at @ stops_low)
+            at = at @ kernel
         return min(1.0, lower + float(at @ ndtr((end - grid - mean) / root)))
 
 
@@ -92,22 +92,29 @@ def stopped_score(test: SPRT, score: Score, looks: int, confidence: float = 0.95
     """
     from scipy.optimize import brentq
 
-    mean, _ = pair_moments(score)
-    pairs = score.games // 2
-    deviation = score.guarded_mean(confidence).standard_error * math.sqrt(pairs)
+    mean, variance = pair_moments(score)
     score0, score1 = score_from_elo(test.elo0), score_from_elo(test.elo1)
-    middle, unit = (score0 + score1) / 2, deviation / (score1 - score0)
-    low, high = test.bounds
-    walk = RandomWalk(low * unit, high * unit, looks, pairs / looks).coarser()
-    end = (mean - middle) / deviation * pairs
+    counts, points = test.sample(score)
 
-    def find(probability: float) -> float:
+    def ratio(sample_mean: float) -> float:
+        """Return the log-likelihood ratio of the same sample, moved to another mean."""
+        moved = np.append(points + (sample_mean - mean) * (counts > 0), (0.0, 1.0))
+        return likelihood_ratio(np.append(counts, (0, 0)), moved, score0, score1)
+
+    gain = (ratio(score1) - ratio(score0)) / (score1 - score0)
+    even = score0 - ratio(score0) / gain  # the mean for which both hypotheses are equally likely
+
+    def find(probability: float, standard_error: float) -> float:
+        spread = (gain * standard_error) ** 2
+        walk = RandomWalk(*test.bounds, looks, spread / looks).coarser()
+
         def excess(true_mean: float) -> float:
-            return walk.probability_of_lower((true_mean - middle) / deviation, end) - probability
+            return walk.probability_of_lower(gain * (true_mean - even) / spread, gain * (mean - even)) - probability
 
         if excess(0.0) <= 0:
             return 0.0
         return 1.0 if excess(1.0) >= 0 else float(brentq(excess, 0.0, 1.0, xtol=1e-7))
 
-    tail = (1 - confidence) / 2
-    return Interval(find(0.5), find(1 - tail), find(tail))
+    guarded, tail = score.guarded_mean(confidence).standard_error, (1 - confidence) / 2
+    estimate = find(0.5, max(math.sqrt(variance / (score.games // 2)), guarded / 4))
+    return Interval(estimate, min(estimate, find(1 - tail, guarded)), max(estimate, find(tail, guarded)))

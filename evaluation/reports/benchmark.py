@@ -89,7 +89,7 @@ def leaderboard_markdown(comparison: Comparison, command: Sequence[str]) -> str:
         command: the words of the command that writes it.
     """
     lines = [f"`{shlex.join(command)}`", ""]
-    lines += [f"{len(comparison.tasks)} of {len(TASKS)} tasks; intervals are 95%.", *comparison.notes, ""]
+    lines += [f"{len(comparison.tasks)} of {len(TASKS)} tasks; intervals are of a bootstrap.", *comparison.notes, ""]
     lines += [
         "| submission | setting | interquartile mean | mean | optimality gap | CPU of a run | peak memory | seeds |",
         "|---" * 8 + "|",

@@ -9,7 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 from evaluation.cost import COST_KEYS
-from evaluation.curve_summaries import X_LABELS, Summary, XAxis, YAxis, curve_points
+from evaluation.curve_summaries import X_LABELS, Summary, XAxis, YAxis, curve_points, log_spaced
 from evaluation.curves import Curve
 from evaluation.exact.dynamic_programming import OutcomeProbabilities
 from evaluation.reports.formats import mebibytes, share
@@ -162,12 +162,7 @@ def rates(rows: Sequence[Row], name: str) -> tuple[list[float], list[float]]:
 
 def thin_out(rows: Sequence[Row], most: int = MAX_MARKS) -> list[Row]:
     """Return at most ``most`` rows including the first and the last, evenly spaced on the log axis of games."""
-    if len(rows) <= most:
-        return list(rows)
-    games = np.array([max(1.0, row["games"]) for row in rows])
-    targets = np.geomspace(games[0], games[-1], most)[1:-1]
-    chosen = np.searchsorted(games, targets).clip(0, len(rows) - 1)
-    return [rows[index] for index in sorted({0, *map(int, chosen), len(rows) - 1})]
+    return [rows[index] for index in log_spaced(np.array([row["games"] for row in rows]), most)]
 
 
 def exact_rows(rows: Sequence[Row]) -> list[Row]:

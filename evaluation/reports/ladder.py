@@ -89,7 +89,8 @@ def _describe_place(rating: Interval, rungs: Sequence[Rung]) -> str:
 def _answer(data: Record, name: str, rating: Interval, rungs: Sequence[Rung]) -> Content:
     ladder = data.record("ladder")
     exploitability, regret = (
-        data.optional(key, partial(Record.number, low=-1e-6, high=2)) for key in ("exploitability", "regret")
+        data.optional(key, partial(Record.number, low=-1e-6, high=high + 1e-6))
+        for key, high in (("exploitability", 1), ("regret", 2))
     )
     seconds = _seconds(data)
     parts = [f"{name} is rated {_format_rating(rating)}: {_describe_place(rating, rungs)}"]

@@ -27,6 +27,8 @@ MAX_SHOWN = 200
 MAX_LINKED = 10
 """Maximum number of linked runs per setting."""
 MAX_MEASURES = 20
+MIN_SEEDS = 3
+"""Minimum number of seeds of each setting from which an order is concluded."""
 MAX_OPTIONS = 6
 """Maximum number of options that name a setting in a sentence."""
 LOWER_IS_BETTER = ("exploitability", "regret", "cpu_s", "peak_rss_bytes")
@@ -100,8 +102,8 @@ def _answer(order: Sequence[Setting], names: Sequence[str], first: str) -> Conte
     level = [line for line in others if not _is_worse(best.numbers[first], line.numbers[first], first)]
     if not others:
         verdict = f"{name}: {value}"
-    elif any(line.seeds < 2 and AGENT not in line.options for line in order):
-        verdict = f"Undecided, because one run has no interval: {name} came out first, {value}"
+    elif any(line.seeds < MIN_SEEDS and AGENT not in line.options for line in order):
+        verdict = f"Undecided, because there are fewer than {MIN_SEEDS} seeds: {name} came out first, {value}"
     elif not level:
         after = format_interval(others[0].numbers[first], write)
         verdict = f"{name} is best of {len(order)}: {value}; next {after}"

@@ -164,8 +164,8 @@ def test_submissions_are_compared_on_common_tasks_and_seeds():
     assert found.improvement["one", "other"].mean == 0
     text = " ".join(found.notes)
     assert "lacks are left out of the aggregates: chance-10, self-play, critic." in text
-    assert "other has one run of each task" in text
-    assert found.undecided() == ["one"]  # a single run decides nothing
+    assert "These have fewer than 5 seeds, which decide nothing: all submissions." in text
+    assert found.undecided() == ["one"]
 
 
 def test_partial_submissions_are_shown_as_what_they_are(tmp_path, capsys):
@@ -213,14 +213,17 @@ def test_chosen_tasks_that_nobody_has_are_rejected():
 
 
 def test_clear_leads_are_decided_and_equals_are_not():
-    found = compare_submissions([submission("b"), submission("a", lift=0.5)])
+    five = range(5)
+    found = compare_submissions([submission("b", seeds=five), submission("a", seeds=five, lift=0.5)])
     assert found.undecided() == []
-    assert describe_leader(found).startswith("a is best of 2: interquartile mean 0.660 (")
-    found = compare_submissions([submission("b"), submission("a")])
+    assert describe_leader(found).startswith("a is best of 2: interquartile mean 0.670 (")
+    found = compare_submissions([submission("b", seeds=five), submission("a", seeds=range(4), lift=0.5)])
+    assert found.undecided() == ["b"]
+    found = compare_submissions([submission("b", seeds=five), submission("a", seeds=five)])
     assert found.undecided() == ["b"]
     assert describe_leader(found).startswith("Undecided: a came out first of 2")
-    assert found.entries[0].axes["basics"].mean == pytest.approx(0.06)
-    assert found.entries[0].axes["self-play"].mean == pytest.approx(0.31)
+    assert found.entries[0].axes["basics"].mean == pytest.approx(0.07)
+    assert found.entries[0].axes["self-play"].mean == pytest.approx(0.32)
 
 
 def test_the_reverse_of_an_improvement_has_the_mirrored_interval():

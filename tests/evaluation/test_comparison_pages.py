@@ -225,7 +225,9 @@ def test_a_sweep_is_sorted_by_its_first_number_and_links_its_runs(tmp_path, resu
     assert words.index("0.2000 (") < words.index("0.4000")
     assert "All have games 5." in words
     assert "training of all runs 18.0 s" in words
-    alike = copy.deepcopy(results["sweep"])
+    alike, few = copy.deepcopy(results["sweep"]), copy.deepcopy(results["sweep"])
+    few["table"][0]["seeds"] = 2
+    assert "Undecided, because there are fewer than 3 seeds: epsilon 0.1" in page_of_result(tmp_path, few).text()
     for one in alike["table"]:
         one["exploitability"] |= {"low": 0.0, "high": 0.5}
     assert "Undecided: epsilon 0.1 came out first of 2" in page_of_result(tmp_path, alike).text()

@@ -1,14 +1,15 @@
-"""Learning curves: recorded lines are exact and survive crashes; summaries are medians with bootstrap bands."""
+"""Learning curves: recorded lines are exact and survive crashes; summaries are medians with bands."""
 
 import csv
 import json
+import math
 
 import numpy as np
 import pytest
 from commands import rows_of
 
 from evaluation import exact
-from evaluation.curve_summaries import Group, bootstrap_median, group_curves, summarize, summarize_groups, write_csv
+from evaluation.curve_summaries import Group, group_curves, median_band, summarize, summarize_groups, write_csv
 from evaluation.curves import Curve, read_curves, record
 from ttt_envs import Game
 
@@ -180,26 +181,15 @@ def test_summary_is_the_median_with_its_band():
     assert not found.notes
 
 
-@pytest.mark.parametrize("count", [2, 3, 4, 5])
-def test_the_band_of_up_to_five_runs_is_their_range(count):
-    """The least value is the median of more than 2.5% of all samples with replacement, also of five."""
-    values = np.random.default_rng(count).random((count, 4))
-    low, high = bootstrap_median(values)
-    assert np.allclose(low, values.min(axis=0))
-    assert np.allclose(high, values.max(axis=0))
-
-
-def test_the_band_is_that_of_scipy():
-    from scipy.stats import bootstrap
-
-    values = np.random.default_rng(0).normal(size=(41, 1))
-    theirs = bootstrap((values[:, 0],), np.median, method="percentile", random_state=1).confidence_interval
-    low, high = bootstrap_median(values)
-    assert low[0] == pytest.approx(theirs.low, abs=0.05)
-    assert high[0] == pytest.approx(theirs.high, abs=0.05)
-    assert [end.tolist() for end in bootstrap_median(values, 7)] == [
-        end.tolist() for end in bootstrap_median(values, 7)
-    ]
+@pytest.mark.parametrize("runs", [2, 3, 5, 6, 9, 20])
+def test_the_band_is_the_range_of_few_runs_and_covers_the_median_of_many(runs):
+    """The true median is within order statistics k and N + 1 - k but for a tail of the binomial distribution."""
+    low, high = median_band(np.arange(runs, dtype=np.float64)[::-1, None])
+    assert low[0] == runs - 1 - high[0]
+    assert low[0] == 0 or runs > 5
+    tails = [2 * sum(math.comb(runs, k) for k in range(int(low[0]) + more)) / 2**runs for more in (1, 2)]
+    assert (tails[0] <= 0.05) == (runs > 5)
+    assert tails[1] > 0.05  # no narrower band would do
 
 
 def test_different_marks_are_interpolated_where_all_have_measurements():

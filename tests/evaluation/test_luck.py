@@ -194,27 +194,44 @@ SHAPES = {
     "equal pairs": lambda mean, rng, size: np.full(size, mean),
     "correlated pairs": discrete([0, 0.5, 1], [0.3, 0.4, 0.3]),
     "outside [0, 1]": lambda mean, rng, size: mean + 0.9 * rng.choice([-1.0, 1.0], size),
+    "small variance": lambda mean, rng, size: rng.normal(mean, 0.05, size),
     "heavy tails": lambda mean, rng, size: mean + 0.05 * np.clip(rng.standard_t(2.5, size), -40, 40),
 }
+
+
+def play(test, shape, elo, rng):
+    """Return the accepted hypothesis, the true score, and the estimate of a simulated test."""
+    mean, looks = score_from_elo(elo), 1
+    pairs = CorrectedPairs.from_scores(SHAPES[shape](mean, rng, 32))
+    while (accepted := test.decide(score := corrected(pairs)).accepted) is None:
+        pairs, looks = pairs + CorrectedPairs.from_scores(SHAPES[shape](mean, rng, 32)), looks + 1
+    return accepted, mean, stopped_score(test, score, looks)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("matches", [30, pytest.param(2000, marks=pytest.mark.slow)])
 def test_errors_of_sequential_tests_and_coverage_after_them(shape, matches):
-    test, rng, error = SPRT(0, 40), np.random.default_rng(5), 0.0
-    allowed = 0.05 + 3 * math.sqrt(0.05 * 0.95 / matches)
+    test, rng = SPRT(0, 40), np.random.default_rng(5)
+    allowed = 3 * math.sqrt(0.05 * 0.95 / matches)
     for truth, elo in enumerate((0, 40)):
-        mean, verdicts, covered = score_from_elo(elo), [], 0
-        for _ in range(matches):
-            pairs, looks = CorrectedPairs.from_scores(SHAPES[shape](mean, rng, 32)), 1
-            while (accepted := test.decide(score := corrected(pairs)).accepted) is None:
-                pairs, looks = pairs + CorrectedPairs.from_scores(SHAPES[shape](mean, rng, 32)), looks + 1
-            verdicts.append(accepted)
-            _, low, high = stopped_score(test, score, looks)
-            covered += low - 1e-9 <= mean <= high + 1e-9
-        error = verdicts.count(1 - truth) / matches
-        assert error <= allowed
-        assert covered / matches >= 0.95 - 3 * math.sqrt(0.05 * 0.95 / matches)
+        found = [play(test, shape, elo, rng) for _ in range(matches)]
+        assert np.mean([accepted == 1 - truth for accepted, _, _ in found]) <= 0.05 + allowed
+        assert np.mean([low - 1e-9 <= mean <= high + 1e-9 for _, mean, (_, low, high) in found]) >= 0.95 - allowed
+
+
+@pytest.mark.parametrize("elo", [10, 20, 30])
+@pytest.mark.parametrize(
+    ("shape", "matches"),
+    [
+        ("small variance", 60),
+        *(pytest.param(shape, 1000, marks=pytest.mark.slow) for shape in SHAPES if shape != "equal pairs"),
+    ],
+)
+def test_estimates_after_a_test_are_above_the_truth_about_half_of_the_time(shape, matches, elo):
+    rng = np.random.default_rng(elo)
+    found = [play(SPRT(0, 40), shape, elo, rng) for _ in range(matches)]
+    above = np.mean([estimate.mean > mean for _, mean, estimate in found])
+    assert above == pytest.approx(0.5, abs=0.1 + 3 * math.sqrt(0.25 / matches))
 
 
 def corrected(pairs):

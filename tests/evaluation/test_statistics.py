@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from evaluation.statistics import (
     NORMAL,
@@ -80,7 +81,29 @@ def test_interval_from_seeds_stays_within_bounds():
     assert interval_from_seeds([0.25], bounds=(0, 1)) == (0.25, 0, 1)
     assert interval_from_seeds([0, 0, 1, 1], bounds=(0, 1)) == (0.5, 0, 1)  # Student's t gives -0.42 to 1.42
     assert interval_from_seeds([0.4, 0.5], bounds=(0, 1)).high == 1
-    assert interval_from_seeds([1, 1, 1]) == (1, 1, 1)
+    # runs that agree do not show that all others would
+    assert interval_from_seeds([0, 0, 0], bounds=(0, 1)) == (0, 0, pytest.approx(1 - 0.05 ** (1 / 3)))
+    assert interval_from_seeds([0.5, 0.5 + 1e-16], bounds=(0, 1)).low == pytest.approx(0.5 * 0.05**0.5)
+    assert interval_from_seeds([1, 1, 1], bounds=(0, math.inf)) == (1, 1, 1)
+
+
+@pytest.mark.parametrize(("runs", "coverage"), [(2, 0.95), (3, 0.95), (4, 0.95), (5, 0.93), (10, 0.87)])
+def test_exact_coverage_over_seeds_of_two_values(runs, coverage):
+    intervals = [interval_from_seeds([1.0] * ones + [0.0] * (runs - ones), bounds=(0, 1)) for ones in range(runs + 1)]
+    shares = np.linspace(0.01, 0.99, 99)[:, None]
+    chances = binom.pmf(np.arange(runs + 1), runs, shares)
+    inside = [[low - 1e-12 <= share <= high + 1e-12 for _, low, high in intervals] for share in shares.ravel()]
+    assert (chances * inside).sum(axis=1).min() >= coverage
+
+
+@pytest.mark.parametrize(("runs", "coverage"), [(2, 0.79), (3, 0.72), (5, 0.71), (10, 0.80)])
+@pytest.mark.parametrize("samples", [500, pytest.param(20_000, marks=pytest.mark.slow)])
+def test_coverage_over_seeds_of_skewed_values_is_the_documented_one(samples, runs, coverage):
+    rng = np.random.default_rng(runs)
+    values = rng.random((samples, runs)) ** 4 * (rng.random((samples, runs)) < 0.5)
+    intervals = [interval_from_seeds(row.tolist(), bounds=(0, 1)) for row in values]
+    found = np.mean([low <= 0.1 <= high for _, low, high in intervals])
+    assert found == pytest.approx(coverage, abs=0.01 + 3 * math.sqrt(coverage * (1 - coverage) / samples))
 
 
 def test_difference_has_its_published_interval():

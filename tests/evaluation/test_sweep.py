@@ -92,6 +92,8 @@ def test_runs_are_aggregated_over_seeds(tmp_path):
     runs = [RunResult(1, 0, {"regret": 0.2}), RunResult(0, 1, {"regret": 0.3}), RunResult(0, 0, {"regret": 0.1})]
     lines = aggregate_runs(rows, runs)
     assert lines[0].numbers["regret"] == interval_from_seeds([0.1, 0.3], bounds=(0.0, 2.0))
+    agree = aggregate_runs(rows[:1], [RunResult(0, seed, {"exploitability": 0.0}) for seed in range(3)])
+    assert agree[0].numbers["exploitability"] == (0, 0, pytest.approx(1 - 0.05 ** (1 / 3)))  # its maximum is 1
     head, first, second = table_rows(lines)
     assert head == ["epsilon", "runs", "regret"]
     assert first == ["0.1", "2", "0.2000 (0.0000-1.4706)"]  # Student's t of two: 12.7062 deviations of the mean

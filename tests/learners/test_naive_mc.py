@@ -7,7 +7,7 @@ from numpy.testing import assert_array_equal
 from evaluation.exact.dynamic_programming import exploitability
 from learners.base import Transition
 from learners.naive_mc import NaiveMCConfig
-from learners.training import train
+from learners.training import Training, train
 from ttt_envs import Boards, Game, from_text
 
 LINE = Game(1, 3, 2)
@@ -105,6 +105,16 @@ def test_moves_of_an_abandoned_game_are_dropped():
     teach(learner, *WON)
     assert learner.table.counts.sum() == 3
     assert value(learner, "... o", 1) == 1
+
+
+@pytest.mark.parametrize("skip_chance", [0.0, 0.25])
+@pytest.mark.parametrize("hidden", ["classic", "abrupt"])
+def test_every_move_of_phantom_games_gets_the_final_reward(hidden, skip_chance):
+    learner = build(Game(hidden=hidden, skip_chance=skip_chance))
+    training = Training(learner, "self", 200, batch=16)
+    while training.running:
+        training.step()
+    assert learner.table.counts.sum() == training.steps
 
 
 def test_symmetries_learn_as_from_all_mirrored_games():

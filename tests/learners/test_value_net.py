@@ -17,10 +17,11 @@ from learners.dense import Dense, forward
 from learners.imitation import Teacher, training_examples
 from learners.one_ply import one_ply_ahead
 from learners.training import Progress
-from learners.value_net import PRESETS, ValueNet, ValueNetConfig, planes
+from learners.value_net import PRESETS, ValueNet, ValueNetConfig, hold_out, planes
 from ttt_apps import train
 from ttt_envs import Boards, Game, make_policy
 from ttt_envs.agents.policy import Values
+from ttt_envs.game.symmetry import symmetries
 
 pytestmark = pytest.mark.xdist_group("large")
 
@@ -199,6 +200,15 @@ def test_training_on_perfect_values_plays_nearly_perfectly(tf, tmp_path):
     )
     assert match_outcome(SKIP, net, "random").value > 0.9 * match_outcome(SKIP, "optimal", "random").value
     assert lines[-1]["held_out_loss"] < 0.2
+
+
+def test_no_symmetry_maps_a_position_learned_from_to_one_held_out(tmp_path):
+    seen, _, _ = joined(games_of(tmp_path, ValueNetConfig(**FAST)))
+    sides = hold_out(SKIP, seen, 0.2, np.random.default_rng(0))
+    assert_array_equal(np.sort(np.concatenate(sides)), np.arange(len(seen)))
+    learned, held = ({board.tobytes() for board in seen[rows][:, symmetries(SKIP)].reshape(-1, 9)} for rows in sides)
+    assert held
+    assert not learned & held
 
 
 def test_the_log_has_both_errors(tf, tmp_path):

@@ -44,7 +44,8 @@ def results(first, second, draws=0.0):
             both.append((unit, [0.5, 0.25, 0.25]))
             continue
         entry = ENTRIES[unit["entry"]]
-        shift = 0.02 * (unit["seed"] / (SEEDS - 1) - 0.5)
+        shift = (0.02 + 0.004 * (unit["entry"] % 2)) * (unit["seed"] / (SEEDS - 1) - 0.5)
+        drawn = draws + 1e-6 * unit["seed"]
         rates = [[share + shift, 0.0, 1 - share - shift] for share in (first(entry), second(entry))]
         counts = np.round(1_000 * np.array(rates)).astype(int)
         pairs = np.zeros((3, 3), int)  # of wins and losses, made to have these margins
@@ -56,7 +57,7 @@ def results(first, second, draws=0.0):
         result = {
             "pairs": pairs.tolist(),
             "lengths": lengths.tolist(),
-            "exact": [np.add(rates[0], [-draws, draws, 0]).tolist(), rates[1]] if entry.size == 3 else None,
+            "exact": [np.add(rates[0], [-drawn, drawn, 0]).tolist(), rates[1]] if entry.size == 3 else None,
             "loss": 0.1,
             "held_out_loss": 0.2,
             "positions": 100,

@@ -51,8 +51,8 @@ def results(exploitability):
 @pytest.mark.parametrize(
     ("exploitability", "small", "annealed"),
     [
-        (lambda name, seed: (0.1 if name == study.ANNEALED else 0.5) + seed / 1000, True, True),
-        (lambda name, seed: (0.5 if name == study.ANNEALED else 0.3) + seed / 1000, False, False),
+        (lambda name, seed: 0.1 + seed / 1000 if name == study.ANNEALED else 0.5 - seed / 1000, True, True),
+        (lambda name, seed: 0.5 + seed / 1000 if name == study.ANNEALED else 0.3 - seed / 1000, False, False),
         (lambda name, seed: (0.0, 0.9, 0.3)[seed if name == study.NONE else 2 - seed], None, None),
     ],
     ids=["better", "worse", "undecided"],

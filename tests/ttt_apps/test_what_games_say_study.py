@@ -86,7 +86,7 @@ def verdicts(*, misleading):
 
 def test_verdicts_follow_the_numbers():
     assert verdicts(misleading=True) == [False, False, False, False, True]
-    assert verdicts(misleading=False)[2:] == [True, True, None]
+    assert verdicts(misleading=False)[2:] == [None, True, None]  # five times none is wrong
 
 
 def test_a_unit_measures_all_policies():

@@ -100,9 +100,8 @@ def _read(path: Path, *, last: bool) -> Sequence[ScoredSubmission]:
 def _print(comparison: Comparison) -> None:
     from evaluation.reports.benchmark import describe_leader
 
-    table = new_table(
-        "submission", "interquartile mean", "95%", "mean", "optimality gap", title=f"{len(comparison.tasks)} tasks"
-    )
+    title = f"{len(comparison.tasks)} tasks"
+    table = new_table("submission", "interquartile mean", "percentiles", "mean", "optimality gap", title=title)
     for one in comparison.entries:
         middle = one.interquartile_mean
         ends = f"{middle.low:.3f} to {middle.high:.3f}"

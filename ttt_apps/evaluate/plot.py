@@ -15,7 +15,7 @@ from evaluation.curves import read_curves
 from evaluation.reports.curves import Scale, draw_summaries
 from evaluation.reports.formats import number
 from evaluation.reports.plots import COLUMN_WIDTH, save_figure
-from ttt_apps.cli import Count, JsonOptions, check_seed, new_table, print_status, print_table, warn
+from ttt_apps.cli import JsonOptions, new_table, print_status, print_table, warn
 
 MIN_WIDTH, MAX_WIDTH = 1.5, 20.0
 """Limits of the width of a figure in inches."""
@@ -23,7 +23,7 @@ MIN_WIDTH, MAX_WIDTH = 1.5, 20.0
 
 @dataclass(frozen=True)
 class Plot(JsonOptions):
-    """Draw learning curves: the median over seeds, and its 95% bootstrap interval.
+    """Draw learning curves: the median over seeds, and their range; with six or more its 95% interval.
 
     RUN is a run directory, the folder of a sweep, a folder of runs, or a file of evaluation.curves.record with the
     measurements of an agent of yours. Curves with different marks are interpolated between them, over the range that
@@ -49,8 +49,6 @@ class Plot(JsonOptions):
     """width of the figure in inches; the default is a column of a page of two"""
     csv: Annotated[Path | None, tyro.conf.arg(metavar="FILE.csv")] = None
     """write the numbers of the figure into this file"""
-    seed: Count = 0
-    """seed of the bootstrap"""
 
     def run(self) -> None:
         """Read, summarize, write and print.
@@ -60,9 +58,8 @@ class Plot(JsonOptions):
         """
         if not MIN_WIDTH <= self.width <= MAX_WIDTH:
             raise ValueError(f"--width {self.width:g} is no width of a figure: choose {MIN_WIDTH:g} to {MAX_WIDTH:g}")
-        check_seed(self.seed)
         groups = group_curves(read_curves(self.runs), [name for name in self.by.replace(",", " ").split() if name])
-        summaries, notes = summarize_groups(groups, self.x, self.y, self.seed)
+        summaries, notes = summarize_groups(groups, self.x, self.y)
         for note in notes:
             warn(note)
         if self.out is not None:
@@ -92,11 +89,11 @@ class Plot(JsonOptions):
             }
             for one in summaries
         ]
-        return {"x": self.x, "y": self.y, "bootstrap_seed": self.seed, "groups": groups}
+        return {"x": self.x, "y": self.y, "groups": groups}
 
     def _print_ends(self, summaries: Sequence[Summary]) -> None:
         """Print the last point of each group."""
-        table = new_table("group", "runs", COLUMNS[self.x], f"median {self.y}", "95%", title="at the last common mark")
+        table = new_table("group", "runs", COLUMNS[self.x], f"median {self.y}", "band", title="at the last common mark")
         for one in summaries:
             ends = "" if one.low is None or one.high is None else f"{number(one.low[-1])} to {number(one.high[-1])}"
             table.add_row(one.name, str(one.runs), f"{one.x[-1]:,.4g}", number(one.median[-1]), ends)

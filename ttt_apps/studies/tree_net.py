@@ -271,7 +271,7 @@ def _claims(nets: Mapping[Entry, EntryResult], optimal: Mapping[tuple[int, ...],
         if ENTRIES[before] not in nets:
             continue
         one, other = nets[ENTRIES[before]], nets[ENTRIES[after]]
-        gain = interval_from_seeds((other.rates[0, :, 0] - one.rates[0, :, 0]).tolist())
+        gain = interval_from_seeds((other.rates[0, :, 0] - one.rates[0, :, 0]).tolist(), bounds=(-1.0, 1.0))
         losses = ", ".join(
             f"{net.entry.iterations:,} steps: {np.mean([run['loss'] for run in net.runs]):.3f}, held out "
             f"{np.mean([run['held_out_loss'] for run in net.runs]):.3f}"
