@@ -32,6 +32,9 @@ OLDEST_TESTS := $(addprefix tests/,ttt_envs/test_files.py ttt_envs/test_array_ca
 	ttt_envs/test_parallel.py ttt_envs/test_render.py learners/test_checkpoint.py)
 PLAIN := not infos_have_one_structure and not agree_with_reading_the_board and (not test_solver or (expectimax and [2))
 
+# $(call count_lines,FOLDER OF PYTHON): what git does not track, as in an unpacked source distribution, is not counted
+count_lines = test ! -e .git || $(1)/python tools/count_lines.py
+
 .PHONY: demo test lint unit quick quick-lint quick-unit oldest slow clients bench bench-quick bench-submissions bench-scores \
 	docs notebooks play-page pictures clean check-venv check-quick
 
@@ -45,6 +48,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(call count_lines,$(BIN))
 
 unit: $(VENV)/.dev
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not slow"
@@ -59,6 +63,7 @@ quick-lint:
 	$(QUICK)/bin/ruff check .
 	$(QUICK)/bin/ruff format --check .
 	$(QUICK)/bin/lint-imports
+	$(call count_lines,$(QUICK)/bin)
 	$(QUICK)/bin/mypy --ignore-missing-imports --allow-subclassing-any --no-warn-unused-ignores
 
 quick-unit:
@@ -174,7 +179,8 @@ $(VENV)/.dev: $(VENV)/.base
 
 $(QUICK)/.ready: setup.cfg constraints.txt | check-quick
 	test -x $(QUICK)/bin/python || $(PYTHON) -m venv $(QUICK)
-	$(QUICK)/bin/python -m pip install --quiet -c constraints.txt -e . hypothesis import-linter mypy pygame-ce pytest ruff
+	$(QUICK)/bin/python -m pip install --quiet -c constraints.txt -e . hypothesis import-linter mypy pygame-ce pytest \
+		pytest-timeout ruff
 	touch $@
 
 # `name>=version` there is `name==version` here; constraints.txt holds for the rest but llvmlite, which goes with numba
@@ -182,11 +188,13 @@ $(OLDEST)/.ready: setup.cfg constraints.txt
 	test -x $(OLDEST)/bin/python || $(OLDEST_PYTHON) -m venv $(OLDEST)
 	sed -n '/^install_requires/,/^$$/s/^ *\(.*\)>=/\1==/p' setup.cfg > $(OLDEST)/oldest.txt
 	(sed 's/==.*//' $(OLDEST)/oldest.txt; echo llvmlite) | grep -v -i -w -f - constraints.txt > $(OLDEST)/constraints.txt
-	$(OLDEST)/bin/python -m pip install --quiet -c $(OLDEST)/oldest.txt -c $(OLDEST)/constraints.txt -e . pytest hypothesis pygame-ce
+	$(OLDEST)/bin/python -m pip install --quiet -c $(OLDEST)/oldest.txt -c $(OLDEST)/constraints.txt -e . pytest pytest-timeout \
+		hypothesis pygame-ce
 	touch $@
 
+# not runs/: trainings take hours
 clean:
-	rm -rf $(VENV) $(QUICK) $(OLDEST) .cache runs build dist site *.egg-info
+	rm -rf $(VENV) $(QUICK) $(OLDEST) .cache build dist site *.egg-info
 
 # Source distribution and wheel in dist/, checked as the package index checks them: docs/release/checklist.md
 .PHONY: dist

@@ -7,7 +7,6 @@ that opens it in Colab and with a cell that installs the package there, and ``do
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import sys
@@ -119,28 +118,13 @@ def code_cells(notebook: Any) -> list[Any]:
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
-def keep_outputs(notebook: Any, path: Path) -> None:
-    """Take the outputs of an older notebook with the same code; otherwise exit with an error."""
-    old, new = code_cells(nbformat.read(path, as_version=4)), code_cells(notebook)
-    if [cell.source for cell in old] != [cell.source for cell in new]:
-        sys.exit(f"the code of {path.name} has changed: leave --prose out")
-    for cell, before in zip(new, old, strict=True):
-        cell.outputs, cell.execution_count = before.outputs, before.execution_count
-
-
 def main() -> None:
     """Write all notebooks, and the links to them."""
-    parser = argparse.ArgumentParser(description="Write the notebooks of examples/.")
-    parser.add_argument("--prose", action="store_true", help="run nothing: keep all outputs, and write new prose")
-    prose = parser.parse_args().prose
     place = address()
     for name in SOURCES:
         path, notebook = ROOT / "examples" / f"{name}.ipynb", make_notebook(name, place)
-        if prose:
-            keep_outputs(notebook, path)
-        else:
-            print(f"{name}.ipynb: running", flush=True)
-            execute(notebook)
+        print(f"{path.name}: running", flush=True)
+        execute(notebook)
         nbformat.write(notebook, path)
     page = ROOT / "docs" / "examples.md"
     text = LINKS.sub(rf"\g<1>{page_links(place)}\g<2>", page.read_text(encoding="utf-8"))

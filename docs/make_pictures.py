@@ -98,10 +98,8 @@ def main(names: Sequence[str]) -> None:
         runs = Path(folder)
         call("train.py", *FIRST, "--skip-chance=0.25", f"--out={runs / 'first'}")
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        for name, take_picture in PICTURES.items():
-            if not names or name in names:
-                take_picture(browser, runs)
-        browser.close()
+        for name in names or PICTURES:
+            PICTURES[name](browser, runs)
 
 
 if __name__ == "__main__":

@@ -144,12 +144,13 @@ def private_cache(tmp_path_factory):
         yield
 
 
-@pytest.fixture
-def interruptible():
-    """Processes begun here hear SIGINT; a shell has all that runs in its background ignore it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
+@pytest.fixture(scope="session", autouse=True)
+def heard_signals():
+    """Processes begun by tests hear SIGINT and SIGHUP, which they would ignore where a shell runs the tests in its
+    background, or ``nohup`` does. The tests themselves still outlive a closed terminal under ``nohup``."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: None)
 
 
 @pytest.fixture(scope="session")

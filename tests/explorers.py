@@ -77,7 +77,6 @@ class Program:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # which a job in the background ignores
         )
         while "http://" not in (line := self.process.stdout.readline()):
             assert line, self.process.communicate()[1]

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-TIMEOUT_S = 900
 
 
 class Fault(NamedTuple):
@@ -67,7 +66,7 @@ def is_caught(fault: Fault, folder: Path) -> tuple[bool, str]:
     if text.count(fault.right) != 1:
         raise ValueError(f"{fault.file} has {text.count(fault.right)} times, not once: {fault.right}")
     tests = [f"tests/{name}" for name in fault.tests.split()]
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not slow", "--tb=no", *tests]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not slow", "--tb=no", "--timeout=900", *tests]
     file.write_text(text.replace(fault.right, fault.wrong), "utf-8")
     try:
         done = subprocess.run(
@@ -76,11 +75,8 @@ def is_caught(fault: Fault, folder: Path) -> tuple[bool, str]:
             env={**os.environ, "PYTHONPATH": str(folder)},
             capture_output=True,
             text=True,
-            timeout=TIMEOUT_S,
             check=False,
         )
-    except subprocess.TimeoutExpired:
-        return True, f"no end within {TIMEOUT_S} s"
     finally:
         file.write_text(text, "utf-8")
     if done.returncode not in (0, 1, 2):

@@ -8,10 +8,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def run_program(*command, cwd=ROOT, code=0, env=os.environ, timeout=None, **variables):
+def run_program(*command, cwd=ROOT, code=0, env=os.environ, **variables):
     """Run a program to its end, with more environment variables; return the process, with its output as text.
 
-    ``code`` is the exit code that it must have, or None; ``timeout`` is in seconds.
+    ``code`` is the exit code that it must have, or None.
     """
     done = subprocess.run(
         list(map(str, command)),
@@ -19,7 +19,6 @@ def run_program(*command, cwd=ROOT, code=0, env=os.environ, timeout=None, **vari
         env={**env, **variables},
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=timeout,
         encoding="utf-8",
     )
     assert code is None or done.returncode == code, done.stdout + done.stderr

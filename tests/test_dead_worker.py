@@ -3,6 +3,7 @@
 import pytest
 from processes import ROOT, python_path, run_python
 
+pytestmark = pytest.mark.needs("xdist")
 # A group that a worker has finished before it dies is what a new worker waits at, where one is started
 PASS = "import time, pytest\n@pytest.mark.parametrize('n', range(3))\ndef test_passes(n): time.sleep(0.05)\n"
 DIE = "import os, signal\ndef test_passes(): pass\ndef test_dies(): os.kill(os.getpid(), signal.SIGSEGV)\n"
@@ -24,7 +25,6 @@ def run_tests(folder, plugin="", **files):
     return done.stdout, done.returncode
 
 
-@pytest.mark.needs("xdist")
 def test_a_worker_that_dies_in_a_test_ends_the_run(tmp_path):
     passing = {f"test_{letter}": PASS for letter in "abce"}
     said, code = run_tests(tmp_path, **passing, test_d=DIE)
@@ -33,7 +33,6 @@ def test_a_worker_that_dies_in_a_test_ends_the_run(tmp_path):
     assert "crashed and worker restarting disabled" in said
 
 
-@pytest.mark.needs("xdist")
 def test_a_worker_that_dies_after_its_tests_fails_the_run(tmp_path):
     said, code = run_tests(tmp_path, test_a=PASS, test_b=PASS, plugin=DIE_LAST)
     assert "6 passed" in said

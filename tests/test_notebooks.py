@@ -40,7 +40,7 @@ def test_code_is_that_of_the_source(maker, name):
     assert not [output for output in outputs if output.output_type == "error" or output.get("name") == "stderr"]
 
 
-@pytest.mark.slow  # prose may follow later, with docs/make_notebooks.py --prose
+@pytest.mark.slow  # prose may follow later, with make notebooks
 @pytest.mark.parametrize("name", names())
 def test_prose_is_that_of_the_source(maker, name):
     import nbformat

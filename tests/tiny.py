@@ -1,14 +1,18 @@
 """Learners by name, the packages that they need, and tiny runs of them."""
 
+from collections import defaultdict
+
 import pytest
 
+from learners import LEARNERS
+from learners.config import TransitionLearnerConfig, load_learner
 from learners.training import Task
 from ttt_apps import train
 from ttt_envs import Game
 
 GAME = Game(2, 3, 2, 0.25)
-OURS = ("naive-mc", "q-learning", "q-net")
-"""whom our loops teach; the others have loops of their own"""
+OURS = tuple(name for name in sorted(LEARNERS) if issubclass(load_learner(name), TransitionLearnerConfig))
+"""learners trained by our loops; the others have loops of their own"""
 PACKAGES = {
     "alpha-zero": ("tensorflow",),
     "q-net": ("tensorflow",),
@@ -17,11 +21,9 @@ PACKAGES = {
     "sb3-ppo": ("torch", "stable_baselines3"),
     "sb3-maskable-ppo": ("torch", "stable_baselines3", "sb3_contrib"),
 }
-OPTIONS = {
+OPTIONS = defaultdict(lambda: ("--games=200",)) | {
     "alpha-zero": ("--games=40", "--hidden=4", "--simulations=4", "--gradient-steps=2", "--batch-size=8"),
     "exact-pg": ("--games=40", "--initial-std=0.1"),
-    "naive-mc": ("--games=200",),
-    "q-learning": ("--games=200",),
     "q-net": ("--games=40", "--hidden=4"),
     "value-net": ("--games=6", "--teacher=expectiminimax:depth=2", "--preset=20", "--iterations=10", "--jobs=1"),
     "sb3-dqn": ("--games=60", "--hidden=4", "--learning-starts=20"),
@@ -35,6 +37,11 @@ def case(name, *values, id=None, slow=False):
     marks = [pytest.mark.needs(*PACKAGES[name])] if name in PACKAGES else []
     marks += [pytest.mark.slow] if slow else []
     return pytest.param(*(values or (name,)), id=id or name, marks=marks)
+
+
+def cases_of_rules(*rules, names=LEARNERS, slow="sb3"):
+    """A case for each of the learners that supports these rules; slow ones by a part of their names."""
+    return [case(name, slow=slow in name) for name in sorted(names) if {*rules} <= {*load_learner(name).variants}]
 
 
 def task(run, game=Game(), **changed):  # noqa: B008  # frozen

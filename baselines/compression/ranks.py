@@ -23,11 +23,6 @@ def _unfoldings(method: Method, sizes: Sequence[int]) -> list[tuple[int, int]]:
     return [(size, every // size) for size in cut_sizes]
 
 
-def unfolding_ranks(method: Method, sizes: Sequence[int], rank: int) -> list[int]:
-    """Return the rank of each of :func:`_unfoldings` for ``rank``, at most its number of rows or columns."""
-    return [min(rank, rows, columns) for rows, columns in _unfoldings(method, sizes)]
-
-
 def largest_rank(method: Method, grouping: Grouping, most: int = MAX_TRUNCATED_RANK) -> int:
     """Return the largest rank that truncates anything; ``most`` for groups with more than 3**7 contents."""
     smaller = [min(unfolding) for unfolding in _unfoldings(method, grouping.sizes)]
@@ -43,7 +38,7 @@ def stored_numbers(method: Method, grouping: Grouping, rank: int) -> int:
     size.
     """
     sizes = tensor_grouping(method, grouping).sizes
-    ranks = unfolding_ranks(method, sizes, rank)
+    ranks = [min(rank, rows, columns) for rows, columns in _unfoldings(method, sizes)]
     if method in ("hosvd", "hooi"):
         return sum(size * r for size, r in zip(sizes, ranks, strict=True)) + math.prod(ranks)
     bonds = [1, *ranks, 1]

@@ -224,12 +224,8 @@ def gradient_errors(
         return _gradient_numbers_array(np.array([*products, block_squares[keep].sum() / sizes[keep].sum()]), group_size)
 
     found = _jackknife(measure, len(sizes))
-    return GradientErrors(Errors(*found[:3]), _clip(found[3]), found[4])
-
-
-def _clip(cosine: Interval) -> Interval:
-    """Return an estimated cosine within its range; NaN stays."""
-    return Interval(*(float(np.clip(number, -1.0, 1.0)) for number in cosine))
+    cosine = Interval(*np.clip(found[3], -1.0, 1.0).tolist())  # within its range; NaN stays
+    return GradientErrors(Errors(*found[:3]), cosine, found[4])
 
 
 def _gradient_numbers_array(products: Float64Array, group_size: int) -> Float64Array:

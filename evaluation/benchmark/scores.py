@@ -90,7 +90,10 @@ def score_submission(
         ValueError: the folder is no submission, or a file in it is invalid.
     """
     submission = asdict(read_submission(folder))
-    runs = [(run, _steps_to_score(run) if last else list(run.tables)) for run in find_runs(folder)]
+    # the last table alone determines the score of a run of one stage: see combine_scores
+    runs = [
+        (run, [max(run.tables)] if last and run.task.num_stages <= 1 else [*run.tables]) for run in find_runs(folder)
+    ]
     total = sum(len(steps) for _, steps in runs)
     checkpoints: list[CheckpointScore] = []
     scores: list[RunScore] = []
@@ -101,7 +104,8 @@ def score_submission(
         found: dict[str, list[CheckpointScore]] = {}
         tables: list[StoredTable] = []
         for steps in marks:
-            tables = _read_tables(run.task, run.tables[steps])
+            games = zip(stored_games(run.task), run.tables[steps], strict=True)
+            tables = [read_table(run.task, game, path) for game, path in games]
             for task, one in _score_tables(run, steps, tables, known):
                 found.setdefault(task.name, []).append(one)
             done += 1
@@ -122,11 +126,6 @@ def _sort_rows(rows: Sequence[Any]) -> list[Any]:
     """Return scores sorted by task, seed and steps, so that runs added to a file stand where scoring all puts them."""
     order = {task.name: place for place, task in enumerate(TASKS)}
     return sorted(rows, key=lambda row: (order[row["task"]], row["seed"], row["steps"]))
-
-
-def _steps_to_score(run: RunFolder) -> list[int]:
-    """Return the steps of the tables that determine the score of a run: see :func:`combine_scores`."""
-    return list(run.tables) if run.task.num_stages > 1 else [max(run.tables)]
 
 
 def _tasks_measured_by(task: Task) -> list[Task]:
@@ -152,10 +151,6 @@ def _score_tables(
         except ValueError as problem:
             raise ValueError(f"{run.tables[steps][0]} cannot be scored: {problem}") from None
         yield task, _checkpoint_score(task, run.seed, steps, known[key], hashes)
-
-
-def _read_tables(task: Task, paths: Sequence[Path]) -> list[StoredTable]:
-    return [read_table(task, game, path) for game, path in zip(stored_games(task), paths, strict=True)]
 
 
 def _policies(task: Task, tables: Sequence[StoredTable]) -> list[Any]:

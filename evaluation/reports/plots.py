@@ -402,17 +402,15 @@ def _set_log_axis(axes: Axes, x: Sequence[float]) -> None:
     low, high = min(positive), max(positive)
     if low == high:
         low, high = low / 2, high * 2
-    if min(x, default=1) <= 0:
+    has_zero = min(x, default=1) <= 0
+    if has_zero:
         axes.set_xscale("symlog", linthresh=low, linscale=0.3)
-        axes.set_xlim(0, high)
     else:
         axes.set_xscale("log")
-        axes.set_xlim(low, high)
+    axes.set_xlim(0 if has_zero else low, high)
     steps: Sequence[float] = (1.0,) if high / low >= 50 else (1.0, 2.0, 5.0)
     marks = [step * 10.0**power for power in range(-6, 20) for step in steps if low <= step * 10.0**power <= high]
-    if min(x, default=1) <= 0:
-        marks = [0.0, *marks]
-    axes.xaxis.set_major_locator(FixedLocator(marks or [low, high]))
+    axes.xaxis.set_major_locator(FixedLocator([0.0, *marks] if has_zero else marks or [low, high]))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(lambda value, _: _format_count(value))
 

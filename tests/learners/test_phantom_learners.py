@@ -20,7 +20,7 @@ from ttt_envs.agents.specs import load_object
 SMALL = Game(2, 3, 2, hidden="classic")
 
 
-@pytest.mark.parametrize("name", [tiny.case(name, slow=name == "q-net") for name in tiny.OURS])
+@pytest.mark.parametrize("name", tiny.cases_of_rules("hidden", names=tiny.OURS, slow="q-net"))
 @pytest.mark.parametrize("opponent", ["random", "self"])
 def test_both_training_loops_teach_the_same(name, hidden, opponent):
     """One game at a time in lockstep is a PettingZoo environment: views, failed attempts, skips and replies."""
@@ -47,12 +47,6 @@ def test_what_does_not_fit_hidden_stones_is_refused():
         QLearningConfig(bootstrap="ply").training(SMALL, 10, batch=2, seed=0)
     with pytest.raises(ValueError, match="values='afterstate' needs to know what a move does"):
         QLearningConfig(values="afterstate").training(SMALL, 10, batch=2, seed=0)
-    for name in ("alpha-zero", "value-net"):
-        config = load_object(LEARNERS[name])()
-        with pytest.raises(
-            ValueError, match=f"{name} does not support hidden stones .*, because it reads the whole board, to"
-        ):
-            config.check_game(SMALL)
     for name in ("sb3-dqn", "sb3-ppo", "sb3-maskable-ppo"):
         config = load_object(LEARNERS[name])()
         for opponent, game in (("self", SMALL.visible), ("random", SMALL)):
@@ -101,10 +95,7 @@ def test_regularized_updates_lower_exploitability(hidden, settings):
     assert exploitability(game, training.learner) < 0.3 * exploitability(game, "random")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [tiny.case(name, slow="sb3" in name) for name in sorted(LEARNERS) if name not in ("alpha-zero", "value-net")],
-)
+@pytest.mark.parametrize("name", tiny.cases_of_rules("hidden"))
 def test_runs_have_curves_of_exploitability(name, tmp_path, capsys):
     run = tiny.train_run(name, tmp_path / "run", "--phantom=classic", "--exact-every=20")
     game = Game.from_dict(json.loads((run / "config.json").read_text())["game"])

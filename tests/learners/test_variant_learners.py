@@ -100,7 +100,7 @@ def test_searches_guided_by_a_run_play_by_its_rules(tmp_path):
         make_policy(f"alpha-zero:path={run}", tiny.GAME)
 
 
-@pytest.mark.parametrize("name", [tiny.case(name, slow="sb3" in name) for name in sorted(LEARNERS)])
+@pytest.mark.parametrize("name", tiny.cases_of_rules("gravity", "misere"))
 def test_a_run_has_the_rules_of_its_game(name, tmp_path):
     game = replace(tiny.GAME, gravity=True, misere=True)
     run = tiny.train_run(name, tmp_path / "run", "--gravity", "--misere")

@@ -203,7 +203,7 @@ def run_interrupted(command, *lines):
 @pytest.mark.skipif(os.name != "posix", reason="a process that ended by a signal")
 @pytest.mark.parametrize("module", ["ttt_envs", "tyro"])
 @pytest.mark.parametrize("command", ["train", "evaluate", "play"])
-def test_interrupt_during_imports_prints_nothing(command, module, interruptible):
+def test_interrupt_during_imports_prints_nothing(command, module):
     lines = [
         "class Finder:",
         "    def find_spec(name, *rest):",
@@ -228,7 +228,7 @@ def test_a_signal_that_nohup_ignores_stays_ignored():
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a process that ended by a signal")
-def test_interrupt_while_python_ends_prints_nothing(interruptible):
+def test_interrupt_while_python_ends_prints_nothing():
     """A second Ctrl-C, as after the message of the first."""
     assert not run_interrupted("train", "atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))").stderr
 

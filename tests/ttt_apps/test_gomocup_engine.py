@@ -359,7 +359,7 @@ def test_end_of_input_ends_the_engine():
     assert len(done.stdout.splitlines()) == 2
 
 
-def test_interrupt_ends_the_engine(interruptible):
+def test_interrupt_ends_the_engine():
     command, pipe = [sys.executable, "play.py", "--gomocup", "win-or-block"], subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=ROOT) as child:
         child.stdin.write(b"START 7\n")

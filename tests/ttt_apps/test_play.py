@@ -490,7 +490,6 @@ class Terminal:
         self.child, self.file = pty.fork()
         if self.child == 0:
             os.chdir(ROOT)
-            signal.signal(signal.SIGINT, signal.SIG_DFL)  # which a shell ignores for what it runs in the background
             # by hand, for readline, which pytest imports, writes COLUMNS where os.environ does not see it
             environment = {**os.environ, "TERM": "xterm-256color"}
             environment.pop("COLUMNS", None)

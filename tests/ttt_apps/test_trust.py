@@ -314,13 +314,8 @@ def test_learner_with_its_own_loop_takes_signals(number, tmp_path, capsys, monke
 
     monkeypatch.setattr(ValueNetConfig, "fit", fit)
     before = signal.getsignal(signal.SIGTERM)
-    # who starts the tests in the background may have Ctrl-C ignored, and a run then ignores it, too
-    interrupted = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with pytest.raises(SystemExit) as end:
-            train.main(["--learner=value-net", "--games=4", "--out", str(tmp_path / "run")])
-    finally:
-        signal.signal(signal.SIGINT, interrupted)
+    with pytest.raises(SystemExit) as end:
+        train.main(["--learner=value-net", "--games=4", "--out", str(tmp_path / "run")])
     assert end.value.code == 130
     assert f"continue with train.py --resume {tmp_path / 'run'}" in " ".join(capsys.readouterr().err.split())
     assert signal.getsignal(signal.SIGTERM) == before

@@ -329,7 +329,6 @@ def test_every_kernel_is_compiled_for_one_type_of_arguments(fresh):
     assert {package: worked[package] for package in WORK if worked[package] < WORK[package]} == {}
 
 
-@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("fails", [False, True])
 def test_an_interrupt_that_is_dropped_while_a_kernel_is_compiled_is_raised_at_its_end(fails):
     """LLVM calls Python from C, as here; numba then fails, because it lacks what the call should have noted."""

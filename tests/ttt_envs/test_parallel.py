@@ -54,10 +54,9 @@ def stay(folder):
 def two_workers(folder):
     """A process whose two workers stay, in a group of their own."""
     lines = [
-        "import signal, sys, threading, time",
+        "import threading, time",
         "from test_parallel import map_blocks, stay",
         "from ttt_apps.cli import run_command",
-        "signal.signal(signal.SIGINT, signal.default_int_handler)",  # which a shell has ignored in the background
         "threading.Thread(target=time.sleep, args=[300], daemon=True).start()",  # as of a progress bar
         "print('begun', flush=True)",
         f"run_command(lambda: list(map_blocks(stay, [({str(folder)!r},)] * 4, 2)))",

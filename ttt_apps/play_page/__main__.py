@@ -23,21 +23,17 @@ class PlayPage:
         """Compute the values and write the page."""
         from ttt_apps.play_page.nets import FILE, train_nets
         from ttt_apps.play_page.numbers import GAMES, numbers
-        from ttt_apps.play_page.page import build_page, write_page
+        from ttt_apps.play_page.page import build_page
+        from ttt_envs.core.files import write_atomically
 
         if self.train:
             train_nets(GAMES, Path(__file__).with_name("assets") / FILE)
         with progress_bar() as bar:
             task = bar.add_task("exact values", total=1.0)
-            page = build_page(numbers(lambda share: bar.update(task, completed=share)))
-        write_page(self.out, page)
-        print_status(f"{self.out}: {len(page.encode()) / 1000:.0f} kB. Open it in any browser.")
-
-
-def main() -> None:
-    """Run the command line."""
-    run_command(lambda: parse(PlayPage, command_words(None), "python -m ttt_apps.play_page").run())
+            page = build_page(numbers(lambda share: bar.update(task, completed=share))).encode()
+        write_atomically(self.out, lambda file: file.write(page))
+        print_status(f"{self.out}: {len(page) / 1000:.0f} kB. Open it in any browser.")
 
 
 if __name__ == "__main__":
-    main()
+    run_command(lambda: parse(PlayPage, command_words(None), "python -m ttt_apps.play_page").run())

@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from importlib import resources
-from pathlib import Path
 from typing import Any
-
-from ttt_envs.core.files import write_atomically
 
 PARTS = {
     "LOOK": ("explorer/assets/look.css", "explorer/assets/puzzles.css", "play_page/assets/page.css"),
@@ -33,11 +30,6 @@ def build_page(numbers: Mapping[str, Any]) -> str:
 def parse_numbers(page: str) -> Any:
     """Extract the data that :func:`build_page` was given."""
     return json.loads(page.partition('<script type="application/json" id="numbers">')[2].partition("</script>")[0])
-
-
-def write_page(path: Path, page: str) -> None:
-    """Write a page atomically."""
-    write_atomically(path, lambda file: file.write(page.encode()))
 
 
 def _read(name: str) -> str:

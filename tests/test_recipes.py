@@ -1,0 +1,54 @@
+"""The recipes of CONTRIBUTING.md for an opponent and a learner of the package, followed in a copy of the checkout."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from documents import ROOT, blocks
+from faults import copy_project
+from processes import run_program, run_python
+
+from ttt_envs.core.jit_settings import kernel_folder
+
+PAGE = ROOT / "CONTRIBUTING.md"
+ENTRY = re.compile(r'`("\w+":\s"[\w.:]+")`\s+into\s+`(\w+)`\s+\(`([\w/.]+)`\)')
+"""an entry of a registry, the registry, and its file"""
+
+
+def insert(file, line, more):
+    """Insert ``more`` below the only line of a file that begins with ``line``."""
+    text, count = re.subn(rf"^{line}.*\n", rf"\g<0>{more}\n", file.read_text(), flags=re.M)
+    assert count == 1
+    file.write_text(text)
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    """The copy, with both recipes followed."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a checkout, so nobody knows its files")
+    folder = tmp_path_factory.mktemp("checkout")
+    copy_project(folder)
+    files = {Path(block.file).stem: block.text for block in blocks(PAGE)}
+    (folder / "baselines" / "corner.py").write_text(files["corner"])
+    (folder / "learners" / "favourite.py").write_text(files["favourite"].partition("\n\nif __name__")[0])
+    (folder / "docs" / "learners" / "favourite.md").write_text("# Favourite\n\nPrefers cells that ended games well.\n")
+    insert(folder / "mkdocs.yml", "          - learners/index.md", "          - learners/favourite.md")
+    for entry, registry, file in ENTRY.findall(PAGE.read_text()):
+        insert(folder / file, f"{registry}:", f"    {entry},")
+    return folder
+
+
+@pytest.mark.parametrize("command", ["ruff check .", "ruff format --check .", "lint-imports"])
+def test_lint_accepts_the_recipes(command, checkout):
+    program, *words = command.split()
+    run_program(Path(sys.executable).parent / program, *words, cwd=checkout, PYTHONPATH=str(checkout))
+
+
+def test_conformance_tests_accept_the_recipes(checkout):
+    choice = ("-m", "not slow", "-k", "corner or favourite or navigation")
+    paths = ("tests/test_conformance.py", "tests/learners", "tests/test_site.py")
+    words = ("-m", "pytest", "-rp", "-n", "0", "-p", "no:cacheprovider", *choice, *paths)
+    done = run_python(*words, cwd=checkout, PYTHONPATH=str(checkout), NUMBA_CACHE_DIR=str(kernel_folder()))
+    assert [name for name in ("[corner-", "favourite]", "navigation") if name not in done.stdout] == []
