@@ -263,9 +263,9 @@ def page(tmp_path_factory):
     tasks = [task.name for task in TASKS]
     scores = to_file(
         folder / "scores.json",
-        submission("one <b>", tasks, lift=-0.9, cpu_s=1.5, win_random=0.75),
-        submission("two", tasks, lift=-0.5, cpu_s=15.0, win_random=0.5),
-        submission("three", tasks, lift=-0.7, cpu_s=30.0, win_random=0.6),
+        submission("one <b>", tasks, range(5), lift=-0.9, cpu_s=1.5, win_random=0.75),
+        submission("two", tasks, range(5), lift=-0.5, cpu_s=15.0, win_random=0.5),
+        submission("three", tasks, range(5), lift=-0.7, cpu_s=30.0, win_random=0.6),
     )
     write_benchmark(folder / "page.html", compare_submissions(read_scores(scores)), [scores])
     return folder / "page.html"
@@ -299,7 +299,7 @@ def test_a_page_of_one_submission_leaves_out_what_it_cannot_show(tmp_path):
     assert "There is one submission." in text
     assert "The CPU time of the runs is not known." in text
     assert "Win rates against random play are not among these scores." in text
-    assert "mine has one run of each task, so it has no intervals." in text
+    assert "fewer than 5 seeds, which decide nothing" in text
 
 
 @in_browser
@@ -336,7 +336,7 @@ def test_the_command_compares_folders_and_files(tmp_path, capsys):
     arguments = ["bench", "report", tmp_path / "other.json"]
     shown = text_of(capsys, *arguments, folder, "--out", page, "--csv", tmp_path / "all.csv")
     assert f"a page to look at: {page}" in shown
-    assert "win-or-block is best of 2" in shown
+    assert "Undecided: win-or-block came out first of 2" in shown
     by_folder, by_file = (json_of(capsys, *arguments, source, "--out", page) for source in (folder, file))
     assert by_folder == by_file
     first = by_folder["leaderboard"][0]

@@ -117,7 +117,7 @@ class ExplorerApi:
         return {
             "version": __version__,
             "edge": schemas.MAX_EDGE,
-            "win_lengths": [default_win_length(edge, edge) for edge in range(1, schemas.MAX_EDGE + 1)],
+            "win_lengths": [default_win_length(edge, schemas.MAX_EDGE) for edge in range(1, schemas.MAX_EDGE + 1)],
             "tables": schemas.MAX_TABLE_CELLS,
             "most_skips": schemas.MAX_SKIP_CHANCE,
             "most_simulations": schemas.MAX_SIMULATIONS,

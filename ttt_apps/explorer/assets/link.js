@@ -120,7 +120,7 @@ const fresh = () => ({
   policy: "win-or-block",
 })
 
-const defaultWin = (of) => WIN_LENGTHS[Math.min(of.rows, of.columns) - 1] ?? 3
+const defaultWin = (of) => Math.min(WIN_LENGTHS[Math.min(of.rows, of.columns) - 1] ?? 3, Math.max(of.rows, of.columns))
 const words = (text) => text.split(" ").filter(Boolean)
 const rulesOf = (of) => Object.fromEntries(RULES.map((rule) => [rule, of[rule] === true]))
 const gameOf = (of) => ({rows: of.rows, columns: of.columns, win_length: of.win, skip_chance: of.skip, first: of.first === "o" ? "player_0" : "random", ...rulesOf(of)})
