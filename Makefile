@@ -27,7 +27,7 @@ SIDE_BY_SIDE := -n logical --dist loadgroup
 # and for another the mover in an info is a number of numpy
 PLAIN_TESTS := $(addprefix tests/,ttt_envs/test_boards.py ttt_envs/test_environments.py \
 	ttt_envs/test_mnk_v0.py ttt_envs/test_policy.py ttt_envs/test_single_env.py ttt_envs/test_specs.py ttt_envs/test_step_kernels.py \
-	baselines/test_simple.py)
+	ttt_envs/test_simple.py)
 OLDEST_TESTS := $(addprefix tests/,ttt_envs/test_files.py ttt_envs/test_array_cache.py ttt_envs/test_adapters.py \
 	ttt_envs/test_parallel.py ttt_envs/test_render.py learners/test_checkpoint.py)
 PLAIN := not infos_have_one_structure and not agree_with_reading_the_board and (not test_solver or (expectimax and [2))

@@ -29,7 +29,8 @@ from ttt_envs.core.checks import check_choice
 from ttt_envs.core.files import open_to_read, parse_json, write_atomically
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, UInt64Array
 from ttt_envs.game.boards import Boards, from_keys, num_words
-from ttt_envs.game.rules import Game, legal
+from ttt_envs.game.game import Game
+from ttt_envs.game.rules import legal
 from ttt_envs.game.symmetry import canonical_keys, inverse, symmetries
 
 FORMAT = 1

@@ -11,7 +11,7 @@ import numpy as np
 from ttt_envs.core.hash_index import KeyIndex
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array
 from ttt_envs.game.boards import Boards, keys, num_words
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 
 class PositionIndex:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,35 +17,34 @@ from typing import Any, ClassVar, Literal, get_args
 from weakref import WeakValueDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
-from baselines.retrograde import count, solver
-from baselines.retrograde.count import WON, next_board, reachable_boards
-from baselines.retrograde.solver import MAX_SOLVER_CELLS, load_or_compute, solve, sweep, table_key
+from baselines.exact import MAX_SOLVER_CELLS
+from baselines.exact.count import WON, reachable_boards
 from ttt_envs.agents.policy import Policy, Values, is_colour_blind, is_symmetric
 from ttt_envs.agents.specs import Named, make_policy
-from ttt_envs.core.array_cache import CachedArray, hash_of_sources
+from ttt_envs.core.array_cache import CachedArray, load_or_compute
 from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import (
     BoolArray,
     Float64Array,
     Int8Array,
     Int64Array,
-    Parameters,
+    UInt8Array,
     compiled,
     compiled_at_once,
+    inlined,
     int64,
 )
-from ttt_envs.game import bits, rules
 from ttt_envs.game.boards import Boards, from_keys
-from ttt_envs.game.rules import Game, is_legal
+from ttt_envs.game.game import Game
+from ttt_envs.game.symmetry import inverse, symmetries
+from ttt_envs.graph.numbering import Numbering
 
 Terminal = Literal["equation", "as_published"]
 """value of won boards: the result, 1 or -1, as in Eq. (1) of the paper; or 0, as in its published program"""
 
-FORMAT = 1
-"""version of the storage format"""
-MADE_BY = hash_of_sources(bits, rules, solver, count, sys.modules[__name__])
+FORMAT = 2
+"""version of the storage format, and of the values"""
 MAX_CELLS_OF_MOVES = 12
 """Maximum number of cells for a table with a value for every move of every board."""
 MAX_STEADY_WEIGHT = 1e4
@@ -163,58 +161,40 @@ def _table(game: Game, source: str, terminal: Terminal) -> Float64Array:
     shape = (2, 3**game.cells) if game.skip_chance > 0 else (3**game.cells,)
     content = {"format": FORMAT, "game": game.to_dict(), "source": source, "terminal": terminal}
     name = f"{source}-play-{game.rows}x{game.columns}-{game.win_length}-skip{game.skip_chance:g}"
-    table = load_or_compute(CachedArray(name, content, MADE_BY), shape, lambda: _load_or_fill(game, source, terminal))
+    table = load_or_compute(CachedArray(name, content), shape, lambda: _fill(game, source, terminal))
     _alive[game, source, terminal] = table
     return table
 
 
-def _load_or_fill(game: Game, source: str, terminal: Terminal) -> Float64Array:
-    average = source == "random"
-    after = sweep(game, average=True) if average else solve(game).after
+def _fill(game: Game, source: str, terminal: Terminal) -> Float64Array:
+    """Return the table: values of positions, layer by layer from the full board on, for all symmetric boards."""
+    numbering, kinds = Numbering(game), reachable_boards(game)
     out = np.zeros((2 if game.skip_chance > 0 else 1, 3**game.cells))
-    kinds, cells = reachable_boards(game), np.zeros(game.cells, np.int8)
-    _fill(kinds, cells, game.parameters, after, average, terminal == "equation", out)
+    if terminal == "equation":
+        out[:, kinds == WON], out[:, kinds == WON << 1] = 1.0, -1.0
+    average, above = source == "random", None
+    for stones in range(game.cells, -1, -1):
+        values = np.empty(numbering.size(stones))
+        if above is not None:
+            numbering.compute(stones, above, values, average=average, of_positions=True)
+            _write_positions(game, *numbering.positions(stones), values, kinds, out)
+        numbering.compute(stones, above, values, average=average)
+        values.flags.writeable = False
+        above = values
     return out if len(out) == 2 else out[0]
 
 
-@compiled
-def _fill(
-    kinds: NDArray[np.uint8],
-    cells: Int8Array,
-    parameters: Parameters,
-    after: Float64Array,
-    average: bool,
-    results: bool,
-    out: Float64Array,
+def _write_positions(
+    game: Game, other: Int64Array, own: Int64Array, values: Float64Array, kinds: UInt8Array, out: Float64Array
 ) -> None:
-    """Compute positions from afterstates: for each mover the mean, or the best, over the moves.
-
-    ``kinds`` is from ``count.reachable_boards``, ``after`` from ``solver.sweep``; ``cells`` int8[cells] is the empty
-    board and written; ``average`` takes the mean, else the best; with ``results`` won boards hold their result; ``out``
-    float64[1 or 2, 3**cells] is of zeros.
-    """
-    size = len(cells)
-    for board in range(len(kinds)):
-        if board > 0:
-            next_board(cells)
-        kind = int64(kinds[board])
-        if kind >= WON:
-            if results:
-                out[:, board] = after[0, board]
-            continue
-        for mover in range(2):
-            if kind >> mover & 1:
-                total, best, empty = 0.0, -2.0, 0
-                sign = 1.0 - 2.0 * mover
-                step = mover + 1
-                for cell in range(size):
-                    if is_legal(cells, cell, parameters):
-                        value = after[mover, board + step]
-                        total += value
-                        best = max(best, sign * value)
-                        empty += 1
-                    step *= 3
-                out[mover % len(out), board] = total / empty if average else sign * best
+    """Write the values of positions, for the mover with the stones ``own``, for all symmetric and reachable ones."""
+    cells, powers = np.arange(game.cells), 3 ** np.arange(game.cells)
+    for symmetry in inverse(symmetries(game)):
+        own_keys, other_keys = ((stones[:, None] >> cells & 1) @ powers[symmetry] for stones in (own, other))
+        for mover in (0, 1):
+            keys = (1 + mover) * own_keys + (2 - mover) * other_keys
+            reached = kinds[keys] >> mover & 1 == 1
+            out[mover % len(out), keys[reached]] = (1 - 2 * mover) * values[reached]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -320,6 +300,15 @@ def table_shape(game: Game, values: Float64Array) -> tuple[bool, int]:
 def actions_or_zeros(cells: Int8Array, actions: Int64Array | None) -> Int64Array:
     """Return the actions, or zeros if there are none."""
     return np.zeros(len(cells), np.int64) if actions is None else np.ascontiguousarray(actions, np.int64)
+
+
+@inlined
+def table_key(cells: Int8Array) -> int:
+    """Return the base-3 key of a board of up to 16 cells."""
+    key = int64(0)
+    for cell in range(len(cells) - 1, -1, -1):
+        key = key * 3 + int64(cells[cell])
+    return key
 
 
 @compiled

@@ -60,7 +60,7 @@ from ttt_apps.studies.alpha_zero.training_runs import temporary_run, training_un
 from ttt_envs.agents.policy import Policy, best_shares
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 PACKAGES = ("numpy", "numba", "tensorflow", "mctx", "pgx", "jax", "open_spiel", "flax")
 SIMULATIONS = 32

@@ -25,7 +25,8 @@ from baselines.tables import random_play_values
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import NOT_OVER, Game, place
+from ttt_envs.game.game import Game
+from ttt_envs.game.rules import NOT_OVER, place
 
 PACKAGES = ("numpy", "numba", "scipy", "tensorly")
 os.environ["TTT_ENVS_CACHE_BYTES"] = "0"  # turns the disk cache off

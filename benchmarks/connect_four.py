@@ -28,7 +28,8 @@ from rich.box import MARKDOWN
 from rich.table import Table
 
 from baselines.connect_four import Solver
-from ttt_envs.game.rules import NOT_OVER, Game, Position, place
+from ttt_envs.game.game import Game, Position
+from ttt_envs.game.rules import NOT_OVER, place
 
 GAME = Game(6, 7, 4, gravity=True)
 PROGRAM = "CONNECT_FOUR_PROGRAM"

@@ -1,4 +1,4 @@
-"""Speed of the environments and the kernel, each beside a peer that does the same.
+"""Speed of the environments, each beside a peer that does the same.
 
 Both sides alternate in one process on one core, for several rounds. The ratio is taken within each round, so that a
 slow moment of the machine affects both. A rate is moves (stones placed) per second of the process's CPU time, including
@@ -8,18 +8,13 @@ calls are not timed. Our checks for illegal moves, actions off the board and cal
 Single games draw their random moves within the timing. Batches draw them outside, by one sampler for both sides; the
 last column has its cost.
 
-The kernel beside C: on boards of up to 16 cells ours plays 64 games in parallel without branches
-(ttt_envs/game/random_games.py), C one after another, with identical results.
-
     python benchmarks/environments.py [--quick] [--rounds N] [--only NAME,...] [--json FILE]
 """
 
 from __future__ import annotations
 
-import ctypes
 import dataclasses
 import functools
-import itertools
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,7 +29,6 @@ from measuring import (
     Row,
     Spread,
     Stretch,
-    compile_c,
     measure_rounds,
     rate,
     run,
@@ -50,8 +44,6 @@ from rich.box import MARKDOWN
 from rich.table import Table
 
 from ttt_envs import mnk_v0
-from ttt_envs.game.random_games import random_games
-from ttt_envs.game.rules import Game
 
 PACKAGES = ("numpy", "numba", "gymnasium", "pettingzoo", "open_spiel", "pgx", "jax", "envpool")
 BOARDS = ((3, 3), (7, 5), (15, 5), (19, 5))
@@ -288,53 +280,12 @@ def envpool_batch(count: int, name: str = "TicTacToe-v1", cells: int = 9) -> Str
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# The kernel alone
-
-Results = tuple[int, list[int]]
-"""Number of moves, and the counts of wins of player_0, wins of player_1, and draws."""
-
-
-def games_by_numba(game: Game, games: int, key: int) -> Results:
-    results = np.zeros(3, np.int64)
-    return random_games(0, games, np.uint64(key), game.parameters, results), results.tolist()
-
-
-@functools.cache
-def load_c() -> ctypes.CDLL:
-    loaded = compile_c("random_games.c")
-    sizes = [ctypes.c_int64] * 3
-    loaded.random_games.argtypes = [ctypes.c_int64, ctypes.c_uint64, *sizes, ctypes.c_double, ctypes.c_void_p]
-    loaded.random_games.restype = ctypes.c_int64
-    return loaded
-
-
-def games_by_c(game: Game, games: int, key: int) -> Results:
-    results = np.zeros(3, np.int64)
-    return load_c().random_games(games, key, *game.parameters[:4], results.ctypes.data), results.tolist()
-
-
-def kernel_games(play_games: Callable[[Game, int, int], Results], game: Game) -> Stretch:
-    games = 400_000 // game.cells
-    keys = itertools.count()
-    # compiles both, and checks that both do the same work
-    expected, got = games_by_numba(game, games, 0), play_games(game, games, 0)
-    assert got == expected, f"C played other games than numba: {got}, not {expected}"
-
-    return time_work(lambda: play_games(game, games, next(keys))[0])
-
-
-# ---------------------------------------------------------------------------------------------------------------------
 # Rows
 
 
 def mnk_batch(opponent: str, size: int, win_length: int) -> Stretch:
     """Run our vector environment on a board of this size."""
     return our_batch(opponent, name="ttt/MNK-v0", size=size, win_length=win_length)
-
-
-def kernel_row(name: str, game: Game, at_least: float) -> Row:
-    sides = (functools.partial(kernel_games, play_games, game) for play_games in (games_by_numba, games_by_c))
-    return Row(name, f"numba, {game}", "gcc -O3", at_least, *sides)
 
 
 def vector_row(name: str, opponent: str, at_least: float, dtype: str = "int8") -> Row:
@@ -418,10 +369,6 @@ ROWS = (
         for count in (64, 1024)
     ),
     Row("aec-large", "mnk_v0.raw_env(), 15 x 15", "OpenSpiel mnk", 10, lambda: our_raw_aec(15, 5), open_spiel_large),
-    kernel_row("kernel", Game(), 0.6),
-    kernel_row("kernel-skip", Game(skip_chance=0.25), 0.6),
-    kernel_row("kernel-large", Game(15, 15, 5), 0.5),
-    kernel_row("kernel-large-skip", Game(15, 15, 5, 0.25), 0.5),
 )
 
 KINDS: dict[str, Callable[[int, int], Stretch]] = {

@@ -18,15 +18,15 @@ from typing import Any
 import numpy as np
 from measuring import MS, Benchmark, Row, SkipRow, alone_part, compile_c, run, time_answers
 
-from baselines.retrograde import build
-from baselines.retrograde.solver import Solution, solve
+from baselines.exact import build, solve
 from baselines.softmax_table import PositionIndex, SoftmaxTable
 from evaluation.exact import dynamic_programming
 from evaluation.exact.dynamic_programming import exploitability
 from evaluation.exact.policy_evaluation import evaluate_policy
 from ttt_envs.agents.policy import Policy
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game, winner, winning_lines
+from ttt_envs.game.game import Game
+from ttt_envs.game.rules import winner
 from ttt_envs.game.symmetry import symmetries
 
 PACKAGES = ("numpy", "numba", "open_spiel")
@@ -116,7 +116,7 @@ def open_spiel_policy_value() -> Ask:
 
 def dictionary_evaluation(game: Game, table: SoftmaxTable) -> Ask:
     """Return values, action values and occupancy against a random player, by dictionaries in plain Python."""
-    lines = [tuple(line) for line in winning_lines(game).tolist()]
+    lines = [tuple(line) for line in game.line_cells.tolist()]
     boards, logits = table.index.boards, table.probabilities(table.index.boards)
     policy = dict(zip(map(bytes, boards.cells), logits.tolist(), strict=True))
     skip = game.skip_chance
@@ -176,24 +176,16 @@ def load_c() -> ctypes.CDLL:
 
 def c_values() -> Ask:
     """Return the same values by a plain loop in C."""
-    masks = np.array([sum(1 << cell for cell in line) for line in winning_lines(SKIP_4).tolist()], np.int64)
+    masks = np.array([sum(1 << cell for cell in line) for line in SKIP_4.line_cells.tolist()], np.int64)
 
     def ask() -> Any:
         after = np.empty((2, 3**SKIP_4.cells))
         load_c().sweep(SKIP_4.cells, len(masks), masks.ctypes.data, SKIP_4.skip_chance, after.ctypes.data)
         return after
 
-    assert np.array_equal(solve(SKIP_4, cache=False).after, ask()), "C found other values"
-    return ask
-
-
-def c_values_by_layers() -> Ask:
-    """Return the same loop, compared with the layered values of positions of all lengths."""
-    ask = c_values()
-    rng = np.random.default_rng(0)
-    cells = rng.choice(3, (10_000, SKIP_4.cells), p=(0.4, 0.3, 0.3)).astype(np.int8)
-    boards = Boards(cells, rng.integers(0, 2, len(cells), np.int8))
-    assert np.array_equal(build(SKIP_4).values(boards), Solution(SKIP_4, ask(), False).values(boards)), "two answers"
+    after = ask()[0, 3 ** np.arange(SKIP_4.cells)]  # the first moves
+    ours = solve(SKIP_4, cache=False).action_values(Boards.start(SKIP_4))[0]
+    assert np.array_equal(after, ours), "C found other values"
     return ask
 
 
@@ -209,7 +201,7 @@ def load_c_layers() -> ctypes.CDLL:
 
 def c_layers() -> Ask:
     """Return the layers in C: classes of the mover's sets by ranks of the other's, in float64 as ours."""
-    masks = np.array([sum(1 << cell for cell in line) for line in winning_lines(SKIP_4).tolist()], np.int64)
+    masks = np.array([sum(1 << cell for cell in line) for line in SKIP_4.line_cells.tolist()], np.int64)
     moves = np.ascontiguousarray(symmetries(SKIP_4))
 
     def ask() -> None:
@@ -326,18 +318,10 @@ ROWS = (
     Row(
         "solve-4x4",
         "solve, 4 x 4, skip .25",
-        "a plain loop, gcc -O3",
-        0.33,
-        lambda: time_answers(lambda: solve(SKIP_4, cache=False)),
-        lambda: time_answers(c_values()),
-    ),
-    Row(
-        "layers-4x4",
-        "solve by layers, 4 x 4, skip .25",
         "a plain loop over all boards, gcc -O3",
         2,
-        lambda: time_answers(lambda: build(SKIP_4)),
-        lambda: time_answers(c_values_by_layers()),
+        lambda: time_answers(lambda: solve(SKIP_4, cache=False)),
+        lambda: time_answers(c_values()),
     ),
     Row(
         "layers-4x4-c",
@@ -352,11 +336,10 @@ ROWS = (
 PROOFS = ((5, 5, 4), (5, 6, 4), (6, 6, 5), (7, 7, 5))
 ALONE = {
     "solve-4x4-alone": "solve(Game(4, 4, 4, 0.25)).value",
-    "layers-4x4-alone": "layers(Game(4, 4, 4, 0.25))",
     "layers-4x5-alone": "layers(Game(4, 5, 4, 0.25), Path(folder.name))",
     "evaluate-4x4": "evaluate_policy(Game(4, 4, 4, 0.25), 'random', 'random', seat=0, merge_symmetries=True).value",
-    "phantom-classic": 'phantom.exploitability(Game(hidden="classic"), "random")',
-    "phantom-abrupt": 'phantom.exploitability(Game(hidden="abrupt"), "random")',
+    "phantom-classic": 'exploitability(Game(hidden="classic"), "random")',
+    "phantom-abrupt": 'exploitability(Game(hidden="abrupt"), "random")',
     "outcome-4x4": 'outcome(Game(4, 4, 4), "optimal", "random")',
     **{f"prove-{m}x{n}-{k}": f"prove(Game({m}, {n}, {k}))" for m, n, k in PROOFS},
 }
@@ -365,12 +348,9 @@ ALONE = {
 BEFORE = """
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from baselines.retrograde import build
+from baselines.exact import build, solve
 from baselines.proof_number import prove
-from baselines.retrograde import build
-from baselines.retrograde.solver import Solution, solve
-from evaluation.exact import phantom
-from evaluation.exact.dynamic_programming import outcome
+from evaluation.exact.dynamic_programming import exploitability, outcome
 from evaluation.exact.policy_evaluation import evaluate_policy
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game
@@ -380,7 +360,7 @@ def layers(game, *folder):
 
 folder = TemporaryDirectory()
 layers(Game()), layers(Game(1, 17, 2, 0.25)),
-evaluate_policy(Game(), "random", "random"), phantom.exploitability(Game(2, 2, 2, hidden="abrupt"), "random"),
+evaluate_policy(Game(), "random", "random"), exploitability(Game(2, 2, 2, hidden="abrupt"), "random"),
 solve(Game()), outcome(Game(), "optimal", "random"), prove(Game())  # compiles
 """
 

@@ -23,10 +23,10 @@ from measuring import Benchmark, Part, Row, SkipRow, Spread, Stretch, measure_ro
 from rich.box import MARKDOWN
 from rich.table import Table
 
+from baselines.exact import build, open_layers
 from baselines.expectiminimax import Expectiminimax, Search, SearchSettings
 from baselines.mcts import MCTS
 from baselines.opening_book import OpeningBook, PlayedMoves, make_book
-from baselines.retrograde import build, open_table
 from baselines.timed import Clock, TimePlan, run_until
 from baselines.timed.interruptible import TABLE_MIB, begin_timed
 from evaluation.matches.match import MatchSettings
@@ -34,7 +34,8 @@ from evaluation.matches.openings import Openings
 from evaluation.matches.timed_match import play_timed_pairs
 from ttt_envs.agents.policy import Policy
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import NOT_OVER, Game, terminal_outcome
+from ttt_envs.game.game import Game
+from ttt_envs.game.rules import NOT_OVER, terminal_outcome
 
 PACKAGES = ("numpy", "numba", "joblib")
 AT_LEAST = 0.97
@@ -244,7 +245,7 @@ def probe(cold: bool, at_once: int) -> Stretch:
     folder = Path(build_database().name)
     boards = random_boards(PROBED, 0, PROBED.cells, PROBED_FROM)
     parts = [boards.take(np.arange(start, start + at_once)) for start in range(0, 1024, at_once)]
-    opened = open_table(PROBED, folder)
+    opened = open_layers(PROBED, folder)
 
     def work() -> float:
         table = opened
@@ -252,7 +253,7 @@ def probe(cold: bool, at_once: int) -> Stretch:
             for file in folder.iterdir():
                 with file.open("rb") as descriptor:
                     os.posix_fadvise(descriptor.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-            table = open_table(PROBED, folder)
+            table = open_layers(PROBED, folder)
         for part in parts:
             table.values(part)
         return len(parts) * at_once

@@ -27,7 +27,7 @@ from learners import LEARNERS
 from learners.config import TransitionLearnerConfig
 from learners.training import make_initial_rng, train
 from ttt_envs.agents.specs import load_object
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 PACKAGES = ("numpy", "numba", "tensorflow", "open_spiel")
 BOARDS = ((3, 3), (4, 4), (5, 4), (7, 5))

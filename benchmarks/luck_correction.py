@@ -30,7 +30,7 @@ from evaluation.matches.match import MatchSettings, play_pairs
 from evaluation.matches.score import Score
 from evaluation.matches.sprt import run_sprt
 from evaluation.matches.timed_match import play_timed_pairs
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 SMALL, LARGE, TIMED = Game(skip_chance=0.25), Game(4, 4, 4, 0.1), Game(7, 7, 5, 0.1)
 ROWS = (

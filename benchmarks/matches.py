@@ -21,7 +21,7 @@ from rich.box import MARKDOWN
 from rich.table import Table
 
 from evaluation.matches.match import play_pairs
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 PACKAGES = ("numpy", "numba", "joblib", "open_spiel", "torch")
 PAIRS = 32 * 2048

@@ -23,7 +23,7 @@ import numpy as np
 
 from baselines.mcts import MCTS, MCTSSearch, drawn_keys
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 PACKAGES = ("numpy", "numba", "open_spiel", "pgx", "mctx", "jax")
 C = 1.4

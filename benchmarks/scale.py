@@ -35,7 +35,7 @@ from learners.imitation import play_training_games
 from ttt_envs.core import parallel
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.parallel import TASK_S, Cluster, Jobs, map_blocks
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 SKIP_5 = Game(5, 5, 4, 0.1)
 SIMULATED = (10, 100, 1_000)

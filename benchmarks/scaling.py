@@ -29,18 +29,15 @@ from rich.box import MARKDOWN  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 
+from baselines import exact  # noqa: E402
 from baselines.mcts import MCTSSearch  # noqa: E402
-from baselines.retrograde import build  # noqa: E402
-from baselines.retrograde.solver import sweep  # noqa: E402
 from evaluation.cost import processor  # noqa: E402
-from evaluation.exact.dynamic_programming import exploitability  # noqa: E402
 from learners.alpha_zero import AlphaZeroConfig  # noqa: E402
 from learners.alpha_zero.self_play import play_games  # noqa: E402
 from ttt_envs.core.threads import map_threads, split_rows  # noqa: E402
 from ttt_envs.envs.vector_env import MNKVectorEnv  # noqa: E402
 from ttt_envs.game.boards import Boards  # noqa: E402
-from ttt_envs.game.random_games import random_results  # noqa: E402
-from ttt_envs.game.rules import Game  # noqa: E402
+from ttt_envs.game.game import Game  # noqa: E402
 
 if ALL_CORES:  # threads must not share one core
     os.sched_setaffinity(0, ALL_CORES)
@@ -119,33 +116,14 @@ def play_itself(games: int, threads: int) -> float:
 
 def fill_layers(game: Game, threads: int) -> float:
     """Solve a game by layers in memory; return the number of entries."""
-    table = build(game, threads=threads)
+    table = exact.build(game, work=exact.Work(threads))
     return float(sum(len(table.layer(stones)) for stones in range(game.cells + 1)))
-
-
-def fill_table(game: Game, threads: int) -> float:
-    """Solve a game in one table; return the number of entries."""
-    return float(sweep(game, threads=threads).size)
-
-
-def respond(game: Game, threads: int) -> float:
-    """Compute an exploitability; return 1."""
-    exploitability(game, "random", threads=threads)
-    return 1.0
-
-
-def play_at_random(games: int, threads: int) -> float:
-    """Play random games; return their number."""
-    random_results(SKIP_3, games, 0, threads=threads)
-    return float(games)
 
 
 def works(quick: bool) -> list[Work]:
     """Return the work that is spread over threads."""
     layered = Game(3, 4, 3, 0.25) if quick else Game(4, 5, 4, 0.25)
-    board = SKIP_3 if quick else SKIP_4
-    table = Game(3, 4, 3, 0.25) if quick else SKIP_4
-    games, sims, count, played = (2_000, 20, 32, 8) if quick else (20_000_000, 200, 256, 256)
+    sims, count, played = (20, 32, 8) if quick else (200, 256, 256)
     rows, steps = (2_048, 2) if quick else (4_096, 4_000)
     return [
         Work(
@@ -155,13 +133,10 @@ def works(quick: bool) -> list[Work]:
             0.0,
             "compute",
         ),
-        Work("random games, 3x3", "games", lambda n: play_at_random(games, n), 0.0, "compute"),
         Work(
             f"MCTS of {count} positions, 3x3", "simulations", lambda n: run_uct(SKIP_3, count, sims, n), 0.0, "compute"
         ),
         Work(f"self-play of {played} games, 4x4", "positions", lambda n: play_itself(played, n), 0.0, "compute"),
-        Work(f"exploitability, {board.rows}x{board.columns}", "answers", lambda n: respond(board, n), 0.0, "memory"),
-        Work(f"table, {table.rows}x{table.columns}", "entries", lambda n: fill_table(table, n), 40.0, "memory"),
         Work(
             f"layers, {layered.rows}x{layered.columns}", "entries", lambda n: fill_layers(layered, n), 100.0, "memory"
         ),

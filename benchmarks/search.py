@@ -23,7 +23,7 @@ from rich.table import Table
 
 from baselines.expectiminimax import Pruning, Search, SearchSettings
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game, winning_lines
+from ttt_envs.game.game import Game
 
 PACKAGES = ("numpy", "numba")
 
@@ -56,7 +56,7 @@ def lines_in_comparison_order(game: Game) -> tuple[list[list[int]], int]:
         step = window[1] - window[0]
         return step in (1, edge) or any(set(window) <= diagonal for diagonal in main)
 
-    ordered = sorted(winning_lines(game).tolist(), key=lambda window: not is_compared(window))
+    ordered = sorted(game.line_cells.tolist(), key=lambda window: not is_compared(window))
     return ordered, sum(map(is_compared, ordered))
 
 

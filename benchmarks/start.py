@@ -67,7 +67,7 @@ ROWS: dict[str, tuple[tuple[str, ...], float | None, bool]] = {
     "explorer: all panels": (("-c", PANELS), 20, True),
 }
 """Row -> arguments of Python, the goal in CPU seconds, and whether the goal is for cold minus warm."""
-NO_KERNEL, KERNEL = "learners/naive_mc.py", "baselines/simple.py"
+NO_KERNEL, KERNEL = "learners/naive_mc.py", "ttt_envs/agents/simple.py"
 """Files in which a comment, and the body of one kernel, are edited."""
 
 

@@ -25,7 +25,7 @@ from evaluation.matches.account import account_moves
 from evaluation.matches.luck import EXACT, LuckCorrection, make_correction
 from ttt_envs.agents.policy import Policy
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 from ttt_envs.text import TextGame, Turn
 from ttt_envs.text.text_game import result_reward
 

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from evaluation.curves import LEARNER, SEED, Curve, Label
+from evaluation.metrics import YAxis
 from learners.config import TEACHER
 from learners.pool import NAME as POOL
 from ttt_envs.core import files
@@ -20,7 +21,6 @@ from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.envs.lockstep import SELF
 
 XAxis = Literal["games", "steps", "cpu"]
-YAxis = Literal["exploitability", "regret", "score"]
 
 MAX_POINTS = 200
 """Maximum number of points of a summary, evenly spaced on a logarithmic axis."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -17,14 +16,14 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from evaluation.cost import is_number
-from evaluation.exact.dynamic_programming import training_callback
+from evaluation.exact.strength import measure
 from evaluation.run_files import RunDirectory
 from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import truncate
 from ttt_envs.core.files import lock, open_to_read, open_to_write, parse_json, path_hint, read_bounded, replace_tail
 from ttt_envs.envs.lockstep import SELF
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 Label = str | int | float | bool | None
 Row = Mapping[str, float]
@@ -122,7 +121,7 @@ def record(
     if (spent := _cpu_spent(path, games, before, began)) is not None:
         line["cpu_s"] = spent
     agent = make_policy(policy, game) if isinstance(policy, str) else as_policy(policy, game)
-    line |= training_callback(game, opponent, 1, sys.maxsize, seat=seat, start=-1)(games, agent)
+    line |= measure(game, agent, opponent, seat)
     path.parent.mkdir(parents=True, exist_ok=True)
     with open_to_write(path) as file:
         lock(file.fileno(), wait=True)

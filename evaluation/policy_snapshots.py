@@ -19,7 +19,8 @@ from ttt_envs.agents.policy import Policy
 from ttt_envs.core.files import parse_json, read_bounded
 from ttt_envs.core.jit import Float64Array, Int8Array
 from ttt_envs.game.boards import Boards, check_opening, from_text, to_text
-from ttt_envs.game.rules import MAX_EDGE, Game, Position, legal
+from ttt_envs.game.game import MAX_EDGE, Game, Position
+from ttt_envs.game.rules import legal
 
 CHOICES = "choices.jsonl"
 MAX_SNAPSHOT_BYTES = 1 << 22

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from baselines.retrograde.solver import MAX_SOLVER_CELLS, Solution, solve
+from baselines.exact import MAX_SOLVER_CELLS, Solution, solve
 from evaluation.exact.strength import worst_positions
 from evaluation.matches.games import PlayedGame
 from evaluation.matches.match import play_pairs
@@ -26,7 +26,8 @@ from ttt_envs.core.checks import truncate
 from ttt_envs.core.files import write_atomically
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.game.boards import Boards, from_text, to_text
-from ttt_envs.game.rules import Game, Position, check_variants, legal, winner, winning_lines
+from ttt_envs.game.game import Game, Position, check_variants
+from ttt_envs.game.rules import legal, winner
 from ttt_envs.game.symmetry import canonical_keys, symmetries
 
 FILE = Path(__file__).parent / "data" / "puzzles" / "puzzles.json"
@@ -151,7 +152,7 @@ def natural_moves(game: Game, boards: Boards) -> tuple[BoolArray, list[str]]:
     check_variants(
         "the set of puzzles", game, reasons="its natural moves complete, block or extend lines of the standard rules"
     )
-    lines = winning_lines(game)
+    lines = game.line_cells
     through = np.zeros((len(lines), game.cells), np.bool_)
     np.put_along_axis(through, lines, values=True, axis=1)
     seen, playable = boards.own_first(), boards.legal(game)

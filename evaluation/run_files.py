@@ -34,7 +34,7 @@ from learners.config import FitLearnerConfig
 from learners.training import Progress
 from ttt_envs.agents.specs import parse_spec
 from ttt_envs.core.files import delete_temporary_files, locked, parse_json, read_bounded, read_json, write_json
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 REPORT = "report.html"
 """Page of a run or of an evaluation."""

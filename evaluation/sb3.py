@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import json
 import os
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from evaluation.exact.critics import critic_error
-from evaluation.exact.dynamic_programming import training_callback
+from evaluation.exact.dynamic_programming import make_pure
+from evaluation.exact.strength import measure
 from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.observations import Observation
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.files import parse_json, read_bounded, write_atomically
 from ttt_envs.core.silence import avoid_triton_crash
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 avoid_triton_crash()  # Stable-Baselines3 imports TensorFlow where it is installed
 
@@ -106,7 +105,7 @@ class ExactEvalCallback(EventCallback):
         self.observation = observation
         self.critic = critic
         self.evaluations: list[dict[str, Any]] = []
-        self._measure = self._measuring()
+        self._opponent = None if opponent is None else make_pure(opponent, game)
 
     @property
     def best_exploitability(self) -> float:
@@ -118,10 +117,6 @@ class ExactEvalCallback(EventCallback):
         """Minus the lowest exploitability, for Stable-Baselines3's callbacks that stop a training."""
         return -self.best_exploitability
 
-    def _measuring(self) -> Callable[[int, Policy], dict[str, float]]:
-        """Return a function that measures at every call."""
-        return training_callback(self.game, self.opponent, 1, sys.maxsize, seat=self.seat)
-
     def _init_callback(self) -> None:
         if self.callback_on_new_best is not None:
             self.callback_on_new_best.init_callback(self.model)
@@ -130,7 +125,6 @@ class ExactEvalCallback(EventCallback):
         self._policy()  # reports a mismatch before training starts
         before = self.evaluations if self.log_path is None else _read(self.log_path / EVALUATIONS)
         self.evaluations = [line for line in before if line["timesteps"] <= self.num_timesteps]
-        self._measure = self._measuring()
         super()._on_training_start()
         if self.callback_on_new_best is not None:
             self.callback_on_new_best.on_training_start(self.locals, self.globals)
@@ -156,7 +150,7 @@ class ExactEvalCallback(EventCallback):
     def _on_step(self) -> bool:
         if self.eval_freq == 0 or self.n_calls % self.eval_freq:
             return True
-        measured = self._measure(self.num_timesteps, self._policy())
+        measured = measure(self.game, self._policy(), self._opponent, self.seat)
         found = {name.removeprefix("exact_"): value for name, value in measured.items()}
         if self.critic:
             found |= self._critic_error()

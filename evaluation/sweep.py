@@ -9,10 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from evaluation.metrics import metric
 from evaluation.statistics import Interval, interval_from_seeds
 from ttt_envs.core.checks import closest_names, truncate
 from ttt_envs.core.files import path_hint, read_bounded, write_atomically, write_json
-from ttt_envs.game.rules import VARIANTS
+from ttt_envs.game.game import VARIANTS
 
 MAX_FILE_BYTES, MAX_RUNS = 1 << 20, 10_000
 """Maximum size of a file in bytes, and maximum number of runs in it."""
@@ -160,10 +161,6 @@ class Line(NamedTuple):
     """means over seeds, with intervals"""
 
 
-BOUNDS = {"exploitability": (0.0, 1.0), "regret": (0.0, 2.0), "cpu_s": (0.0, float("inf"))}
-"""Ranges of measurements; all others are probabilities."""
-
-
 def aggregate_runs(rows: Sequence[Row], trained: Iterable[RunResult]) -> list[Line]:
     """Aggregate the runs of each setting."""
     runs = sorted(trained, key=lambda one: (one.row, one.seed))
@@ -171,8 +168,7 @@ def aggregate_runs(rows: Sequence[Row], trained: Iterable[RunResult]) -> list[Li
     for index, row in enumerate(rows):
         mine = [one.numbers for one in runs if one.row == index]
         names = [name for name in (mine[0] if mine else {}) if all(name in one for one in mine)]
-        bounds = {name: BOUNDS.get(name, (0.0, float("inf") if name.endswith("bytes") else 1.0)) for name in names}
-        numbers = {name: interval_from_seeds([one[name] for one in mine], bounds=bounds[name]) for name in names}
+        numbers = {name: interval_from_seeds([one[name] for one in mine], bounds=metric(name).bounds) for name in names}
         lines.append(Line(row, len(mine), numbers))
     return lines
 
@@ -202,8 +198,8 @@ def table_rows(lines: Sequence[Line]) -> Iterator[list[str]]:
     """Yield the table: its header, then a row for each setting."""
     options = varied_options([line.row for line in lines])
     names = list(dict.fromkeys(name for line in lines for name in line.numbers))
-    titles = {"cpu_s": "CPU, s", "peak_rss_bytes": "RSS, MiB"}
-    yield [*options, "runs", *(titles.get(name, name.replace("_", " ")) for name in names)]
+    titles = [f"{one.label}, {one.unit}" if one.unit else one.label for one in map(metric, names)]
+    yield [*options, "runs", *titles]
     for line in lines:
         said = ["" if line.row.get(option) is None else str(line.row[option]) for option in options]
         yield [*said, str(line.seeds), *(_format_number(name, line.numbers.get(name), line.seeds) for name in names)]
@@ -212,8 +208,7 @@ def table_rows(lines: Sequence[Line]) -> Iterator[list[str]]:
 def _format_number(name: str, value: Interval | None, seeds: int) -> str:
     if value is None:
         return ""
-    unit, digits = (2.0**20, 0) if name == "peak_rss_bytes" else (1.0, 2 if name == "cpu_s" else 4)
-    mean, low, high = (f"{number / unit:,.{digits}f}" for number in value)
+    mean, low, high = map(metric(name).format, value)
     return mean if seeds < 2 else f"{mean} ({low}-{high})"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import verifiers.v1 as vf
 
 from evaluation.credit import describe_seat, opponent_credit, optimal_credit
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 from ttt_envs.text.text_game import MAX_ASKS, SELF, Illegal, TextGame
 
 _optimal_credit, _opponent_credit = cache(optimal_credit), cache(opponent_credit)

@@ -29,7 +29,7 @@ import numpy as np
 from IPython.display import display
 
 from baselines.compression.grouping import make_grouping
-from baselines.retrograde.solver import solve
+from baselines.exact import solve
 from baselines.tables import random_play_values
 from evaluation.exact import exploitability, match_outcome, training_callback
 from evaluation.matches.match import play_pairs

@@ -14,7 +14,7 @@ from ttt_envs.core.files import parse_json
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, compiled, inlined, int64
 from ttt_envs.game.actions import cells_to_actions
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 Bootstrap = Literal["own-turn", "ply"]
 Arrays = Mapping[str, np.ndarray[Any, Any]]

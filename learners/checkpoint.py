@@ -28,7 +28,7 @@ from ttt_envs.core.checks import closest_names, quote
 from ttt_envs.core.files import closest_path, open_to_read, parse_json, read_bounded, write_atomically
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 CHECKPOINT, METRICS, COST = "checkpoint.npz", "metrics.jsonl", "cost.json"
 MODEL = "model.npz"

@@ -18,7 +18,7 @@ from learners.training import Progress, ResumableTraining, Task, Training, make_
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import TRUSTING, FromFile, closest_or_class, load_object, make_policy, trusted
 from ttt_envs.envs.lockstep import SELF, SeatChoice
-from ttt_envs.game.rules import HIDING, VARIANTS, Game, check_variants
+from ttt_envs.game.game import HIDING, VARIANTS, Game, check_variants
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,7 +55,7 @@ class LearnerConfig:
     plays_games: ClassVar[bool] = True
     """Whether games are played; else ``games`` is a number of exact updates."""
     variants: ClassVar[tuple[str, ...]] = ()
-    """Rules of ``rules.VARIANTS`` that are supported, and ``rules.HIDING`` if phantom games are."""
+    """Rules of ``game.VARIANTS`` that are supported, and ``game.HIDING`` if phantom games are."""
     refusal_reasons: ClassVar[Mapping[str, str]] = {}
     """Why others are not, by rule, after the word "because"."""
 

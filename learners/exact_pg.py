@@ -1,8 +1,8 @@
 """A softmax table trained by exact updates: no games are played, and nothing is sampled.
 
-An update evaluates the current policy exactly (:mod:`baselines.position_graph`) and changes all positions at once; in
-phantom games these are views (:mod:`baselines.joint_view_graph`), and a policy over views has no memory. So
-learning curves are free of noise, and a reference for learners that estimate the same updates from games.
+An update evaluates the current policy exactly (:mod:`ttt_envs.graph.kept`) and changes all positions at once; in
+phantom games these are views, and a policy over views has no memory. So learning curves are free of noise, and a
+reference for learners that estimate the same updates from games.
 
 Let p(s, .) be the policy in position s, q(s, .) the exact action values for the mover against the other player's
 current policy, A = q - sum(p q) the advantages, d(s) the probability of a visit, and h the learning rate. Logits x are
@@ -34,9 +34,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Unpack
 
 import numpy as np
 
-from baselines.joint_view_graph import ViewGraph
-from baselines.position_graph import GraphEvaluation, PositionGraph
-from baselines.softmax_table import SoftmaxTable
+from baselines.softmax_table import PositionIndex, SoftmaxTable
 from learners.base import Arrays, get_array
 from learners.config import LoopLearnerConfig, TrainingOptions
 from learners.limits import NonNegative, Positive, PositiveInt
@@ -48,7 +46,8 @@ from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.envs.lockstep import SELF, SeatChoice
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import HIDING, VARIANTS, Game
+from ttt_envs.game.game import HIDING, VARIANTS, Game
+from ttt_envs.graph.kept import GraphEvaluation, KeptGraph
 
 Method = Literal[
     "gradient",
@@ -150,7 +149,8 @@ class ExactPG:
     def __init__(self, config: ExactPGConfig, game: Game, rng: np.random.Generator) -> None:
         self.config = config
         self.game = game
-        self.graph = PositionGraph(game) if game.hidden == "no" else ViewGraph(game)
+        self.graph = KeptGraph(game)
+        self.index = PositionIndex(game, self.graph.boards)
         shape = self.graph.legal.shape
         initial = rng.normal(0.0, config.initial_std, shape) if config.initial_std else np.zeros(shape)
         self.logits = log_softmax(initial, self.graph.legal)
@@ -159,7 +159,7 @@ class ExactPG:
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells]: the softmax policy; uniform in positions that cannot be reached."""
         if self._table is None or self._table.logits is not self.logits:
-            self._table = SoftmaxTable(self.graph.index, self.logits)
+            self._table = SoftmaxTable(self.index, self.logits)
         return self._table.probabilities(boards)
 
     def __str__(self) -> str:
@@ -214,8 +214,8 @@ class ExactTraining(ResumableTraining):
         self._both = opponent == SELF
         self._seats = {"first": (0,), "second": (1,)}.get(seat, (0, 1)) if not self._both else (0, 1)
         graph = learner.graph
-        self._opponent = None if self._both else _query(make_policy(opponent, learner.game), graph.index.boards)
-        self._mover = graph.index.boards.mover
+        self._opponent = None if self._both else _query(make_policy(opponent, learner.game), graph.boards)
+        self._mover = graph.boards.mover
         self._state = _State(np.zeros_like(learner.logits), learner.logits)
         self._totals = np.zeros(3)
         self._logged = np.zeros(3)
@@ -271,29 +271,28 @@ class ExactTraining(ResumableTraining):
         self, policy: Float64Array, costs: Float64Array | None = None, *, best_response: bool = False
     ) -> _Exact:
         """Evaluate the learner's policy in its seats, or its best responses to the other player's policy."""
-        graph, parts, results = self.learner.graph, [], np.zeros(3)
+        parts, results = [], np.zeros(3)
         seats = (0,) if self._both and not best_response else self._seats
         for seat in seats:
             own = self._mover == seat
             paid = costs if costs is None or self._both else np.where(own[:, None], costs, 0.0)
             joint = policy if self._opponent is None else np.where(own[:, None], policy, self._opponent)
-            part = graph.evaluate(joint, paid, seat if best_response else None)
-            occupancy = graph.occupancy(part.policy)
-            parts.append((part, occupancy))
-            wins, draws, losses = graph.results(part.policy, occupancy)
-            results += np.array((wins, draws, losses) if seat == 0 else (losses, draws, wins)) / len(seats)
-        if len(parts) == 1:
-            rows = self._mover == seats[0] if not self._both else np.ones(len(policy), np.bool_)
-            return _Exact(*parts[0], results, rows)
-        second = self._mover == 1
-        (first, seen_first), (other, seen_second) = parts
-        merged = (np.where(_add_axes(second, a), b, a) for a, b in zip(first, other, strict=True))
-        seen = np.where(second, seen_second, seen_first)
-        return _Exact(GraphEvaluation(*merged), seen, results, np.ones(len(policy), np.bool_))
+            part = self.learner.graph.evaluate(joint, paid, seat if best_response else None)
+            parts.append(part)
+            results += np.array(part.results if seat == 0 else part.results[::-1]) / len(seats)
+        rows = self._mover == seats[0] if len(parts) == 1 and not self._both else np.ones(len(policy), np.bool_)
+        first, last, second = parts[0], parts[-1], self._mover == 1
+        merged = first._replace(
+            policy=np.where(second[:, None], last.policy, first.policy),
+            action_values=np.where(second[:, None], last.action_values, first.action_values),
+            values=np.where(second, last.values, first.values),
+            occupancy=np.where(second, last.occupancy, first.occupancy),
+        )
+        return _Exact(merged, results, rows)
 
     def _measure(self, policy: Float64Array, exact: _Exact) -> None:
         """Add the probabilities of the results before an update, and store the metrics."""
-        visits = np.where(exact.rows, exact.occupancy, 0.0)
+        visits = np.where(exact.rows, exact.evaluation.occupancy, 0.0)
         entropy = -(policy * self.learner.logits).sum(axis=1)
         gradient = self._gradient_change(policy, exact, 1.0)[exact.rows]
         norm = math.sqrt(float(np.square(gradient).sum()))
@@ -303,7 +302,7 @@ class ExactTraining(ResumableTraining):
         )
 
     def _gradient_change(self, policy: Float64Array, exact: _Exact, rate: float) -> Float64Array:
-        return rate / len(self._seats) * exact.occupancy[:, None] * policy * exact.evaluation.advantages
+        return rate / len(self._seats) * exact.evaluation.occupancy[:, None] * policy * exact.evaluation.advantages
 
     def _natural_change(self, policy: Float64Array, exact: _Exact, rate: float) -> Float64Array:
         return rate * exact.evaluation.advantages
@@ -324,8 +323,8 @@ class ExactTraining(ResumableTraining):
     def _fictitious_change(self, policy: Float64Array, exact: _Exact, rate: float) -> Float64Array:
         best = self._evaluate(policy, best_response=True)
         share = 1.0 / (self.done.games + 2.0)
-        of_best = share * best.occupancy
-        total = (1.0 - share) * exact.occupancy + of_best
+        of_best = share * best.evaluation.occupancy
+        total = (1.0 - share) * exact.evaluation.occupancy + of_best
         weight = np.divide(of_best, total, out=np.zeros_like(total), where=total > 0)[:, None]
         average = policy + weight * (best.evaluation.policy - policy)
         return np.asarray(np.log(np.maximum(average, MIN_PROBABILITY)) - self.learner.logits)
@@ -362,8 +361,6 @@ class _Exact(NamedTuple):
     """Exact numbers of the learner's policy, each position's with the learner in its mover's seat."""
 
     evaluation: GraphEvaluation
-    occupancy: Float64Array
-    """float64[N]: probability of a visit"""
     results: Float64Array
     """float64[3]: probabilities of a win, a draw and a loss, the mean over the learner's seats; player_0's in
     self-play"""
@@ -377,11 +374,6 @@ def log_softmax(logits: Float64Array, legal: BoolArray) -> Float64Array:
     shifted = masked - masked.max(axis=1, keepdims=True)
     total = np.exp(shifted).sum(axis=1, keepdims=True)
     return np.where(legal, shifted - np.log(total), 0.0)
-
-
-def _add_axes(rows: BoolArray, array: Float64Array) -> BoolArray:
-    """Return bool[N] as an array that broadcasts over the first axis of another."""
-    return rows.reshape(-1, *(1,) * (array.ndim - 1))
 
 
 def _query(policy: Policy, boards: Boards) -> Float64Array:

@@ -20,7 +20,8 @@ from ttt_envs.core.files import subfolder
 from ttt_envs.core.jit import Float64Array, Int8Array
 from ttt_envs.core.parallel import Cluster, Jobs, check_jobs, map_blocks
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import DRAW, NOT_OVER, Game, legal, next_mover, place
+from ttt_envs.game.game import Game
+from ttt_envs.game.rules import DRAW, NOT_OVER, legal, next_mover, place
 
 BLOCK = 4
 """Number of teacher's games played and stored together; a game depends on its number alone."""

@@ -22,7 +22,7 @@ from learners.tabular import (
     update_entries,
 )
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, compiled
-from ttt_envs.game.rules import HIDING, VARIANTS, Game
+from ttt_envs.game.game import HIDING, VARIANTS, Game
 from ttt_envs.game.symmetry import Symmetries
 
 

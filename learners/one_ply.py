@@ -8,7 +8,8 @@ import numpy as np
 
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards, play_moves
-from ttt_envs.game.rules import DRAW, NOT_OVER, Game, values_over_skip
+from ttt_envs.game.game import Game
+from ttt_envs.game.rules import DRAW, NOT_OVER, values_over_skip
 
 
 def one_ply_ahead(game: Game, boards: Boards, values: Callable[[Boards], Float64Array]) -> Float64Array:

@@ -23,8 +23,9 @@ from learners.tabular import (
     update_entries,
     value_at,
 )
-from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, Parameters, compiled
-from ttt_envs.game.rules import HIDING, VARIANTS, Game
+from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, compiled
+from ttt_envs.game.game import HIDING, VARIANTS, Game
+from ttt_envs.game.parameters import Parameters
 from ttt_envs.game.symmetry import Symmetries
 
 

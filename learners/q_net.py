@@ -24,9 +24,11 @@ from learners.tensorflow_tools import (
     to_numpy,
 )
 from ttt_envs.agents.policy import best_shares, sample
-from ttt_envs.core.jit import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array, Parameters, compiled
+from ttt_envs.core.jit import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array, compiled
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import HIDING, VARIANTS, Game, nth_legal_cell
+from ttt_envs.game.game import HIDING, VARIANTS, Game
+from ttt_envs.game.parameters import Parameters
+from ttt_envs.game.rules import nth_legal_cell
 from ttt_envs.game.symmetry import Symmetries, inverse, symmetries
 
 BLOCK = 256

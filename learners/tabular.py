@@ -9,18 +9,11 @@ import numpy as np
 from learners.base import Arrays, Bootstrap, get_array, num_rows
 from learners.limits import Range
 from ttt_envs.core.hash_index import KeyIndex
-from ttt_envs.core.jit import (
-    Float64Array,
-    Int8Array,
-    Int64Array,
-    Parameters,
-    UInt64Array,
-    compiled,
-    inlined,
-    int64,
-)
+from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, compiled, inlined, int64
 from ttt_envs.game.boards import Boards, from_keys, keys, num_words
-from ttt_envs.game.rules import Game, is_legal
+from ttt_envs.game.game import Game
+from ttt_envs.game.parameters import Parameters
+from ttt_envs.game.rules import is_legal
 from ttt_envs.game.symmetry import Symmetries, inverse, symmetries
 
 

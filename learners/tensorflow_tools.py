@@ -11,7 +11,7 @@ import numpy as np
 from learners.base import Arrays, get_array
 from ttt_envs.core.extras import install_command
 from ttt_envs.core.silence import avoid_triton_crash, silence_native_output
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 DEVICE = "/CPU:0"
 """Fastest device for a net of this size."""

@@ -34,7 +34,8 @@ from ttt_envs.core.random import draw_key, splitmix64, uniform
 from ttt_envs.envs.lockstep import SELF, Lockstep, SeatChoice
 from ttt_envs.envs.step_kernels import TRUNCATED
 from ttt_envs.game.actions import cells_to_actions
-from ttt_envs.game.rules import NOT_OVER, STREAM_SEAT, Game
+from ttt_envs.game.game import Game
+from ttt_envs.game.rules import NOT_OVER, STREAM_SEAT
 
 Callback = Callable[[int, Policy], dict[str, float]]
 """Called with the number of finished games and the learner; its return value is logged."""

@@ -30,7 +30,7 @@ from ttt_envs.agents.policy import best_shares
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import HIDING, VARIANTS, Game
+from ttt_envs.game.game import HIDING, VARIANTS, Game
 from ttt_envs.game.symmetry import Symmetries, canonical_keys, symmetries
 
 Preset = Literal["40-20", "20", "30-10", "10-20"]
@@ -51,7 +51,7 @@ class ValueNetConfig(FitLearnerConfig):
     """A value net in TensorFlow, trained on the games of a search against itself."""
 
     name: ClassVar[str] = "value-net"
-    variants: ClassVar[tuple[str, ...]] = VARIANTS
+    variants: ClassVar[tuple[str, ...]] = tuple(VARIANTS)
     refusal_reasons: ClassVar[Mapping[str, str]] = {
         HIDING: "it reads the whole board, to value the positions after its moves"
     }

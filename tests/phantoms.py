@@ -5,7 +5,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ttt_envs.game.boards import keys
-from ttt_envs.game.information_sets import FAILED, SKIPPED, SUCCEEDED, InformationSets
 from ttt_envs.game.phantom import JointViews
 
 VARIANTS = ("classic", "abrupt")
@@ -31,13 +30,6 @@ class State(NamedTuple):
 
 def start(game):
     return State((0,) * game.cells)
-
-
-def state_of(joint):
-    """The state in row 0 of joint views."""
-    cells, found = joint.cells[0].tolist(), joint.found[0]
-    by = tuple(frozenset(i for i, stone in enumerate(cells) if stone == 2 - player and found[i]) for player in (0, 1))
-    return State(tuple(cells), by, int(joint.mover[0]))
 
 
 def has_line(game, cells, stone):
@@ -97,7 +89,7 @@ class ViewPolicy:
         weights[empty] = legal[empty]
         return weights / weights.sum(axis=1, keepdims=True)
 
-    def of(self, state, memory=()):
+    def of(self, state):
         """The mover's probabilities in a plain state."""
         view = (state.mover, state.view(state.mover))
         if view not in self.cache:
@@ -112,97 +104,57 @@ class ViewPolicy:
         return self.probabilities(joint.views())[0].tolist()
 
 
-class RecallPolicy:
-    """Random probabilities of an information set, by a hash of it; some attempts have probability 0."""
-
-    def __init__(self, seed, start=None):
-        self.seed, self.start = seed, start
-
-    def recall_probabilities(self, sets):
-        length = sets.attempts.shape[1]
-        events = (3 * sets.attempts.astype(np.int64) + sets.observations + 5).astype(np.uint64)
-        hashes = np.full(len(events), self.seed, np.uint64)
-        for event in (sets.player.astype(np.uint64), *events.T):
-            hashes = (hashes ^ event) * np.uint64(0x9E3779B97F4A7C15)
-            hashes ^= hashes >> np.uint64(29)
-        each = (hashes[:, None] + np.arange(1, length + 1, dtype=np.uint64)) * np.uint64(0xBF58476D1CE4E5B9)
-        weights = ((each >> np.uint64(40)) / 2**24) ** 3
-        legal = sets.views(self.start).cells == 0
-        weights[(weights < 0.01) | ~legal] = 0
-        nothing = weights.sum(axis=1) == 0
-        weights[nothing] = legal[nothing]
-        return weights / weights.sum(axis=1, keepdims=True)
-
-    def of(self, state, memory):
-        """The mover's probabilities after the events (cell, observation) that it remembers."""
-        unknown = np.full((2, 1, len(state.cells)), -1, np.int8)
-        sets = InformationSets(*unknown, np.array([state.mover], np.int8))
-        for at, (cell, observation) in enumerate(memory):
-            sets.attempts[0, at] = cell
-            sets.observations[0, at] = {"failed": FAILED, "placed": SUCCEEDED, "again": SKIPPED}[observation]
-        return self.recall_probabilities(sets)[0]
-
-
 def result(state, player):
     return 0.0 if state.winner == 2 else 1.0 if state.winner == player else -1.0
 
 
-def play_out(game, state, policies, memories=((), ())):
-    """Probabilities of wins of player_0, draws and wins of player_1, over all histories.
-
-    A memory is the events (cell, observation) of a player, which policies over views ignore.
-    """
+def play_out(game, state, policies):
+    """Probabilities of wins of player_0, draws and wins of player_1, over all histories."""
     if state.winner is not None:
         return np.eye(3)[{0: 0, 2: 1, 1: 2}[state.winner]]
-    shares = policies[state.mover].of(state, memories[state.mover])
+    shares = policies[state.mover].of(state)
     total = np.zeros(3)
     for cell in state.legal():
         if shares[cell]:
-            for probability, after, observation in branches(game, state, cell):
-                later = list(memories)
-                later[state.mover] = (*memories[state.mover], (cell, observation))
-                total += shares[cell] * probability * play_out(game, after, policies, later)
+            for probability, after, _ in branches(game, state, cell):
+                total += shares[cell] * probability * play_out(game, after, policies)
     return total
 
 
 def best_response(game, state, responder, policy):
-    """(value, number of information sets) of a best responder, over all histories from a state."""
-    count = 0
+    """The value of a best responder, over all histories from a state."""
 
-    def wait(weight, state, memory):
-        """(value of games that end, histories) when the responder is to move next; a memory is the policy's."""
+    def wait(weight, state):
+        """(value of games that end, histories) when the responder is to move next."""
         if state.winner is not None:
             return weight * result(state, responder), []
         if state.mover == responder:
-            return 0.0, [(weight, state, memory)]
-        shares = policy.of(state, memory)
+            return 0.0, [(weight, state)]
+        shares = policy.of(state)
         value, histories = 0.0, []
         for cell in state.legal():
             if shares[cell]:
-                for probability, after, observation in branches(game, state, cell):
-                    more, found = wait(weight * shares[cell] * probability, after, (*memory, (cell, observation)))
+                for probability, after, _ in branches(game, state, cell):
+                    more, found = wait(weight * shares[cell] * probability, after)
                     value += more
                     histories += found
         return value, histories
 
     def best(histories):
         """The value of histories that the responder cannot distinguish."""
-        nonlocal count
-        count += 1
         values = []
         for cell in histories[0][1].legal():
             value, later = 0.0, {}
-            for weight, before, memory in histories:
+            for weight, before in histories:
                 for probability, after, observation in branches(game, before, cell):
-                    more, found = wait(weight * probability, after, memory)
+                    more, found = wait(weight * probability, after)
                     value += more
                     later.setdefault(observation, []).extend(found)
             values.append(value + sum(best(found) for found in later.values() if found))
         return max(values)
 
-    value, histories = wait(1.0, state, ())
-    value += best(histories) if histories else 0.0
-    return value, count
+    value, histories = wait(1.0, state)
+    return value + (best(histories) if histories else 0.0)
 
 
 def win_chances_of_best_responses(game, state, responder, policy, tolerance=1e-12):

@@ -13,8 +13,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from evaluation.run_files import EVENTS
 from learners.checkpoint import load_checkpoint
 from ttt_envs import Boards, Game, Position, chance_outcomes
+from ttt_envs.game import reference
 from ttt_envs.game.boards import from_keys
-from ttt_envs.game.rules import DRAW, NOT_OVER, VARIANTS, place
+from ttt_envs.game.game import VARIANTS
+from ttt_envs.game.rules import DRAW, NOT_OVER, place
 
 WORD = (1 << 64) - 1
 
@@ -39,59 +41,17 @@ def all_lines(game):
     return lines
 
 
-DIRECTIONS = ((0, 1), (1, 0), (1, 1), (1, -1))
-
-
-def runs(game, own):
-    """Lengths of the longest runs of the cells ``own`` through each of them, in all directions, on board or torus."""
-    found = set()
-    for cell in own:
-        for down, right in DIRECTIONS:
-            run = {cell}
-            for sign in (1, -1):
-                row, column = divmod(cell, game.columns)
-                while True:
-                    row, column = row + sign * down, column + sign * right
-                    if game.wrap:
-                        row, column = row % game.rows, column % game.columns
-                    place = row * game.columns + column
-                    on_board = 0 <= row < game.rows and 0 <= column < game.columns
-                    if not on_board or place not in own or place in run:
-                        break
-                    run.add(place)
-            found.add(len(run))
-    return found
-
-
-def has_line(game, own):
-    """Whether a set of cells has a line, by the rules of ``game``."""
-    return any(n == game.win_length or (n > game.win_length and not game.exact) for n in runs(game, own))
-
-
-def legal_cells(game, taken):
-    """The cells where a stone may go, in order."""
-    empty = [cell for cell in range(game.cells) if cell not in taken]
-    return [c for c in empty if not game.gravity or c + game.columns >= game.cells or c + game.columns in taken]
-
-
 def play_variant(game, actions, u):
     """Play ``actions`` until the game ends: (cells, mover, winner: None in progress, 2 for a draw, legal cells).
 
     ``u`` are the draws of the skips, by number of stones.
     """
-    own, mover, winner = [set(), set()], 0, None
+    state = reference.State()
     for stones, cell in enumerate(actions):
-        assert winner is None
-        assert cell in legal_cells(game, own[0] | own[1])
-        own[mover].add(cell)
-        if has_line(game, own[mover]):
-            winner = 1 - mover if game.misere else mover
-        elif stones + 1 == game.cells:
-            winner = 2
-        elif u[stones] >= game.skip_chance:
-            mover = 1 - mover
-    cells = np.array([(cell in own[0]) + 2 * (cell in own[1]) for cell in range(game.cells)], np.int8)
-    return cells, mover, winner, legal_cells(game, own[0] | own[1])
+        state = reference.play(game, state, int(cell), u[stones])
+    own, other = state.stones
+    cells = np.array([(cell in own) + 2 * (cell in other) for cell in range(game.cells)], np.int8)
+    return cells, state.mover, state.winner, reference.legal_cells(game, own | other)
 
 
 class Reading:
@@ -136,13 +96,16 @@ def games(longest=19, skip=False):
     return edges.flatmap(lambda edge: st.builds(Game, *map(st.just, edge), st.integers(1, max(edge)), chance))
 
 
-COMBINATIONS = [dict(zip(VARIANTS, chosen, strict=True)) for chosen in product([False, True], repeat=4)][1:]
+COMBINATIONS = [
+    {name: VARIANTS[name] for name, is_chosen in zip(VARIANTS, chosen, strict=True) if is_chosen}
+    for chosen in product([False, True], repeat=4)
+][1:]
 """all combinations of unusual rules but none of them"""
 
 
 def label_rules(rules):
     """Return the names of the rules that are chosen."""
-    return "-".join(name for name, chosen in rules.items() if chosen)
+    return "-".join(rules)
 
 
 def variants(longest=5, skip=False):
@@ -165,7 +128,7 @@ def positions_of_random_play(game, count, seed=0):
         board, mover = np.zeros(game.cells, np.int8), 0
         for stones, cell in enumerate(rng.permutation(game.cells)):
             if game.gravity:
-                cell = rng.choice(legal_cells(game, set(np.flatnonzero(board).tolist())))
+                cell = rng.choice(reference.legal_cells(game, set(np.flatnonzero(board).tolist())))
             cells.append(board.copy())
             movers.append(mover)
             if place(board, mover, int(cell), stones, game.parameters) != NOT_OVER:
@@ -215,7 +178,7 @@ def everything(shape):
         for cells, mover in level:
             position = Position(np.frombuffer(cells, np.int8), mover)
             moves[cells, mover] = {}
-            for action in legal_cells(shape, set(np.flatnonzero(position.cells).tolist())):
+            for action in reference.legal_cells(shape, set(np.flatnonzero(position.cells).tolist())):
                 outcomes = chance_outcomes(shape, position, action)
                 states = [(after.position.cells.tobytes(), after.position.mover) for after in outcomes]
                 moves[cells, mover][action] = outcomes[0].winner, states

@@ -10,10 +10,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 
-from baselines.retrograde.solver import solve
+from baselines.exact import solve
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.game.boards import Boards, coordinate
-from ttt_envs.game.rules import Position
+from ttt_envs.game.game import Position
 
 KEY = "sk-stub-0123456789abcdef"
 RETRY_AFTER = "0"

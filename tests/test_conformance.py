@@ -18,14 +18,15 @@ from ttt_envs.agents.policy import is_colour_blind, is_symmetric, sample
 from ttt_envs.agents.specs import POLICIES, REFUSAL_REASONS, SUPPORTED_VARIANTS, load_object
 from ttt_envs.agents.symmetrized import SymmetrizedPolicy, check_colour_blind, check_symmetric
 from ttt_envs.envs.single_env import SingleEnv
-from ttt_envs.game import rules
+from ttt_envs.game.game import HIDING, NOT_ADAPTED
+from ttt_envs.game.game import VARIANTS as RULES
 
 GAMES = [Game(), Game(skip_chance=0.25), Game(4, 6, 4, 0.1), Game(1, 5, 3), Game(15, 15, 5)]
 VARIANTS = [
     Game(3, 4, 3, gravity=True),
     Game(3, 3, 3, 0.25, misere=True),
-    Game(4, 3, 3, exact=True, wrap=True),
-    Game(4, 5, 4, 0.1, gravity=True, exact=True, misere=True, wrap=True),
+    Game(4, 3, 3, overlines=False, torus=True),
+    Game(4, 5, 4, 0.1, gravity=True, overlines=False, misere=True, torus=True),
     Game(8, 9, 4, gravity=True, misere=True),
 ]
 BY_TABLE = ("hooi", "hosvd", "hosvd2", "optimal", "svd", "table", "tt")
@@ -152,7 +153,7 @@ def test_all_registered_policies_are_tested():
 REFUSED = [
     (name, rule)
     for name in sorted(POLICIES)
-    for rule in (*rules.VARIANTS, rules.HIDING)
+    for rule in (*RULES, HIDING)
     if rule not in SUPPORTED_VARIANTS.get(name, ())
 ]
 
@@ -160,20 +161,20 @@ REFUSED = [
 @pytest.mark.parametrize(("name", "rule"), REFUSED)
 def test_policies_refuse_rules_by_name_with_the_reason(name, rule):
     with pytest.raises(ValueError, match=r"^\S+ does not support .* because ") as caught:
-        make_policy(name, Game(**{rule: "classic" if rule == rules.HIDING else True}))
-    shown = "hidden stones" if rule == rules.HIDING else rule
-    reason = REFUSAL_REASONS.get(name, {}).get(rule, rules.NOT_ADAPTED)
-    assert f"{name} does not support {shown} of the game 3 x 3, " in str(caught.value)
+        make_policy(name, Game(**{rule: "classic" if rule == HIDING else RULES[rule]}))
+    label = "hidden stones" if rule == HIDING else rule if RULES[rule] else f"{rule}=False"
+    reason = REFUSAL_REASONS.get(name, {}).get(rule, NOT_ADAPTED)
+    assert f"{name} does not support {label} of the game 3 x 3, " in str(caught.value)
     assert f", because {reason}: " in str(caught.value)
-    assert ("peeking=true" in str(caught.value)) == (rule == rules.HIDING)
+    assert ("peeking=true" in str(caught.value)) == (rule == HIDING)
 
 
 @pytest.mark.parametrize("name", [*LEARNERS])
 def test_learners_refuse_rules_by_name_with_the_reason(name):
     """Those that support all rules have nothing to refuse."""
     config = load_object(LEARNERS[name])
-    for rule in (*rules.VARIANTS, rules.HIDING):
-        game = Game(**{rule: "classic" if rule == rules.HIDING else True})
+    for rule in (*RULES, HIDING):
+        game = Game(**{rule: "classic" if rule == HIDING else RULES[rule]})
         if rule not in config.variants:
             reason = config.refusal_reasons.get(rule, "")
             with pytest.raises(ValueError, match=f"^{name} does not support .*, because {reason}"):

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baselines.retrograde import solver
+from baselines.exact import build
 from evaluation.matches.games import Move, PlayedGame, append_games, from_notation, read_games, to_notation, write_games
 from evaluation.result_store import UNITS
 from evaluation.run_files import RunDirectory
@@ -347,16 +347,14 @@ def test_damaged_cached_arrays_are_rejected(tmp_path, monkeypatch):
     np.testing.assert_array_equal(cached.read(array.shape, np.float64), array)
 
 
-def test_damaged_solver_tables_are_solved_again(tmp_path, monkeypatch):
-    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
-    game = Game(3, 4, 3, 0.25)
+def test_damaged_layers_are_built_again(tmp_path):
+    game, folder = Game(2, 3, 3, 0.25), tmp_path / "layers"
     boards = Boards.start(game)
-    expected = solver.solve(game).action_values(boards)
-    files = sorted(tmp_path.iterdir())
-    assert len(files) == 2
+    expected = build(game, folder).action_values(boards)
+    files = sorted(folder.glob("*.npy"))
 
     def verify():
-        np.testing.assert_array_equal(solver.solve(game).action_values(boards), expected)
+        np.testing.assert_array_equal(build(game, folder).action_values(boards), expected)
 
     check_damaged(files, 25, verify, tmp_path, (damage_bytes,))
 

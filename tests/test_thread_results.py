@@ -7,22 +7,18 @@ import pickle
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from players import Uniform
 
+from baselines.exact import Work, build, solve, verify
+from baselines.exact.verify import check_entries
 from baselines.mcts import MCTS, GumbelSearch, MCTSSearch, search
-from baselines.retrograde import build, layers, solver, verify
-from baselines.retrograde.solver import solve, sweep
-from baselines.retrograde.verify import check_entries
-from evaluation.exact import dynamic_programming
-from evaluation.exact.dynamic_programming import exploitation, match_outcome, regret_table
 from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch
 from learners.alpha_zero.self_play import play_games
 from ttt_envs.core import threads as threads_module
 from ttt_envs.envs import lockstep
 from ttt_envs.envs.vector_env import MNKVectorEnv
-from ttt_envs.game import random_games
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
+from ttt_envs.graph import numbering
 
 SKIPS = Game(skip_chance=0.25)
 GAMES = (SKIPS, Game(4, 4, 4))
@@ -43,10 +39,6 @@ def random_boards(game, count=30):
 
 def learner(game):
     return AlphaZeroConfig(hidden=(8,)).build(game, np.random.default_rng(0))
-
-
-def play_random_games(threads):
-    return [random_games.random_results(game, 5_000, 1, threads=threads) for game in GAMES]
 
 
 def search_by_uct(threads):
@@ -90,28 +82,12 @@ def play_training_games(threads):
     return found
 
 
-def sweep_all_boards(threads):
-    game = Game(3, 4, 3, 0.25)
-    tables = [sweep(game, threads=threads), sweep(game, discount=0.5, average=True, threads=threads)]
-    return [*tables, solve(game, cache=False, threads=threads).after]
-
-
 def build_layers(threads):
     found = []
     for game in (Game(3, 4, 3, 0.25), Game(3, 4, 4), Game(3, 4, 3, 0.25, gravity=True)):
-        table = build(game, threads=threads)
+        table = build(game, work=Work(threads))
         found += [table.layer(stones) for stones in range(game.cells + 1)]
     return found
-
-
-def evaluate_exactly(threads):
-    found = [
-        [*exploitation(SKIPS, policy, chunk=chunk, threads=threads)[:2]]
-        for policy in ("random", "win-or-block", "optimal:epsilon=0.3")
-        for chunk in (50, 1 << 14)
-    ]
-    outcomes = [match_outcome(SKIPS, "win-or-block", "random", chunk=30, threads=threads)]
-    return [*found, outcomes, regret_table(Game(), "random", chunk=30, threads=threads)]
 
 
 def step_environments(threads):
@@ -144,13 +120,10 @@ def arrays_in(value):
 
 WORK = (
     step_environments,
-    play_random_games,
     search_by_uct,
     search_by_guide,
     play_training_games,
-    sweep_all_boards,
     build_layers,
-    evaluate_exactly,
 )
 
 
@@ -158,11 +131,9 @@ WORK = (
 def small_blocks(monkeypatch):
     """Cut small work into blocks, too."""
     monkeypatch.setattr(lockstep, "MIN_BLOCK_GAMES", 64)
-    monkeypatch.setattr(random_games, "BLOCK_MOVES", 10_000)
     monkeypatch.setattr(search, "MIN_BLOCK_SIMULATIONS", 8)
     monkeypatch.setattr(search, "UCT_CHUNK_SIZE", 64)
-    monkeypatch.setattr(solver, "MIN_CELLS_IN_PART", 2)
-    monkeypatch.setattr(layers, "MIN_BLOCK_SIZE", 64)
+    monkeypatch.setattr(numbering, "MIN_BLOCK_SETS", 1)
     monkeypatch.setattr(verify, "ENTRIES_AT_ONCE", 1_000)
 
 
@@ -183,21 +154,12 @@ def test_results_do_not_depend_on_threads(work, monkeypatch):
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_edges_that_were_not_kept(monkeypatch):
-    monkeypatch.setattr(dynamic_programming, "MAX_CACHE_BYTES", 10_000)
-    expected = exploitation(SKIPS, "win-or-block", chunk=40)
-    assert expected == exploitation(SKIPS, "win-or-block")
-    for threads in NUMBERS:
-        assert exploitation(SKIPS, "win-or-block", chunk=40, threads=threads) == expected
-
-
-@pytest.mark.usefixtures("small_blocks")
 def test_a_database_is_checked_alike(tmp_path):
     game = Game(3, 4, 3, 0.25)
     digests = set()
     for threads in (1, 2):
         folder = tmp_path / str(threads)
-        build(game, folder, threads=threads)
+        build(game, folder, work=Work(threads))
         digests.update(file.read_bytes() for file in folder.glob("*-layer.npy"))
     assert len(digests) == len(list(folder.glob("*-layer.npy")))
     file = folder / "05-layer.npy"
@@ -213,29 +175,12 @@ def test_a_database_is_checked_alike(tmp_path):
     verify._map_layers.cache_clear()
 
 
-class Failing(Uniform):
-    """A policy that fails at four stones."""
-
-    def probabilities(self, boards, rng=None):
-        if np.count_nonzero(boards.cells[0]) == 4:
-            raise RuntimeError("this policy fails at four stones")
-        return super().probabilities(boards)
-
-
-@pytest.mark.parametrize("threads", [1, *NUMBERS])
-def test_exceptions_reach_the_caller(threads):
-    with pytest.raises(RuntimeError, match="fails at four stones"):
-        match_outcome(SKIPS, Failing(), "random", chunk=20, threads=threads)
-
-
 def test_wrong_numbers_of_threads():
     for call in (
-        lambda threads: random_games.random_results(SKIPS, 5, 1, threads=threads),
         lambda threads: MCTS(SKIPS, 5, threads=threads),
         lambda threads: MNKVectorEnv(5, threads=threads),
-        lambda threads: solve(SKIPS, cache=False, threads=threads),
-        lambda threads: build(SKIPS, threads=threads),
-        lambda threads: exploitation(SKIPS, "random", threads=threads),
+        lambda threads: solve(SKIPS, cache=False, work=Work(threads)),
+        lambda threads: build(SKIPS, work=Work(threads)),
         lambda threads: AlphaZeroConfig(threads=threads),
     ):
         for threads in (0, -1, 1.5, "all"):

@@ -14,18 +14,8 @@ from evaluation.reports.plots import SERIES
 from ttt_envs.core.jit import Float64Array, Int8Array
 from ttt_envs.core.random import uniform
 from ttt_envs.game.boards import COLUMNS, STONES, Boards, coordinate, from_text
-from ttt_envs.game.rules import (
-    ILLEGAL,
-    NOT_OVER,
-    STREAM_OPPONENT,
-    STREAM_SEAT,
-    Game,
-    Outcome,
-    Position,
-    begin_rows,
-    play_rows,
-    winner,
-)
+from ttt_envs.game.game import Game, Position
+from ttt_envs.game.rules import ILLEGAL, NOT_OVER, STREAM_OPPONENT, STREAM_SEAT, Outcome, begin_rows, play_rows, winner
 
 ONLY = np.zeros(1, np.int64)
 """Row index of a batch of one."""

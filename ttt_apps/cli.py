@@ -42,7 +42,7 @@ from ttt_envs.version import __version__
 if TYPE_CHECKING:  # compiled code is imported where a game is played, not where help is written
     from evaluation.matches.openings import Openings
     from ttt_envs.core.parallel import Jobs
-    from ttt_envs.game.rules import Game
+    from ttt_envs.game.game import Game
 
 MAX_NUMBER = 10**15
 """Maximum value of a count."""
@@ -75,7 +75,7 @@ def parse_size(text: str) -> tuple[int, int]:
         raise ValueError(f"--size {text} is not a board: write an edge such as 3, or rows x columns such as 5x6")
     rows = int(match[1])
     columns = int(match[2] or rows)
-    from ttt_envs.game.rules import MAX_EDGE
+    from ttt_envs.game.game import MAX_EDGE
 
     if not (1 <= rows <= MAX_EDGE and 1 <= columns <= MAX_EDGE):
         raise ValueError(f"--size {text} is not a board: choose edges from 1 to {MAX_EDGE}")
@@ -153,11 +153,11 @@ class GameOptions(TrustOptions):
     """probability that a turn is skipped"""
     gravity: tyro.conf.FlagCreatePairsOff[bool] = False
     """stones fall to the lowest empty cell of their column, as in Connect Four"""
-    exact: tyro.conf.FlagCreatePairsOff[bool] = False
-    """only lines of exactly the win length count, as in standard gomoku"""
+    overlines: tyro.conf.FlagCreatePairsOff[bool] = True
+    """longer lines count too; without them only lines of exactly the win length, as in standard gomoku"""
     misere: tyro.conf.FlagCreatePairsOff[bool] = False
     """a player who completes a line loses"""
-    wrap: tyro.conf.FlagCreatePairsOff[bool] = False
+    torus: tyro.conf.FlagCreatePairsOff[bool] = False
     """lines continue across the edges: the board is a torus"""
     phantom: Annotated[
         Literal["no", "classic", "abrupt"] | None,
@@ -172,7 +172,7 @@ class GameOptions(TrustOptions):
         Args:
             default: the game of the parameters that are not given, by default 3 x 3 without skips.
         """
-        from ttt_envs.game.rules import VARIANTS, Game
+        from ttt_envs.game.game import VARIANTS, Game
 
         if self.trust:
             trust_files()
@@ -183,20 +183,26 @@ class GameOptions(TrustOptions):
             size,
             own if self.win_length is None else self.win_length,
             default.skip_chance if self.skip_chance is None else self.skip_chance,
-            **{name: getattr(self, name) or getattr(default, name) for name in VARIANTS},
+            **{
+                name: value if getattr(self, name) == value else getattr(default, name)
+                for name, value in VARIANTS.items()
+            },
             hidden=default.hidden if self.phantom is None else self.phantom,
         )
 
     def game_words(self) -> list[str]:
         """Return the given options as words of a command line."""
-        from ttt_envs.game.rules import VARIANTS
+        from ttt_envs.game.game import VARIANTS
 
         given = {
             "--size": self.size, "--win-length": self.win_length, "--skip-chance": self.skip_chance,
             "--phantom": self.phantom,
         }  # fmt: skip
         words = [word for name, value in given.items() if value is not None for word in (name, str(value))]
-        return [*words, *(f"--{name}" for name in VARIANTS if getattr(self, name))]
+        rules = (
+            f"--{name}" if value else f"--no-{name}" for name, value in VARIANTS.items() if getattr(self, name) == value
+        )
+        return [*words, *rules]
 
     def game_for(self, *policies: str, phantom: bool = False) -> Game:
         """Return the validated game: by default that of the runs among the policies, else 3 x 3 without skips.

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from evaluation.exact.dynamic_programming import match_outcome
-from evaluation.exact.strength import compute_strength
+from evaluation.exact.strength import strength
 from evaluation.matches.match import play_pairs
 from evaluation.reports.formats import game_options
 from evaluation.reports.overview import Compared, Played, cost_cells, strength_cells, write_overview
@@ -24,7 +24,7 @@ from evaluation.run_files import REPORT, RunDirectory
 from ttt_apps.cli import command_words, inherited_options, new_table, print_output, print_table, run_command
 from ttt_apps.evaluate.match import score_table
 from ttt_envs.core.extras import install_command
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 OUT = Path("runs/demo")
 GAME = Game(skip_chance=0.25)
@@ -53,7 +53,7 @@ def _demo(words: list[str]) -> None:
         # a process each, so that CPU time and peak memory are the run's own
         options = ["--learner", name, "--opponent", "self", *game_options(GAME), "--out", str(run), "--overwrite"]
         subprocess.run([sys.executable, "-m", "ttt_apps.train", *options, *inherited_options()], check=True)
-        learned.append(Compared(name, run.path, compute_strength(GAME, run.policy, OPPONENTS)))
+        learned.append(Compared(name, run.path, strength(GAME, run.policy, OPPONENTS)))
         write_report(run.path, learned[-1].strength, back=f"../{REPORT}")
     Console().rule("exact results of the learners: nothing here is sampled")
     print_table(_table(learned))
@@ -70,9 +70,9 @@ def _table(learned: Sequence[Compared]) -> Table:
     """Return the learners, one a row, with their scores against the opponents; it is at most 80 columns wide."""
     opponents = (f"against\n{opponent}" for opponent in OPPONENTS)
     table = new_table("learner", "CPU", "exploitability", "regret", *opponents, title="Scores count a draw half.")
-    for name, run, strength in learned:
+    for name, run, exact in learned:
         seconds, _ = cost_cells(RunDirectory(run).read_cost()["training"])
-        table.add_row(name, seconds, *strength_cells(strength, OPPONENTS))
+        table.add_row(name, seconds, *strength_cells(exact, OPPONENTS))
     return table
 
 

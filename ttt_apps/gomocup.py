@@ -37,7 +37,8 @@ from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Int8Array
 from ttt_envs.core.random import draw_key
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game, Position, winner
+from ttt_envs.game.game import Game, Position
+from ttt_envs.game.rules import winner
 from ttt_envs.version import __version__
 
 MAX_LINE_LENGTH = 4096

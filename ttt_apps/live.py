@@ -29,7 +29,7 @@ from ttt_envs.agents.policy import Policy, act
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.files import write_atomically
 from ttt_envs.core.random import draw_key
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 POLL_S = 0.5
 """Seconds between two looks at the files of those who watch."""

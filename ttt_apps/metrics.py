@@ -17,7 +17,7 @@ from evaluation.policy_snapshots import MAX_SNAPSHOT_BYTES, next_due, snapshot_l
 from evaluation.run_files import RunDirectory
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.files import open_to_write
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 RATES = ("wins", "draws", "losses")
 """Counts since the start; TensorBoard shows their rates since the last mark."""

@@ -83,7 +83,7 @@ class Play(GameOptions):
         if self.gomocup is not None:
             self._serve(self.gomocup, lines)
             return
-        from baselines.retrograde.solver import MAX_SOLVER_CELLS
+        from baselines.exact import MAX_SOLVER_CELLS
         from evaluation.matches.games import append_games
         from ttt_apps.replay import replay
         from ttt_apps.terminal_game import SessionSettings, TerminalGame

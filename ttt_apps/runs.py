@@ -12,13 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from baselines.joint_view_graph import MAX_EMPTY
-from baselines.retrograde.solver import solve
+from baselines.exact import solve
 from evaluation.cost import Meter
-from evaluation.exact.dynamic_programming import CHUNK, training_callback
-from evaluation.exact.estimate import affordable, check_fits
+from evaluation.exact.estimate import affordable, check_measurable
 from evaluation.exact.policy_cache import CachedPolicy
-from evaluation.exact.strength import Strength, compute_strength
+from evaluation.exact.strength import Strength, strength, training_callback
 from evaluation.reports.formats import game_options
 from evaluation.reports.run import write_report
 from evaluation.run_files import DERIVED_FILES, REPORT, RunDirectory, RunState
@@ -35,7 +33,8 @@ from ttt_apps.watch_page import watch_page
 from ttt_envs.agents.policy import Policy, is_quick
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit_settings import compile_at_once, pause_garbage_collection
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
+from ttt_envs.graph.layers import MAX_PHANTOM_CELLS
 
 WARM_UP_GAMES = 4
 """Number of games played to compile everything."""
@@ -90,7 +89,7 @@ def train_run(options: Options, settings: AnyConfig) -> Path:
         settings.check_opponent(options.opponent, game)
     training = None if isinstance(settings, FitLearnerConfig) else run.new_training(options)
     if training is not None and options.exact_games(game):
-        _check_measurable(game, training.learner)  # before an older run is replaced
+        _check_measurable(game)  # before an older run is replaced
     new = not directory.path.exists()
     if note:
         warn(note)
@@ -110,14 +109,14 @@ def train_run(options: Options, settings: AnyConfig) -> Path:
     return directory.path
 
 
-def _check_measurable(game: Game, learner: Policy) -> None:
-    """Check that a learner can be measured exactly.
+def _check_measurable(game: Game) -> None:
+    """Check that learners can be measured exactly.
 
     Raises:
-        MemoryError: its positions do not fit into memory.
+        MemoryError: the positions do not fit into memory.
     """
     try:
-        check_fits(game, (None, learner), CHUNK, backward=True)
+        check_measurable(game)
     except MemoryError as problem:
         raise MemoryError(f"{problem}. Without --exact-every the run is not measured exactly") from None
 
@@ -428,7 +427,7 @@ class Run:
         policy = make_policy(self.directory.policy, self.game)
         if not affordable(self.game, policy):
             return None
-        return compute_strength(self.game, policy, compared_policies(self.game, self.options.met))
+        return strength(self.game, policy, compared_policies(self.game, self.options.met))
 
     def print_end(self, done: Progress, written: WrittenReport | None) -> None:
         """Print the result of the training."""
@@ -463,7 +462,7 @@ class Run:
     def _describe_unmeasured(self) -> str:
         """Describe the strength of a learner without exact results against its opponents."""
         if self.game.hidden != "no":
-            return f"its strength is unknown: phantom games are evaluated up to {MAX_EMPTY} cells"
+            return f"its strength is unknown: phantom games are evaluated up to {MAX_PHANTOM_CELLS} cells"
         words = shlex.join(["match", self.directory.policy, "random", *game_options(self.game)])
         rows = [row for row in self.directory.read_metrics() if "exploitability" in row]
         measured = ""
@@ -476,9 +475,9 @@ class Run:
 
     def _write_report(self) -> WrittenReport:
         """Write the report, the last file of a run; its page includes the cost of the evaluation."""
-        strength = self.strength()
+        exact = self.strength()
         self._write_cost("evaluation")
-        return WrittenReport(strength, write_report(self.directory.path, strength))
+        return WrittenReport(exact, write_report(self.directory.path, exact))
 
     def _write_cost(self, phase: str) -> None:
         """End a phase of the cost, and write all phases."""
@@ -535,9 +534,7 @@ class Run:
                 solve(tiny)  # by the interpreter: a game is solved once, so compiling the solver does not pay off
                 policy = make_policy("random", tiny)
                 with compile_at_once():
-                    compute_strength(
-                        tiny, policy if is_quick(training.learner) else CachedPolicy(policy, tiny), ["random"]
-                    )
+                    strength(tiny, policy if is_quick(training.learner) else CachedPolicy(policy, tiny), ["random"])
         self.meter.end("compiling")
 
     @contextmanager
@@ -569,15 +566,15 @@ def _sizes_on_disk(metrics: Metrics, snapshots: SnapshotWriter | None) -> dict[s
     return sizes
 
 
-def describe_strength(strength: Strength, options: Options) -> str:
+def describe_strength(exact: Strength, options: Options) -> str:
     """Describe the strength of a learner in a sentence."""
     opponent = options.met or "random"
-    first, second = strength.seats[opponent]
+    first, second = exact.seats[opponent]
     seat = {"first": (first, "moving first"), "second": (second, "moving second")}
     result, where = seat.get(options.seat, (first.mean(second), "the mean of both seats"))
-    regret = "" if strength.regret is None else f", regret {strength.regret:.6f}"
-    perfect = " (perfect play)" if strength.perfect else ""
+    regret = "" if exact.regret is None else f", regret {exact.regret:.6f}"
+    perfect = " (perfect play)" if exact.perfect else ""
     return (
-        f"exactly: exploitability {strength.exploitability:.6f}{perfect}{regret}; "
+        f"exactly: exploitability {exact.exploitability:.6f}{perfect}{regret}; "
         f"against {opponent} it wins {result.win:.2%}, draws {result.draw:.2%}, loses {result.loss:.2%}, {where}"
     )

@@ -13,9 +13,8 @@ from typing import Any
 
 import tyro
 
-from baselines.joint_view_graph import check_listed
 from evaluation.exact.estimate import boards_by_stones
-from evaluation.exact.strength import compute_strength
+from evaluation.exact.strength import strength
 from evaluation.matches.match import play_pairs
 from evaluation.policy_identity import policy_identity
 from evaluation.reports.sweep import write_sweep_curves
@@ -59,7 +58,8 @@ from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import FromFile, from_file, make_policy, parse_spec, trusted
 from ttt_envs.core.files import read_bounded, read_json, subfolder, write_atomically
 from ttt_envs.core.parallel import Cluster
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
+from ttt_envs.graph.layers import check_cells
 
 RUNS = "runs"
 """Folder of a sweep's runs."""
@@ -201,7 +201,7 @@ def sweep_units(path: Path, rows: Sequence[Mapping[str, Any]], seeds: Sequence[i
             _check_trusted(row)
             options, settings = parse_options(to_command_line({**row, AGENT: False}), "train.py")
             if (game := options.game()).hidden != "no":
-                check_listed(game)  # which is how its policies are measured
+                check_cells(game)  # which is how its policies are measured
             if AGENT in row:
                 units.append(_agent_unit(number, str(row[AGENT]), options))
                 continue
@@ -316,12 +316,8 @@ def measure_policy(game: Game, policy: Policy, opponent: str) -> dict[str, float
     if game.hidden == "no" and (not policy.pure or sum(boards_by_stones(game)) > MEASURED):
         return {"score_against_random": play_pairs(game, policy, "random", SAMPLED).rate("score").mean}
     met = replace(Options(), opponent=opponent).met
-    strength = compute_strength(game, policy, compared_policies(game, met))
-    numbers = {"exploitability": strength.exploitability}
-    if strength.regret is not None:
-        numbers["regret"] = strength.regret
-    results = strength.results.items()
-    return numbers | {f"score_against_{opponent}": result.score for opponent, result in results}
+    exact = strength(game, policy, compared_policies(game, met))
+    return exact.measures | {f"score_against_{opponent}": result.score for opponent, result in exact.results.items()}
 
 
 def _write_files(folder: Path, unit: Unit, result: Mapping[str, Any]) -> Any:

@@ -14,8 +14,8 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
+from baselines.exact import MAX_SOLVER_CELLS, Solution, solve
 from baselines.expectiminimax import Search, SearchSettings
-from baselines.retrograde.solver import MAX_SOLVER_CELLS, Solution, solve
 from evaluation.exact.strength import choice_in
 from evaluation.matches.account import describe_account, make_account
 from evaluation.matches.games import HUMAN, MAX_LINE_LENGTH, PlayedGame, append_games
@@ -33,7 +33,8 @@ from ttt_envs.core.random import draw_key
 from ttt_envs.envs.lockstep import SeatChoice
 from ttt_envs.game.actions import action_to_cell
 from ttt_envs.game.boards import COLUMNS, MOVERS, Boards, cell_at, coordinate, winning_line_cells
-from ttt_envs.game.rules import Game, legal
+from ttt_envs.game.game import Game
+from ttt_envs.game.rules import legal
 
 MAX_HINT_NODES = 2_000_000
 """Maximum number of positions of the search for a hint."""

@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from baselines.joint_view_graph import MAX_EMPTY
 from learners import LEARNERS
 from learners.config import TEACHER, AnyConfig, FitLearnerConfig, LearnerConfig, load_learner
 from learners.pool import NAME as POOL
@@ -20,7 +19,8 @@ from learners.training import Marks, check_counts, dense_first
 from ttt_apps.cli import GLOBAL, Count, GameOptions, WatchOptions, check_seed, option_names, parse
 from ttt_envs.agents.specs import load_object
 from ttt_envs.envs.lockstep import SELF
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
+from ttt_envs.graph.layers import MAX_PHANTOM_CELLS
 
 MEASURED = 20_000
 """Maximum number of arrangements of stones for exact measurements at every log line: includes 3 x 3 with or without
@@ -100,7 +100,7 @@ class Options(WatchOptions, GameOptions):
         from evaluation.exact.estimate import boards_by_stones
 
         if self.exact_every is None and game.hidden != "no":
-            return 1 if game.cells <= MAX_EMPTY else 0
+            return 1 if game.cells <= MAX_PHANTOM_CELLS else 0
         if self.exact_every is None:
             return 1 if sum(boards_by_stones(game)) <= MEASURED else 0
         return self.exact_every

@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from ttt_envs.core.package_conflicts import warn_of_overwritten
 from ttt_envs.envs.registration import register_all
 from ttt_envs.version import __version__ as __version__
 
@@ -20,7 +19,8 @@ if TYPE_CHECKING:
     from ttt_envs.agents.policy import Policy, act
     from ttt_envs.agents.specs import make_policy
     from ttt_envs.game.boards import Boards, from_text, to_text
-    from ttt_envs.game.rules import Game, Position, chance_outcomes
+    from ttt_envs.game.game import Game, Position
+    from ttt_envs.game.rules import chance_outcomes
 
 __ttt_envs__ = True  # marks our package among others of this name: ttt_envs/core/package_conflicts.py
 
@@ -69,5 +69,4 @@ def __dir__() -> list[str]:
     return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])
 
 
-warn_of_overwritten()
 register_all()

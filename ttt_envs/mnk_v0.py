@@ -32,32 +32,26 @@ from pettingzoo.utils.env_logger import EnvLogger
 
 from ttt_envs.agents.observations import SKIP_CHANCE_SPACE, Context
 from ttt_envs.core.checks import check_argument_names, check_choice
-from ttt_envs.core.jit import Int8Array, Int64Array, Parameters, compiled, inlined, int64
+from ttt_envs.core.jit import Int8Array, Int64Array, compiled, inlined, int64
 from ttt_envs.core.random import draw_key, splitmix64, uniform
 from ttt_envs.envs import render as drawing
 from ttt_envs.envs.contexts import First, SkipChance, draw_opening, make_games, make_openings
 from ttt_envs.envs.lockstep import Symmetry, check_restored
 from ttt_envs.envs.step_kernels import FORFEIT
 from ttt_envs.game.actions import action_to_cell, check_action, num_actions
+from ttt_envs.game.game import BOARD_HINTS, Game, Hidden, Position
+from ttt_envs.game.parameters import has_gravity, pack_parameters, unpack_parameters
 from ttt_envs.game.phantom import FOUND, attempt
 from ttt_envs.game.rules import (
-    BOARD_HINTS,
     ILLEGAL,
     NOT_OVER,
     STREAM_CONTEXT,
     STREAM_SYMMETRY,
     ChanceOutcome,
-    Game,
-    Hidden,
     Outcome,
-    Position,
     chance_outcomes,
-    from_kernel_args,
-    has_gravity,
     landing_cell,
     play,
-    to_kernel_args,
-    with_skip_chance,
 )
 from ttt_envs.game.symmetry import symmetries
 
@@ -125,9 +119,9 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         openings: positions as text, of which each episode begins with one, drawn uniformly; None for the empty board.
         first: the player who moves first, ``"player_0"``, or ``"random"``: each episode draws one, both equally often.
         gravity: stones fall to the lowest empty cell of their column, as in Connect Four, and actions are columns.
-        exact: only lines of exactly ``win_length`` count, as in standard gomoku.
+        overlines: longer lines count too; without them only lines of exactly ``win_length``, as in standard gomoku.
         misere: a player who completes a line loses.
-        wrap: lines continue across the edges of the board, a torus.
+        torus: lines continue across the edges of the board, a torus.
         hidden: ``"classic"`` or ``"abrupt"`` hides the opponent's stones until an agent tries their cells, as in
             OpenSpiel's ``phantom_ttt``: see :mod:`ttt_envs.game.phantom`. An agent observes its own stones and the
             found ones, and its mask has 0 for these. After a failed attempt of a classic game the same agent stays
@@ -160,13 +154,13 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         openings: Sequence[str] | None = None,
         first: First = "player_0",
         gravity: bool = False,
-        exact: bool = False,
+        overlines: bool = True,
         misere: bool = False,
-        wrap: bool = False,
+        torus: bool = False,
         hidden: Hidden = "no",
         render_mode: str | None = None,
     ) -> None:
-        rules = {"gravity": gravity, "exact": exact, "misere": misere, "wrap": wrap, "hidden": hidden}
+        rules = {"gravity": gravity, "overlines": overlines, "misere": misere, "torus": torus, "hidden": hidden}
         settings = {"symmetry": symmetry, "context": context, "openings": openings, "first": first}
         settings["render_mode"] = render_mode
         EzPickle.__init__(self, size, win_length, skip_chance, **settings, **rules)
@@ -184,7 +178,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         self.possible_agents = list(PLAYERS)
         shape = (self.game.rows, self.game.columns, 2)
         self._num_actions = num_actions(self.game)
-        self._parameters = self.game.visible.parameters if self.game.variants or hidden != "no" else None
+        self._lines = self.game.visible.parameters.lines
         self._is_phantom = hidden != "no"
         parts: dict[str, spaces.Space[Any]] = {
             "observation": spaces.Box(0, 1, shape, np.int8),
@@ -206,7 +200,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         # array, so that a reset is one copy. In phantom games, last the stones that have been found.
         size = self._size = self.game.cells
         self._memory = np.zeros((7 if self._is_phantom else 6) * size, np.int8)
-        self._numbers = np.concatenate([np.array([0, 0, -1, 0]), to_kernel_args(self.game)])
+        self._numbers = np.concatenate([np.array([0, 0, -1, 0]), pack_parameters(self.game.visible.parameters)])
         self._name_views()
         self._mask.fill(1)
         self._no_mask = np.zeros(self._num_actions, np.int8)
@@ -334,13 +328,13 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
             self._refuse(action)
         if self._permutations is not None:
             cell = int(self._permutations[self._symmetry, cell])
-        if self._parameters is None:
-            code = _turn(self._memory, self._numbers, cell, shown)
-        elif self._is_phantom:
+        if self._is_phantom:
             abrupt = self.game.hidden == "abrupt"
-            code = _turn_phantom(self._memory, self._numbers, cell, shown, abrupt, self._parameters)
+            code = _turn_phantom(self._memory, self._numbers, self._lines, cell, shown, abrupt)
         else:
-            shown, code = divmod(_turn_variant(self._memory, self._numbers, cell, shown, self._parameters), _CODES)
+            code = _turn(self._memory, self._numbers, self._lines, cell, shown)
+            if self.game.gravity:
+                shown, code = divmod(code, _CODES)
         if code == _REFUSED:
             EnvLogger.warn_on_illegal_move()
             self._finish(FORFEIT + self._mover)
@@ -597,60 +591,47 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
 
 # Arguments of a move in one int64 array: these (the key is the bits of uint64) and the game.
 _MOVER, _STONES, _EPISODE, _KEY, _GAME = range(5)
-_SKIP_CHANCE = _GAME + 3  # the bits of float64, see `to_kernel_args`
+_SKIP_CHANCE = _GAME + 3  # the bits of float64, see `pack_parameters`
 _REFUSED = 5
 _CODES = 8
 
 
 @compiled
-def _turn(memory: Int8Array, numbers: Int64Array, cell: int, shown: int) -> int:
+def _turn(memory: Int8Array, numbers: Int64Array, lines: Int64Array | None, cell: int, shown: int) -> int:
     """Apply ``rules.play``, and write the stone into the mask and both players' views, on cell ``shown``.
 
+    With gravity, ``cell`` and ``shown`` are columns.
+
     Returns:
-        The next mover, 0 or 1; 2 + the winner, 2 + ``DRAW``; or ``_REFUSED``, and then nothing has changed.
+        The next mover, 0 or 1; 2 + the winner, 2 + ``DRAW``; or ``_REFUSED``, and then nothing has changed. With
+        gravity plus ``_CODES`` times the cell of the stone in the agents' view.
     """
     size = len(memory) // 6
     mover, stones = numbers[_MOVER], numbers[_STONES]
     episode_key = splitmix64(numbers.view(np.uint64)[_KEY], numbers[_EPISODE])
-    outcome, after = play(memory[:size], mover, cell, stones, episode_key, from_kernel_args(numbers[_GAME:]))
-    if outcome == ILLEGAL:
-        return _REFUSED
-    memory[size + shown] = 0
-    return _write_turn(memory, numbers, shown, outcome, after)
-
-
-@compiled
-def _turn_variant(memory: Int8Array, numbers: Int64Array, cell: int, shown: int, parameters: Parameters) -> int:
-    """Do :func:`_turn` with the rules of a variant; with gravity, ``cell`` and ``shown`` are columns.
-
-    Returns:
-        ``_CODES`` times the cell of the stone in the agents' view, plus the number that :func:`_turn` returns.
-    """
-    size = len(memory) // 6
-    mover, stones = numbers[_MOVER], numbers[_STONES]
-    episode_key = splitmix64(numbers.view(np.uint64)[_KEY], numbers[_EPISODE])
-    of_episode = with_skip_chance(parameters, numbers.view(np.float64)[_SKIP_CHANCE])
+    parameters = unpack_parameters(numbers[_GAME:], lines)
     falls = has_gravity(parameters)
     landing = landing_cell(memory[:size], cell, parameters) if falls else int64(cell)
-    outcome, after = play(memory[:size], mover, landing, stones, episode_key, of_episode)
+    outcome, after = play(memory[:size], mover, landing, stones, episode_key, parameters)
     if outcome == ILLEGAL:
         return _REFUSED
-    seen = shown + landing - cell if falls else int64(shown)  # a column stays one in the agents' view
     memory[size + shown] = memory[cell] == 0  # with gravity, of the top cell of the column, which has its number
-    return seen * _CODES + _write_turn(memory, numbers, seen, outcome, after)
+    shown_cell = shown + landing - cell  # a column stays one in the agents' view
+    code = _write_turn(memory, numbers, shown_cell, outcome, after)
+    return shown_cell * _CODES + code if falls else code
 
 
 @compiled
 def _turn_phantom(
-    memory: Int8Array, numbers: Int64Array, cell: int, shown: int, abrupt: bool, parameters: Parameters
+    memory: Int8Array, numbers: Int64Array, lines: Int64Array | None, cell: int, shown: int, abrupt: bool
 ) -> int:
     """Do :func:`_turn` in a phantom game: ``phantom.attempt``, and then the mask is the next mover's."""
     size = len(memory) // 7
     mover, stones = numbers[_MOVER], numbers[_STONES]
     episode_key = splitmix64(numbers.view(np.uint64)[_KEY], numbers[_EPISODE])
-    of_episode = with_skip_chance(parameters, numbers.view(np.float64)[_SKIP_CHANCE])
     cells, found = memory[:size], memory[6 * size :]
-    outcome, after = attempt(cells, found, mover, cell, stones, episode_key, abrupt, of_episode)
+    parameters = unpack_parameters(numbers[_GAME:], lines)
+    outcome, after = attempt(cells, found, mover, cell, stones, episode_key, abrupt, parameters)
     if outcome == ILLEGAL:
         return _REFUSED
     view = memory[2 * size + mover * 2 * size :]

@@ -3,25 +3,20 @@
 In OpenSpiel x moves first, so player_0's stones, o here, are x there; cells have the same numbers. An OpenSpiel state
 is a sequence of moves: a position becomes one of the sequences that lead to it. OpenSpiel has no skips.
 
-Information sets of phantom games are converted to the strings of its ``phantom_ttt`` and back.
-
 ``pyspiel`` is imported at the first conversion of positions: ``pip install open_spiel``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ttt_envs.core.jit import Float64Array, Int8Array
+from ttt_envs.core.jit import Int8Array
 from ttt_envs.game.actions import cells_to_actions
 from ttt_envs.game.boards import Boards, to_text
-from ttt_envs.game.information_sets import FAILED, NO_ATTEMPT, SUCCEEDED, InformationSets
-from ttt_envs.game.phantom import check_phantom
-from ttt_envs.game.rules import HIDING, Game, Position, winning_lines
+from ttt_envs.game.game import HIDING, Game, Position
 
 if TYPE_CHECKING:
     import pyspiel  # an optional dependency
@@ -117,7 +112,7 @@ def _history(game: Game, position: Position) -> list[int]:
     stones = [np.flatnonzero(cells == stone).tolist() for stone in (1, 2)]
     first, second = map(len, stones)
     last = 1 - (first + second) % 2  # the player of the last stone, who remains the mover after the end
-    lines = winning_lines(game)
+    lines = game.line_cells
     own, others = (lines[(cells[lines] == stone).all(axis=1)] for stone in (last + 1, 2 - last))
     over = len(own) > 0 or first + second == game.cells
     ends = np.flatnonzero(np.bincount(own.ravel(), minlength=game.cells) == len(own)).tolist() if len(own) else []
@@ -174,73 +169,3 @@ def _falling_history(game: Game, cells: Int8Array, ends: list[int]) -> list[int]
     counts = np.count_nonzero(cells.reshape(game.rows, game.columns), axis=0).tolist()
     total = sum(counts)
     return before(tuple(counts), total)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Information sets of phantom games
-
-
-def to_information_strings(sets: InformationSets, game: Game) -> list[str]:
-    """Return ``information_state_string`` of OpenSpiel's ``phantom_ttt`` for each row.
-
-    It is the view, a line for each row of the board, and then ``player,cell`` and a space for each attempt. The
-    parameter ``gameversion`` is ``classical`` for ``hidden="classic"``, else ``abrupt``; ``obstype`` is
-    ``reveal-nothing``.
-
-    Raises:
-        ValueError: OpenSpiel does not have the game: it has 3 x 3 without skips.
-    """
-    _check_phantom_ttt(game)
-    boards = sets.views().cells.reshape(-1, game.rows, game.columns)
-    strings = []
-    for board, attempts, player in zip(boards.tolist(), sets.attempts.tolist(), sets.player.tolist(), strict=True):
-        rows = "".join("".join(STONES[stone] for stone in row) + "\n" for row in board)
-        strings.append(rows + "".join(f"{player},{cell} " for cell in attempts if cell != NO_ATTEMPT))
-    return strings
-
-
-def from_information_strings(strings: Sequence[str], game: Game, player: int) -> InformationSets:
-    """Return the information sets of ``player`` that have these strings: the inverse of
-    :func:`to_information_strings`.
-
-    Raises:
-        ValueError: OpenSpiel does not have the game, or a string is no information state of the player.
-    """
-    _check_phantom_ttt(game)
-    attempts = np.full((len(strings), game.cells), NO_ATTEMPT, np.int8)
-    observations = attempts.copy()
-    numbers = {f"{player},{cell}": cell for cell in range(game.cells)}
-    for row, string in enumerate(strings):
-        board, _, words = string.rpartition("\n")
-        stones = board.replace("\n", "")
-        cells = [numbers.get(word, NO_ATTEMPT) for word in words.split()]
-        if len(stones) == game.cells and len(set(cells)) == len(cells) <= game.cells:
-            attempts[row, : len(cells)] = cells
-            own = [stones[cell] == STONES[1 + player] for cell in cells]
-            observations[row, : len(cells)] = np.where(own, SUCCEEDED, FAILED)
-    found = InformationSets(attempts, observations, np.full(len(strings), player, np.int8))
-    for again, string in zip(to_information_strings(found, game), strings, strict=True):
-        if again != string:
-            raise ValueError(f"{string[:100]!r} is no information state of player {player} of phantom_ttt")
-    return found
-
-
-@dataclass(frozen=True)
-class InformationStringPolicy:
-    """A policy with perfect recall from OpenSpiel's strings, for :mod:`evaluation.exact.perfect_recall`."""
-
-    game: Game
-    """with hidden stones, 3 x 3, see :func:`to_information_strings`"""
-    probabilities_of: Callable[[str], Sequence[float] | Float64Array]
-    """returns a probability for each cell, such as ``policy_for_key`` of its ``TabularPolicy``"""
-
-    def recall_probabilities(self, sets: InformationSets) -> Float64Array:
-        """Return float64[B, cells]."""
-        strings = to_information_strings(sets, self.game)
-        return np.array([self.probabilities_of(string) for string in strings], np.float64)
-
-
-def _check_phantom_ttt(game: Game) -> None:
-    check_phantom(game)
-    if game != Game(hidden=game.hidden):
-        raise ValueError(f"{game} is unknown to OpenSpiel: its phantom_ttt is 3x3 without skips and other rules")

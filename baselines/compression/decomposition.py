@@ -4,31 +4,23 @@ from __future__ import annotations
 
 import itertools
 import math
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from weakref import WeakValueDictionary
 
 import numpy as np
 
-from baselines import tables
-from baselines.compression import grouping as groups
 from baselines.compression import singular_vectors
 from baselines.compression.factors import Factors, Train, Tucker
 from baselines.compression.grouping import Grouping, Method, make_grouping, tensor_grouping
 from baselines.compression.ranks import MAX_TRUNCATED_RANK, TRUNCATED, check_rank, largest_rank
 from baselines.compression.singular_vectors import Projection, iterate_hooi, leading_vectors, project
-from baselines.retrograde import count as count_module
-from baselines.retrograde import solver
-from baselines.retrograde.solver import load_or_compute
 from baselines.tables import Evaluation, Terminal, actions_or_zeros, check_source, is_policy, source_values, table_shape
-from ttt_envs.core.array_cache import CachedArray, hash_of_sources
+from ttt_envs.core.array_cache import CachedArray, load_or_compute
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array
-from ttt_envs.game import bits, rules
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
-FORMAT = 1
-"""version of the storage format"""
-MADE_BY = hash_of_sources(bits, rules, solver, count_module, tables, groups, singular_vectors, sys.modules[__name__])
+FORMAT = 2
+"""version of the storage format, and of the values"""
 
 
 class Compressed(Evaluation):
@@ -276,7 +268,7 @@ def decomposition(
         }
         name = f"{source}-factors-{game.rows}x{game.columns}-{game.win_length}-skip{game.skip_chance:g}"
         parts = load_or_compute(
-            CachedArray(name, content, MADE_BY),
+            CachedArray(name, content),
             (2 if game.skip_chance > 0 else 1, sum(map(math.prod, shapes))),
             lambda: _project(method, grouping, most, source_values(game, source, terminal)),
         )

@@ -12,7 +12,7 @@ import numpy as np
 
 from ttt_envs.core.checks import closest_names
 from ttt_envs.core.jit import Float64Array, Int64Array
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 Method = Literal["svd", "hosvd", "hosvd2", "hooi", "tt"]
 

@@ -9,7 +9,7 @@ from baselines.compression.decomposition import Compressed, decomposition
 from baselines.compression.grouping import Grouping, Method, make_grouping
 from baselines.compression.ranks import MAX_TRUNCATED_RANK, TRUNCATED, check_rank, default_rank, largest_rank
 from baselines.tables import NamedSoftmax, Terminal, check_source, check_weight, is_policy
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 
 @dataclass(frozen=True)

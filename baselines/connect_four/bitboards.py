@@ -12,7 +12,7 @@ import numpy as np
 
 from ttt_envs.core.jit import Int64Array, inlined, int64
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 MAX_BITS = 63
 """Maximum number of bits of a board, ``columns * (rows + 1)``."""

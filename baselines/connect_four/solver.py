@@ -12,7 +12,8 @@ from baselines.connect_four.search import begin, new_search, run
 from baselines.connect_four.table import empty_table, index_shift
 from ttt_envs.core.jit import Int64Array
 from ttt_envs.game.boards import Boards, check_opening
-from ttt_envs.game.rules import Game, Position, check_cells
+from ttt_envs.game.game import Game, Position
+from ttt_envs.game.rules import check_cells
 
 SLICE = 1 << 17
 """Number of positions between two checks for interrupts."""

@@ -15,9 +15,9 @@ from baselines.expectiminimax.lines import (
     LineArrays,
     most_stones,
 )
-from ttt_envs.core.jit import Int8Array, Parameters, inlined, int64
-from ttt_envs.game.bits import NUM_STANDARD
-from ttt_envs.game.rules import DRAW, is_legal, line_result, outcome_of_move, skip_chance_of, win_length_of
+from ttt_envs.core.jit import Int8Array, inlined, int64
+from ttt_envs.game.parameters import Parameters, line_sign
+from ttt_envs.game.rules import DRAW, is_legal, outcome_of_move
 
 LAST_PLY = 1
 """Row of tallies with one ply left."""
@@ -33,7 +33,7 @@ def horizon(mine: int, theirs: int) -> float:
 def board_horizon(mover: int, board: Board, parameters: Parameters) -> float:
     """Return the horizon score for the player who has just moved."""
     _, _, tally = board
-    return horizon(tally[0, SCORED, mover, -1], tally[0, SCORED, 1 - mover, -1]) * line_result(parameters)
+    return horizon(tally[0, SCORED, mover, -1], tally[0, SCORED, 1 - mover, -1]) * line_sign(parameters)
 
 
 @inlined
@@ -53,7 +53,7 @@ def limits(
     win counts 1. ``beyond``: a database may contain wins beyond the horizon.
     """
     low, high = _limits_if_lines_win(mine, theirs, depth, empty, width, by_result, beyond, parameters)
-    if line_result(parameters) < 0:
+    if line_sign(parameters) < 0:
         return -high, -low
     return low, high
 
@@ -70,7 +70,7 @@ def _limits_if_lines_win(
     parameters: Parameters,
 ) -> tuple[float, float]:
     """Do :func:`limits`, as if lines were not lost in misère."""
-    win_length, skip = win_length_of(parameters), skip_chance_of(parameters)
+    win_length, skip = parameters.win_length, parameters.skip_chance
     high = 0.5 if empty > depth else 0.0
     low = -high
     if beyond:
@@ -83,7 +83,7 @@ def _limits_if_lines_win(
         if ply <= plies:
             high = 1.0 if by_result else depth - ply + 1.0
         # win now: no score is higher. Of variants, the cell may be out of reach, or the line too long
-        if len(parameters) == NUM_STANDARD and missing == 1 and width == 0:
+        if parameters.variants == 0 and missing == 1 and width == 0:
             return high, high
     if theirs >= 0:
         missing = win_length - theirs

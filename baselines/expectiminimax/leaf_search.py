@@ -6,22 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from baselines.exact.tablebase import NO_LAYER, Tablebase
 from baselines.expectiminimax.order import key_after, key_of_turn, write_moves
-from baselines.retrograde.layers import NO_LAYER
-from baselines.retrograde.tablebase import Tablebase
 from ttt_envs.agents.policy import Values
 from ttt_envs.core.hash_index import KeyIndex
-from ttt_envs.core.jit import (
-    Float64Array,
-    Int8Array,
-    Int64Array,
-    Parameters,
-    UInt64Array,
-    compiled_at_once_allocating,
-    int64,
-)
+from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, compiled_at_once_allocating, int64
 from ttt_envs.game.boards import Boards, keys
-from ttt_envs.game.rules import DRAW, NOT_OVER, Game, line_result, place, values_over_skip
+from ttt_envs.game.game import Game
+from ttt_envs.game.parameters import Parameters, line_sign
+from ttt_envs.game.rules import DRAW, NOT_OVER, place, values_over_skip
 
 BATCH = 1 << 14
 """Maximum number of positions expanded at once; the leaf policy evaluates up to twice as many per call."""
@@ -96,7 +89,7 @@ def _expand(
                 row[b, cell] = made
                 made += 1
             else:
-                values[b, cell] = 0.0 if outcome == DRAW else float(depth * line_result(parameters))
+                values[b, cell] = 0.0 if outcome == DRAW else float(depth * line_sign(parameters))
     return made
 
 

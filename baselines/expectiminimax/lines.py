@@ -12,9 +12,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.core.jit import Int8Array, Int64Array, Parameters, UInt8Array, UInt32Array, inlined, int64
-from ttt_envs.game.bits import NUM_STANDARD
-from ttt_envs.game.rules import Game, has_line, winning_lines
+from ttt_envs.core.jit import Int8Array, Int64Array, UInt8Array, UInt32Array, inlined, int64
+from ttt_envs.game.game import Game
+from ttt_envs.game.lines import makes_line
+from ttt_envs.game.parameters import Parameters
 
 Heuristic = Literal["count", "consecutive", "all-diagonals"]
 """quantity compared at the horizon, over lines still open to a player: ``"count"`` the maximum number of stones, in a
@@ -62,9 +63,9 @@ class Board(NamedTuple):
 @lru_cache(maxsize=16)
 def line_arrays(game: Game, heuristic: Heuristic) -> LineArrays:
     """Return the lines of a game for a heuristic."""
-    if game.wrap:
+    if game.torus:
         heuristic = "all-diagonals"
-    lines = winning_lines(game)
+    lines = game.line_cells
     length, size = game.win_length, game.cells
     scored = np.full(len(lines), True) if heuristic == "all-diagonals" else _straight_or_main(game, lines)
     lines = np.concatenate([lines[scored], lines[~scored]])
@@ -141,8 +142,8 @@ def put(
                 tally[after, COUNTED, other, scores[COUNTED, theirs]] -= 1
     tally[after, COUNTED, mover, last], tally[after, SCORED, mover, last] = most, top
     _lower_maxima(other, after, tally)
-    if len(parameters) != NUM_STANDARD:  # a line may be too long
-        return has_line(cells, cell, parameters)
+    if parameters.variants != 0:  # a line may be too long
+        return makes_line(cells, cell, parameters)
     return bool(max(most, top) == last - 1)
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from baselines.expectiminimax.lines import ALL_END, COUNTED, Board, LineArrays
-from ttt_envs.core.jit import Int8Array, Int64Array, Parameters, compiled_nogil, inlined, inlined_public, int64
+from ttt_envs.core.jit import Int8Array, Int64Array, compiled_nogil, inlined, inlined_public, int64
 from ttt_envs.core.random import splitmix64, uniform
+from ttt_envs.game.parameters import Parameters
 from ttt_envs.game.rules import is_legal
 
 NUM_SORTED_MOVES = 8

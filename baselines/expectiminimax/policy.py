@@ -8,17 +8,17 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from baselines.exact.tablebase import NO_LAYER, Tablebase, group_by_layer
 from baselines.expectiminimax.leaf_search import BATCH, SearchByLeaves
 from baselines.expectiminimax.lines import Heuristic
 from baselines.expectiminimax.order import key_after, key_of_turn, write_moves
 from baselines.expectiminimax.search import DEFAULT_TABLE_BYTES, Search, SearchSettings, check_settings
-from baselines.retrograde.layers import NO_LAYER
-from baselines.retrograde.tablebase import Tablebase, group_by_layer
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, Values, best_shares, is_colour_blind, is_symmetric
 from ttt_envs.agents.specs import Named, make_policy
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import NOT_OVER, Game, Position, place, winner
+from ttt_envs.game.game import Game, Position
+from ttt_envs.game.rules import NOT_OVER, place, winner
 
 
 class Analysis(NamedTuple):

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from baselines.exact.tablebase import NO_LAYER, Probe, afterstate_score, empty_probe
 from baselines.expectiminimax.bounds import board_horizon, last_ply, last_stone, limits
 from baselines.expectiminimax.lines import Heuristic, LineArrays, clear, line_arrays, most_stones, put, take
 from baselines.expectiminimax.order import in_order, key_after, key_of_turn, write_moves
@@ -49,23 +50,13 @@ from baselines.expectiminimax.transpositions import (
     use_symmetries,
     write_key,
 )
-from baselines.retrograde.layers import NO_LAYER, AnyProbe
-from baselines.retrograde.tablebase import afterstate_score, empty_probe
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.core.checks import check_choice
-from ttt_envs.core.jit import (
-    Float64Array,
-    Int8Array,
-    Int64Array,
-    Parameters,
-    UInt64Array,
-    compiled_nogil,
-    inlined,
-    int64,
-)
-from ttt_envs.game.bits import NUM_STANDARD
+from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, compiled_nogil, inlined, int64
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import DRAW, NOT_OVER, Game, line_result, outcome_of_move, skip_chance_of, value_over_skip
+from ttt_envs.game.game import Game
+from ttt_envs.game.parameters import Parameters, line_sign
+from ttt_envs.game.rules import DRAW, NOT_OVER, outcome_of_move, value_over_skip
 
 MAX_DEPTH = 361
 FOREVER = np.iinfo(np.int64).max
@@ -88,7 +79,7 @@ class Fixed(NamedTuple):
     """whether every win counts 1; else the number of plies left"""
     margin: float
     """tolerance within which moves count as equal to the best"""
-    probe: AnyProbe
+    probe: Probe
     """database layer for look-ups instead of searches"""
 
 
@@ -166,7 +157,7 @@ def _begin_chance(depth: int, fixed: Fixed, path: Path, of_board: SymmetryState,
 def _decide(depth: int, fixed: Fixed, path: Path, of_board: SymmetryState, table: Table) -> tuple[int, float]:
     """Decide a chance node, or start to search a turn; return the next step and the value of a decided node."""
     chance, other, own = path.chances[depth], path.turns[depth, OTHER], path.turns[depth, OWN]
-    state, skip = path.states[0], skip_chance_of(fixed.parameters)
+    state, skip = path.states[0], fixed.parameters.skip_chance
     least, most = value_over_skip(own.low, other.low, skip), value_over_skip(own.high, other.high, skip)
     if is_decided(chance, least, most):
         if len(table.meta) > 0:
@@ -185,7 +176,7 @@ def _decide(depth: int, fixed: Fixed, path: Path, of_board: SymmetryState, table
 def _begin_turn(depth: int, chance: Chance, other: Turn, own: Turn, fixed: Fixed, path: Path) -> None:
     """Start to search the turn of this stage: set its window, from its mover's view, and its moves."""
     decision = path.decisions[depth]
-    low, high = child_window(chance, other, own, skip_chance_of(fixed.parameters), fixed.pruning)
+    low, high = child_window(chance, other, own, fixed.parameters.skip_chance, fixed.pruning)
     if chance.stage == TURN:
         mover, before = 1 - chance.maker, other.move
         decision.alpha, decision.beta, decision.ceiling = -high, -low, -other.low
@@ -217,7 +208,7 @@ def _try(depth: int, fixed: Fixed, path: Path, of_board: SymmetryState, in_table
     outcome = outcome_of_move(completes_line, mover, len(board.cells) - state.empty, fixed.parameters)
     if outcome != NOT_OVER:
         win = 1.0 if fixed.by_result else float(depth)
-        return TAKE_BACK, 0.0 if outcome == DRAW else win * line_result(fixed.parameters)
+        return TAKE_BACK, 0.0 if outcome == DRAW else win * line_sign(fixed.parameters)
     stones = len(board.cells) - state.empty
     if stones == fixed.probe.stones:
         return TAKE_BACK, afterstate_score(board.cells, mover, depth - 1, fixed.probe, fixed.parameters)
@@ -238,11 +229,11 @@ def _try(depth: int, fixed: Fixed, path: Path, of_board: SymmetryState, in_table
 @inlined
 def _last_turns(maker: int, key: np.uint64, fixed: Fixed, path: Path) -> float:
     """Return the value for its maker of a chance node with one ply left, by static evaluation."""
-    board, state, skip = path.board, path.states[0], skip_chance_of(fixed.parameters)
+    board, state, skip = path.board, path.states[0], fixed.parameters.skip_chance
     value_of_own, value_of_other, count = 0.0, 0.0, 0
     for own in range(2 if skip > 0 else 1):
         player = maker if own else 1 - maker
-        if len(fixed.parameters) != NUM_STANDARD:
+        if fixed.parameters.variants != 0:
             best, count = _last_moves(player, key_of_turn(key, player), fixed, path)
         elif fixed.pruning != NO_PRUNING and fixed.width == 0:
             best, count = last_ply(player, state.empty, fixed.lines, board, fixed.parameters)
@@ -274,7 +265,7 @@ def _last_moves(mover: int, key: np.uint64, fixed: Fixed, path: Path) -> tuple[f
         if outcome == NOT_OVER:
             value = board_horizon(mover, board, parameters)
         else:
-            value = 0.0 if outcome == DRAW else 1.0 * line_result(parameters)
+            value = 0.0 if outcome == DRAW else 1.0 * line_sign(parameters)
         take(cell, mover, fixed.lines, board)
         best = max(best, value)
     return best, count
@@ -393,7 +384,7 @@ class SearchSettings:
         if self.memory < 0:
             raise ValueError(f"memory={self.memory} is negative: choose the bytes of the table, or 0 for no table")
 
-    def compile(self, game: Game, probe: AnyProbe) -> Fixed:
+    def compile(self, game: Game, probe: Probe) -> Fixed:
         """Return the constants of a search with these settings."""
         lines, level = line_arrays(game, self.heuristic), typing.get_args(Pruning).index(self.pruning)
         width, every_move, by_result = self.width or 0, self.every_move, self.by_result
@@ -419,7 +410,7 @@ class Search:
         boards: positions that are not over.
         settings: how to search; by default those of :class:`SearchSettings`.
         random_keys: uint64[B], random keys: the moves drawn for a position depend on its key only.
-        probe: a layer of a database, reached from all positions: see :class:`baselines.retrograde.tablebase.Tablebase`.
+        probe: a layer of a database, reached from all positions: see :class:`baselines.exact.tablebase.Tablebase`.
 
     Attributes:
         depth: plies of the last or current search; 0 before the first.
@@ -437,7 +428,7 @@ class Search:
         settings: SearchSettings | None = None,
         *,
         random_keys: UInt64Array | None = None,
-        probe: AnyProbe | None = None,
+        probe: Probe | None = None,
     ) -> None:
         settings = SearchSettings() if settings is None else settings
         width = settings.width

@@ -14,7 +14,7 @@ import numpy as np
 from baselines.expectiminimax.lines import Board
 from ttt_envs.core.jit import Int64Array, UInt64Array
 from ttt_envs.core.records import Records, records
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 OTHER, OWN = range(2)
 """turns after a chance node: the other player's, and the same player's after a skip"""

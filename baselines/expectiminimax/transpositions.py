@@ -15,7 +15,7 @@ from baselines.expectiminimax.search_stack import Chance
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, compiled_nogil, inlined, int64
 from ttt_envs.core.random import splitmix64
 from ttt_envs.core.records import Records
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 from ttt_envs.game.symmetry import inverse, symmetries
 
 BUCKET = 4

@@ -30,7 +30,8 @@ from baselines.gomocup.program import EngineExitedError, EngineTimeoutError, Pro
 from ttt_envs.agents.specs import REFUSAL_REASONS, SUPPORTED_VARIANTS
 from ttt_envs.core.checks import truncate
 from ttt_envs.core.jit import Int8Array
-from ttt_envs.game.rules import Game, Position, check_variants, legal
+from ttt_envs.game.game import Game, Position, check_variants
+from ttt_envs.game.rules import legal
 
 MIN_EDGE, MAX_EDGE = 5, 19
 """Minimum edge of boards for engines, and maximum edge here."""
@@ -168,7 +169,7 @@ class Engine:
                 f"INFO timeout_match {_ms(match_s) if match_s is not None else 0}",
                 f"INFO max_memory {min(self._memory << 20, NO_LIMIT)}",
                 "INFO game_type 1",
-                f"INFO rule {int(self.game.exact)}",
+                f"INFO rule {int(not self.game.overlines)}",
             ]
         lines.append(f"INFO time_left {NO_LIMIT if left_s is None else _ms(left_s)}")
         request = self._position_lines(position) if last_move is None else [f"TURN {self._coordinate(last_move)}"]

@@ -19,7 +19,8 @@ from ttt_envs.agents.policy import Forfeit
 from ttt_envs.agents.specs import Named
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game, legal
+from ttt_envs.game.game import Game
+from ttt_envs.game.rules import legal
 
 DEFAULT_MOVE_S = 1.0
 """Default time for a move in seconds."""

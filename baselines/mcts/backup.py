@@ -6,8 +6,8 @@ import math
 
 from baselines.mcts.select import view_sign
 from baselines.mcts.tree import Nodes, TreeView, edge_visits, is_solved
-from ttt_envs.core.jit import Parameters, inlined, int64
-from ttt_envs.game.rules import skip_chance_of
+from ttt_envs.core.jit import inlined, int64
+from ttt_envs.game.parameters import Parameters
 
 
 @inlined
@@ -22,7 +22,7 @@ def backup_uct(value: float, depth: int, tree: TreeView, parameters: Parameters,
         decisive: whether to propagate solved values.
     """
     edges, nodes, turns_per_move = tree.edges, tree.nodes, tree.turns_per_move
-    skip = skip_chance_of(parameters)
+    skip = parameters.skip_chance
     for i in range(depth, -1, -1):
         node = tree.path[i]
         edge = node // turns_per_move
@@ -61,7 +61,7 @@ def backup_guided(depth: int, tree: TreeView, parameters: Parameters) -> None:
     A node's value is the visit-weighted mean of its raw value and the values of its edges.
     """
     edges, nodes, turns_per_move = tree.edges, tree.nodes, tree.turns_per_move
-    skip = skip_chance_of(parameters)
+    skip = parameters.skip_chance
     for i in range(depth, 0, -1):
         edge = tree.path[i] // turns_per_move
         above = tree.path[i - 1]

@@ -6,24 +6,13 @@ import math
 
 import numpy as np
 
+from baselines.exact.tablebase import Probe, result_for_last_player
 from baselines.mcts.select import view_sign
 from baselines.mcts.tree import Nodes, TreeView, Workspace
-from baselines.retrograde.layers import AnyProbe
-from baselines.retrograde.tablebase import result_for_last_player
-from ttt_envs.core.jit import Float32Array, Int8Array, Parameters, compiled_at_once, compiled_nogil, inlined, int64
+from ttt_envs.core.jit import Float32Array, Int8Array, compiled_at_once, compiled_nogil, inlined, int64
 from ttt_envs.core.random import uniform
-from ttt_envs.game.bits import NUM_STANDARD
-from ttt_envs.game.rules import (
-    DRAW,
-    NOT_OVER,
-    STREAM_OPPONENT,
-    completing_cells,
-    is_legal,
-    line_result,
-    nth_empty_cell,
-    place,
-    skip_chance_of,
-)
+from ttt_envs.game.parameters import Parameters, line_sign
+from ttt_envs.game.rules import DRAW, NOT_OVER, STREAM_OPPONENT, completing_cells, is_legal, nth_empty_cell, place
 
 MIN_LOG_PRIOR = -50.0
 """Minimum log prior of a legal move, relative to the largest: the network may wrongly consider a move impossible."""
@@ -36,7 +25,7 @@ def winning_moves(board: Int8Array, player: int, parameters: Parameters, out: In
     They complete a line; in misère no stone wins.
     """
     count = 0
-    if line_result(parameters) < 0:
+    if line_sign(parameters) < 0:
         for cell in range(len(board)):
             out[cell] = 0
         return count
@@ -50,7 +39,7 @@ def winning_moves(board: Int8Array, player: int, parameters: Parameters, out: In
 def forced_moves(board: Int8Array, mover: int, parameters: Parameters, out: Int8Array) -> int:
     """Mark the mover's forced moves with 1 in ``out`` int8[cells]; return their number, 0 if all moves are open."""
     count = winning_moves(board, mover, parameters, out)
-    if count == 0 and skip_chance_of(parameters) == 0:  # a move that does not block loses
+    if count == 0 and parameters.skip_chance == 0:  # a move that does not block loses
         count = winning_moves(board, 1 - mover, parameters, out)
     return count
 
@@ -78,7 +67,7 @@ def draw_untried(
     forced_mask, closed, size = scratch.forced_mask, scratch.closed, len(tree.board)
     if nodes.num_legal[node] == 0:
         num_legal = size - stones
-        if len(parameters) != NUM_STANDARD:
+        if parameters.variants != 0:
             num_legal = int64(0)
             for cell in range(size):
                 num_legal += int64(is_legal(board, cell, parameters))
@@ -89,7 +78,7 @@ def draw_untried(
                 num_legal = 1
             else:
                 num_forced = winning_moves(board, 1 - mover, parameters, forced_mask)
-                if num_forced > 0 and skip_chance_of(parameters) == 0:  # a move that does not block loses
+                if num_forced > 0 and parameters.skip_chance == 0:  # a move that does not block loses
                     num_legal = num_forced
         nodes.num_legal[node] = nodes.num_unsolved[node] = num_legal
         nodes.num_forced[node] = num_forced
@@ -117,7 +106,7 @@ def add_edge(edge: int, cell: int, node: int, mover: int, stones: int, tree: Tre
     outcome = place(tree.board, mover, cell, stones, parameters)
     if outcome != NOT_OVER:  # results do not depend on chance: both turns have the same
         for turn in range(tree.turns_per_move):
-            value = 0.0 if outcome == DRAW else 1.0 * line_result(parameters)
+            value = 0.0 if outcome == DRAW else 1.0 * line_sign(parameters)
             _mark_solved(edge * tree.turns_per_move + turn, value, nodes)
     return outcome
 
@@ -130,7 +119,7 @@ def _mark_solved(node: int, value: float, nodes: Nodes) -> None:
 
 
 @inlined
-def probe_edge(edge: int, tree: TreeView, parameters: Parameters, probe: AnyProbe) -> None:
+def probe_edge(edge: int, tree: TreeView, parameters: Parameters, probe: Probe) -> None:
     """Mark the positions after an edge as solved by the database."""
     for turn in range(tree.turns_per_move):
         value = result_for_last_player(tree.board, int64(tree.edges.player[edge]), turn == 1, probe, parameters)
@@ -158,11 +147,11 @@ def init_child(
     ``is_foreseen``: the move was chosen among those that leave the mover no winning stone.
     """
     board, nodes = tree.board, tree.nodes
-    if len(parameters) != NUM_STANDARD:  # with gravity, a stone may open the cell above
+    if parameters.variants != 0:  # with gravity, a stone may open the cell above
         is_foreseen = False
     if not is_foreseen and winning_moves(board, mover, parameters, forced_mask) > 0:
         value = 1.0
-    elif skip_chance_of(parameters) > 0:
+    elif parameters.skip_chance > 0:
         return True
     else:
         nodes.num_forced[node] = winning_moves(board, 1 - mover, parameters, forced_mask)

@@ -14,7 +14,7 @@ from ttt_envs.agents.policy import Evaluator, best_shares
 from ttt_envs.core.jit import Float64Array, Int64Array, compiled_nogil, int64
 from ttt_envs.core.threads import Threads
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 
 class GumbelSearch(MCTSSearch):

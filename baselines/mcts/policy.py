@@ -9,15 +9,15 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from baselines.exact.tablebase import Tablebase
 from baselines.mcts.search import MCTSSearch, check_settings
 from baselines.mcts.tree import SavedSubtree, Tree
-from baselines.retrograde.tablebase import Tablebase
 from ttt_envs.agents.policy import Evaluator, Policy, Values, sample
 from ttt_envs.agents.specs import Named, make_policy
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, UInt64Array
 from ttt_envs.core.threads import Threads, count_threads
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game, Position
+from ttt_envs.game.game import Game, Position
 
 MEMORY = 1 << 28
 """Maximum bytes of the trees of a batch; larger batches are searched in groups."""

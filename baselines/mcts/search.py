@@ -9,16 +9,15 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from baselines.exact.tablebase import Probe, Tablebase, empty_probe
 from baselines.mcts.select import PUCT, SelectionParams
 from baselines.mcts.simulate import backup_all, backup_uct_all, run_uct, simulate_all, simulate_uct
 from baselines.mcts.tree import SavedSubtree, SearchBatch, Tree, Workspace, copy_tree, find_node, read_roots
-from baselines.retrograde.layers import AnyProbe
-from baselines.retrograde.tablebase import Tablebase, empty_probe
 from ttt_envs.agents.policy import Evaluator, Values
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, UInt64Array
 from ttt_envs.core.threads import Threads, count_threads, map_threads, split_rows
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 CHUNK_SIZE = 1_024
 """Maximum number of simulations per call of an evaluator with its own simulation kernel."""
@@ -359,14 +358,14 @@ class MCTSSearch:
         return tuple(found)
 
 
-def _probe_groups(boards: Boards, endgame: Tablebase | None) -> list[tuple[slice, AnyProbe]]:
+def _probe_groups(boards: Boards, endgame: Tablebase | None) -> list[tuple[slice, Probe]]:
     """Return consecutive rows that reach the database at the same number of stones, and the probe of each group."""
     if endgame is None:
         return [(slice(0, len(boards.mover)), empty_probe())] if len(boards.mover) else []
     layers = endgame.probe_layers(boards)
     edges = [0, *(np.flatnonzero(np.diff(layers)) + 1).tolist(), len(layers)]
     return [
-        (slice(start, stop), endgame.probe(int(layers[start])))
+        (slice(start, stop), endgame.probe(int(layers[start]), of_moves=True))
         for start, stop in itertools.pairwise(edges)
         if start < stop
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from baselines.exact.tablebase import Probe, result_for_last_player
 from baselines.mcts.backup import backup_guided, backup_uct
 from baselines.mcts.expand import add_edge, add_leaf, draw_untried, expand, init_child, next_prior, probe_edge
 from baselines.mcts.select import (
@@ -15,14 +16,11 @@ from baselines.mcts.select import (
     select_uct,
 )
 from baselines.mcts.tree import SearchBatch, TreeView, Workspace, is_solved, tree_view
-from baselines.retrograde.layers import AnyProbe
-from baselines.retrograde.tablebase import result_for_last_player
 from ttt_envs.core.jit import (
     Float32Array,
     Float64Array,
     Int8Array,
     Int64Array,
-    Parameters,
     UInt64Array,
     compiled_nogil,
     compiled_nogil_bounded,
@@ -30,16 +28,8 @@ from ttt_envs.core.jit import (
     int64,
 )
 from ttt_envs.core.random import splitmix64, uniform
-from ttt_envs.game.rules import (
-    DRAW,
-    NOT_OVER,
-    STREAM_OPPONENT,
-    is_legal,
-    mover_after,
-    opened_cell,
-    place,
-    skip_chance_of,
-)
+from ttt_envs.game.parameters import Parameters
+from ttt_envs.game.rules import DRAW, NOT_OVER, STREAM_OPPONENT, is_legal, mover_after, opened_cell, place
 
 # ---------------------------------------------------------------------------------------------------------------------
 # UCT
@@ -149,7 +139,7 @@ def _rollout(
     stones: int,
     key: np.uint64,
     parameters: Parameters,
-    probe: AnyProbe,
+    probe: Probe,
     scratch: Workspace,
 ) -> float:
     """Return the result for player_0 of random play to the end, or to a position in the database."""
@@ -206,7 +196,7 @@ def simulate(
         The new number of positions, at most 2 more.
     """
     tree, scratch = tree_view(b, batch), batch.scratch
-    skip = skip_chance_of(batch.parameters)
+    skip = batch.parameters.skip_chance
     mover = 1 - int64(tree.edges.player[0])
     node, depth, stones = int64(0), int64(0), batch.stones[b]
     tree.path[0] = 0

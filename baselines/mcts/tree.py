@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines.retrograde.layers import AnyProbe
+from baselines.exact.tablebase import Probe
 from ttt_envs.core.jit import (
     BoolArray,
     Float32Array,
@@ -19,14 +19,13 @@ from ttt_envs.core.jit import (
     Int8Array,
     Int32Array,
     Int64Array,
-    Parameters,
     compiled_at_once,
     compiled_at_once_allocating,
     inlined,
     int64,
 )
 from ttt_envs.core.records import Records
-from ttt_envs.game.rules import skip_chance_of
+from ttt_envs.game.parameters import Parameters
 
 
 class Edges(NamedTuple):
@@ -164,8 +163,8 @@ class SearchBatch(NamedTuple):
     """int64[B, cells + 1]: the nodes that a simulation visits"""
     depths: Int64Array
     """int64[B]: index of the last of them; -1 for no simulation"""
-    probe: AnyProbe
-    """positions with this number of stones are solved, see :class:`baselines.retrograde.layers.AnyProbe`"""
+    probe: Probe
+    """positions with this number of stones are solved, see :class:`baselines.exact.tablebase.Probe`"""
     scratch: Workspace
 
     def of_rows(self, rows: slice, scratch: Workspace) -> SearchBatch:
@@ -240,7 +239,7 @@ def tree_view(b: int, batch: SearchBatch) -> TreeView:
         trees.raw_values[b],
         batch.cells[b],
         batch.paths[b],
-        2 if skip_chance_of(batch.parameters) > 0 else 1,
+        2 if batch.parameters.skip_chance > 0 else 1,
     )
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ttt_envs.core.jit import Int64Array, UInt64Array, inlined, int64
-from ttt_envs.game.rules import Game, winning_lines
+from ttt_envs.game.game import Game
 from ttt_envs.game.symmetry import symmetries
 
 # Kernels use uint64 throughout, because numba converts mixtures of uint64 and int64 to floats.
@@ -41,7 +41,7 @@ class Board(NamedTuple):
 
 def make_board(game: Game) -> Board:
     """Return the board of a game."""
-    cells, lines = game.cells, np.bitwise_or.reduce(ONE << winning_lines(game).astype(np.uint64), axis=1)
+    cells, lines = game.cells, np.bitwise_or.reduce(ONE << game.line_cells.astype(np.uint64), axis=1)
     return Board(
         win_length=game.win_length,
         lines=lines,

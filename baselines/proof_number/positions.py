@@ -15,7 +15,8 @@ from baselines.proof_number.winner import check_provable, decide
 from ttt_envs.core.jit import Int8Array
 from ttt_envs.core.records import Records
 from ttt_envs.game.boards import check_opening
-from ttt_envs.game.rules import DRAW, NOT_OVER, Game, Position, check_cells, legal, place
+from ttt_envs.game.game import Game, Position
+from ttt_envs.game.rules import DRAW, NOT_OVER, check_cells, legal, place
 
 # Results for the player who moves, and codes for occupied cells and for moves that are not proved
 WIN, TIED, LOSS = 1, 0, -1

@@ -12,7 +12,7 @@ import numpy as np
 
 from ttt_envs.core.files import read_json, write_json
 from ttt_envs.core.jit import Float64Array
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 MAX_SECONDS = 1e6
 """Maximum time on a clock in seconds."""

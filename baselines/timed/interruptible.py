@@ -14,7 +14,8 @@ from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, best_shares
 from ttt_envs.core.checks import closest_names
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Position, legal
+from ttt_envs.game.game import Position
+from ttt_envs.game.rules import legal
 
 Now = Callable[[], float]
 """a clock: seconds from any starting point"""

@@ -22,7 +22,8 @@ from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.core.jit_settings import compile_at_once
 from ttt_envs.core.random import splitmix64
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game, Position, legal, place
+from ttt_envs.game.game import Game, Position
+from ttt_envs.game.rules import legal, place
 
 DEFAULT_MOVE_S = 0.1
 """Default time for a move in seconds."""

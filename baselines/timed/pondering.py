@@ -14,7 +14,8 @@ from collections.abc import Callable
 import numpy as np
 
 from baselines.timed.interruptible import Now, TimedSearch
-from ttt_envs.game.rules import NOT_OVER, Game, Position, place
+from ttt_envs.game.game import Game, Position
+from ttt_envs.game.rules import NOT_OVER, place
 
 MAX_PONDER_S = 600.0
 """Maximum duration of pondering in seconds."""

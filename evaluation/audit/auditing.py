@@ -50,7 +50,7 @@ from ttt_envs.core.checks import closest_name
 from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards, check_opening, from_text, keys, to_text
-from ttt_envs.game.rules import Game, Position
+from ttt_envs.game.game import Game, Position
 from ttt_envs.game.symmetry import symmetries
 
 Critic = Callable[[Boards], Float64Array]

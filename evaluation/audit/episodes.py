@@ -15,7 +15,8 @@ from ttt_envs.agents.policy import Policy, act_in_episodes
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array
 from ttt_envs.core.random import draw_key
 from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards, from_keys, keys, play_moves
-from ttt_envs.game.rules import DRAW, NOT_OVER, Game, Position, begin_rows, play_rows
+from ttt_envs.game.game import Game, Position
+from ttt_envs.game.rules import DRAW, NOT_OVER, begin_rows, play_rows
 
 MAX_ENUMERATED = 200_000
 """Maximum number of enumerated episodes."""

@@ -36,7 +36,8 @@ from ttt_envs.core.checks import closest_names
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.envs.lockstep import SELF
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import NOT_OVER, Game
+from ttt_envs.game.game import Game
+from ttt_envs.game.rules import NOT_OVER
 
 Env = gymnasium.Env[Any, Any]
 SB3_LIBRARIES: dict[str, tuple[str, str]] = {

@@ -20,7 +20,8 @@ from learners.alpha_zero.config import AlphaZeroConfig
 from learners.alpha_zero.self_play import Ply, TrainingExamples, choose_moves, draw_openings, make_examples
 from learners.alpha_zero.training import SelfPlay
 from ttt_envs.agents.policy import Policy
-from ttt_envs.game.rules import NOT_OVER, Game
+from ttt_envs.game.game import Game
+from ttt_envs.game.rules import NOT_OVER
 
 GAMES_PER_BATCH, UPDATES_PER_BATCH = 64, 50
 """Games between updates and their number: as many updates per game as by default, which makes them after 256 games."""

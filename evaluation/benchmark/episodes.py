@@ -14,7 +14,7 @@ from ttt_envs.agents.policy import Policy, best_shares
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.envs.lockstep import SELF
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 OBSERVATION = "flat"
 """the observation that is read here"""

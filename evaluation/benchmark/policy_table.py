@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.exact.dynamic_programming import CHUNK, make_pure
-from evaluation.exact.forward_backward import forward, query_policy
+from evaluation.exact.dynamic_programming import make_pure
 from ttt_envs.agents.policy import Policy
-from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array
 from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards, from_keys, keys, to_text
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
+from ttt_envs.graph.layers import QUERY_SIZE, all_positions, query_policy
 
 STORED = np.float16
 """type of stored probabilities and values"""
@@ -130,16 +129,8 @@ def list_positions(game: Game, seats: tuple[int, ...] = (0, 1)) -> Boards:
 
     Positions that their mover sees alike are one: of the two colourings, the one that games reach.
     """
-    random = make_policy("random", game)
-    found: list[Boards] = []
-
-    def visit(stones: int, boards: Boards, probabilities: Float64Array, mass: Float64Array) -> None:
-        if int(boards.mover[0]) in seats:  # all boards of a query have the same mover
-            found.append(boards)
-
-    for _ in forward(game, (random, random), CHUNK, visit=visit):
-        pass
-    boards = Boards(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+    boards = all_positions(game)
+    boards = boards.take(np.isin(boards.mover, seats))
     _, first = np.unique(keys(boards.own_first()), return_index=True)
     return boards.take(first)
 
@@ -162,11 +153,15 @@ def tabulate(
     boards = list_positions(game, seats)
     arrays: dict[str, np.ndarray[Any, Any]] = {
         "codes": keys(boards.own_first()),
-        "probabilities": np.concatenate([query_policy(pure, chunk).astype(dtype) for chunk in boards.chunks(CHUNK)]),
+        "probabilities": np.concatenate(
+            [query_policy(pure, chunk).astype(dtype) for chunk in boards.chunks(QUERY_SIZE)]
+        ),
     }
     values = getattr(pure, "values", None)
     if callable(values):
-        arrays["values"] = np.concatenate([np.asarray(values(chunk)).astype(dtype) for chunk in boards.chunks(CHUNK)])
+        arrays["values"] = np.concatenate(
+            [np.asarray(values(chunk)).astype(dtype) for chunk in boards.chunks(QUERY_SIZE)]
+        )
     return arrays
 
 

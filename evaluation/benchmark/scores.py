@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
-from evaluation.benchmark.scoring import TaskScore, combine_scores, query_size, score_policies
+from evaluation.benchmark.scoring import TaskScore, combine_scores, large_queries, score_policies
 from evaluation.benchmark.submission import (
     BENCHMARK,
     RunFolder,
@@ -188,7 +188,7 @@ def _win_rate(run: RunFolder, tables: Sequence[StoredTable]) -> float | None:
     for game, policy in zip(run.task.games, _policies(run.task, tables), strict=True):
         for seat in run.task.seats:
             players = (policy, "random") if seat == 0 else ("random", policy)
-            result = outcome(game, *players, chunk=query_size(game))
+            result = outcome(game, *players, work=large_queries(game))
             won.append(result.win if seat == 0 else result.loss)
     return sum(won) / len(won)
 

@@ -15,15 +15,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from baselines.retrograde import solver
-from baselines.retrograde.solver import solve
+from baselines.exact import solve
 from evaluation.benchmark import illegal_moves
 from evaluation.benchmark.illegal_moves import UniformOverCells, Unmasked, probability_of_illegal_move
 from evaluation.benchmark.tasks import MAX_CELLS_OF_CHECKPOINTS, VERSION, Task, split_openings
 from evaluation.exact import dynamic_programming, policy_evaluation
 from evaluation.exact.best_response_values import BestResponsePolicy
 from evaluation.exact.critics import critic_error
-from evaluation.exact.dynamic_programming import CHUNK, best_response, exploitability, make_pure, outcome, regret
+from evaluation.exact.dynamic_programming import best_response, exploitability, make_pure, outcome, regret
 from evaluation.exact.policy_evaluation import evaluate_policy
 from evaluation.result_store import RESULT_VERSION
 from ttt_envs.agents.policy import Policy
@@ -31,11 +30,13 @@ from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.array_cache import CachedArray, hash_of_sources
 from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import Float64Array
+from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.boards import Boards, keys
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 from ttt_envs.game.symmetry import canonical_keys, symmetries
+from ttt_envs.graph import numbering
 
-MADE_BY = hash_of_sources(solver, illegal_moves, dynamic_programming, policy_evaluation, sys.modules[__name__])
+MADE_BY = hash_of_sources(numbering, illegal_moves, dynamic_programming, policy_evaluation, sys.modules[__name__])
 """Hash of the code that computes references."""
 
 
@@ -137,7 +138,7 @@ def _measure(task: Task, policies: Sequence[Policy], stage: int) -> float:
     elif task.measure == "regret":
         found = [regret(game, policy) for game, policy in pairs]
     elif task.measure == "exploitability":
-        found = [exploitability(game, policy, chunk=query_size(game)) for game, policy in pairs]
+        found = [exploitability(game, policy, work=large_queries(game)) for game, policy in pairs]
     elif task.measure == "illegal-moves":
         opponent = task.opponent_at(stage)
         found = [
@@ -151,19 +152,16 @@ def _measure(task: Task, policies: Sequence[Policy], stage: int) -> float:
     return sum(found) / len(found)
 
 
-def query_size(game: Game) -> int:
-    """Return the maximum number of positions per query of a policy, on which no result depends.
-
-    Large queries read a large table in the order of its positions, which is faster.
-    """
-    return CHUNK if game.cells <= MAX_CELLS_OF_CHECKPOINTS else 1 << 17
+def large_queries(game: Game) -> Work:
+    """Return the limits of exact results: large queries read a large table in the order of its positions."""
+    return DEFAULT_WORK if game.cells <= MAX_CELLS_OF_CHECKPOINTS else Work(chunk=1 << 17)
 
 
 def _value(game: Game, policy: Policy, opponent: str, seat: int) -> float:
     """Return the expected result of ``policy`` in this seat."""
     if seat == 0:
-        return outcome(game, policy, opponent, chunk=query_size(game)).value
-    return outcome(game, opponent, policy, chunk=query_size(game)).reversed().value
+        return outcome(game, policy, opponent, work=large_queries(game)).value
+    return outcome(game, opponent, policy, work=large_queries(game)).reversed().value
 
 
 def _opening_regret(game: Game, policy: Policy) -> float:

@@ -40,7 +40,7 @@ from evaluation.result_store import UNITS
 from learners.checkpoint import MAX_OVERHEAD, read_arrays, write_arrays
 from ttt_envs.core.checks import check_choice, closest_names, quote, truncate
 from ttt_envs.core.files import read_bounded, read_json
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 BENCHMARK = "ttt-exact"
 SUBMISSION, COST, RETURNS = "submission.toml", "cost.json", "returns.json"

@@ -22,7 +22,7 @@ from ttt_envs.envs.lockstep import IllegalAction, SeatChoice
 from ttt_envs.envs.opponents import SELF, parse_schedule
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.game.boards import Boards, to_text
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 from ttt_envs.game.symmetry import canonical_keys, symmetries
 
 VERSION = "v1"

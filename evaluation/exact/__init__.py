@@ -15,34 +15,22 @@ from evaluation.exact.dynamic_programming import (
     outcome,
     regret,
     regret_table,
-    training_callback,
 )
-from evaluation.exact.gradients import ModelGradient, exact_policy_gradient, fisher_information, policy_gradient
-from evaluation.exact.policy_evaluation import (
-    BellmanError,
-    PolicyEvaluation,
-    SeatEvaluation,
-    bellman_error,
-    evaluate_policy,
-)
+from evaluation.exact.policy_evaluation import PolicyEvaluation, SeatEvaluation, evaluate_policy, policy_gradient
+from evaluation.exact.strength import training_callback
 
 __all__ = [
-    "BellmanError",
     "CriticError",
     "Exploitation",
-    "ModelGradient",
     "OutcomeProbabilities",
     "PolicyEvaluation",
     "RegretRow",
     "SeatEvaluation",
-    "bellman_error",
     "best_response",
     "critic_error",
     "evaluate_policy",
-    "exact_policy_gradient",
     "exploitability",
     "exploitation",
-    "fisher_information",
     "match_outcome",
     "mean_loss",
     "outcome",

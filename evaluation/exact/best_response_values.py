@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
 
-from evaluation.exact.dynamic_programming import CHUNK, make_pure
-from evaluation.exact.estimate import check_fits
-from evaluation.exact.forward_backward import Layer, Players, TraversalSpec, backward, forward_layers
-from evaluation.exact.results import check_responder
-from evaluation.exact.symmetry_classes import MAX_CLASS_CELLS, SECOND
+from evaluation.exact.dynamic_programming import collect_within
+from evaluation.exact.results import check_responder, make_pure
 from learners.one_ply import one_ply_ahead
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, best_shares
 from ttt_envs.core.hash_index import find_sorted
-from ttt_envs.core.jit import Float64Array, Int64Array
+from ttt_envs.core.jit import Float64Array, UInt64Array
+from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.boards import Boards, to_text
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
+from ttt_envs.graph.layers import Traversal, check_cells, to_keys
+from ttt_envs.graph.passes import backward
 
 
 class BestResponseValues:
@@ -30,60 +28,42 @@ class BestResponseValues:
         game: the game.
         policy: a spec string or a pure policy, which plays the other seat.
         seat: the responder's: 0 moves first, 1 second.
-        chunk: maximum number of positions per query of the policy; the values do not depend on it.
+        work: see :class:`Work`.
 
     Raises:
-        ValueError: another seat, a board too large, or a policy that is unknown or not pure.
-        MemoryError: too many reachable positions.
+        ValueError: another seat, or a policy that is unknown or not pure.
+        MemoryError: too many cells or positions.
     """
 
-    def __init__(self, game: Game, policy: str | Policy, seat: int, *, chunk: int = CHUNK) -> None:
+    def __init__(self, game: Game, policy: str | Policy, seat: int, *, work: Work = DEFAULT_WORK) -> None:
         check_responder(seat)
-        if game.cells > MAX_CLASS_CELLS:
-            raise ValueError(f"{game} has {game.cells} cells: values of a best response need at most {MAX_CLASS_CELLS}")
-        self.game, self.seat = game, seat
+        check_cells(game)
+        self.game, self.seat, self._work = game, seat, work
         self.policy = make_pure(policy, game)
-        self._chunk = chunk
 
     @cached_property
-    def _tables(self) -> list[tuple[Int64Array, Float64Array]]:
-        """For each number of stones: the sorted codes, and float64[B, 2] values for the responder by mover."""
-        codes_and_values = []
-        for layer in self._layers():
-            codes = layer.index.keys[: layer.index.size, 0].astype(np.int64)
-            order = np.argsort(codes)
-            values = np.where(layer.reached[: len(codes)] == 1, layer.values[: len(codes), :, 0], np.nan)
-            codes_and_values.append((codes[order], values[order]))
-        return codes_and_values[::-1]
+    def _table(self) -> tuple[UInt64Array, Float64Array]:
+        """The sorted keys of boards, and float64[N, 2]: values for the responder by mover, NaN where not reached.
 
-    def _layers(self) -> Iterator[Layer]:
-        """Yield the layers with their values, the last first; the responder's moves beside a win are followed, too."""
-        players: Players = (None, self.policy) if self.seat == 0 else (self.policy, None)
-        traversal = TraversalSpec.plain(self.game, players)._replace(all_moves=True)
-        check_fits(self.game, players, self._chunk, backward=True, traversal=traversal)
-        layers = []
-        for layer in forward_layers(traversal, self._chunk, edge_budget=[sys.maxsize], masses=False):
-            layer.index.pack()
-            layers.append(layer)
-        after = Layer(traversal, self.game.cells)
-        while layers:
-            layer = layers.pop()
-            backward(traversal, self._chunk, layer, after)
-            yield layer
-            after = layer
+        The responder's moves beside a win are followed, too.
+        """
+        players = (None, self.policy) if self.seat == 0 else (self.policy, None)
+        complete = self.seat == 0, self.seat == 1
+        traversal = Traversal(self.game, players, complete=complete, merge=False, query_size=self._work.chunk)
+        layers = collect_within(traversal, self._work)
+        chances = {layer.depth: values for layer, _, values, _ in backward(traversal, layers)}
+        parts = [chances[layer.depth][:, :, self.seat] - chances[layer.depth][:, :, 1 - self.seat] for layer in layers]
+        reached = [layer.reach[: layer.index.size] > 0 for layer in layers]
+        values = np.where(np.concatenate(reached), np.concatenate(parts), np.nan)
+        keys = np.concatenate([layer.index.keys[:, 0] for layer in layers])
+        order = np.argsort(keys)
+        return keys[order], values[order]
 
     def values(self, boards: Boards) -> Float64Array:
         """Return values for the mover, float64[B]; NaN in a position that the two players cannot reach."""
-        bits = np.int64(1) << np.arange(self.game.cells)
-        codes = (boards.cells == 1) @ bits | ((boards.cells == 2) @ bits) << SECOND
-        stones = np.count_nonzero(boards.cells, axis=1)
-        out = np.full(len(codes), np.nan)
-        for number in np.unique(stones[stones < len(self._tables)]).tolist():
-            known, values = self._tables[number]
-            rows = np.flatnonzero(stones == number)
-            places = find_sorted(known, codes[rows])
-            rows, places = rows[places >= 0], places[places >= 0]
-            out[rows] = values[places, boards.mover[rows]]
+        keys, values = self._table
+        places = find_sorted(keys, to_keys(boards.cells))
+        out = np.where(places >= 0, values[places, boards.mover], np.nan)
         return np.where(boards.mover == self.seat, out, -out)
 
     def check_reached(self, boards: Boards) -> None:

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 from baselines.compression import Compressed
 from baselines.tables import Softmax, Table
-from evaluation.exact.dynamic_programming import exploitability, match_outcome, regret
-from evaluation.exact.policy_cache import cached
+from evaluation.exact.strength import strength
 
 
 class CompressionQuality(NamedTuple):
@@ -39,13 +38,15 @@ def compression_quality(full: Softmax, compressed: Compressed, *, made_again: bo
         made_again: play by the reconstructed table, not by the factors: the same policy, faster on large boards.
     """
     game = compressed.game
-    policy = cached(Softmax(Table(game, compressed.table()) if made_again else compressed, full.w), game)
+    policy = Softmax(Table(game, compressed.table()) if made_again else compressed, full.w)
+    exact = strength(game, policy, (full,))
+    assert exact.regret is not None  # tables have up to 16 cells
     return CompressionQuality(
         compressed.rank,
         compressed.stored_numbers,
         compressed.compression_ratio,
         compressed.relative_error,
-        *match_outcome(game, policy, full),
-        exploitability(game, policy),
-        regret(game, policy),
+        *exact.results[str(full)],
+        exact.exploitability,
+        exact.regret,
     )

@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evaluation.exact.dynamic_programming import CHUNK
 from evaluation.exact.policy_evaluation import PolicyEvaluation, evaluate_policy, query_values
 from ttt_envs.agents.adapters import as_value_function
 from ttt_envs.agents.observations import Observation
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.jit import Float64Array
+from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.boards import to_text
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 
 class CriticErrorRow(NamedTuple):
@@ -152,7 +152,7 @@ def critic_error(
     seat: int | None = None,
     discount: float = 1.0,
     observation: Observation | None = None,
-    chunk: int = CHUNK,
+    work: Work = DEFAULT_WORK,
 ) -> CriticError:
     """Compare a critic with the exact values of a policy in every position that the policy reaches.
 
@@ -162,7 +162,7 @@ def critic_error(
         opponent: the same, in the other seat; None for self-play.
         value_function: a function of ``Boards``, a learner, a torch module, a Keras model, or a model of
             Stable-Baselines3: see ``as_value_function``. Its values are expected results for the mover.
-        seat, discount, chunk: as for :func:`evaluate_policy`.
+        seat, discount, work: as for :func:`evaluate_policy`.
         observation: the critic's observation, as for ``as_policy``.
 
     Raises:
@@ -170,6 +170,6 @@ def critic_error(
         ValueError, MemoryError: as :func:`evaluate_policy`; values of another shape or that are not finite.
     """
     critic = as_value_function(value_function, game, observation)
-    found = evaluate_policy(game, policy, opponent, seat=seat, discount=discount, chunk=chunk)
-    parts = [query_values(critic, part) for part in found.boards.chunks(chunk)]
+    found = evaluate_policy(game, policy, opponent, seat=seat, discount=discount, work=work)
+    parts = [query_values(critic, part) for part in found.boards.chunks(work.chunk)]
     return CriticError(found, np.concatenate(parts))

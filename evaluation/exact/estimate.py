@@ -1,155 +1,96 @@
-"""Estimates of positions, seconds and bytes of an exact computation, made before it runs.
-
-A traversal visits at most as many boards with s stones as there are arrangements of them. The first layers show the
-ratio of visited boards to this bound and its decrease per ply. The estimate extrapolates both to the last layer.
-"""
+"""Numbers of positions, and what an exact computation may take: memory, positions per query, and its progress."""
 
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
 
 import psutil
 
-from baselines.joint_view_graph import MAX_EMPTY, check_listed
-from evaluation.exact.forward_backward import MAX_POSITIONS_PER_LAYER, Players, TraversalSpec, forward_layers
-from evaluation.exact.symmetry_classes import counts_by_stones
 from ttt_envs.agents.policy import Policy
-from ttt_envs.core.jit_settings import compile_at_once
-from ttt_envs.game.rules import Game
+from ttt_envs.core.work import DEFAULT_WORK, Work
+from ttt_envs.game.game import Game
+from ttt_envs.graph.layers import KEPT_BYTES, MAX_PHANTOM_CELLS, Layer, check_cells
 
+MIN_BOARDS = 1 << 17
+"""Number of boards from which a traversal is checked: fewer take seconds and some hundred MiB."""
 MAX_BOARDS_WITHOUT_ESTIMATE = 1 << 21
-"""Total number of boards up to which no estimate is needed: they take seconds and some hundred MiB."""
-MOVES, SECONDS = 1 << 21, 3.0
-"""Limits of the partial traversal that the estimate is based on: moves and seconds."""
-ENOUGH = 16
-"""Minimum size of a layer whose time is informative, in boards."""
+"""Total number of boards up to which exact results take seconds."""
+BYTES_PER_BOARD, KEPT_BYTES_PER_BOARD = 176, 10
+"""Size of a board in the layers that are computed, and in those that are kept for the backward pass."""
 POSITION_SECONDS, AFFORDABLE_SECONDS = 5e-6, 5.0
 """Assumed cost of a position of a trained policy, and the maximum cost of strength that is computed unasked."""
 
+Item = TypeVar("Item", bound=tuple[Any, ...])
 
-class Estimate(NamedTuple):
-    """Estimated cost of a traversal."""
 
-    positions: float
-    """number of boards visited"""
-    largest: float
-    """number of boards in the largest layer"""
-    seconds: float
-    bytes: float
+def watch(work: Work, game: Game, items: Iterator[Item], *, keep: bool = False) -> Iterator[Item]:
+    """Yield items, tuples that begin with a layer, and report progress by the layers.
 
-    def __str__(self) -> str:
-        return f"about {_format_number(self.positions)} positions, {duration(self.seconds)} and {gib(self.bytes)}"
+    Args:
+        work: its memory and progress.
+        game: the game.
+        items: from the first layer to the last, or back.
+        keep: whether layers are kept.
+
+    Raises:
+        MemoryError: the layers will not fit into memory.
+    """
+    bound, sizes, layer, backward = boards_by_stones(game), [0.0], None, False
+    for item in items:
+        if item[0] is not layer:
+            layer = item[0]
+            assert isinstance(layer, Layer)
+            backward = backward or (len(sizes) == 1 and layer.depth > 0)
+            sizes.append(layer.index.size)
+            if len(sizes) - 2 == layer.depth and sum(sizes) > MIN_BOARDS and game.hidden == "no":
+                _check(work, game, sizes[1:], bound, keep)
+        yield item
+        if work.progress is not None and game.hidden == "no":
+            share = sum(bound[: layer.depth + (not backward)]) / sum(bound)
+            work.progress(1.0 - share if backward else share)
+    if work.progress is not None:
+        work.progress(1.0)
+
+
+def _check(work: Work, game: Game, sizes: Sequence[float], bound: Sequence[int], keep: bool) -> None:
+    """Raise MemoryError if layers do not fit, of which the first have these sizes."""
+    shares = [math.log(size / limit) for size, limit in zip(sizes, bound, strict=False)]
+    slope = min(0.0, (shares[-1] - shares[-3]) / 2)
+    later = enumerate(bound[len(sizes) :], 1)
+    sizes = [*sizes, *(limit * math.exp(shares[-1] + slope * ply) for ply, limit in later)]
+    needed = max(sizes) * BYTES_PER_BOARD + (sum(sizes) * KEPT_BYTES_PER_BOARD + KEPT_BYTES if keep else 0)
+    allowed = int(psutil.virtual_memory().available) if work.memory is None else work.memory
+    if needed > allowed:
+        raise MemoryError(
+            f"exact numbers of {game} would take {sum(sizes):.2g} boards and {gib(needed)}, and {gib(allowed)} "
+            f"may be used: sample them with evaluate.py match, take a smaller board or players with fewer moves, "
+            f"or allow more with memory="
+        )
+
+
+def check_measurable(game: Game) -> None:
+    """Raise MemoryError if exploitability cannot be computed, even if a board stands for its symmetry class."""
+    check_cells(game)
+    _check(DEFAULT_WORK, game, [1.0] * 3, [1, 1, 1, *(count // 16 for count in boards_by_stones(game)[3:])], keep=True)
 
 
 def boards_by_stones(game: Game) -> list[int]:
-    """Return the numbers of arrangements of 0, 1, ... stones; without skips, equally many per player, or one more."""
-    return list(counts_by_stones(game, classes=False))
+    """Return the numbers of arrangements of 0, 1, ... stones, up to a board with one empty cell.
 
-
-@compile_at_once()
-def estimate(
-    game: Game,
-    players: Players,
-    chunk: int,
-    *,
-    backward: bool,
-    traversal: TraversalSpec | None = None,
-    bytes_per_position: float = 0.0,
-) -> Estimate:
-    """Estimate the cost of a traversal from its first layers.
-
-    Args:
-        game: the game.
-        players: the players, None for a best responder.
-        chunk: maximum number of positions per query.
-        backward: whether a backward pass follows, for which all layers are stored.
-        traversal: the traversal, if it differs from :meth:`TraversalSpec.from_players` of these players.
-        bytes_per_position: what is stored of every board besides the layers.
+    Without skips the players have equally many stones, or player_0 one more. With gravity no stone is above an empty
+    cell.
     """
-    traversal = TraversalSpec.from_players(game, players) if traversal is None else traversal
-    bound = counts_by_stones(game, traversal.classes)
-    sizes: list[float] = []
-    moves, each = 0, math.inf
-    last = time.perf_counter()
-    for layer in forward_layers(traversal, chunk):
-        now = time.perf_counter()
-        sizes.append(layer.index.size)
-        each = min(each, (now - last) / layer.index.size)  # the first layers load compiled code, or solve a game
-        last = now
-        moves += layer.index.size * (game.cells - layer.stones)
-        if layer.following == 0:
-            break
-        slow = layer.index.size >= ENOUGH and each * layer.following > SECONDS
-        if slow or moves + layer.following * (game.cells - layer.stones) > MOVES:
-            sizes.append(layer.following)
-            sizes += _extrapolate(sizes, bound)
-            break
-    words = traversal.words
-    peak = max(sizes) * (16 * words + 160)  # keys, masses, hash table, and values of the backward pass
-    stored = sum(sizes) * (8 * words + 2) if backward else peak / 2
-    stored += sum(sizes) * bytes_per_position
-    return Estimate(sum(sizes), max(sizes), each * sum(sizes) * (2 if backward else 1), peak + stored)
-
-
-def _extrapolate(sizes: list[float], bound: Sequence[int]) -> list[float]:
-    """Extrapolate the sizes of the remaining layers from the decrease of the ratio to the bound in the last two
-    plies.
-    """
-    shares = [math.log(size / most) for size, most in zip(sizes, bound, strict=False)]
-    back = min(2, len(shares) - 1)
-    fall = min(0.0, (shares[-1] - shares[-1 - back]) / back)
-    ahead = range(1, len(bound) - len(sizes) + 1)
-    return [most * math.exp(shares[-1] + fall * ply) for ply, most in zip(ahead, bound[len(sizes) :], strict=True)]
-
-
-def free_bytes() -> int:
-    """Return the available memory in bytes."""
-    return int(psutil.virtual_memory().available)
-
-
-def check_fits(
-    game: Game,
-    players: Players,
-    chunk: int,
-    *,
-    backward: bool,
-    memory: int | None = None,
-    traversal: TraversalSpec | None = None,
-    bytes_per_position: float = 0.0,
-) -> Estimate | None:
-    """Check that a traversal fits into memory.
-
-    Args:
-        game, players, chunk, backward: of the traversal, see :func:`estimate`.
-        memory: bytes that may be used; by default the available memory.
-        traversal: the traversal, if it differs from :meth:`TraversalSpec.from_players` of these players.
-        bytes_per_position: what is stored of every board besides the layers.
-
-    Returns:
-        The estimate; None if it is negligible.
-
-    Raises:
-        MemoryError: it will not fit.
-    """
-    if game.hidden != "no":
-        check_listed(game)
-        return None
-    traversal = TraversalSpec.from_players(game, players) if traversal is None else traversal
-    if sum(counts_by_stones(game, traversal.classes)) <= MAX_BOARDS_WITHOUT_ESTIMATE:
-        return None
-    found = estimate(
-        game, players, chunk, backward=backward, traversal=traversal, bytes_per_position=bytes_per_position
-    )
-    allowed = free_bytes() if memory is None else memory
-    if found.bytes > allowed or found.largest > MAX_POSITIONS_PER_LAYER:
-        raise MemoryError(
-            f"exact numbers of {game} would take {found}, and {gib(allowed)} may be used: sample them with evaluate.py "
-            f"match, take a smaller board or players with fewer moves, or allow more with memory="
-        )
-    return found
+    counts = [math.comb(game.cells, stones) for stones in range(game.cells + 1)]
+    if game.gravity:
+        counts = [1]
+        for _ in range(game.columns):  # a column has 0 to all rows
+            counts = [sum(counts[max(0, end - game.rows) : end + 1]) for end in range(len(counts) + game.rows)]
+    return [
+        count * (2**stones if game.skip_chance > 0 else math.comb(stones, stones // 2))
+        for stones, count in enumerate(counts[:-1])
+    ]
 
 
 def affordable(game: Game, policy: Policy) -> bool:
@@ -158,20 +99,10 @@ def affordable(game: Game, policy: Policy) -> bool:
     The decision is a count with a fixed cost for each position, so that every machine decides alike, busy or idle.
     """
     if game.hidden != "no":
-        return policy.pure and game.cells <= MAX_EMPTY
+        return policy.pure and game.cells <= MAX_PHANTOM_CELLS
     positions = sum(boards_by_stones(game)) * (2 if game.skip_chance else 1)
     # two best responses, regret, and a result in each seat
     return policy.pure and 5 * positions * POSITION_SECONDS <= AFFORDABLE_SECONDS
-
-
-def duration(seconds: float) -> str:
-    """Format a duration in words."""
-    if seconds > 100 * 365 * 86400:
-        return "more than a century"
-    for size, name in ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
-        if seconds >= 2 * size:
-            return f"{_format_number(seconds / size)} {name}"
-    return f"{_format_number(seconds)} seconds"
 
 
 def gib(amount: float) -> str:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ttt_envs.agents.perfect_recall import PerfectRecallPolicy
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 
 class OutcomeProbabilities(NamedTuple):
@@ -73,10 +72,8 @@ def make_pure(spec: str | Policy, game: Game) -> Policy:
         game: the game.
 
     Raises:
-        ValueError: an unknown policy, one that is not pure, or one of information sets.
+        ValueError: an unknown policy, or one that is not pure.
     """
-    if isinstance(spec, PerfectRecallPolicy) and not isinstance(spec, Policy):
-        raise ValueError(f"{spec} has perfect recall, and no views: its results are in evaluation.exact.perfect_recall")
     policy = make_policy(spec, game)
     if not policy.pure:
         raise ValueError(

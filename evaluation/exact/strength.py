@@ -1,32 +1,32 @@
-"""Exact strength of a policy and its worst positions, as shown on the page of a run.
-
-Only a sample game draws random numbers; everything else is dynamic programming.
-"""
+"""Exact strength of a policy and its worst positions, as shown on the page of a run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from baselines.retrograde.solver import MAX_SOLVER_CELLS, Solution, solve
+from baselines.exact import MAX_SOLVER_CELLS, Solution, solve
 from evaluation.exact.dynamic_programming import (
-    CHUNK,
     OutcomeProbabilities,
-    exploitability,
+    expected_losses,
+    exploitation,
     has_regret,
+    make_pure,
     outcome,
     regret,
+    visits,
 )
 from evaluation.exact.estimate import boards_by_stones
-from evaluation.exact.forward_backward import forward
 from evaluation.exact.policy_cache import cached
-from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, Values, act
+from evaluation.metrics import LOSSES, RATES
+from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, Values
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array
+from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.boards import Boards, from_keys, keys, to_text
-from ttt_envs.game.rules import Game, Outcome, Position, chance_outcomes
+from ttt_envs.game.game import Game, Position
 from ttt_envs.game.symmetry import canonical_keys, symmetries
 
 MAX_BOARDS_COMPARED = 20_000
@@ -42,6 +42,14 @@ class Strength(NamedTuple):
     """mean loss of value per move in self-play; None where the board is too large to solve, or stones are hidden"""
     seats: Mapping[str, tuple[OutcomeProbabilities, OutcomeProbabilities]]
     """by opponent: its results moving first, and moving second"""
+    gains: tuple[float, float] | None = None
+    """a best responder's gain over perfect play, moving first and second; None where regret is"""
+
+    @property
+    def measures(self) -> dict[str, float]:
+        """The known ones of :data:`evaluation.metrics.LOSSES`, by name."""
+        values = {name: getattr(self, name) for name in LOSSES}
+        return {name: value for name, value in values.items() if value is not None}
 
     @property
     def results(self) -> dict[str, OutcomeProbabilities]:
@@ -71,6 +79,13 @@ class Choice(NamedTuple):
         if self.exact is None:
             return np.zeros(0, np.int64)
         return np.flatnonzero(self.exact >= np.nanmax(self.exact) - VALUE_TOLERANCE)
+
+    @property
+    def loss(self) -> float | None:
+        """Expected loss of value by the move; None where the game is not solved."""
+        if self.exact is None:
+            return None
+        return max(0.0, float(np.nanmax(self.exact) - np.nansum(self.probabilities * self.exact)))
 
     @property
     def played(self) -> Int64Array:
@@ -111,7 +126,6 @@ class Difference(NamedTuple):
 
     def to_dict(self, game: Game) -> dict[str, Any]:
         """Return JSON-ready data; docs/files.md documents the keys."""
-        losses = None if self.a.exact is None else [_expected_loss(one) for one in (self.a, self.b)]
         return {
             "position": to_text(self.a.position, game),
             "difference": self.difference,
@@ -120,41 +134,22 @@ class Difference(NamedTuple):
                 name: {str(cell): float(one.probabilities[cell]) for cell in one.played}
                 for name, one in (("a", self.a), ("b", self.b))
             },
-            "best": None if losses is None else self.a.best.tolist(),
-            "loss_a": None if losses is None else losses[0],
-            "loss_b": None if losses is None else losses[1],
+            "best": None if self.a.exact is None else self.a.best.tolist(),
+            "loss_a": self.a.loss,
+            "loss_b": self.b.loss,
         }
 
 
-class Ply(NamedTuple):
-    """A move of a game."""
-
-    position: Position
-    """position before it"""
-    action: int
-    loss: float | None
-    """the value that it loses, 0 for a best move; None where the game is not solved"""
-    skips: bool
-    """whether the other player's turn is then skipped"""
-
-
-class SampleGame(NamedTuple):
-    """A game from its first move to its last."""
-
-    plies: Sequence[Ply]
-    last: Position
-    """the finished board"""
-    outcome: Outcome
-
-
-def compute_strength(game: Game, policy: str | Policy, opponents: Sequence[str], *, chunk: int = CHUNK) -> Strength:
+def strength(
+    game: Game, policy: str | Policy, opponents: Sequence[str | Policy], *, work: Work = DEFAULT_WORK
+) -> Strength:
     """Return the exact strength of a policy.
 
     Args:
         game: the game.
         policy: a spec string or a pure policy.
-        opponents: spec strings of pure policies for exact results.
-        chunk: maximum number of positions per query of the policy; the result does not depend on it.
+        opponents: spec strings or pure policies for exact results.
+        work: see :class:`Work`.
 
     Raises:
         ValueError: a policy that is unknown, is not pure, or does not play by the rules.
@@ -163,17 +158,66 @@ def compute_strength(game: Game, policy: str | Policy, opponents: Sequence[str],
     policy = make_policy(policy, game)
     if game.hidden == "no":
         policy = cached(policy, game)
-    return Strength(
-        exploitability(game, policy, chunk=chunk),
-        regret(game, policy, chunk=chunk) if has_regret(game) else None,
-        {
-            opponent: (
-                outcome(game, policy, opponent, chunk=chunk),
-                outcome(game, opponent, policy, chunk=chunk).reversed(),
-            )
-            for opponent in opponents
-        },
-    )
+    responders = exploitation(game, policy, work=work)
+    lost = regret(game, policy, work=work) if has_regret(game) else None
+    seats = {}
+    for opponent in opponents:
+        as_second = outcome(game, opponent, policy, work=work).reversed()
+        seats[str(opponent)] = outcome(game, policy, opponent, work=work), as_second
+    return Strength(responders.exploitability, lost, seats, responders.gains)
+
+
+def measure(
+    game: Game, policy: str | Policy, opponent: str | Policy | None = None, seat: int | None = None
+) -> dict[str, float]:
+    """Measure a policy exactly, as :func:`training_callback` does."""
+    exact = strength(game, policy, () if opponent is None else (opponent,))
+    rates: dict[str, float] = {}
+    for first, second in exact.seats.values():
+        rates = dict(zip(RATES, first.mean(second) if seat is None else (first, second)[seat], strict=True))
+    return exact.measures | rates
+
+
+def training_callback(
+    game: Game,
+    opponent: str | Policy | None,
+    every: int,
+    games: int,
+    *,
+    seat: int | None = None,
+    start: int = 0,
+) -> Callable[[int, Policy], dict[str, float]]:
+    """Return a callback for a training's ``run`` that measures the greedy policy exactly and draws nothing.
+
+    Args:
+        game: the game.
+        opponent: opponent of the exact result; None for none.
+        every: number of games between measurements: made at the first mark of the training at or after each multiple.
+        games: of the whole training; a measurement at its end is always made.
+        seat: the learner's against the opponent, 0 or 1; None for the mean of both.
+        start: number of games at the last mark, for a resumed training.
+
+    Returns:
+        A callback of the number of finished games and the learner. It returns ``exploitability``, and ``regret`` where
+        the board can be solved; against an opponent ``exact_win``, ``exact_draw``, ``exact_loss``; and nothing between
+        two measurements.
+
+    Raises:
+        ValueError: ``every`` is not positive, or the opponent is unknown or not pure.
+    """
+    if every < 1:
+        raise ValueError(f"every={every} is no number of games between two measurements: choose 1 or more")
+    other = None if opponent is None else make_pure(opponent, game)
+    due = start // every * every + every
+
+    def measure_if_due(done: int, learner: Policy) -> dict[str, float]:
+        nonlocal due
+        if done < min(due, games):
+            return {}
+        due = done // every * every + every
+        return measure(game, learner, other, seat)
+
+    return measure_if_due
 
 
 def choice_in(policy: Policy, boards: Boards, row: int = 0, *, solution: Solution | None, seed: int = 0) -> Choice:
@@ -199,7 +243,7 @@ def first_choice(game: Game, policy: Policy, *, solution: Solution | None) -> Ch
 
 
 def worst_positions(
-    game: Game, policy: str | Policy, opponent: str | Policy | None = None, count: int = 5, *, chunk: int = CHUNK
+    game: Game, policy: str | Policy, opponent: str | Policy | None = None, count: int = 5, *, work: Work = DEFAULT_WORK
 ) -> list[Mistake]:
     """Return the positions in which a policy loses most value, by loss times the probability of reaching them.
 
@@ -209,7 +253,7 @@ def worst_positions(
         opponent: its opponent, the mean over both seats; None for itself. Against ``random`` it meets every position
             that any opponent could reach.
         count: maximum number of positions. Of symmetric positions, the worst is taken.
-        chunk: maximum number of positions per query of the policy; the result does not depend on it.
+        work: see :class:`Work`.
 
     Returns:
         The worst first; empty if it loses nothing.
@@ -218,32 +262,27 @@ def worst_positions(
         ValueError: a board too large to solve; a policy that is unknown, is not pure, or does not play by the rules.
         MemoryError: too many reachable positions.
     """
-    solution = solve(game)
-    policy = make_policy(policy, game)
-    for player in (policy, *([] if opponent is None else [make_policy(opponent, game)])):
-        if not player.pure:
-            raise ValueError(f"{player} is not pure: its loss of value is not exact. Sample it with evaluate.py match")
-    worst = _Worst(count * len(symmetries(game)), game)  # enough that `count` remain even if they are symmetric
-
-    def traverse(players: tuple[Policy, Policy], seat: int | None, weight: float) -> None:
-        def visit(stones: int, boards: Boards, probabilities: Float64Array, mass: Float64Array) -> None:
-            if seat is None or boards.mover[0] == seat:  # all boards of a query have the same mover
-                worst.add(boards, probabilities, solution.action_values(boards), weight * mass)
-
-        for _ in forward(game, players, chunk, visit=visit):
-            pass
-
-    if opponent is None:
-        traverse((policy, policy), None, 1.0)
-    else:
-        other = make_policy(opponent, game)
-        traverse((policy, other), 0, 0.5)
-        traverse((other, policy), 1, 0.5)
+    solution, own = solve(game), make_pure(policy, game)
+    games: list[tuple[tuple[Policy, Policy], int | None, float]] = [((own, own), None, 1.0)]
+    if opponent is not None:
+        other = make_pure(opponent, game)
+        games = [((own, other), 0, 0.5), ((other, own), 1, 0.5)]
+    most = count * len(symmetries(game))  # enough that `count` remain even if they are symmetric
+    worst: list[Any] = [*Boards.start(game, 0), np.zeros(0), np.zeros(0)]  # the costliest first, stable for equal costs
+    for players, seat, weight in games:
+        for _, boards, probabilities, mass in visits(game, *players, work=work):
+            if seat is None or boards.mover[0] == seat:
+                loss = expected_losses(solution.action_values(boards), probabilities)
+                rows = np.flatnonzero((loss > VALUE_TOLERANCE) & (mass > 0))
+                parts = boards.cells[rows], boards.mover[rows], loss[rows], weight * mass[rows]
+                columns = [np.concatenate(pair) for pair in zip(worst, parts, strict=True)]
+                order = np.argsort(-columns[2] * columns[3], kind="stable")[:most]
+                worst = [column[order] for column in columns]
+    cells, mover, losses, likely = worst
+    boards = Boards(cells, mover)
     return [
-        Mistake(
-            choice_in(policy, worst.boards, row, solution=solution), float(worst.loss[row]), float(worst.likely[row])
-        )
-        for row in _distinct_rows(game, worst.boards, count)
+        Mistake(choice_in(own, boards, row, solution=solution), float(losses[row]), float(likely[row]))
+        for row in _distinct_rows(game, boards, count)
     ]
 
 
@@ -256,27 +295,8 @@ def _distinct_rows(game: Game, boards: Boards, count: int) -> list[int]:
     return list(rows.values())[:count]
 
 
-class _Worst:
-    """The costliest of the added positions, costliest first, stable for equal costs."""
-
-    def __init__(self, most: int, game: Game) -> None:
-        self.most = most
-        self.boards = Boards.start(game, 0)
-        self.loss: Float64Array = np.zeros(0)
-        self.likely: Float64Array = np.zeros(0)
-
-    def add(self, boards: Boards, probabilities: Float64Array, values: Float64Array, mass: Float64Array) -> None:
-        loss = np.nanmax(values, axis=1) - np.nansum(probabilities * values, axis=1)
-        rows = np.flatnonzero((loss > VALUE_TOLERANCE) & (mass > 0))
-        loss = np.concatenate([self.loss, loss[rows]])
-        likely = np.concatenate([self.likely, mass[rows]])
-        order = np.argsort(-loss * likely, kind="stable")[: self.most]
-        together = (np.concatenate([old, new[rows]])[order] for old, new in zip(self.boards, boards, strict=True))
-        self.boards, self.loss, self.likely = Boards(*together), loss[order], likely[order]
-
-
 def differences(
-    game: Game, a: str | Policy, b: str | Policy, count: int = 5, *, chunk: int = CHUNK
+    game: Game, a: str | Policy, b: str | Policy, count: int = 5, *, work: Work = DEFAULT_WORK
 ) -> list[Difference]:
     """Return the positions in which two policies differ most, by distance times the probability of reaching them.
 
@@ -284,7 +304,7 @@ def differences(
         game: the game.
         a, b: spec strings or pure policies; games are between these two, each in either seat.
         count: maximum number of positions. Of symmetric positions, the first is taken.
-        chunk: maximum number of positions per query of the policies; the result does not depend on it.
+        work: see :class:`Work`.
 
     Returns:
         In descending order of weight; empty if the two play alike in all positions that they reach. Exact values are
@@ -294,27 +314,15 @@ def differences(
         ValueError: a policy that is unknown, is not pure, or does not play by the rules.
         MemoryError: too many reachable positions.
     """
-    both = make_policy(a, game), make_policy(b, game)
-    for player in both:
-        if not player.pure:
-            raise ValueError(f"{player} is not pure: where it differs is not exact. Compare it with evaluate.py match")
+    both = make_pure(a, game), make_pure(b, game)
     solution = solve(game) if game.cells <= MAX_SOLVER_CELLS else None
     seen: list[tuple[UInt64Array, Int8Array, Float64Array, Float64Array]] = []
-
-    def traverse(first: int) -> None:
-        """Traverse the games that ``both[first]`` begins."""
-
-        def visit(stones: int, boards: Boards, probabilities: Float64Array, mass: Float64Array) -> None:
-            other = both[1 - (first ^ int(boards.mover[0]))]  # all boards of a query have the same mover
+    for first_player in (0, 1):
+        for _, boards, probabilities, mass in visits(game, both[first_player], both[1 - first_player], work=work):
+            other = both[1 - (first_player ^ int(boards.mover[0]))]
             distance = np.abs(probabilities - other.probabilities(boards)).sum(axis=1) / 2
             rows = np.flatnonzero((distance > VALUE_TOLERANCE) & (mass > 0))
             seen.append((keys(boards.cells[rows]), boards.mover[rows], distance[rows], mass[rows] / 2))
-
-        for _ in forward(game, (both[first], both[1 - first]), chunk, visit=visit):
-            pass
-
-    traverse(0)
-    traverse(1)
     codes, mover, distance, mass = (np.concatenate(parts) for parts in zip(*seen, strict=True))
     if not len(codes):
         return []
@@ -324,7 +332,8 @@ def differences(
         np.column_stack([words, mover.astype(words.dtype)]), axis=0, return_index=True, return_inverse=True
     )
     likely = np.bincount(place.ravel(), mass, minlength=len(first))
-    order = np.argsort(-distance[first] * likely, kind="stable")[: count * len(symmetries(game))]
+    weights = np.round(distance[first] * likely, 12)  # equal ones stay in the order of boards
+    order = np.argsort(-weights, kind="stable")[: count * len(symmetries(game))]
     boards = Boards(from_keys(words[first[order]], game), mover[first[order]])
     found: list[Difference] = []
     for row in _distinct_rows(game, boards, count):
@@ -343,36 +352,3 @@ def differences_within(game: Game, a: str | Policy, b: str | Policy) -> list[dic
     if not small or not all(policy.pure for policy in both):
         return None
     return [one.to_dict(game) for one in differences(game, *both)]
-
-
-def _expected_loss(choice: Choice) -> float:
-    """Return the expected loss of value of a choice in a solved game."""
-    assert choice.exact is not None
-    return max(0.0, float(np.nanmax(choice.exact) - np.nansum(choice.probabilities * choice.exact)))
-
-
-def sample_game(game: Game, first: Policy, second: Policy, seed: int, *, solution: Solution | None) -> SampleGame:
-    """Sample one game.
-
-    Args:
-        game: the game.
-        first, second: the players.
-        seed: of the players' draws and the skips.
-        solution: of the game, if it is solved: then the losses of moves are known.
-    """
-    moves, skips = (np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(2))
-    position, plies = Boards.start(game).position(0), []
-    while True:
-        boards = Boards.from_positions([position])
-        action = int(act((first, second)[position.mover], boards, moves)[0])
-        loss = None
-        if solution is not None:
-            values = solution.action_values(boards)[0]
-            loss = float(np.nanmax(values) - values[action])
-        outcomes = chance_outcomes(game, position, action)
-        chosen = outcomes[int(len(outcomes) > 1 and skips.random() < game.skip_chance)]
-        goes_on = chosen.winner is None
-        plies.append(Ply(position, action, loss, goes_on and chosen.position.mover == position.mover))
-        position = chosen.position
-        if chosen.winner is not None:
-            return SampleGame(plies, position, Outcome(chosen.winner))

@@ -14,14 +14,14 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from baselines.retrograde.solver import MAX_SOLVER_CELLS, solve
+from baselines.exact import MAX_SOLVER_CELLS, solve
 from evaluation.language_models.player import TextSettings, reachable_positions
 from evaluation.puzzles import natural_moves
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import BoolArray, Int64Array, UInt64Array
 from ttt_envs.game.boards import Boards, to_text
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 from ttt_envs.game.symmetry import canonical_keys, symmetries
 from ttt_envs.text import Presentation, present
 

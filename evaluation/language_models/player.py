@@ -12,10 +12,7 @@ from typing import ClassVar, NamedTuple, get_args
 
 import numpy as np
 
-from baselines.simple import Random
-from evaluation.exact.dynamic_programming import CHUNK
 from evaluation.exact.estimate import boards_by_stones
-from evaluation.exact.forward_backward import forward
 from evaluation.language_models.endpoint import Message, Question
 from evaluation.language_models.scheduler import Task
 from ttt_envs.agents.policy import Policy
@@ -24,7 +21,8 @@ from ttt_envs.core.checks import check_choice
 from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards, position_keys, to_text
-from ttt_envs.game.rules import Game, Position
+from ttt_envs.game.game import Game, Position
+from ttt_envs.graph.layers import all_positions
 from ttt_envs.text import Presentation, Problem, TextGame, make_presentation, parse_answer, present
 from ttt_envs.text.text_game import Illegal
 
@@ -141,10 +139,7 @@ def reachable_positions(game: Game) -> Boards:
             f"{game} has too many positions for a question about each, more than {MAX_POSITIONS:,}: take a smaller "
             f"board"
         )
-    found: list[Boards] = []
-    for _ in forward(game, (Random(game),) * 2, CHUNK, visit=lambda stones, boards, shares, mass: found.append(boards)):
-        pass
-    boards = Boards(np.concatenate([one.cells for one in found]), np.concatenate([one.mover for one in found]))
+    boards = all_positions(game)
     if len(boards.mover) > MAX_POSITIONS:
         raise ValueError(f"{game} has {len(boards.mover):,} positions, and at most {MAX_POSITIONS:,} are asked about")
     return boards

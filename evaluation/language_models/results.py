@@ -9,18 +9,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from baselines.retrograde.solver import MAX_SOLVER_CELLS, solve
-from evaluation.exact.dynamic_programming import exploitation, mean_loss, outcome, regret_table
-from evaluation.exact.strength import worst_positions
+from baselines.exact import MAX_SOLVER_CELLS, solve
+from evaluation.exact.strength import strength, worst_positions
 from evaluation.language_models.player import AnsweredPolicy, ModelTurn
 from evaluation.matches.account import account_moves
 from evaluation.matches.corrected_pairs import CorrectedPairs
 from evaluation.matches.luck import ExpectedValues, LuckCorrection, make_correction, make_expected_values
 from evaluation.matches.score import Forfeits, Score
+from evaluation.metrics import LOSSES
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards, to_text
-from ttt_envs.game.rules import Game, Position
+from ttt_envs.game.game import Game, Position
 from ttt_envs.text import Problem, TextGame
 
 MAX_BLUNDERS = 6
@@ -256,33 +256,30 @@ def describe_positions(game: Game, name: str, answered: AnsweredPositions) -> di
     for row, turn in sorted(turns.items()):
         counts.add(boards.position(row), turn.action, len(turn.answers), turn.problems)
     complete = len(turns) == len(boards.mover)
-    strength: dict[str, Any] | None = None
+    exact: dict[str, Any] | None = None
     if complete and deterministic:
-        strength = describe_strength(game, AnsweredPolicy(game, name, boards, turns))
-    blunders = counts.blunders() if strength is None else strength.pop("blunders")
+        exact = describe_strength(game, AnsweredPolicy(game, name, boards, turns))
+    blunders = counts.blunders() if exact is None else exact.pop("blunders")
     return {
         "positions": len(boards.mover),
         "answered": len(turns),
         "without_move": sum(turn.action < 0 for turn in turns.values()),
         "moves": counts.to_dict(),
         "blunders": blunders,
-        "exact": strength,
+        "exact": exact,
     }
 
 
 def describe_strength(game: Game, policy: Policy) -> dict[str, Any]:
     """Return JSON-ready exact results of a policy."""
-    found = exploitation(game, policy)
-    results = {}
-    for opponent in EXACT_OPPONENTS if game.cells <= MAX_SOLVER_CELLS else EXACT_OPPONENTS[:2]:
-        first, second = outcome(game, policy, opponent), outcome(game, opponent, policy).reversed()
-        results[opponent] = first.mean(second)._asdict()
-    mistakes = worst_positions(game, policy, "random", MAX_BLUNDERS) if game.cells <= MAX_SOLVER_CELLS else []
+    solved = game.cells <= MAX_SOLVER_CELLS
+    exact = strength(game, policy, EXACT_OPPONENTS if solved else EXACT_OPPONENTS[:2])
+    mistakes = worst_positions(game, policy, "random", MAX_BLUNDERS) if solved else []
     return {
-        "exploitability": found.exploitability,
-        "gains": None if found.gains is None else dict(zip(("first", "second"), found.gains, strict=True)),
-        "regret": mean_loss(regret_table(game, policy)) if game.cells <= MAX_SOLVER_CELLS else None,
-        "results": results,
+        **dict.fromkeys(LOSSES),
+        **exact.measures,
+        "gains": None if exact.gains is None else dict(zip(("first", "second"), exact.gains, strict=True)),
+        "results": {opponent: result._asdict() for opponent, result in exact.results.items()},
         "blunders": [
             {
                 "position": to_text(one.choice.position, game),

@@ -10,7 +10,8 @@ import numpy as np
 from evaluation.matches.games import PlayedGame
 from evaluation.matches.luck import LuckCorrection
 from ttt_envs.game.boards import Boards, coordinate
-from ttt_envs.game.rules import DRAW, Position, values_over_skip, winner
+from ttt_envs.game.game import Position
+from ttt_envs.game.rules import DRAW, values_over_skip, winner
 
 
 class MoveAccount(NamedTuple):

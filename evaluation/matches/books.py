@@ -20,7 +20,8 @@ from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Int64Array, UInt64Array
 from ttt_envs.core.parallel import Jobs
 from ttt_envs.game.boards import Boards, from_keys
-from ttt_envs.game.rules import NOT_OVER, Game, terminal_outcome
+from ttt_envs.game.game import Game
+from ttt_envs.game.rules import NOT_OVER, terminal_outcome
 
 CHUNK_SIZE = 1 << 14
 """Number of moves counted at once."""

@@ -20,7 +20,8 @@ from typing import IO, Any, NamedTuple
 from ttt_envs.core.checks import closest_names, quote, truncate
 from ttt_envs.core.files import lock, open_to_read, parse_json, path_hint, read_bounded, replace_tail, write_atomically
 from ttt_envs.game.boards import MOVERS, Boards, cell_at, coordinate, from_text
-from ttt_envs.game.rules import MAX_EDGE, Game, Outcome, Position, action_index, place, winner
+from ttt_envs.game.game import MAX_EDGE, Game, Position
+from ttt_envs.game.rules import Outcome, action_index, place, winner
 
 FORMAT = 1
 """Version of the file format."""

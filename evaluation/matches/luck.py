@@ -14,12 +14,13 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from baselines.retrograde.solver import MAX_LAYERED_CELLS, Optimal
+from baselines.exact import MAX_LAYERED_CELLS, Optimal
 from ttt_envs.agents.policy import HasPlayer, Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, compiled, int64
 from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards, from_keys, keys
-from ttt_envs.game.rules import DRAW, NOT_OVER, Game, value_over_skip, values_over_skip
+from ttt_envs.game.game import Game
+from ttt_envs.game.rules import DRAW, NOT_OVER, value_over_skip, values_over_skip
 
 EXACT, OFF = "exact", "off"
 """Names of the two value functions that are no policy: exact values, and none."""

@@ -22,7 +22,8 @@ from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UI
 from ttt_envs.core.parallel import Jobs, map_blocks, results_in_order
 from ttt_envs.core.random import draw_key
 from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards, keys, to_text
-from ttt_envs.game.rules import DRAW, ILLEGAL, NOT_OVER, Game, Outcome, begin_rows, play_rows
+from ttt_envs.game.game import Game
+from ttt_envs.game.rules import DRAW, ILLEGAL, NOT_OVER, Outcome, begin_rows, play_rows
 
 if TYPE_CHECKING:  # an untimed match loads no search
     from baselines.timed import Clock

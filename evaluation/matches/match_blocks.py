@@ -23,7 +23,7 @@ from evaluation.matches.timed_match import play_timed_part
 from evaluation.policy_identity import policy_identity
 from evaluation.result_store import Unit, do_units
 from ttt_envs.core.parallel import Jobs
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 BLOCK = 64
 """Number of pairs per unit of work."""

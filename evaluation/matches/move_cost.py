@@ -20,7 +20,7 @@ from ttt_envs.core.files import read_json, write_json
 from ttt_envs.core.jit_settings import compile_at_once
 from ttt_envs.core.subprocesses import end_with_stdin, subprocess_environment
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 OF_EACH_DEPTH = 4
 """Number of measured positions for each number of stones."""

@@ -14,15 +14,14 @@ import numpy as np
 
 from evaluation.matches.games import read_games
 from ttt_envs.core.files import open_to_read, read_bounded
-from ttt_envs.core.jit import Int8Array, Parameters, UInt64Array, compiled_allocating, int8, int64
+from ttt_envs.core.jit import Int8Array, UInt64Array, compiled_allocating, int8, int64
 from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game.boards import Boards, check_opening, from_text, keys, to_text
+from ttt_envs.game.game import MAX_EDGE, Game, Position
+from ttt_envs.game.parameters import Parameters
 from ttt_envs.game.rules import (
-    MAX_EDGE,
     NOT_OVER,
     STREAM_OPPONENT,
-    Game,
-    Position,
     completing_cells,
     is_legal,
     mover_after,

@@ -10,7 +10,7 @@ import numpy as np
 from evaluation.matches.corrected_pairs import CorrectedPairs
 from evaluation.statistics import GuardedMean, Interval, agresti_coull, guarded_mean, interval_from_pairs
 from ttt_envs.core.jit import Float64Array, Int64Array
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 
 class Forfeits(NamedTuple):

@@ -42,7 +42,8 @@ from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.jit_settings import compile_at_once
 from ttt_envs.core.parallel import Jobs
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import NOT_OVER, Game, play_rows
+from ttt_envs.game.game import Game
+from ttt_envs.game.rules import NOT_OVER, play_rows
 
 FORFEIT = "time"
 """Reason of a loss on time."""

@@ -25,7 +25,7 @@ from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.files import write_json
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.core.parallel import Jobs
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 RESULT, COST = "result.json", "cost.json"
 

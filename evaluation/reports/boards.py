@@ -13,7 +13,8 @@ from evaluation.reports.links import explorer_command, play_link
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.core.jit import Float64Array, Int8Array
 from ttt_envs.game.boards import COLUMNS, STONES, coordinate
-from ttt_envs.game.rules import MAX_EDGE, Game, Position, legal
+from ttt_envs.game.game import MAX_EDGE, Game, Position
+from ttt_envs.game.rules import legal
 
 MAX_LISTED = 2
 """Maximum number of moves that are listed beside a board that shows them."""

@@ -9,9 +9,10 @@ import numpy as np
 from markupsafe import Markup
 
 from evaluation.cost import COST_KEYS
-from evaluation.curve_summaries import X_LABELS, Summary, XAxis, YAxis, curve_points, log_spaced
+from evaluation.curve_summaries import X_LABELS, Summary, XAxis, curve_points, log_spaced
 from evaluation.curves import Curve
 from evaluation.exact.dynamic_programming import OutcomeProbabilities
+from evaluation.metrics import YAxis, metric
 from evaluation.reports.formats import mebibytes, share
 from evaluation.reports.html import Content, macro, or_why
 from evaluation.reports.plots import (
@@ -123,9 +124,9 @@ def draw_summaries(
         ValueError: more groups than readers can tell apart.
     """
     lines = summary_lines(summaries)
-    y_label = "score, draws half" if y == "score" else y
     linear = linear_axes(lines, x_scale, y_scale)
-    return draw_curves(lines, X_LABELS[x], y_label, distances=y != "score", linear=linear)
+    measure = metric(y)
+    return draw_curves(lines, X_LABELS[x], measure.label, distances=measure.better == "lower", linear=linear)
 
 
 def linear_axes(lines: Sequence[Line], x_scale: Scale = "auto", y_scale: Scale = "auto") -> list[str]:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 
 from evaluation.cost import is_number
 from evaluation.matches.elo import elo_from_score
+from evaluation.metrics import metric
 from evaluation.statistics import Interval
 from ttt_envs.agents.policy import VALUE_TOLERANCE
-from ttt_envs.game.rules import Game, default_win_length
+from ttt_envs.game.game import Game, default_win_length
 
 
 def number(value: float) -> str:
@@ -53,6 +54,11 @@ def signed(value: float) -> str:
 def mebibytes(size: float) -> str:
     """Format a size in bytes."""
     return f"{size / 2**20:,.0f} MiB"
+
+
+def measure_tile(name: str, value: float) -> tuple[str, str, str]:
+    """Return the headline number of a measure: its label, a value, and what it means."""
+    return metric(name).label, number(value), metric(name).note
 
 
 def duration(seconds: float) -> str:

@@ -16,7 +16,6 @@ from evaluation.reports.formats import (
     format_interval,
     join_names,
     mebibytes,
-    number,
 )
 from evaluation.reports.html import Content, macro, section
 from evaluation.reports.plots import CostPoint, IntervalRow, draw_intervals, draw_pareto_front, figure_size
@@ -88,18 +87,12 @@ def _describe_place(rating: Interval, rungs: Sequence[Rung]) -> str:
 
 def _answer(data: Record, name: str, rating: Interval, rungs: Sequence[Rung]) -> Content:
     ladder = data.record("ladder")
-    exploitability, regret = (
-        data.optional(key, partial(Record.number, low=-1e-6, high=high + 1e-6))
-        for key, high in (("exploitability", 1), ("regret", 2))
-    )
     seconds = _seconds(data)
     parts = [f"{name} is rated {_format_rating(rating)}: {_describe_place(rating, rungs)}"]
     shown = [("rating", format_elo(rating.mean), "exact" if _is_exact(rating) else f"95%: {_format_ends(rating)}")]
-    if exploitability is not None:
-        parts.append(f"exploitability {number(exploitability)}")
-        shown.append(("exploitability", number(exploitability), "0 is perfect, 1 is lost always"))
-    if regret is not None:
-        shown.append(("regret", number(regret), "lost by an average move"))
+    measures = data.measure_tiles()
+    parts += [f"{label} {value}" for label, value, _ in measures[:1]]
+    shown += measures
     if seconds is not None:
         memory = mebibytes(data.record("cost").number("own_bytes"))
         parts.append(f"{duration(seconds)} a move")

@@ -9,7 +9,7 @@ from evaluation.reports.formats import format_ends, game_options, number, percen
 from evaluation.reports.html import Content, macro, section
 from evaluation.reports.result_reader import MAX_SEED, Record, position_figure, reproduction
 from ttt_envs.game.boards import from_text
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 RESULT_SETTINGS = (
     "game", "endpoint", "model", "temperature", "max_tokens", "presentation", "illegal", "max_asks", "show_legal",
@@ -43,12 +43,9 @@ def _answer(data: Record, model: str) -> Content:
     tiles, parts = [], []
     if data.get("positions") is not None and data.record("positions").get("exact") is not None:
         exact = data.record("positions").record("exact")
-        exploitability = exact.number("exploitability", -1e-6, 1 + 1e-6)
-        tiles.append(("exploitability", number(exploitability), "exact; 0 is perfect, 1 is lost always"))
-        played = exact.optional("regret", partial(Record.number, low=-1e-6, high=2))
-        if played is not None:
-            tiles.append(("regret in self-play", number(max(0.0, played)), "exact; lost by an average move"))
-        parts.append(f"a best response gains {number(exploitability)} a game more than against perfect play")
+        tiles += [(f"{label}, exactly", value, note) for label, value, note in exact.measure_tiles()]
+        gain = number(exact.number("exploitability", -1e-6, 1 + 1e-6))
+        parts.append(f"a best response gains {gain} a game more than against perfect play")
     if data.get("games") is not None:
         games = data.record("games")
         score, opponent = games.interval("score", -0.5, 1.5), data.text("opponent")
@@ -60,9 +57,7 @@ def _answer(data: Record, model: str) -> Content:
         if data.get(name) is not None:
             moves = data.record(name).record("moves")
             tiles.append((f"illegal answers, {name}", percent(moves.number("illegal_share", 0, 1)), ""))
-            regret = moves.optional("regret", partial(Record.number, low=-1e-6, high=2))
-            if regret is not None:
-                tiles.append((f"regret, {name}", number(max(0.0, regret)), "lost by an average move"))
+            tiles += [(f"{label}, {name}", value, note) for label, value, note in moves.measure_tiles()]
     if not parts:
         raise ValueError("there are neither games nor exact results")
     return {
@@ -106,13 +101,13 @@ def _moves(game: Game, part: Record) -> Content:
     moves = part.record("moves")
     rows = []
     for one in moves.records("by_stones", game.cells):
-        regret = one.optional("regret", partial(Record.number, low=-1e-6, high=2))
+        regret = one.measure("regret")
         blunders = one.optional("blunders", Record.count)
         rows.append(
             (
                 str(one.count("stones", game.cells)),
                 f"{one.count('moves'):,}",
-                "" if regret is None else number(max(0.0, regret)),
+                "" if regret is None else number(regret),
                 "" if blunders is None else f"{blunders:,}",
                 f"{one.count('answers'):,}",
                 percent(one.number("illegal_share", 0, 1)),

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ttt_envs.game.boards import MOVERS, coordinate, to_text
-from ttt_envs.game.rules import Game, Position, default_win_length, winner
+from ttt_envs.game.game import Game, Position, default_win_length
+from ttt_envs.game.rules import winner
 
 PLAY_PAGE = Path(__file__).resolve().parents[2] / "docs" / "play" / "index.html"
 """The page without a server, in a checkout."""
@@ -36,7 +37,7 @@ def explorer_command(game: Game, position: Position | None = None, moves: Sequen
     usual = {"rows": 3, "columns": 3, "win": default_win_length(game.rows, game.columns), "skip": 0.0}
     own = {"rows": game.rows, "columns": game.columns, "win": game.win_length, "skip": game.skip_chance}
     parts = {name: f"{value:g}" for name, value in own.items() if value != usual[name]}
-    parts |= dict.fromkeys(game.variants, "true")
+    parts |= {name: str(value).lower() for name, value in game.variants.items()}
     if position is not None and position.cells.any():
         parts["opening"] = to_text(position, game)
     if moves:
@@ -54,7 +55,7 @@ def play_link(game: Game, position: Position) -> str:
     if not boards or game.skip_chance not in PLAY_SKIPS or winner(game, position.cells) is not None:
         return ""
     board = f"&board={boards[0]}" if boards[0] != "3x3" else ""
-    rules = f"&rules={'.'.join(game.variants)}" if game.variants else ""
+    rules = f"&rules={'.'.join(game.variant_names)}" if game.variants else ""
     at = to_text(position, game).replace(" ", "_")
     you = MOVERS[position.mover]
     return f"{PLAY_SCHEME}#against=optimal{board}{rules}&skip={game.skip_chance:g}&you={you}&position={at}"

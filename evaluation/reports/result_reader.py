@@ -18,15 +18,17 @@ from markupsafe import Markup
 
 from evaluation.matches.corrected_pairs import CorrectedPairs
 from evaluation.matches.score import Forfeits, Score
+from evaluation.metrics import LOSSES, metric
 from evaluation.reports.boards import draw_choice
-from evaluation.reports.formats import format_ends, share
+from evaluation.reports.formats import format_ends, measure_tile, share
 from evaluation.reports.html import Content
 from evaluation.statistics import Interval
 from ttt_envs.agents.specs import MAX_SPEC_LENGTH
 from ttt_envs.core.checks import truncate
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.boards import from_text
-from ttt_envs.game.rules import Game, legal
+from ttt_envs.game.game import Game
+from ttt_envs.game.rules import legal
 
 Read = TypeVar("Read")
 MAX_TEXT = 300
@@ -124,6 +126,17 @@ class Record(dict[str, Any]):
     def optional(self, name: str, read: Callable[[Record, str], Read]) -> Read | None:
         """Read a value with ``read``; None if it is null or missing."""
         return None if self.get(name) is None else read(self, name)
+
+    def measure(self, name: str) -> float | None:
+        """Read a measure within its bounds; None if it is null or missing."""
+        low, high = metric(name).bounds
+        value = self.optional(name, partial(Record.number, low=low - 1e-6, high=high + 1e-6))
+        return None if value is None else max(low, value)
+
+    def measure_tiles(self) -> list[tuple[str, str, str]]:
+        """Return the headline numbers of exact measures, as far as they are known."""
+        values = {name: self.measure(name) for name in LOSSES}
+        return [measure_tile(name, value) for name, value in values.items() if value is not None]
 
     def game(self) -> Game:
         """Read the game.

@@ -15,11 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from baselines.retrograde.solver import MAX_SOLVER_CELLS, Solution, solve
+from baselines.exact import MAX_SOLVER_CELLS, Solution, solve
 from evaluation.exact.critics import critic_error
 from evaluation.exact.dynamic_programming import has_regret
 from evaluation.exact.estimate import affordable
-from evaluation.exact.strength import Mistake, SampleGame, Strength, first_choice, sample_game, worst_positions
+from evaluation.exact.strength import Mistake, Strength, first_choice, worst_positions
+from evaluation.matches.sample_game import SampleGame, sample_game
+from evaluation.metrics import LOSSES, RATES, metric
 from evaluation.reports.boards import cells_hold_text, draw_board, draw_choice, first_move_map, heat_map, open_position
 from evaluation.reports.curves import (
     Row,
@@ -32,7 +34,7 @@ from evaluation.reports.curves import (
     series,
     thin_out,
 )
-from evaluation.reports.formats import game_options, mebibytes, number, share, signed, whole_number
+from evaluation.reports.formats import game_options, measure_tile, mebibytes, number, share, signed, whole_number
 from evaluation.reports.html import Content, encode_url, or_why, write_page
 from evaluation.reports.plots import RESULTS, SERIES, STYLES, Line
 from evaluation.run_files import REPORT, RUN_FILES, RunDirectory
@@ -43,7 +45,8 @@ from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.envs.lockstep import SELF
 from ttt_envs.game.boards import STONES, coordinate
-from ttt_envs.game.rules import Game, Outcome
+from ttt_envs.game.game import Game
+from ttt_envs.game.rules import Outcome
 
 MAX_BOARDS = 5
 """Maximum number of marks whose first move is shown."""
@@ -58,7 +61,6 @@ QUICK_OPPONENTS = ("random", "win-or-block", "optimal")
 """Opponents of a run that play its sample game; others may be slow, or arbitrary."""
 OWN_VALUES = "its own value of each move, -1 a loss to +1 a win"
 EXACT_VALUES = "the value of each move if both then play perfectly"
-EXACT_RESULTS = ("exact_win", "exact_draw", "exact_loss")
 COUNTS = ("wins", "draws", "losses")
 
 
@@ -137,9 +139,7 @@ def _tiles(
     """Return the headline numbers."""
     tiles = []
     if strength is not None:
-        tiles.append(("exploitability", number(strength.exploitability), "0 is perfect, 1 is lost always"))
-        if strength.regret is not None:
-            tiles.append(("regret", number(strength.regret), "lost by an average move"))
+        tiles += [measure_tile(name, value) for name, value in strength.measures.items()]
     tiles.append(("games", whole_number(rows[-1]["games"] if rows else config.get("games", 0)), "played in training"))
     if (phase := cost.get("training")) is not None:
         seconds, memory = phase["cpu_user_s"] + phase["cpu_system_s"], mebibytes(phase["peak_rss_bytes"])
@@ -169,14 +169,14 @@ def _learning(run: Run, rows: Sequence[Row] | None, why: str) -> Content:
     if not rows:
         return {"missing": f"Nothing was logged: there is no line in {METRICS}."}
     measured = exact_rows(rows)
-    names = [name for name in ("exploitability", "regret", *EXACT_RESULTS) if measured and name in measured[0]]
+    names = [name for name in (*LOSSES, *RATES) if measured and name in measured[0]]
     lines = [
         (whole_number(row["games"]), *(share(row[name]) if name in row else "" for name in names)) for row in measured
     ]
     boards, no_boards = or_why(lambda: _first_moves(run))
     return {
         "curves": _curves(run.config, rows, measured),
-        "head": ("games", *(name.removeprefix("exact_") for name in names)),
+        "head": ("games", *(metric(name).label for name in names)),
         "rows": lines,
         "boards": boards,
         "no_boards": no_boards,
@@ -203,7 +203,7 @@ def _curves(config: Mapping[str, Any], rows: Sequence[Row], measured: Sequence[R
         found.append((embed_curves(f"curve{len(found)}", lines, x_label, y_label, distances), words))
 
     if _has_range(measured):
-        names = [name for name in ("exploitability", "regret") if all(name in row for row in measured)]
+        names = [name for name in LOSSES if all(name in row for row in measured)]
         lines = [column_line(measured, name, name, index) for index, name in enumerate(names)]
         words = (
             "Exact, without exploration: the gain of a best response per game (exploitability) and the loss of an "
@@ -211,9 +211,9 @@ def _curves(config: Mapping[str, Any], rows: Sequence[Row], measured: Sequence[R
         )
         add(words, lines, "games", "value lost", True)
     results = ("won", "drawn", "lost")
-    exact = [row for row in measured if all(name in row for name in EXACT_RESULTS)]
+    exact = [row for row in measured if all(name in row for name in RATES)]
     if _has_range(exact):
-        lines = _result_lines(results, EXACT_RESULTS, lambda name: series(exact, name))
+        lines = _result_lines(results, RATES, lambda name: series(exact, name))
         words = f"Exact results without exploration against {config.get('opponent')}, in the seat that it learned in."
         add(words, lines, "games", "share of games", False)
     if _has_range(rows) and all(name in row for row in rows for name in COUNTS):

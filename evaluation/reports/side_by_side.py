@@ -12,13 +12,13 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from baselines.retrograde.solver import MAX_SOLVER_CELLS, solve
+from baselines.exact import MAX_SOLVER_CELLS, solve
 from evaluation.curve_summaries import varied_labels
 from evaluation.curves import Curve, read_curves
 from evaluation.exact.dynamic_programming import OutcomeProbabilities, match_outcome
 from evaluation.exact.estimate import affordable
 from evaluation.exact.policy_cache import cached
-from evaluation.exact.strength import Strength, compute_strength, differences_within, first_choice
+from evaluation.exact.strength import Strength, differences_within, first_choice, strength
 from evaluation.reports.boards import draw_choice
 from evaluation.reports.curves import MAX_GROUPS, Row, embed_exploitability
 from evaluation.reports.formats import join_names, number, share, whole_number
@@ -29,7 +29,7 @@ from evaluation.run_files import RunDirectory
 from learners.checkpoint import load_policy
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
 from ttt_envs.core.checks import truncate
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 MAX_RUNS = MAX_GROUPS
 """Maximum number of runs on a page: of curves that can be told apart."""
@@ -84,11 +84,11 @@ def write_side_by_side(
         curves, no_curve = or_why(partial(read_curves, [path]))
         curve = curves[0] if curves else Curve(str(path), {}, [])
         costs, no_costs = or_why(RunDirectory(path).read_cost)
-        strength = None
+        exactly = None
         if policy is not None and known:
-            strength = compute_strength(game, policy, OPPONENTS)
+            exactly = strength(game, policy, OPPONENTS)
             count_one()
-        found.append(ShownRun(name, path, curve, policy, strength, costs or {}))
+        found.append(ShownRun(name, path, curve, policy, exactly, costs or {}))
         notes += [f"Left out of {name}: {problem}." for problem in (why, no_curve, no_costs) if problem]
         notes += [f"{note}." for note in curve.notes if "unfinished" in note]
     content = {
@@ -150,8 +150,8 @@ def _answer(runs: Sequence[ShownRun], folder: Path) -> Content:
     if ranked:
         best = ranked[0][1]
         bound = best.exploitability + VALUE_TOLERANCE
-        level = [one.name for one, strength in ranked if strength.exploitability <= bound]
-        after = [strength.exploitability for _, strength in ranked if strength.exploitability > bound]
+        level = [one.name for one, exact in ranked if exact.exploitability <= bound]
+        after = [exact.exploitability for _, exact in ranked if exact.exploitability > bound]
         value = "perfect play" if best.perfect else f"exploitability {number(best.exploitability)}"
         verdict = f"{join_names(level)} {'is' if len(level) == 1 else 'are'} least exploitable: {value}"
         verdict += f"; next is {number(after[0])}" if after else ""

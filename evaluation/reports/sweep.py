@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from evaluation.curve_summaries import X_LABELS, Group, XAxis, summarize_groups, write_csv
 from evaluation.curves import read_curves
+from evaluation.metrics import metric
 from evaluation.reports.curves import MAX_GROUPS, draw_summaries, embed_figure
 from evaluation.reports.formats import format_ends, format_interval, join_names, mebibytes
 from evaluation.reports.html import Content, encode_url, interval_bar, macro, or_why, section
@@ -31,8 +32,6 @@ MIN_SEEDS = 3
 """Minimum number of seeds of each setting from which an order is concluded."""
 MAX_OPTIONS = 6
 """Maximum number of options that name a setting in a sentence."""
-LOWER_IS_BETTER = ("exploitability", "regret", "cpu_s", "peak_rss_bytes")
-NAMES = {"cpu_s": "CPU", "peak_rss_bytes": "peak memory"}
 NON_MEASURES = ("options", "seeds")
 
 
@@ -60,7 +59,7 @@ def sweep_page(data: Record, folder: Path) -> Content:
         raise ValueError("table is empty, and must have a setting or more")
     names = list(dict.fromkeys(name for line in lines for name in line.numbers))
     first = names[0] if names else ""
-    sign = 1 if first in LOWER_IS_BETTER else -1
+    sign = 1 if metric(first).better == "lower" else -1
     order = sorted((line for line in lines if first in line.numbers), key=lambda line: sign * line.numbers[first].mean)
     order += [line for line in lines if first not in line.numbers]
     return {
@@ -88,7 +87,7 @@ def _read_settings(data: Record) -> list[Setting]:
 
 def _is_worse(best: Interval, other: Interval, name: str) -> bool:
     """Return whether the intervals show that the other is worse."""
-    return best.high < other.low if name in LOWER_IS_BETTER else best.low > other.high
+    return best.high < other.low if metric(name).better == "lower" else best.low > other.high
 
 
 def _answer(order: Sequence[Setting], names: Sequence[str], first: str) -> Content:
@@ -96,7 +95,7 @@ def _answer(order: Sequence[Setting], names: Sequence[str], first: str) -> Conte
     if first not in best.numbers:
         raise ValueError("the table has no numbers")
     options = varied_options([dict(line.options) for line in order])
-    write, name = partial(_format_measure, first), _describe_setting(best, options)
+    write, name = metric(first).format_with_unit, _describe_setting(best, options)
     value = f"{_display_name(first)} {format_interval(best.numbers[first], write)}"
     others = [line for line in others if first in line.numbers]
     level = [line for line in others if not _is_worse(best.numbers[first], line.numbers[first], first)]
@@ -115,9 +114,9 @@ def _answer(order: Sequence[Setting], names: Sequence[str], first: str) -> Conte
         "settings": f"{len(order):,}",
         "runs": f"{sum(line.seeds for line in order):,}",
         "first": _display_name(first),
-        "direction": "least" if first in LOWER_IS_BETTER else "most",
+        "direction": "least" if metric(first).better == "lower" else "most",
         "tiles": [
-            (_display_name(name), _format_measure(name, best.numbers[name].mean), "of the first setting")
+            (_display_name(name), metric(name).format_with_unit(best.numbers[name].mean), "of the first setting")
             for name in names[:4]
             if name in best.numbers
         ],
@@ -227,7 +226,7 @@ def write_sweep_curves(folder: Path) -> Path | None:
 
 
 def _measure(name: str, value: Interval, low: float, high: float) -> Markup:
-    write = partial(_format_measure, name)
+    write = metric(name).format_with_unit
     ends = format_ends(value, write) if value.low < value.high else ""
     return macro("measure", write(value.mean), ends, interval_bar(value, low, high))
 
@@ -263,13 +262,7 @@ def _reproduction(data: Record) -> Content:
 
 
 def _display_name(name: str) -> str:
-    return NAMES.get(name, name.replace("_", " "))[:80]
-
-
-def _format_measure(name: str, value: float) -> str:
-    if name == "cpu_s":
-        return f"{value:,.2f} s"
-    return mebibytes(value) if name.endswith("bytes") else f"{value:.4f}"
+    return metric(name).label[:80]
 
 
 def _format_value(value: object) -> str:

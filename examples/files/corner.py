@@ -10,7 +10,7 @@ import numpy as np
 from ttt_envs.agents.specs import Named
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Corner(Named):
 
     name: ClassVar[str] = "corner"
     pure: ClassVar[bool] = True
-    variants: ClassVar[frozenset[str]] = frozenset({"exact", "misere", "wrap"})
+    variants: ClassVar[frozenset[str]] = frozenset({"overlines", "misere", "torus"})
 
     game: Game
     firmly: float = 1.0

@@ -14,7 +14,7 @@ from learners.limits import Fraction
 from ttt_envs.agents.policy import best_shares, sample
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from learners.alpha_zero.training import SelfPlay
 from learners.config import TrainingOptions
 from learners.training import make_initial_rng
 from ttt_envs.envs.lockstep import SELF
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,13 @@ from learners.tensorflow_tools import MAX_FLOAT32
 from ttt_envs.agents.policy import best_shares
 from ttt_envs.core.jit import Float32Array, Float64Array, Int64Array
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game, winning_lines
+from ttt_envs.game.game import Game
 from ttt_envs.game.symmetry import inverse, symmetries
 
 
 def input_lines(game: Game, config: AlphaZeroSettings) -> Int64Array:
     """Return the lines int64[L, win_length] used as input features: all or none."""
-    lines = winning_lines(game)
+    lines = game.line_cells
     return lines if config.lines else lines[:0]
 
 

@@ -22,7 +22,7 @@ from learners.tensorflow_tools import (
     to_numpy,
 )
 from ttt_envs.core.jit import Float32Array
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 
 class Updater:

@@ -19,7 +19,7 @@ from ttt_envs.agents.specs import Named
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.threads import Threads, count_threads
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 CHUNK_SIZE = 512
 """Maximum number of positions searched side by side, if their trees fit into memory."""

@@ -16,7 +16,8 @@ from ttt_envs.agents.policy import Evaluator, sample
 from ttt_envs.core.jit import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array, UInt64Array
 from ttt_envs.core.random import uniforms
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import DRAW, NOT_OVER, STREAM_POOL, Game, begin_rows, play_rows
+from ttt_envs.game.game import Game
+from ttt_envs.game.rules import DRAW, NOT_OVER, STREAM_POOL, begin_rows, play_rows
 
 OPENING, STREAM_EXPLORE, STREAM_RANDOM_ACTION, NOISE = range(STREAM_POOL + 1, STREAM_POOL + 5)
 """Random streams of a game, in addition to those of the rules."""

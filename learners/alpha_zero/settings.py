@@ -19,7 +19,7 @@ from learners.limits import (
     Range,
 )
 from ttt_envs.envs.lockstep import SELF
-from ttt_envs.game.rules import HIDING, VARIANTS, Game
+from ttt_envs.game.game import HIDING, VARIANTS, Game
 from ttt_envs.game.symmetry import Symmetries
 
 MAX_SMALL_CELLS = 9
@@ -40,7 +40,7 @@ class AlphaZeroSettings(LoopLearnerConfig):
     """Hyperparameters of :class:`~learners.alpha_zero.config.AlphaZeroConfig`."""
 
     name: ClassVar[str] = "alpha-zero"
-    variants: ClassVar[tuple[str, ...]] = VARIANTS
+    variants: ClassVar[tuple[str, ...]] = tuple(VARIANTS)
     refusal_reasons: ClassVar[Mapping[str, str]] = {
         HIDING: "it reads the whole board, to search the moves of both players"
     }

@@ -24,7 +24,7 @@ from learners.training import SPAWN_INITIAL, Progress, Task, check_counts, make_
 from ttt_envs.agents.policy import Policy
 from ttt_envs.envs.lockstep import SELF, IllegalAction, Symmetry
 from ttt_envs.game.actions import num_actions
-from ttt_envs.game.rules import HIDING, VARIANTS, Game
+from ttt_envs.game.game import HIDING, VARIANTS, Game
 
 SAVE_EVERY = 10.0  # seconds between two writings of MODEL while learning, at lines of the log
 LearningRate = Annotated[float, Range(0, 1, above=True)]

@@ -34,9 +34,9 @@ def make_sb3_games(task: Task, symmetry: Symmetry, illegal_action: IllegalAction
         dtype="int8",  # the dtype of the buffers
         autoreset_mode=AutoresetMode.SAME_STEP,
         gravity=game.gravity,
-        exact=game.exact,
+        overlines=game.overlines,
         misere=game.misere,
-        wrap=game.wrap,
+        torus=game.torus,
         hidden=game.hidden,
     )
     both = task.opponent == SELF

@@ -12,7 +12,7 @@ from learners.dense import Activation, Dense, forward
 from ttt_envs.agents.policy import best_shares
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 
 def flat(boards: Boards) -> Int8Array:

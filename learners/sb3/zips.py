@@ -19,7 +19,7 @@ from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.actions import num_actions
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 Algorithm = Literal["dqn", "ppo", "maskable-ppo"]
 _ALGORITHMS = {

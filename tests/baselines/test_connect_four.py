@@ -13,12 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from baselines.connect_four import SearchedSolution, Solver, is_solvable
+from baselines.connect_four import Solver, is_solvable
 from baselines.connect_four import solver as solving
 from baselines.connect_four.bitboards import Board, completing_bits, has_line, mirror
 from baselines.connect_four.table import BUCKET, OFFSET, empty_table, index_shift, locate, look_up, position_key, store
-from baselines.retrograde.columns import find_lines
-from baselines.retrograde.solver import Optimal, solve
+from baselines.exact import Optimal, SearchedSolution, solve
 from ttt_envs import Boards, Game, Position
 from ttt_envs.game import rules
 from ttt_envs.game.boards import from_text
@@ -126,9 +125,7 @@ def test_positions_by_the_rules_have_the_known_numbers(plies):
     cells = np.zeros((1, game.cells), np.int8)
     for ply, count in enumerate(SCORED["positions_by_plies"]["values"][: plies + 1]):
         assert len(cells) == count
-        stones = (cells == 2 - ply % 2) @ np.left_shift(1, np.arange(game.cells))  # of the last player
-        won = np.empty(len(cells), np.bool_)
-        find_lines(stones, game.parameters, won)
+        won = np.array([rules.terminal_outcome(board, game.parameters) != rules.NOT_OVER for board in cells])
         boards = Boards(cells[~won], np.full(np.count_nonzero(~won), ply % 2, np.int8))
         row, cell = np.nonzero(boards.legal(game))
         after = boards.cells[row]
@@ -401,7 +398,7 @@ def test_optimal_plays_connect_four_by_searches():
         (Game(6, 7, 4, 0.1, gravity=True), "skip_chance=0.1 is not solved"),
         (drop(8, 8, 4), "needs 72 bits"),
         (Game(6, 7, 4), "is not Connect Four, .*: choose gravity=True"),
-        (Game(6, 7, 4, gravity=True, wrap=True), "no other variant"),
+        (Game(6, 7, 4, gravity=True, torus=True), "no other variant"),
     ],
 )
 def test_games_that_cannot_be_solved_are_refused(game, message):

@@ -8,16 +8,16 @@ import plain
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from baselines.exact import solve
 from baselines.expectiminimax import Expectiminimax, Search, SearchSettings, leaf_search
 from baselines.expectiminimax.leaf_search import SearchByLeaves
 from baselines.expectiminimax.order import write_moves
 from baselines.expectiminimax.search import MIN_TABLE_ENTRIES
 from baselines.expectiminimax.transpositions import table_bytes
-from baselines.retrograde.solver import VALUE_TOLERANCE, solve
 from evaluation.exact.dynamic_programming import exploitability, regret
 from evaluation.matches.match import play_pairs
 from ttt_envs import Boards, Game, Position, act, from_text, make_policy
-from ttt_envs.agents.policy import Values
+from ttt_envs.agents.policy import VALUE_TOLERANCE, Values
 from ttt_envs.game.symmetry import symmetries
 
 NAME = "baselines.expectiminimax."

@@ -34,7 +34,7 @@ from ttt_apps import evaluate
 from ttt_envs import Boards, Game, act, make_policy
 from ttt_envs.agents.policy import Forfeit, HasPlayer, ReadsClocks
 from ttt_envs.agents.specs import TRUST, FromFile
-from ttt_envs.game.rules import Position
+from ttt_envs.game.game import Position
 
 ROOT = Path(__file__).parents[2]
 GAME = Game(7, 7, 5)
@@ -233,7 +233,7 @@ def test_rectangular_boards_are_sent_as_width_and_height(engine, received):
 
 
 def test_exactly_five_is_the_engines_rule_1(engine, received):
-    game = Game(7, 7, 5, exact=True)
+    game = Game(7, 7, 5, overlines=False)
     assert moves_of(engine(), FIRST, game=game) == [0]
     assert "INFO rule 1" in received()
 

@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from baselines.exact import Tablebase, build, solve
 from baselines.mcts import MCTS, GumbelSearch, MCTSSearch
 from baselines.mcts.gumbel import considered_visits_table
-from baselines.retrograde import Tablebase, build
-from baselines.retrograde.solver import solve
 from ttt_envs import Boards, Game, from_text, make_policy
 
 SKIPS = [0.0, 0.1, 0.25, 0.5]

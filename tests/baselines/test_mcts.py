@@ -11,8 +11,8 @@ from evaluators import Noise
 from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines import mcts
+from baselines.exact import solve
 from baselines.mcts import MCTS, MCTSPlayer, MCTSSearch, Tree
-from baselines.retrograde.solver import solve
 from evaluation.matches.match import MatchSettings, play_blocks, play_pairs
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.agents.policy import Values, act_in_episodes

@@ -7,7 +7,7 @@ import plain
 import pytest
 from numpy.testing import assert_array_equal
 
-from baselines.retrograde.solver import solve
+from baselines.exact import solve
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.open_spiel import load_game, to_states

@@ -8,15 +8,15 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines import opening_book
+from baselines.exact import solve
 from baselines.opening_book import BookError, OpeningBookWithMemory, PlayedMoves, make_book, read_book, ucb_shares
-from baselines.retrograde.solver import solve
 from ttt_envs import Boards, Game, make_policy
 from ttt_envs.agents.policy import HasPlayer
 from ttt_envs.game.rules import winner
 from ttt_envs.game.symmetry import inverse, symmetries
 
 GAMES = [Game(), Game(skip_chance=0.25), Game(2, 4, 3), Game(7, 7, 5, 0.1), Game(6, 7, 4, gravity=True)]
-GAMES += [Game(3, 4, 3, exact=True, wrap=True), Game(3, 4, 3, gravity=True, misere=True, wrap=True)]
+GAMES += [Game(3, 4, 3, overlines=False, torus=True), Game(3, 4, 3, gravity=True, misere=True, torus=True)]
 """of 7 x 7 and 6 x 7 keys have several words"""
 
 

@@ -15,7 +15,7 @@ from baselines.proof_number.threats import NO, UNKNOWN, YES, find_threats
 from baselines.proof_number.winner import decide
 from ttt_envs import Game
 from ttt_envs.core.jit import int64
-from ttt_envs.game.rules import DRAW, winning_lines
+from ttt_envs.game.rules import DRAW
 
 
 def solver(game):
@@ -278,7 +278,7 @@ def test_a_table_stays_within_its_memory():
 
 def test_windows_are_all_lines():
     for game in (*boards_up_to(12), Game(19, 19, 5), Game(1, 19, 7), Game(8, 8, 8)):
-        found = winning_lines(game)
+        found = game.line_cells
         assert found.dtype == np.int64
         assert found.shape[1] == game.win_length
         assert len({tuple(line) for line in found}) == len(found)

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
+from baselines.exact import build
 from baselines.proof_number import LOSS, TAKEN, TIED, UNDECIDED, WIN, Prover
-from baselines.retrograde import build
 from ttt_envs import Game
 from ttt_envs.game.boards import Boards, from_text
-from ttt_envs.game.rules import Position, winner
+from ttt_envs.game.game import Position
+from ttt_envs.game.rules import winner
 
 SOLVED = [Game(), Game(3, 4, 3), Game(4, 4, 4), Game(4, 4, 3), Game(2, 5, 3), Game(1, 9, 3)]
 

@@ -1,19 +1,11 @@
 """The solver: known facts, a recursion in plain Python, OpenSpiel, and its cached tables."""
 
-import gc
-import hashlib
-import json
-import re
-import shutil
 import sys
 import types
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
-from pathlib import Path
-from weakref import WeakValueDictionary
 
 import numpy as np
 import plain
@@ -22,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from baselines.retrograde import solver
-from baselines.retrograde.count import DRAWN, WON, reachable_boards
-from baselines.retrograde.solver import Optimal, is_consistent, solve, sweep
+from baselines.exact import Optimal, Work, solve, start_value
+from baselines.exact.count import DRAWN, WON, reachable_boards
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.agents.policy import Values
 from ttt_envs.game.boards import keys
@@ -44,8 +35,6 @@ SHAPES = [
     Game(1, 1, 1),
 ]
 GAMES = [replace(shape, skip_chance=skip) for shape in SHAPES for skip in (0.0, 0.1, 0.25, 0.5, 0.9)]
-LARGE = Game(3, 4, 3)  # the smallest board whose table is cached
-TABLE_BYTES = 2 * 3**12 * 8
 
 
 @cache
@@ -133,8 +122,8 @@ def test_values_satisfy_the_bellman_equation(game, seed, other_mover):
 
 def test_progress_increases_to_one():
     seen = []
-    for game in (Game(), LARGE):
-        solve(game, cache=False, progress=seen.append)
+    for game in (Game(), Game(3, 4, 3)):
+        solve(game, cache=False, work=Work(progress=seen.append))
         assert seen == sorted(seen)
         assert 0 <= seen[0] <= seen[-1] == 1
         seen.clear()
@@ -238,6 +227,12 @@ def test_distances_equal_plain_python(game):
     assert_array_equal(solved(game).distance(over), 0)
 
 
+@pytest.mark.parametrize("rules", [{}, *plain.COMBINATIONS], ids=plain.label_rules)
+def test_the_start_has_the_same_value_from_two_layers(rules):
+    for game in (Game(2, 3, 3, 0.25, **rules), Game(3, 3, 3, **rules)):
+        assert start_value(game) == pytest.approx(solved(game).value, abs=1e-15)
+
+
 def test_distance_with_skips_is_refused():
     game = Game(skip_chance=0.25)
     with pytest.raises(ValueError, match=r"skip_chance=0\.25"):
@@ -337,151 +332,9 @@ def test_optimal_policy_plays_known_moves():
         assert_allclose(p[p > 0], 1 / len(cells), rtol=1e-15)
 
 
-@pytest.mark.parametrize(
-    ("game", "size"),
-    [(Game(2, 11, 3), 2 * 3**22 * 8), (Game(4, 6, 4, 0.25), 2 * 3**24 * 8), (Game(5, 5, 4), 2 * 3**25 * 8)],
-    ids=str,
-)
-def test_too_large_boards_are_refused_with_their_bytes(game, size):
-    with pytest.raises(ValueError, match=f"{game.rows} x {game.columns}") as refused:
+@pytest.mark.parametrize("game", [Game(2, 11, 3), Game(4, 6, 4, 0.25), Game(5, 5, 4)], ids=str)
+def test_too_large_boards_are_refused(game):
+    with pytest.raises(ValueError, match=f"{game.rows} x {game.columns}"):
         solve(game)
-    assert str(size) in re.sub(r"[,_ ]", "", str(refused.value))
     with pytest.raises(ValueError, match=f"{game.rows} x {game.columns}"):
         make_policy("optimal", game).probabilities(Boards.start(game))
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Files
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("TTT_ENVS_CACHE", str(tmp_path))
-    return tmp_path
-
-
-def files_in(folder):
-    return sorted(path for path in folder.rglob("*") if path.is_file())
-
-
-def only_table(folder):
-    """The one table in a folder and its label."""
-    label, table = files_in(folder)
-    assert (table.suffix, label) == (".npy", table.with_suffix(".json"))
-    return table, label
-
-
-def is_mapped(path):
-    gc.collect()
-    return str(path) in Path("/proc/self/maps").read_text()
-
-
-maps = pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="this system does not tell what is mapped")
-
-
-@maps
-def test_large_table_is_written_once_and_then_memory_mapped(folder):
-    solve(LARGE)
-    table, label = only_table(folder)
-    facts = json.loads(label.read_text())
-    assert facts["game"] == LARGE.to_dict()
-    assert {"format", "game", "sha256"} <= set(facts)
-    assert re.fullmatch("[0-9a-f]{64}", facts["sha256"])
-    assert np.load(table, mmap_mode="r", allow_pickle=False).nbytes == TABLE_BYTES
-    assert not is_mapped(table)
-    inode, content = table.stat().st_ino, table.read_bytes()
-    again = solve(LARGE)
-    assert is_mapped(table)
-    assert only_table(folder) == (table, label)
-    assert table.stat().st_ino == inode
-    assert table.read_bytes() == content
-    boards = plain.positions_of_random_play(LARGE, 1000)
-    assert_array_equal(again.action_values(boards), solved(LARGE).action_values(boards))
-    assert_array_equal(again.distance(boards), solved(LARGE).distance(boards))
-    assert again.value == solved(LARGE).value == 1
-    assert again.counts == solved(LARGE).counts
-
-
-@maps
-def test_without_cache_nothing_is_written_or_read(folder):
-    assert solve(LARGE, cache=False).value == 1
-    assert files_in(folder) == []
-    solve(LARGE)
-    table, _ = only_table(folder)
-    solution = solve(LARGE, cache=False)
-    assert not is_mapped(table)
-    table.write_bytes(b"no table")
-    assert solve(LARGE, cache=False).value == solution.value
-    assert table.read_bytes() == b"no table"
-
-
-def test_small_tables_are_not_cached(folder):
-    for game in (Game(), Game(skip_chance=0.25), Game(2, 5, 3), Game(1, 11, 3)):
-        solve(game)
-    assert files_in(folder) == []
-
-
-@pytest.fixture(scope="module")
-def whole_files(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("whole")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TTT_ENVS_CACHE", str(folder))
-        patch.setattr(solver, "_alive", WeakValueDictionary())  # another test may hold the solution
-        solve(LARGE)
-    return only_table(folder)
-
-
-def change_label(label, **changes):
-    label.write_text(json.dumps({**json.loads(label.read_text()), **changes}))
-
-
-def forge(table, label, array):
-    """Replace a table, with a valid hash in its label."""
-    np.save(table, array)
-    change_label(label, sha256=hashlib.sha256(table.read_bytes()).hexdigest())
-
-
-@pytest.mark.parametrize("game", [LARGE, Game(2, 2, 2, 0.3), Game(3, 3, 3, 0.9), Game(1, 5, 2)], ids=str)
-@pytest.mark.parametrize("discount", [1.0, 0.5])
-def test_is_consistent_detects_wrong_tables(game, discount):
-    after = sweep(game, discount=discount)
-    assert is_consistent(game, after, discount)
-    for wrong in (np.zeros_like(after), -after, after[::-1], sweep(game, discount=discount, average=True)):
-        assert np.array_equal(wrong, after) or not is_consistent(game, wrong, discount)
-    start = after.copy()
-    start[:, 0] += 1e-6
-    assert not is_consistent(game, start, discount)
-
-
-def test_forged_table_with_valid_hash_is_recomputed(folder, whole_files):
-    table, label = (Path(shutil.copy(path, folder)) for path in whole_files)
-    gc.collect()
-    for forged in (np.zeros((2, 3**LARGE.cells)), -np.load(table), sweep(replace(LARGE, win_length=2))):
-        forge(table, label, forged)
-        start = Boards.start(LARGE)
-        assert_array_equal(solve(LARGE).action_values(start), solved(LARGE).action_values(start))
-        assert np.load(table)[0, 0] == solved(LARGE).after[0, 0]  # the correct table is restored
-        gc.collect()
-
-
-@pytest.mark.parametrize("game", [LARGE, Game(1, 17, 2, 0.25)], ids=str)
-def test_processes_can_solve_at_the_same_time(folder, fresh, game):
-    lines = (
-        "from baselines.retrograde.solver import solve; from ttt_envs import Game",
-        f"print([solve({game!r}).value for _ in range(5)])",
-    )
-    with ThreadPoolExecutor(2) as pool:
-        printed = list(pool.map(lambda _: fresh(*lines), range(2)))
-    assert len({path.stem for path in folder.iterdir()}) == 1
-    inodes = [path.stat().st_ino for path in files_in(folder)]
-    assert printed == [f"{[solve(game).value] * 5}\n"] * 2
-    assert [path.stat().st_ino for path in files_in(folder)] == inodes
-
-
-@pytest.mark.parametrize("game", [Game(), Game(skip_chance=0.25), Game(misere=True)], ids=str)
-def test_values_of_positions_in_progress_are_the_same_without_the_test_for_the_end(game):
-    boards = plain.positions_of_random_play(game, 200)
-    solution = solve(game)
-    assert_array_equal(solution.unfinished_action_values(boards), solution.action_values(boards))
-    won = Boards(np.array([[1, 1, 1, 2, 2, 0, 0, 0, 0]], np.int8), np.array([1], np.int8))
-    assert np.isnan(solution.action_values(won)).all()

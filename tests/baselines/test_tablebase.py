@@ -1,6 +1,5 @@
 """Endgame databases: against the solver over all boards, their verification, and in searches."""
 
-import itertools
 import json
 from functools import cache
 
@@ -9,19 +8,17 @@ import plain
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from baselines.exact import Tablebase, build, estimate, open_layers, solve, verify
+from baselines.exact.count import reachable_boards
+from baselines.exact.folder import Folder
+from baselines.exact.verify import check_entries, describe_entry
 from baselines.expectiminimax import Expectiminimax
 from baselines.mcts import MCTS
-from baselines.retrograde import Tablebase, build, columns, estimate, open_table, verify
-from baselines.retrograde.count import reachable_boards
-from baselines.retrograde.folder import open_folder
-from baselines.retrograde.layers import make_layers
-from baselines.retrograde.solver import solve
-from baselines.retrograde.verify import check_entries, describe_check
 from evaluation.policy_identity import policy_identity
 from ttt_envs import Boards, Game, chance_outcomes, from_text, make_policy
 from ttt_envs.game import rules
-from ttt_envs.game.boards import to_text
 from ttt_envs.game.rules import DRAW
+from ttt_envs.graph.numbering import Numbering
 
 SKIPS = [0.0, 0.1, 0.25]
 SMALL = Game(2, 3, 3, 0.25)
@@ -60,7 +57,7 @@ def folder_of(tmp_path_factory):
 )
 def test_values_equal_the_solver(folder_of, shape, stones, skip_chance):
     game = Game(*shape, skip_chance)
-    table, solution = open_table(game, folder_of(game, stones)), solve(game, cache=False)
+    table, solution = open_layers(game, folder_of(game, stones)), solve(game, cache=False)
     boards = plain.all_positions(game, stones)
     assert len(boards.mover) > 0
     assert table.dtype == (np.int8 if skip_chance == 0 else np.float32)
@@ -68,17 +65,16 @@ def test_values_equal_the_solver(folder_of, shape, stones, skip_chance):
     assert_allclose(table.values(boards), solution.values(boards), rtol=0, atol=tolerance)
     assert_allclose(table.action_values(boards), solution.action_values(boards), rtol=0, atol=tolerance)
     if skip_chance == 0:
-        assert_array_equal(table.distances(boards), solution.distance(boards))
+        assert_array_equal(table.distance(boards), solution.distance(boards))
 
 
 def test_positions_before_the_first_layer_are_refused_but_not_moves_into_it(folder_of):
     game = Game()
-    table = open_table(game, folder_of(game, 5))
+    table = open_layers(game, folder_of(game, 5))
     early, before = (Boards.from_positions([from_text(text)]) for text in ("o../.x./..o x", "o.x/.x./..o o"))
-    with pytest.raises(ValueError, match=r"position of 3 stones is not in .*begins at 5.*from 3 stones on"):
+    with pytest.raises(ValueError, match=r"begins at 5 stones, and a move to 4 was looked up: .*from 4 stones on"):
         table.values(early)
-    with pytest.raises(ValueError, match="position of 4 stones"):
-        table.values(before)
+    assert_array_equal(table.values(before), solve(game).values(before))
     assert_array_equal(table.action_values(before), solve(game).action_values(before))
 
 
@@ -86,20 +82,20 @@ def test_database_is_extended_to_fewer_stones(tmp_path):
     build(SMALL, tmp_path, stones=4)
     before = {path.name: path.stat().st_ino for path in tmp_path.glob("*.npy")}
     assert set(before) == {"04-layer.npy", "05-layer.npy", "06-layer.npy"}
-    assert open_folder(tmp_path).facts()["stones"] == 4
+    assert Folder.open(tmp_path).facts()["stones"] == 4
     build(SMALL, tmp_path, stones=5)  # is there already
     build(SMALL, tmp_path)
     after = {path.name: path.stat().st_ino for path in tmp_path.glob("*.npy")}
     assert after.items() > before.items()
-    assert open_table(SMALL, tmp_path).stones == 0
-    assert open_folder(tmp_path).facts()["entries"] == sum(estimate(SMALL).by_stones)
+    assert open_layers(SMALL, tmp_path).stones == 0
+    assert Folder.open(tmp_path).facts()["entries"] == sum(estimate(SMALL).by_stones)
 
 
 def test_killed_and_resumed_build_has_the_same_bytes(tmp_path, fresh, folder_of):
     whole = {path.name: path.read_bytes() for path in folder_of(SMALL, 1).iterdir()}
     fresh(  # killed again and again: each time after one file more was written, whole or as a leftover
         "import os, ttt_envs.core.files as files; from pathlib import Path",
-        "from baselines.retrograde import build, tablebase as table; from ttt_envs import Game",
+        "from baselines.exact import build; from ttt_envs import Game",
         f"folder, game = Path({str(tmp_path)!r}), Game(2, 3, 3, 0.25)",
         "build(game, folder.with_name('before'), stones=1)",  # kernels are read once, not in every process
         "real, replace = os.replace, os.replace",
@@ -134,14 +130,11 @@ def test_invalid_sizes_are_refused(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("skip_chance", [0.0, 0.25])
 def test_last_layers_of_5x5_are_verified(tmp_path, skip_chance):
-    """Its largest part has 3.3e9 entries, which 32 bits still number."""
     game = Game(5, 5, 4, skip_chance)
-    layers = build(game, tmp_path, stones=22).layers
-    for stones in layers.build_order():
-        found = check_entries(tmp_path, stones, range(layers.size(stones)))
-        assert (found.entries, found.wrong) == (layers.size(stones), None)
-    largest = max(np.prod(layers.shape(stones, own)) for stones in range(26) for own in range(stones + 1))
-    assert largest < 2**32
+    numbering = build(game, tmp_path, stones=22).numbering
+    for stones in range(25, 21, -1):
+        result = check_entries(tmp_path, stones, range(numbering.size(stones)))
+        assert (result.entries, result.wrong) == (numbering.size(stones), None)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -153,7 +146,7 @@ def test_last_layers_of_5x5_are_verified(tmp_path, skip_chance):
 )
 def test_wrong_entry_is_found(tmp_path, game, stones):
     table = build(game, tmp_path, stones=0 if game.gravity else 5)
-    path, size = tmp_path / f"0{stones}-layer.npy", table.layers.size(stones)
+    path, size = tmp_path / f"0{stones}-layer.npy", table.numbering.size(stones)
     for entry in np.random.default_rng(0).choice(size, 5, replace=False).tolist():
         content, layer = path.read_bytes(), np.array(table.layer(stones))
         layer[entry] = 5 if game.skip_chance == 0 else layer[entry] + 1e-3
@@ -161,21 +154,10 @@ def test_wrong_entry_is_found(tmp_path, game, stones):
         verify._map_layers.cache_clear()
         for entries in (range(size), np.array([entry])):
             assert check_entries(tmp_path, stones, entries).wrong == (stones, entry)
-        position = from_text(describe_check(open_folder(tmp_path), stones, entry), game)
+        position = from_text(describe_entry(game, stones, entry), game)
         assert np.count_nonzero(position.cells) == stones
         path.write_bytes(content)
     verify._map_layers.cache_clear()
-
-
-def test_entry_is_described_by_its_position(folder_of):
-    game = Game(2, 5, 3, 0.1)
-    found, table = open_folder(folder_of(game, 4)), open_table(game, folder_of(game, 4))
-    for entry in range(0, table.layers.size(6), 97):
-        text = describe_check(found, 6, entry)
-        if table.layer(6)[entry] > -1:  # else the other player may have a line, and the game is over
-            value = table.values(Boards.from_positions([from_text(text, game)]))[0]
-            assert value == table.layer(6)[entry], text
-            assert to_text(from_text(text, game), game) == text
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -336,9 +318,9 @@ def test_invalid_databases_are_refused(spec, folder_of, tmp_path):
             make_policy(spec.format(path), game)
     with pytest.raises(ValueError, match="holds the layers of 3 x 3"):
         make_policy(spec.format(folder_of(Game(), 5)), game)
-    for text in ("{}", "[]", '{"format": 2, "layers": {}}', '{"format": 1, "parts": {}}', '{"format": 2, "layers": 1}'):
+    for text in ("{}", "[]", '{"format": 3, "layers": {}}', '{"format": 1, "parts": {}}', '{"format": 3, "layers": 1}'):
         (tmp_path / "manifest.json").write_text(text)
-        with pytest.raises(ValueError, match=r"no manifest of a table in layers|format 1, and 2 is read"):
+        with pytest.raises(ValueError, match=r"no manifest of a table in layers|format 1, and 3 is read"):
             make_policy(spec.format(tmp_path), game)
     whole = json.loads((folder_of(game, 4) / "manifest.json").read_text())
     for change in ({"stones": 99}, {"stones": -1}, {"game": {"rows": 99}}, {"game": 1}, {"dtype": "float32"}):
@@ -364,27 +346,27 @@ def test_policy_identity_depends_on_the_database(folder_of):
 RULES = [
     Game(3, 4, 3, gravity=True),
     Game(3, 3, 3, 0.25, gravity=True, misere=True),
-    Game(4, 3, 3, 0.1, gravity=True, exact=True, wrap=True),
+    Game(4, 3, 3, 0.1, gravity=True, overlines=False, torus=True),
     Game(3, 3, 3, 0.25, misere=True),
-    Game(2, 3, 3, 0.25, exact=True),
-    Game(3, 3, 2, exact=True, wrap=True),
+    Game(2, 3, 3, 0.25, overlines=False),
+    Game(3, 3, 2, overlines=False, torus=True),
     *(Game(2, 5, 3, skip_chance) for skip_chance in SKIPS),
 ]
 SLOW_RULES = [
     Game(3, 3, 3, gravity=True),
     Game(4, 3, 3, 0.25, gravity=True),
     Game(3, 4, 3, 0.25, gravity=True, misere=True),
-    Game(4, 3, 3, gravity=True, wrap=True),
-    Game(2, 5, 2, gravity=True, misere=True, exact=True),
-    Game(3, 4, 1, 0.25, gravity=True, exact=True),
+    Game(4, 3, 3, gravity=True, torus=True),
+    Game(2, 5, 2, gravity=True, misere=True, overlines=False),
+    Game(3, 4, 1, 0.25, gravity=True, overlines=False),
     Game(3, 4, 1, 0.25, gravity=True),
     Game(1, 6, 2, 0.25, gravity=True),
     Game(6, 1, 3, gravity=True),
-    Game(3, 3, 3, misere=True, exact=True),
+    Game(3, 3, 3, misere=True, overlines=False),
 ]
 LARGER_RULES = [Game(4, 4, 4, skip, gravity=True) for skip in (0.0, 0.25)] + [
-    Game(4, 4, 3, 0.25, gravity=True, misere=True, wrap=True),
-    Game(4, 4, 3, 0.25, gravity=True, exact=True),
+    Game(4, 4, 3, 0.25, gravity=True, misere=True, torus=True),
+    Game(4, 4, 3, 0.25, gravity=True, overlines=False),
     Game(4, 3, 3, 0.25, misere=True),
 ]
 by_rules = pytest.mark.parametrize(
@@ -406,17 +388,17 @@ def reachable_positions(game):
 def test_values_of_all_rules_equal_the_solver(folder_of, game):
     solution, boards = solve(game, cache=False), reachable_positions(game)
     assert len(boards.mover) > 0
-    for table in (open_table(game, folder_of(game, 0)), build(game)):
+    for table in (open_layers(game, folder_of(game, 0)), build(game)):
         tolerance = 1e-15 if game.skip_chance == 0 or table.dtype == np.float64 else table.error
         assert_allclose(table.values(boards), solution.values(boards), rtol=0, atol=tolerance)
         assert_allclose(table.action_values(boards), solution.action_values(boards), rtol=0, atol=tolerance)
         if game.skip_chance == 0:
-            assert_array_equal(table.distances(boards), solution.distance(boards))
+            assert_array_equal(table.distance(boards), solution.distance(boards))
 
 
 @by_rules
 def test_results_of_finished_boards_of_all_rules(folder_of, game):
-    table, boards = open_table(game, folder_of(game, 0)), plain.positions_of_random_play(game, 200)
+    table, boards = open_layers(game, folder_of(game, 0)), plain.positions_of_random_play(game, 200)
     ended = []
     for row in range(200):
         for cell in np.flatnonzero(boards.legal(game)[row]).tolist():
@@ -433,34 +415,16 @@ def test_results_of_finished_boards_of_all_rules(folder_of, game):
 @by_rules
 def test_all_entries_of_all_rules_are_verified(folder_of, game):
     folder = folder_of(game, 0)
-    layers = open_folder(folder).layers
-    for stones in layers.build_order():
-        if layers.size(stones) > 0:
-            found = check_entries(folder, stones, range(layers.size(stones)))
-            assert (found.entries, found.wrong) == (layers.size(stones), None)
-            assert found.largest <= (0 if game.skip_chance == 0 else 2**-24)
-
-
-@by_rules
-def test_entries_are_found_by_their_positions(folder_of, game):
-    """Every entry is found by its position."""
-    layers = open_folder(folder_of(game, 0)).layers
-    for count in layers.build_order():
-        sets = [layers.sets_at(count, entry) for entry in range(layers.size(count))]
-        own, other = (np.array([each[side] for each in sets], np.int64) for side in (0, 1))
-        if not game.gravity:  # has entries in which the other player has a line
-            rows = np.flatnonzero(~layers.has_line(other))
-            assert_array_equal(layers.locate(own[rows], other[rows])[1], rows)
-            continue
-        where, entries = layers.locate(own, other)
-        assert (where == count).all()
-        assert_array_equal(entries, np.arange(layers.size(count)))
-        assert not (layers.has_line(own) | layers.has_line(other)).any()
+    for stones in range(game.cells + 1):
+        size = open_layers(game, folder).numbering.size(stones)
+        result = check_entries(folder, stones, range(size))
+        assert (result.entries, result.wrong) == (size, None)
+        assert result.largest <= (0 if game.skip_chance == 0 else 2**-24)
 
 
 def test_a_floating_stone_is_refused(folder_of):
     game = Game(3, 4, 3, 0.25, gravity=True)
-    table = open_table(game, folder_of(game, 0))
+    table = open_layers(game, folder_of(game, 0))
     with pytest.raises(ValueError, match="a stone above an empty cell comes from no game with gravity"):
         table.values(Boards.from_positions([from_text("..../o.../.x.. o")]))
 
@@ -480,30 +444,13 @@ def test_boards_with_too_many_columns_are_refused(game, message):
             refuse(game)
 
 
-def test_positions_under_gravity_are_numbered_once_with_all_threads(monkeypatch):
-    numbered, make_index = [], columns.make_index
-    monkeypatch.setattr(columns, "make_index", lambda *args: numbered.append(args[3:]) or make_index(*args))
-    solve(Game(17, 1, 3, gravity=True), cache=False, threads=2)
-    assert sorted(numbered) == [(stones, 2) for stones in range(18)]
-
-
-@pytest.mark.parametrize(
-    "game", [Game(3, 3, 3, gravity=True), Game(3, 3, 3, 0.25, gravity=True), Game(2, 4, 2, 0.25, gravity=True)], ids=str
-)
-def test_layers_under_gravity_hold_one_of_two_mirror_images(game):
-    """Plainly: all fillings of the columns from below without a line; those of mirrored heights are kept once."""
-    layers, width = make_layers(game), game.columns
-    found = np.zeros(game.cells + 1, np.int64)
-    for cells in itertools.product((0, 1, 2), repeat=game.cells):
-        board = np.array(cells).reshape(game.rows, width)
-        own, other = (set(np.flatnonzero(board.ravel() == stone).tolist()) for stone in (1, 2))
-        floats = ((board[:-1] != 0) & (board[1:] == 0)).any()
-        alternates = game.skip_chance > 0 or len(own) == (len(own) + len(other)) // 2
-        if not floats and alternates and not plain.has_line(game, own) and not plain.has_line(game, other):
-            heights = np.count_nonzero(board, axis=0)
-            found[len(own) + len(other)] += 2 if (heights == heights[::-1]).all() else 1
-    assert [2 * layers.size(stones) for stones in range(game.cells + 1)] == found.tolist()
-    assert list(estimate(game).by_stones) == (found // 2).tolist()
+def test_positions_under_gravity_are_numbered_once(monkeypatch):
+    numbered, make = [], Numbering._make_layer
+    monkeypatch.setattr(
+        Numbering, "_make_layer", lambda numbering, stones: numbered.append(stones) or make(numbering, stones)
+    )
+    build(Game(17, 1, 3, gravity=True))
+    assert sorted(numbered) == list(range(18))
 
 
 @pytest.mark.parametrize(
@@ -514,7 +461,7 @@ def test_layers_under_gravity_hold_one_of_two_mirror_images(game):
         Game(3, 3, 3, 0.25, gravity=True),
         pytest.param(Game(3, 3, 3, gravity=True, misere=True), marks=pytest.mark.slow),
         pytest.param(Game(3, 4, 3, 0.25, misere=True), marks=pytest.mark.slow),
-        pytest.param(Game(3, 4, 3, gravity=True, wrap=True), marks=pytest.mark.slow),
+        pytest.param(Game(3, 4, 3, gravity=True, torus=True), marks=pytest.mark.slow),
     ],
     ids=str,
 )

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from baselines.retrograde.solver import solve
+from baselines.exact import solve
 from baselines.tables import Softmax, Table, TablePolicy, learned_values, random_play_values, source_values
 from evaluation.exact.dynamic_programming import match_outcome, outcome
 from ttt_apps import train

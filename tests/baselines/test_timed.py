@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
+from baselines.exact import build
 from baselines.expectiminimax import Expectiminimax, Search
 from baselines.mcts import MCTSSearch
-from baselines.retrograde import build
 from baselines.timed import Clock, Timed, TimePlan, default_moves_left, estimate_moves_left, read_moves_left, run_until
 from baselines.timed import write_moves_left as write
 from baselines.timed.interruptible import Deepening, Sampling, begin_timed

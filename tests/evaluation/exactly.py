@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 from players import FirstEmpty
 
-from baselines.retrograde.solver import solve
+from baselines.exact import solve
 from evaluation.exact.dynamic_programming import (
     best_response,
     exploitability,
@@ -96,6 +96,13 @@ CALLS = {
     "regret table": lambda a, b="random", game=T3, **settings: regret_table(game, a, **settings),
 }
 call = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+
+
+def numbers(result):
+    """All numbers of a result, in order."""
+    if isinstance(result, (tuple, list)):
+        return [number for part in result for number in numbers(part)]
+    return [] if result is None else [result]
 
 
 # ---------------------------------------------------------------------------------------------------------------------

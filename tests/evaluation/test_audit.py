@@ -19,7 +19,7 @@ from ttt_apps import evaluate
 from ttt_envs import Game
 from ttt_envs.agents.specs import FromFile, make_policy
 from ttt_envs.game.boards import from_text
-from ttt_envs.game.rules import Position
+from ttt_envs.game.game import Position
 
 LATE = "ox./xo./.o. x"
 """A position of 3 x 3 from which some hundred episodes can occur."""

@@ -56,7 +56,7 @@ from learners.checkpoint import save_arrays
 from ttt_apps.evaluate import main
 from ttt_envs.agents.policy import best_shares
 from ttt_envs.game.boards import Boards, keys
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 LEADERBOARD = ROOT / "docs" / "benchmark" / "leaderboard.md"
 SUBMISSIONS = sorted(path for path in (ROOT / "benchmarks" / "submissions").iterdir() if path.is_dir())

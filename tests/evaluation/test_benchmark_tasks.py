@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from documents import ROOT
 
-from baselines.retrograde.solver import solve
+from baselines.exact import solve
 from evaluation.benchmark import (
     TASKS,
     best_policies,
@@ -22,7 +22,8 @@ from evaluation.benchmark.tasks import HiddenMasks, split_openings
 from evaluation.exact import exploitability, outcome
 from ttt_envs import Boards, Game, as_policy, make_policy
 from ttt_envs.game.boards import to_text
-from ttt_envs.game.rules import Position, chance_outcomes
+from ttt_envs.game.game import Position
+from ttt_envs.game.rules import chance_outcomes
 from ttt_envs.game.symmetry import canonical_keys, symmetries
 
 SMALL = [task for task in TASKS if task.size == (3, 3)]

@@ -5,8 +5,8 @@ import plain
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from baselines.exact import solve
 from baselines.opening_book import Canonical, read_book
-from baselines.retrograde.solver import solve
 from evaluation.matches.books import book_exits, book_from_games, book_from_search, early_positions
 from evaluation.matches.games import Move, PlayedGame, append_games, read_games, write_games
 from evaluation.matches.match import play_pairs

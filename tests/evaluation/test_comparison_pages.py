@@ -24,7 +24,7 @@ from evaluation.statistics import Interval, interval_from_seeds
 from evaluation.sweep import RunResult, aggregate_runs, write_sweep
 from ttt_apps.evaluate import main as evaluate
 from ttt_envs.game.boards import coordinate
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 SKIP = Game(skip_chance=0.25)
 PROVENANCE = {"versions": {"ttt_envs": "0"}, "code": "abc"}

@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose
 from evaluation.exact import critic_error, evaluate_policy
 from ttt_envs import Game
 from ttt_envs.agents.adapters import as_value_function
+from ttt_envs.core.work import Work
 from ttt_envs.game.boards import Boards
 
 SMALL, SKIP3 = Game(2, 3, 2, 0.25), Game(skip_chance=0.25)
@@ -20,7 +21,7 @@ def exact_values(found):
 def test_known_errors(opponent):
     found = evaluate_policy(SKIP3, "win-or-block", opponent)
     exact = exact_values(found)
-    right = critic_error(SKIP3, "win-or-block", opponent, exact, chunk=1000)
+    right = critic_error(SKIP3, "win-or-block", opponent, exact, work=Work(chunk=1000))
     assert right.root_mean_square == 0
     assert right.explained_variance == 1
     shifted = critic_error(SKIP3, "win-or-block", opponent, lambda boards: exact(boards) + 0.25)

@@ -13,9 +13,9 @@ from exactly import (
     Recorded,
     assert_as_plain,
     call,
+    numbers,
     play_out,
     policy_of,
-    start_of,
     values_of,
 )
 from hypothesis import given, settings
@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from players import FirstEmpty
 
-from baselines.retrograde.solver import solve
+from baselines.exact import solve
 from evaluation.exact.dynamic_programming import (
     OutcomeProbabilities,
     best_response,
@@ -35,8 +35,8 @@ from evaluation.exact.dynamic_programming import (
     regret_table,
 )
 from evaluation.matches.match import play_pairs
-from ttt_envs import Boards, Game, Position, chance_outcomes, make_policy
-from ttt_envs.game.rules import DRAW
+from ttt_envs import Game, make_policy
+from ttt_envs.core.work import Work
 from ttt_envs.open_spiel import to_boards
 
 pytestmark = pytest.mark.usefixtures("private_cache")
@@ -211,7 +211,9 @@ def test_best_response_has_the_results_of_playing_it(game):
 )
 def test_results_do_not_depend_on_chunk(call, game, a, b):
     a, b = policy_of(a, game), policy_of(b, game)
-    assert call(a, b, game) == call(a, b, game, chunk=7) == call(a, b, game, chunk=1)
+    for chunk in (7, 1):
+        found = np.array(numbers(call(a, b, game, work=Work(chunk=chunk))))
+        assert_allclose(found, numbers(call(a, b, game)), rtol=0, atol=1e-14)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -230,16 +232,16 @@ def assert_asked(policy, expected, chunk):
 @pytest.mark.parametrize(("a", "b"), [("optimal", "drawn1"), ("first-empty", "random"), ("drawn1", "drawn2")])
 def test_policies_are_queried_once_per_position_that_both_reach(game, a, b, chunk):
     first, second = Recorded(policy_of(a, game)), Recorded(policy_of(b, game))
-    outcome(game, first, second, chunk=chunk)
+    outcome(game, first, second, work=Work(chunk=chunk))
     reached = play_out(game, a, b)[1]
     assert_asked(first, [state for state in reached if state[1] == 0], chunk)
     assert_asked(second, [state for state in reached if state[1] == 1], chunk)
     both = Recorded(policy_of(a, game))
-    outcome(game, both, both, chunk=chunk)
+    outcome(game, both, both, work=Work(chunk=chunk))
     assert_asked(both, play_out(game, a, a)[1], chunk)
     assert len(both.batches) <= 2 * game.cells or chunk < 10**6
     again = Recorded(policy_of(a, game))
-    regret_table(game, again, chunk=chunk)
+    regret_table(game, again, work=Work(chunk=chunk))
     assert_asked(again, play_out(game, a, a)[1], chunk)
 
 
@@ -248,7 +250,7 @@ def test_policy_is_queried_about_positions_that_a_responder_reaches(game):
     any_moves = Drawn(game, never=0)
     for seat in (0, 1):
         policy = Recorded(policy_of("drawn1", game))
-        best_response(game, policy, seat, chunk=100)
+        best_response(game, policy, seat, work=Work(chunk=100))
         players = (any_moves, policy.policy) if seat == 0 else (policy.policy, any_moves)
         reached = play_out(game, *players)[1]
         assert set(policy.asked) <= {state for state in reached if state[1] != seat}
@@ -291,17 +293,16 @@ class Short(Faulty):
 
 @call
 @pytest.mark.parametrize(
-    ("policy", "options", "message"),
+    ("policy", "message"),
     [
-        (Coin(), {}, r"coin is not pure.*evaluate\.py match"),
-        ("randm", {}, "no policy 'randm': did you mean 'random'"),
-        ("random", {"chunk": 0}, "chunk=0"),
-        (Short(None), {}, "faulty:1"),
+        (Coin(), r"coin is not pure.*evaluate\.py match"),
+        ("randm", "no policy 'randm': did you mean 'random'"),
+        (Short(None), "faulty:1"),
     ],
 )
-def test_errors_of_all_functions(call, policy, options, message):
+def test_errors_of_all_functions(call, policy, message):
     with pytest.raises(ValueError, match=message):
-        call(policy, **options)
+        call(policy)
 
 
 @call
@@ -335,53 +336,6 @@ def test_float32_rounding_of_probabilities_is_accepted():
     assert exploitability(SKIP3, Net()) == pytest.approx(exploitability(SKIP3, "random"), abs=1e-6)
 
 
-class Strip(FirstEmpty):
-    """Random within a strip of cells, then the first empty cell: few reachable positions on any board."""
-
-    def __init__(self, first, last):
-        self.strip = slice(first, last + 1)
-
-    def probabilities(self, boards, rng=None):
-        inside = np.zeros(boards.cells.shape)
-        inside[:, self.strip] = boards.cells[:, self.strip] == 0
-        return np.where(
-            inside.any(axis=1, keepdims=True),
-            inside / np.maximum(1, inside.sum(axis=1, keepdims=True)),
-            super().probabilities(boards),
-        )
-
-
-@pytest.mark.parametrize(
-    ("game", "first", "last"),
-    [
-        (Game(5, 8, 3), 33, 38),
-        (Game(6, 7, 2, 0.25), 35, 41),
-        (Game(9, 8, 2, 0.25), 60, 67),
-        (Game(12, 12, 3), 61, 66),
-        (Game(19, 19, 2, 0.1), 317, 323),
-    ],
-    ids=str,
-)
-def test_few_reachable_positions_on_large_boards(game, first, last):
-    """Keys of boards of more than 40 cells have several words."""
-    policy, results = Strip(first, last), [0.0, 0.0, 0.0]
-    level = {start_of(game): 1.0}
-    while level:
-        following = {}
-        for (cells, mover), mass in level.items():
-            position = Position(np.frombuffer(cells, np.int8), mover)
-            p = policy.probabilities(Boards.from_positions([position]))[0]
-            for action in np.flatnonzero(p).tolist():
-                for probability, after, winner in chance_outcomes(game, position, action):
-                    share, state = mass * p[action] * probability, (after.cells.tobytes(), after.mover)
-                    if winner is None:
-                        following[state] = following.get(state, 0.0) + share
-                    else:
-                        results[{0: 0, DRAW: 1, 1: 2}[winner]] += share
-        level = following
-    assert_allclose(outcome(game, policy, policy), results, rtol=0, atol=1e-12)
-
-
 def test_game_value_is_unknown_on_boards_too_large_to_solve():
     game = Game(1, 17, 1)
     found = exploitation(game, "random")
@@ -397,7 +351,7 @@ def test_game_value_is_unknown_on_boards_too_large_to_solve():
 @call
 def test_progress_grows_to_1(call):
     seen = []
-    assert call("win-or-block", progress=seen.append) == call("win-or-block")
+    assert call("win-or-block", work=Work(progress=seen.append)) == call("win-or-block")
     assert len(seen) > 1
     assert (np.diff(seen) >= 0).all()
     assert seen[0] >= 0

@@ -9,15 +9,19 @@ from exactly import SMALL_VARIANTS, assert_as_plain, values_of
 from plain import COMBINATIONS
 
 from evaluation.exact.dynamic_programming import perfect_value
-from evaluation.exact.estimate import estimate
-from evaluation.exact.symmetry_classes import counts_by_stones
+from evaluation.exact.estimate import boards_by_stones
 from ttt_envs import Game
+from ttt_envs.core.work import Work
 from ttt_envs.game.boards import from_keys
 from ttt_envs.game.rules import check_cells
-from ttt_envs.game.symmetry import canonical_keys, symmetries
 
 LARGER = [replace(Game(3, 3, 2 + number % 2), **chosen) for number, chosen in enumerate(COMBINATIONS)]
-QUICK = [Game(3, 3, 3, gravity=True), Game(3, 3, 3, misere=True), Game(3, 3, 3, wrap=True), Game(3, 3, 2, exact=True)]
+QUICK = [
+    Game(3, 3, 3, gravity=True),
+    Game(3, 3, 3, misere=True),
+    Game(3, 3, 3, torus=True),
+    Game(3, 3, 2, overlines=False),
+]
 SLOW = [pytest.param(game, marks=() if game in QUICK else pytest.mark.slow) for game in (*QUICK, *LARGER)]
 skips = pytest.mark.parametrize("skip", [0.0, 0.25])
 games = pytest.mark.parametrize("game", [*SMALL_VARIANTS, *SLOW], ids=str)
@@ -37,14 +41,14 @@ def test_perfect_play_is_that_of_plain_python(game, skip):
     game = replace(game, skip_chance=skip)
     expected = values_of(game)[0][bytes(game.cells), 0]
     assert perfect_value(game) == pytest.approx(expected, abs=1e-12)
-    assert perfect_value(game, chunk=3, threads=2) == perfect_value(game)
+    assert perfect_value(game, work=Work(chunk=3)) == perfect_value(game)
 
 
 @pytest.mark.parametrize(
     ("game", "expected"),
     [
         (Game(3, 3, 3, misere=True), 0),  # Golomb and Hales: the centre, then mirroring
-        (Game(3, 3, 3, wrap=True), 1),
+        (Game(3, 3, 3, torus=True), 1),
         (Game(4, 4, 4, gravity=True), 0),  # Tromp: Connect Four on small boards is drawn
         pytest.param(Game(4, 5, 4, gravity=True), 0, marks=pytest.mark.slow),
         pytest.param(Game(5, 4, 4, gravity=True), 0, marks=pytest.mark.slow),
@@ -69,7 +73,7 @@ def test_layers_and_reachable_positions_have_the_same_value(rows, columns, expec
     game = Game(rows, columns, 4, 0.25, gravity=True)
     assert perfect_value(game) == pytest.approx(expected, abs=1e-12)
     if game.cells <= 16:
-        with mock.patch("evaluation.exact.dynamic_programming.fits_columns", return_value=False):
+        with mock.patch("evaluation.exact.dynamic_programming.is_layered", return_value=False):
             assert perfect_value(game) == pytest.approx(expected, abs=1e-12)
 
 
@@ -89,9 +93,7 @@ def test_arrangements_are_counted(game, skip):
         cells = cells[[_stands(game, board) for board in cells]]
     cells = cells[(cells == 0).any(axis=1)]
     stones = np.count_nonzero(cells, axis=1)
-    assert counts_by_stones(game, classes=False) == tuple(np.bincount(stones))
-    _, rows = np.unique(canonical_keys(cells, symmetries(game))[0], return_index=True)
-    assert counts_by_stones(game, classes=True) == tuple(np.bincount(stones[rows]))
+    assert boards_by_stones(game) == np.bincount(stones).tolist()
 
 
 def _stands(game, board):
@@ -100,12 +102,3 @@ def _stands(game, board):
     except ValueError:
         return False
     return True
-
-
-def test_estimates_count_what_stones_on_columns_leave():
-    game = Game(6, 7, 4, gravity=True)
-    assert sum(counts_by_stones(game, classes=False)) < 1e-3 * sum(
-        counts_by_stones(replace(game, gravity=False), False)
-    )
-    small = Game(4, 4, 4, gravity=True)
-    assert estimate(small, (None, None), 1 << 14, backward=True).positions < sum(counts_by_stones(small, classes=True))

@@ -19,7 +19,7 @@ from pages import Page, check_pages_of_damaged_results
 from processes import ROOT, python_path, run_python
 from stub_endpoint import KEY, MOVES, answers_badly, serve_stub
 
-from baselines.retrograde.solver import solve
+from baselines.exact import solve
 from evaluation.exact import exploitability, outcome, regret
 from evaluation.language_models.answer_cache import ANSWERS, open_answers
 from evaluation.language_models.dataset import DataSettings, make_rows
@@ -42,7 +42,8 @@ from evaluation.reports.comparison import RESULT
 from ttt_apps import evaluate
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.game.boards import Boards, from_text, to_text
-from ttt_envs.game.rules import NOT_OVER, Game, Position, chance_outcomes
+from ttt_envs.game.game import Game, Position
+from ttt_envs.game.rules import NOT_OVER, chance_outcomes
 from ttt_envs.game.symmetry import symmetries
 from ttt_envs.text import make_presentation, parse_answer, present
 
@@ -557,7 +558,7 @@ def test_the_page_shows_results_and_survives_damage(tmp_path, monkeypatch, capsy
     page = (tmp_path / "out" / "report.html").read_text()
     for text in (
         "exploitability",
-        "regret in self-play",
+        "regret, exactly",
         "score against optimal",
         "Blunders",
         "Exact results of the model",

@@ -7,145 +7,95 @@ import phantoms
 import pytest
 from numpy.testing import assert_allclose
 
-from baselines.joint_view_graph import JointViewGraph, joint_view_graph
-from evaluation.exact import phantom
-from evaluation.exact.phantom_best_response import best_response
+from evaluation.exact import best_response, evaluate_policy, exploitability, exploitation, outcome, policy_gradient
 from ttt_envs import Game, make_policy
-from ttt_envs.game.boards import Boards, from_text
-from ttt_envs.game.phantom import JointViews
+from ttt_envs.game.boards import Boards
+from ttt_envs.graph.kept import KeptGraph
 
 UNIFORM = {"classic": (0.953125, 0.624339, 0.788732), "abrupt": (0.847140, 0.391529, 0.619334)}
 """best responses to uniform play, moving first and second, and its exploitability"""
 JOINT_VIEWS = {"classic": 284_627, "abrupt": 312_781}
-INFORMATION_SETS = {"classic": (3_683_314, 2_307_355), "abrupt": (14_482_810, 8_827_459)}
+CASES = [
+    Game(*size, skip, hidden=hidden)
+    for hidden in phantoms.VARIANTS
+    for skip in (0.0, 0.3)
+    for size in ((2, 2, 2), (1, 4, 3))
+]
+LONG_CASES = [Game(2, 3, 2, 0.0, hidden=hidden) for hidden in phantoms.VARIANTS]
 
 
-def late_start(game):
-    """A joint view of 3 x 3 after six stones, of which two have been found."""
-    boards = Boards.from_positions([from_text("ox./xoo/..x o")])
-    found = np.zeros((1, 9), np.int8)
-    found[0, [0, 8]] = 1
-    return JointViews.from_boards(boards, found)
-
-
-CASES = [(Game(2, 2, 2, skip, hidden=hidden), None) for hidden in phantoms.VARIANTS for skip in (0.0, 0.3)]
-CASES += [(Game(3, 3, 3, skip, hidden=hidden), late_start) for hidden in phantoms.VARIANTS for skip in (0.0, 0.3)]
-LONG_CASES = [(Game(2, 3, 2, 0.0, hidden=hidden), None) for hidden in phantoms.VARIANTS]
-
-
-def label(value):
-    """The same name in every process: workers compare the names of the tests that they collect."""
-    return getattr(value, "__name__", None) or str(value)
-
-
-def graph_of(game, make_start):
-    return JointViewGraph(game, None if make_start is None else make_start(game))
-
-
-@pytest.mark.parametrize(
-    ("game", "make_start"), [*CASES, *(pytest.param(*case, marks=pytest.mark.slow) for case in LONG_CASES)], ids=label
-)
-def test_results_are_those_of_all_histories(game, make_start):
-    graph = graph_of(game, make_start)
-    state = phantoms.start(game) if make_start is None else phantoms.state_of(graph.joint_views)
-    policies = phantoms.ViewPolicy(game, 0), phantoms.ViewPolicy(game, 1)
-    tables = [policy.probabilities(graph.views.boards) for policy in policies]
-    joint = np.where(graph.views.boards.mover[:, None] == 0, *tables)
-    results = graph.results(joint, graph.occupancy(joint))
-    expected = phantoms.play_out(game, state, policies)
-    assert_allclose(results, expected, rtol=0, atol=1e-12)
-    value = expected[0] - expected[2]
-    assert abs(graph.evaluate(joint).values[0] - (value if state.mover == 0 else -value)) < 1e-12
-    for responder in (0, 1):
-        found = best_response(graph, tables[1], responder)
-        value, count = phantoms.best_response(game, state, responder, policies[1])
-        assert abs(found.value - value) < 1e-12
-        full = best_response(graph, tables[1], responder, prune=False)
-        assert abs(full.value - value) < 1e-12
-        assert full.information_sets == count >= found.information_sets
-        assert max(0.0, found.value) - 1e-12 <= found.wins <= 1 + 1e-12
-
-
-@pytest.mark.parametrize("skip", [0.0, 0.3])
 @pytest.mark.parametrize("misere", [False, True])
-def test_wins_of_a_best_response(hidden, skip, misere):
-    """They are those of some best response over all histories: two of the same value may win more and less often."""
-    game = Game(3, 3, 3, skip, misere=misere, hidden=hidden)
-    graph = graph_of(game, late_start)
-    state, policy = phantoms.state_of(graph.joint_views), phantoms.ViewPolicy(game, 1)
-    table = policy.probabilities(graph.views.boards)
+@pytest.mark.parametrize(
+    "game", [*CASES, *(pytest.param(game, marks=pytest.mark.slow) for game in LONG_CASES)], ids=str
+)
+def test_results_are_those_of_all_histories(game, misere):
+    """Wins of a best response are those of some best response: two of the same value may win more and less often."""
+    game = dataclasses.replace(game, misere=misere)
+    state, policies = phantoms.start(game), (phantoms.ViewPolicy(game, 0), phantoms.ViewPolicy(game, 1))
+    expected = phantoms.play_out(game, state, policies)
+    assert_allclose(outcome(game, *policies), expected, rtol=0, atol=1e-12)
+    value = evaluate_policy(game, *policies, seat=0).seats[0].value
+    assert value == pytest.approx(expected[0] - expected[2], abs=1e-12)
     for responder in (0, 1):
-        found = best_response(graph, table, responder)
-        value, _ = phantoms.best_response(game, state, responder, policy)
-        least, most = phantoms.win_chances_of_best_responses(game, state, responder, policy)
-        assert abs(found.value - value) < 1e-12
-        assert least - 1e-12 <= found.wins <= most + 1e-12
+        found = best_response(game, policies[1], responder)
+        assert abs(found.value - phantoms.best_response(game, state, responder, policies[1])) < 1e-12
+        least, most = phantoms.win_chances_of_best_responses(game, state, responder, policies[1])
+        assert least - 1e-12 <= found.win <= most + 1e-12
 
 
 def test_known_values_of_uniform_play(hidden):
     game = Game(hidden=hidden)
-    assert len(joint_view_graph(game)) == JOINT_VIEWS[hidden]
-    found = phantom.exploitation(game, "random")
+    assert len(KeptGraph(game).info_set) == JOINT_VIEWS[hidden]
+    found = exploitation(game, "random")
     numbers = (found.first.value, found.second.value, found.exploitability)
     assert_allclose(numbers, UNIFORM[hidden], rtol=0, atol=1e-6)
-    assert phantom.exploitability(game, "random") == found.exploitability
     if hidden == "classic":
-        assert abs(phantom.outcome(game, "random", "random").value - 0.2968253968) < 1e-10
-
-
-@pytest.mark.slow
-def test_number_of_information_sets(hidden):
-    """The counts are those of perfect recall in 3 x 3; without pruning the values are the same."""
-    game = Game(hidden=hidden)
-    assert tuple(phantom.count_information_sets(game, player) for player in (0, 1)) == INFORMATION_SETS[hidden]
+        assert abs(outcome(game, "random", "random").value - 0.2968253968) < 1e-10
 
 
 def test_gradient_is_that_of_finite_differences(hidden):
     game = Game(2, 2, 2, 0.3, hidden=hidden)
-    graph = joint_view_graph(game)
-    boards = graph.views.boards
+    graph = KeptGraph(game)
     logits = np.where(graph.legal, np.random.default_rng(0).normal(size=graph.legal.shape), -np.inf)
 
     def table(logits):
         weights = np.exp(logits - logits.max(axis=1, keepdims=True))
         return weights / weights.sum(axis=1, keepdims=True)
 
-    class Table:
-        pure = True
-
-        def probabilities(self, boards, rng=None):
-            return table(logits)[graph.views.find(boards)]
-
-    found = phantom.evaluate_policies(game, Table(), Table()).policy_gradient
+    exact = graph.evaluate(table(logits))
+    gradient = exact.occupancy[:, None] * exact.policy * exact.advantages
     for row, cell in zip(*np.nonzero(graph.legal), strict=True):
         values = []
         for step in (1e-5, -1e-5):
             moved = logits.copy()
             moved[row, cell] += step
-            values.append(graph.evaluate(table(moved)).values[0])
+            wins, _, losses = graph.evaluate(table(moved)).results
+            values.append(wins - losses)
         slope = (values[0] - values[1]) / 2e-5
-        assert abs(found[row, cell] - (slope if boards.mover[row] == 0 else -slope)) < 1e-9
+        assert abs(gradient[row, cell] - (slope if graph.boards.mover[row] == 0 else -slope)) < 1e-9
 
 
 def test_evaluation_by_views_adds_up(hidden):
     game = Game(hidden=hidden)
-    found = phantom.evaluate_policies(game, "random", "random")
-    first = int(np.flatnonzero((found.views.cells == 0).all(axis=1) & (found.views.mover == 0))[0])
+    found = evaluate_policy(game, "random")
+    first = int(np.flatnonzero((found.boards.cells == 0).all(axis=1) & (found.boards.mover == 0))[0])
     assert found.occupancy[first] == 1.0
-    assert abs(found.values[first] - found.outcome.value) < 1e-12
-    visited = found.occupancy > 0
-    assert visited.all()  # random play visits all views
+    assert abs(found.values[first] - found.seats[0].value) < 1e-12
     expected = np.nansum(found.probabilities * found.action_values, axis=1)
     assert_allclose(expected, found.values, rtol=0, atol=1e-12)
-    assert abs(sum(found.outcome) - 1) < 1e-12
+    graph = KeptGraph(game)
+    assert len(found.values) == len(graph.boards.mover)  # random play visits all views
+    kept = graph.evaluate(graph.legal / graph.legal.sum(axis=1, keepdims=True))
+    rows = found.find(graph.boards)
+    assert_allclose(kept.values, found.values[rows], rtol=0, atol=1e-12)
+    gradient = kept.occupancy[:, None] * kept.policy * kept.advantages / 2
+    assert_allclose(gradient, policy_gradient(found)[rows], rtol=0, atol=1e-12)
 
 
-def test_visible_games_and_policies_that_break_the_rules_are_refused():
-    with pytest.raises(ValueError, match="no phantom game: choose hidden='classic'"):
-        phantom.exploitability(Game(), "random")
+def test_policies_that_break_the_rules_are_refused():
     game = Game(hidden="classic")
     with pytest.raises(ValueError, match=r"optimal does not support hidden stones.*reads the whole board"):
-        phantom.exploitability(game, "optimal")
+        exploitability(game, "optimal")
 
     @dataclasses.dataclass
     class Wrong:
@@ -156,10 +106,10 @@ def test_visible_games_and_policies_that_break_the_rules_are_refused():
             return np.full(boards.cells.shape, self.answer)
 
     for answer in (1 / 9, np.nan, -1.0):
-        with pytest.raises(ValueError, match="gave no probabilities of the legal attempts"):
-            phantom.exploitability(game, Wrong(answer))
-    with pytest.raises(MemoryError, match="joint views"):
-        phantom.exploitability(Game(4, 4, 4, hidden="abrupt"), "random")
+        with pytest.raises(ValueError, match="gave no distribution"):
+            exploitability(game, Wrong(answer))
+    with pytest.raises(MemoryError, match="too many for exact results"):
+        exploitability(Game(4, 4, 4, hidden="abrupt"), "random")
 
 
 class Sees:
@@ -168,7 +118,7 @@ class Sees:
     def __init__(self, game):
         self.policy = make_policy("optimal", game.visible)
 
-    def of(self, state, memory=()):
+    def of(self, state):
         boards = Boards(np.array([state.cells], np.int8), np.array([state.mover], np.int8))
         return self.policy.probabilities(boards)[0].tolist()
 
@@ -178,11 +128,11 @@ def test_a_peeking_policy_sees_all_stones(hidden):
     game, name = Game(2, 2, 2, 0.3, hidden=hidden), "optimal:peeking=true"
     state, views = phantoms.start(game), phantoms.ViewPolicy(game, 0)
     expected = phantoms.play_out(game, state, (Sees(game), views))
-    assert_allclose(phantom.outcome(game, name, views), expected, rtol=0, atol=1e-12)
+    assert_allclose(outcome(game, name, views), expected, rtol=0, atol=1e-12)
     expected = phantoms.play_out(game, state, (views, Sees(game)))
-    assert_allclose(phantom.outcome(game, views, name), expected, rtol=0, atol=1e-12)
+    assert_allclose(outcome(game, views, name), expected, rtol=0, atol=1e-12)
     for responder in (0, 1):
-        value, _ = phantoms.best_response(game, state, responder, Sees(game))
-        assert abs(phantom.best_response(game, name, responder).value - value) < 1e-12
+        value = phantoms.best_response(game, state, responder, Sees(game))
+        assert abs(best_response(game, name, responder).value - value) < 1e-12
     with pytest.raises(ValueError, match="no policy over views"):
-        phantom.evaluate_policies(game, name, "random")
+        evaluate_policy(game, name, "random")

@@ -12,15 +12,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 from players import FirstEmpty
 
 from baselines.softmax_table import PositionIndex, SoftmaxTable
-from evaluation.exact import bellman_error, evaluate_policy
+from evaluation.exact import evaluate_policy
 from ttt_envs import Boards, Game
+from ttt_envs.core.work import Work
 from ttt_envs.game.rules import DRAW
 
 SKIP3 = Game(skip_chance=0.25)
 SKIPS = (0.0, 0.25, 0.5)
 SMALL, GAMES = ([Game(*size, skip) for skip in SKIPS] for size in ((2, 3, 2), (3, 3, 3)))
 VARIANTS = [replace(game, skip_chance=0.25 * (number // 2 % 2)) for number, game in enumerate(SMALL_VARIANTS)]
-VARIANTS += [Game(2, 4, 3, 0.5, exact=True)]  # one player may fill the board without a line of three
+VARIANTS += [Game(2, 4, 3, 0.5, overlines=False)]  # one player may fill the board without a line of three
 PAIRS = {"full": ("random", "drawn1"), "holes": ("drawn1", "drawn2"), "perfect": ("optimal", "first-empty")}
 
 
@@ -105,7 +106,7 @@ def check_seat(found, seat, expected, rows):
 )
 def test_against_an_opponent(game, pair, discount):
     a, b = PAIRS[pair]
-    found = evaluate_policy(game, policy_of(a, game), policy_of(b, game), discount=discount, chunk=100)
+    found = evaluate_policy(game, policy_of(a, game), policy_of(b, game), discount=discount, work=Work(chunk=100))
     assert np.abs(np.nansum(found.probabilities * found.advantages, axis=1)).max() < 1e-12
     assert_array_equal(found.stones, (found.boards.cells > 0).sum(axis=1))
     assert_array_equal(found.find(found.boards), np.arange(len(found.values)))
@@ -150,20 +151,6 @@ def test_published_facts():
     assert moment == pytest.approx(0.139, abs=5e-4)
 
 
-@pytest.mark.parametrize(("game", "pair"), [(SKIP3, "full"), (Game(2, 3, 2, 0.5), "holes"), (Game(), "perfect")])
-@pytest.mark.parametrize("opponent", [True, False])
-def test_bellman_error(game, pair, opponent):
-    own, other = (policy_of(name, game) for name in PAIRS[pair])
-    other = other if opponent else None
-    exact = evaluate_policy(game, own, other, discount=0.9)
-    none = bellman_error(game, own, lambda boards: exact.values[exact.find(boards)], other, discount=0.9)
-    assert np.abs(none.errors).max() < 1e-12
-    # of a zero function, the target is the probability of a win before the next decision, less that of a loss
-    zero = bellman_error(game, own, lambda b: np.zeros(len(b.mover)), other, discount=0.9)
-    assert_allclose(zero.targets, evaluate_policy(game, own, other, discount=0.0).values, rtol=0, atol=1e-12)
-    assert zero.root_mean_square == pytest.approx(math.sqrt(zero.occupancy @ zero.targets**2 / zero.occupancy.sum()))
-
-
 def test_merged_symmetries():
     whole, merged = (evaluate_policy(SKIP3, "optimal", "random", merge_symmetries=merge) for merge in (False, True))
     assert len(merged.values) < len(whole.values) / 5
@@ -177,19 +164,6 @@ def test_merged_symmetries():
         merged.find(merged.boards)
 
 
-def test_large_boards_have_keys_of_several_words():
-    game = Game(5, 9, 5)
-    found = evaluate_policy(game, FirstEmpty(), LastEmpty())
-    assert found.outcome.draw == 0
-    assert found.occupancy.max() == 1
-    assert_array_equal(found.find(found.boards), np.arange(len(found.values)))
-
-
-class LastEmpty(FirstEmpty):
-    def probabilities(self, boards, rng=None):
-        return np.eye(boards.cells.shape[1])[boards.cells.shape[1] - 1 - np.argmax(boards.cells[:, ::-1] == 0, axis=1)]
-
-
 def test_errors():
     class Bad(FirstEmpty):
         def probabilities(self, boards, rng=None):
@@ -199,7 +173,6 @@ def test_errors():
         "is no seat": {"seat": 2},
         "is no weight": {"discount": 1.5},
         "must declare themselves symmetric": {"merge_symmetries": True},
-        "choose 1 or more": {"chunk": 0},
     }.items():
         with pytest.raises(ValueError, match=problem):
             evaluate_policy(SKIP3, FirstEmpty(), **settings)
@@ -207,10 +180,6 @@ def test_errors():
         evaluate_policy(SKIP3, Bad())
     with pytest.raises(ValueError, match="is not pure"):
         evaluate_policy(SKIP3, "mcts:simulations=4")
-    with pytest.raises(ValueError, match="gave values of shape"):
-        bellman_error(SKIP3, "random", lambda boards: np.zeros(3))
-    with pytest.raises(ValueError, match="NaN or infinite"):
-        bellman_error(SKIP3, "random", lambda boards: np.full(len(boards.mover), np.nan))
     with pytest.raises(ValueError, match="read-only"):
         evaluate_policy(SKIP3, "random").values[0] = 1
     with pytest.raises(MemoryError, match="sample them"):
@@ -219,7 +188,7 @@ def test_errors():
 
 def test_progress_rises_to_one():
     shares = []
-    evaluate_policy(SKIP3, "random", "optimal", progress=shares.append)
+    evaluate_policy(SKIP3, "random", "optimal", work=Work(progress=shares.append))
     assert shares == sorted(shares)
     assert shares[-1] == 1
 

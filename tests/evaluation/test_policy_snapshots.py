@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tiny
 
-from baselines.retrograde.solver import solve
+from baselines.exact import solve
 from evaluation.policy_snapshots import (
     CHOICES,
     next_due,

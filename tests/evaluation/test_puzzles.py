@@ -8,7 +8,7 @@ import pytest
 import tiny
 from commands import error_of, json_of, text_of
 
-from baselines.retrograde.solver import solve
+from baselines.exact import solve
 from evaluation.matches.games import Move, PlayedGame
 from evaluation.puzzles import (
     MIN_LOSS,

@@ -14,10 +14,10 @@ import pytest
 import tiny
 from pages import check_in_browser, needs_chromium, read_page
 
-from baselines.retrograde.solver import solve
+from baselines.exact import solve
 from evaluation.exact.critics import critic_error
 from evaluation.exact.dynamic_programming import OutcomeProbabilities
-from evaluation.exact.strength import Strength, compute_strength, first_choice, worst_positions
+from evaluation.exact.strength import Strength, first_choice, strength, worst_positions
 from evaluation.matches.score import Score
 from evaluation.policy_snapshots import CHOICES, read_choices
 from evaluation.reports import links, plots
@@ -33,7 +33,7 @@ from learners.checkpoint import CHECKPOINT, CONFIG, COST, METRICS, load_policy
 from ttt_apps import cli, demo, train
 from ttt_envs.agents.policy import ActorCritic
 from ttt_envs.game.boards import MOVERS, Boards, coordinate, to_text
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 SKIP = Game(skip_chance=0.25)
 OUTLINE = """\
@@ -87,16 +87,16 @@ def text_of(run, strength=None):
 
 
 def test_strength_and_results_are_those_of_the_exact_functions(run):
-    strength = compute_strength(SKIP, load_policy(SKIP, str(run)), ["random", "optimal"])
-    page = read_page(write_report(run, strength))
+    exact = strength(SKIP, load_policy(SKIP, str(run)), ["random", "optimal"])
+    page = read_page(write_report(run, exact))
     words = page.text()
     assert "\n".join(line for line in page.outline if line != "summary explore") == OUTLINE
-    assert f"a best response gains {strength.exploitability:.4f} a game more than against perfect play" in words
-    assert f"an average move loses {strength.regret:.4f}" in words
+    assert f"a best response gains {exact.exploitability:.4f} a game more than against perfect play" in words
+    assert f"an average move loses {exact.regret:.4f}" in words
     marks = read_choices(run, SKIP)
     assert all(f"{mark.games} games" in words for mark in (marks[0], marks[-1]))
     cells = next(table["cells"] for table in page.tables if table["class"] == "data")
-    outcomes = [one for name in ("random", "optimal") for one in (strength.results[name], *strength.seats[name])]
+    outcomes = [one for name in ("random", "optimal") for one in (exact.results[name], *exact.seats[name])]
     assert [float(cell) for cell in cells if cell] == pytest.approx(np.ravel(outcomes), abs=6e-5)
 
 
@@ -148,9 +148,9 @@ def test_positions_beyond_the_limits_have_no_link():
 
 
 def test_boards_of_a_run_with_other_rules_lead_there_with_these_rules(tmp_path):
-    game = Game(3, 3, 3, 0.25, misere=True, wrap=True)
+    game = Game(3, 3, 3, 0.25, misere=True, torus=True)
     start = Boards.start(game).position(0)
-    address = f"{links.PLAY_SCHEME}#against=optimal&rules=misere.wrap&skip=0.25&you=o&position=.../.../..._o"
+    address = f"{links.PLAY_SCHEME}#against=optimal&rules=misere.torus&skip=0.25&you=o&position=.../.../..._o"
     assert links.play_link(game, start) == address
     command = links.explorer_command(game, None, [(4, True)])
     assert shlex.split(command)[-1] == "skip=0.25&misere=true&wrap=true&moves=b2+&o=you&x=you"
@@ -392,10 +392,10 @@ def test_markup_in_the_config_is_escaped(run):
 def test_the_overview_compares_runs_with_links_there_and_back(trained, tmp_path):
     folder = tmp_path / "de mo"
     runs = []
-    strength = compute_strength(SKIP, load_policy(SKIP, str(trained)), ["random"])
+    exact = strength(SKIP, load_policy(SKIP, str(trained)), ["random"])
     for name in ("<&>", "ü\"x'", "c:d 50%"):
-        runs.append(Compared(f"q {name}", shutil.copytree(trained, folder / name), strength))
-        write_report(runs[-1].run, strength, back="../" + REPORT)
+        runs.append(Compared(f"q {name}", shutil.copytree(trained, folder / name), exact))
+        write_report(runs[-1].run, exact, back="../" + REPORT)
     score = Score(np.array([[10, 2, 3], [1, 20, 4], [5, 6, 7]]))
     played = [Played("q <&>", "q y", score, OutcomeProbabilities(0.25, 0.5, 0.25)), Played("q z", "x", score, None)]
     page = read_page(write_overview(folder, "Learners & <more>", runs, played))
@@ -412,7 +412,7 @@ def test_the_overview_compares_runs_with_links_there_and_back(trained, tmp_path)
     rate = score.rate("score")
     assert f"{rate.mean:.4f}{rate.low:.4f} to {rate.high:.4f}0.5000, inside" in words
     assert f"q z against x{score.games:,}" in words
-    assert f"{strength.exploitability:.4f}{strength.regret:.4f}600" in words
+    assert f"{exact.exploitability:.4f}{exact.regret:.4f}600" in words
     figures = re.findall(r"<svg.*?</svg>", (folder / REPORT).read_text(), re.DOTALL)
     assert len(figures) == 2  # by games, and by CPU seconds
     assert all({one.name for one in runs[::2]} <= set(ElementTree.fromstring(svg).itertext()) for svg in figures)
@@ -501,8 +501,8 @@ def test_text_has_enough_contrast_on_plain_and_on_coloured_ground(dark):
 
 @needs_chromium
 def test_a_browser_shows_pages_of_runs_at_any_width(trained, tmp_path):
-    strength = compute_strength(SKIP, load_policy(SKIP, str(trained)), ["random", "win-or-block", "optimal"])
-    runs = [Compared(f"learner {index}", trained, strength) for index in range(4)]
+    exact = strength(SKIP, load_policy(SKIP, str(trained)), ["random", "win-or-block", "optimal"])
+    runs = [Compared(f"learner {index}", trained, exact) for index in range(4)]
     large = train_run(tmp_path / "large", "--size", "19", "--win-length", "5", games=20)
-    pages = [write_report(trained, strength), write_overview(tmp_path, "All", runs, []), write_report(large, None)]
+    pages = [write_report(trained, exact), write_overview(tmp_path, "All", runs, []), write_report(large, None)]
     check_in_browser(pages, tmp_path)

@@ -7,8 +7,8 @@ import tiny
 from evaluators import Perfect
 from numpy.testing import assert_allclose, assert_array_equal
 
+from baselines.exact import solve
 from baselines.mcts import FusedEvaluator, GumbelSearch, MCTSSearch, Tree
-from baselines.retrograde.solver import solve
 from evaluation.exact.dynamic_programming import exploitability
 from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch, inference, training
 from learners.alpha_zero.optimizer import Updater
@@ -20,7 +20,6 @@ from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.agents.policy import Evaluator
 from ttt_envs.agents.symmetrized import check_symmetric
 from ttt_envs.game.boards import keys
-from ttt_envs.game.rules import winning_lines
 from ttt_envs.game.symmetry import symmetries
 
 SMALL = {"hidden": (4,), "simulations": 4, "gradient_steps": 3, "batch_size": 8, "buffer_size": 100}
@@ -242,7 +241,7 @@ def test_evaluations_do_not_depend_on_symmetry_or_colours():
 def lines_by_hand(game, seen):
     """Columns for every line: 1 to k - 1 own stones alone in it, as many of the opponent's, or both."""
     columns = []
-    for line in winning_lines(game):
+    for line in game.line_cells:
         own, other = (seen[:, line] == 1).sum(axis=1), (seen[:, line] == 2).sum(axis=1)
         columns += [(own == count) & (other == 0) for count in range(1, game.win_length)]
         columns += [(other == count) & (own == 0) for count in range(1, game.win_length)]

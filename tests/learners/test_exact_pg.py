@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from baselines.position_graph import PositionGraph
-from baselines.softmax_table import SoftmaxTable
+from baselines.softmax_table import PositionIndex, SoftmaxTable
 from evaluation.exact import evaluate_policy, policy_gradient
 from evaluation.exact.dynamic_programming import best_response, exploitability
 from learners.exact_pg import ExactPGConfig, Method, log_softmax
 from ttt_envs import Game
+from ttt_envs.graph.kept import KeptGraph
 
 METHODS = sorted(get_args(Method))
 SMALL = Game(2, 3, 2, 0.25)
@@ -25,9 +25,9 @@ def trained(game, games, opponent="self", seat="alternate", batch=1, **settings)
 
 
 def random_table(game):
-    graph = PositionGraph(game)
+    graph = KeptGraph(game)
     logits = np.random.default_rng(0).normal(size=graph.legal.shape)
-    return graph, SoftmaxTable(graph.index, logits)
+    return graph, SoftmaxTable(PositionIndex(game, graph.boards), logits)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -37,30 +37,30 @@ def random_table(game):
 @pytest.mark.parametrize("game", GAMES, ids=str)
 def test_graph_evaluates_as_the_traversal_does(game):
     graph, table = random_table(game)
-    policy = table.probabilities(graph.index.boards)
+    policy = table.probabilities(graph.boards)
     exact = evaluate_policy(game, table)
-    rows = graph.index.find(exact.boards)
-    found, occupancy = graph.evaluate(policy), graph.occupancy(policy)
-    assert sorted(rows) == list(range(len(graph.index)))  # a softmax reaches everything
+    rows = table.index.find(exact.boards)
+    found = graph.evaluate(policy)
+    assert sorted(rows) == list(range(len(table.index)))  # a softmax reaches everything
     assert_allclose(found.values[rows], exact.values, atol=1e-13)
     assert_allclose(found.action_values[rows], np.nan_to_num(exact.action_values), atol=1e-13)
-    assert_allclose(occupancy[rows], exact.occupancy, atol=1e-13)
-    assert_allclose(graph.results(policy, occupancy), exact.seats[0].outcome, atol=1e-13)
+    assert_allclose(found.occupancy[rows], exact.occupancy, atol=1e-13)
+    assert_allclose(found.results, exact.seats[0].outcome, atol=1e-13)
 
 
 @pytest.mark.parametrize("game", GAMES[1:3], ids=str)
 @pytest.mark.parametrize("seat", [0, 1])
 def test_graph_responds_best(game, seat):
     graph, table = random_table(game)
-    found = graph.evaluate(table.probabilities(graph.index.boards), responder=seat)
+    found = graph.evaluate(table.probabilities(graph.boards), responder=seat)
     expected = best_response(game, table, seat)
     assert found.values[0] * (1 - 2 * seat) == pytest.approx(expected.value, abs=1e-12)
 
 
 def test_large_games_are_refused():
     for game in (Game(5, 5, 5, 0.25), Game(19, 19, 5)):
-        with pytest.raises(MemoryError, match="choose a smaller board"):
-            PositionGraph(game)
+        with pytest.raises(MemoryError, match="too many"):
+            KeptGraph(game)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -73,11 +73,11 @@ def test_gradient_is_the_policy_gradient(opponent, seat):
     config = ExactPGConfig(method="gradient", learning_rate=3.0, initial_std=1.0)
     training = config.training(SMALL, 1, batch=1, seed=5, opponent=opponent, seat=seat)
     learner = training.learner
-    before = SoftmaxTable(learner.graph.index, learner.logits)
+    before = SoftmaxTable(learner.index, learner.logits)
     seats = {"first": 0, "second": 1}.get(seat) if opponent != "self" else None
     exact = evaluate_policy(SMALL, before, None if opponent == "self" else opponent, seat=seats)
     gradient = np.zeros(learner.logits.shape)
-    gradient[learner.graph.index.find(exact.boards)] = policy_gradient(exact)
+    gradient[learner.index.find(exact.boards)] = policy_gradient(exact)
     training.step()
     expected = log_softmax(before.logits + 3.0 * gradient, learner.graph.legal)
     assert_allclose(learner.logits, expected, atol=1e-12)
@@ -89,7 +89,7 @@ def test_gradient_is_the_policy_gradient(opponent, seat):
 @pytest.mark.parametrize("method", METHODS)
 def test_only_the_positions_of_its_seat_change(method):
     learner = trained(SMALL, 5, "random", "second", method=method).learner
-    first = learner.graph.index.boards.mover == 0
+    first = learner.graph.boards.mover == 0
     uniform = log_softmax(np.zeros(learner.logits.shape), learner.graph.legal)
     assert_array_equal(learner.logits[first], uniform[first])
     assert (learner.logits[~first] != uniform[~first]).any()
@@ -104,7 +104,7 @@ def test_mirror_descent_forgets_nothing_and_magnets_pull_back():
         for method in ("natural-gradient", "optimistic-mirror-descent", "magnetic-mirror-descent", "r-nad")
     }  # fmt: skip
     graph = learners["r-nad"].graph
-    rows = np.arange(graph.layers[-2].rows.start, graph.layers[-2].rows.stop)  # two moves, of which one may win
+    rows = np.flatnonzero(graph.legal.sum(axis=1) == 2)  # two moves, of which one may win
     wins = graph.evaluate(graph.legal / graph.legal.sum(axis=1, keepdims=True)).action_values[rows]
     for method, factor in {
         "natural-gradient": steps * rate,
@@ -166,7 +166,7 @@ def test_self_play_approaches_perfect_play(method, games, bound, skip):
 @pytest.mark.parametrize(("method", "before"), [("optimistic-mirror-descent", 1), ("r-nad", 2)])
 def test_later_updates_are_those_of_the_sources(method, before):
     """The optimistic step 2 q_t - q_(t-1), and the step of R-NaD after which nothing regularizes its new policy."""
-    graph, logits = PositionGraph(SMALL), []
+    graph, logits = KeptGraph(SMALL), []
     for games in range(before + 2):
         logits.append(trained(SMALL, games, method=method, reference_interval=2).learner.logits)
     q = [graph.evaluate(np.where(graph.legal, np.exp(x), 0)).action_values for x in logits]

@@ -8,7 +8,7 @@ import pytest
 import tiny
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evaluation.exact import exploitability, outcome, phantom
+from evaluation.exact import evaluate_policy, exploitability, outcome, policy_gradient
 from learners import LEARNERS
 from learners.exact_pg import ExactPGConfig
 from learners.q_learning import QLearningConfig
@@ -70,19 +70,14 @@ def test_exact_updates_are_those_of_the_policy_gradient(opponent):
     training = config.training(game, 1, batch=1, seed=0, opponent=opponent)
     learner = training.learner
     before = learner.logits.copy()
-    players = [(learner, learner)] if opponent == "self" else [(learner, "random"), ("random", learner)]
-    exact = [phantom.evaluate_policies(game, *pair) for pair in players]
-    mover = exact[0].views.mover[:, None]
-    gradient = (
-        exact[0].policy_gradient
-        if opponent == "self"
-        else np.where(mover == 0, exact[0].policy_gradient, exact[1].policy_gradient)
-    )
-    expected = np.mean([one.outcome.value * (1 - 2 * seat) for seat, one in enumerate(exact)])
+    exact = evaluate_policy(game, learner, None if opponent == "self" else opponent)
+    gradient = np.zeros(learner.logits.shape)
+    gradient[learner.index.find(exact.boards)] = policy_gradient(exact)
+    expected = exact.seats[0].outcome.value if opponent == "self" else exact.outcome.value
     training.run()
     moved = np.where(learner.graph.legal, learner.logits - before, np.nan)
     shifted = moved - np.nanmean(moved, axis=1, keepdims=True)
-    wanted = np.where(learner.graph.legal, gradient / 2, np.nan)
+    wanted = np.where(learner.graph.legal, gradient, np.nan)
     assert_allclose(shifted, wanted - np.nanmean(wanted, axis=1, keepdims=True), atol=1e-12)
     assert training.logged["value"] == pytest.approx(expected, abs=1e-12)
 

@@ -18,7 +18,8 @@ from learners.q_learning import QLearningConfig
 from learners.training import train
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.agents.specs import load_object
-from ttt_envs.game.rules import VARIANTS, chance_outcomes
+from ttt_envs.game.game import VARIANTS
+from ttt_envs.game.rules import chance_outcomes
 
 GRAVITY, MISERE = Game(4, 4, 4, gravity=True), Game(3, 3, 3, misere=True)
 games = pytest.mark.parametrize("game", [GRAVITY, MISERE, Game(3, 3, 3, 0.25, misere=True, gravity=True)], ids=str)

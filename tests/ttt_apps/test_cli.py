@@ -25,7 +25,7 @@ from ttt_apps.evaluate import COMMANDS
 from ttt_apps.signals import Interrupt, interrupt_on_signals
 from ttt_envs import Game, make_policy
 from ttt_envs.agents.specs import load_object
-from ttt_envs.game.rules import VARIANTS
+from ttt_envs.game.game import VARIANTS
 from ttt_envs.version import __version__
 
 

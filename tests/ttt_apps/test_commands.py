@@ -11,12 +11,13 @@ import pytest
 from commands import error_of, json_of, rows_of, text_of
 from processes import ROOT
 
-from baselines.retrograde.solver import solve
+from baselines.exact import solve
 from evaluation import exact
 from learners import LEARNERS
 from learners.checkpoint import load_checkpoint, load_policy, save_arrays
 from ttt_apps import evaluate, train, versions
-from ttt_apps.evaluate import ground_truth, prove, warm_up
+from ttt_apps.evaluate import ground_truth, warm_up
+from ttt_apps.evaluate import solve as solve_command
 from ttt_apps.train_options import batch_note, default_folder, parse_options
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.core.jit_settings import kernel_folder
@@ -249,17 +250,18 @@ def test_solve_board_of_17_cells_by_layers(capsys, tmp_path, monkeypatch):
     shown = capsys.readouterr()
     data = json.loads(shown.out)
     assert (data["value"], data["distance"], data["counts"]["games"]) == (1, 3, None)
-    assert "2,894,659 values in 18 layers: 2,894,659 bytes on disk" in shown.err
+    assert data["method"] == "layers"
+    assert "about 743,248 values in 18 layers: 743,248 bytes on disk" in shown.err
     evaluate.main(["solve", *size, "--position", "o.x" + 14 * "." + " o"])
     assert "ends after 1 more moves" in capsys.readouterr().out
     message = error_of(capsys, evaluate.main, "solve", *size, "--skip-chance", "0.1", "--memory", "0.001")
-    assert "takes 27,576,106 bytes of memory, and 1,073,741 may be used" in message
+    assert "bytes of memory, and 1,073,741 may be used" in message
 
 
-def test_prove(capsys):
-    data = json_of(capsys, "prove", "--size", "5x6", "--win-length", "4")
+def test_solve_by_a_proof(capsys):
+    data = json_of(capsys, "solve", "--size", "5x6", "--win-length", "4")
     assert Game.from_dict(data["game"]) == Game(5, 6, 4)
-    assert data["winner"] == "player_0"
+    assert (data["method"], data["value"]) == ("proof", 1)
     assert 0 <= data["move"] < 30
     assert data["nodes"] > 0
     row, column = divmod(data["move"], 6)
@@ -268,13 +270,22 @@ def test_prove(capsys):
         (["--size", "5"], "a draw with perfect play by both"),
         (["--size", "5", "--nodes", "10"], "allow more with --nodes"),
     ):
-        assert result in text_of(capsys, "prove", "--win-length", "4", *words)
+        assert result in text_of(capsys, "solve", "--win-length", "4", *words)
 
 
-@pytest.mark.parametrize("words", [["--skip-chance", "0.1"], ["--size", "9"], ["--gravity"]])
-def test_prove_refuses_a_game_before_anything_is_compiled(monkeypatch, capsys, words):
-    monkeypatch.setattr(prove, "prove", lambda game, **limits: pytest.fail("it would compile now"))
-    error_of(capsys, evaluate.main, "prove", *words)
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--size", "5", "--skip-chance", "0.1"],
+        ["--size", "9"],
+        ["--size", "5", "--misere"],
+        ["--nodes", "10"],
+        ["--size", "5", "--position", "...../...../...../...../..... o"],
+    ],
+)
+def test_solve_refuses_a_game_before_anything_is_compiled(monkeypatch, capsys, words):
+    monkeypatch.setattr(solve_command, "prove", lambda game, **limits: pytest.fail("it would compile now"))
+    error_of(capsys, evaluate.main, "solve", *words)
 
 
 def test_ground_truth_page_is_the_output_of_its_command(tmp_path, capsys):
@@ -302,7 +313,6 @@ def test_facts_of_a_board_solved_by_layers(tmp_path):
     win, draw, loss = facts["outcome"]
     assert win + draw + loss == pytest.approx(1)
     assert win - loss == pytest.approx(facts["value"], abs=1e-6)
-    assert len(facts["sha256"]) == 64
     assert list(tmp_path.iterdir()) == []
 
 

@@ -127,9 +127,6 @@ EVALUATE = [
     ("ladder --out new", "--out has no effect without a POLICY"),
     ("ladder --measure 3x4", "there is no ladder '3x4' to measure: did you mean '3x3'?"),
     ("proved-positions random --size 9", "there are no proved positions of this board: choose one of 5x5-4, 5x6-4"),
-    ("proved-positions random --prove-again", "POLICY has no effect with --make or --prove-again"),
-    ("proved-positions --sample 3", "--sample has no effect without --prove-again"),
-    ("proved-positions --prove-again --sample 0", "--sample 0 proves nothing"),
     ("solve --gravity --size 4 --position '..../x.../..../.... x'", "cells holds a stone above an empty cell"),
     (
         "solve --gravity --size 6x7 --position '......./......./......./..xo.../..ox.../..oxox. x'",
@@ -189,7 +186,7 @@ EVALUATE = [
     ("puzzles --player human", "--player has no effect without --log"),
     ("puzzles random --count 0", "--count 0 gives no puzzle: choose 1 or more"),
     ("puzzles random --size 5", "puzzles have boards of up to 16 cells"),
-    ("exact random random --threads 0", "--threads 0 is no number of threads: choose 1 to 1024, or auto"),
+    ("solve --threads 0", "--threads 0 is no number of threads: choose 1 to 1024, or auto"),
 ]
 TRAIN = [
     ("--size 20", "--size 20 is not a board: choose edges from 1 to 19"),

@@ -21,12 +21,10 @@ from damage import damaged_bytes, damaged_json
 from explorers import Client, Program, make_explorer, serve
 from tiny import GAME, train_run
 
-from baselines import retrograde
 from baselines.compression import decomposition
-from baselines.connect_four import SearchedSolution
+from baselines.exact import SearchedSolution, build, estimate, solve
 from baselines.expectiminimax import Expectiminimax
 from baselines.mcts import MCTS
-from baselines.retrograde.solver import solve
 from baselines.tables import Softmax, Table, source_values
 from evaluation.exact.dynamic_programming import perfect_value
 from evaluation.matches.games import Move, PlayedGame, append_games
@@ -224,7 +222,7 @@ def test_what_a_skip_gives_is_the_value_after_it_less_its_expectation(client):
 def test_larger_tables_are_offered_with_their_cost(client, monkeypatch, tmp_path):
     """17 to 21 cells are solved on request only; larger boards never."""
     monkeypatch.setenv("TTT_ENVS_CACHE", str(tmp_path))
-    needed = retrograde.estimate(Game(2, 9, 3))
+    needed = estimate(Game(2, 9, 3))
     status = ask(client, "solve", game=STORED)
     assert status == {"state": "ask", "seconds": needed.seconds, "disk": needed.disk, "memory": needed.memory}
     start = "........./......... o"
@@ -249,7 +247,7 @@ def test_a_table_is_computed_on_request_in_another_process(content, move, monkey
     game, app = Game(**content), make_explorer()
     with contextlib.closing(app), contextlib.closing(Client(app)) as client:
         status = ask(client, "solve", game=content)
-        assert (status["state"], status["disk"]) == ("ask", retrograde.estimate(game).disk)
+        assert (status["state"], status["disk"]) == ("ask", estimate(game).disk)
         assert ask(client, "solve", game=content, start=True)["state"] == "building"
         other = error(client.post("/api/solve", json={"game": STORED | {"columns": 10}, "start": True}))
         assert other.startswith(f"{game} is being solved")
@@ -266,7 +264,7 @@ def test_a_table_is_computed_on_request_in_another_process(content, move, monkey
 def test_a_database_gives_values_where_it_begins(monkeypatch, tmp_path):
     """Without a table of the whole game, later positions have the values of a database; no request names its folder."""
     game = Game(2, 11, 3)
-    table = retrograde.build(game, tmp_path / game.slug, stones=18)
+    table = build(game, tmp_path / game.slug, stones=18)
     app = make_explorer(databases=tmp_path)
     late, early = "ooxxooxxoox/xxooxxoo... x", "." * 11 + "/" + "." * 11 + " o"
     with contextlib.closing(app), contextlib.closing(Client(app)) as client:
@@ -346,10 +344,10 @@ MISERE = {**SKIPS, "misere": True}
 GAMES = [
     GAME_3X3,
     Game(3, 4, 3, 0.25, gravity=True),
-    Game(3, 4, 3, exact=True, wrap=True),
+    Game(3, 4, 3, overlines=False, torus=True),
     Game(3, 3, 3, 0.25, misere=True),
-    Game(3, 3, 3, 0.5, wrap=True),
-    Game(4, 3, 3, 0.1, gravity=True, misere=True, wrap=True),
+    Game(3, 3, 3, 0.5, torus=True),
+    Game(4, 3, 3, 0.1, gravity=True, misere=True, torus=True),
 ]
 
 
@@ -401,11 +399,11 @@ def test_games_have_the_moves_skips_lines_and_values_of_python(client, game):
 def test_a_line_loses_in_misere_and_lines_cross_the_edges_on_a_torus(client):
     answer = ask(client, "replay", game={"misere": True}, moves="a1 b1 a2 b2 a3")
     assert (answer["result"], answer["positions"][-1]["line"]) == ("x", [0, 3, 6])
-    answer = ask(client, "replay", game={"wrap": True}, moves="b1 b2 c2 a2 a3")
+    answer = ask(client, "replay", game={"torus": True}, moves="b1 b2 c2 a2 a3")
     assert (answer["result"], answer["positions"][-1]["line"]) == ("o", [1, 5, 6])
-    answer = ask(client, "replay", game={"rows": 1, "columns": 5, "exact": True}, moves="a1 e1 b1")
+    answer = ask(client, "replay", game={"rows": 1, "columns": 5, "overlines": False}, moves="a1 e1 b1")
     assert answer["result"] is None
-    exact = {"rows": 3, "columns": 4, "win_length": 3, "exact": True}
+    exact = {"rows": 3, "columns": 4, "win_length": 3, "overlines": False}
     assert ask(client, "replay", game=exact, moves="a1 a2 b1 b2 d1 d3 c1")["result"] is None  # four in a line
 
 

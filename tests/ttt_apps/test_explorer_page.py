@@ -9,15 +9,14 @@ from explorers import serve
 from pages import IN_BROWSER, accessibility_faults, open_pages
 
 from baselines.compression import decomposition
-from baselines.connect_four import SearchedSolution
-from baselines.retrograde.solver import solve
+from baselines.exact import SearchedSolution, solve
 from baselines.tables import Softmax
 from evaluation.matches.games import Move, PlayedGame, append_games
 from evaluation.reports.links import explorer_command
 from ttt_apps import train
 from ttt_envs import Game
 from ttt_envs.game.boards import Boards, cell_at, from_text
-from ttt_envs.game.rules import VARIANTS
+from ttt_envs.game.game import VARIANTS
 
 pytestmark = [pytest.mark.needs("fastapi", "uvicorn", "httpx"), *IN_BROWSER]
 SKIPS = Game(skip_chance=0.25)
@@ -472,7 +471,7 @@ def test_rules_are_chosen_and_a_line_that_loses_is_marked(page, address):
     page.wait_for_selector("#summary table")
     lines = page.locator("#board .cell.line").evaluate_all("all => all.map(one => one.getAttribute('aria-label'))")
     assert lines == ["a1: o, losing line", "a2: o, losing line", "a3: o, last move, losing line"]
-    open_page(page, address, "wrap=true&o=you&x=you&moves=b1.b2.c2.a2.a3")
+    open_page(page, address, "torus=true&o=you&x=you&moves=b1.b2.c2.a2.a3")
     wait_for_text(page, "o has won")
     lines = page.locator("#board .cell.line").evaluate_all("all => all.map(one => one.getAttribute('aria-label'))")
     assert lines == ["b1: o, winning line", "c2: o, winning line", "a3: o, last move, winning line"]
@@ -505,11 +504,11 @@ def test_a_link_with_a_wrong_rule_says_so_and_a_report_opens_with_its_rules(page
     open_page(page, address, "gravity=yes&misere=true&o=you&x=you")
     page.wait_for_selector("#notice:visible")
     assert page.inner_text("#notice") == "Gravity=yes in the link is not known: choose true or false."
-    assert [rule for rule in VARIANTS if page.is_checked(f"#{rule}")] == ["misere"]
-    game = Game(4, 5, 3, 0.25, gravity=True, exact=True)
+    assert [rule for rule in VARIANTS if page.is_checked(f"#{rule}")] == ["overlines", "misere"]
+    game = Game(4, 5, 3, 0.25, gravity=True, overlines=False)
     [*_, link] = shlex.split(explorer_command(game, from_text("...../...../...../..o.. x", game)))
     open_page(page, address, link)
     wait_for_text(page, "x to move")
     assert page.input_value("#position") == "...../...../...../..o.. x"
-    assert [rule for rule in VARIANTS if page.is_checked(f"#{rule}")] == ["gravity", "exact"]
+    assert [rule for rule in VARIANTS if page.is_checked(f"#{rule}")] == ["gravity"]
     assert not page.is_visible("#notice")

@@ -20,7 +20,8 @@ from ttt_apps.gomocup import Brain, make_timed_policy
 from ttt_envs import Game, make_policy
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Position, winner
+from ttt_envs.game.game import Position
+from ttt_envs.game.rules import winner
 
 
 def replies(*lines, spec="win-or-block", seed=0):

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from processes import ROOT
 
-from baselines.retrograde.solver import solve
+from baselines.exact import solve
 from evaluation.matches.games import HUMAN, PlayedGame, read_games, write_games
 from ttt_apps import play
 from ttt_apps.board import board_text

@@ -11,8 +11,7 @@ from documents import ROOT
 from pages import accessibility_faults, in_browser
 
 from baselines.compression import decomposition
-from baselines.connect_four import SearchedSolution
-from baselines.retrograde.solver import solve
+from baselines.exact import SearchedSolution, solve
 from baselines.tables import random_play_values
 from evaluation.exact.dynamic_programming import exploitation, match_outcome
 from evaluation.reports.links import PLAY_BOARDS, PLAY_SKIPS, play_link
@@ -32,9 +31,9 @@ from ttt_apps.play_page.page import build_page, parse_numbers
 from ttt_envs.agents.policy import sample
 from ttt_envs.agents.symmetrized import check_colour_blind, check_symmetric
 from ttt_envs.core.random import splitmix64, uniform
-from ttt_envs.game import rules
 from ttt_envs.game.boards import MOVERS, Boards, coordinate, from_text, play_moves, to_text
-from ttt_envs.game.rules import NOT_OVER, STREAM_OPPONENT, STREAM_SKIP, Game
+from ttt_envs.game.game import Game
+from ttt_envs.game.rules import NOT_OVER, STREAM_OPPONENT, STREAM_SKIP
 
 PAGE = ROOT / "docs" / "play" / "index.html"
 
@@ -267,10 +266,16 @@ def test_opponents_have_the_probabilities_and_values_of_python(visit, name, step
 
 def cases():
     """All rules on two boards, with and without skips; in the quick form each rule once, and some together."""
-    quick = {"3x3-3-gravity", "3x3-3-misere", "3x3-3-wrap", "3x4-3-exact-wrap", "3x3-3-gravity-misere-wrap-skip0.25"}
+    quick = {
+        "3x3-3-gravity",
+        "3x3-3-misere",
+        "3x3-3-torus",
+        "3x4-3-no-overlines-torus",
+        "3x3-3-gravity-misere-torus-skip0.25",
+    }
     for base in (Game(), Game(skip_chance=0.25), Game(3, 4, 3), Game(3, 4, 3, 0.5)):
-        for values in product((False, True), repeat=len(rules.VARIANTS)):
-            game = replace(base, **dict(zip(rules.VARIANTS, values, strict=True)))
+        for values in product((False, True), repeat=len(VARIANTS)):
+            game = replace(base, **dict(zip(VARIANTS, values, strict=True)))
             if game.variants:
                 yield pytest.param(game, id=game.slug, marks=[] if game.slug in quick else [pytest.mark.slow])
 
@@ -533,7 +538,7 @@ def test_the_end_of_a_game_says_who_lost_by_a_line_and_marks_lines_across_the_ed
     assert page.locator("#status").inner_text() == "You win! o completed a line."
     labels = page.locator("#board .line").evaluate_all("all => all.map(cell => cell.getAttribute('aria-label'))")
     assert labels == ["a1: o, losing line", "a2: o, losing line", "a3: o, last move, losing line"]
-    page = visit("#against=random&rules=wrap&skip=0&you=o&seed=3&moves=b1b2c2a2a3")  # a diagonal that leaves at c2
+    page = visit("#against=random&rules=torus&skip=0&you=o&seed=3&moves=b1b2c2a2a3")  # a diagonal that leaves at c2
     assert page.locator("#status").inner_text() == "You win!"
     cells = page.locator("#board .line").evaluate_all("all => all.map(cell => cell.dataset.cell)")
     assert cells == ["1", "5", "6"]
@@ -543,8 +548,8 @@ def test_the_end_of_a_game_says_who_lost_by_a_line_and_marks_lines_across_the_ed
 @pytest.mark.parametrize(
     ("game", "text"),
     [
-        (Game(wrap=True, misere=True), "xo./.../... o"),
-        (Game(3, 4, 3, 0.25, exact=True), "oo../x.../.... x"),
+        (Game(torus=True, misere=True), "xo./.../... o"),
+        (Game(3, 4, 3, 0.25, overlines=False), "oo../x.../.... x"),
         (Game(4, 4, 4, gravity=True), "..../..../x.../o... o"),
     ],
     ids=str,

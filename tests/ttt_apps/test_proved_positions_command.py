@@ -25,8 +25,3 @@ def test_description_of_the_positions(capsys):
     assert text.count("1,000 positions of") == 4
     data = json_of(capsys, "proved-positions", "--size", "5")["boards"]["5x5-4"]
     assert data["positions"] == sum(data["plies"].values()) == data["drawn"] - sum(data["left_out"].values())
-
-
-def test_positions_are_proved_again(capsys):
-    text = text_of(capsys, "proved-positions", "--prove-again", "--sample", "3", "--size", "5x6")
-    assert text == "5 x 6, 4 to win: 3 positions proved again, with the stored results"

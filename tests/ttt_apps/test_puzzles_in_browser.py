@@ -10,7 +10,7 @@ from documents import ROOT
 from explorers import Client, make_explorer, serve
 from pages import CHROMIUM, accessibility_faults, in_browser, open_pages
 
-from baselines.retrograde.solver import solve
+from baselines.exact import solve
 from evaluation.puzzles import read_puzzles
 from evaluation.reports.links import explorer_command
 from ttt_apps import train

@@ -21,7 +21,7 @@ from processes import ROOT
 
 from evaluation.cost import ProcessFailed, Usage
 from evaluation.exact import exploitability
-from evaluation.exact.strength import compute_strength
+from evaluation.exact.strength import strength
 from evaluation.run_files import REPORT, STOP, RunDirectory
 from learners.checkpoint import load_checkpoint
 from ttt_apps import live, runs, sweep, train, train_subprocess
@@ -305,9 +305,9 @@ def test_agents_play_by_the_rules_of_the_learners(tmp_path, rule, game, opponent
     (tmp_path / "a.toml").write_text(f"{fixed}\n{runs}")
     train.main(["--sweep", str(tmp_path / "a.toml"), "--out", str(tmp_path / "out"), "--quiet"])
     learner, agent = json.loads((tmp_path / "out" / "result.json").read_text())["runs"]
-    strength = compute_strength(game, "random", opponents)
-    assert agent["numbers"]["exploitability"] == strength.exploitability
-    expected = {f"score_against_{name}": result.score for name, result in strength.results.items()}
+    exact = strength(game, "random", opponents)
+    assert agent["numbers"]["exploitability"] == exact.exploitability
+    expected = {f"score_against_{name}": result.score for name, result in exact.results.items()}
     assert {name: agent["numbers"][name] for name in expected} == expected
     assert expected.keys() < learner["numbers"].keys()
 

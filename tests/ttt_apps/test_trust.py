@@ -25,7 +25,7 @@ MISSING = object()
 """in the place of a value: the file lacks it"""
 EVIL = """
 from pathlib import Path
-from baselines.simple import Random
+from ttt_envs.agents.simple import Random
 
 Path(__file__).with_suffix(".ran").touch()
 

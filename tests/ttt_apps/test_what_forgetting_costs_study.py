@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from evaluation.exact import phantom
 from ttt_apps import evaluate
 from ttt_apps.studies import what_forgetting_costs as study
 from ttt_envs import Game
@@ -58,13 +57,13 @@ def results(exploitability):
     ids=["better", "worse", "undecided"],
 )
 def test_verdicts_follow_from_the_numbers(exploitability, small, annealed, monkeypatch):
-    monkeypatch.setattr(phantom, "exploitability", lambda game, policy: 0.79 if game == Game(hidden="classic") else 0.0)
+    monkeypatch.setattr(study, "exploitability", lambda game, policy: 0.79 if game == Game(hidden="classic") else 0.0)
     assert [claim.holds for claim in study.analyse(results(exploitability)).claims] == [small, annealed]
 
 
 @pytest.mark.parametrize(("published", "agrees"), [(0.6667, True), (0.59, False), (0.71, False)])
 def test_the_published_value_is_compared_with_the_best_bounds(published, agrees, monkeypatch):
-    monkeypatch.setattr(phantom, "exploitability", lambda game, policy: 0.79)
+    monkeypatch.setattr(study, "exploitability", lambda game, policy: 0.79)
     monkeypatch.setitem(study.PUBLISHED_VALUES, "classic", published)
     row = study.analyse(results(lambda name, seed: 0.1)).rows[-1]
     assert (row.published, row.agrees) == (f"{published:+.4f}", agrees)

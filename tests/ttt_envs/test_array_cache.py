@@ -198,7 +198,7 @@ def test_hash_of_sources_depends_on_the_code():
 
 
 def filled(number):
-    place = make_cached_folder("layers", {"number": number}, "made", 80_000)
+    place = make_cached_folder("layers", {"number": number}, 80_000)
     (place / "00-00.npy").write_bytes(bytes(80_000))
     (place / "manifest.json").write_text("{}")
     return place
@@ -207,8 +207,7 @@ def filled(number):
 def test_cached_folders_count_towards_the_limit(place, monkeypatch):
     first = filled(1)
     assert first.parent == place
-    assert make_cached_folder("layers", {"number": 1}, "made", 80_000) == first
-    assert make_cached_folder("layers", {"number": 1}, "made otherwise", 80_000) != first
+    assert make_cached_folder("layers", {"number": 1}, 80_000) == first
     os.utime(first, (1e9, 1e9))
     monkeypatch.setenv(CACHE_BYTES_VARIABLE, "190000")
     array = written(size=2, array=np.zeros(10_000))
@@ -218,17 +217,17 @@ def test_cached_folders_count_towards_the_limit(place, monkeypatch):
     assert not first.exists()
     assert array.path.exists()
     with locked(second):
-        assert make_cached_folder("layers", {"number": 4}, "made", 180_000) is not None
+        assert make_cached_folder("layers", {"number": 4}, 180_000) is not None
         assert (second / "00-00.npy").exists()  # somebody writes there
     assert not array.path.exists()
     (second / "mine.txt").touch()
-    assert make_cached_folder("layers", {"number": 4}, "made", 180_000) is not None
+    assert make_cached_folder("layers", {"number": 4}, 180_000) is not None
     assert [path.name for path in second.iterdir()] == ["mine.txt"]
 
 
 def test_folders_larger_than_the_cache_are_refused(place, monkeypatch):
     monkeypatch.setenv(CACHE_BYTES_VARIABLE, "100000")
-    assert make_cached_folder("layers", {}, "made", 100_000) is None
+    assert make_cached_folder("layers", {}, 100_000) is None
     assert not place.exists()
     place.write_text("")
-    assert make_cached_folder("layers", {}, "made", 10) is None
+    assert make_cached_folder("layers", {}, 10) is None

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from ttt_envs import Game
 from ttt_envs.game import bits, rules
+from ttt_envs.game import lines as game_lines
 
 LONG = Game(3, 19, 19)
 """the longest line that bits hold"""
@@ -31,9 +32,9 @@ def test_lines_are_those_of_the_board(board):
         number = bits.to_bits(cells, np.int8(stone))
         assert number == sum(1 << cell for cell in own)
         lines = plain.all_lines(game)
-        assert bits.line_in(number, game.parameters) == any(own.issuperset(line) for line in lines)
+        assert game_lines.has_line(number, game.parameters) == any(own.issuperset(line) for line in lines)
         wins = {cell for line in lines for cell in line if own.issuperset(set(line) - {cell}) and cells[cell] == 0}
-        found = bits.completing_bits(number, game.parameters)
+        found = game_lines.completing_bits(number, game.parameters)
         assert {cell for cell in range(game.cells) if cells[cell] == 0 and found >> cell & 1} == wins
 
 

@@ -25,10 +25,14 @@ AGAINST_OPPONENTS = [
     {"opponent": "win-or-block", "seat": "second"},
     {"opponent": "random", "size": (8, 9), "seat": "alternate"},
     {"opponent": "random", "gravity": True, "seat": "random"},
-    {"opponent": "win-or-block", "wrap": True, "seat": "second"},
+    {"opponent": "win-or-block", "torus": True, "seat": "second"},
 ]
 HIDDEN = [{"hidden": rule, "skip_chance": 0.2, "symmetry": "random"} for rule in ("classic", "abrupt")]
-VARIANTS = [{"gravity": True}, {"gravity": True, "symmetry": "random", "exact": True}, {"misere": True, "wrap": True}]
+VARIANTS = [
+    {"gravity": True},
+    {"gravity": True, "symmetry": "random", "overlines": False},
+    {"misere": True, "torus": True},
+]
 
 
 @pytest.fixture(params=KINDS.values(), ids=KINDS)

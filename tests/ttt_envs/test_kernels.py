@@ -15,14 +15,14 @@ import plain
 import pytest
 from gymnasium.vector import AutoresetMode
 
+from baselines.exact import solve
 from baselines.expectiminimax import Expectiminimax, Search, SearchSettings
 from baselines.expectiminimax.search import MIN_TABLE_ENTRIES
 from baselines.expectiminimax.transpositions import table_bytes
 from baselines.mcts import MCTS, GumbelSearch, MCTSSearch
 from baselines.proof_number import prove
-from baselines.retrograde.solver import solve
 from evaluation import exact
-from evaluation.exact.strength import compute_strength
+from evaluation.exact.strength import strength
 from learners import LEARNERS
 from learners.training import train, train_in
 from ttt_envs import Boards, Game, act, chance_outcomes, make_policy, mnk_v0
@@ -31,18 +31,19 @@ from ttt_envs.agents.specs import load_object
 from ttt_envs.core.interpreter import MAX_INTERPRETED_ELEMENTS, count_elements
 from ttt_envs.core.kernels import Kernel, _compiling
 from ttt_envs.core.random import draw_key
+from ttt_envs.core.work import Work
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.envs.vector_env import MNKVectorEnv
-from ttt_envs.game import boards, random_games, rules
+from ttt_envs.game import boards, rules
 
 PACKAGES = ("ttt_envs", "baselines", "learners", "evaluation")
 WORK = {
     "ttt_envs": 12,
-    "baselines.retrograde.solver": 3,
+    "baselines.exact": 3,
     "baselines.expectiminimax": 6,
     "baselines.mcts": 7,
     "baselines.proof_number": 1,
-    "evaluation.exact.forward_backward": 3,
+    "ttt_envs.graph": 7,
     "learners": 6,
 }
 """how many kernels of a package are at least called from Python, so that nothing is left out unnoticed"""
@@ -99,7 +100,6 @@ def play_games():
         boards.keys(batch.own_first())
         rules.winner(game, batch.cells[0])
         rules.perft(game, 2)
-        random_games.random_results(game, 10, 0)
         start = Boards.start(game).position(0)
         chance_outcomes(game, chance_outcomes(game, start, 0)[0].position, 1)
     for game in (Game(), Game(2, 4, 3, 0.25)):
@@ -111,7 +111,7 @@ def play_games():
         if game.skip_chance == 0:
             solution.distance(many)
         for name in ("optimal", "win-or-block"):
-            exact.match_outcome(game, name, "random", chunk=50)
+            exact.match_outcome(game, name, "random", work=Work(chunk=50))
             exact.exploitability(game, name)
             exact.regret(game, name)
 
@@ -196,8 +196,8 @@ def teach_everything():
 def compute_exactly():
     """Exact values of a policy that answers are kept of, and of boards with other symmetries."""
     for game in (Game(skip_chance=0.25), Game(2, 4, 3)):
-        compute_strength(game, "win-or-block", ["random"])
-        compute_strength(game, "table" if game.rows == 3 else "optimal:epsilon=0.5", ["random"])
+        strength(game, "win-or-block", ["random"])
+        strength(game, "table" if game.rows == 3 else "optimal:epsilon=0.5", ["random"])
 
 
 def search_trees():

@@ -46,7 +46,7 @@ def test_games_are_converted_both_ways(game):
 
 
 def test_variants_that_are_not_converted_are_rejected():
-    for rule in ({"exact": True}, {"misere": True}, {"wrap": True}, {"hidden": "classic"}):
+    for rule in ({"overlines": False}, {"misere": True}, {"torus": True}, {"hidden": "classic"}):
         with pytest.raises(ValueError, match=f"^{next(iter(rule))}=.* is not converted to OpenSpiel"):
             load_game(Game(**rule))
     game = Game(2, 2, 2, gravity=True)

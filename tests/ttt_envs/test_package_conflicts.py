@@ -44,56 +44,30 @@ def command(module, *arguments):
     return f"sys.argv[1:] = {list(arguments)!r}; runpy.run_module({module!r}, run_name='__main__')"
 
 
-def sentence(kind, place, package):
-    whose = "" if package == "ttt_envs" else " of ttt_envs"
-    return f"the {kind} {place} hides the package {package}{whose}: run from another folder, or rename it"
+def check_refused(done, place, package):
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert str(place) in done.stderr
+    assert package in done.stderr
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "module", "words"),
-    [
-        ("folder", "baselines", "evaluate", ("exact", "random", "random")),
-        ("folder", "evaluation", "evaluate", ("exact", "random", "random")),
-        ("file", "evaluation.py", "play", ()),
-    ],
+    ("name", "module", "words"),
+    [("baselines/__init__.py", "evaluate", ("exact", "random", "random")), ("evaluation.py", "play", ())],
 )
-def test_commands_name_the_folder_or_file_that_hides_a_package(tmp_path, kind, name, module, words):
-    path = tmp_path / name / "__init__.py" if kind == "folder" else tmp_path / name
+def test_commands_name_the_folder_or_file_that_hides_a_package(tmp_path, name, module, words):
+    path = tmp_path / name
     path.parent.mkdir(exist_ok=True)
     path.touch()
-    done = run(tmp_path, command(f"ttt_apps.{module}", *words))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"error: {sentence(kind, tmp_path / name, name.removesuffix('.py'))}\n"
+    check_refused(run(tmp_path, command(f"ttt_apps.{module}", *words)), path, name.split("/")[0].removesuffix(".py"))
 
 
 @pytest.mark.parametrize("package", ["ttt_envs", "baselines"])
 def test_commands_of_an_editable_installation_are_hidden_by_any_folder(tmp_path, package):
     version = command("ttt_apps.evaluate", "--version")
-    done = run(tmp_path, version, last=True)
-    assert done.stdout.startswith("ttt_envs ")
+    assert run(tmp_path, version, last=True).stdout.startswith("ttt_envs ")
     (tmp_path / package).mkdir()
-    done = run(tmp_path, version, last=True)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"error: {sentence('folder', tmp_path / package, package)}\n"
-
-
-@pytest.mark.parametrize("written", [{}, {"simple.py": "x = 1\n"}])
-def test_spec_errors_name_the_folder_that_hides_a_package(tmp_path, written):
-    folder = tmp_path / "baselines"
-    folder.mkdir()
-    for name, content in {"__init__.py": "", **written}.items():
-        (folder / name).write_text(content)
-    done = run(
-        tmp_path,
-        "import gymnasium",
-        "print(gymnasium.make('ttt_envs:ttt/TicTacToe-v0', opponent='self').reset(seed=0)[1]['mover'])",
-        "try:",
-        "    gymnasium.make('ttt/TicTacToe-v0')",
-        "except ValueError as problem:",
-        "    print(problem)",
-    )
-    assert done.stderr == ""
-    assert done.stdout.splitlines() == ["0", sentence("folder", folder, "baselines")]  # what needs none of it works
+    check_refused(run(tmp_path, version, last=True), tmp_path / package, package)
 
 
 def test_other_folders_are_ignored(tmp_path):
@@ -104,87 +78,18 @@ def test_other_folders_are_ignored(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-LOAD = """
-from ttt_envs.agents.specs import load_object
-try:
-    print(load_object(sys.argv[1]).__name__)
-except ValueError as problem:
-    print(problem)
-"""
+def test_the_default_environment_needs_no_package_with_a_generic_name(tmp_path):
+    (tmp_path / "baselines.py").touch()
+    make = "import gymnasium; print(gymnasium.make('ttt_envs:ttt/TicTacToe-v0').reset(seed=0)[1]['mover'])"
+    done = run(tmp_path, make)
+    assert (done.stdout, done.stderr) == ("0\n", "")
 
 
-@pytest.fixture
-def installed(tmp_path):
-    """A folder with copies of our packages."""
+def test_a_package_that_others_have_overwritten_is_refused(tmp_path):
     site = tmp_path / "site-packages"
     for package in PACKAGES:
         shutil.copytree(ROOT / package, site / package, ignore=shutil.ignore_patterns("__pycache__", "assets"))
-    return site
-
-
-def add_distribution(site, name, files):
-    """Put files into a folder of installed packages, as an installer does."""
-    record = f"{name.replace('-', '_')}-9.9.dist-info"
-    metadata = {"METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 9.9\n"}
-    metadata["RECORD"] = "".join(f"{place},,\n" for place in files)
-    for place, content in {**files, **{f"{record}/{file}": text for file, text in metadata.items()}}.items():
-        (site / place).parent.mkdir(parents=True, exist_ok=True)
-        (site / place).write_text(content)
-
-
-def run_installed(site, code, *words):
-    """Run lines of Python where ``site`` is the folder of the installed packages, and nothing of the checkout is."""
-    words = f"sys.argv[1:] = {list(words)!r}"
-    return python(["-P"], str(site), [words, code], site.parent)
-
-
-@pytest.mark.parametrize("package", PACKAGES[1:-1])
-def test_distribution_that_overwrote_a_package_is_named(installed, package):
-    message = (
-        f"the distribution others-{package} 9.9 has overwritten the package {package} of ttt_envs in "
-        f"{installed / package}: reinstall ttt_envs in an environment of its own, without the distribution "
-        f"others-{package} 9.9"
-    )
-    module = {"baselines": "baselines.simple:Random", "learners": "learners.base:Transition"}
-    asked = module.get(package, "evaluation.statistics:Interval")
-    add_distribution(installed, f"others-{package}", {f"{package}/__init__.py": "raise SystemExit('imported')\n"})
-    done = run_installed(installed, LOAD, asked)
-    assert done.stdout == f"{message}\n"
-    assert f"UserWarning: {message}" in done.stderr  # of importing ttt_envs
-    done = run_installed(installed, command("ttt_apps.evaluate", "--version"))
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"error: {message}\n")
-
-
-def test_missing_init_file_is_reported(installed):
-    assert run_installed(installed, LOAD, "learners.base:Transition").stdout == "Transition\n"
-    (installed / "learners" / "__init__.py").unlink()
-    done = run_installed(installed, LOAD, "learners.base:Transition")
-    assert done.stdout.startswith(f"the package learners of ttt_envs has lost files in {installed / 'learners'}, as ")
-    assert done.stdout.endswith("reinstall ttt_envs in an environment of its own\n")
-    asked = run_installed(installed, command("ttt_apps.evaluate", "--version"))
-    assert asked.stderr == f"error: {done.stdout}"
-
-
-def test_failed_imports_name_distributions_with_files_in_the_package(installed):
-    add_distribution(installed, "others", {"evaluation/statistics.py": "x = 1\n", "evaluation/exact/__init__.py": ""})
-    message = (
-        "the distribution others 9.9 has files in the package evaluation of ttt_envs: reinstall ttt_envs in an "
-        "environment of its own, without the distribution others 9.9"
-    )
-    assert run_installed(installed, LOAD, "evaluation.statistics:Interval").stdout == f"{message}\n"
-    done = run_installed(installed, LOAD, "evaluation.matches.match:play_match")
-    assert done.stdout.startswith(f"{message} (cannot import name ")
-    assert done.stderr == ""
-
-
-def test_a_distribution_found_first_is_named(installed, tmp_path):
-    """As where we are an editable installation."""
-    other = tmp_path / "other" / "site-packages"
-    add_distribution(other, "others", {"evaluation/__init__.py": ""})
-    done = run_installed(
-        installed, f"sys.path.insert(0, {str(other)!r})" + LOAD, "evaluation.exact.dynamic_programming:outcome"
-    )
-    assert done.stdout == (
-        f"the distribution others 9.9 hides the package evaluation of ttt_envs in {other / 'evaluation'}: "
-        "reinstall ttt_envs in an environment of its own, without the distribution others 9.9\n"
-    )
+    path = site / "learners" / "__init__.py"
+    path.write_text("raise SystemExit('imported')\n")
+    done = python(["-P"], str(site), [command("ttt_apps.evaluate", "--version")], tmp_path)
+    check_refused(done, path, "learners")

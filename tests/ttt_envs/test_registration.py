@@ -7,7 +7,7 @@ import pytest
 
 import ttt_envs
 from ttt_envs.envs.registration import PETTINGZOO_PRESETS, PRESETS, register_all
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 GAMES = {
     "ttt/MNK-v0": Game(),
@@ -15,11 +15,11 @@ GAMES = {
     "ttt/SkipTicTacToe-v0": Game(skip_chance=0.25),
     "ttt/Gomoku-v0": Game(15, 15, 5),
     "ttt/FreestyleGomoku-v0": Game(15, 15, 5),
-    "ttt/StandardGomoku-v0": Game(15, 15, 5, exact=True),
+    "ttt/StandardGomoku-v0": Game(15, 15, 5, overlines=False),
     "ttt/ConnectFour-v0": Game(6, 7, 4, gravity=True),
     "ttt/SkipConnectFour-v0": Game(6, 7, 4, 0.25, gravity=True),
     "ttt/Misere-v0": Game(misere=True),
-    "ttt/Torus-v0": Game(4, 4, 4, wrap=True),
+    "ttt/Torus-v0": Game(4, 4, 4, torus=True),
     "ttt/PhantomTicTacToe-v0": Game(hidden="classic"),
 }
 

@@ -13,6 +13,7 @@ from processes import run_python
 
 from ttt_envs import Game, Position, chance_outcomes, from_text
 from ttt_envs.core.random import splitmix64, uniform
+from ttt_envs.game import lines as game_lines
 from ttt_envs.game import rules
 
 T3, SKIP3 = Game(), Game(skip_chance=0.25)
@@ -114,7 +115,7 @@ SHAPES = [
 def test_lines_agree_with_a_plain_reading(case):
     game, cells, cell = case
     lines = [line for line in plain.all_lines(game) if (cells[line] == cells[cell]).all()]
-    assert rules.has_line(cells, cell, game.parameters) == bool(lines)
+    assert game_lines.makes_line(cells, cell, game.parameters) == bool(lines)
 
 
 @pytest.mark.parametrize("game", [*SHAPES, Game(19, 19, 19), Game(6, 7, 4), Game(3, 9, 5), Game(4, 6, 3)], ids=str)
@@ -122,11 +123,11 @@ def test_every_line_is_one_and_one_stone_less_is_none(game):
     for line in plain.all_lines(game):
         cells = np.zeros(game.cells, np.int8)
         cells[line] = 2
-        assert rules.has_line(cells, line[len(line) // 2], game.parameters)
+        assert game_lines.makes_line(cells, line[len(line) // 2], game.parameters)
         assert rules.winner(game, cells) == 1
         if game.win_length > 1:
             cells[line[0]] = 1
-            assert not rules.has_line(cells, line[-1], game.parameters)
+            assert not game_lines.makes_line(cells, line[-1], game.parameters)
 
 
 @pytest.mark.parametrize(

@@ -186,7 +186,7 @@ def test_classes_of_users_are_policies(monkeypatch):
 @pytest.mark.usefixtures("mine")
 def test_classes_of_users_play_the_rules_that_they_declare():
     loses, hides = Game(misere=True), Game(hidden="classic")
-    for name, game in (("Corner", loses), ("Corner", hides), ("MisereCorner", Game(wrap=True))):
+    for name, game in (("Corner", loses), ("Corner", hides), ("MisereCorner", Game(torus=True))):
         with pytest.raises(ValueError, match=r"Corner does not support .* its class declares"):
             make_policy(f"mine.policies:{name}", game)
     assert make_policy("mine.policies:MisereCorner", Game(misere=True, hidden="classic")).weight == 1

@@ -23,11 +23,11 @@ from ttt_envs.game.symmetry import canonical_keys, inverse, symmetries
         (Game(6, 4, 4), "all", 4),
         (Game(6, 7, 4, gravity=True), "all", 2),
         (Game(4, 4, 4, gravity=True), "rotations", 1),
-        (Game(3, 3, 3, wrap=True), "all", 72),
-        (Game(3, 4, 3, wrap=True), "all", 48),
-        (Game(3, 3, 3, wrap=True), "rotations", 4),
-        (Game(4, 5, 4, wrap=True, gravity=True), "all", 10),
-        (Game(4, 4, 4, exact=True, misere=True), "all", 8),
+        (Game(3, 3, 3, torus=True), "all", 72),
+        (Game(3, 4, 3, torus=True), "all", 48),
+        (Game(3, 3, 3, torus=True), "rotations", 4),
+        (Game(4, 5, 4, torus=True, gravity=True), "all", 10),
+        (Game(4, 4, 4, overlines=False, misere=True), "all", 8),
     ],
 )
 def test_symmetries_are_a_group(game, which, count):

@@ -14,7 +14,7 @@ from players import Impure
 
 from ttt_envs import Game, Position, from_text
 from ttt_envs.agents.policy import Forfeit
-from ttt_envs.game.rules import DRAW, Outcome, winner, winning_lines
+from ttt_envs.game.rules import DRAW, Outcome, winner
 from ttt_envs.text import PRESENTATIONS, Problem, TextGame, make_presentation, parse_answer, present
 from ttt_envs.text.answers import MAX_ANSWER_LENGTH
 from ttt_envs.text.presentations import HOT, MAGIC_SQUARE
@@ -37,7 +37,7 @@ def all_positions(game):
 
 
 def test_the_lines_are_the_triples_of_the_sum_15_and_of_a_common_letter():
-    lines = {frozenset(line) for line in winning_lines(Game()).tolist()}
+    lines = {frozenset(line) for line in Game().line_cells.tolist()}
     triples = [frozenset(triple) for triple in itertools.combinations(range(9), 3)]
     assert {triple for triple in triples if sum(MAGIC_SQUARE[cell] for cell in triple) == 15} == lines
     assert {triple for triple in triples if set.intersection(*(set(HOT[cell]) for cell in triple))} == lines

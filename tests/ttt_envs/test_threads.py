@@ -163,13 +163,15 @@ def test_rows():
 
 USES_THREADS = """
 import os, signal, sys, time
-import numpy as np
+from itertools import repeat
+from baselines.exact import Work, start_value
 from ttt_envs import Game
 from ttt_envs.core.threads import map_threads
-from ttt_envs.game.random_games import random_results
+
+GAME = Game(3, 4, 3, 0.25)
 
 def work(threads=3):
-    return random_results(Game(skip_chance=0.25), 400_000, 1, threads=threads)
+    return start_value(GAME, work=Work(threads))
 """
 
 
@@ -227,7 +229,7 @@ import multiprocessing
 if __name__ == "__main__":
     before = work()
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        assert pool.apply(random_results, (Game(skip_chance=0.25), 400_000, 1), {"threads": 3}) == before
+        assert pool.apply(start_value, (GAME,), {"work": Work(3)}) == before
 """
     run(code)
 
@@ -239,7 +241,7 @@ import threading
 work()  # compile
 threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 try:
-    random_results(Game(skip_chance=0.25), 10**12, 1, threads=3)
+    map_threads(lambda _, game: start_value(game), repeat(GAME), 3)
 except KeyboardInterrupt:
     assert work() == work(1)
     sys.exit(0)

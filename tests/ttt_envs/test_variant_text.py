@@ -35,10 +35,10 @@ def test_rules_tell_the_variant():
         return make_presentation("grid", Game(4, 4, 3, **variants)).rules()
 
     assert "3 or more own stones in an unbroken line, in a row, a column or a diagonal, wins." in rules()
-    assert "exactly 3 own stones" in rules(exact=True)
-    assert "A line of more than 3 does not count." in rules(exact=True)
+    assert "exactly 3 own stones" in rules(overlines=False)
+    assert "A line of more than 3 does not count." in rules(overlines=False)
     assert "diagonal, loses." in rules(misere=True)
-    assert "continue across the edges" in rules(wrap=True)
+    assert "continue across the edges" in rules(torus=True)
     assert "drop stones into the columns" in rules(gravity=True)
     for word in ("exactly", "loses", "edges", "drop", "longer"):
         assert word not in rules()

@@ -1,6 +1,5 @@
 """Rule variants, alone and together: kernels beside a plain reading, and facts known without us."""
 
-import itertools
 import json
 import re
 from dataclasses import replace
@@ -15,11 +14,16 @@ from numpy.testing import assert_array_equal
 
 from ttt_envs import Boards, Game, chance_outcomes, from_text
 from ttt_envs.core.random import uniform, uniforms
-from ttt_envs.game import bits, random_games, rules
+from ttt_envs.game import bits, lines, reference, rules
 from ttt_envs.game.boards import check_opening, winning_line_cells
+from ttt_envs.game.game import VARIANTS
 from ttt_envs.game.symmetry import symmetries
 
-LARGE = [Game(7, 10, 4, exact=True), Game(8, 9, 5, wrap=True), Game(9, 8, 4, gravity=True, wrap=True, misere=True)]
+LARGE = [
+    Game(7, 10, 4, overlines=False),
+    Game(8, 9, 5, torus=True),
+    Game(9, 8, 4, gravity=True, torus=True, misere=True),
+]
 """games too large for bits"""
 
 
@@ -27,22 +31,29 @@ def stones_of(cells, player):
     return set(np.flatnonzero(cells == player + 1).tolist())
 
 
-@pytest.mark.parametrize("name", rules.VARIANTS)
+@pytest.mark.parametrize("name", VARIANTS)
 def test_a_variant_is_stored_by_its_name(name):
-    game = Game(3, 4, 3, 0.25, **{name: True})
-    assert game.variants == {name: True}
-    assert json.loads(json.dumps(game.to_dict()))[name] is True
-    assert Game.from_dict(game.to_dict()) == game == Game.of_size((3, 4), 3, 0.25, **{name: True})
-    assert game.slug == f"3x4-3-{name}-skip0.25"
-    assert set(replace(game, **{name: False}).to_dict()) == {"format", "rows", "columns", "win_length", "skip_chance"}
+    rule = {name: VARIANTS[name]}
+    game = Game(3, 4, 3, 0.25, **rule)
+    assert game.variants == rule
+    assert json.loads(json.dumps(game.to_dict()))[name] is VARIANTS[name]
+    assert Game.from_dict(game.to_dict()) == game == Game.of_size((3, 4), 3, 0.25, **rule)
+    assert game.slug == f"3x4-3-{name if VARIANTS[name] else 'no-' + name}-skip0.25"
+    assert set(replace(game, **{name: not VARIANTS[name]}).to_dict()) == {
+        "format",
+        "rows",
+        "columns",
+        "win_length",
+        "skip_chance",
+    }
     with pytest.raises(TypeError, match=f"{name}=1 is not a truth value: write {name}=True"):
         Game(**{name: 1})
 
 
 def test_a_variant_says_what_it_is():
     assert str(Game(6, 7, 4, gravity=True)) == "6 x 7, 4 to win, gravity"
-    assert str(Game(15, 15, 5, exact=True)) == "15 x 15, exactly 5 to win"
-    assert str(Game(3, 3, 3, 0.5, misere=True, wrap=True)) == "3 x 3, 3 to lose, lines wrap, skip 0.5"
+    assert str(Game(15, 15, 5, overlines=False)) == "15 x 15, exactly 5 to win"
+    assert str(Game(3, 3, 3, 0.5, misere=True, torus=True)) == "3 x 3, 3 to lose, torus, skip 0.5"
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -54,24 +65,24 @@ def test_lines_of_any_board(game, data):
     assume(game.variants)
     cells = data.draw(plain.cells_of_any(game))
     before, out = cells.copy(), np.empty(game.cells, np.int8)
-    legal = set(plain.legal_cells(game, set(np.flatnonzero(cells).tolist())))
+    legal = set(reference.legal_cells(game, set(np.flatnonzero(cells).tolist())))
     assert set(np.flatnonzero(rules.legal(game, cells)).tolist()) == legal
     of_both = [bits.to_bits(cells, np.int8(player + 1)) for player in (0, 1)]
     assert rules.legal_bits(*of_both, game.parameters) == sum(1 << cell for cell in legal)
     for player in (0, 1):
         own = stones_of(cells, player)
-        assert bits.line_in(of_both[player], game.parameters) == plain.has_line(game, own)
-        if not plain.has_line(game, own):
+        assert lines.has_line(of_both[player], game.parameters) == reference.has_line(game, own)
+        if not reference.has_line(game, own):
             rules.completing_cells(cells, player, game.parameters, out)
-            assert set(np.flatnonzero(out)) == {cell for cell in legal if plain.has_line(game, own | {cell})}
-        by_cells = {tuple(line.cells) for line in rules.board_lines(game) if own.issuperset(line.cells)}
+            assert set(np.flatnonzero(out)) == {cell for cell in legal if reference.has_line(game, own | {cell})}
+        by_cells = {tuple(line.cells) for line in game.lines if own.issuperset(line.cells)}
         made = {
             cells_of
             for cells_of in by_cells
-            for line in rules.board_lines(game)
+            for line in game.lines
             if line.cells == cells_of and own.isdisjoint(line.beyond)
         }
-        assert bool(made) == plain.has_line(game, own)
+        assert bool(made) == reference.has_line(game, own)
     assert_array_equal(cells, before)
 
 
@@ -115,8 +126,8 @@ def check_games_in_step(game, rng, count):
     def cells_of(bits):
         return {cell for cell in range(game.cells) if bits >> cell & 1}
 
-    has_line = cache(lambda own: plain.has_line(game, cells_of(own)))
-    legal_cells = cache(lambda taken: sum(1 << cell for cell in plain.legal_cells(game, cells_of(taken))))
+    has_line = cache(lambda own: reference.has_line(game, cells_of(own)))
+    legal_cells = cache(lambda taken: sum(1 << cell for cell in reference.legal_cells(game, cells_of(taken))))
     cells, mover, stones = np.zeros((count, game.cells), np.int8), np.zeros(count, np.int8), np.zeros(count, np.int64)
     keys, outcomes = rng.integers(0, 2**64, count, np.uint64), np.full(count, rules.NOT_OVER, np.int8)
     own, turn, u = [[0, 0] for _ in range(count)], [0] * count, np.empty(count)
@@ -165,31 +176,10 @@ def test_large_boards_agree_with_a_plain_reading(game):
                 rules.completing_cells(cells, player, game.parameters, out)
                 expected = [
                     cell
-                    for cell in plain.legal_cells(game, taken)
-                    if plain.has_line(game, stones_of(cells, player) | {cell})
+                    for cell in reference.legal_cells(game, taken)
+                    if reference.has_line(game, stones_of(cells, player) | {cell})
                 ]
                 assert np.flatnonzero(out).tolist() == expected
-
-
-def test_random_games_of_a_variant_are_uniform():
-    """On 2 x 2 with two to win, all random games of three plies and more are known."""
-    falling = Game(2, 2, 2, gravity=True)  # the first player wins: along the floor, or a column by the third stone
-    assert random_games.random_results(falling, 1000, seed=1)[0] == 1000
-    misere = Game(2, 2, 2, misere=True)  # any two stones are a line
-    assert random_games.random_results(misere, 1000, seed=1)[1] == 1000
-    exact = Game(1, 5, 2, exact=True)
-    results = np.zeros(3)
-    for order in itertools.permutations(range(5)):
-        cells = []
-        winner = 2
-        for ply, cell in enumerate(order):
-            cells.append(cell)
-            if plain.has_line(exact, set(cells[ply % 2 :: 2])):
-                winner = ply % 2
-                break
-        results[winner] += 1 / 120
-    shares = np.array(random_games.random_results(exact, 100_000, seed=3)) / 100_000
-    assert (abs(shares - results) < 4 * np.sqrt(results * (1 - results) / 100_000)).all()
 
 
 @given(plain.games(7, skip=True) | plain.variants(6, skip=True), st.integers(0, 2**32))
@@ -226,28 +216,28 @@ def test_a_stone_in_the_air_is_no_position():
 
 def test_the_line_that_decided_is_shown():
     overline = from_text("ooooo/xxxx./...../...../..... x")
-    assert winning_line_cells(Game(5, 5, 4, exact=True), overline.cells, 1) == [5, 6, 7, 8]
+    assert winning_line_cells(Game(5, 5, 4, overlines=False), overline.cells, 1) == [5, 6, 7, 8]
     assert winning_line_cells(Game(5, 5, 4, misere=True), from_text("oooo./...../...../...../..... x").cells, 1) == [
         0,
         1,
         2,
         3,
     ]
-    assert winning_line_cells(Game(3, 3, 3, wrap=True), from_text("o../..o/.o. x").cells, 0) == [0, 5, 7]
+    assert winning_line_cells(Game(3, 3, 3, torus=True), from_text("o../..o/.o. x").cells, 0) == [0, 5, 7]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # What does not support a variant
 
 
-@pytest.mark.parametrize("name", rules.VARIANTS)
+@pytest.mark.parametrize("name", VARIANTS)
 def test_tools_refuse_variants_by_name(name):
     from baselines.gomocup.engine import check_game
     from baselines.proof_number import prove
 
-    expected = rf"^a proof of the winner does not support {name} of .*, because pairings, .* evaluate\.py solve"
+    expected = rf"^a proof of the winner does not support {name}.* of .*, because pairings, .* evaluate\.py solve"
     with pytest.raises(ValueError, match=expected):
-        prove(Game(**{name: True}))
-    if name != "exact":
+        prove(Game(**{name: VARIANTS[name]}))
+    if name != "overlines":
         with pytest.raises(ValueError, match=f"engine of the Gomocup protocol does not support {name}"):
             check_game(Game(15, 15, 5, **{name: True}))

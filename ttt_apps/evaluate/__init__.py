@@ -30,7 +30,6 @@ COMMANDS: Commands = {
     ),
     "solve": ("ttt_apps.evaluate.solve:Solve", "Compute the exact values of a game, and of all moves in a position."),
     "database": ("ttt_apps.evaluate.database:COMMANDS", "Build, verify, probe and list endgame databases."),
-    "prove": ("ttt_apps.evaluate.prove:Prove", "Prove the result of a larger board without skips."),
     "proved-positions": (
         "ttt_apps.evaluate.proved_positions:ProvedPositions",
         "Measure how often a policy keeps a proved result.",

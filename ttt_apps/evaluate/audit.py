@@ -13,7 +13,7 @@ from ttt_apps.cli import Count, ExactOptions, check_seed, new_table, print_outpu
 if TYPE_CHECKING:  # compiled code is imported where it is used, not where help is written
     from evaluation.audit import Audit, AuditSettings
     from evaluation.statistics import Interval
-    from ttt_envs.game.rules import Game
+    from ttt_envs.game.game import Game
 
 ALL = "all"
 """Name of all built-in estimators."""

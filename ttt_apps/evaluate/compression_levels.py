@@ -12,13 +12,11 @@ import tyro
 from rich.table import Table as Shown
 
 from baselines.compression import Method, decomposition
-from baselines.retrograde.solver import MAX_SOLVER_CELLS
+from baselines.exact import MAX_SOLVER_CELLS
 from baselines.tables import Softmax, Table, Terminal, source_values
 from evaluation.exact.compression_quality import CompressionQuality, compression_quality
-from evaluation.exact.dynamic_programming import CHUNK
 from ttt_apps.cli import Counts, ExactOptions, new_table, print_table, progress_bar
-from ttt_apps.evaluate.exact import announce
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 NUM_RANKS = 12
 """Default number of measured ranks."""
@@ -53,7 +51,6 @@ class CompressionLevels(ExactOptions):
         full = Softmax(Table(game, source_values(game, self.source, self.terminal)), self.w)
         ranks = self.ranks or spread_ranks(parts.largest)
         compressed = [parts.at(rank) for rank in ranks]  # reports an invalid rank before anything is measured
-        announce(game, (full, full), CHUNK, self.memory_bytes(), walks=7 * len(compressed), backward=True)
         found = []
         with progress_bar() as bar:
             for one in bar.track(compressed, description=f"{self.method} of {game}"):

@@ -54,14 +54,14 @@ class Build(ThreadOptions, ExactOptions):
 
     def run(self) -> None:
         """Print the estimated cost, build the database, and print its hash."""
-        from baselines.retrograde import build, estimate
-        from baselines.retrograde.folder import open_folder
+        from baselines.exact import Work, build, check_memory, estimate
+        from baselines.exact.folder import Folder
 
         game, threads = self.game(), self.num_threads()
         needed = estimate(game, stones=self.stones)
         folder = DATABASES / game.slug if self.folder is None else self.folder
         warn(
-            f"{game} from {self.stones} stones on has {sum(needed.by_stones):,} values: {needed.disk:,} bytes in "
+            f"{game} from {self.stones} stones on has about {sum(needed.by_stones):,} values: {needed.disk:,} bytes in "
             f"{folder}, {needed.memory:,} of memory while they are made, about {needed.seconds:,.0f} s on one core"
         )
         if self.dry_run:
@@ -74,13 +74,13 @@ class Build(ThreadOptions, ExactOptions):
                 table.add_row(str(stones), f"{count:,}")
             print_table(table)
             return
+        check_memory(needed, game, memory=self.memory_bytes())
         with share_bar("building") as progress:
-            build(game, folder, stones=self.stones, memory=self.memory_bytes(), progress=progress, threads=threads)
-        found = open_folder(folder)
+            build(game, folder, stones=self.stones, work=Work(threads, self.memory_bytes(), progress))
+        facts = Folder.open(folder).facts()
         if self.json:
-            print(json.dumps(found.facts()))
+            print(json.dumps(facts))
             return
-        facts = found.facts()
         whole = f"{facts['entries']:,} entries, sha256 {facts['sha256']}"
         print_output(f"{folder}: {game} from {facts['stones']} stones on, {whole}")
 
@@ -102,45 +102,47 @@ class Verify(JsonOptions, ThreadOptions, WorkOptions):
         Raises:
             ValueError: an error in the database; the message locates it.
         """
-        from baselines.retrograde.folder import open_folder
-        from baselines.retrograde.verify import check_entries, describe_check
+        from baselines.exact.folder import Folder
+        from baselines.exact.verify import check_entries, describe_entry
         from ttt_envs.core.parallel import map_blocks
+        from ttt_envs.graph.numbering import Numbering
 
         check_seed(self.seed)
         jobs = self.workers()
         check = partial(check_entries, threads=self.num_threads(jobs))
         if self.sample is not None and self.sample < 1:
             raise ValueError(f"--sample {self.sample} looks at nothing: choose 1 or more entries")
-        found = open_folder(self.folder)
-        layers = [stones for stones in found.layers.build_order() if found.layers.size(stones)]
+        store = Folder.open(self.folder)
+        game, numbering = store.game, Numbering(store.game)
+        sizes = {stones: numbering.size(stones) for stones in range(game.cells, store.stones - 1, -1)}
         with share_bar("hashes") as progress:
-            for index, stones in enumerate(layers):
-                if stones in found.missing():
-                    raise ValueError(f"{found.file(stones)} is missing: build the database to its end")
-                if found.read(stones) is None:
-                    raise ValueError(f"{found.file(stones)} is damaged: build again, which rebuilds only this file")
-                progress((index + 1) / len(layers))
+            for index, (stones, size) in enumerate(sizes.items()):
+                if stones in store.missing():
+                    raise ValueError(f"{store.file(stones)} is missing: build the database to its end")
+                if store.read(stones, size) is None:
+                    raise ValueError(f"{store.file(stones)} is damaged: build again, which rebuilds only this file")
+                progress((index + 1) / len(sizes))
         entries, largest = 0, 0.0
-        blocks = list(_blocks(self, {stones: found.layers.size(stones) for stones in layers}))
+        blocks = list(_blocks(self, sizes))
         with progress_bar() as bar:
             task = bar.add_task("entries", total=sum(len(entries) for _, _, entries in blocks))
             for _, part in map_blocks(check, blocks, jobs):
                 if part.wrong is not None:
                     stones, entry = part.wrong
-                    position = describe_check(found, stones, entry)
+                    position = describe_entry(game, stones, entry)
                     raise ValueError(
-                        f"{found.file(stones)} is wrong in entry {entry:,}, of the position {position!r}: it "
+                        f"{store.file(stones)} is wrong in entry {entry:,}, of the position {position!r}: it "
                         f"contradicts the next layer. Remove the file and build again"
                     )
                 entries, largest = entries + part.entries, max(largest, part.largest)
                 bar.update(task, completed=entries)
-        facts = {**found.facts(), "checked": entries, "largest_difference": largest}
+        facts = {**store.facts(), "checked": entries, "largest_difference": largest}
         if self.json:
             print(json.dumps(facts))
             return
-        what = f"{found.layers.game} from {found.layers.stones} stones on"
+        what = f"{game} from {store.stones} stones on"
         print_output(
-            f"{self.folder}: {what}: all {len(layers)} files have their hashes, {entries:,} of {facts['entries']:,} "
+            f"{self.folder}: {what}: all {len(sizes)} files have their hashes, {entries:,} of {facts['entries']:,} "
             f"entries follow from those after them, the largest difference is {largest:.3g}\n"
             f"sha256 {facts['sha256']}"
         )
@@ -176,17 +178,17 @@ class Probe(JsonOptions):
         Raises:
             ValueError: a position that is over, or with fewer stones than are in the database.
         """
-        from baselines.retrograde import open_table
+        from baselines.exact import open_layers
         from ttt_apps.board import parse_position, values_json, values_text
         from ttt_envs.game.boards import Boards
 
-        table = open_table(None, self.folder)
+        table = open_layers(None, self.folder)
         game = table.game
         at = parse_position(self.position, game)
         boards = Boards.from_positions([at])
         value, moves = float(table.values(boards)[0]), table.action_values(boards)[0]
         by_plies = game.skip_chance == 0
-        distance = int(table.distances(boards)[0]) if by_plies else None
+        distance = int(table.distance(boards)[0]) if by_plies else None
         distances = table.action_distances(boards)[0] if by_plies else None
         if self.json:
             data = {
@@ -224,7 +226,7 @@ class List(JsonOptions):
 
     def run(self) -> None:
         """Print the list."""
-        from baselines.retrograde.folder import MANIFEST, open_folder
+        from baselines.exact.folder import MANIFEST, Folder
 
         found = []
         for folder in self.folder or (DATABASES,):
@@ -234,7 +236,7 @@ class List(JsonOptions):
                 continue
             inside = sorted(path.parent for path in folder.glob(f"*/{MANIFEST}"))
             found += [folder] if (folder / MANIFEST).is_file() or (self.folder and not inside) else inside
-        facts = [{"folder": str(folder), **open_folder(folder).facts()} for folder in found]
+        facts = [{"folder": str(folder), **Folder.open(folder).facts()} for folder in found]
         if self.json:
             print(json.dumps(facts))
             return
@@ -246,7 +248,7 @@ class List(JsonOptions):
         table = new_table("folder", "game", "from", "entries", "bytes", "complete", "sha256")
         for row, folder in zip(facts, found, strict=True):
             complete = "yes" if row["complete"] else "no"
-            game = str(open_folder(folder).layers.game)
+            game = str(Folder.open(folder).game)
             digest = str(row["sha256"])[:16]
             table.add_row(
                 str(folder), game, str(row["stones"]), f"{row['entries']:,}", f"{row['bytes']:,}", complete, digest

@@ -18,7 +18,7 @@ from evaluation.matches.luck import EXACT, LuckCorrection, default_correction, m
 from ttt_apps.cli import Count, JsonOptions, check_no_effect, new_table, print_status, print_table, warn
 from ttt_envs.core.files import write_atomically
 from ttt_envs.game.boards import MOVERS, coordinate
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 UNFINISHED = "unfinished"
 

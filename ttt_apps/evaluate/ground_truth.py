@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from collections.abc import Mapping
 from contextlib import closing
@@ -15,19 +14,17 @@ from typing import Annotated, Any
 import numpy as np
 import tyro
 
-from baselines import retrograde
+from baselines.exact import MAX_SOLVER_CELLS, Optimal, Solution, build, estimate, solve
 from baselines.proof_number import prove
-from baselines.retrograde.folder import open_folder
-from baselines.retrograde.solver import MAX_SOLVER_CELLS, LayeredSolution, Optimal, Solution, solve
 from evaluation.exact.dynamic_programming import OutcomeProbabilities, exploitation, outcome, perfect_value
-from evaluation.exact.estimate import duration
 from evaluation.result_store import Unit, do_units
 from ttt_apps.board import values_text
 from ttt_apps.cli import WorkOptions, progress_bar, report_interrupt, warn
 from ttt_apps.versions import make_provenance
 from ttt_envs.core.files import subfolder
+from ttt_envs.core.work import Work
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 BOARDS = (
     (2, 2, 2), (2, 3, 2), (2, 3, 3), (2, 4, 3), (3, 3, 2), (3, 3, 3), (2, 5, 3), (2, 6, 3), (3, 4, 3), (3, 4, 4),
@@ -42,7 +39,7 @@ PROVED = (
 )  # fmt: skip
 """Larger boards, without skips."""
 VARIANTS = (
-    Game(3, 3, 3, misere=True), Game(3, 3, 3, wrap=True), Game(4, 4, 4, gravity=True), Game(4, 5, 4, gravity=True),
+    Game(3, 3, 3, misere=True), Game(3, 3, 3, torus=True), Game(4, 4, 4, gravity=True), Game(4, 5, 4, gravity=True),
     Game(5, 4, 4, gravity=True), Game(5, 5, 4, gravity=True),
 )  # fmt: skip
 """Games of other rules."""
@@ -66,9 +63,8 @@ Up to 16 cells, with skip chances 0, 1/4 and 1/2, the arithmetic is exact, and v
 ones ([how](strong-solving.md)). A star marks the best first moves. *Win / draw / loss* are those of the first player if
 both play perfectly and choose at random among equally good moves. They are omitted if the reachable positions need more
 than 4 GiB of memory. *Boards* are reachable arrangements of stones; *positions* include the mover, and are not over.
-*Ends after* counts plies; winners minimise and losers maximise the distance to the end. *Hash* is the beginning of the
-SHA-256 of the stored values of all positions. The command above a table reproduces each of its rows, with
-`--skip-chance` as in the row.
+*Ends after* counts plies; winners minimise and losers maximise the distance to the end. The command above a table
+reproduces each of its rows, with `--skip-chance` as in the row.
 """
 
 
@@ -96,11 +92,11 @@ class GroundTruth(WorkOptions):
         others = [replace(game, skip_chance=skip) for game in VARIANTS for skip in SKIPS if game.cells <= self.largest]
         kinds = {"solve": games, "prove": proved, "value": others}
         units: list[Unit] = [{kind: game.to_dict()} for kind, of_kind in kinds.items() for game in of_kind]
-        needed = [retrograde.estimate(game) for game in games if game.cells > MAX_SOLVER_CELLS]
+        needed = [estimate(game) for game in games if game.cells > MAX_SOLVER_CELLS]
         if needed:
-            seconds = sum(each.seconds for each in needed)
+            hours = sum(each.seconds for each in needed) / 3600
             warn(
-                f"boards of more than {MAX_SOLVER_CELLS} cells take about {duration(seconds)} of one core's time, and "
+                f"boards of more than {MAX_SOLVER_CELLS} cells take about {hours:,.1f} hours of one core's time, and "
                 f"up to {max(each.disk for each in needed):,} bytes of disk and "
                 f"{max(each.memory for each in needed):,} of memory for each that works; "
                 f"--largest {MAX_SOLVER_CELLS} leaves them out"
@@ -138,23 +134,19 @@ def _measure(folder: Path, unit: Unit) -> Any:
         return perfect_value(Game.from_dict(unit["value"]))
     game = Game.from_dict(unit["solve"])
     if game.cells <= MAX_SOLVER_CELLS:
-        solution = solve(game, cache=False)
-        return _facts(solution, hashlib.sha256(solution.after.data).hexdigest(), Optimal(game))
+        return _facts(solve(game), Optimal(game))
     place = subfolder(folder, f"layers-{game.slug}")
-    table = retrograde.build(game, place)
-    digest = open_folder(place).facts()["sha256"]
-    facts = _facts(LayeredSolution(table), digest, Optimal(game, database=str(place)))
+    facts = _facts(build(game, place), Optimal(game, database=str(place)))
     shutil.rmtree(place)
     return facts
 
 
-def _facts(solution: Solution, digest: str, optimal: Optimal) -> dict[str, Any]:
+def _facts(solution: Solution, optimal: Optimal) -> dict[str, Any]:
     game, start = solution.game, Boards.start(solution.game)
     return {
         "value": solution.value,
         "distance": None if game.skip_chance else int(solution.distance(start)[0]),
         "counts": solution.counts._asdict(),
-        "sha256": digest,
         "moves": solution.action_values(start)[0].tolist(),
         "optimal": np.flatnonzero(solution.optimal_actions(start)[0]).tolist(),
         "outcome": _outcome(game, solution.value, optimal),
@@ -167,7 +159,7 @@ def _outcome(game: Game, value: float, optimal: Optimal) -> OutcomeProbabilities
     if game.skip_chance == 0:
         return OutcomeProbabilities(float(value == 1), float(value == 0), float(value == -1))
     try:
-        return outcome(game, optimal, optimal, memory=MEMORY)
+        return outcome(game, optimal, optimal, work=Work(memory=MEMORY))
     except MemoryError:
         return None
 
@@ -200,7 +192,6 @@ def _row(game: Game, facts: Mapping[str, Any]) -> str:
         numbers["positions_not_over"],
         f"{boards:,}",
         *(numbers[name] for name in names[1:]),
-        facts["sha256"][:12],
     )
     return f"| {' | '.join(cells)} |"
 
@@ -220,7 +211,7 @@ def _section(games: list[Game], facts: list[Mapping[str, Any]]) -> str:
     game = games[0]
     columns = (
         "skip, value, win / draw / loss, ends after, positions, boards, won by first, won by second, drawn, "
-        "up to symmetry, games, hash"
+        "up to symmetry, games"
     )
     start = Boards.start(game).position(0)
     lines = [
@@ -283,7 +274,7 @@ no player has missed a win, and under gravity over all positions without a line,
 _PROOFS = """\
 ## Larger boards, without skips
 
-`python evaluate.py prove --size ROWSxCOLUMNS --win-length N` ([how](baselines/proof.md)). The second player never wins
+`python evaluate.py solve --size ROWSxCOLUMNS --win-length N` ([how](baselines/proof.md)). The second player never wins
 with perfect play by both: a stone more never harms, so the first could take the second's plan over.
 
 | board | to win | with perfect play |

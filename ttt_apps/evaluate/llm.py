@@ -36,7 +36,7 @@ if TYPE_CHECKING:  # compiled code is imported where a game is played, not where
     from evaluation.language_models.endpoint import Endpoint, Sampling
     from evaluation.language_models.player import TextSettings
     from evaluation.language_models.scheduler import Limits, TokenUsage
-    from ttt_envs.game.rules import Game
+    from ttt_envs.game.game import Game
 
 DEFAULT_GAMES = 100
 MAX_GAMES = 100_000
@@ -152,7 +152,7 @@ class Llm(ReportOptions, GameOptions):
         self._print(result, out / RESULT, page)
 
     def _opponent_spec(self, game: Game) -> str:
-        from baselines.retrograde.solver import MAX_SOLVER_CELLS
+        from baselines.exact import MAX_SOLVER_CELLS
 
         return self.opponent or ("optimal" if game.cells <= MAX_SOLVER_CELLS else "win-or-block")
 

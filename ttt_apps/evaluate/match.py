@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # compiled code and scipy are imported where a game is played
     from baselines.timed import Clock
     from evaluation.matches.score import Score
     from evaluation.matches.timed_match import Times
-    from ttt_envs.game.rules import Game
+    from ttt_envs.game.game import Game
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from ttt_envs.agents.specs import make_policy
 
 if TYPE_CHECKING:  # compiled code is imported where a game is played, not where help is written
     from ttt_envs.core.parallel import Jobs
-    from ttt_envs.game.rules import Game
+    from ttt_envs.game.game import Game
 
 
 @dataclass(frozen=True)

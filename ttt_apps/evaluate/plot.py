@@ -10,8 +10,9 @@ from typing import Annotated, Any
 
 import tyro
 
-from evaluation.curve_summaries import COLUMNS, Summary, XAxis, YAxis, group_curves, summarize_groups, write_csv
+from evaluation.curve_summaries import COLUMNS, Summary, XAxis, group_curves, summarize_groups, write_csv
 from evaluation.curves import read_curves
+from evaluation.metrics import YAxis
 from evaluation.reports.curves import Scale, draw_summaries
 from evaluation.reports.formats import number
 from evaluation.reports.plots import COLUMN_WIDTH, save_figure

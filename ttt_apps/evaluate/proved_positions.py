@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
@@ -15,13 +14,10 @@ from ttt_apps.cli import (
     JsonOptions,
     TrustOptions,
     WorkOptions,
-    check_no_effect,
     check_seed,
-    count_bar,
     new_table,
     parse_size,
     print_output,
-    print_status,
     print_table,
 )
 
@@ -44,42 +40,22 @@ class ProvedPositions(JsonOptions, TrustOptions, WorkOptions):
     """number of stones in a line that win, as in the positions of that board"""
     seed: Count = 0
     """seed of the sampled moves of an impure policy"""
-    prove_again: tyro.conf.FlagCreatePairsOff[bool] = False
-    """prove the results of all moves again"""
-    sample: Count | None = None
-    """number of positions of each board, evenly spaced, to prove again"""
-    make: tyro.conf.FlagCreatePairsOff[bool] = False
-    """draw and prove new positions, into files in the folder --out"""
-    out: Path = Path("runs", "proved-positions")
-    """folder of the files"""
 
     def run(self) -> None:
-        """Evaluate a policy, prove again, make new positions, or describe them.
+        """Evaluate a policy, or describe the positions.
 
         Raises:
-            ValueError: a board without proved positions, an unknown policy, results that differ from the stored ones.
+            ValueError: a board without proved positions, an unknown policy.
         """
         check_seed(self.seed)
         workers = self.workers()
         names = self._names()
-        if self.make or self.prove_again:
-            check_no_effect(self, "with --make or --prove-again", "policy")
-        if not self.prove_again:
-            check_no_effect(self, "without --prove-again", "sample")
-        if self.make:
-            self._make(names, workers)
-            return
-        from evaluation.exact.proved_positions import keep_probabilities, prove_again, read_proved, summarize
+        from evaluation.exact.proved_positions import keep_probabilities, read_proved, summarize
 
         found: dict[str, Any] = {}
         for name in names:
             positions = read_proved(name)
-            if self.prove_again:
-                with count_bar(f"proving {name}") as progress:
-                    found[name] = prove_again(positions, self.sample, jobs=workers, progress=progress)
-                if not self.json:
-                    print_output(f"{positions.game}: {found[name]:,} positions proved again, with the stored results")
-            elif self.policy:
+            if self.policy:
                 shares = keep_probabilities(positions.game, self.policy, positions, seed=self.seed, jobs=workers)
                 found[name] = summarize(positions, shares)
                 if not self.json:
@@ -92,31 +68,17 @@ class ProvedPositions(JsonOptions, TrustOptions, WorkOptions):
             print(json.dumps({"policy": self.policy or None, "seed": self.seed, "boards": _to_json(found)}))
 
     def _names(self) -> Sequence[str]:
-        from evaluation.exact.proved_positions import PLANS
+        from evaluation.exact.proved_positions import SETS
 
         names = [
             name
-            for name, plan in PLANS.items()
-            if (
-                not plan.game.variants
-                if self.size is None
-                else parse_size(self.size) == (plan.game.rows, plan.game.columns)
-            )
-            and self.win_length in (None, plan.game.win_length)
+            for name, game in SETS.items()
+            if (not game.variants if self.size is None else parse_size(self.size) == (game.rows, game.columns))
+            and self.win_length in (None, game.win_length)
         ]
         if not names:
-            raise ValueError(f"there are no proved positions of this board: choose one of {', '.join(PLANS)}")
+            raise ValueError(f"there are no proved positions of this board: choose one of {', '.join(SETS)}")
         return names
-
-    def _make(self, names: Sequence[str], workers: Any) -> None:
-        from evaluation.exact.proved_positions import PLANS, make_proved
-        from ttt_apps.versions import make_provenance
-
-        provenance = make_provenance()
-        for name in names:
-            with count_bar(f"making {name}") as progress:
-                make_proved(name, PLANS[name], self.out, provenance, jobs=workers, progress=progress)
-            print_status(f"written: {self.out / name}.json")
 
     def _show(self, positions: Positions, found: Mapping[str, Mapping[str, KeepRate]]) -> None:
         table = new_table(

@@ -11,7 +11,7 @@ from baselines.connect_four import Bounds, Solver, landing_cells
 from ttt_apps.board import values_json
 from ttt_apps.cli import new_table, print_output, print_table, progress_bar
 from ttt_envs.game.boards import COLUMNS
-from ttt_envs.game.rules import Game, Position
+from ttt_envs.game.game import Game, Position
 
 RESULTS = {1: "win", 0: "draw", -1: "loss"}
 
@@ -61,7 +61,7 @@ def print_results(game: Game, text: str | None, position: Position, results: lis
         return
     where = "the empty board" if text is None else repr(text)
     end = f"a {RESULTS[best.value]} for the mover after {best.distance} more moves"
-    print_output(f"{game}\n{where}: {end}, with perfect play by both")
+    print_output(f"{game}, by a search\n{where}: {end}, with perfect play by both")
     table = new_table("column", "result", "plies", "score")
     for result in results:
         star = "*" if result.score == best.score else ""
@@ -84,6 +84,7 @@ def _to_json(
     return {
         "game": game.to_dict(),
         "position": text,
+        "method": "search",
         "value": (float(best.value) if text is None else None),
         "value_to_mover": float(best.value),
         "moves": values_json(game, values),

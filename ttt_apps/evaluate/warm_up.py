@@ -14,7 +14,7 @@ import numpy as np
 from ttt_apps.cli import JsonOptions, new_table, print_table, progress_bar
 from ttt_envs.core.jit_settings import compile_at_once, kernel_folder
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 GAMES = (Game(), Game(3, 3, 3, 0.25), Game(4, 4, 4), Game(7, 7, 5))
 """Games that policies and environments play here: with and without skips, and a board too large to solve."""
@@ -101,11 +101,11 @@ def _compute_exactly() -> None:
     from baselines.connect_four import Solver
     from baselines.proof_number import prove
     from evaluation import exact
-    from evaluation.exact.strength import compute_strength
+    from evaluation.exact.strength import strength
 
     for game in GAMES[:2]:
-        compute_strength(game, "random", ["random", "win-or-block"])
-        compute_strength(game, "optimal", ["random"])
+        strength(game, "random", ["random", "win-or-block"])
+        strength(game, "optimal", ["random"])
         exact.match_outcome(game, "table", "svd:rank=18")
     prove(Game(1, 3, 3))
     connect = Game(3, 3, 3, gravity=True)

@@ -48,7 +48,8 @@ from ttt_envs.agents.policy import act
 from ttt_envs.core.jit_settings import compile_at_once_in_thread
 from ttt_envs.core.random import draw_key
 from ttt_envs.game.boards import Boards, coordinate, from_text, to_text
-from ttt_envs.game.rules import STREAM_OPPONENT, Game, default_win_length, legal, mover_after, winner
+from ttt_envs.game.game import Game, default_win_length
+from ttt_envs.game.rules import STREAM_OPPONENT, legal, mover_after, winner
 from ttt_envs.version import __version__
 
 MAX_SNAPSHOTS = 8

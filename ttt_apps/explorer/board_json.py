@@ -11,7 +11,8 @@ import numpy as np
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import coordinate
-from ttt_envs.game.rules import Game, Position, legal
+from ttt_envs.game.game import Game, Position
+from ttt_envs.game.rules import legal
 
 MAX_NARROW = 4
 """Maximum number of columns of a narrow board."""

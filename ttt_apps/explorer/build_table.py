@@ -10,16 +10,16 @@ import json
 import sys
 from collections.abc import Sequence
 
-from baselines.retrograde.solver import solve
+from baselines.exact import Work, solve
 from ttt_envs.core.subprocesses import end_with_stdin
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 
 def main(words: Sequence[str]) -> int:
     """Compute the table and return the exit status."""
     end_with_stdin()
     try:
-        solve(Game.from_dict(json.loads(words[0])), progress=lambda done: print(done, flush=True))
+        solve(Game.from_dict(json.loads(words[0])), work=Work(progress=lambda done: print(done, flush=True)))
     except (ValueError, OSError, MemoryError) as problem:
         print(str(problem) or type(problem).__name__, flush=True)
         return 2

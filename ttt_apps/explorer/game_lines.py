@@ -23,7 +23,8 @@ from ttt_envs.game.boards import (
     to_text,
     winning_line_cells,
 )
-from ttt_envs.game.rules import DRAW, Game, Position, legal, winner
+from ttt_envs.game.game import Game, Position
+from ttt_envs.game.rules import DRAW, legal, winner
 
 RESULTS = ("o", "x", "draw")
 

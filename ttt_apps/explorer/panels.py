@@ -41,7 +41,7 @@ from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float64Array, estimate_compile_s
 from ttt_envs.core.jit_settings import compile_at_once_in_thread
 from ttt_envs.game.boards import Boards, coordinate
-from ttt_envs.game.rules import Game, Position
+from ttt_envs.game.game import Game, Position
 
 MAX_NODES = 2_000_000
 """Maximum number of positions per search for one panel."""

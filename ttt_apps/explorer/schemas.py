@@ -26,7 +26,7 @@ from ttt_envs.agents.specs import FromFile, parse_spec
 from ttt_envs.core.checks import closest_names
 from ttt_envs.core.files import parse_json
 from ttt_envs.envs.contexts import First
-from ttt_envs.game.rules import VARIANTS, Game
+from ttt_envs.game.game import VARIANTS, Game
 
 MAX_EDGE = 15
 """Maximum edge of a board."""
@@ -69,9 +69,9 @@ class GameRequest(BaseRequest):
     win_length: Annotated[int, Field(ge=1, le=MAX_EDGE)] | None = None
     skip_chance: Annotated[float, Field(ge=0, le=MAX_SKIP_CHANCE)] = 0.0
     gravity: bool = False
-    exact: bool = False
+    overlines: bool = True
     misere: bool = False
-    wrap: bool = False
+    torus: bool = False
     first: First = "player_0"
     """who moves first; with ``"random"`` openings may be those of either player"""
 

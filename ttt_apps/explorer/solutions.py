@@ -14,21 +14,30 @@ import sys
 import threading
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
-from baselines import retrograde
-from baselines.connect_four import SearchedSolution, is_solvable
-from baselines.retrograde.columns import bound_colourings
-from baselines.retrograde.layers import Estimate, check_memory, make_layers
-from baselines.retrograde.solver import MAX_LAYERED_CELLS, MAX_SOLVER_CELLS, LayeredSolution, Solution, is_stored, solve
+from baselines.connect_four import is_solvable
+from baselines.exact import (
+    MAX_CELLS_LAST_LAYERS,
+    MAX_LAYERED_CELLS,
+    MAX_SOLVER_CELLS,
+    Estimate,
+    SearchedSolution,
+    Solution,
+    check_memory,
+    estimate,
+    is_finished,
+    is_stored,
+    open_layers,
+    solve,
+)
+from baselines.exact.layers import bound_colourings
 from ttt_apps.explorer.caches import LRUCache
 from ttt_apps.explorer.schemas import MAX_TABLE_CELLS
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.core.array_cache import CACHE_BYTES_VARIABLE, max_cache_bytes
-from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.subprocesses import subprocess_environment
-from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 MAX_SOLUTIONS, MAX_MEDIUM, MAX_STORED = 24, 4, 2
 """Maximum numbers of cached solutions: up to 12 cells, in memory (up to 42 MB each), and mapped from the disk."""
@@ -45,20 +54,10 @@ Availability = Literal["now", "soon", "ask", "building", "part", "none"]
 """Exact values at once; in a moment; if a table is asked for; while one is computed; of the last moves; or not."""
 
 
-class Values(Protocol):
-    """A solution, or the last layers of one."""
-
-    def values(self, boards: Boards) -> Float64Array:
-        """Return float64[B], for the mover."""
-
-    def action_values(self, boards: Boards) -> Float64Array:
-        """Return float64[B, rows * columns], for the mover, NaN where illegal."""
-
-
 class Exact(NamedTuple):
     """The exact values of a game."""
 
-    solution: Values
+    solution: Solution
     tolerance: float
     """maximum difference between two values that count as equal"""
     stones: int = 0
@@ -106,11 +105,10 @@ class Solutions:
         def make() -> Exact:
             if stored:
                 solution = solve(game)
-                assert isinstance(solution, LayeredSolution)
                 return Exact(solution, solution.tie)
             assert folder is not None
-            table = retrograde.open_table(game, folder)
-            return Exact(table, VALUE_TOLERANCE + 2 * table.error, table.stones)
+            table = open_layers(game, folder)
+            return Exact(table, table.tie, table.stones)
 
         found: Exact = self._stored.get(game, make)
         return found
@@ -131,7 +129,7 @@ class Solutions:
             with self._lock:
                 if self._build is not None and self._build.is_running:
                     raise ValueError(f"{self._build.game} is being solved: wait until it is done")
-                check_memory(make_layers(game))
+                check_memory(_estimate(game), game)
                 size = _estimate(game).disk
                 if size > max_cache_bytes():
                     raise ValueError(
@@ -163,7 +161,7 @@ class Solutions:
         return self._build is not None and self._build.game == game and self._build.is_running
 
     def _database(self, game: Game) -> Path | None:
-        if self._databases is None or game.cells > retrograde.MAX_CELLS_LAST_LAYERS:
+        if self._databases is None or game.cells > MAX_CELLS_LAST_LAYERS:
             return None
         folder = self._databases / game.slug
         return folder if folder.is_dir() and not folder.is_symlink() else None
@@ -171,7 +169,7 @@ class Solutions:
     def _covers(self, game: Game) -> bool:
         """Return whether there is a database of the whole game."""
         folder = self._database(game)
-        return folder is not None and retrograde.is_finished(game, folder)
+        return folder is not None and is_finished(game, folder)
 
 
 def why_no_values(game: Game) -> str:
@@ -193,17 +191,17 @@ def _may_have_table(game: Game) -> bool:
     return game.cells <= MAX_LAYERED_CELLS
 
 
-def _solve_in_memory(game: Game) -> Values:
+def _solve_in_memory(game: Game) -> Solution:
     """Return the solution of a game of up to :func:`_max_cells_in_memory`."""
     if is_solvable(game):
         return SearchedSolution(game, memory=SEARCH_BYTES)
-    return LayeredSolution(retrograde.build(game))
+    return solve(game, cache=False)
 
 
 @lru_cache(maxsize=8)
 def _estimate(game: Game) -> Estimate:
     """Return the cost of a table, for which positions with gravity are counted: 3 seconds for 5 x 5."""
-    return retrograde.estimate(game)
+    return estimate(game)
 
 
 class Build:

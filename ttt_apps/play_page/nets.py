@@ -22,7 +22,7 @@ from ttt_envs.agents.policy import VALUE_TOLERANCE, best_shares
 from ttt_envs.agents.symmetrized import SymmetrizedPolicy
 from ttt_envs.core.jit import Float32Array, Float64Array
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 HIDDEN = 64
 TRAINING = ("--learner", "q-net", "--opponent", "self", "--hidden", str(HIDDEN), "--games", "10000", "--seed", "0")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from baselines.compression import decomposition
-from baselines.retrograde.count import reachable_boards
+from baselines.exact.count import reachable_boards
 from baselines.tables import Softmax
 from evaluation.exact.dynamic_programming import exploitation, match_outcome
 from evaluation.puzzles import Puzzle, read_puzzles
@@ -25,13 +25,13 @@ from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards, from_position_keys
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 GAMES = [Game(skip_chance=skip) for skip in PLAY_SKIPS]
 VARIANTS = [
-    Game(gravity=gravity, misere=misere, wrap=wrap, skip_chance=skip)
-    for gravity, misere, wrap in product((False, True), repeat=3)
-    if gravity or misere or wrap
+    Game(gravity=gravity, misere=misere, torus=torus, skip_chance=skip)
+    for gravity, misere, torus in product((False, True), repeat=3)
+    if gravity or misere or torus
     for skip in PLAY_SKIPS
 ]
 """Other games of 3 x 3 with exact strengths; exact lines change nothing there."""
@@ -72,7 +72,7 @@ def numbers(progress: Callable[[float], None] | None = None) -> dict[str, Any]:
     found = [_game_numbers(game, partial(report, number)) for number, game in enumerate(GAMES)]
     for number, game in enumerate(VARIANTS, 1):
         strengths = {name: _strength(game, make_opponent(game, name)) for name in ANY_RULES}
-        found.append({"skip": game.skip_chance, "rules": ".".join(game.variants), "strength": strengths})
+        found.append({"skip": game.skip_chance, "rules": ".".join(game.variant_names), "strength": strengths})
         report(len(GAMES), number / len(VARIANTS))
     boards = {
         name: {"rows": one.rows, "columns": one.columns, "win_length": one.win_length, "gravity": one.gravity}

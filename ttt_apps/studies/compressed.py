@@ -13,7 +13,7 @@ from evaluation.exact.dynamic_programming import OutcomeProbabilities, outcome
 from evaluation.matches.match import play_pairs
 from evaluation.reports.plots import DRAW, LOSS, WIN
 from evaluation.statistics import are_samples
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 SOURCE = (
     "Fujita and Watanabe (2022), Information Compression and Performance Evaluation of Tic-Tac-Toe's Evaluation "

@@ -12,7 +12,7 @@ from evaluation.exact.compression_quality import CompressionQuality, compression
 from evaluation.result_store import Unit
 from evaluation.study import Claim, Report, Row, Study, rates
 from ttt_apps.studies.compressed import SOURCE, WEIGHT
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 GAME = Game(4, 4, 4)
 MAX_LOSS = 0.1

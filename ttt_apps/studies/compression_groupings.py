@@ -16,7 +16,7 @@ from evaluation.result_store import Unit
 from evaluation.study import Caption, Claim, Report, Row, Study, rates
 from ttt_apps.studies.compressed import SOURCE, TERMINALS, WEIGHT, full_table
 from ttt_envs.core.jit import Float64Array
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 FIRST_GROUP_SIZE = 4
 """Number of cells in the first group."""

@@ -16,7 +16,7 @@ from learners.q_learning import QLearningConfig
 from learners.training import make_initial_rng, train
 from ttt_apps.studies.compressed import SOURCE, WEIGHT
 from ttt_envs.envs.lockstep import SELF
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 METHODS: tuple[Method, ...] = ("svd", "hosvd", "hosvd2", "hooi", "tt")
 LEARNED = "learned by q-learning"

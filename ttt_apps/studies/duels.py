@@ -19,7 +19,7 @@ from learners.config import TransitionLearnerConfig
 from learners.training import Training
 from learners.two_learners import TwoLearners
 from ttt_envs.envs.lockstep import SELF
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 SOURCE = (
     "Vassiliades (2017), Implementation of Tic-Tac-Toe Agents using Reinforcement Learning techniques "

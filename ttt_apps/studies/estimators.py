@@ -11,7 +11,7 @@ from evaluation.reports.plots import draw_label_legend, plot_intervals
 from evaluation.result_store import Unit
 from evaluation.statistics import Interval, holds_for_all, is_above
 from evaluation.study import Caption, Claim, Report, Row, Study, choose
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 SCHULMAN = "Schulman et al. (2016)"
 SOURCE = (

@@ -18,7 +18,7 @@ from learners.checkpoint import build_config, new_config
 from ttt_apps.studies.duels import NAIVE, PROGRAM, Q_NET, SOURCE
 from ttt_apps.train_subprocess import measure_training
 from ttt_envs.core.jit import Float64Array
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 LEARNERS = (NAIVE, PROGRAM, Q_NET)
 DEFAULT = 0

@@ -18,7 +18,7 @@ from evaluation.study import Caption, Report, Row, Study, read_numbers
 from learners.checkpoint import new_config
 from ttt_apps.train_subprocess import train_in_subprocess
 from ttt_envs.envs.lockstep import SELF
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 SEEDS, POINTS = 3, 20
 # all relevant settings are given, whatever the defaults of the learners are

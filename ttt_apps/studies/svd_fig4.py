@@ -12,7 +12,7 @@ from evaluation.result_store import Unit
 from evaluation.study import Caption, Claim, Report, Row, Study, rates, read_numbers
 from ttt_apps.studies import compressed
 from ttt_apps.studies.compressed import BATCHES, CONVENTIONS, GAMES, SOURCE, TERMINALS, at_ranks, mean
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 KNEE = 18
 """Rank down to which the paper finds the winning rates almost constant, a compression ratio of 0.3."""

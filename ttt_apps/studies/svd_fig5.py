@@ -13,7 +13,7 @@ from evaluation.result_store import Unit
 from evaluation.study import Caption, Claim, Report, Row, Study, rates, read_numbers
 from ttt_apps.studies import compressed
 from ttt_apps.studies.compressed import BATCHES, CONVENTIONS, GAMES, SOURCE, TERMINALS, at_ranks, mean
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 METHODS: tuple[Method, ...] = ("hosvd", "hosvd2")
 """HOSVD of the newer version of the paper, and of the older."""

@@ -9,7 +9,7 @@ from baselines.compression import Method
 from evaluation.result_store import Unit
 from evaluation.study import Claim, Report, Row, Study, rates
 from ttt_apps.studies.compressed import CONVENTIONS, PAIRS, RATIOS, SOURCE, TERMINALS, at_ranks, match, mean
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 METHODS: tuple[Method, ...] = ("svd", "hosvd", "hosvd2")
 

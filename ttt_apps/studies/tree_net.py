@@ -19,7 +19,7 @@ from learners.training import Task
 from learners.value_net import Preset, ValueNetConfig
 from ttt_apps.studies import trees
 from ttt_apps.studies.trees import DEPTH, GAMES, board_name, format_counts, format_rates, square
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 TEACHER_GAMES = 25
 SEEDS, PAIRS = 10, 500

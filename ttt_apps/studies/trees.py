@@ -14,7 +14,7 @@ from evaluation.statistics import Interval, interval_from_pairs, is_sample, wils
 from evaluation.study import format_interval
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.jit import Int64Array
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 SOURCE = "Song, Li, Liu and Cheng, CIS 667 Project Final Report (Syracuse University; https://github.com/JiaxinSong/tictactoe)"
 SKIP = 0.25

@@ -25,7 +25,7 @@ from evaluation.statistics import Interval, interval_from_seeds, is_above
 from evaluation.study import Caption, Claim, Report, Row, Study, format_interval, read_intervals
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.jit import Float64Array
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 SUBMISSIONS = Path(__file__).parents[2] / "benchmarks" / "submissions"
 """Submissions to the benchmark of all agents in this repository; `make bench-submissions` makes them."""

@@ -21,7 +21,7 @@ from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import Float64Array, Int8Array
 from ttt_envs.game.actions import legal_actions, num_actions, spread_over_cells
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 Returns = Literal["actions", "values", "logits", "probabilities"]
 Opponent = str | Policy | Any
@@ -431,8 +431,6 @@ class _Torch:
     function: Any
     module: Any
     takes_mask: bool
-    gradients: bool = False
-    """whether outputs keep their graph, for gradients in the module's parameters"""
 
     def __call__(self, observations: Any, masks: Int8Array) -> Any:
         import torch
@@ -448,7 +446,7 @@ class _Torch:
             if isinstance(observations, dict)
             else tensor(observations)
         )
-        with _in_eval_mode(self.module, gradients=self.gradients):
+        with _in_eval_mode(self.module):
             return self.function(shown, tensor(masks == 1)) if self.takes_mask else self.function(shown)
 
 
@@ -460,13 +458,12 @@ class _SB3:
     policy: Any
     returns: Literal["actions", "values"] = "actions"
     """numbers for actions, or one value for each observation"""
-    gradients: bool = False
 
     def __call__(self, observations: Any, masks: Int8Array) -> Any:
         normalizing = self.model.get_vec_normalize_env() if hasattr(self.model, "get_vec_normalize_env") else None
         if normalizing is not None:
             observations = normalizing.normalize_obs(observations)
-        with _in_eval_mode(self.policy, gradients=self.gradients):
+        with _in_eval_mode(self.policy):
             shown = self.policy.obs_to_tensor(observations)[0]
             if hasattr(self.policy, "q_net"):
                 q = self.policy.q_net(shown)
@@ -497,14 +494,14 @@ def _sb3_policy(model: Any, name: str) -> Any:
 
 
 @contextmanager
-def _in_eval_mode(module: Any, *, gradients: bool = False) -> Iterator[None]:
-    """Put a torch module into evaluation mode, by default without gradients; its mode is restored on exit."""
+def _in_eval_mode(module: Any) -> Iterator[None]:
+    """Put a torch module into evaluation mode without gradients; its mode is restored on exit."""
     import torch
 
     before = [(part, part.training) for part in module.modules()]
     module.eval()
     try:
-        with torch.set_grad_enabled(gradients):
+        with torch.no_grad():
             yield
     finally:
         for part, training in before:

@@ -10,7 +10,7 @@ from gymnasium import spaces
 from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import Float64Array, Int8Array
 from ttt_envs.game.actions import num_actions
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 Observation = Literal["flat", "planes", "channels", "dict"]
 DType = Literal["int8", "float32"]

@@ -10,7 +10,7 @@ from ttt_envs.agents import policy as policies
 from ttt_envs.agents.policy import Policy, Uniforms
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 
 @dataclass(frozen=True)

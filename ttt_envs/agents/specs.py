@@ -7,7 +7,7 @@ value that contains ``,`` or ``:`` is enclosed in parentheses::
 
 Any other name is a module and a user's class in it: ``module:Class`` or ``package.module:Class:key=value`` is called as
 ``Class(game, key=value)``. It plays by the standard rules only, unless the class declares others: its attribute
-``variants`` lists those of ``rules.VARIANTS`` that it supports, and ``plays_hidden = True`` says that it plays phantom
+``variants`` lists those of ``game.VARIANTS`` that it supports, and ``plays_hidden = True`` says that it plays phantom
 games by views.
 
 A spec string read from a file is a :class:`FromFile`, which names built-in policies only, unless files are trusted.
@@ -28,16 +28,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from ttt_envs.core.checks import closest_name, closest_names, truncate
-from ttt_envs.core.package_conflicts import check_package, mixed_with
 
 if TYPE_CHECKING:  # parsing a spec imports no policy
     from ttt_envs.agents.policy import Policy
-    from ttt_envs.game.rules import Game
+    from ttt_envs.game.game import Game
 
 POLICIES: dict[str, str] = {
-    "random": "baselines.simple:Random",
-    "win-or-block": "baselines.simple:WinOrBlock",
-    "optimal": "baselines.retrograde.solver:Optimal",
+    "random": "ttt_envs.agents.simple:Random",
+    "win-or-block": "ttt_envs.agents.simple:WinOrBlock",
+    "optimal": "baselines.exact.solve:Optimal",
     "expectiminimax": "baselines.expectiminimax:Expectiminimax",
     "table": "baselines.tables:TablePolicy",
     "svd": "baselines.compression:SVD",
@@ -56,7 +55,7 @@ POLICIES: dict[str, str] = {
 }
 """built-in names -> "module:factory", imported on demand and called as ``factory(game, **arguments)``"""
 
-_ALL_VARIANTS = ("gravity", "exact", "misere", "wrap")
+_ALL_VARIANTS = ("gravity", "overlines", "misere", "torus")
 _AND_HIDDEN = (*_ALL_VARIANTS, "hidden")
 SUPPORTED_VARIANTS: dict[str, tuple[str, ...]] = {
     "random": _AND_HIDDEN,
@@ -64,7 +63,7 @@ SUPPORTED_VARIANTS: dict[str, tuple[str, ...]] = {
     "timed": _ALL_VARIANTS,
     "mcts": _ALL_VARIANTS,
     "book": _ALL_VARIANTS,
-    "gomocup": ("exact",),
+    "gomocup": ("overlines",),
     "optimal": _ALL_VARIANTS,
     "table": _AND_HIDDEN,
     "svd": _AND_HIDDEN,
@@ -77,7 +76,7 @@ SUPPORTED_VARIANTS: dict[str, tuple[str, ...]] = {
     "run": _AND_HIDDEN,  # a run has one game, which its learner supports
     "sb3": ("gravity", "hidden"),  # a zip stores no rules; gravity alone shows, by the number of actions
 }
-"""built-in names -> the rules of ``rules.VARIANTS`` that they support; others play by the standard rules only. With
+"""built-in names -> the rules of ``game.VARIANTS`` that they support; others play by the standard rules only. With
 ``hidden`` they play phantom games by views; others can only peek"""
 _BOARD = "it reads the whole board"
 REFUSAL_REASONS: dict[str, dict[str, str]] = {
@@ -89,17 +88,18 @@ REFUSAL_REASONS: dict[str, dict[str, str]] = {
     "alpha-zero": {"hidden": f"{_BOARD}, to search the moves of both players"},
     "openspiel": {
         "gravity": "it takes the cells of OpenSpiel's boards as moves, and Connect Four has columns there",
-        **dict.fromkeys(("exact", "misere", "wrap"), "tic_tac_toe and mnk of OpenSpiel have no such rule"),
+        **dict.fromkeys(("overlines", "misere", "torus"), "tic_tac_toe and mnk of OpenSpiel have no such rule"),
         "hidden": f"{_BOARD}, as a position of a game of OpenSpiel in which nothing is hidden",
     },
     "gomocup": {
         "gravity": "the Gomocup protocol lets an engine put a stone on any empty cell",
         "misere": "in the Gomocup protocol the player who completes a line wins",
-        "wrap": "the board of the Gomocup protocol has edges",
+        "torus": "the board of the Gomocup protocol has edges",
         "hidden": f"{_BOARD}: the Gomocup protocol tells an engine every move",
     },
     "sb3": dict.fromkeys(
-        ("exact", "misere", "wrap"), "a zip does not store the rules of its training, and its spaces do not show them"
+        ("overlines", "misere", "torus"),
+        "a zip does not store the rules of its training, and its spaces do not show them",
     ),
 }
 """built-in names -> rules that they do not support -> the reason, which follows "because" in messages"""
@@ -264,28 +264,22 @@ def load_object(path: str) -> Any:
     """Import the object named by ``"package.module:name"``.
 
     Raises:
-        ValueError: there is no such module or no such name in it, or another folder or distribution shadows or has
-            overwritten a package of this project.
+        ValueError: there is no such module or no such name in it.
     """
     module_name, _, name = path.partition(":")
     package = module_name.split(".")[0]
     if not package:
         raise ValueError(f"{path!r} names no module: write package.module:name, without a dot before it")
-    check_package(package)
     try:
         module = importlib.import_module(module_name)
     except ImportError as problem:
-        if mixed := mixed_with(package):
-            raise ValueError(f"{mixed} ({problem})") from problem
         if isinstance(problem, ModuleNotFoundError) and (problem.name or "").split(".")[0] == package:
             missing = f"there is no module {problem.name!r} to import for {path!r}: is it installed?"
             raise ValueError(missing) from None
         raise  # the module exists, and one of its own imports is missing
     if not hasattr(module, name):
         public = [other for other in vars(module) if not other.startswith("_")]
-        raise ValueError(
-            mixed_with(package) or f"the module {module_name} has no {name!r}: {closest_names(name, public)}"
-        )
+        raise ValueError(f"the module {module_name} has no {name!r}: {closest_names(name, public)}")
     return getattr(module, name)
 
 
@@ -333,7 +327,7 @@ def make_policy(spec: str | Policy, game: Game) -> Policy:
             not a built-in one.
     """
     from ttt_envs.agents.policy import Policy
-    from ttt_envs.game.rules import HIDING, check_variants
+    from ttt_envs.game.game import HIDING, check_variants
 
     if not isinstance(spec, str):
         if isinstance(spec, Policy):
@@ -392,7 +386,7 @@ def _make_peeking(spec: str, parsed: Spec, game: Game) -> Policy:
 
 def _no_spec(found: Any) -> str:
     """Return the error message for an object that is neither a policy nor a string."""
-    from ttt_envs.game.rules import Game
+    from ttt_envs.game.game import Game
 
     if isinstance(found, Game):
         return f"{found} is a game, where a policy is needed: exchange the game and the policy"

@@ -9,7 +9,7 @@ import numpy as np
 from ttt_envs.agents.policy import SHARE_TOLERANCE, VALUE_TOLERANCE, Policy, Values, best_shares, is_colour_blind
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards, to_text
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 from ttt_envs.game.symmetry import inverse, symmetries
 
 

@@ -10,7 +10,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +18,7 @@ from typing import IO, Any
 
 import numpy as np
 import platformdirs
+from numpy.typing import NDArray
 
 from ttt_envs.core.files import locked, open_to_read, read_json, write_atomically, write_json
 from ttt_envs.version import __version__
@@ -33,6 +34,8 @@ _FOLDER = re.compile(r"-[0-9a-f]{16}$")
 _IN_FOLDER = re.compile(r"(manifest\.json|[0-9]+-([0-9]+|layer)\.npy)([0-9a-f]{8}\.tmp)?$")
 _ABANDONED_S = 3600
 """Age in seconds after which an unfinished file counts as abandoned."""
+MIN_CACHED_BYTES = 1 << 22
+"""Minimum size in bytes of a table cached on disk; computing a smaller one is faster than reading it."""
 OVERHEAD_BYTES = 1 << 12
 """Maximum size in bytes of a file's header and label."""
 
@@ -43,11 +46,10 @@ class CachedArray:
     Args:
         name: human-readable name.
         content: JSON-ready data that determines the array.
-        code_hash: :func:`hash_of_sources` the modules that compute it. It is part of the file's name: other code has
-            other files.
+        code_hash: a hash of the code that computes it, if that should be part of the file's name, too.
     """
 
-    def __init__(self, name: str, content: Mapping[str, Any], code_hash: str) -> None:
+    def __init__(self, name: str, content: Mapping[str, Any], code_hash: str = "") -> None:
         digest = hashlib.sha256(json.dumps([dict(content), sys.byteorder, code_hash]).encode()).hexdigest()[:16]
         label_content = {**content, "code_hash": code_hash, "byteorder": sys.byteorder}
         self.label_content: dict[str, Any] = json.loads(
@@ -95,7 +97,22 @@ class CachedArray:
         return True
 
 
-def make_cached_folder(name: str, content: Mapping[str, Any], code_hash: str, size: int) -> Path | None:
+def load_or_compute(
+    cached: CachedArray, shape: tuple[int, ...], compute: Callable[[], NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    """Return an array float64[shape], read-only: computed, or above 4 MiB loaded from the disk cache."""
+    is_large = 8 * math.prod(shape) >= MIN_CACHED_BYTES
+    array = cached.read(shape, np.float64) if is_large else None
+    if array is None:
+        array = compute()
+        if is_large and cached.write(array):
+            stored = cached.read(shape, np.float64)  # its memory is shared with other processes
+            array = array if stored is None else stored
+    array.flags.writeable = False
+    return array
+
+
+def make_cached_folder(name: str, content: Mapping[str, Any], size: int) -> Path | None:
     """Return a cached folder ``NAME-HASH`` for ``manifest.json`` and arrays ``N-layer.npy``; it counts as cache.
 
     A writer must hold it (:func:`ttt_envs.core.files.locked`), because held folders are not evicted.
@@ -103,13 +120,12 @@ def make_cached_folder(name: str, content: Mapping[str, Any], code_hash: str, si
     Args:
         name: human-readable name.
         content: as for :class:`CachedArray`.
-        code_hash: as for :class:`CachedArray`.
         size: total bytes of its files; older entries are evicted to make room.
 
     Returns:
         The folder, created if missing; None if the size exceeds the limit or the folder cannot be created.
     """
-    place = CachedArray(name, content, code_hash).path.with_suffix("")
+    place = CachedArray(name, content).path.with_suffix("")
     room = max_cache_bytes() - size - OVERHEAD_BYTES
     if room < 0:
         return None

@@ -14,7 +14,8 @@ import numpy as np
 from ttt_envs.core.checks import check_choice
 from ttt_envs.core.random import uniform
 from ttt_envs.game.boards import Boards, check_opening, from_text
-from ttt_envs.game.rules import STREAM_OPENING, Game
+from ttt_envs.game.game import Game
+from ttt_envs.game.rules import STREAM_OPENING
 
 SkipChance = float | Sequence[float]
 """a skip chance, or two or more, of which each episode draws one"""

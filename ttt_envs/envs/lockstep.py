@@ -35,14 +35,8 @@ from ttt_envs.envs.step_kernels import (
 from ttt_envs.game.actions import action_to_cell, check_action, illegal_action_message, num_actions
 from ttt_envs.game.bits import MAX_CELLS_IN_BITS
 from ttt_envs.game.boards import Boards, check_opening, from_text
-from ttt_envs.game.rules import (
-    NOT_OVER,
-    ChanceOutcome,
-    Game,
-    Outcome,
-    Position,
-    chance_outcomes,
-)
+from ttt_envs.game.game import Game, Position
+from ttt_envs.game.rules import NOT_OVER, ChanceOutcome, Outcome, chance_outcomes
 from ttt_envs.game.symmetry import symmetries
 
 SeatChoice = Literal["first", "second", "random", "alternate"]
@@ -247,7 +241,7 @@ class Lockstep:
         self._raises_illegal = illegal == RAISE
         self.num_actions = num_actions(game)
         most = max(self.games, key=lambda game: game.skip_chance).visible
-        self._variant = (most.parameters,) if game.variants else ()  # further arguments of kernels
+        self._lines = most.parameters.lines
         self._settings = pack_settings(self.games, count, seats, illegal, self._replies, self.permutations)
         # rows, and room for those of a block, which begin at its first game
         self._memory = np.zeros((step_kernels.ROWS + 1) * step_kernels.stride(count), np.int64)
@@ -282,13 +276,8 @@ class Lockstep:
         parts = split_rows(self._count, _block_size(self._count, self._threads))
         self._blocks = [self._block(number, part) for number, part in enumerate(parts)] if len(parts) > 1 else []
         # one call of the kernel for standard rules makes a whole step
-        needs_more = self._variant or self._blocks or self._counts_steps or self._openings is not None
+        needs_more = self._blocks or self._counts_steps or self._openings is not None
         self._steps_at_once = not needs_more and self._replies != REPLY_POLICY
-
-    @property
-    def _kernel(self) -> Callable[..., int]:
-        """The kernel of steps; its last arguments are ``_variant``."""
-        return _step_variant if self._variant else _call_step
 
     def _block(self, number: int, games: slice) -> _Block:
         """Return the arguments of a step of some of the games."""
@@ -359,7 +348,7 @@ class Lockstep:
             out: its ``planes`` and ``mask`` are written, for all games.
         """
         memory = self._no_output if out is None else out.memory
-        self._kernel(*self._state, rows, RESET, *memory, *self._variant)
+        _step(*self._state, rows, RESET, *memory, self._lines)
         if self._is_scheduled:
             self._set_stage(rows)
         placed = position is not None or seat is not None or self._openings is not None
@@ -421,15 +410,14 @@ class Lockstep:
         """
         mode = MOVE_OR_RESET if begin_over else MOVE
         if self._steps_at_once:  # the common case, without the questions below
-            status = _call_step(*self._state, actions, mode, *out.memory)
+            status = _step(*self._state, actions, mode, *out.memory, self._lines)
             if status < 0:
                 self._refuse(-1 - status, int(actions[-1 - status]))
             return status
-        kernel = self._kernel
         if self._blocks:
             status = self._step_blocks(actions, mode, out)
         else:
-            status = kernel(*self._state, actions, mode, *out.memory, *self._variant)
+            status = _step(*self._state, actions, mode, *out.memory, self._lines)
         if status < 0:
             self._refuse(-1 - status, int(actions[-1 - status]))
         if self._counts_steps:
@@ -441,16 +429,15 @@ class Lockstep:
             if self._blocks:
                 status = self._step_blocks(actions, FINISH, out)
             else:
-                status = kernel(*self._state, actions, FINISH, *out.memory, *self._variant)
+                status = _step(*self._state, actions, FINISH, *out.memory, self._lines)
         elif self._openings is not None and self._begin_scheduled():  # in self-play
             self.observe(out)
         return status
 
     def _step_blocks(self, actions: Int64Array, mode: int, out: StepOutput) -> int:
         """Call the kernel block by block; see :func:`step_kernels.step`."""
-        kernel = self._kernel
         if self._may_refuse(actions):
-            return kernel(*self._state, actions, mode, *out.memory, *self._variant)
+            return _step(*self._state, actions, mode, *out.memory, self._lines)
         observations, rewards, flags = out.memory
         room = np.empty((3, self._count), np.bool_)  # two rows, and room for those of a block
 
@@ -458,7 +445,7 @@ class Lockstep:
             games = block.games
             of_block = np.ndarray(flags.shape, np.bool_, room, games.start)
             words = None if observations is None else observations[block.first_word :]
-            return kernel(*block.state, actions[games], mode, words, rewards[games], of_block, *self._variant)
+            return step_kernels.step(*block.state, actions[games], mode, words, rewards[games], of_block, self._lines)
 
         num_ended: int = sum(map_threads(step, self._blocks, min(self._threads, len(self._blocks))))
         if mode == FINISH or self._replies != REPLY_POLICY:
@@ -511,15 +498,14 @@ class Lockstep:
             actions = cast(ActsInGames, opponent).act_in_games(boards, self.episode[rows], keys, plies)
         else:
             actions = act_in_episodes(opponent, boards, keys, plies)
-        play = step_kernels.play_replies_variant if self._variant else step_kernels.play_replies
-        if play(rows, actions, self._settings, self._cells, self._rows, *self._variant) >= 0:
+        if step_kernels.play_replies(rows, actions, self._settings, self._cells, self._rows, self._lines) >= 0:
             illegal = "that is illegal" if self.game.gravity else "that is not empty"
             illegal = "that it knows to be taken" if self._is_phantom else illegal
             raise ValueError(f"the opponent {opponent} moved to a cell {illegal}: choose another, or correct this one")
 
     def observe(self, out: StepOutput) -> None:
         """Write ``planes`` and ``mask``."""
-        self._kernel(*self._state, self._waiting, OBSERVE, *out.memory, *self._variant)
+        _step(*self._state, self._waiting, OBSERVE, *out.memory, self._lines)
 
     def output(self) -> StepOutput:
         """Allocate the output of a step."""
@@ -624,5 +610,4 @@ class Lockstep:
 
 
 # mypy cannot count arguments after two starred tuples
-_call_step: Callable[..., int] = step_kernels.step
-_step_variant: Callable[..., int] = step_kernels.step_variant
+_step: Callable[..., int] = step_kernels.step

@@ -21,7 +21,7 @@ import numpy as np
 from ttt_envs.agents.policy import PlaysUniformly, Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Int64Array
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 SELF = "self"
 """opponent name for self-play: the caller moves for both players"""

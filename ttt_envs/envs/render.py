@@ -12,9 +12,12 @@ from ttt_envs.core.extras import install_command
 from ttt_envs.core.jit import Int8Array
 from ttt_envs.game.actions import legal_actions
 from ttt_envs.game.boards import COLUMNS, MOVERS, STONES, coordinate, winning_line_cells
-from ttt_envs.game.rules import MAX_CELLS_SCANNED, Game, winner
+from ttt_envs.game.game import Game
+from ttt_envs.game.rules import winner
 
 FPS = 2
+MAX_CELLS_WITH_ACTIONS = 25
+"""Maximum number of cells of boards whose legal actions are listed."""
 MODES = ("ansi", "rgb_array", "human")
 Picture = NDArray[np.uint8]
 
@@ -98,7 +101,7 @@ def text(game: Game, scene: Scene) -> str:
         lines.append(f"the turn of {MOVERS[skipped]} was skipped")
     if scene.refused is not None:
         lines.append(f"refused: {scene.refused} ({coordinate(scene.refused, game)}) is not empty")
-    if scene.end is None and game.cells <= MAX_CELLS_SCANNED:
+    if scene.end is None and game.cells <= MAX_CELLS_WITH_ACTIONS:
         free = np.flatnonzero(legal_actions(game, scene.cells)).tolist()
         names = [COLUMNS[action] if game.gravity else coordinate(action, game) for action in free]
         shown = (f"{action} ({name})" for action, name in zip(free, names, strict=True))

@@ -39,7 +39,8 @@ from ttt_envs.envs.lockstep import (
 from ttt_envs.envs.opponents import SELF, make_opponents
 from ttt_envs.envs.render import Scene, make_scene
 from ttt_envs.game.actions import check_action
-from ttt_envs.game.rules import BOARD_HINTS, NOT_OVER, ChanceOutcome, Hidden, Outcome, Position
+from ttt_envs.game.game import BOARD_HINTS, Hidden, Position
+from ttt_envs.game.rules import NOT_OVER, ChanceOutcome, Outcome
 
 RenderMode = Literal["ansi", "rgb_array", "rgb_array_list", "human"]
 
@@ -95,9 +96,9 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         openings: positions as text, of which each episode begins with one, drawn uniformly; None for the empty board.
         first: the player who moves first, ``"player_0"``, or ``"random"``: each episode draws one, both equally often.
         gravity: stones fall to the lowest empty cell of their column, as in Connect Four, and actions are columns.
-        exact: only lines of exactly ``win_length`` count, as in standard gomoku.
+        overlines: longer lines count too; without them only lines of exactly ``win_length``, as in standard gomoku.
         misere: a player who completes a line loses.
-        wrap: lines continue across the edges of the board, a torus.
+        torus: lines continue across the edges of the board, a torus.
         hidden: ``"classic"`` or ``"abrupt"`` hides the opponent's stones until the caller tries their cells: see
             :mod:`ttt_envs.game.phantom`. Observations show the own stones and the found ones, and the mask has 0 for
             these. Pictures and :meth:`clone_state` are not for the players: they have all stones.
@@ -126,14 +127,14 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         openings: Sequence[str] | None = None,
         first: First = "player_0",
         gravity: bool = False,
-        exact: bool = False,
+        overlines: bool = True,
         misere: bool = False,
-        wrap: bool = False,
+        torus: bool = False,
         hidden: Hidden = "no",
         render_mode: RenderMode | None = None,
     ) -> None:
         check_choice("render_mode", render_mode, (None, *get_args(RenderMode)))
-        rules = {"gravity": gravity, "exact": exact, "misere": misere, "wrap": wrap, "hidden": hidden}
+        rules = {"gravity": gravity, "overlines": overlines, "misere": misere, "torus": torus, "hidden": hidden}
         self.games = make_games(size, win_length, skip_chance, rules)
         self.game = self.games[0]
         self._builder = ObservationBuilder(self.game, observation, dtype, context)

@@ -24,7 +24,6 @@ from ttt_envs.core.jit import (
     Float64Array,
     Int8Array,
     Int64Array,
-    Parameters,
     UInt64Array,
     compiled,
     compiled_nogil_small,
@@ -33,7 +32,10 @@ from ttt_envs.core.jit import (
     int64,
 )
 from ttt_envs.core.random import splitmix64, uniform
-from ttt_envs.game.bits import NUM_STANDARD, count_bits, line_in, nth_bit
+from ttt_envs.game.bits import count_bits, nth_bit
+from ttt_envs.game.game import Game
+from ttt_envs.game.lines import has_line
+from ttt_envs.game.parameters import Parameters, has_gravity, pack_parameters, unpack_parameters, with_skip_chance
 from ttt_envs.game.phantom import FOUND, attempt, is_unknown
 from ttt_envs.game.rules import (
     NOT_OVER,
@@ -42,10 +44,7 @@ from ttt_envs.game.rules import (
     STREAM_SEAT,
     STREAM_SKIP,
     STREAM_SYMMETRY,
-    Game,
     Outcome,
-    from_kernel_args,
-    has_gravity,
     is_legal,
     landing_cell,
     legal_bits,
@@ -54,9 +53,6 @@ from ttt_envs.game.rules import (
     nth_legal_cell,
     outcome_of_move,
     play,
-    skip_chance_of,
-    to_kernel_args,
-    with_skip_chance,
 )
 
 FORFEIT, TRUNCATED = int(Outcome.PLAYER_0_FORFEITED), int(Outcome.TRUNCATED)  # FORFEIT + the loser
@@ -105,7 +101,8 @@ def pack_settings(
     most = max(games, key=lambda game: game.skip_chance)
     skip_chances = np.array([game.skip_chance for game in games])
     more = np.array([len(games), num_plane_words(count, most.cells), most.hidden == "abrupt"])
-    return np.concatenate([numbers, to_kernel_args(most), more, permutations.ravel(), skip_chances.view(np.int64)])
+    parameters = pack_parameters(most.visible.parameters)
+    return np.concatenate([numbers, parameters, more, permutations.ravel(), skip_chances.view(np.int64)])
 
 
 def num_plane_words(count: int, size: int) -> int:
@@ -121,7 +118,7 @@ def block_settings(packed: Int64Array, first: int, count: int, num_actions: int)
     """
     block = packed.copy()
     size = int(packed[4] * packed[5])
-    block[0], block[12] = count, packed[12] - 2 * first * size // 8 + first * num_actions // 8
+    block[0], block[13] = count, packed[13] - 2 * first * size // 8 + first * num_actions // 8
     return block
 
 
@@ -205,17 +202,16 @@ def _columns(rows: Int64Array) -> Games:
 
 
 @inlined
-def _unpack_settings(packed: Int64Array, parameters: Parameters) -> Settings:
+def _unpack_settings(packed: Int64Array, lines: Int64Array | None) -> Settings:
     """Return the settings from :func:`pack_settings`, in kernels."""
-    rows, columns = packed[4], packed[5]
+    parameters = unpack_parameters(packed[4:12], lines)
+    rows, columns = parameters.rows, parameters.columns
     size = rows * columns
-    num_actions = size
-    if len(parameters) != NUM_STANDARD and has_gravity(parameters):
-        num_actions = columns
+    num_actions = columns if has_gravity(parameters) else size
     column = int64(0)
     for row in range(rows):
         column |= int64(1) << row * columns
-    end = len(packed) - packed[11]
+    end = len(packed) - packed[12]
     skip_chances = packed[end:].view(np.float64)
     return Settings(
         packed[0],
@@ -226,10 +222,10 @@ def _unpack_settings(packed: Int64Array, parameters: Parameters) -> Settings:
         size,
         num_actions,
         column,
-        packed[14:end],
+        packed[15:end],
         skip_chances,
-        packed[12],
-        packed[13] != 0,
+        packed[13],
+        packed[14] != 0,
     )
 
 
@@ -336,7 +332,7 @@ def _draw_skips(settings: Settings, games: Games, out: Int64Array) -> None:
         for b in range(settings.num_games):
             parameters = with_skip_chance(settings.parameters, skip_chance[b])
             out[b] = next_mover(0, uniform(episode_key[b], STREAM_SKIP, stones[b]), parameters)
-    elif skip_chance_of(settings.parameters) > 0:
+    elif settings.parameters.skip_chance > 0:
         for b in range(settings.num_games):
             out[b] = next_mover(0, uniform(episode_key[b], STREAM_SKIP, stones[b]), settings.parameters)
 
@@ -362,7 +358,7 @@ def _put(b: int, bit: int, moves: int, turn: int, parameters: Parameters, games:
     player, before, placed = games.mover[b], games.outcome[b], games.stones[b]
     of_first, of_second = games.first[b], games.second[b]
     own = of_first ^ ((of_first ^ of_second) & -player) | bit
-    result = outcome_of_move(line_in(own, parameters), player, placed + 1, parameters)
+    result = outcome_of_move(has_line(own, parameters), player, placed + 1, parameters)
     put = bit & -moves
     games.first[b] = of_first | put & (player - 1)
     games.second[b] = of_second | put & -player
@@ -429,7 +425,7 @@ def _is_legal_in(b: int, cell: int, cells: Int8Array, games: Games, parameters: 
 @inlined
 def _is_legal_action(b: int, cell: int, cells: Int8Array, games: Games, parameters: Parameters) -> bool:
     """Return whether the caller may act on ``cell``, with gravity the top of a column, in game ``b``."""
-    if len(parameters) != NUM_STANDARD and has_gravity(parameters):
+    if has_gravity(parameters):
         if cells.ndim == 2:
             return bool(cells[b, cell] == 0)
         return bool((games.first[b] | games.second[b]) >> cell & 1 == 0)
@@ -441,7 +437,7 @@ def _bit_of_action(b: int, cell: int, games: Games, settings: Settings, paramete
     """Return the cell of an action as a bit, and 1 if it is legal, else 0; see :func:`_is_legal_action`."""
     legal = legal_bits(games.first[b], games.second[b], parameters)
     bit = int64(1) << cell
-    if len(parameters) != NUM_STANDARD and has_gravity(parameters):
+    if has_gravity(parameters):
         bit = legal & settings.column << cell
         return bit, int64(bit != 0)
     return bit, legal >> cell & 1
@@ -450,7 +446,7 @@ def _bit_of_action(b: int, cell: int, games: Games, settings: Settings, paramete
 @inlined
 def _cell_of_action(b: int, cell: int, cells: Int8Array, parameters: Parameters) -> int:
     """Return the cell of an action, -1 if it is illegal; see :func:`_is_legal_action`."""
-    if len(parameters) != NUM_STANDARD and has_gravity(parameters):
+    if has_gravity(parameters):
         return landing_cell(cells[b], cell, parameters)
     return cell if is_legal(cells[b], cell, parameters) else int64(-1)
 
@@ -550,7 +546,7 @@ def _reply_at_random(settings: Settings, cells: Int8Array, games: Games) -> None
     _draw_skips(settings, games, turn)
     for b in range(settings.num_games):
         _reply(b, turn[b], parameters, games)
-    if skip_chance_of(parameters) > 0:  # few games, those with a skipped turn: the opponent moves again
+    if parameters.skip_chance > 0:  # few games, those with a skipped turn: the opponent moves again
         for b in range(settings.num_games):
             while outcome[b] == NOT_OVER and mover[b] != seat[b]:
                 _reply(b, _mover_after(b, games, settings), parameters, games)
@@ -586,7 +582,7 @@ def _finish_step(settings: Settings, games: Games, rewards: Float64Array, flags:
 @inlined
 def _legal_actions(first: int, second: int, settings: Settings, parameters: Parameters) -> int:
     """Return the legal actions as bits: cells, or with gravity the columns that are not full."""
-    if len(parameters) != NUM_STANDARD and has_gravity(parameters):
+    if has_gravity(parameters):
         return ~(first | second) & ((int64(1) << settings.num_actions) - 1)
     return legal_bits(first, second, parameters)
 
@@ -700,6 +696,7 @@ def step(
     observations: UInt64Array | None,
     rewards: Float64Array,
     flags: BoolArray,
+    lines: Int64Array | None,
 ) -> int:
     """Make the caller's moves and, where the opponent needs no Python code, its replies and the outputs.
 
@@ -714,49 +711,13 @@ def step(
             the outputs only; ``OBSERVE`` writes the observations only, as ``RESET`` does.
         observations: see ``StepOutput``. Empty: none is written; None: nor is the code for them compiled.
         rewards, flags: float64[B], bool[2, B]: see ``StepOutput``.
+        lines: ``Parameters.lines``.
 
     Returns:
         The number of games that have ended; or -1 - b for the first game b with an invalid action, and then nothing
         has changed.
     """
-    settings = _unpack_settings(packed, from_kernel_args(packed[4:11]))
-    return _step(settings, cells, _columns(rows), words, actions, mode, observations, rewards, flags)
-
-
-@compiled_nogil_small
-def step_variant(
-    packed: Int64Array,
-    cells: Int8Array,
-    rows: Int64Array,
-    words: UInt64Array,
-    actions: Int64Array,
-    mode: int,
-    observations: UInt64Array | None,
-    rewards: Float64Array,
-    flags: BoolArray,
-    parameters: Parameters,
-) -> int:
-    """Do :func:`step` with the rules of a variant: ``parameters`` of the game with the highest skip chance.
-
-    With gravity, actions are columns.
-    """
-    settings = _unpack_settings(packed, parameters)
-    return _step(settings, cells, _columns(rows), words, actions, mode, observations, rewards, flags)
-
-
-@inlined
-def _step(
-    settings: Settings,
-    cells: Int8Array,
-    games: Games,
-    words: UInt64Array,
-    actions: Int64Array,
-    mode: int,
-    observations: UInt64Array | None,
-    rewards: Float64Array,
-    flags: BoolArray,
-) -> int:
-    """Do :func:`step`."""
+    settings, games = _unpack_settings(packed, lines), _columns(rows)
     begins_or_moves = mode != FINISH and mode != OBSERVE
     makes_moves = begins_or_moves and mode != RESET
     if makes_moves:
@@ -836,32 +797,20 @@ def write_boards(which: Int64Array, boards: Int8Array, cells: Int8Array, rows: I
 
 
 @compiled
-def play_replies(which: Int64Array, actions: Int64Array, packed: Int64Array, cells: Int8Array, rows: Int64Array) -> int:
-    """Make the opponent's moves ``actions`` int64[R] in the games ``which``.
-
-    Returns:
-        -1; or the index of the first action that is not an empty cell, and then no game has moved.
-    """
-    settings = _unpack_settings(packed, from_kernel_args(packed[4:11]))
-    return _play_replies(which, actions, settings, cells, _columns(rows))
-
-
-@compiled
-def play_replies_variant(
+def play_replies(
     which: Int64Array,
     actions: Int64Array,
     packed: Int64Array,
     cells: Int8Array,
     rows: Int64Array,
-    parameters: Parameters,
+    lines: Int64Array | None,
 ) -> int:
-    """Do :func:`play_replies` with the rules of a variant; with gravity, actions are cells here too."""
-    return _play_replies(which, actions, _unpack_settings(packed, parameters), cells, _columns(rows))
+    """Make the opponent's moves ``actions`` int64[R], cells also with gravity, in the games ``which``.
 
-
-@inlined
-def _play_replies(which: Int64Array, actions: Int64Array, settings: Settings, cells: Int8Array, games: Games) -> int:
-    """Do :func:`play_replies`."""
+    Returns:
+        -1; or the index of the first action that is not an empty cell, and then no game has moved.
+    """
+    settings, games = _unpack_settings(packed, lines), _columns(rows)
     parameters = settings.parameters
     for i in range(len(which)):
         b, cell = which[i], actions[i]

@@ -23,7 +23,8 @@ from ttt_envs.envs.lockstep import IllegalAction, Lockstep, SeatChoice, StepOutp
 from ttt_envs.envs.opponents import SELF, make_opponents
 from ttt_envs.envs.render import Scene
 from ttt_envs.envs.single_env import RenderMode, SingleEnv
-from ttt_envs.game.rules import BOARD_HINTS, ChanceOutcome, Hidden
+from ttt_envs.game.game import BOARD_HINTS, Hidden
+from ttt_envs.game.rules import ChanceOutcome
 
 MOVING_METHODS = frozenset(("reset", "step", "restore_state"))
 """Methods of single environments that change the game."""
@@ -74,9 +75,9 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         openings: Sequence[str] | None = None,
         first: First = "player_0",
         gravity: bool = False,
-        exact: bool = False,
+        overlines: bool = True,
         misere: bool = False,
-        wrap: bool = False,
+        torus: bool = False,
         hidden: Hidden = "no",
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         render_mode: RenderMode | None = None,
@@ -89,7 +90,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         check_choice("render_mode", render_mode, (None, *self.render_modes))
         check_choice("copy", copy, (True, False))
         self._limit = _checked_limit(max_episode_steps)
-        rules = {"gravity": gravity, "exact": exact, "misere": misere, "wrap": wrap, "hidden": hidden}
+        rules = {"gravity": gravity, "overlines": overlines, "misere": misere, "torus": torus, "hidden": hidden}
         self.games = make_games(size, win_length, skip_chance, rules)
         self.game = self.games[0]
         self._builder = ObservationBuilder(self.game, observation, dtype, context)

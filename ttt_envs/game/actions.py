@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array
-from ttt_envs.game.rules import Game, action_index, column_index, illegal_message, legal
+from ttt_envs.game.game import Game
+from ttt_envs.game.rules import action_index, column_index, illegal_message, legal
 
 
 def num_actions(game: Game) -> int:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttt_envs.core.jit import Int8Array, Int64Array, UInt64Array, compiled, inlined, int64
-from ttt_envs.game.rules import DRAW, NOT_OVER, Game, Position, board_lines, check_cells, legal, play_rows, winner
+from ttt_envs.game.game import Game, Position
+from ttt_envs.game.rules import DRAW, NOT_OVER, check_cells, legal, play_rows, winner
 
 STONES = ".ox"
 """letters of the cells 0, 1 and 2"""
@@ -312,7 +313,7 @@ def winning_line_cells(game: Game, cells: Int8Array, winner: int | None) -> list
     stone = 2 - winner if game.misere else winner + 1
     made = [
         line.cells
-        for line in board_lines(game)
+        for line in game.lines
         if (cells[list(line.cells)] == stone).all() and not (cells[list(line.beyond)] == stone).any()
     ]
     return sorted({cell for line in made for cell in line})

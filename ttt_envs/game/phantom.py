@@ -24,9 +24,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ttt_envs.core.jit import Int8Array, Int64Array, Parameters, UInt64Array, compiled, inlined, int64
+from ttt_envs.core.jit import Int8Array, Int64Array, UInt64Array, compiled, inlined, int64
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import ILLEGAL, NOT_OVER, Game, mover_after, place
+from ttt_envs.game.game import Game
+from ttt_envs.game.parameters import Parameters
+from ttt_envs.game.rules import ILLEGAL, NOT_OVER, mover_after, place
 
 FOUND = -3
 """Result of an attempt on a cell with a hidden stone, in addition to the outcomes of the rules."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import BoolArray, Int8Array, Int64Array, UInt64Array
 from ttt_envs.game.boards import keys
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 Symmetries = Literal["none", "rotations", "all"]
 
@@ -41,7 +41,7 @@ def symmetries(game: Game, which: Symmetries = "all") -> NDArray[np.int64]:
         boards = [np.rot90(board, turns) for turns in quarter_turns]
         if which == "all":
             boards += [board[:, ::-1] for board in boards]
-            if game.wrap:
+            if game.torus:
                 shifts = np.ndindex(1 if game.gravity else game.rows, game.columns)
                 boards = [np.roll(board, shift, axis=(0, 1)) for shift in shifts for board in boards]
     return np.stack([board.ravel() for board in boards])
@@ -50,19 +50,6 @@ def symmetries(game: Game, which: Symmetries = "all") -> NDArray[np.int64]:
 def inverse(permutations: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the inverses of ``permutations`` int64[S, cells]: ``inverse(p)[s, p[s, j]] == j``."""
     return np.argsort(permutations, axis=1)
-
-
-def permutation_cycles(permutation: Int64Array) -> list[list[int]]:
-    """Return the cycles of one permutation int64[cells], in order of their least cell."""
-    cycles, left = [], set(range(len(permutation)))
-    while left:
-        cycle, cell = [], min(left)
-        while cell in left:
-            left.remove(cell)
-            cycle.append(cell)
-            cell = int(permutation[cell])
-        cycles.append(cycle)
-    return cycles
 
 
 def canonical_keys(cells: Int8Array, permutations: Int64Array) -> tuple[UInt64Array, BoolArray]:

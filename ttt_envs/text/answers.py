@@ -11,7 +11,8 @@ import re
 from typing import Literal, NamedTuple
 
 from ttt_envs.game.actions import action_to_cell, legal_actions
-from ttt_envs.game.rules import Position, legal
+from ttt_envs.game.game import Position
+from ttt_envs.game.rules import legal
 from ttt_envs.text.presentations import Presentation
 
 MAX_ANSWER_LENGTH = 100_000

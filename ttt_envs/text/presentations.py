@@ -17,7 +17,8 @@ from ttt_envs.core.checks import closest_names
 from ttt_envs.core.jit import BoolArray
 from ttt_envs.game.actions import legal_actions
 from ttt_envs.game.boards import COLUMNS, STONES, coordinate
-from ttt_envs.game.rules import VARIANTS, Game, Position, check_cells, check_variants, legal
+from ttt_envs.game.game import VARIANTS, Game, Position, check_variants
+from ttt_envs.game.rules import check_cells, legal
 
 MAGIC_SQUARE = (2, 7, 6, 9, 5, 1, 4, 3, 8)
 """The numbers of the cells, row by row: the lines are all triples of different numbers from 1 to 9 with the sum 15.
@@ -132,15 +133,15 @@ class Presentation:
 
 def _line_goal(game: Game, parts: str = "stones") -> str:
     """Return what wins, or in misère loses, on a board of which the lines can be seen."""
-    more = "" if game.win_length == max(game.rows, game.columns) and not game.wrap else " or more"
-    count = f"exactly {game.win_length}" if game.exact else f"{game.win_length}{more}"
+    more = "" if game.win_length == max(game.rows, game.columns) and not game.torus else " or more"
+    count = f"exactly {game.win_length}" if not game.overlines else f"{game.win_length}{more}"
     goal = (
         f"The first player with {count} own {parts} in an unbroken line, in a row, a column or a "
         f"diagonal, {'loses' if game.misere else 'wins'}. A full board without such a line is a draw."
     )
     wraps = " Lines continue across the edges: the first and the last row are neighbours, and so are the first and the "
     longer = f" A line of more than {game.win_length} does not count."
-    return goal + (wraps + "last column.") * game.wrap + longer * game.exact
+    return goal + (wraps + "last column.") * game.torus + longer * (not game.overlines)
 
 
 def _board_goal(game: Game) -> str:

@@ -9,7 +9,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Text
 
 from ttt_envs.core.checks import check_choice
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 from ttt_envs.text.answers import Problem
 from ttt_envs.text.text_game import Reward, TextGame, result_reward
 
@@ -33,7 +33,7 @@ class TextEnv(gymnasium.Env[str, str]):
     problem of the last answer, empty for a legal move.
 
     Args:
-        size, win_length, skip_chance, gravity, exact, misere, wrap: as for ``ttt/MNK-v0``.
+        size, win_length, skip_chance, gravity, overlines, misere, torus: as for ``ttt/MNK-v0``.
         seat: the caller's seat: ``"first"``, ``"second"``, or ``"alternate"`` (starting with first).
         rules: whether every observation contains the rules; by default the first one only.
         reward: a function of the turns since the previous answer and the seat, such as
@@ -59,14 +59,16 @@ class TextEnv(gymnasium.Env[str, str]):
         reward: Reward = result_reward,
         render_mode: Literal["ansi"] | None = None,
         gravity: bool = False,
-        exact: bool = False,
+        overlines: bool = True,
         misere: bool = False,
-        wrap: bool = False,
+        torus: bool = False,
         **settings: Any,
     ) -> None:
         check_choice("seat", seat, get_args(SeatChoice))
         check_choice("render_mode", render_mode, (None, "ansi"))
-        self.game = Game.of_size(size, win_length, skip_chance, gravity=gravity, exact=exact, misere=misere, wrap=wrap)
+        self.game = Game.of_size(
+            size, win_length, skip_chance, gravity=gravity, overlines=overlines, misere=misere, torus=torus
+        )
         self._seat_choice, self._rules, self._reward, self.render_mode = seat, rules, reward, render_mode
         self._settings = settings
         TextGame(self.game, **self._settings)  # raises errors early

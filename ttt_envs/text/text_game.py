@@ -15,16 +15,8 @@ from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import check_argument_names, check_choice
 from ttt_envs.core.random import draw_key, splitmix64, uniform
 from ttt_envs.game.boards import Boards, check_opening
-from ttt_envs.game.rules import (
-    NOT_OVER,
-    STREAM_OPPONENT,
-    Game,
-    Outcome,
-    Position,
-    mover_after,
-    nth_legal_cell,
-    place,
-)
+from ttt_envs.game.game import Game, Position
+from ttt_envs.game.rules import NOT_OVER, STREAM_OPPONENT, Outcome, mover_after, nth_legal_cell, place
 from ttt_envs.text.answers import Problem, parse_answer
 from ttt_envs.text.presentations import Presentation, make_presentation, question
 

@@ -7,7 +7,7 @@ from typing import Any
 import textarena as ta
 
 from ttt_envs.agents.policy import Policy
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 from ttt_envs.text.text_game import SELF, Reward, TextGame, result_reward
 
 ID = "ttt/Text-v0"
@@ -20,7 +20,7 @@ class TextArenaEnv(ta.Env):
     Rewards are 1, 0 and -1, or those of ``reward``; an answer that is no legal move is treated by ``illegal``.
 
     Args:
-        size, win_length, skip_chance, gravity, exact, misere, wrap: as for ``ttt/MNK-v0``.
+        size, win_length, skip_chance, gravity, overlines, misere, torus: as for ``ttt/MNK-v0``.
         opponent: of a single player, a spec string or a policy.
         reward: a function of the turns of the game and the seat, such as ``evaluation.credit.TurnReward``.
         settings: other arguments of a text game: ``seat`` of a single player, ``presentation``, ``illegal``,
@@ -36,12 +36,14 @@ class TextArenaEnv(ta.Env):
         opponent: str | Policy = "random",
         reward: Reward = result_reward,
         gravity: bool = False,
-        exact: bool = False,
+        overlines: bool = True,
         misere: bool = False,
-        wrap: bool = False,
+        torus: bool = False,
         **settings: Any,
     ) -> None:
-        self.game = Game.of_size(size, win_length, skip_chance, gravity=gravity, exact=exact, misere=misere, wrap=wrap)
+        self.game = Game.of_size(
+            size, win_length, skip_chance, gravity=gravity, overlines=overlines, misere=misere, torus=torus
+        )
         self._opponent, self._reward, self._settings = opponent, reward, settings
 
     def reset(self, num_players: int, seed: int | None = None) -> None:

@@ -11,23 +11,24 @@ import numpy as np
 
 from evaluation.cost import processor
 from evaluation.exact.policy_cache import make_policy_once
+from evaluation.exact.strength import strength
 from evaluation.matches.ladder.files import Ladder, read_ladder
 from evaluation.matches.ladder.plans import ANCHOR, LadderPlan
 from evaluation.matches.ladder.results import (
     CONFIDENCE,
     check_games,
-    exact_strength,
     pair_weights,
     pairing_seed,
     play_pairing,
 )
 from evaluation.matches.move_cost import measure_move_costs
 from evaluation.matches.tournament import DRAWS, bradley_terry
+from evaluation.metrics import LOSSES
 from evaluation.result_store import Unit, collect_results, hash_data
 from evaluation.statistics import Interval
 from ttt_envs.core.files import subfolder, write_json
 from ttt_envs.core.parallel import Jobs
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 
 def measure_ladder(
@@ -96,7 +97,8 @@ def measure_ladder(
                 "rating": ratings[i].mean,
                 "low": ratings[i].low,
                 "high": ratings[i].high,
-                **graded.get(rungs[i], {"exploitability": None, "regret": None}),
+                **dict.fromkeys(LOSSES),
+                **graded.get(rungs[i], {}),
                 "cost": costs[i],
             }
             for i in order
@@ -133,7 +135,7 @@ def _measure(unit: Unit) -> dict[str, Any]:
         a, b = unit["players"]
         return play_pairing(game, a, b, unit["games"], unit["seed"])
     if unit["what"] == "strength":
-        return exact_strength(game, make_policy_once(game, unit["policy"]))
+        return strength(game, make_policy_once(game, unit["policy"]), ()).measures
     measure_move_costs(game, unit["policy"])  # compiled code is cached on disk and is not part of the cost
     return measure_move_costs(game, unit["policy"])[0]._asdict()
 

@@ -15,7 +15,7 @@ from evaluation.matches.ladder.plans import ANCHOR, PLANS
 from evaluation.matches.ladder.results import MAX_GAMES, pair_weights
 from evaluation.result_store import read_hashed_json
 from ttt_envs.agents.specs import FromFile
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 LADDER_FOLDER = Path(__file__).parents[2] / "data" / "ladders"
 MAX_FILE_BYTES = 1 << 24

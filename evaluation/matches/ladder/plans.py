@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 ANCHOR = "random"
 """Policy with rating 0."""

@@ -15,14 +15,13 @@ import numpy as np
 
 from evaluation.cost import processor
 from evaluation.exact.estimate import MAX_BOARDS_WITHOUT_ESTIMATE, boards_by_stones
-from evaluation.exact.strength import worst_positions
+from evaluation.exact.strength import strength, worst_positions
 from evaluation.matches.elo import score_from_elo
 from evaluation.matches.ladder.files import Ladder
 from evaluation.matches.ladder.plans import ANCHOR
 from evaluation.matches.ladder.results import (
     CONFIDENCE,
     check_games,
-    exact_strength,
     pair_weights,
     pairing_seed,
     play_pairing,
@@ -30,6 +29,7 @@ from evaluation.matches.ladder.results import (
 )
 from evaluation.matches.move_cost import MoveCost, measure_move_costs
 from evaluation.matches.tournament import DRAWS, bradley_terry
+from evaluation.metrics import LOSSES
 from evaluation.policy_identity import policy_identity
 from evaluation.result_store import Unit, collect_results
 from evaluation.run_files import RunDirectory, run_folder
@@ -39,7 +39,7 @@ from ttt_envs.agents.specs import FromFile, make_policy
 from ttt_envs.core.files import write_json
 from ttt_envs.core.parallel import Jobs
 from ttt_envs.game.boards import Boards, to_text
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 RESULT = "result.json"
 GAMES = 500
@@ -127,7 +127,8 @@ def rate_policy(
         "game": game.to_dict(),
         **_rating_and_costs(ladder, results, _fit_rating(ladder, results, exact=exact), own, of_rungs),
         "exact": exact,
-        **(exact_strength(game, player) if exact else {"exploitability": None, "regret": None}),
+        **dict.fromkeys(LOSSES),
+        **(strength(game, player, ()).measures if exact else {}),
         "worst_positions": _worst_positions(game, player) if exact else [],
         "first_move": _first_move(game, player, seed),
         "training": None if run is None else _training(run),

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from baselines.retrograde.solver import MAX_SOLVER_CELLS
-from evaluation.exact.dynamic_programming import exploitability, match_outcome, regret
+from evaluation.exact.dynamic_programming import match_outcome
 from evaluation.exact.policy_cache import make_policy_once
 from evaluation.matches.corrected_pairs import CorrectedPairs
 from evaluation.matches.luck import default_correction
@@ -17,7 +16,7 @@ from evaluation.matches.score import Score
 from evaluation.statistics import Interval
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.jit import Float64Array
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 MAX_GAMES = 1_000_000
 """Maximum number of games against a rung."""
@@ -59,14 +58,6 @@ def play_pairing(game: Game, a: str | Policy, b: str | Policy, games: int, seed:
 def _outcome_shares(score: Score) -> dict[str, float]:
     counts = score.table.sum(axis=0) / score.games
     return dict(zip(("win", "draw", "loss"), counts.tolist(), strict=True))
-
-
-def exact_strength(game: Game, policy: Policy) -> dict[str, float | None]:
-    """Return exploitability, and regret where the board is small enough to be solved."""
-    return {
-        "exploitability": exploitability(game, policy),
-        "regret": regret(game, policy) if game.cells <= MAX_SOLVER_CELLS else None,
-    }
 
 
 def pair_weights(result: Mapping[str, Any]) -> tuple[Float64Array, float]:

@@ -43,9 +43,9 @@ const ttt = (() => {
   }
 
   /** What wins or loses, and the rules of a game that change the lines and the moves. */
-  function rulesText({win_length: win, gravity, exact, misere, wrap}) {
-    const goal = `${exact ? "exactly " : ""}${win} in a line${misere ? " lose" : ""}`
-    return goal + (gravity ? ", gravity" : "") + (wrap ? ", lines wrap" : "")
+  function rulesText({win_length: win, gravity, overlines = true, misere, torus}) {
+    const goal = `${overlines ? "" : "exactly "}${win} in a line${misere ? " lose" : ""}`
+    return goal + (gravity ? ", gravity" : "") + (torus ? ", torus" : "")
   }
 
   /** A share from 0 to 1 in percent. */

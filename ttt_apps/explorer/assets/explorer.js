@@ -62,7 +62,7 @@ function showSetup() {
   find("show").value = state.show
   for (const [id, key] of [["rows", "rows"], ["columns", "columns"], ["win", "win"], ["skip", "skip"]]) find(id).value = state[key]
   find("skip-shown").textContent = ttt.percent(state.skip)
-  for (const rule of RULES) find(rule).checked = state[rule]
+  for (const rule of Object.keys(RULES)) find(rule).checked = state[rule]
   const isDrawn = state.first === "random"
   find("first").checked = isDrawn
   find("begins-o").textContent = isDrawn ? "" : " (moves first)"
@@ -177,7 +177,7 @@ function listen() {
   for (const mode of MODES) find(`mode-${mode}`).addEventListener("click", () => setMode(mode))
   find("show").addEventListener("change", () => setShow(find("show").value))
   for (const id of ["rows", "columns", "win"]) find(id).addEventListener("change", onSize)
-  for (const rule of [...RULES, "first"]) find(rule).addEventListener("change", () => onRule(rule))
+  for (const rule of [...Object.keys(RULES), "first"]) find(rule).addEventListener("change", () => onRule(rule))
   let waiting = null
   find("skip").addEventListener("input", () => {
     find("skip-shown").textContent = ttt.percent(Number(find("skip").value))

@@ -20,7 +20,7 @@ const MODES = ["analyse", "play"]
 const SHOW = ["auto", "none", ...Object.keys(PANELS)] // what stands on the board that is played on
 const LIMITS = {rows: 15, columns: 15, win: 15, skip: 0.5} // until the server has said them
 const WIN_LENGTHS = [] // the default by the shorter edge, from 1, when the server has said it
-const RULES = ["gravity", "exact", "misere", "wrap"] // what a game may have besides its size
+const RULES = {gravity: false, overlines: true, misere: false, torus: false} // of a game, with their standard values
 const FIRST = ["o", "random"] // who moves first
 const NUMBERS = ["rows", "columns", "win", "skip", "at", "seed", "rank", "depth", "simulations"]
 const STILL = window.matchMedia("(prefers-reduced-motion: reduce)")
@@ -98,10 +98,7 @@ const fresh = () => ({
   columns: 3,
   win: 3,
   skip: 0,
-  gravity: false,
-  exact: false,
-  misere: false,
-  wrap: false,
+  ...RULES,
   first: "o",
   opening: null,
   moves: [],
@@ -122,7 +119,7 @@ const fresh = () => ({
 
 const defaultWin = (of) => Math.min(WIN_LENGTHS[Math.min(of.rows, of.columns) - 1] ?? 3, Math.max(of.rows, of.columns))
 const words = (text) => text.split(" ").filter(Boolean)
-const rulesOf = (of) => Object.fromEntries(RULES.map((rule) => [rule, of[rule] === true]))
+const rulesOf = (of) => Object.fromEntries(Object.keys(RULES).map((rule) => [rule, of[rule] ?? RULES[rule]]))
 const gameOf = (of) => ({rows: of.rows, columns: of.columns, win_length: of.win, skip_chance: of.skip, first: of.first === "o" ? "player_0" : "random", ...rulesOf(of)})
 /** A game of the server as a part of the state. */
 const fromGame = (game) => ({rows: game.rows, columns: game.columns, win: game.win_length, skip: game.skip_chance, ...rulesOf(game)})
@@ -165,7 +162,7 @@ function fromAddress() {
     } else if (NUMBERS.includes(key)) {
       if (value !== "" && Number.isFinite(Number(value))) found[key] = Number(value)
       else problems.push(`${key}=${value.slice(0, 40)} in the link is no number: ${key} is ${found[key] ?? "chosen by the page"}`)
-    } else if (RULES.includes(key)) {
+    } else if (key in RULES) {
       if (["true", "false"].includes(value)) found[key] = value === "true"
       else problems.push(`${key}=${value.slice(0, 40)} in the link is not known: choose true or false`)
     } else if (key in choices && !choices[key].includes(value)) {

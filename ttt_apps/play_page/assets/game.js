@@ -4,7 +4,10 @@
 
 const exact = (() => {
   const CELLS = 9 // of the board that the nets and the compressed tables know
-  const RULES = ["gravity", "exact", "misere", "wrap"]
+  const RULES = ["gravity", "no-overlines", "misere", "torus"]
+  /** The fields of a game for names of RULES, and the names for the fields of a game. */
+  const toFields = (names) => Object.fromEntries(RULES.map((name) => (name.startsWith("no-") ? [name.slice(3), !names.includes(name)] : [name, names.includes(name)])))
+  const toNames = (game) => RULES.filter((name) => (name.startsWith("no-") ? game[name.slice(3)] === false : game[name] === true))
   const DRAW = 2
   const NOT_OVER = -1
   const SKIP = 0
@@ -26,10 +29,10 @@ const exact = (() => {
   // Rules: those of ttt_envs/game/rules.py, with which the tests compare every position
 
   /** Every line of a board: its cells, and those next to its ends that must not hold a stone of the same player. */
-  function linesOf({rows, columns, win_length: win, exact: exactly, wrap}) {
+  function linesOf({rows, columns, win_length: win, overlines, torus}) {
     const found = new Map() // directions may give the same line
     const cellAt = (row, column) => {
-      if (wrap) [row, column] = [(row + rows) % rows, (column + columns) % columns]
+      if (torus) [row, column] = [(row + rows) % rows, (column + columns) % columns]
       return row >= 0 && row < rows && column >= 0 && column < columns ? row * columns + column : -1
     }
     for (let row = 0; row < rows; row++) {
@@ -38,7 +41,7 @@ const exact = (() => {
           const places = Array.from({length: win + 2}, (_, i) => cellAt(row + (i - 1) * down, column + (i - 1) * right))
           const cells = places.slice(1, -1)
           if (cells.includes(-1) || new Set(cells).size < win) continue
-          const ends = exactly ? [places[0], places[win + 1]].filter((cell) => cell >= 0 && !cells.includes(cell)) : []
+          const ends = overlines ? [] : [places[0], places[win + 1]].filter((cell) => cell >= 0 && !cells.includes(cell))
           const line = {cells, beyond: [...new Set(ends)].sort((one, other) => one - other)}
           found.set(`${[...cells].sort((one, other) => one - other)}|${line.beyond}`, line)
         }
@@ -85,7 +88,7 @@ const exact = (() => {
     }
   }
 
-  /** The rules of a game {rows, columns, win_length, and true for each of RULES that holds}. */
+  /** The rules of a game {rows, columns, win_length, gravity, overlines, misere, torus}. */
   function rulesOf(game) {
     const {rows, columns, gravity = false, misere = false} = game
     const size = rows * columns
@@ -249,12 +252,12 @@ const exact = (() => {
   /** The games of the page; each is solved when it is first asked for. */
   function read(data) {
     const games = new Map()
-    // on 3 x 3 no line is longer than three, so that exact lines change nothing
-    const nameOf = (board, names) => names.filter((name) => !(board === "3x3" && name === "exact")).join(".")
+    // on 3 x 3 no line is longer than three, so that overlines change nothing
+    const nameOf = (board, names) => names.filter((name) => !(board === "3x3" && name === "no-overlines")).join(".")
 
     function make(board, names, skip) {
       const {gravity: falls, ...size} = data.boards[board]
-      const rules = rulesOf({...size, ...Object.fromEntries(RULES.map((name) => [name, names.includes(name) || (name === "gravity" && falls)]))})
+      const rules = rulesOf({...size, ...toFields(falls ? ["gravity", ...names] : names)})
       const found = explore(rules, skip > 0)
       const tables = backward(rules, skip, found)
       const named = nameOf(board, names)
@@ -376,5 +379,5 @@ const exact = (() => {
     return Object.fromEntries(Object.entries(at).map(([key, numbers]) => [key, numbers[rank]]))
   }
 
-  return {DRAW, RULES, rulesOf, uniform, play, draw, read, occurs, compressed, ask, plays, value, strength}
+  return {DRAW, RULES, toNames, rulesOf, uniform, play, draw, read, occurs, compressed, ask, plays, value, strength}
 })()

@@ -22,12 +22,12 @@ const page = (() => {
   const SKIP_PAUSE = 1500 // and where that is again, so that it is seen that somebody was skipped
   const FIRST_RANK = 18
   const MAX_SEED = 999999
-  const RULES = {gravity: "gravity", exact: "exact", misere: "mis\u00e8re", wrap: "wrap"}
+  const RULES = {gravity: "gravity", "no-overlines": "no overlines", misere: "mis\u00e8re", torus: "torus"}
   const ABOUT_RULES = {
     gravity: "Stones fall to the lowest empty cell of their column.",
-    exact: "Lines that are longer do not count.",
+    "no-overlines": "Lines that are longer do not count.",
     misere: "A player who completes a line loses.",
-    wrap: "Lines continue across the edges.",
+    torus: "Lines continue across the edges.",
   }
   const PARTS = ["against", "rank", "board", "rules", "skip", "you", "seed", "position", "moves"] // of a link
 
@@ -400,7 +400,7 @@ const page = (() => {
     const others = exact.plays(game(), "net") ? "" : " The net and the compressed table know only 3 \u00d7 3 by the standard rules."
     at("about").textContent = OPPONENTS[state.against].about + others
     const said = [`${first(ttt.rulesText(rules()))}.`, ...state.rules.map((name) => ABOUT_RULES[name])]
-    if (state.board === "3x3" && state.rules.includes("exact")) said.push("On 3 \u00d7 3 no line is longer than three.")
+    if (state.board === "3x3" && state.rules.includes("no-overlines")) said.push("On 3 \u00d7 3 no line is longer than three.")
     if (known.boards[state.board].gravity) said.push("Without gravity this board has too many positions for this page.")
     at("rules-about").textContent = said.join(" ")
     at("seed").value = state.seed
@@ -436,7 +436,7 @@ const page = (() => {
   const trainer = puzzles.createTrainer(at("trainer"), {
     canOpen: ({game}) => boardOf(game) !== undefined && known.skips.includes(game.skip_chance),
     onOpen: ({game: asked, position}) => {
-      const named = exact.RULES.filter((name) => asked[name]).join(".")
+      const named = exact.toNames(asked).join(".")
       const where = `board=${boardOf(asked)}${named ? `&rules=${named}` : ""}&skip=${asked.skip_chance}`
       location.hash = `#against=optimal&${where}&you=${position.at(-1)}&seed=${state.seed}&position=${position.replace(" ", "_")}`
       at("status-box").scrollIntoView({block: "start"})

@@ -27,7 +27,7 @@ from ttt_apps.studies.alpha_zero.training_runs import (
     train_and_measure,
     training_unit,
 )  # fmt: skip
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 PART = "ablation"
 DEFAULT = "as by default"

@@ -22,7 +22,7 @@ from evaluation.study import Claim, Report, Row, format_difference, format_inter
 from ttt_apps.studies.alpha_zero.training_runs import NAME, make_training, temporary_run, training_unit
 from ttt_apps.studies.trees import mean_result
 from ttt_envs.game.boards import from_text
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 PART = "proved"
 BOARDS = (Game(5, 5, 4), Game(6, 6, 5), Game(7, 7, 5))

@@ -24,7 +24,7 @@ from ttt_apps.runs import WARM_UP_GAMES
 from ttt_apps.train_options import default_options
 from ttt_envs.core.files import write_json
 from ttt_envs.envs.lockstep import SELF
-from ttt_envs.game.rules import Game
+from ttt_envs.game.game import Game
 
 NAME = "alpha-zero"
 SEEDS = 5

@@ -9,28 +9,13 @@ import numpy as np
 
 from ttt_envs.agents.policy import Uniforms
 from ttt_envs.agents.specs import Named
-from ttt_envs.core.jit import (
-    Float64Array,
-    Int8Array,
-    Int64Array,
-    Parameters,
-    compiled,
-    compiled_allocating,
-    inlined,
-    int8,
-    int64,
-)
-from ttt_envs.game.bits import MAX_CELLS_IN_BITS, completing_bits, count_bits, nth_bit, to_bits
+from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, compiled, compiled_allocating, inlined, int8, int64
+from ttt_envs.game.bits import MAX_CELLS_IN_BITS, count_bits, nth_bit, to_bits
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.rules import (
-    Game,
-    completing_cells,
-    is_legal,
-    legal_bits,
-    line_result,
-    nth_empty_cell,
-    nth_legal_cell,
-)
+from ttt_envs.game.game import Game
+from ttt_envs.game.lines import completing_bits
+from ttt_envs.game.parameters import Parameters, line_sign
+from ttt_envs.game.rules import completing_cells, is_legal, legal_bits, nth_empty_cell, nth_legal_cell
 
 
 @dataclass(frozen=True)
@@ -105,12 +90,12 @@ def _close(board: Int8Array, mover: int, parameters: Parameters, wins: Int8Array
     """Mark all other cells than candidates with 1 in ``closed`` int8[rows * columns]; ``wins`` is scratch."""
     size = len(board)
     found = 0
-    if line_result(parameters) < 0:
+    if line_sign(parameters) < 0:
         completing_cells(board, mover, parameters, wins)
         for cell in range(size):
             wins[cell] = is_legal(board, cell, parameters) and wins[cell] == 0
             found += wins[cell]
-    for turn in range(2 if line_result(parameters) > 0 else 0):
+    for turn in range(2 if line_sign(parameters) > 0 else 0):
         if found == 0:
             completing_cells(board, mover ^ turn, parameters, wins)
             for cell in range(size):
@@ -124,7 +109,7 @@ def _candidate_bits(board: Int8Array, mover: int, parameters: Parameters) -> int
     """Return the candidate moves as bits, on a board up to ``MAX_CELLS_IN_BITS`` cells."""
     own, other = to_bits(board, int8(mover + 1)), to_bits(board, int8(2 - mover))
     legal = legal_bits(own, other, parameters)
-    if line_result(parameters) < 0:
+    if line_sign(parameters) < 0:
         safe = legal & ~completing_bits(own, parameters)
         return safe if safe != 0 else legal
     wins, blocks = completing_bits(own, parameters) & legal, completing_bits(other, parameters) & legal

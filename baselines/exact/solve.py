@@ -1,0 +1,160 @@
+"""The solution of a game, cached; and perfect play."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from baselines.connect_four import is_solvable
+from baselines.exact.folder import FORMAT, FolderLockedError
+from baselines.exact.layers import (
+    MAX_SOLVER_CELLS,
+    build,
+    check_memory,
+    check_size,
+    estimate,
+    is_finished,
+    open_layers,
+)
+from baselines.exact.solution import LayeredSolution, Solution, shared_solution
+from ttt_envs.agents.specs import Named
+from ttt_envs.core.array_cache import CachedArray, make_cached_folder, max_cache_bytes
+from ttt_envs.core.jit import Float64Array
+from ttt_envs.core.work import DEFAULT_WORK, Work
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.game import Game
+
+_alive: WeakValueDictionary[Game, Solution] = WeakValueDictionary()
+_latest: deque[Solution] = deque(maxlen=8)
+"""keeps recent solutions alive"""
+
+
+def is_searched(game: Game) -> bool:
+    """Return whether positions are solved by a search for each, as Connect Four on boards of more than 16 cells."""
+    return game.cells > MAX_SOLVER_CELLS and is_solvable(game)
+
+
+def solve(game: Game, *, cache: bool = True, work: Work = DEFAULT_WORK) -> Solution:
+    """Return the exact values of all positions of a game.
+
+    Up to 16 cells they are computed in memory. Connect Four without skips on more cells has none: each position is
+    searched. Other games of 17 cells or more have a folder of layers in the user's cache directory, or in the folder
+    ``TTT_ENVS_CACHE``, checked by hashes and memory-mapped: 2.4 GB for 4 x 5 with skips. The cache takes at most
+    ``TTT_ENVS_CACHE_BYTES`` (4 GiB); 0 disables it. An interrupted build is resumed by the next process. Without the
+    cache, the layers are kept in memory.
+
+    Args:
+        game: up to 21 cells, with any skip chance; with gravity up to 6 x 5 or 5 x 6; or Connect Four.
+        cache: whether to keep the solution for the next call, and to read and store layers on disk.
+        work: threads, memory, progress.
+
+    Raises:
+        MemoryError: memory is too small.
+        ValueError: the board is larger, disk space is too small, or the number of threads is invalid.
+    """
+    if is_searched(game):
+        return shared_solution(game)
+    check_size(game)
+    solution = _alive.get(game) if cache else None
+    if solution is None:
+        solution = _build_cached(game, work) if cache and game.cells > MAX_SOLVER_CELLS else build(game, work=work)
+        if cache:
+            _alive[game] = solution
+            _latest.append(solution)
+    return solution
+
+
+def is_stored(game: Game) -> bool:
+    """Return whether the layers of a game of 17 cells or more are in the disk cache, where :func:`solve` reads them."""
+    return is_finished(game, CachedArray(*_cache_entry(game)).path.with_suffix(""))
+
+
+def _cache_entry(game: Game) -> tuple[str, dict[str, Any]]:
+    return f"layers-{game.slug}", {"format": FORMAT, "game": game.to_dict()}
+
+
+def _build_cached(game: Game, work: Work) -> LayeredSolution:
+    """Return the layers of a game, in a cache folder if the limit allows it, else in memory."""
+    size = 0
+    if not is_stored(game):  # check before evicting others
+        needed = estimate(game)
+        size = needed.disk
+        check_memory(needed, game, folder=size <= max_cache_bytes(), memory=work.memory)
+    folder = make_cached_folder(*_cache_entry(game), size)
+    while True:
+        try:
+            return build(game, folder, work=work)
+        except FolderLockedError:  # another process is building; its layers will be read
+            time.sleep(1.0)
+
+
+@dataclass(frozen=True)
+class Optimal(Named):
+    """Perfect play, including skips: equal shares for all optimal moves; with probability epsilon any legal move.
+
+    Connect Four without skips on more than 16 cells has no table: each position is searched, which takes seconds to
+    minutes for the first moves of 6 x 7. ``book:path=FILE,then=optimal`` takes these from a file.
+
+    Raises:
+        ValueError: epsilon is outside 0 to 1, the game is too large to solve, or the database does not solve it.
+    """
+
+    name: ClassVar[str] = "optimal"
+    pure: ClassVar[bool] = True
+    symmetric: ClassVar[bool] = True
+    colour_blind: ClassVar[bool] = True
+
+    game: Game
+    epsilon: float = 0.0
+    """probability of a random move, 0 to 1; controls the playing strength"""
+    database: str | None = None
+    """a folder built by evaluate.py database build for the whole game, used instead of solving"""
+
+    def __post_init__(self) -> None:
+        if self.database is not None:
+            self.solution  # noqa: B018  # raises errors early
+        elif not is_searched(self.game):
+            check_size(self.game)
+        if not 0 <= self.epsilon <= 1:
+            raise ValueError(f"epsilon={self.epsilon} is no probability of a random move: choose 0 (perfect) to 1")
+
+    @cached_property
+    def solution(self) -> Solution:
+        """The solution, computed on first access.
+
+        Raises:
+            ValueError: the database does not begin at the empty board.
+        """
+        if self.database is None:
+            return solve(self.game)
+        solution = open_layers(self.game, Path(self.database))
+        if solution.stones > 0:
+            raise ValueError(
+                f"database={self.database} begins at {solution.stones} stones, and optimal plays from the empty board: "
+                f"build the rest by evaluate.py database build --stones 0, or give it to a search as endgame="
+            )
+        return solution
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
+        """Return float64[B, rows * columns]."""
+        best, legal = self.solution.optimal_actions(boards), boards.legal(self.game)
+        best_share, legal_share = (actions / actions.sum(axis=1, keepdims=True) for actions in (best, legal))
+        return np.asarray((1 - self.epsilon) * best_share + self.epsilon * legal_share)
+
+    def values(self, boards: Boards) -> Float64Array:
+        """Return the values under perfect play, float64[B], for the mover."""
+        return self.solution.values(boards)
+
+    def action_values(self, boards: Boards) -> Float64Array:
+        """Return action values under perfect play, float64[B, rows * columns], for the mover, NaN where illegal."""
+        return self.solution.action_values(boards)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Optimal, (self.game, self.epsilon, self.database)  # without the table: each process loads it itself

@@ -1,0 +1,155 @@
+"""Endgame databases read by searches: layers from some number of stones on.
+
+A search adds one stone per ply, skips or not. So it reaches a number of stones before any larger one, and needs to read
+only one layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from baselines.exact.layers import open_layers
+from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array, compiled_nogil, inlined, int8
+from ttt_envs.game.bits import to_bits
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.game import Game
+from ttt_envs.game.parameters import Parameters, line_sign
+from ttt_envs.game.rules import legal_bits
+from ttt_envs.graph.numbering import WON, Layer, Numbering, rank
+
+NO_LAYER = -1
+"""number of stones of a probe without values"""
+
+
+class Probe(NamedTuple):
+    """One layer of a database, in the form that kernels read."""
+
+    stones: int
+    """number of stones at which a search reads it, ``NO_LAYER`` without values"""
+    layer: Layer
+    plies: NDArray[np.int8]
+    """int8[N]: the values without skips, see :mod:`ttt_envs.graph.numbering`; empty with skips"""
+    results: Float32Array
+    """float32[N]: the values with skips, else empty"""
+
+
+class Tablebase:
+    """A database probed by a search.
+
+    Args:
+        path: the folder.
+        game: the game searched.
+
+    Raises:
+        ValueError: there is no finished database of this game.
+    """
+
+    def __init__(self, path: str | Path, game: Game) -> None:
+        self.solution = open_layers(game, Path(path))
+        self.stones = max(1, self.solution.stones)
+        """minimum number of stones of positions in the database"""
+        self.error = self.solution.error
+        """maximum difference of a value from the exact one"""
+
+    def probe_layers(self, boards: Boards) -> Int64Array:
+        """Return int64[B]: the number of stones at which a search from these positions probes the database."""
+        layers: Int64Array = np.maximum(np.count_nonzero(boards.cells, axis=1) + 1, self.stones)
+        return layers
+
+    def scores(self, boards: Boards, depth: int) -> Float64Array:
+        """Return float64[B], for the mover: search scores of positions in the database, with ``depth`` plies left."""
+        values = self.solution.values(boards)
+        if self.solution.game.skip_chance > 0:
+            return values
+        plies = self.solution.distance(boards).astype(np.float64)
+        return np.sign(values) * np.where(plies <= depth, depth - plies + 1.0, 1.0 - plies / (WON + 1))
+
+    def probe(self, stones: int, *, of_moves: bool = False) -> Probe:
+        """Return the probe that a search reads at ``stones`` stones.
+
+        Args:
+            stones: the number of stones, at least ``self.stones``.
+            of_moves: whether it reads positions whose mover is known, and so the values of their moves, from the next
+                layer; else positions before chance decides the next mover.
+
+        Raises:
+            ValueError: the layer's file is damaged.
+        """
+        number = min(stones + of_moves, self.solution.game.cells)
+        values, layer = self.solution.layer(number), self.solution.numbering.layer(number)
+        none = _empty_values()
+        return (
+            Probe(stones, layer, values, none[1]) if values.dtype == np.int8 else Probe(stones, layer, none[0], values)
+        )
+
+
+def _empty_values() -> tuple[NDArray[np.int8], Float32Array]:
+    plies, results = np.zeros(0, np.int8), np.zeros(0, np.float32)
+    plies.flags.writeable = results.flags.writeable = False  # as all layers, so that kernels are compiled once
+    return plies, results
+
+
+@cache
+def empty_probe() -> Probe:
+    """Return the probe without a database, which is never read."""
+    return Probe(NO_LAYER, Numbering(Game(1, 1, 1)).layer(0), *_empty_values())
+
+
+def group_by_layer(layers: Int64Array) -> Iterator[tuple[int, Int64Array]]:
+    """Yield each distinct layer with its rows."""
+    for stones in np.unique(layers).tolist():
+        yield stones, np.flatnonzero(layers == stones)
+
+
+@inlined
+def _entry_value(own: int, other: int, probe: Probe, parameters: Parameters) -> float:
+    """Return W(own, other) in the units of the database; of a position with a line its result."""
+    entry = rank(own, other, probe.layer)
+    if entry < 0:
+        return float(line_sign(parameters) * (1 if parameters.skip_chance > 0 else WON))
+    return float(probe.results[entry]) if parameters.skip_chance > 0 else float(probe.plies[entry])
+
+
+@compiled_nogil
+def result_for_last_player(cells: Int8Array, mover: int, skipped: bool, probe: Probe, parameters: Parameters) -> float:
+    """Return the expected result for ``mover``, the last player of a position, once the next mover is known.
+
+    Args:
+        cells: int8[cells], the position, not over.
+        mover: the player who has just moved.
+        skipped: whether the last player moves again.
+        probe: of :meth:`Tablebase.probe` with ``of_moves``.
+        parameters: ``Game.parameters``.
+    """
+    own, other = to_bits(cells, int8(mover + 1)), to_bits(cells, int8(2 - mover))
+    if not skipped:
+        own, other = other, own
+    moves, best = legal_bits(own, other, parameters), -1000.0
+    while moves:
+        stone = moves & -moves
+        moves ^= stone
+        best = max(best, _entry_value(own | stone, other, probe, parameters))
+    if parameters.skip_chance == 0:
+        best = (1.0 if best > 0 else 0.0) - (1.0 if best < 0 else 0.0)
+    return best if skipped else -best
+
+
+@inlined
+def afterstate_score(cells: Int8Array, mover: int, depth: int, probe: Probe, parameters: Parameters) -> float:
+    """Return the search score of a position of the layer for its last player ``mover``, with ``depth`` plies left.
+
+    With skips the score is the expected result. Without, a win at ply k counts ``depth - k + 1``, as in the search.
+    Wins beyond the depth count less than 1, but more than heuristic scores, and sooner ones more.
+    """
+    value = _entry_value(to_bits(cells, int8(mover + 1)), to_bits(cells, int8(2 - mover)), probe, parameters)
+    if parameters.skip_chance > 0 or value == 0.0:
+        return value
+    plies = WON + 1 - abs(value) - 1.0  # one ply is already played
+    score = depth - plies + 1.0 if plies <= depth else 1.0 - plies / (WON + 1)
+    return score if value > 0 else -score

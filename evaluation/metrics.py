@@ -1,0 +1,58 @@
+"""The measures of runs and policies: their names, labels, directions and bounds, in one table."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+YAxis = Literal["exploitability", "regret", "score"]
+"""Measures of which learning curves can be drawn."""
+
+
+class Metric(NamedTuple):
+    """A measure of a run or a policy."""
+
+    name: str
+    """key in results, logs and columns"""
+    label: str
+    better: Literal["lower", "higher"] = "higher"
+    bounds: tuple[float, float] = (0.0, 1.0)
+    """lowest and highest possible value"""
+    note: str = ""
+    """what its values mean, in a few words"""
+    unit: str = ""
+    unit_size: float = 1.0
+    """value of one unit"""
+    digits: int = 4
+
+    def format(self, value: float) -> str:
+        """Format a value without its unit."""
+        return f"{value / self.unit_size:,.{self.digits}f}"
+
+    def format_with_unit(self, value: float) -> str:
+        """Format a value with its unit."""
+        return f"{self.format(value)} {self.unit}".rstrip()
+
+
+METRICS = {
+    metric.name: metric
+    for metric in (
+        Metric("exploitability", "exploitability", "lower", note="0 is perfect, 1 is lost always"),
+        Metric("regret", "regret", "lower", (0.0, 2.0), "lost by an average move"),
+        Metric("score", "score, draws half"),
+        Metric("exact_win", "win"),
+        Metric("exact_draw", "draw"),
+        Metric("exact_loss", "loss", "lower"),
+        Metric("cpu_s", "CPU", "lower", (0.0, float("inf")), unit="s", digits=2),
+        Metric("peak_rss_bytes", "peak memory", "lower", (0.0, float("inf")), unit="MiB", unit_size=2.0**20, digits=0),
+    )
+}
+"""Measures by name; a name that is not here is a rate, of which more is better."""
+LOSSES = ("exploitability", "regret")
+"""Exact measures of a policy without an opponent; the second is not known for every game."""
+RATES = ("exact_win", "exact_draw", "exact_loss")
+"""Exact measures against an opponent."""
+
+
+def metric(name: str) -> Metric:
+    """Return the measure of a name."""
+    return METRICS.get(name) or Metric(name, name.replace("_", " "))

@@ -1,0 +1,323 @@
+"""The game: its parameters, and what of them follows."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+
+from ttt_envs.core.checks import check_argument_names, check_choice, closest_names, truncate
+from ttt_envs.core.jit import Int8Array, Int64Array
+from ttt_envs.game.bits import MAX_CELLS_IN_BITS
+from ttt_envs.game.lines import Line, line_masks, list_lines
+from ttt_envs.game.parameters import GRAVITY, MISERE, NO_OVERLINES, TORUS, Parameters
+
+BOARD_HINTS = dict.fromkeys(("rows", "columns"), "write size=3, or size=(5, 6) for rows and columns")
+"""advice for arguments that environments do not have"""
+FORMAT = 1
+"""version of the storage format"""
+MAX_EDGE = 19
+VARIANTS = {"gravity": True, "overlines": False, "misere": True, "torus": True}
+"""the fields of :class:`Game` that change the standard rules, and the values that do"""
+Hidden = Literal["no", "classic", "abrupt"]
+"""whether a game hides the opponent's stones, see ``Game.hidden``"""
+HIDDEN: tuple[Hidden, ...] = get_args(Hidden)
+HIDING = "hidden"
+"""name of the field in lists of supported rules, for what plays without seeing the opponent's stones"""
+
+
+@check_argument_names({"size": "write Game.of_size(3), Game.of_size((5, 6)), or rows and columns"})
+@dataclass(frozen=True)
+class Game:
+    """The parameters of a game.
+
+    Players alternately put stones on empty cells, ``player_0`` (o) first. ``win_length`` or more own stones in a row,
+    column or diagonal win; a full board without such a line is a draw. After every stone that does not end the game,
+    the other player's turn is skipped with probability ``skip_chance``, and the mover moves again; skips chain.
+
+    Four fields change these rules, alone or together, see ``docs/rules.md``.
+
+    Raises:
+        TypeError: a size is not an integer, the skip chance is not a number, or a rule is not a bool.
+        ValueError: a size is out of range, no line fits on the board, or the skip chance is outside [0, 1).
+    """
+
+    rows: int = 3
+    """number of rows, 1 to 19"""
+    columns: int = 3
+    """number of columns, 1 to 19"""
+    win_length: int = 3
+    """stones in a line needed to win, 1 to the longer edge"""
+    skip_chance: float = 0.0
+    """probability of a skipped turn, at least 0 and below 1"""
+    gravity: bool = False
+    """stones fall to the lowest empty cell of their column, as in Connect Four"""
+    overlines: bool = True
+    """longer lines count too; without them only lines of exactly ``win_length``, as in standard gomoku"""
+    misere: bool = False
+    """a player who completes a line loses"""
+    torus: bool = False
+    """lines continue across the edges: the board is a torus"""
+    hidden: Hidden = "no"
+    """whether the opponent's stones are hidden, see :mod:`ttt_envs.game.phantom`: an attempt on a hidden stone is
+    followed by another one (``"classic"``), or ends the turn (``"abrupt"``)"""
+
+    def __post_init__(self) -> None:
+        for name in ("rows", "columns", "win_length"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+                raise TypeError(f"{name}={value!r} is not a whole number: write for example {name}=3")
+            object.__setattr__(self, name, int(value))
+        for name in ("rows", "columns"):
+            value = getattr(self, name)
+            if not 1 <= value <= MAX_EDGE:
+                raise ValueError(
+                    f"{name}={value} is not the edge of a board: choose 1 to {MAX_EDGE} {name}, "
+                    f"as in size=3 or size=(5, 6)"
+                )
+        longest = max(self.rows, self.columns)
+        if not 1 <= self.win_length <= longest:
+            raise ValueError(
+                f"win_length={self.win_length} does not fit a board of {self.rows} x {self.columns}: "
+                f"choose 1 to {longest}"
+            )
+        skip = self.skip_chance
+        if isinstance(skip, bool) or not isinstance(skip, (int, float, np.integer, np.floating)):
+            raise TypeError(f"skip_chance={skip!r} is not a number: write for example skip_chance=0.25")
+        if not 0 <= skip < 1:  # also rejects NaN
+            percent = f"; {skip:g}% is {skip / 100:g}" if 1 < skip < 100 else ""
+            raise ValueError(
+                f"skip_chance={skip} is not a probability below 1: choose 0 (turns are never skipped) "
+                f"up to, but not including, 1 (the other player would never move){percent}"
+            )
+        object.__setattr__(self, "skip_chance", float(skip))
+        for name in VARIANTS:
+            value = getattr(self, name)
+            if not isinstance(value, (bool, np.bool_)):
+                raise TypeError(f"{name}={value!r} is not a truth value: write {name}=True or {name}=False")
+            object.__setattr__(self, name, bool(value))
+        check_choice("hidden", self.hidden, HIDDEN)
+        if self.hidden != "no" and self.gravity:
+            raise ValueError("gravity shows where hidden stones are: choose gravity=False or hidden='no'")
+
+    @classmethod
+    def of_size(
+        cls,
+        size: int | tuple[int, int] = 3,
+        win_length: int | None = None,
+        skip_chance: float = 0.0,
+        *,
+        gravity: bool = False,
+        overlines: bool = True,
+        misere: bool = False,
+        torus: bool = False,
+        hidden: Hidden = "no",
+    ) -> Game:
+        """Return the game on a square board of edge ``size``, or on ``size = (rows, columns)``.
+
+        Args:
+            size: edge of the board, or (rows, columns).
+            win_length: stones in a line needed to win; by default :func:`default_win_length`.
+            skip_chance: probability of a skipped turn.
+            gravity, overlines, misere, torus, hidden: as of the class.
+
+        Raises:
+            TypeError, ValueError: as the class.
+        """
+        if isinstance(size, (tuple, list)):
+            if len(size) != 2:
+                raise ValueError(f"size={size!r} is not a board: write size=3 or size=(5, 6), rows first")
+            rows, columns = size
+        else:
+            rows = columns = size
+        if isinstance(size, bool) or not all(isinstance(edge, (int, np.integer)) for edge in (rows, columns)):
+            raise TypeError(f"size={size!r} is not a board: write size=3 or size=(5, 6), rows first")
+        if win_length is None:
+            win_length = default_win_length(rows, columns)
+        return cls(rows, columns, win_length, skip_chance, gravity, overlines, misere, torus, hidden)
+
+    @cached_property
+    def cells(self) -> int:
+        """Number of cells of the board, which is also the number of actions."""
+        return self.rows * self.columns
+
+    @cached_property
+    def parameters(self) -> Parameters:
+        """The rules for kernels.
+
+        Raises:
+            ValueError: the game hides stones. So nothing that sees the whole board accepts it by mistake; the rules of
+                its lines are those of :attr:`visible`.
+        """
+        if self.hidden != "no":
+            raise ValueError(
+                f"{self}: the opponent's stones are hidden, and what was called needs to see them: choose a game with "
+                f"hidden='no', or what docs/phantom.md lists, such as evaluate.py exact and exploitability"
+            )
+        variants = (
+            self.gravity * GRAVITY | (not self.overlines) * NO_OVERLINES | self.misere * MISERE | self.torus * TORUS
+        )
+        run, fits = self.win_length - 1, self.cells <= MAX_CELLS_IN_BITS
+        lists_lines = self.torus or not self.overlines
+        return Parameters(
+            self.rows,
+            self.columns,
+            self.win_length,
+            self.skip_chance,
+            variants,
+            row_starts=self._bits_of(0, run) if fits else 0,
+            falling_starts=self._bits_of(run, run) if fits else 0,
+            rising_starts=self._bits_of(run, -run) if fits else 0,
+            lines=line_masks(self.lines if fits else []) if lists_lines else None,
+        )
+
+    @cached_property
+    def lines(self) -> list[Line]:
+        """All lines of the board, in order of their cells.
+
+        A player with stones on all cells of a line wins, or loses in misère, unless it is longer and overlines do not
+        count.
+        """
+        return list_lines(self.rows, self.columns, self.win_length, overlines=self.overlines, torus=self.torus)
+
+    @cached_property
+    def line_cells(self) -> Int64Array:
+        """int64[W, win_length]: the cells of all lines, see :attr:`lines`; not writeable."""
+        cells = np.array([line.cells for line in self.lines], np.int64).reshape(-1, self.win_length)
+        cells.flags.writeable = False
+        return cells
+
+    def _bits_of(self, down: int, right: int) -> int:
+        """Return the cells, as bits, from which a step of ``down`` rows and ``right`` columns stays on the board."""
+        return sum(
+            1 << row * self.columns + column
+            for row, column in np.ndindex(self.rows, self.columns)
+            if row + down < self.rows and 0 <= column + right < self.columns
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the game as JSON-ready data, with the format version; rules that do not hold are left out."""
+        fields = dataclasses.asdict(self)
+        absent = VARIANTS.keys() - self.variants | ({"hidden"} if self.hidden == "no" else set())
+        return {"format": FORMAT, **{name: fields[name] for name in fields if name not in absent}}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Game:
+        """Return the game that :meth:`to_dict` stored; missing fields get their defaults.
+
+        Raises:
+            ValueError: it is no mapping, the format is newer, or a field is unknown to this version or is invalid.
+        """
+        if not isinstance(data, Mapping):
+            raise ValueError(f"{truncate(repr(data))} is no stored game: that has rows, columns and other fields")
+        fields = dict(data)
+        version = fields.pop("format", FORMAT)
+        if version != FORMAT:
+            raise ValueError(
+                f"format={truncate(repr(version))} of a stored game is not known here: this version reads {FORMAT}"
+            )
+        known = [field.name for field in dataclasses.fields(cls)]
+        for name in [name for name in fields if name not in known]:
+            raise ValueError(f"a stored game has the unknown field {truncate(name)!r}: {closest_names(name, known)}")
+        try:
+            return cls(**fields)
+        except TypeError as problem:
+            raise ValueError(str(problem)) from None
+
+    def __str__(self) -> str:
+        count = f"{self.win_length}" if self.overlines else f"exactly {self.win_length}"
+        goal = f"{count} to lose" if self.misere else f"{count} to win"
+        rules = ", gravity" * self.gravity + ", torus" * self.torus
+        skip = f", skip {self.skip_chance:g}" if self.skip_chance else ""
+        hidden = f", phantom ({self.hidden})" if self.hidden != "no" else ""
+        return f"{self.rows} x {self.columns}, {goal}{rules}{skip}{hidden}"
+
+    @cached_property
+    def visible(self) -> Game:
+        """The same game with visible stones."""
+        return self if self.hidden == "no" else dataclasses.replace(self, hidden="no")
+
+    @property
+    def variants(self) -> dict[str, bool]:
+        """The fields that change the standard rules, as keywords."""
+        return {name: value for name, value in VARIANTS.items() if getattr(self, name) == value}
+
+    @property
+    def variant_names(self) -> list[str]:
+        """The rules of :attr:`variants` as words for names and options: ``gravity``, or ``no-overlines``."""
+        return [name if value else f"no-{name}" for name, value in self.variants.items()]
+
+    @property
+    def slug(self) -> str:
+        """Short form for file names, as in ``3x3-3-skip0.25`` or ``6x7-4-gravity``."""
+        skip = f"-skip{self.skip_chance:g}" if self.skip_chance else ""
+        rules = "".join(f"-{name}" for name in self.variant_names)
+        hidden = f"-phantom-{self.hidden}" if self.hidden != "no" else ""
+        return f"{self.rows}x{self.columns}-{self.win_length}{rules}{skip}{hidden}"
+
+
+def default_win_length(rows: int, columns: int) -> int:
+    """Return the win length of a board of which only the size is given, by its shorter edge.
+
+    3 up to an edge of 3, 4 up to 6, and 5 from 7 on; on a board up to 2 x 2, its longer edge. On an edge of 4
+    or more, three to win is won by the first player at once.
+    """
+    edge = min(rows, columns)
+    return min(3, max(rows, columns)) if edge <= 3 else 4 if edge <= 6 else 5
+
+
+class Position(NamedTuple):
+    """One position of a game."""
+
+    cells: Int8Array
+    """int8[rows * columns], row by row: 0 empty, 1 a stone of player_0, 2 a stone of player_1"""
+    mover: int
+    """player to move, 0 or 1"""
+
+
+NOT_ADAPTED = "it is not adapted to it"
+"""The reason for which a rule is not supported, if no other is given."""
+
+
+def check_variants(
+    name: str,
+    game: Game,
+    supported: Collection[str] = (),
+    *,
+    reasons: str | Mapping[str, str] = NOT_ADAPTED,
+    instead: str = "random or optimal",
+    hint: str = "",
+) -> None:
+    """Raise ValueError if a game has a rule that a policy, learner or tool ``name`` does not support.
+
+    Args:
+        name: of the policy, learner or tool.
+        game: the game.
+        supported: those of :data:`VARIANTS` that it supports, and :data:`HIDING` if it plays without seeing the
+            opponent's stones.
+        reasons: why it does not support the others, after the word "because": for all, or by rule.
+        instead: what supports them.
+        hint: further advice where stones are hidden.
+    """
+    rules = [*game.variants, *([HIDING] if game.hidden != "no" else [])]
+    refused = [rule for rule in rules if rule not in supported]
+    if not refused:
+        return
+    labels = [
+        "hidden stones" if rule == HIDING else rule if VARIANTS[rule] else f"{rule}={VARIANTS[rule]}"
+        for rule in refused
+    ]
+    why = [reasons if isinstance(reasons, str) else reasons.get(rule, NOT_ADAPTED) for rule in refused]
+    known = [rule for rule in supported if rule in VARIANTS]
+    if HIDING in refused:
+        advice = "choose what plays by views, such as random, win-or-block or run:PATH, see docs/phantom.md"
+        advice = f"{advice}, or a game with hidden='no'{hint}"
+    else:
+        advice = f"it supports {', '.join(known)}" if known else "it supports the standard rules only"
+        advice = f"{advice}; choose another, such as {instead}, or a game without {' and '.join(labels)}"
+    reason = "; ".join(dict.fromkeys(why))
+    raise ValueError(f"{name} does not support {' or '.join(labels)} of the game {game}, because {reason}: {advice}")

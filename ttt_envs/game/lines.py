@@ -1,0 +1,174 @@
+"""Lines: which there are, whether stones have one, and which cells complete one.
+
+Up to ``MAX_CELLS_IN_BITS`` cells, lines are found in bits, for the whole board at once and without data-dependent
+branches, so that loops over many games are vectorised. On larger boards they are counted around one cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ttt_envs.core.jit import Int8Array, Int64Array, inlined, int64
+from ttt_envs.game.bits import MAX_CELLS_IN_BITS, to_bits
+from ttt_envs.game.parameters import NO_OVERLINES, TORUS, Parameters
+
+
+class Line(NamedTuple):
+    """One line of a board."""
+
+    cells: tuple[int, ...]
+    """from its top, or from its left"""
+    beyond: tuple[int, ...]
+    """the cells next to its ends, where overlines do not count: stones of the same player there make it too long"""
+
+
+def list_lines(rows: int, columns: int, win_length: int, *, overlines: bool = True, torus: bool = False) -> list[Line]:
+    """Return all lines of a board, in order of their cells; see the fields of ``Game``."""
+    lines: dict[tuple[tuple[int, ...], tuple[int, ...]], Line] = {}  # directions may give the same line
+    for row, column in np.ndindex(rows, columns):
+        for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
+            places = [(row + i * down, column + i * right) for i in range(-1, win_length + 1)]
+            if torus:
+                places = [(y % rows, x % columns) for y, x in places]
+            before, *cells, after = (y * columns + x if 0 <= y < rows and 0 <= x < columns else -1 for y, x in places)
+            if -1 in cells or len(set(cells)) < win_length:
+                continue
+            beyond = () if overlines else tuple(sorted({before, after} - {-1, *cells}))
+            lines.setdefault((tuple(sorted(cells)), beyond), Line(tuple(cells), beyond))
+    return [lines[key] for key in sorted(lines)]
+
+
+def line_masks(lines: Sequence[Line]) -> Int64Array:
+    """Return int64[2, W]: the cells of each line as bits, and the cells that must not hold a stone of its player."""
+    masks = np.zeros((2, len(lines)), np.int64)
+    for index, line in enumerate(lines):
+        masks[:, index] = sum(1 << cell for cell in line.cells), sum(1 << cell for cell in line.beyond)
+    masks.flags.writeable = False
+    return masks
+
+
+@inlined
+def _runs(bits: int, step: int, first: int, second: int) -> int:
+    """Return the starts of runs longer by ``first``, then by ``second``, than those that start at ``bits``."""
+    bits &= bits >> (first * step)
+    return bits & bits >> (second * step)
+
+
+@inlined
+def has_line(bits: int, parameters: Parameters) -> bool:
+    """Return whether the stones of a player contain a line, on a board up to ``MAX_CELLS_IN_BITS`` cells.
+
+    The tested run length doubles with every step: two steps reach 4, five reach 32. Listed lines are tested one by one.
+    """
+    return _has_line(bits, parameters.lines, parameters)
+
+
+@inlined
+def _has_line(bits: int, masks: Int64Array | None, parameters: Parameters) -> bool:
+    """Do :func:`has_line`; numba leaves out the branch that the type of an argument excludes, not of a field."""
+    if masks is not None:
+        is_line = False
+        for i in range(masks.shape[1]):
+            is_line |= (bits & masks[0, i] == masks[0, i]) & (bits & masks[1, i] == 0)
+        return is_line
+    columns, win_length = parameters.columns, parameters.win_length
+    # conditional expressions, because numba compiles functions of its own for `min` and `max`
+    first = win_length - 1 if win_length - 1 < 1 else 1
+    second = win_length - 1 - first if win_length - 1 - first < 1 + first else 1 + first
+    across = _runs(bits, 1, first, second)
+    down = _runs(bits, columns, first, second)
+    falling = _runs(bits, columns + 1, first, second)
+    rising = _runs(bits, columns - 1, first, second)
+    if win_length > 4:
+        third = win_length - 4 if win_length - 4 < 4 else 4
+        rest = win_length - 8 if win_length - 8 > 0 else 0
+        fourth = rest if rest < 8 else 8
+        across = _runs(across, 1, third, fourth)
+        down = _runs(down, columns, third, fourth)
+        falling = _runs(falling, columns + 1, third, fourth)
+        rising = _runs(rising, columns - 1, third, fourth)
+        fifth = win_length - 16 if win_length - 16 > 0 else 0
+        across &= across >> fifth
+        down &= down >> (fifth * columns)
+        falling &= falling >> (fifth * (columns + 1))
+        rising &= rising >> (fifth * (columns - 1))
+    diagonals = (falling & parameters.falling_starts) | (rising & parameters.rising_starts)
+    return ((across & parameters.row_starts) | down | diagonals) != 0
+
+
+@inlined
+def completing_bits(bits: int, parameters: Parameters) -> int:
+    """Return the cells, as bits, where one more stone completes a line; ignore the bits of cells that are not empty."""
+    return _completing_bits(bits, parameters.lines, parameters)
+
+
+@inlined
+def _completing_bits(bits: int, masks: Int64Array | None, parameters: Parameters) -> int:
+    """Do :func:`completing_bits`, see :func:`_has_line`."""
+    cells = int64(0)
+    if masks is not None:
+        for i in range(masks.shape[1]):
+            missing = masks[0, i] & ~bits
+            if missing & (missing - 1) == 0 and bits & masks[1, i] == 0:
+                cells |= missing
+        return cells
+    columns = parameters.columns
+    for direction in range(4):
+        if direction == 0:
+            step, starts = 1, parameters.row_starts
+        elif direction == 1:
+            step, starts = columns, int64(-1)
+        elif direction == 2:
+            step, starts = columns + 1, parameters.falling_starts
+        else:
+            step, starts = columns - 1, parameters.rising_starts
+        for gap in range(parameters.win_length):
+            lines = starts
+            for place_in_line in range(parameters.win_length):
+                if place_in_line != gap:
+                    lines &= bits >> (place_in_line * step)
+            cells |= lines << (gap * step)
+    return cells
+
+
+@inlined
+def completes_line(cells: Int8Array, cell: int, stone: int, parameters: Parameters) -> bool:
+    """Return whether a ``stone``, 1 or 2, on ``cell``, which may be empty, is part of a line; on boards of any size.
+
+    Only lines through the last stone can be new, so the cost does not grow with the board.
+    """
+    rows, columns, win_length = parameters.rows, parameters.columns, parameters.win_length
+    row = cell // columns
+    column = cell - row * columns
+    for direction in range(4):
+        down, right = int64(direction > 0), int64(1 - (direction == 1) - 2 * (direction == 3))
+        length = 1
+        for sign in range(-1, 2, 2):
+            y, x = row, column
+            while True:
+                y += sign * down
+                x += sign * right
+                if parameters.variants & TORUS:
+                    y, x = y % rows, x % columns
+                elif y < 0 or y >= rows or x < 0 or x >= columns:
+                    break
+                if cells[y * columns + x] != stone or y * columns + x == cell:
+                    break
+                length += 1
+            if y * columns + x == cell and sign < 0:
+                break  # once around the torus
+        if length == win_length or (length > win_length and not parameters.variants & NO_OVERLINES):
+            return True
+    return False
+
+
+@inlined
+def makes_line(cells: Int8Array, cell: int, parameters: Parameters) -> bool:
+    """Return whether the last stone, on ``cell`` of int8[rows * columns], is part of a line."""
+    stone = cells[cell]
+    if len(cells) <= MAX_CELLS_IN_BITS:
+        return has_line(to_bits(cells, stone), parameters)
+    return completes_line(cells, cell, int64(stone), parameters)

@@ -1,0 +1,550 @@
+"""Numbers all positions of a game by layers, and computes their values by one backward induction, for all rules.
+
+The stones of a position are a set T of cells. A layer lists the sets of n cells that stones can fill, one *canonical*
+set of each class of symmetric sets. A position is such a set and, among its n stones, those of the player who moved
+last: a pattern of n bits. Gravity only leaves out sets T. Positions with a line are left out, too: they are over, so a
+move to a position that is not in the next layer completes a line.
+
+A table holds W(A, B), the value for the player with the stones A who has just moved, before chance decides who is next:
+
+    V(A, B) = max over legal cells c of W(A + c, B), or their mean; W is the result of a line or of a full board
+    W(A, B) = skip_chance * V(A, B) - (1 - skip_chance) * V(B, A)
+
+So the value of a move is one entry. W of all patterns of T is computed together: two small tables per move carry them
+to the next layer, and symmetries are found per set and not per position.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ttt_envs.core.jit import (
+    Int32Array,
+    Int64Array,
+    UInt32Array,
+    compiled_nogil_small_allocating,
+    inlined,
+    inlined_public,
+    int64,
+)
+from ttt_envs.core.threads import map_threads
+from ttt_envs.game.bits import count_bits
+from ttt_envs.game.game import Game
+from ttt_envs.game.symmetry import inverse, symmetries
+
+Values = NDArray[Any]
+"""float64, float32 or int8[N]: entries of a layer"""
+
+WON = 127
+"""The byte of a stone that wins. A win d plies away, that stone included, is 128 - d, and a loss d - 128."""
+MAX_CODED_CELLS = 16
+"""Maximum number of cells of a board with a table of all sets of cells, which makes single look-ups faster."""
+MAX_ENTRIES = 1 << 32
+"""Maximum number of entries of a layer."""
+MAX_INDEX_BYTES = 1 << 30
+"""Maximum size in bytes of kept layers, apart from the two used last."""
+MAX_SAMPLED_WORDS = 1 << 18
+"""Number of words of a layer up to which its size is counted, and beyond which it is estimated by a sample."""
+BLOCKS_PER_THREAD, MIN_BLOCK_SETS = 64, 8
+"""Number of blocks of a layer for each thread, and minimum number of sets in a block."""
+
+
+class SetTables(NamedTuple):
+    """Symmetries of sets of cells, which are split into ``low`` cells and the rest."""
+
+    low: int
+    low_images: Int64Array
+    """int64[S, 2**low]: the lower part of a set under each symmetry"""
+    high_images: Int64Array
+    """int64[S, 2**(cells - low)]: the rest under each symmetry"""
+    codes: Int32Array
+    """int32[2**cells]: S times the index of a set's canonical set in its layer, plus the symmetry that leads to it; -1
+    for sets that no stones fill; of length 0 on boards above ``MAX_CODED_CELLS``"""
+
+
+class Layer(NamedTuple):
+    """The numbering of the positions with n stones in which nobody has a line.
+
+    A bit set over (canonical set, pattern of the last mover's stones) marks them; the rank of a bit is the entry
+    (Jacobson, "Space-efficient static trees and graphs", 1989). It follows from the rules and is never stored.
+    """
+
+    stones: int
+    sets: Int64Array
+    """int64[L]: canonical sets of n cells, ascending"""
+    words: Int64Array
+    """int64[L * num_words]: 32 patterns of a set in the lower half of a word, marked if they are numbered; in the upper
+    half the number of marks in earlier words"""
+    tables: SetTables
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        last = int(self.words[-1]) & (1 << 64) - 1 if len(self.words) else 0
+        return (last >> 32) + (last & 0xFFFFFFFF).bit_count()
+
+
+class Numbering:
+    """The layers of a game.
+
+    On boards of more than ``MAX_CODED_CELLS`` cells, a game without skips has only the positions of alternating play:
+    the last mover has half of the stones, rounded up. Otherwise all divisions of the stones are numbered.
+
+    Args:
+        game: up to 31 cells; the caller bounds the number of positions.
+    """
+
+    def __init__(self, game: Game) -> None:
+        self.game = game
+        self.alternates = game.skip_chance == 0 and game.cells > MAX_CODED_CELLS
+        lines = [(_to_bits(line.cells), _to_bits(line.beyond)) for line in game.lines]
+        self._lines = np.array(lines, np.int64).reshape(-1, 2)
+        self._column_sets = _sets_of_columns(game) if game.gravity else None
+        targets, low = inverse(symmetries(game)), (game.cells + 1) // 2
+        images = spread_all(targets[:, :low]).astype(np.int64), spread_all(targets[:, low:]).astype(np.int64)
+        codes: Int32Array = np.zeros(0, np.int32)
+        self._tables = SetTables(low, *images, codes)
+        if game.cells <= MAX_CODED_CELLS:
+            self._tables = self._tables._replace(codes=self._make_codes())
+        self._lock = Lock()  # so that two threads do not number one layer
+        self._layers: OrderedDict[int, Layer] = OrderedDict()  # those used last
+        self._sizes: dict[int, int] = {}
+
+    def sets(self, stones: int) -> Int64Array:
+        """Return the canonical sets of a number of cells that stones can fill, int64[L], ascending."""
+        sets = self._all_sets(stones)
+        return np.asarray(sets[self._canonical(sets)[0] == sets])
+
+    def _all_sets(self, stones: int) -> Int64Array:
+        if self._column_sets is not None:
+            return np.asarray(self._column_sets[np.bitwise_count(self._column_sets) == stones])
+        return _sets_of_size(self.game.cells, stones)
+
+    def _canonical(self, sets: Int64Array) -> tuple[Int64Array, Int64Array]:
+        """Return the least symmetric set of each, and the first symmetry that leads to it."""
+        low, low_images, high_images, _ = self._tables
+        least, by = sets.copy(), np.zeros(len(sets), np.int64)
+        for symmetry in range(1, len(low_images)):
+            image = low_images[symmetry, sets & (1 << low) - 1] | high_images[symmetry, sets >> low]
+            by[image < least] = symmetry
+            np.minimum(least, image, out=least)
+        return least, by
+
+    def _make_codes(self) -> Int32Array:
+        codes = np.full(1 << self.game.cells, -1, np.int32)
+        for stones in range(self.game.cells + 1):
+            sets = self._all_sets(stones)
+            least, by = self._canonical(sets)
+            codes[sets] = np.searchsorted(sets[least == sets], least) * len(self._tables.low_images) + by
+        return codes
+
+    def layer(self, stones: int) -> Layer:
+        """Return a layer, numbered now or kept.
+
+        Raises:
+            ValueError: the layer has more than 2**32 entries.
+        """
+        with self._lock:
+            layer = self._layers.get(stones)
+            if layer is None:
+                layer = self._layers[stones] = self._make_layer(stones)
+                self._sizes[stones] = layer.size
+                bytes_kept = sum(each.words.nbytes for each in self._layers.values())
+                while len(self._layers) > 2 and bytes_kept > MAX_INDEX_BYTES:
+                    bytes_kept -= self._layers.popitem(last=False)[1].words.nbytes
+            self._layers.move_to_end(stones)
+            return layer
+
+    def _make_layer(self, stones: int) -> Layer:
+        sets = self.sets(stones)
+        index = self._mark(sets, stones)
+        counts = np.bitwise_count(index).astype(np.int64)
+        ends = np.cumsum(counts)
+        if len(ends) and ends[-1] >= MAX_ENTRIES:
+            raise ValueError(
+                f"{self.game} has {ends[-1]:,} positions of {stones} stones, and {MAX_ENTRIES:,} are numbered: "
+                f"choose a smaller board"
+            )
+        return Layer(stones, sets, index | (ends - counts) << 32, self._tables)
+
+    def _mark(self, sets: Int64Array, stones: int) -> Int64Array:
+        index = np.empty(len(sets) * num_words(stones), np.int64)
+        last_mover = stones - stones // 2 if self.alternates else -1
+        _mark_open(sets, stones, last_mover, self._lines, *_words_of_patterns(), index)
+        return index
+
+    def size(self, stones: int) -> int:
+        """Return the number of entries of a layer."""
+        if stones not in self._sizes:
+            self.layer(stones)
+        return self._sizes[stones]
+
+    def estimate(self, stones: int) -> tuple[int, int]:
+        """Return the number of entries of a layer, and the bytes of its numbering.
+
+        Entries are counted in a small layer, else estimated by a sample of its sets.
+        """
+        sets, size = self.sets(stones), self._sizes.get(stones)
+        words = len(sets) * num_words(stones)
+        if size is None:
+            sample = sets[:: max(1, words // MAX_SAMPLED_WORDS)]
+            marks = int(np.bitwise_count(self._mark(sample, stones)).sum(dtype=np.int64))
+            size = marks * len(sets) // max(1, len(sample))
+        return size, 8 * words
+
+    def legal_cells(self, stones: int) -> Int64Array:
+        """Return the cells where a stone may be put beside each of the layer's sets, as bits: int64[L]."""
+        game, taken = self.game, self.layer(stones).sets
+        empty = ~taken & (1 << game.cells) - 1
+        floor = ((1 << game.columns) - 1) << (game.cells - game.columns)
+        return empty & (taken >> game.columns | floor) if game.gravity else empty
+
+    def positions(self, stones: int) -> tuple[Int64Array, Int64Array]:
+        """Return the stones of the last mover and of the other player in every position of a layer: int64[N] each."""
+        layer = self.layer(stones)
+        marks = (layer.words[:, None] >> np.arange(32)).astype(np.int8) & 1
+        rows, patterns = np.divmod(np.flatnonzero(marks), 32 * num_words(stones))
+        taken, own = layer.sets[rows], np.zeros(len(rows), np.int64)
+        rest = taken.copy()
+        for stone in range(stones):
+            least = rest & -rest
+            own |= least * (patterns >> stone & 1)
+            rest ^= least
+        return own, taken ^ own
+
+    def compute(
+        self,
+        stones: int,
+        above: Values | None,
+        out: Values,
+        *,
+        threads: int = 1,
+        average: bool = False,
+        of_positions: bool = False,
+        progress: Callable[[float], None] | None = None,
+    ) -> None:
+        """Compute the values of a layer from those of the next.
+
+        Args:
+            stones: the layer.
+            above: values of the next layer, read-only, of the same type as ``out``; None on a full board.
+            out: written: float64 or float32[N], or in a game without skips int8[N] with distances, see ``WON``.
+            threads: number of threads; the values do not depend on it.
+            average: whether the players move at random; else they play optimally.
+            of_positions: write V(B, A) in place of W(A, B).
+            progress: called with the fraction done, after each block of a large layer.
+        """
+        layer, game = self.layer(stones), self.game
+        next_layer = layer if above is None else self.layer(stones + 1)  # no cell is empty on a full board
+        if above is None:
+            above = np.empty(0, out.dtype)
+            above.flags.writeable = False  # as all others, so that the kernel is compiled once per type
+        legal, line_value = self.legal_cells(stones), -1.0 if game.misere else 1.0
+        count = max(1, min(len(layer.sets) // MIN_BLOCK_SETS, BLOCKS_PER_THREAD * threads))
+        edges = np.linspace(0, len(layer.sets), count + 1).astype(int).tolist()
+        begins = layer.words[:: num_words(stones)] >> 32 & 0xFFFFFFFF
+        largest = int(np.diff(begins, append=layer.size).max(initial=0))
+
+        def compute_block(_: int, block: int) -> None:
+            rows = range(edges[block], edges[block + 1])
+            sweep(
+                rows.start, rows.stop, layer, next_layer, legal, largest, game.skip_chance, line_value,
+                average, of_positions, above, out,
+            )  # fmt: skip
+            if progress is not None and rows.stop < edges[-1]:
+                progress(rows.stop / edges[-1])
+
+        if len(out):
+            map_threads(compute_block, range(count), threads)
+
+
+def _to_bits(cells: tuple[int, ...]) -> int:
+    return sum(1 << cell for cell in cells)
+
+
+def num_words(stones: int) -> int:
+    """Return the number of words of a set's patterns."""
+    return max(1, (1 << stones) >> 5)
+
+
+def spread_all(targets: Int64Array) -> UInt32Array:
+    """Return uint32[S, 2**n]: all sets of n cells, with cell i moved to ``targets[s, i]``."""
+    out = np.zeros((len(targets), 1), np.uint32)
+    for bits in np.uint32(1) << targets.T.astype(np.uint32):
+        out = np.concatenate([out, out | bits[:, None]], axis=1)
+    return np.ascontiguousarray(out)
+
+
+def _sets_of_size(cells: int, size: int) -> Int64Array:
+    """Return all sets of ``size`` cells, ascending."""
+    by_size: dict[int, Int64Array] = {0: np.zeros(1, np.int64)}
+    none: Int64Array = np.zeros(0, np.int64)
+    for cell in range(cells):
+        sizes = range(max(0, size - (cells - 1 - cell)), min(size, cell + 1) + 1)
+        by_size = {n: np.concatenate([by_size.get(n, none), by_size.get(n - 1, none) | 1 << cell]) for n in sizes}
+    return by_size[size]
+
+
+def _sets_of_columns(game: Game) -> Int64Array:
+    """Return all sets of cells that stones fill from below, ascending."""
+    sets: Int64Array = np.zeros(1, np.int64)
+    for column in range(game.columns):
+        bits = [1 << (row * game.columns + column) for row in reversed(range(game.rows))]
+        sets = (sets[:, None] | np.cumsum([0, *bits])).ravel()
+    return np.sort(sets)
+
+
+def _words_of_patterns() -> tuple[Int64Array, Int64Array, Int64Array]:
+    """Return sets of patterns of 5 bits as words: int64[32] those that contain x, that avoid x; [6] those of x bits."""
+    patterns, x = np.arange(32), np.arange(32)[:, None]
+    kinds = patterns & x == x, patterns & x == 0, np.bitwise_count(patterns) == x[:6]
+    contain, avoid, of_size = ((kind << patterns).sum(axis=1) for kind in kinds)
+    return contain, avoid, of_size
+
+
+@compiled_nogil_small_allocating
+def _mark_open(
+    sets: Int64Array,
+    stones: int,
+    last_mover: int,
+    lines: Int64Array,
+    contain: Int64Array,
+    avoid: Int64Array,
+    of_size: Int64Array,
+    words: Int64Array,
+) -> None:
+    """Mark the patterns in which nobody has a line, 32 at a time; ``last_mover`` is the number of ones, -1 for any."""
+    row = max(1, (1 << stones) >> 5)
+    all_marks = (int64(1) << min(32, 1 << stones)) - 1
+    runs, ends = np.empty(len(lines), np.int64), np.empty(len(lines), np.int64)
+    for i in range(len(sets)):
+        taken, count = sets[i], 0
+        for line in range(len(lines)):
+            if lines[line, 0] & ~taken == 0:
+                runs[count], ends[count] = squeeze(lines[line, 0], taken), squeeze(lines[line, 1] & taken, taken)
+                count += 1
+        for word in range(row):
+            high, marks = int64(word) << 5, all_marks
+            if last_mover >= 0:
+                ones = last_mover - count_bits(high)
+                marks &= of_size[ones] if 0 <= ones <= 5 else int64(0)
+            for j in range(count):
+                run, end = runs[j], ends[j]
+                if run & ~high < 32 and end & high == 0:  # the high bits of the line are all ones
+                    marks &= ~(contain[run & 31] & avoid[end & 31])
+                if run & high == 0 and end & ~high < 32:  # and all zeros, the other player's
+                    marks &= ~(avoid[run & 31] & contain[end & 31])
+            words[i * row + word] = marks
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Look-ups
+
+
+@inlined
+def squeeze(bits: int, taken: int) -> int:
+    """Return a subset of ``taken`` as a pattern: bit k for the k-th cell of ``taken``."""
+    pattern = int64(0)
+    while bits:
+        stone = bits & -bits
+        bits ^= stone
+        pattern |= int64(1) << count_bits(taken & (stone - 1))
+    return pattern
+
+
+@inlined
+def expand(pattern: int, taken: int) -> int:
+    """Return the cells of a pattern, the inverse of :func:`squeeze`."""
+    own = int64(0)
+    while taken:
+        stone = taken & -taken
+        taken ^= stone
+        own |= stone * (pattern & 1)
+        pattern >>= 1
+    return own
+
+
+@inlined
+def move_set(bits: int, symmetry: int, tables: SetTables) -> int:
+    """Return a set of cells under a symmetry."""
+    low = tables.low_images[symmetry, bits & ((int64(1) << tables.low) - 1)]
+    return int64(low | tables.high_images[symmetry, bits >> tables.low])
+
+
+@inlined
+def find_set(taken: int, layer: Layer) -> tuple[int, int]:
+    """Return the index of a set's canonical set in its layer, -1 for none, and the symmetry that leads to it."""
+    tables = layer.tables
+    if len(tables.codes):
+        code = int64(tables.codes[taken])
+        count = len(tables.low_images)
+        return (code // count, code % count) if code >= 0 else (int64(-1), int64(0))
+    least, by = taken, int64(0)
+    for symmetry in range(1, len(tables.low_images)):
+        image = move_set(taken, symmetry, tables)
+        by = int64(symmetry) if image < least else by
+        least = image if image < least else least
+    first, last = int64(0), int64(len(layer.sets))
+    while first < last:
+        middle = (first + last) // 2
+        if layer.sets[middle] < least:
+            first = middle + 1
+        else:
+            last = middle
+    return (first, by) if first < len(layer.sets) and layer.sets[first] == least else (int64(-1), by)
+
+
+@inlined
+def count_marks(word: int) -> int:
+    """Return the number of set bits of a number below 2**32."""
+    marks = np.uint64(word)
+    marks -= marks >> np.uint64(1) & np.uint64(0x5555555555555555)
+    marks = (marks & np.uint64(0x3333333333333333)) + (marks >> np.uint64(2) & np.uint64(0x3333333333333333))
+    marks = marks + (marks >> np.uint64(4)) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return int64(marks * np.uint64(0x0101010101010101) >> np.uint64(56))
+
+
+@inlined
+def find_entry(row: int, pattern: int, index: Int64Array) -> int:
+    """Return the entry of a pattern, -1 if it is not numbered; ``row`` is the first word of its set."""
+    word = index[row + (pattern >> 5)]
+    bit = int64(1) << (pattern & 31)
+    return (word >> 32 & 0xFFFFFFFF) + count_marks(word & (bit - 1)) if word & bit else int64(-1)
+
+
+@inlined_public
+def rank(own: int, other: int, layer: Layer) -> int:
+    """Return the entry of W(own, other) in the layer of their number of stones; -1 if it is not numbered."""
+    i, symmetry = find_set(own | other, layer)
+    if i < 0:
+        return int64(-1)
+    pattern = squeeze(move_set(own, symmetry, layer.tables), layer.sets[i])
+    return find_entry(i * max(1, (1 << layer.stones) >> 5), pattern, layer.words)
+
+
+@inlined_public
+def unrank(entry: int, layer: Layer) -> tuple[int, int]:
+    """Return the stones of the last mover and of the other player in an entry's position."""
+    first, last = int64(0), int64(len(layer.words)) - 1
+    while first < last:  # the last word with at most so many marks before it
+        middle = (first + last + 1) // 2
+        if layer.words[middle] >> 32 & 0xFFFFFFFF <= entry:
+            first = middle
+        else:
+            last = middle - 1
+    marks = layer.words[first] & 0xFFFFFFFF
+    for _ in range(entry - (layer.words[first] >> 32 & 0xFFFFFFFF)):
+        marks &= marks - 1
+    row = max(1, (1 << layer.stones) >> 5)
+    pattern = (first % row << 5) + count_marks((marks & -marks) - 1)
+    taken = layer.sets[first // row]
+    own = expand(pattern, taken)
+    return own, taken ^ own
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The sweep
+
+
+@inlined
+def _spread(bits: Int64Array, start: int, stop: int, out: Int32Array) -> None:
+    """Write all patterns of ``stop - start`` bits into out[2**n], bit k replaced by ``bits[start + k]``."""
+    out[0] = 0
+    for k in range(stop - start):
+        for rest in range(1 << k):
+            out[(1 << k) + rest] = out[rest] | bits[start + k]
+
+
+@inlined
+def carry(
+    taken: int, target: int, symmetry: int, tables: SetTables, bits: Int64Array, low: Int32Array, high: Int32Array
+) -> None:
+    """Write the tables that carry patterns of ``taken`` to the set ``target``, which it reaches by a symmetry.
+
+    Bits of stones that ``target`` lacks must not be used. A pattern of n bits is split after ``(n + 1) // 2`` bits.
+    """
+    rest, count = taken, 0
+    while rest:
+        bits[count] = squeeze(move_set(rest & -rest, symmetry, tables) & target, target)
+        rest &= rest - 1
+        count += 1
+    half = (count + 1) // 2
+    _spread(bits, 0, half, low)
+    _spread(bits, half, count, high)
+
+
+@inlined
+def list_patterns(words: Int64Array, start: int, stop: int, out: Int32Array) -> int:
+    """Write the numbered patterns of a set, whose words are ``start`` to ``stop - 1``; return their number."""
+    count = int64(0)
+    for word in range(start, stop):
+        marks = words[word] & 0xFFFFFFFF
+        while marks:
+            out[count] = (word - start << 5) + count_marks((marks & -marks) - 1)
+            marks &= marks - 1
+            count += 1
+    return count
+
+
+@compiled_nogil_small_allocating
+def sweep(
+    first: int,
+    last: int,
+    layer: Layer,
+    next_layer: Layer,
+    legal: Int64Array,
+    largest: int,
+    skip: float,
+    line_value: float,
+    average: bool,
+    of_positions: bool,
+    above: Values,
+    out: Values,
+) -> None:
+    """Compute the values of a layer's sets ``first`` to ``last - 1``, see :meth:`Numbering.compute`.
+
+    ``largest`` is the maximum number of entries of a set.
+    """
+    stones, index, next_index = layer.stones, layer.words, next_layer.words
+    row, next_row = max(1, (1 << stones) >> 5), max(1, (2 << stones) >> 5)
+    half, full = (stones + 1) // 2, (int64(1) << stones) - 1
+    bits, low = np.empty(stones, np.int64), np.empty(1 << half, np.int32)
+    high = np.empty(1 << (stones - half), np.int32)
+    patterns, values = np.empty(largest, np.int32), np.empty(largest, out.dtype)
+    won, mask = WON if out.itemsize == 1 else 1, (int64(1) << half) - 1
+    by_line = np.full(1, line_value * won).astype(out.dtype)[0]  # of a move that completes a line
+    for i in range(first, last):
+        taken, count, moves = layer.sets[i], 0, legal[i]
+        size = list_patterns(index, i * row, (i + 1) * row, patterns)
+        values[:size] = 0 if average or moves == 0 else -won
+        while moves and size:
+            stone = moves & -moves
+            moves ^= stone
+            count += 1
+            j, symmetry = find_set(taken | stone, next_layer)
+            target = next_layer.sets[j]
+            carry(taken, target, symmetry, layer.tables, bits, low, high)
+            new = squeeze(move_set(stone, symmetry, layer.tables), target)
+            start = j * next_row
+            for k in range(size):
+                mover = full ^ int64(patterns[k])
+                entry = find_entry(start, int64(low[mover & mask] | high[mover >> half]) | new, next_index)
+                value = above[entry] if entry >= 0 else by_line
+                values[k] = values[k] + value if average else max(values[k], value)
+        begin = index[i * row] >> 32 & 0xFFFFFFFF
+        for k in range(size):
+            turned, again = values[k], values[size - 1 - k]  # of the complement; without skips not read
+            if average:
+                turned, again = turned / max(count, 1), again / max(count, 1)
+            if of_positions:
+                out[begin + k] = turned
+            elif out.itemsize == 1:
+                out[begin + k] = int64(turned > 0) - int64(turned < 0) - turned
+            else:
+                out[begin + k] = skip * again - (1.0 - skip) * turned
