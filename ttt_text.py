@@ -1,5 +1,5 @@
-"""The task set ``ttt-text`` of verifiers, which imports each task set as a module: see evaluation/verifiers_env.py."""
+"""The task set ``ttt-text`` of verifiers, which imports each task set as a module: see ttt_eval/verifiers_env.py."""
 
-from evaluation.verifiers_env import TextTaskset, VerifiersEnv
+from ttt_eval.verifiers_env import TextTaskset, VerifiersEnv
 
 __all__ = ["TextTaskset", "VerifiersEnv"]

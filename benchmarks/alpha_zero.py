@@ -49,7 +49,6 @@ from rich.box import MARKDOWN
 from rich.table import Table
 
 from baselines.mcts import GumbelSearch
-from evaluation.exact.dynamic_programming import exploitability
 from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch
 from learners.alpha_zero.learner import AlphaZero
 from learners.alpha_zero.policy import CHUNK_SIZE, SymmetrizedEvaluator
@@ -61,6 +60,7 @@ from ttt_envs.agents.policy import Policy, best_shares
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
+from ttt_eval.exact.dynamic_programming import exploitability
 
 PACKAGES = ("numpy", "numba", "tensorflow", "mctx", "pgx", "jax", "open_spiel", "flax")
 SIMULATIONS = 32

@@ -154,7 +154,7 @@ SLOW = ("play-4x4", "hosvd-4x4-skip", "svd-4x4-skip")
 BEFORE = """
 from baselines.compression import decomposition, split_errors
 from baselines.tables import Softmax, Table, random_play_values
-from evaluation.exact.dynamic_programming import outcome
+from ttt_eval.exact.dynamic_programming import outcome
 from ttt_envs.game.rules import Game
 
 def curve(ranks=82):

@@ -20,14 +20,14 @@ from measuring import MS, Benchmark, Row, SkipRow, alone_part, compile_c, run, t
 
 from baselines.exact import build, solve
 from baselines.softmax_table import PositionIndex, SoftmaxTable
-from evaluation.exact import dynamic_programming
-from evaluation.exact.dynamic_programming import exploitability
-from evaluation.exact.policy_evaluation import evaluate_policy
 from ttt_envs.agents.policy import Policy
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.rules import winner
 from ttt_envs.game.symmetry import symmetries
+from ttt_eval.exact import dynamic_programming
+from ttt_eval.exact.dynamic_programming import exploitability
+from ttt_eval.exact.policy_evaluation import evaluate_policy
 
 PACKAGES = ("numpy", "numba", "open_spiel")
 os.environ["TTT_ENVS_CACHE_BYTES"] = "0"  # turns the disk cache off
@@ -350,8 +350,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from baselines.exact import build, solve
 from baselines.proof_number import prove
-from evaluation.exact.dynamic_programming import exploitability, outcome
-from evaluation.exact.policy_evaluation import evaluate_policy
+from ttt_eval.exact.dynamic_programming import exploitability, outcome
+from ttt_eval.exact.policy_evaluation import evaluate_policy
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game
 

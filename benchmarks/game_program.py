@@ -29,13 +29,13 @@ from baselines.mcts import MCTS
 from baselines.opening_book import OpeningBook, PlayedMoves, make_book
 from baselines.timed import Clock, TimePlan, run_until
 from baselines.timed.interruptible import TABLE_MIB, begin_timed
-from evaluation.matches.match import MatchSettings
-from evaluation.matches.openings import Openings
-from evaluation.matches.timed_match import play_timed_pairs
 from ttt_envs.agents.policy import Policy
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.rules import NOT_OVER, terminal_outcome
+from ttt_eval.matches.match import MatchSettings
+from ttt_eval.matches.openings import Openings
+from ttt_eval.matches.timed_match import play_timed_pairs
 
 PACKAGES = ("numpy", "numba", "joblib")
 AT_LEAST = 0.97

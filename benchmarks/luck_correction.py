@@ -23,14 +23,14 @@ from rich.console import Console
 from rich.table import Table
 
 from baselines.timed import Clock
-from evaluation.cost import processor
-from evaluation.matches.elo import SPRT
-from evaluation.matches.luck import EXACT, OFF
-from evaluation.matches.match import MatchSettings, play_pairs
-from evaluation.matches.score import Score
-from evaluation.matches.sprt import run_sprt
-from evaluation.matches.timed_match import play_timed_pairs
 from ttt_envs.game.game import Game
+from ttt_eval.cost import processor
+from ttt_eval.matches.elo import SPRT
+from ttt_eval.matches.luck import EXACT, OFF
+from ttt_eval.matches.match import MatchSettings, play_pairs
+from ttt_eval.matches.score import Score
+from ttt_eval.matches.sprt import run_sprt
+from ttt_eval.matches.timed_match import play_timed_pairs
 
 SMALL, LARGE, TIMED = Game(skip_chance=0.25), Game(4, 4, 4, 0.1), Game(7, 7, 5, 0.1)
 ROWS = (

@@ -20,8 +20,8 @@ from measuring import Benchmark, Part, Row, SkipRow, Spread, Stretch, alone_part
 from rich.box import MARKDOWN
 from rich.table import Table
 
-from evaluation.matches.match import play_pairs
 from ttt_envs.game.game import Game
+from ttt_eval.matches.match import play_pairs
 
 PACKAGES = ("numpy", "numba", "joblib", "open_spiel", "torch")
 PAIRS = 32 * 2048
@@ -153,8 +153,8 @@ ALONE = {
 }
 BEFORE = """
 import torch, ttt_envs
-from evaluation.exact.dynamic_programming import exploitability
-from evaluation.matches.ladder import rate_policy, read_ladder
+from ttt_eval.exact.dynamic_programming import exploitability
+from ttt_eval.matches.ladder import rate_policy, read_ladder
 from ttt_envs.game.rules import Game
 torch.manual_seed(0)
 torch.set_num_threads(1)

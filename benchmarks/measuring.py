@@ -27,8 +27,8 @@ from rich.console import Console
 from rich.table import Table
 
 import ttt_envs
-from evaluation.cost import processor
 from ttt_envs.core.jit_settings import INTERPRET
+from ttt_eval.cost import processor
 
 os.environ[INTERPRET] = "0"  # measure machine code
 

@@ -32,8 +32,8 @@ import numpy as np
 from rich.box import MARKDOWN
 from rich.table import Table
 
-from evaluation.exact import exploitability
 from ttt_envs import Game, as_policy
+from ttt_eval.exact import exploitability
 
 PACKAGES = ("numpy", "numba", "gymnasium", "torch", "stable-baselines3", "sb3-contrib")
 ID = "ttt_envs:ttt/TicTacToe-v0"

@@ -28,14 +28,14 @@ from rich.box import MARKDOWN
 from rich.console import Console
 from rich.table import Table
 
-from evaluation.cost import processor
-from evaluation.matches.match import play_pairs
-from evaluation.matches.score import Score
 from learners.imitation import play_training_games
 from ttt_envs.core import parallel
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.parallel import TASK_S, Cluster, Jobs, map_blocks
 from ttt_envs.game.game import Game
+from ttt_eval.cost import processor
+from ttt_eval.matches.match import play_pairs
+from ttt_eval.matches.score import Score
 
 SKIP_5 = Game(5, 5, 4, 0.1)
 SIMULATED = (10, 100, 1_000)

@@ -31,13 +31,13 @@ from rich.table import Table  # noqa: E402
 
 from baselines import exact  # noqa: E402
 from baselines.mcts import MCTSSearch  # noqa: E402
-from evaluation.cost import processor  # noqa: E402
 from learners.alpha_zero import AlphaZeroConfig  # noqa: E402
 from learners.alpha_zero.self_play import play_games  # noqa: E402
 from ttt_envs.core.threads import map_threads, split_rows  # noqa: E402
 from ttt_envs.envs.vector_env import MNKVectorEnv  # noqa: E402
 from ttt_envs.game.boards import Boards  # noqa: E402
 from ttt_envs.game.game import Game  # noqa: E402
+from ttt_eval.cost import processor  # noqa: E402
 
 if ALL_CORES:  # threads must not share one core
     os.sched_setaffinity(0, ALL_CORES)
@@ -273,7 +273,7 @@ def draw_points(points: Sequence[Point], x_label: str) -> Callable[[Any], None]:
     """Return a plot of speeds, and below it one of memory."""
 
     def draw(figure: Any) -> None:
-        from evaluation.reports.plots import SERIES
+        from ttt_eval.reports.plots import SERIES
 
         speed, memory = figure.subplots(1, 2)
         for colour, name in zip(SERIES, sorted({point.name for point in points}), strict=False):
@@ -321,7 +321,7 @@ def main() -> None:
         }
         options.json.write_text(json.dumps(to_json(data), indent=2) + "\n", encoding="utf-8")
     if options.pictures:
-        from evaluation.reports.plots import save_picture
+        from ttt_eval.reports.plots import save_picture
 
         options.pictures.mkdir(parents=True, exist_ok=True)
         for key, label in (("batch", "games or positions at once"), ("cells", "cells of the board")):

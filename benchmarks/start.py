@@ -26,8 +26,8 @@ from rich.box import MARKDOWN
 from rich.console import Console
 from rich.table import Table
 
-from evaluation.cost import measure_usage, processor
 from ttt_envs.core.jit_settings import INTERPRET
+from ttt_eval.cost import measure_usage, processor
 
 ROOT = Path(__file__).resolve().parents[1]
 GAME = """
@@ -107,7 +107,7 @@ def measure_edits() -> dict[str, float]:
     """Return CPU seconds of a compiled first game, warm and after edits of a copy of the sources."""
     with tempfile.TemporaryDirectory() as name:
         root, folder = Path(name, "copy"), Path(name)
-        for package in ("ttt_envs", "baselines", "learners", "evaluation"):
+        for package in ("ttt_envs", "baselines", "learners", "ttt_eval"):
             shutil.copytree(ROOT / package, root / package, ignore=shutil.ignore_patterns("__pycache__"))
         play = functools.partial(measure, ("-c", GAME), folder, root, compiled=True)
         play()

@@ -31,8 +31,8 @@ from rich.box import MARKDOWN
 from rich.console import Console
 from rich.table import Table
 
-from evaluation.cost import processor
-from evaluation.run_files import RunDirectory
+from ttt_eval.cost import processor
+from ttt_eval.run_files import RunDirectory
 
 ROOT = Path(__file__).resolve().parents[1]
 ROWS: dict[str, tuple[str, ...]] = {

@@ -15,8 +15,8 @@ import torch
 from torch import nn
 from torch.distributions import Categorical
 
-from evaluation.exact import exploitability, match_outcome
 from ttt_envs import Game, as_policy
+from ttt_eval.exact import exploitability, match_outcome
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--steps", type=int, default=300_000, help="moves that it learns from")

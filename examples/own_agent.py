@@ -10,8 +10,8 @@ import argparse
 
 import numpy as np
 
-from evaluation.exact import best_response, exploitability, match_outcome
 from ttt_envs import Game, as_policy
+from ttt_eval.exact import best_response, exploitability, match_outcome
 
 CELL_VALUES = np.array([2, 1, 2, 1, 3, 1, 2, 1, 2])  # of each cell, row by row
 

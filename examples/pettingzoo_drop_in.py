@@ -10,9 +10,9 @@ which PettingZoo does not provide.
 import argparse
 from collections import Counter
 
-from evaluation.exact import exploitability, outcome
 from ttt_envs import Game
 from ttt_envs import mnk_v0 as tictactoe_v3  # the changed line
+from ttt_eval.exact import exploitability, outcome
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--games", type=int, default=2_000, help="how many games are played")

@@ -19,8 +19,8 @@ import torch
 from torch import nn
 from torch.distributions import Categorical
 
-from evaluation.exact import exploitability, match_outcome
 from ttt_envs import Game, as_policy
+from ttt_eval.exact import exploitability, match_outcome
 
 
 class Games(pufferlib.PufferEnv):

@@ -27,8 +27,8 @@ from ray.rllib.env.wrappers.pettingzoo_env import PettingZooEnv
 from ray.rllib.examples.rl_modules.classes.action_masking_rlm import ActionMaskingTorchRLModule
 from ray.tune.registry import register_env
 
-from evaluation.exact import exploitability, match_outcome
 from ttt_envs import Game, as_policy, mnk_v0
+from ttt_eval.exact import exploitability, match_outcome
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--steps", type=int, default=16_000, help="moves that it learns from, of both seats")

@@ -15,8 +15,8 @@ import torch._dynamo  # noqa: F401  # before a library that imports TensorFlow w
 from stable_baselines3 import DQN
 from stable_baselines3.common.env_util import make_vec_env
 
-from evaluation.exact import exploitability, match_outcome
 from ttt_envs import Game, as_policy
+from ttt_eval.exact import exploitability, match_outcome
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--steps", type=int, default=30_000, help="moves that it learns from")

@@ -17,8 +17,8 @@ from sb3_contrib.common.maskable.evaluation import evaluate_policy as evaluate_w
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy as evaluate_without_masks
 
-from evaluation.exact import exploitability, match_outcome
 from ttt_envs import Game, as_policy
+from ttt_eval.exact import exploitability, match_outcome
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--steps", type=int, default=30_000, help="moves that it learns from")

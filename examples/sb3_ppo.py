@@ -15,9 +15,9 @@ import torch._dynamo  # noqa: F401  # before a library that imports TensorFlow w
 from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env
 
-from evaluation.exact import exploitability, match_outcome
-from evaluation.sb3 import ExactEvalCallback
 from ttt_envs import Game, as_policy
+from ttt_eval.exact import exploitability, match_outcome
+from ttt_eval.sb3 import ExactEvalCallback
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--steps", type=int, default=30_000, help="moves that it learns from")

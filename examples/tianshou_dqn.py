@@ -24,8 +24,8 @@ from tianshou.data import Batch, Collector, VectorReplayBuffer
 from tianshou.trainer import OffPolicyTrainerParams
 from tianshou.utils.net.common import Net
 
-from evaluation.exact import exploitability, match_outcome
 from ttt_envs import Game, as_policy
+from ttt_eval.exact import exploitability, match_outcome
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--steps", type=int, default=50_000, help="moves that it learns from")

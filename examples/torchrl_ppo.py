@@ -18,8 +18,8 @@ from torchrl.modules import MaskedCategorical, ProbabilisticActor, ValueOperator
 from torchrl.objectives import ClipPPOLoss
 from torchrl.objectives.value import GAE
 
-from evaluation.exact import exploitability, match_outcome
 from ttt_envs import Game, as_policy
+from ttt_eval.exact import exploitability, match_outcome
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--steps", type=int, default=50_000, help="moves that it learns from")

@@ -19,18 +19,18 @@ FIRST = (
     "tensorflow",
     "torch",
     "large",
-    "tests/evaluation/test_comparison_pages.py",
+    "tests/ttt_eval/test_comparison_pages.py",
     "tests/test_documents.py",
     "tests/ttt_apps/test_reproduce.py",
     "tests/test_conformance.py",
-    "tests/evaluation/test_run_page.py",
+    "tests/ttt_eval/test_run_page.py",
     "tests/ttt_apps/test_play_page.py",
     "tests/ttt_envs/test_vector_env.py",
 )
 """groups of tests that begin first, before the others in order. Where nothing is compiled yet, two workers compile most
 kernels for everybody, each a half. The longest groups follow, so that nobody is left alone with one in the end"""
 
-TESTS = ("", "ttt_envs", "baselines", "learners", "evaluation", "ttt_apps")
+TESTS = ("", "ttt_envs", "baselines", "learners", "ttt_eval", "ttt_apps")
 FOLDERS = [ROOT, *(ROOT / "tests" / name for name in TESTS)]
 """where other processes look for our packages and for files of tests"""
 

@@ -9,9 +9,9 @@ import os
 
 import pytest
 
-from evaluation import result_store
 from ttt_apps import metrics, train
 from ttt_envs.core.files import open_to_write
+from ttt_eval import result_store
 
 
 class KilledError(BaseException):

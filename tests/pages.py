@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from evaluation.reports.comparison import RESULT, write_comparison
-from evaluation.run_files import REPORT
+from ttt_eval.reports.comparison import RESULT, write_comparison
+from ttt_eval.run_files import REPORT
 
 VOID = {"meta", "br", "col", "hr"}
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

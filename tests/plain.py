@@ -10,13 +10,13 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evaluation.run_files import EVENTS
 from learners.checkpoint import load_checkpoint
 from ttt_envs import Boards, Game, Position, chance_outcomes
 from ttt_envs.game import reference
 from ttt_envs.game.boards import from_keys
 from ttt_envs.game.game import VARIANTS
 from ttt_envs.game.rules import DRAW, NOT_OVER, place
+from ttt_eval.run_files import EVENTS
 
 WORD = (1 << 64) - 1
 

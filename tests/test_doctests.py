@@ -17,7 +17,7 @@ def test_what_a_docstring_shows_is_so(name):
 
 
 def test_no_docstring_shows_what_is_not_tested():
-    for package in ("ttt_envs", "baselines", "learners", "evaluation", "ttt_apps"):
+    for package in ("ttt_envs", "baselines", "learners", "ttt_eval", "ttt_apps"):
         path = importlib.import_module(package).__path__
         for module in pkgutil.walk_packages(path, f"{package}."):
             source = module.module_finder.find_spec(module.name).loader.get_source(module.name)

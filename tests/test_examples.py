@@ -11,13 +11,13 @@ from clients import run as clients
 from clients.endings import ending
 from processes import ROOT, run_python
 
-from evaluation.benchmark.agents import agent_policy, load_agent
-from evaluation.benchmark.runs import BudgetSpent, CountedEnv, shorten
-from evaluation.benchmark.scoring import score_policies
-from evaluation.benchmark.tasks import find_task
-from evaluation.exact.dynamic_programming import exploitability, outcome
 from learners.sb3.libraries import preserve_random_state
 from ttt_envs import Game
+from ttt_eval.benchmark.agents import agent_policy, load_agent
+from ttt_eval.benchmark.runs import BudgetSpent, CountedEnv, shorten
+from ttt_eval.benchmark.scoring import score_policies
+from ttt_eval.benchmark.tasks import find_task
+from ttt_eval.exact.dynamic_programming import exploitability, outcome
 
 EXAMPLES, PAGE = ROOT / "examples", ROOT / "docs" / "examples.md"
 QUICK = {"own_agent", "pettingzoo_drop_in", "text_observations", "open_spiel_bot", "tour"}

@@ -19,10 +19,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baselines.exact import build
-from evaluation.matches.games import Move, PlayedGame, append_games, from_notation, read_games, to_notation, write_games
-from evaluation.result_store import UNITS
-from evaluation.run_files import RunDirectory
-from evaluation.study import Study, run_units
 from learners import LEARNERS, OtherGameWarning
 from learners.checkpoint import (
     build_config,
@@ -36,6 +32,10 @@ from ttt_apps.evaluate import COMMANDS
 from ttt_envs import Boards, Game, Policy, make_policy
 from ttt_envs.agents.specs import POLICIES, TRUST, FromFile, load_object
 from ttt_envs.core.array_cache import CACHE_BYTES_VARIABLE, CACHE_VARIABLE, CachedArray
+from ttt_eval.matches.games import Move, PlayedGame, append_games, from_notation, read_games, to_notation, write_games
+from ttt_eval.result_store import UNITS
+from ttt_eval.run_files import RunDirectory
+from ttt_eval.study import Study, run_units
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ from processes import run_program, run_python
 
 pytestmark = pytest.mark.needs("build")
 LEFT_OUT = (".git", ".venv*", ".cache", "runs", "build", "dist", "site", "*.egg-info", "__pycache__", ".*_cache")
-OTHERS = ("baselines", "evaluation", "learners")
+OTHERS = ("baselines", "ttt_eval", "learners")
 """packages of ours that other distributions on the index have too"""
 
 

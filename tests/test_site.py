@@ -10,7 +10,7 @@ import pytest
 from documents import ROOT
 from processes import run_program
 
-from evaluation.reports.plots import to_dark
+from ttt_eval.reports.plots import to_dark
 
 spec = importlib.util.spec_from_file_location("make_pages", ROOT / "docs" / "make_pages.py")
 make_pages = importlib.util.module_from_spec(spec)
@@ -97,7 +97,7 @@ def test_blocks_keep_only_their_language(tmp_path, monkeypatch):
 @pytest.mark.needs("mkdocstrings")
 def test_the_site_builds_without_warnings_and_fetches_nothing(tmp_path):
     shutil.copy(ROOT / "mkdocs.yml", tmp_path)  # where it lies the site is made, and a link would lead home
-    for name in ("docs", "ttt_envs", "baselines", "learners", "evaluation"):
+    for name in ("docs", "ttt_envs", "baselines", "learners", "ttt_eval"):
         (tmp_path / name).symlink_to(ROOT / name)
     make_pages.make(tmp_path / "build" / "pages")
     zensical = shutil.which("zensical", path=Path(sys.executable).parent)

@@ -16,7 +16,7 @@ from ttt_envs.core import files
 POORER = """
 import builtins, fcntl, os, signal, sys, types, warnings
 
-OURS = ("ttt_envs", "baselines", "learners", "evaluation", "ttt_apps")
+OURS = ("ttt_envs", "baselines", "learners", "ttt_eval", "ttt_apps")
 HIDDEN = ("fcntl", "grp", "pty", "pwd", "resource", "select", "termios", "tty")
 
 def is_ours(name):
@@ -108,7 +108,7 @@ def test_locks_programs_and_costs_without_posix(poorer, tmp_path):
         from contextlib import suppress
         from pathlib import Path
         from baselines.gomocup.program import EngineExitedError, Program
-        from evaluation.cost import Usage, measure_usage
+        from ttt_eval.cost import Usage, measure_usage
         from ttt_apps.signals import Interrupt, block_signals, interrupt_on_signals
         from ttt_envs.core.files import locked
 

@@ -1,4 +1,4 @@
-"""Makes the proved positions of ``evaluation/data/proved_positions``, or proves them again.
+"""Makes the proved positions of ``ttt_eval/data/proved_positions``, or proves them again.
 
 ``python tools/make_proved_positions.py 5x5-4 --out runs/proved-positions`` draws positions from seeded games between
 players of mixed strength and proves the result of every move; with ``--again`` it proves the stored ones again. Without
@@ -23,9 +23,6 @@ from baselines.connect_four import MoveResults, landing_cells
 from baselines.expectiminimax import Search
 from baselines.proof_number import LOSS, TAKEN, TIED, WIN, Prover
 from baselines.proof_number.winner import check_provable
-from evaluation.exact.policy_cache import make_policy_once
-from evaluation.exact.proved_positions import SEARCH_DEPTH, SETS, Positions, ProvedPosition, read_proved
-from evaluation.result_store import hash_data
 from ttt_apps.versions import make_provenance
 from ttt_envs.agents.policy import act
 from ttt_envs.core.files import write_atomically
@@ -35,6 +32,9 @@ from ttt_envs.game.boards import Boards, from_text, to_text
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.rules import NOT_OVER, place
 from ttt_envs.game.symmetry import canonical_keys, symmetries
+from ttt_eval.exact.policy_cache import make_policy_once
+from ttt_eval.exact.proved_positions import SEARCH_DEPTH, SETS, Positions, ProvedPosition, read_proved
+from ttt_eval.result_store import hash_data
 
 LETTERS = {WIN: "w", TIED: "d", LOSS: "l", TAKEN: "."}
 """Letters of the results of moves."""

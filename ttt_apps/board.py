@@ -9,13 +9,13 @@ import numpy as np
 from rich.style import Style
 from rich.text import Text
 
-from evaluation.matches.games import Move, PlayedGame
-from evaluation.reports.plots import SERIES
 from ttt_envs.core.jit import Float64Array, Int8Array
 from ttt_envs.core.random import uniform
 from ttt_envs.game.boards import COLUMNS, STONES, Boards, coordinate, from_text
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.rules import ILLEGAL, NOT_OVER, STREAM_OPPONENT, STREAM_SEAT, Outcome, begin_rows, play_rows, winner
+from ttt_eval.matches.games import Move, PlayedGame
+from ttt_eval.reports.plots import SERIES
 
 ONLY = np.zeros(1, np.int64)
 """Row index of a batch of one."""

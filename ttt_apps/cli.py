@@ -40,9 +40,9 @@ from ttt_envs.core.jit_settings import NOTICE
 from ttt_envs.version import __version__
 
 if TYPE_CHECKING:  # compiled code is imported where a game is played, not where help is written
-    from evaluation.matches.openings import Openings
     from ttt_envs.core.parallel import Jobs
     from ttt_envs.game.game import Game
+    from ttt_eval.matches.openings import Openings
 
 MAX_NUMBER = 10**15
 """Maximum value of a count."""
@@ -228,7 +228,7 @@ class GameOptions(TrustOptions):
         return game
 
     def _read_games(self, policies: Sequence[str]) -> dict[Path, Game]:
-        from evaluation.run_files import RunDirectory, list_run_folders
+        from ttt_eval.run_files import RunDirectory, list_run_folders
 
         folders = [folder for policy in policies if policy for folder in list_run_folders(policy)]
         return {folder: RunDirectory(folder).read_game() for folder in folders}
@@ -358,7 +358,7 @@ class PairOptions(WorkOptions, GameOptions):
         Raises:
             OSError, ValueError: invalid openings.
         """
-        from evaluation.matches.openings import Openings
+        from ttt_eval.matches.openings import Openings
 
         return Openings.from_text(self.openings, game, tell=warn) if self.openings else None
 
@@ -398,7 +398,7 @@ def check_correction(spec: str, game: Game) -> str:
     Raises:
         ValueError: an unknown one, or one of another game.
     """
-    from evaluation.matches.luck import default_correction, make_correction
+    from ttt_eval.matches.luck import default_correction, make_correction
 
     spec = spec or default_correction(game)
     make_correction(spec, game)
@@ -639,7 +639,7 @@ def write_folder_report(folder: Path, no_report: bool) -> str:
     """Write the report page of a folder's result, unless ``no_report``; return the text to print about it."""
     if no_report:
         return ""
-    from evaluation.reports.comparison import write_comparison
+    from ttt_eval.reports.comparison import write_comparison
 
     return f"\na page to look at: {write_comparison(folder)}"
 

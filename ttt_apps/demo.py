@@ -14,17 +14,17 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from evaluation.exact.dynamic_programming import match_outcome
-from evaluation.exact.strength import strength
-from evaluation.matches.match import play_pairs
-from evaluation.reports.formats import game_options
-from evaluation.reports.overview import Compared, Played, cost_cells, strength_cells, write_overview
-from evaluation.reports.run import write_report
-from evaluation.run_files import REPORT, RunDirectory
 from ttt_apps.cli import command_words, inherited_options, new_table, print_output, print_table, run_command
 from ttt_apps.evaluate.match import score_table
 from ttt_envs.core.extras import install_command
 from ttt_envs.game.game import Game
+from ttt_eval.exact.dynamic_programming import match_outcome
+from ttt_eval.exact.strength import strength
+from ttt_eval.matches.match import play_pairs
+from ttt_eval.reports.formats import game_options
+from ttt_eval.reports.overview import Compared, Played, cost_cells, strength_cells, write_overview
+from ttt_eval.reports.run import write_report
+from ttt_eval.run_files import REPORT, RunDirectory
 
 OUT = Path("runs/demo")
 GAME = Game(skip_chance=0.25)

@@ -30,7 +30,6 @@ from baselines.expectiminimax import Expectiminimax
 from baselines.gomocup import MAX_EDGE, MIN_EDGE, NO_LIMIT, WIN_LENGTH, parse_cell
 from baselines.mcts import MCTS
 from baselines.timed import Interruptible, Timed
-from evaluation.matches.match import make_player
 from ttt_apps.board import ONLY, LiveGame
 from ttt_envs.agents.policy import Player, Policy
 from ttt_envs.agents.specs import make_policy
@@ -40,6 +39,7 @@ from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.rules import winner
 from ttt_envs.version import __version__
+from ttt_eval.matches.match import make_player
 
 MAX_LINE_LENGTH = 4096
 """Maximum length of a line in bytes."""

@@ -20,8 +20,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from evaluation.exact.strength import first_choice
-from evaluation.run_files import NOW, STOP, WATCHED, RunDirectory
 from learners.training import SPAWN_SAMPLE, Progress, make_rng
 from ttt_apps.board import LiveGame
 from ttt_apps.train_options import Options
@@ -30,6 +28,8 @@ from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.files import write_atomically
 from ttt_envs.core.random import draw_key
 from ttt_envs.game.game import Game
+from ttt_eval.exact.strength import first_choice
+from ttt_eval.run_files import NOW, STOP, WATCHED, RunDirectory
 
 POLL_S = 0.5
 """Seconds between two looks at the files of those who watch."""

@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, Self
 
-from evaluation.policy_snapshots import MAX_SNAPSHOT_BYTES, next_due, snapshot_line, take_snapshot
-from evaluation.run_files import RunDirectory
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.files import open_to_write
 from ttt_envs.game.game import Game
+from ttt_eval.policy_snapshots import MAX_SNAPSHOT_BYTES, next_due, snapshot_line, take_snapshot
+from ttt_eval.run_files import RunDirectory
 
 RATES = ("wins", "draws", "losses")
 """Counts since the start; TensorBoard shows their rates since the last mark."""
@@ -104,7 +104,7 @@ class Metrics(_LineWriter):
 
 
 class SnapshotWriter(_LineWriter):
-    """Writes snapshots of a learner's policy at exact marks, few in a long run: see :mod:`evaluation.policy_snapshots`.
+    """Writes snapshots of a learner's policy at exact marks, few in a long run: see :mod:`ttt_eval.policy_snapshots`.
 
     Args:
         run: the run directory.

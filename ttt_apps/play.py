@@ -84,9 +84,9 @@ class Play(GameOptions):
             self._serve(self.gomocup, lines)
             return
         from baselines.exact import MAX_SOLVER_CELLS
-        from evaluation.matches.games import append_games
         from ttt_apps.replay import replay
         from ttt_apps.terminal_game import SessionSettings, TerminalGame
+        from ttt_eval.matches.games import append_games
 
         if self.number is not None and (self.replay is None or self.number < 1):
             raise ValueError(f"--number {self.number} names no game: choose 1 or more, with --replay FILE")

@@ -7,9 +7,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from evaluation.matches.games import PlayedGame, read_games, to_notation
 from ttt_apps.board import board_text
 from ttt_envs.game.boards import MOVERS, coordinate, winning_line_cells
+from ttt_eval.matches.games import PlayedGame, read_games, to_notation
 
 
 def replay(console: Console, path: Path, number: int | None = None) -> None:

@@ -13,13 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from baselines.exact import solve
-from evaluation.cost import Meter
-from evaluation.exact.estimate import affordable, check_measurable
-from evaluation.exact.policy_cache import CachedPolicy
-from evaluation.exact.strength import Strength, strength, training_callback
-from evaluation.reports.formats import game_options
-from evaluation.reports.run import write_report
-from evaluation.run_files import DERIVED_FILES, REPORT, RunDirectory, RunState
 from learners.checkpoint import build_config, new_config
 from learners.config import TEACHER, AnyConfig, FitLearnerConfig, LearnerConfig, TransitionLearnerConfig
 from learners.training import Progress, ResumableTraining, Task
@@ -35,6 +28,13 @@ from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit_settings import compile_at_once, pause_garbage_collection
 from ttt_envs.game.game import Game
 from ttt_envs.graph.layers import MAX_PHANTOM_CELLS
+from ttt_eval.cost import Meter
+from ttt_eval.exact.estimate import affordable, check_measurable
+from ttt_eval.exact.policy_cache import CachedPolicy
+from ttt_eval.exact.strength import Strength, strength, training_callback
+from ttt_eval.reports.formats import game_options
+from ttt_eval.reports.run import write_report
+from ttt_eval.run_files import DERIVED_FILES, REPORT, RunDirectory, RunState
 
 WARM_UP_GAMES = 4
 """Number of games played to compile everything."""
@@ -56,7 +56,7 @@ class WrittenReport(NamedTuple):
     """A written report."""
 
     strength: Strength | None
-    """strength of the learner; None if it is not computed unasked, see :func:`~evaluation.exact.estimate.affordable`"""
+    """strength of the learner; None if it is not computed unasked, see :func:`~ttt_eval.exact.estimate.affordable`"""
     page: Path
 
 
@@ -310,7 +310,7 @@ class Run:
 
         Args:
             training: the training; None for a learner with its own loop.
-            sizes: valid sizes of the run's lines, see :class:`~evaluation.run_files.RunState`.
+            sizes: valid sizes of the run's lines, see :class:`~ttt_eval.run_files.RunState`.
         """
         self.meter.end("set-up")
         resumes = not isinstance(self.settings, FitLearnerConfig) or self.settings.resumes

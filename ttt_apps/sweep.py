@@ -13,28 +13,6 @@ from typing import Any
 
 import tyro
 
-from evaluation.exact.estimate import boards_by_stones
-from evaluation.exact.strength import strength
-from evaluation.matches.match import play_pairs
-from evaluation.policy_identity import policy_identity
-from evaluation.reports.sweep import write_sweep_curves
-from evaluation.result_store import UNITS, Unit, do_units
-from evaluation.run_files import DERIVED_FILES, REPORT, RUN_FILES, RunDirectory
-from evaluation.sweep import (
-    AGENT,
-    CURVES,
-    RESULT,
-    TABLE,
-    Row,
-    RunResult,
-    aggregate_runs,
-    read_sweep,
-    setting_name,
-    table_rows,
-    to_command_line,
-    varied_options,
-    write_sweep,
-)
 from ttt_apps.cli import (
     ReportOptions,
     Stopped,
@@ -60,6 +38,28 @@ from ttt_envs.core.files import read_bounded, read_json, subfolder, write_atomic
 from ttt_envs.core.parallel import Cluster
 from ttt_envs.game.game import Game
 from ttt_envs.graph.layers import check_cells
+from ttt_eval.exact.estimate import boards_by_stones
+from ttt_eval.exact.strength import strength
+from ttt_eval.matches.match import play_pairs
+from ttt_eval.policy_identity import policy_identity
+from ttt_eval.reports.sweep import write_sweep_curves
+from ttt_eval.result_store import UNITS, Unit, do_units
+from ttt_eval.run_files import DERIVED_FILES, REPORT, RUN_FILES, RunDirectory
+from ttt_eval.sweep import (
+    AGENT,
+    CURVES,
+    RESULT,
+    TABLE,
+    Row,
+    RunResult,
+    aggregate_runs,
+    read_sweep,
+    setting_name,
+    table_rows,
+    to_command_line,
+    varied_options,
+    write_sweep,
+)
 
 RUNS = "runs"
 """Folder of a sweep's runs."""

@@ -16,11 +16,6 @@ from rich.text import Text
 
 from baselines.exact import MAX_SOLVER_CELLS, Solution, solve
 from baselines.expectiminimax import Search, SearchSettings
-from evaluation.exact.strength import choice_in
-from evaluation.matches.account import describe_account, make_account
-from evaluation.matches.games import HUMAN, MAX_LINE_LENGTH, PlayedGame, append_games
-from evaluation.matches.luck import EXACT, MAX_CELLS_BY_DEFAULT, make_correction
-from evaluation.matches.match import StatelessPlayer, make_player
 from ttt_apps.board import ONLY, LiveGame, board_text
 from ttt_apps.cli import Stopped
 from ttt_apps.messages import installed_names
@@ -35,6 +30,11 @@ from ttt_envs.game.actions import action_to_cell
 from ttt_envs.game.boards import COLUMNS, MOVERS, Boards, cell_at, coordinate, winning_line_cells
 from ttt_envs.game.game import Game
 from ttt_envs.game.rules import legal
+from ttt_eval.exact.strength import choice_in
+from ttt_eval.matches.account import describe_account, make_account
+from ttt_eval.matches.games import HUMAN, MAX_LINE_LENGTH, PlayedGame, append_games
+from ttt_eval.matches.luck import EXACT, MAX_CELLS_BY_DEFAULT, make_correction
+from ttt_eval.matches.match import StatelessPlayer, make_player
 
 MAX_HINT_NODES = 2_000_000
 """Maximum number of positions of the search for a hint."""

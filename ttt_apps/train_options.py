@@ -97,7 +97,7 @@ class Options(WatchOptions, GameOptions):
 
     def exact_games(self, game: Game) -> int:
         """Return the number of games between two exact measurements, 0 for none."""
-        from evaluation.exact.estimate import boards_by_stones
+        from ttt_eval.exact.estimate import boards_by_stones
 
         if self.exact_every is None and game.hidden != "no":
             return 1 if game.cells <= MAX_PHANTOM_CELLS else 0

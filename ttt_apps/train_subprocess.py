@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluation.cost import ProcessFailed, Usage, measure_usage
-from evaluation.run_files import RunDirectory
 from ttt_apps.signals import INTERRUPTED
 from ttt_envs.core.files import delete_temporary_files, read_json, write_atomically
 from ttt_envs.core.subprocesses import subprocess_environment
+from ttt_eval.cost import ProcessFailed, Usage, measure_usage
+from ttt_eval.run_files import RunDirectory
 
 TRAIN = "from ttt_apps.train import main; main()"
 """Code of a process that trains."""

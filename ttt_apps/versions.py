@@ -35,7 +35,7 @@ def versions(*others: str) -> dict[str, str]:
 
 def make_provenance() -> dict[str, str]:
     """Return the causes of stored results: versions of packages, and of the code that determines them as ``code``."""
-    from evaluation.result_store import RESULT_VERSION
+    from ttt_eval.result_store import RESULT_VERSION
 
     return {**versions(), "code": str(RESULT_VERSION)}
 

@@ -79,8 +79,8 @@ class Favourite:
 
 
 if __name__ == "__main__":
-    from evaluation.exact.dynamic_programming import outcome
     from learners.training import make_initial_rng, train
+    from ttt_eval.exact.dynamic_programming import outcome
 
     learner = FavouriteConfig().build(Game(), make_initial_rng(0))
     print(train(learner, "random", games=2_000, batch=16))

@@ -14,11 +14,11 @@ from baselines.expectiminimax.leaf_search import SearchByLeaves
 from baselines.expectiminimax.order import write_moves
 from baselines.expectiminimax.search import MIN_TABLE_ENTRIES
 from baselines.expectiminimax.transpositions import table_bytes
-from evaluation.exact.dynamic_programming import exploitability, regret
-from evaluation.matches.match import play_pairs
 from ttt_envs import Boards, Game, Position, act, from_text, make_policy
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Values
 from ttt_envs.game.symmetry import symmetries
+from ttt_eval.exact.dynamic_programming import exploitability, regret
+from ttt_eval.matches.match import play_pairs
 
 NAME = "baselines.expectiminimax."
 HEURISTICS = ("count", "consecutive", "all-diagonals")

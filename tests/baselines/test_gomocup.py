@@ -27,14 +27,14 @@ from players import FirstEmpty
 from baselines.gomocup import Gomocup, parse_cell
 from baselines.gomocup.program import MAX_LINE_LENGTH, EngineTimeoutError, Program
 from baselines.timed import Clock
-from evaluation.matches.games import read_any_format, read_games
-from evaluation.matches.match import MatchSettings, play_blocks, play_pairs
-from evaluation.matches.timed_match import play_timed_pairs
 from ttt_apps import evaluate
 from ttt_envs import Boards, Game, act, make_policy
 from ttt_envs.agents.policy import Forfeit, HasPlayer, ReadsClocks
 from ttt_envs.agents.specs import TRUST, FromFile
 from ttt_envs.game.game import Position
+from ttt_eval.matches.games import read_any_format, read_games
+from ttt_eval.matches.match import MatchSettings, play_blocks, play_pairs
+from ttt_eval.matches.timed_match import play_timed_pairs
 
 ROOT = Path(__file__).parents[2]
 GAME = Game(7, 7, 5)

@@ -13,10 +13,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from baselines import mcts
 from baselines.exact import solve
 from baselines.mcts import MCTS, MCTSPlayer, MCTSSearch, Tree
-from evaluation.matches.match import MatchSettings, play_blocks, play_pairs
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.agents.policy import Values, act_in_episodes
 from ttt_envs.game.rules import STREAM_OPPONENT, STREAM_SKIP, winner
+from ttt_eval.matches.match import MatchSettings, play_blocks, play_pairs
 
 SKIPS = [0.0, 0.1, 0.25, 0.5]
 

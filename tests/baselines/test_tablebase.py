@@ -14,11 +14,11 @@ from baselines.exact.folder import Folder
 from baselines.exact.verify import check_entries, describe_entry
 from baselines.expectiminimax import Expectiminimax
 from baselines.mcts import MCTS
-from evaluation.policy_identity import policy_identity
 from ttt_envs import Boards, Game, chance_outcomes, from_text, make_policy
 from ttt_envs.game import rules
 from ttt_envs.game.rules import DRAW
 from ttt_envs.graph.numbering import Numbering
+from ttt_eval.policy_identity import policy_identity
 
 SKIPS = [0.0, 0.1, 0.25]
 SMALL = Game(2, 3, 3, 0.25)

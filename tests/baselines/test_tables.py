@@ -14,12 +14,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.exact import solve
 from baselines.tables import Softmax, Table, TablePolicy, learned_values, random_play_values, source_values
-from evaluation.exact.dynamic_programming import match_outcome, outcome
 from ttt_apps import train
 from ttt_envs import Boards, Game, make_policy
 from ttt_envs.agents.policy import Values
 from ttt_envs.game.boards import keys
 from ttt_envs.game.rules import DRAW
+from ttt_eval.exact.dynamic_programming import match_outcome, outcome
 
 SHAPES = [Game(), Game(2, 3, 2), Game(3, 2, 3), Game(1, 5, 3), Game(2, 2, 2), Game(3, 3, 1), Game(1, 1, 1)]
 GAMES = [replace(shape, skip_chance=skip) for shape in SHAPES for skip in (0.0, 0.25, 0.5)]

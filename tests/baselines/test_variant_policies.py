@@ -13,12 +13,12 @@ from baselines.exact.count import count_positions, reachable_boards
 from baselines.expectiminimax import Search, SearchSettings
 from baselines.mcts.search import MCTSSearch
 from baselines.tables import source_values
-from evaluation.matches.openings import draw_openings
 from ttt_envs import Boards, Game, make_policy
 from ttt_envs.game import reference
 from ttt_envs.game.boards import check_opening, keys
 from ttt_envs.game.game import VARIANTS
 from ttt_envs.graph.kept import KeptGraph
+from ttt_eval.matches.openings import draw_openings
 
 GAMES = [
     replace(shape, **rules)

@@ -25,9 +25,9 @@ from typing import Annotated, Any
 import tyro
 from rich.console import Console
 
-from evaluation.cost import processor
 from ttt_apps import cli
 from ttt_envs.core.files import read_json, write_atomically, write_json
+from ttt_eval.cost import processor
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

@@ -51,11 +51,11 @@ def test_all_positions():
 
 
 def test_its_best_response():
-    """`exploitability` of `random`, computed by theirs from the adapter's boards, is that of `evaluation.exact`"""
+    """`exploitability` of `random`, computed by theirs from the adapter's boards, is that of `ttt_eval.exact`"""
     from open_spiel.python import policy as policies
     from open_spiel.python.algorithms import exploitability as theirs
 
-    from evaluation.exact.dynamic_programming import exploitability
+    from ttt_eval.exact.dynamic_programming import exploitability
 
     game = Game()
     table = policies.TabularPolicy(load_game(game))

@@ -64,7 +64,7 @@ class Critic(DeterministicMixin, Net):
 
 def test_ppo(timed, tmp_path):
     """`PPO` with masks on `make_vec` with 64 games, unmodified, 16,384 steps: exactly better than before"""
-    from evaluation.exact import match_outcome
+    from ttt_eval.exact import match_outcome
 
     torch.manual_seed(0)
     games = gymnasium.make_vec(

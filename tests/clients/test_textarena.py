@@ -6,10 +6,10 @@ import pytest
 
 ta = pytest.importorskip("textarena")
 
-from evaluation.credit import TurnReward
 from ttt_envs import Game
 from ttt_envs.text import PRESENTATIONS, TextGame
 from ttt_envs.text.textarena_env import ID
+from ttt_eval.credit import TurnReward
 
 
 def play(env, players, games, agent):

@@ -18,10 +18,10 @@ vf = pytest.importorskip("verifiers.v1")
 
 from verifiers.v1.utils.loaders import environment_class, load_environment, taskset_class
 
-from evaluation.credit import game_credit, optimal_credit
-from evaluation.verifiers_env import TextTaskset, TextTasksetConfig, VerifiersEnv, VerifiersEnvConfig
 from ttt_envs import Game
 from ttt_envs.text import TextGame
+from ttt_eval.credit import game_credit, optimal_credit
+from ttt_eval.verifiers_env import TextTaskset, TextTasksetConfig, VerifiersEnv, VerifiersEnvConfig
 
 
 def fake_answer(prompt):

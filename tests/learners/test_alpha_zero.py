@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.exact import solve
 from baselines.mcts import FusedEvaluator, GumbelSearch, MCTSSearch, Tree
-from evaluation.exact.dynamic_programming import exploitability
 from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch, inference, training
 from learners.alpha_zero.optimizer import Updater
 from learners.alpha_zero.policy import SymmetrizedEvaluator
@@ -21,6 +20,7 @@ from ttt_envs.agents.policy import Evaluator
 from ttt_envs.agents.symmetrized import check_symmetric
 from ttt_envs.game.boards import keys
 from ttt_envs.game.symmetry import symmetries
+from ttt_eval.exact.dynamic_programming import exploitability
 
 SMALL = {"hidden": (4,), "simulations": 4, "gradient_steps": 3, "batch_size": 8, "buffer_size": 100}
 SKIPS = Game(skip_chance=0.25)

@@ -7,11 +7,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.softmax_table import PositionIndex, SoftmaxTable
-from evaluation.exact import evaluate_policy, policy_gradient
-from evaluation.exact.dynamic_programming import best_response, exploitability
 from learners.exact_pg import ExactPGConfig, Method, log_softmax
 from ttt_envs import Game
 from ttt_envs.graph.kept import KeptGraph
+from ttt_eval.exact import evaluate_policy, policy_gradient
+from ttt_eval.exact.dynamic_programming import best_response, exploitability
 
 METHODS = sorted(get_args(Method))
 SMALL = Game(2, 3, 2, 0.25)

@@ -13,7 +13,6 @@ import pytest
 import tiny
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evaluation.exact.dynamic_programming import exploitability, match_outcome
 from learners import LEARNERS
 from learners.base import Transition
 from learners.checkpoint import MODEL, load_arrays, load_checkpoint
@@ -21,6 +20,7 @@ from learners.training import train, train_in
 from ttt_envs import Boards, Game, act, mnk_v0
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import load_object
+from ttt_eval.exact.dynamic_programming import exploitability, match_outcome
 
 FORMS = {
     "naive-mc": ({}, {"symmetries": "all", "rewards": "unit"}),

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from evaluation.exact.dynamic_programming import exploitability
 from learners.base import Transition
 from learners.naive_mc import NaiveMCConfig
 from learners.training import Training, train
 from ttt_envs import Boards, Game, from_text
+from ttt_eval.exact.dynamic_programming import exploitability
 
 LINE = Game(1, 3, 2)
 """Three cells in a row, of which two neighbours win."""

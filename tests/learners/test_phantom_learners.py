@@ -8,7 +8,6 @@ import pytest
 import tiny
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evaluation.exact import evaluate_policy, exploitability, outcome, policy_gradient
 from learners import LEARNERS
 from learners.exact_pg import ExactPGConfig
 from learners.q_learning import QLearningConfig
@@ -16,6 +15,7 @@ from learners.training import train, train_in
 from ttt_apps import evaluate
 from ttt_envs import Game, make_policy, mnk_v0
 from ttt_envs.agents.specs import load_object
+from ttt_eval.exact import evaluate_policy, exploitability, outcome, policy_gradient
 
 SMALL = Game(2, 3, 2, hidden="classic")
 

@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from evaluation.exact.dynamic_programming import exploitability
 from learners.base import Transition
 from learners.naive_mc import NaiveMCConfig
 from learners.q_learning import QLearningConfig
 from learners.tabular import PositionTable
 from learners.training import train
 from ttt_envs import Boards, Game, from_text
+from ttt_eval.exact.dynamic_programming import exploitability
 
 
 def build(game=None, **settings):

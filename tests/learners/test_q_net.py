@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evaluation.exact.dynamic_programming import exploitability
 from learners.base import Transition
 from learners.q_net import QNetConfig
 from learners.training import make_exploration_rng, train
 from ttt_envs import Boards, Game, from_text
 from ttt_envs.game.symmetry import inverse, symmetries
+from ttt_eval.exact.dynamic_programming import exploitability
 
 pytestmark = pytest.mark.needs("tensorflow")
 

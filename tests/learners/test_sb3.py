@@ -10,8 +10,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from tiny import task
 
-from evaluation.exact.critics import critic_error
-from evaluation.exact.dynamic_programming import match_outcome
 from learners.checkpoint import MODEL, load_arrays, save_arrays
 from learners.sb3 import DQNConfig, MaskablePPOConfig, PPOConfig
 from learners.sb3.games import make_sb3_games, signed_replay, signed_rollout
@@ -22,6 +20,8 @@ from ttt_envs.agents.adapters import as_policy, as_value_function
 from ttt_envs.agents.policy import ActorCritic, Values
 from ttt_envs.agents.specs import TRUST
 from ttt_envs.envs.single_env import SingleEnv
+from ttt_eval.exact.critics import critic_error
+from ttt_eval.exact.dynamic_programming import match_outcome
 
 pytestmark = pytest.mark.needs("torch", "stable_baselines3", "sb3_contrib")
 

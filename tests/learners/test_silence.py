@@ -6,7 +6,7 @@ pytestmark = pytest.mark.needs("tensorflow", "stable_baselines3", "triton")
 
 TENSORFLOW = "from learners.tensorflow_tools import import_tensorflow; tf = import_tensorflow('q-net')"
 SB3 = "from learners.sb3.libraries import check_packages; check_packages('sb3-dqn')"
-CALLBACK = "import evaluation.sb3"
+CALLBACK = "import ttt_eval.sb3"
 LEARN = """
 import sys, torch
 layer = torch.nn.Linear(2, 1)

@@ -10,7 +10,6 @@ import pytest
 import tiny
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evaluation.exact.dynamic_programming import match_outcome
 from learners import imitation
 from learners.checkpoint import MODEL, TEACHER_FOLDER, load_arrays, save_arrays
 from learners.dense import Dense, forward
@@ -22,6 +21,7 @@ from ttt_apps import train
 from ttt_envs import Boards, Game, make_policy
 from ttt_envs.agents.policy import Values
 from ttt_envs.game.symmetry import symmetries
+from ttt_eval.exact.dynamic_programming import match_outcome
 
 pytestmark = pytest.mark.xdist_group("large")
 

@@ -10,7 +10,6 @@ import pytest
 import tiny
 from numpy.testing import assert_array_equal
 
-from evaluation.exact import exploitability, outcome
 from learners import LEARNERS
 from learners.dense import line_states
 from learners.one_ply import one_ply_ahead
@@ -20,6 +19,7 @@ from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.agents.specs import load_object
 from ttt_envs.game.game import VARIANTS
 from ttt_envs.game.rules import chance_outcomes
+from ttt_eval.exact import exploitability, outcome
 
 GRAVITY, MISERE = Game(4, 4, 4, gravity=True), Game(3, 3, 3, misere=True)
 games = pytest.mark.parametrize("game", [GRAVITY, MISERE, Game(3, 3, 3, 0.25, misere=True, gravity=True)], ids=str)

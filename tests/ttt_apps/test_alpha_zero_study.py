@@ -6,13 +6,13 @@ import json
 import numpy as np
 import pytest
 
-from evaluation.exact.proved_positions import ProvedPosition
-from evaluation.matches.games import Move, PlayedGame
-from evaluation.reports.study import write_report_files
-from evaluation.study import run_units
 from learners.alpha_zero import AlphaZeroConfig
 from ttt_apps.studies.alpha_zero import ablation, curves, proved_positions, study, training_runs
 from ttt_envs import Game
+from ttt_eval.exact.proved_positions import ProvedPosition
+from ttt_eval.matches.games import Move, PlayedGame
+from ttt_eval.reports.study import write_report_files
+from ttt_eval.study import run_units
 
 SKIPS = Game(skip_chance=0.25)
 

@@ -12,8 +12,8 @@ import pytest
 from commands import json_of, text_of
 from processes import ROOT
 
-from evaluation.matches.sprt import RESULT
-from evaluation.result_store import UNITS
+from ttt_eval.matches.sprt import RESULT
+from ttt_eval.result_store import UNITS
 
 
 def test_sprt(tmp_path, capsys, monkeypatch):

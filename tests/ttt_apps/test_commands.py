@@ -12,7 +12,6 @@ from commands import error_of, json_of, rows_of, text_of
 from processes import ROOT
 
 from baselines.exact import solve
-from evaluation import exact
 from learners import LEARNERS
 from learners.checkpoint import load_checkpoint, load_policy, save_arrays
 from ttt_apps import evaluate, train, versions
@@ -21,6 +20,7 @@ from ttt_apps.evaluate import solve as solve_command
 from ttt_apps.train_options import batch_note, default_folder, parse_options
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.core.jit_settings import kernel_folder
+from ttt_eval import exact
 
 
 @pytest.fixture(scope="module")

@@ -26,9 +26,6 @@ from baselines.exact import SearchedSolution, build, estimate, solve
 from baselines.expectiminimax import Expectiminimax
 from baselines.mcts import MCTS
 from baselines.tables import Softmax, Table, source_values
-from evaluation.exact.dynamic_programming import perfect_value
-from evaluation.matches.games import Move, PlayedGame, append_games
-from evaluation.reports.links import explorer_command
 from ttt_apps.board import LiveGame
 from ttt_apps.explorer.api import ExplorerApi
 from ttt_apps.explorer.caches import LRUCache
@@ -38,6 +35,9 @@ from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.random import draw_key
 from ttt_envs.game.boards import Boards, cell_at, coordinate, from_text, to_text, winning_line_cells
 from ttt_envs.game.rules import DRAW
+from ttt_eval.exact.dynamic_programming import perfect_value
+from ttt_eval.matches.games import Move, PlayedGame, append_games
+from ttt_eval.reports.links import explorer_command
 
 pytestmark = [pytest.mark.needs("fastapi", "httpx")]
 TIMEOUT_S = 60

@@ -11,12 +11,12 @@ from pages import IN_BROWSER, accessibility_faults, open_pages
 from baselines.compression import decomposition
 from baselines.exact import SearchedSolution, solve
 from baselines.tables import Softmax
-from evaluation.matches.games import Move, PlayedGame, append_games
-from evaluation.reports.links import explorer_command
 from ttt_apps import train
 from ttt_envs import Game
 from ttt_envs.game.boards import Boards, cell_at, from_text
 from ttt_envs.game.game import VARIANTS
+from ttt_eval.matches.games import Move, PlayedGame, append_games
+from ttt_eval.reports.links import explorer_command
 
 pytestmark = [pytest.mark.needs("fastapi", "uvicorn", "httpx"), *IN_BROWSER]
 SKIPS = Game(skip_chance=0.25)

@@ -15,13 +15,13 @@ from processes import ROOT, run_python
 
 from baselines.gomocup import parse_cell
 from baselines.timed import Timed
-from evaluation.matches.match import play_pairs
 from ttt_apps.gomocup import Brain, make_timed_policy
 from ttt_envs import Game, make_policy
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Position
 from ttt_envs.game.rules import winner
+from ttt_eval.matches.match import play_pairs
 
 
 def replies(*lines, spec="win-or-block", seed=0):

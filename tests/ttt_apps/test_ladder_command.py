@@ -5,11 +5,11 @@ import json
 import pytest
 from commands import error_of, json_of, text_of
 
-from evaluation.matches.ladder import PLANS, RESULT, LadderPlan, build, rate, read_ladder, to_markdown
-from evaluation.matches.move_cost import MoveCost
 from ttt_apps import evaluate, train
 from ttt_apps.evaluate import ladder as command
 from ttt_envs import Game
+from ttt_eval.matches.ladder import PLANS, RESULT, LadderPlan, build, rate, read_ladder, to_markdown
+from ttt_eval.matches.move_cost import MoveCost
 
 
 @pytest.fixture(autouse=True)

@@ -10,9 +10,9 @@ import pytest
 from commands import error_of, json_of, text_of
 from processes import ROOT, python_path, run_python
 
-from evaluation.matches.games import append_games, read_games
 from ttt_apps import evaluate
 from ttt_envs.agents.simple import Random
+from ttt_eval.matches.games import append_games, read_games
 
 MATCH = ["match", "win-or-block", "random", "--games", "200", "--skip-chance", "0.25", "--seed", "3"]
 

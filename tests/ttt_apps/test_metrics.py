@@ -6,9 +6,9 @@ import pytest
 import tiny
 from commands import rows_of
 
-from evaluation.run_files import EVENTS, METRICS, RunDirectory
 from ttt_apps import train
 from ttt_apps.metrics import RATES, Metrics
+from ttt_eval.run_files import EVENTS, METRICS, RunDirectory
 
 
 def measured(games, **more):

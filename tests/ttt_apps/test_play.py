@@ -18,7 +18,6 @@ import pytest
 from processes import ROOT
 
 from baselines.exact import solve
-from evaluation.matches.games import HUMAN, PlayedGame, read_games, write_games
 from ttt_apps import play
 from ttt_apps.board import board_text
 from ttt_apps.cli import PlainConsole
@@ -28,6 +27,7 @@ from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.game.boards import cell_at, coordinate, winning_line_cells
 from ttt_envs.game.rules import DRAW
+from ttt_eval.matches.games import HUMAN, PlayedGame, read_games, write_games
 
 SKIPPING = Game(skip_chance=0.25)
 GOLDEN = """\

@@ -13,8 +13,6 @@ from pages import accessibility_faults, in_browser
 from baselines.compression import decomposition
 from baselines.exact import SearchedSolution, solve
 from baselines.tables import random_play_values
-from evaluation.exact.dynamic_programming import exploitation, match_outcome
-from evaluation.reports.links import PLAY_BOARDS, PLAY_SKIPS, play_link
 from ttt_apps.board import LiveGame
 from ttt_apps.play_page.nets import Net, load_weights
 from ttt_apps.play_page.numbers import (
@@ -34,6 +32,8 @@ from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game.boards import MOVERS, Boards, coordinate, from_text, play_moves, to_text
 from ttt_envs.game.game import Game
 from ttt_envs.game.rules import NOT_OVER, STREAM_OPPONENT, STREAM_SKIP
+from ttt_eval.exact.dynamic_programming import exploitation, match_outcome
+from ttt_eval.reports.links import PLAY_BOARDS, PLAY_SKIPS, play_link
 
 PAGE = ROOT / "docs" / "play" / "index.html"
 

@@ -8,8 +8,8 @@ import pytest
 import tiny
 from commands import error_of, json_of, rows_of, text_of
 
-from evaluation.curves import record
 from ttt_apps import evaluate
+from ttt_eval.curves import record
 
 
 @pytest.fixture(scope="module")

@@ -11,13 +11,13 @@ from explorers import Client, make_explorer, serve
 from pages import CHROMIUM, accessibility_faults, in_browser, open_pages
 
 from baselines.exact import solve
-from evaluation.puzzles import read_puzzles
-from evaluation.reports.links import explorer_command
 from ttt_apps import train
 from ttt_apps.explorer import command
 from ttt_apps.play_page.page import parse_numbers
 from ttt_envs import Game
 from ttt_envs.game.boards import Boards, coordinate, from_text
+from ttt_eval.puzzles import read_puzzles
+from ttt_eval.reports.links import explorer_command
 
 PAGE = ROOT / "docs" / "play" / "index.html"
 SKIPS = {"rows": 3, "columns": 3, "win_length": 3, "skip_chance": 0.25}

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from commands import json_of
 
-from evaluation.study import run_units
 from ttt_apps import evaluate
 from ttt_apps.studies import (
     STUDIES,
@@ -21,6 +20,7 @@ from ttt_apps.studies import (
     svd_fig5,
 )
 from ttt_envs.agents.specs import load_object
+from ttt_eval.study import run_units
 
 
 @pytest.mark.parametrize("name", STUDIES)

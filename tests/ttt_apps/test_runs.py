@@ -18,13 +18,13 @@ from kills import train_until
 from plain import assert_same_runs
 from processes import ROOT
 
-from evaluation.reports import run as run_report
-from evaluation.run_files import EVENTS, REPORT, RunDirectory
 from learners import LEARNERS
 from learners.checkpoint import load_checkpoint, save_checkpoint
 from learners.training import make_exploration_rng, make_initial_rng
 from ttt_apps import evaluate, train
 from ttt_envs.core.files import write_json
+from ttt_eval.reports import run as run_report
+from ttt_eval.run_files import EVENTS, REPORT, RunDirectory
 
 OPPONENTS = ["random", "win-or-block", "self", "pool:every=40,size=3"]
 RESUMABLE = [(name, opponent) for name in tiny.OURS for opponent in OPPONENTS] + [

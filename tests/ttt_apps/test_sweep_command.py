@@ -19,16 +19,16 @@ from pages import read_page
 from plain import assert_same_runs
 from processes import ROOT
 
-from evaluation.cost import ProcessFailed, Usage
-from evaluation.exact import exploitability
-from evaluation.exact.strength import strength
-from evaluation.run_files import REPORT, STOP, RunDirectory
 from learners.checkpoint import load_checkpoint
 from ttt_apps import live, runs, sweep, train, train_subprocess
 from ttt_apps.signals import INTERRUPTED
 from ttt_envs import Game
 from ttt_envs.agents.specs import TRUST
 from ttt_envs.core.files import write_json
+from ttt_eval.cost import ProcessFailed, Usage
+from ttt_eval.exact import exploitability
+from ttt_eval.exact.strength import strength
+from ttt_eval.run_files import REPORT, STOP, RunDirectory
 
 SWEEP = """
 seeds = 2

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from evaluation.matches.score import Score
 from ttt_apps.studies import tree_net
 from ttt_apps.studies.tree_net import ENTRIES, SEEDS
 from ttt_envs import Game
+from ttt_eval.matches.score import Score
 
 
 def test_published_results_are_of_a_hundred_games():

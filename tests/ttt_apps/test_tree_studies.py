@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from baselines.expectiminimax import Search, SearchSettings
-from evaluation.matches.match import play_pairs
-from evaluation.matches.score import Score
-from evaluation.statistics import difference, wilson
 from ttt_apps.studies import tree_random, tree_search, trees
 from ttt_envs.agents.policy import act
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.game.boards import Boards
+from ttt_eval.matches.match import play_pairs
+from ttt_eval.matches.score import Score
+from ttt_eval.statistics import difference, wilson
 
 
 def board_name(value):

@@ -12,8 +12,8 @@ from pages import accessibility_faults, in_browser, open_pages
 from plain import assert_same_runs
 from processes import ROOT
 
-from evaluation.run_files import RunDirectory
 from ttt_apps import train
+from ttt_eval.run_files import RunDirectory
 
 pytestmark = [pytest.mark.needs("fastapi", "uvicorn", "playwright", "axe_playwright_python")]
 GONE = "net::ERR_CONNECTION_REFUSED"

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from evaluation.benchmark.scores import score_submission
 from ttt_apps.studies import what_games_say as study
+from ttt_eval.benchmark.scores import score_submission
 
 MARKS = [10, 20]
 

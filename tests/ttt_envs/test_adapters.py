@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from evaluation.exact.dynamic_programming import exploitability, match_outcome, regret
-from evaluation.matches.match import play_pairs
 from ttt_envs import Boards, Game, Policy, as_policy, from_text, make_policy
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.envs.vector_env import MNKVectorEnv
+from ttt_eval.exact.dynamic_programming import exploitability, match_outcome, regret
+from ttt_eval.matches.match import play_pairs
 
 GAME = Game(2, 3, 2)
 BOARDS = Boards.from_positions([from_text("o../x.. o"), from_text("o../..x x"), from_text(".../... o")])

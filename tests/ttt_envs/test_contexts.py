@@ -11,12 +11,12 @@ from gymnasium.vector import AutoresetMode
 from players import Scripted
 from test_vector_env import compare
 
-from evaluation.exact import match_outcome
 from ttt_envs import Game, as_policy, from_text, mnk_v0
 from ttt_envs.envs.opponents import make_opponents, parse_schedule
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.envs.vector_env import MNKVectorEnv
 from ttt_envs.game.rules import STREAM_OPENING
+from ttt_eval.exact import match_outcome
 
 # ---------------------------------------------------------------------------------------------------------------------
 # What is drawn

@@ -21,8 +21,6 @@ from baselines.expectiminimax.search import MIN_TABLE_ENTRIES
 from baselines.expectiminimax.transpositions import table_bytes
 from baselines.mcts import MCTS, GumbelSearch, MCTSSearch
 from baselines.proof_number import prove
-from evaluation import exact
-from evaluation.exact.strength import strength
 from learners import LEARNERS
 from learners.training import train, train_in
 from ttt_envs import Boards, Game, act, chance_outcomes, make_policy, mnk_v0
@@ -35,8 +33,10 @@ from ttt_envs.core.work import Work
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.envs.vector_env import MNKVectorEnv
 from ttt_envs.game import boards, rules
+from ttt_eval import exact
+from ttt_eval.exact.strength import strength
 
-PACKAGES = ("ttt_envs", "baselines", "learners", "evaluation")
+PACKAGES = ("ttt_envs", "baselines", "learners", "ttt_eval")
 WORK = {
     "ttt_envs": 12,
     "baselines.exact": 3,

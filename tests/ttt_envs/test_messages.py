@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import ttt_envs
-from evaluation.exact import exploitability
 from ttt_envs import Game, as_policy, make_policy, mnk_v0
 from ttt_envs.core import extras
 from ttt_envs.core.checks import closest_name
+from ttt_eval.exact import exploitability
 
 ROOT = Path(__file__).resolve().parents[2]
 SWAPPED = "as_policy takes the function first and the game second: write as_policy(function, game)"
@@ -67,7 +67,7 @@ def test_closest_name(name, near):
 def test_messages_of_packages_name_no_options():
     """Options belong to commands: a package names arguments, or a whole command."""
     found = []
-    for package in ("ttt_envs", "baselines", "learners", "evaluation"):
+    for package in ("ttt_envs", "baselines", "learners", "ttt_eval"):
         for path in (ROOT / package).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.Raise):
@@ -104,7 +104,7 @@ def test_the_command_that_installs_an_extra(files, origin, command, tmp_path, mo
 
 def test_extras_of_messages_exist():
     named = set()
-    for package in ("ttt_envs", "baselines", "learners", "evaluation", "ttt_apps"):
+    for package in ("ttt_envs", "baselines", "learners", "ttt_eval", "ttt_apps"):
         for path in (ROOT / package).rglob("*.py"):
             named |= set(re.findall(r"""install_command\(["'](\w+)["']\)""", path.read_text()))
     settings = ConfigParser()

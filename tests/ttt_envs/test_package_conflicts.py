@@ -5,7 +5,7 @@ import shutil
 import pytest
 from processes import ROOT, python_path, run_python
 
-PACKAGES = ("ttt_envs", "baselines", "learners", "evaluation", "ttt_apps")
+PACKAGES = ("ttt_envs", "baselines", "learners", "ttt_eval", "ttt_apps")
 # How Python finds us: in a folder of its path, or, as an editable installation, after everything that stands there.
 # What is installed already, in whatever way, is left out: only the current folder and one place have packages of ours.
 BEGIN = """
@@ -53,7 +53,7 @@ def check_refused(done, place, package):
 
 @pytest.mark.parametrize(
     ("name", "module", "words"),
-    [("baselines/__init__.py", "evaluate", ("exact", "random", "random")), ("evaluation.py", "play", ())],
+    [("baselines/__init__.py", "evaluate", ("exact", "random", "random")), ("ttt_eval.py", "play", ())],
 )
 def test_commands_name_the_folder_or_file_that_hides_a_package(tmp_path, name, module, words):
     path = tmp_path / name

@@ -9,9 +9,9 @@ from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 
 import ttt_envs
-from evaluation.credit import TurnReward
 from ttt_envs.game.rules import Outcome
 from ttt_envs.text import PRESENTATIONS
+from ttt_eval.credit import TurnReward
 
 ID = "ttt_envs:ttt/Text-v0"
 

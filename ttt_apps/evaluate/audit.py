@@ -11,9 +11,9 @@ import tyro
 from ttt_apps.cli import Count, ExactOptions, check_seed, new_table, print_output, print_table, share_bar, warn
 
 if TYPE_CHECKING:  # compiled code is imported where it is used, not where help is written
-    from evaluation.audit import Audit, AuditSettings
-    from evaluation.statistics import Interval
     from ttt_envs.game.game import Game
+    from ttt_eval.audit import Audit, AuditSettings
+    from ttt_eval.statistics import Interval
 
 ALL = "all"
 """Name of all built-in estimators."""
@@ -60,7 +60,7 @@ class AuditEstimator(ExactOptions):
 
     def run(self) -> None:
         """Audit and print; without a name, list the built-in estimators."""
-        from evaluation.audit import ESTIMATORS, Auditor, TooManyGroups, make_estimator
+        from ttt_eval.audit import ESTIMATORS, Auditor, TooManyGroups, make_estimator
 
         if not self.names:
             self._list()
@@ -90,7 +90,7 @@ class AuditEstimator(ExactOptions):
         self._print(audits, game)
 
     def _settings(self) -> AuditSettings:
-        from evaluation.audit import AuditSettings
+        from ttt_eval.audit import AuditSettings
 
         return AuditSettings(
             seat=self.seat,
@@ -105,7 +105,7 @@ class AuditEstimator(ExactOptions):
         )
 
     def _list(self) -> None:
-        from evaluation.audit import ESTIMATORS
+        from ttt_eval.audit import ESTIMATORS
 
         if self.json:
             print(
@@ -170,8 +170,8 @@ def _worst(one: Audit, count: int, game: Game) -> list[dict[str, Any]]:
     """Return the positions that add most to the mean squared error."""
     import numpy as np
 
-    from evaluation.statistics import finite_or_none
     from ttt_envs.game.boards import to_text
+    from ttt_eval.statistics import finite_or_none
 
     found = one.positions
     order = np.argsort(-found.visits * found.mse, kind="stable")[:count]

@@ -23,9 +23,9 @@ from ttt_apps.cli import (
 from ttt_envs.core.files import write_json
 
 if TYPE_CHECKING:  # compiled code is imported where it is used, not where help is written
-    from evaluation.benchmark.runs import RunSettings
-    from evaluation.benchmark.scores import SubmissionScores
-    from evaluation.benchmark.submission import Submission
+    from ttt_eval.benchmark.runs import RunSettings
+    from ttt_eval.benchmark.scores import SubmissionScores
+    from ttt_eval.benchmark.submission import Submission
 
 
 @dataclass(frozen=True)
@@ -66,10 +66,10 @@ class BenchRun(WorkOptions):
             ValueError: an unknown agent or task, an invalid number, or an agent that is none.
             Stopped: an interrupt; completed runs are stored.
         """
-        from evaluation.benchmark.agents import AGENTS, source_hash
-        from evaluation.benchmark.runs import run_benchmark
         from ttt_apps.train_options import folder_name
         from ttt_apps.versions import make_provenance
+        from ttt_eval.benchmark.agents import AGENTS, source_hash
+        from ttt_eval.benchmark.runs import run_benchmark
 
         if not self.agent:
             print_status("agents that have a name, for evaluate.py bench run --agent NAME:")
@@ -88,8 +88,8 @@ class BenchRun(WorkOptions):
         print_status(f"written: {folder}; evaluate.py bench score {folder} scores it")
 
     def _settings(self) -> RunSettings:
-        from evaluation.benchmark.runs import QUICK_SEEDS, QUICK_STEPS, QUICK_TASKS, RunSettings
-        from evaluation.benchmark.tasks import SEEDS
+        from ttt_eval.benchmark.runs import QUICK_SEEDS, QUICK_STEPS, QUICK_TASKS, RunSettings
+        from ttt_eval.benchmark.tasks import SEEDS
 
         return RunSettings(
             self.agent,
@@ -99,11 +99,11 @@ class BenchRun(WorkOptions):
         )
 
     def _submission(self, settings: RunSettings) -> Submission:
-        from evaluation.benchmark.agents import SB3_LIBRARIES
-        from evaluation.benchmark.runs import describe_agent
-        from evaluation.benchmark.submission import Submission
-        from evaluation.cost import processor
         from ttt_apps.versions import versions
+        from ttt_eval.benchmark.agents import SB3_LIBRARIES
+        from ttt_eval.benchmark.runs import describe_agent
+        from ttt_eval.benchmark.submission import Submission
+        from ttt_eval.cost import processor
 
         hyperparameters, named = describe_agent(settings)
         own = named if ":" in self.agent else SB3_LIBRARIES.get(self.agent, ("ttt_envs",))[0]
@@ -144,8 +144,8 @@ class BenchScore(JsonOptions):
             OSError: a file cannot be read or written.
             ValueError: a folder is no submission, a file in it is invalid, or the file of ``out`` has other scores.
         """
-        from evaluation.benchmark.scores import add_runs, score_submission, to_json
-        from evaluation.benchmark.submission import read_submission
+        from ttt_eval.benchmark.scores import add_runs, score_submission, to_json
+        from ttt_eval.benchmark.submission import read_submission
 
         if self.add and (self.out is None or len(self.folders) > 1):
             raise ValueError("--add needs one submission and --out FILE, the file to which its runs are added")
@@ -171,7 +171,7 @@ class BenchScore(JsonOptions):
 
     def _earlier(self) -> dict[str, Any] | None:
         """Return the checked content of the file to which runs are added; None if there is none."""
-        from evaluation.reports.benchmark_scores import read_content
+        from ttt_eval.reports.benchmark_scores import read_content
 
         if not self.add or self.out is None or not self.out.exists():
             return None
@@ -180,7 +180,7 @@ class BenchScore(JsonOptions):
 
 def _print(found: list[SubmissionScores]) -> None:
     """Print the mean over seeds of each task."""
-    from evaluation.benchmark.tasks import TASKS
+    from ttt_eval.benchmark.tasks import TASKS
 
     table = new_table("task", *(str(one.data["name"]) for one in found))
     for task in TASKS:
@@ -220,7 +220,7 @@ class BenchShrink:
             OSError: a file cannot be read or written.
             ValueError: a folder is no submission, or a file in it is invalid.
         """
-        from evaluation.benchmark.shrinking import shrink_submission
+        from ttt_eval.benchmark.shrinking import shrink_submission
 
         for folder in self.folders:
             shrink_submission(folder, self.out / folder.resolve().name, self.every)

@@ -14,7 +14,7 @@ from ttt_apps.cli import Count, JsonOptions, check_seed, count_bar, new_table, p
 from ttt_envs.core.files import read_bounded, write_atomically
 
 if TYPE_CHECKING:  # compiled code is imported where it is used, not where help is written
-    from evaluation.benchmark.comparison import Comparison, ScoredSubmission
+    from ttt_eval.benchmark.comparison import Comparison, ScoredSubmission
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class BenchReport(JsonOptions):
             OSError: a file cannot be read or written.
             ValueError: no submission, a damaged one, submissions without a common task, or a page without the section.
         """
-        from evaluation.benchmark.comparison import compare_submissions, to_json, write_csv
-        from evaluation.reports.benchmark import write_benchmark
+        from ttt_eval.benchmark.comparison import compare_submissions, to_json, write_csv
+        from ttt_eval.reports.benchmark import write_benchmark
 
         if self.out.suffix != ".html":
             raise ValueError(f"--out {self.out} is no page: end its name in .html")
@@ -75,8 +75,8 @@ class BenchReport(JsonOptions):
 
     def _markdown(self, comparison: Comparison, path: Path) -> str:
         """Return the content of the file of the leaderboard."""
-        from evaluation.benchmark.tasks import VERSION
-        from evaluation.reports.benchmark import leaderboard_markdown, replace_section, report_command
+        from ttt_eval.benchmark.tasks import VERSION
+        from ttt_eval.reports.benchmark import leaderboard_markdown, replace_section, report_command
 
         words = [*report_command(self.submissions, self.task), "--markdown", str(path)]
         if not self.section:
@@ -87,18 +87,18 @@ class BenchReport(JsonOptions):
 
 def _read(path: Path, *, last: bool) -> Sequence[ScoredSubmission]:
     """Return scores of a file or folder; with ``last`` of those tables alone that determine the score of a run."""
-    from evaluation.reports.benchmark_scores import parse_scores, read_scores
+    from ttt_eval.reports.benchmark_scores import parse_scores, read_scores
 
     if not path.is_dir():
         return read_scores(path)
-    from evaluation.benchmark.scores import score_submission, to_json
+    from ttt_eval.benchmark.scores import score_submission, to_json
 
     with count_bar(path.name) as progress:
         return parse_scores(to_json([score_submission(path, progress, last=last)]), str(path))
 
 
 def _print(comparison: Comparison) -> None:
-    from evaluation.reports.benchmark import describe_leader
+    from ttt_eval.reports.benchmark import describe_leader
 
     title = f"{len(comparison.tasks)} tasks"
     table = new_table("submission", "interquartile mean", "percentiles", "mean", "optimality gap", title=title)

@@ -31,7 +31,7 @@ from ttt_envs.game.boards import Boards, coordinate, to_text
 
 if TYPE_CHECKING:  # compiled code is imported where a book is read, not where help is written
     from baselines.opening_book import Book
-    from evaluation.matches.games import PlayedGame
+    from ttt_eval.matches.games import PlayedGame
 
 COMMANDS = {
     "build": ("ttt_apps.evaluate.book:BuildBook", "Build a book from logs of games, or by a search."),
@@ -65,7 +65,7 @@ class BuildBook(WorkOptions, GameOptions):
             ValueError: neither logs nor a search, or both; unusable logs; a file that exists.
             Stopped: an interrupt of a search; completed work is stored.
         """
-        from evaluation.matches.books import book_from_games
+        from ttt_eval.matches.books import book_from_games
 
         if bool(self.logs) == (self.search is not None):
             raise ValueError("a book is made of logs of games, or by a --search: name either")
@@ -98,8 +98,8 @@ class BuildBook(WorkOptions, GameOptions):
         return self.out.with_name(f"{self.out.name}.searched")
 
     def _make_from_search(self) -> Book:
-        from evaluation.matches.books import book_from_search
-        from evaluation.policy_identity import policy_identity
+        from ttt_eval.matches.books import book_from_search
+        from ttt_eval.policy_identity import policy_identity
 
         assert self.search is not None
         game, workers = self.game_for(self.search), self.workers()
@@ -191,9 +191,9 @@ class LeavesBook(JsonOptions):
             OSError, ValueError: no book, no games of its game, an unknown player.
         """
         from baselines.opening_book import read_book
-        from evaluation.matches.books import book_exits
-        from evaluation.matches.games import read_any_format
-        from evaluation.statistics import wilson
+        from ttt_eval.matches.books import book_exits
+        from ttt_eval.matches.games import read_any_format
+        from ttt_eval.statistics import wilson
 
         book = read_book(self.book)
         names: set[str] = set()

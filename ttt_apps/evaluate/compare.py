@@ -31,7 +31,7 @@ class Compare(TrustOptions):
         Raises:
             ValueError: fewer than two runs or too many, no run, a damaged one, or runs of different games.
         """
-        from evaluation.reports.side_by_side import read_common_game, write_side_by_side
+        from ttt_eval.reports.side_by_side import read_common_game, write_side_by_side
 
         if self.out.suffix != ".html":
             raise ValueError(f"--out {self.out} is no page: end its name in .html")

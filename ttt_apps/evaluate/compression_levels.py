@@ -14,9 +14,9 @@ from rich.table import Table as Shown
 from baselines.compression import Method, decomposition
 from baselines.exact import MAX_SOLVER_CELLS
 from baselines.tables import Softmax, Table, Terminal, source_values
-from evaluation.exact.compression_quality import CompressionQuality, compression_quality
 from ttt_apps.cli import Counts, ExactOptions, new_table, print_table, progress_bar
 from ttt_envs.game.game import Game
+from ttt_eval.exact.compression_quality import CompressionQuality, compression_quality
 
 NUM_RANKS = 12
 """Default number of measured ranks."""

@@ -12,10 +12,10 @@ from typing import Annotated, Any
 import tyro
 from rich.table import Table
 
-from evaluation.cost import COST_KEYS, Usage
-from evaluation.run_files import RunDirectory
 from ttt_apps.cli import Count, JsonOptions, TrustOptions, new_table, print_table, progress_bar
 from ttt_apps.train_subprocess import measure_training
+from ttt_eval.cost import COST_KEYS, Usage
+from ttt_eval.run_files import RunDirectory
 
 
 @dataclass(frozen=True)

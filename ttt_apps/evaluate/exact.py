@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import tyro
 from rich.table import Table
 
-from evaluation.exact.dynamic_programming import OutcomeProbabilities, make_pure, outcome
 from ttt_apps.cli import Count, ExactOptions, new_table, print_table, share_bar
 from ttt_envs.core.work import Work
 from ttt_envs.graph.layers import QUERY_SIZE
+from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, make_pure, outcome
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ from typing import Annotated, Any
 
 import tyro
 
-from evaluation.matches.account import describe_account, make_account
-from evaluation.matches.games import RESULTS, PlayedGame, read_any_format, to_notation, write_games
-from evaluation.matches.luck import EXACT, LuckCorrection, default_correction, make_correction
 from ttt_apps.cli import Count, JsonOptions, check_no_effect, new_table, print_status, print_table, warn
 from ttt_envs.core.files import write_atomically
 from ttt_envs.game.boards import MOVERS, coordinate
 from ttt_envs.game.game import Game
+from ttt_eval.matches.account import describe_account, make_account
+from ttt_eval.matches.games import RESULTS, PlayedGame, read_any_format, to_notation, write_games
+from ttt_eval.matches.luck import EXACT, LuckCorrection, default_correction, make_correction
 
 UNFINISHED = "unfinished"
 

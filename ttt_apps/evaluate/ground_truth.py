@@ -16,8 +16,6 @@ import tyro
 
 from baselines.exact import MAX_SOLVER_CELLS, Optimal, Solution, build, estimate, solve
 from baselines.proof_number import prove
-from evaluation.exact.dynamic_programming import OutcomeProbabilities, exploitation, outcome, perfect_value
-from evaluation.result_store import Unit, do_units
 from ttt_apps.board import values_text
 from ttt_apps.cli import WorkOptions, progress_bar, report_interrupt, warn
 from ttt_apps.versions import make_provenance
@@ -25,6 +23,8 @@ from ttt_envs.core.files import subfolder
 from ttt_envs.core.work import Work
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
+from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, exploitation, outcome, perfect_value
+from ttt_eval.result_store import Unit, do_units
 
 BOARDS = (
     (2, 2, 2), (2, 3, 2), (2, 3, 3), (2, 4, 3), (3, 3, 2), (3, 3, 3), (2, 5, 3), (2, 6, 3), (3, 4, 3), (3, 4, 4),
@@ -267,7 +267,7 @@ _VARIANTS = """\
 
 Values of perfect play by both, for the first player ([rules](rules.md)). They are computed over the positions in which
 no player has missed a win, and under gravity over all positions without a line, layer by layer
-(`evaluation.exact.dynamic_programming.perfect_value`). At skip chances 0, 1/4 and 1/2 the arithmetic is exact, and at
+(`ttt_eval.exact.dynamic_programming.perfect_value`). At skip chances 0, 1/4 and 1/2 the arithmetic is exact, and at
 1/10 rounding stays below 1e-12; 12 digits are shown. 6 x 5 and 5 x 6 without skips are drawn too (`evaluate.py solve
 --size 6x5 --win-length 4 --gravity`); [6 x 5 with skips](baselines/connect-four.md#tables-with-skips).
 """

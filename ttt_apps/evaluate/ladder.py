@@ -33,8 +33,8 @@ from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import closest_names
 
 if TYPE_CHECKING:  # compiled code and scipy are imported where a game is played, not where help is written
-    from evaluation.matches.ladder import Ladder
     from ttt_envs.core.parallel import Jobs
+    from ttt_eval.matches.ladder import Ladder
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class PlaceOnLadder(ReportOptions, GameOptions, WorkOptions):
             ValueError: no such ladder, an unknown policy, an invalid number of games.
             Stopped: an interrupt; with a folder, completed work is stored.
         """
-        from evaluation.matches.ladder import GAMES, MAX_GAMES, RESULT, RatingSettings, rate_policy
+        from ttt_eval.matches.ladder import GAMES, MAX_GAMES, RESULT, RatingSettings, rate_policy
 
         if self.games is not None:
             num_pairs(self.games, MAX_GAMES)
@@ -100,7 +100,7 @@ class PlaceOnLadder(ReportOptions, GameOptions, WorkOptions):
 
     def _load_ladder(self) -> Ladder:
         """Return the selected ladder."""
-        from evaluation.matches.ladder import ladder_name, read_ladder
+        from ttt_eval.matches.ladder import ladder_name, read_ladder
 
         if not self.ladder:
             return read_ladder(ladder_name(self.game_for(self.policy)))
@@ -111,7 +111,7 @@ class PlaceOnLadder(ReportOptions, GameOptions, WorkOptions):
 
     def _measure(self, workers: Jobs) -> Ladder:
         """Measure the ladder and return it."""
-        from evaluation.matches.ladder import PLANS, measure_ladder
+        from ttt_eval.matches.ladder import PLANS, measure_ladder
 
         check_no_effect(self, "with --measure", "policy", "ladder", "seed")
         if self.measure not in PLANS:
@@ -127,7 +127,7 @@ class PlaceOnLadder(ReportOptions, GameOptions, WorkOptions):
         return found
 
     def _print_ladder(self, ladder: Ladder) -> None:
-        from evaluation.matches.ladder import to_markdown
+        from ttt_eval.matches.ladder import to_markdown
 
         if self.json:
             print(json.dumps(ladder.data))
@@ -143,7 +143,7 @@ def _title(ladder: Ladder) -> str:
 
 
 def _ladder_table(ladder: Ladder) -> Table:
-    from evaluation.matches.ladder import format_rung
+    from ttt_eval.matches.ladder import format_rung
 
     table = new_table("rung", "Elo", "95%", "exploitability", "regret", "us a move", "MiB", title=_title(ladder))
     for rung in reversed(ladder.rungs):
@@ -152,7 +152,7 @@ def _ladder_table(ladder: Ladder) -> Table:
 
 
 def _print_place(ladder: Ladder, found: Mapping[str, Any]) -> None:
-    from evaluation.matches.ladder import format_rung_interval
+    from ttt_eval.matches.ladder import format_rung_interval
 
     rating = found["rating"]
     interval = "exact" if found["exact"] else f"{rating['low']:.0f} to {rating['high']:.0f}"

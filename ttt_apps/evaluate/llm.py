@@ -33,10 +33,10 @@ from ttt_apps.versions import make_provenance
 from ttt_envs.agents.specs import make_policy
 
 if TYPE_CHECKING:  # compiled code is imported where a game is played, not where help is written
-    from evaluation.language_models.endpoint import Endpoint, Sampling
-    from evaluation.language_models.player import TextSettings
-    from evaluation.language_models.scheduler import Limits, TokenUsage
     from ttt_envs.game.game import Game
+    from ttt_eval.language_models.endpoint import Endpoint, Sampling
+    from ttt_eval.language_models.player import TextSettings
+    from ttt_eval.language_models.scheduler import Limits, TokenUsage
 
 DEFAULT_GAMES = 100
 MAX_GAMES = 100_000
@@ -111,11 +111,11 @@ class Llm(ReportOptions, GameOptions):
             ValueError: invalid options, or an endpoint that does not answer.
             Stopped: an interrupt; all answers are stored.
         """
-        from evaluation.language_models.answer_cache import open_answers
-        from evaluation.language_models.evaluation import evaluate_model
-        from evaluation.language_models.scheduler import RequestScheduler
-        from evaluation.reports.comparison import RESULT
         from ttt_envs.core.files import write_json
+        from ttt_eval.language_models.answer_cache import open_answers
+        from ttt_eval.language_models.evaluation import evaluate_model
+        from ttt_eval.language_models.scheduler import RequestScheduler
+        from ttt_eval.reports.comparison import RESULT
 
         game = self.game_for(self.opponent)
         games = self._num_games()
@@ -165,13 +165,13 @@ class Llm(ReportOptions, GameOptions):
         return self.games
 
     def _settings(self, game: Game) -> TextSettings:
-        from evaluation.language_models.player import TextSettings
+        from ttt_eval.language_models.player import TextSettings
 
         check_seed(self.seed)
         return TextSettings(game, self.presentation, self.illegal, self.max_asks, not self.hide_legal, self.seed)
 
     def _sampling(self) -> Sampling:
-        from evaluation.language_models.endpoint import Sampling
+        from ttt_eval.language_models.endpoint import Sampling
 
         if not self.endpoint or not self.model:
             raise ValueError(
@@ -182,12 +182,12 @@ class Llm(ReportOptions, GameOptions):
         )
 
     def _limits(self) -> Limits:
-        from evaluation.language_models.scheduler import Limits
+        from ttt_eval.language_models.scheduler import Limits
 
         return Limits(self.concurrency, self.max_requests, self.max_cost, self.price_in, self.price_out)
 
     def _open_endpoint(self) -> Endpoint:
-        from evaluation.language_models.endpoint import Endpoint, check_key
+        from ttt_eval.language_models.endpoint import Endpoint, check_key
 
         key = check_key(os.environ.get(self.key_variable, ""), self.key_variable)
         return Endpoint(self.endpoint, key, timeout_s=self.timeout, retries=self.retries, connections=self.concurrency)

@@ -26,9 +26,9 @@ from ttt_envs.agents.specs import make_policy
 
 if TYPE_CHECKING:  # compiled code and scipy are imported where a game is played, not where help is written
     from baselines.timed import Clock
-    from evaluation.matches.score import Score
-    from evaluation.matches.timed_match import Times
     from ttt_envs.game.game import Game
+    from ttt_eval.matches.score import Score
+    from ttt_eval.matches.timed_match import Times
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Match(JsonOptions, PairOptions):
 
     def run(self) -> None:
         """Play and print."""
-        from evaluation.matches.elo import elo_to_dict
+        from ttt_eval.matches.elo import elo_to_dict
 
         game = self.game_for(self.a, self.b)
         score, times = self.play(game)
@@ -84,9 +84,9 @@ class Match(JsonOptions, PairOptions):
             OSError: openings that cannot be read, a log that cannot be written.
             ValueError: an invalid number of games, unknown policies, invalid openings or clock, a log that exists.
         """
-        from evaluation.matches.games import append_games, new_games
-        from evaluation.matches.match import MatchSettings, play_blocks
-        from evaluation.matches.score import Score
+        from ttt_eval.matches.games import append_games, new_games
+        from ttt_eval.matches.match import MatchSettings, play_blocks
+        from ttt_eval.matches.score import Score
 
         clock = self.read_clock()
         pairs = num_pairs(self.games)
@@ -111,7 +111,7 @@ class Match(JsonOptions, PairOptions):
                     score += one
                     bar.advance(task, one.games)
                 return score, None
-            from evaluation.matches.timed_match import TimedScore, play_timed_blocks
+            from ttt_eval.matches.timed_match import TimedScore, play_timed_blocks
 
             timed = TimedScore.empty(game)
             for each in play_timed_blocks(match, pairs, jobs=workers, log=log):
@@ -122,7 +122,7 @@ class Match(JsonOptions, PairOptions):
 
 def score_table(game: Game, a: str, b: str, score: Score) -> Table:
     """Return a table of a score."""
-    from evaluation.matches.elo import elo, likelihood_of_superiority
+    from ttt_eval.matches.elo import elo, likelihood_of_superiority
 
     title = f"{a} against {b}, {score.games:,} games of {game}"
     table = new_table(a, "wins", "draws", "losses", "score", title=title)

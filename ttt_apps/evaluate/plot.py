@@ -10,13 +10,13 @@ from typing import Annotated, Any
 
 import tyro
 
-from evaluation.curve_summaries import COLUMNS, Summary, XAxis, group_curves, summarize_groups, write_csv
-from evaluation.curves import read_curves
-from evaluation.metrics import YAxis
-from evaluation.reports.curves import Scale, draw_summaries
-from evaluation.reports.formats import number
-from evaluation.reports.plots import COLUMN_WIDTH, save_figure
 from ttt_apps.cli import JsonOptions, new_table, print_status, print_table, warn
+from ttt_eval.curve_summaries import COLUMNS, Summary, XAxis, group_curves, summarize_groups, write_csv
+from ttt_eval.curves import read_curves
+from ttt_eval.metrics import YAxis
+from ttt_eval.reports.curves import Scale, draw_summaries
+from ttt_eval.reports.formats import number
+from ttt_eval.reports.plots import COLUMN_WIDTH, save_figure
 
 MIN_WIDTH, MAX_WIDTH = 1.5, 20.0
 """Limits of the width of a figure in inches."""
@@ -26,7 +26,7 @@ MIN_WIDTH, MAX_WIDTH = 1.5, 20.0
 class Plot(JsonOptions):
     """Draw learning curves: the median over seeds, and their range; with six or more its 95% interval.
 
-    RUN is a run directory, the folder of a sweep, a folder of runs, or a file of evaluation.curves.record with the
+    RUN is a run directory, the folder of a sweep, a folder of runs, or a file of ttt_eval.curves.record with the
     measurements of an agent of yours. Curves with different marks are interpolated between them, over the range that
     all of a group cover.
     """

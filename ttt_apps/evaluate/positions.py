@@ -44,9 +44,9 @@ class Positions(JsonOptions, GameOptions):
             OSError: the file cannot be written.
             ValueError: invalid options, a board that is too large.
         """
-        from evaluation.language_models.dataset import DataSettings, make_rows, write_row
-        from evaluation.language_models.player import TextSettings
         from ttt_envs.core.files import write_atomically
+        from ttt_eval.language_models.dataset import DataSettings, make_rows, write_row
+        from ttt_eval.language_models.player import TextSettings
 
         check_seed(self.seed)
         text = TextSettings(self.game(), self.presentation, show_legal=not self.hide_legal, seed=self.seed)

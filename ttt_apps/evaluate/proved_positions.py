@@ -22,7 +22,7 @@ from ttt_apps.cli import (
 )
 
 if TYPE_CHECKING:  # compiled code is imported where it is used, not where help is written
-    from evaluation.exact.proved_positions import KeepRate, Positions
+    from ttt_eval.exact.proved_positions import KeepRate, Positions
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class ProvedPositions(JsonOptions, TrustOptions, WorkOptions):
         check_seed(self.seed)
         workers = self.workers()
         names = self._names()
-        from evaluation.exact.proved_positions import keep_probabilities, read_proved, summarize
+        from ttt_eval.exact.proved_positions import keep_probabilities, read_proved, summarize
 
         found: dict[str, Any] = {}
         for name in names:
@@ -68,7 +68,7 @@ class ProvedPositions(JsonOptions, TrustOptions, WorkOptions):
             print(json.dumps({"policy": self.policy or None, "seed": self.seed, "boards": _to_json(found)}))
 
     def _names(self) -> Sequence[str]:
-        from evaluation.exact.proved_positions import SETS
+        from ttt_eval.exact.proved_positions import SETS
 
         names = [
             name
@@ -95,7 +95,7 @@ class ProvedPositions(JsonOptions, TrustOptions, WorkOptions):
 
 def _describe_positions(positions: Positions) -> tuple[dict[str, Any], str]:
     """Describe a set of positions, as JSON-ready data and in words."""
-    from evaluation.exact.proved_positions import SEARCH_DEPTH
+    from ttt_eval.exact.proved_positions import SEARCH_DEPTH
 
     proven = positions.proven
     wins = sum(one.result == "w" for one in proven)

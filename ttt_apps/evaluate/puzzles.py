@@ -29,7 +29,7 @@ from ttt_apps.cli import (
 )
 
 if TYPE_CHECKING:  # compiled code is imported where it is used, not where help is written
-    from evaluation.puzzles import Puzzle
+    from ttt_eval.puzzles import Puzzle
 
 TYPED = "evaluate.py puzzles"
 
@@ -65,7 +65,7 @@ class Puzzles(JsonOptions, GameOptions):
         Raises:
             ValueError: contradicting options, an unknown policy, a damaged log.
         """
-        from evaluation.puzzles import write_puzzles
+        from ttt_eval.puzzles import write_puzzles
 
         if sum((bool(self.policy), self.log is not None, self.make)) > 1:
             raise ValueError("puzzles come from one source: give a POLICY, or --log FILE, or --make")
@@ -92,8 +92,8 @@ class Puzzles(JsonOptions, GameOptions):
 
     def _collect(self) -> tuple[list[Puzzle], str]:
         """Return the puzzles, and the command without the names of files."""
-        from evaluation.matches.games import read_any_format
-        from evaluation.puzzles import from_games, from_policy, make_set, read_puzzles
+        from ttt_eval.matches.games import read_any_format
+        from ttt_eval.puzzles import from_games, from_policy, make_set, read_puzzles
 
         if self.make:
             with share_bar("puzzles") as progress:

@@ -27,8 +27,8 @@ class Report(TrustOptions):
         Raises:
             ValueError: no runs, folders without runs, unfinished runs.
         """
-        from evaluation.run_files import RunDirectory
         from ttt_apps.runs import report_run
+        from ttt_eval.run_files import RunDirectory
 
         for run in self.runs:
             RunDirectory(run).check_trained()

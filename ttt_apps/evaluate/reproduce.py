@@ -12,16 +12,16 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from evaluation.reports.plots import check_pictures
-from evaluation.reports.study import write_report_files
-from evaluation.result_store import UNITS
-from evaluation.study import RESULT, TABLE, Report, Study, run_units, verdict
 from ttt_apps.cli import JsonOptions, WorkOptions, count_bar, print_output, print_status, print_table, report_interrupt
 from ttt_apps.studies import STUDIES
 from ttt_apps.versions import make_provenance
 from ttt_envs.agents.specs import load_object
 from ttt_envs.core.checks import closest_names
 from ttt_envs.core.jit_settings import compile_at_once
+from ttt_eval.reports.plots import check_pictures
+from ttt_eval.reports.study import write_report_files
+from ttt_eval.result_store import UNITS
+from ttt_eval.study import RESULT, TABLE, Report, Study, run_units, verdict
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,16 @@ import tyro
 from rich.table import Table
 
 from baselines.timed import Clock
-from evaluation.matches.elo import SPRT, Decision, Model, likelihood_of_superiority, normalized_elo
-from evaluation.matches.luck import OFF
-from evaluation.matches.match import MatchSettings
-from evaluation.matches.sprt import MAX_GAMES, RESULT, SequentialMatch, run_sprt
 from ttt_apps.cli import Count, new_table, progress_bar, report_interrupt, warn
 from ttt_apps.evaluate.match import describe_correction
 from ttt_apps.evaluate.pairs_command import PairsCommand
 from ttt_apps.train_options import folder_name
 from ttt_apps.versions import make_provenance
 from ttt_envs.game.game import Game
+from ttt_eval.matches.elo import SPRT, Decision, Model, likelihood_of_superiority, normalized_elo
+from ttt_eval.matches.luck import OFF
+from ttt_eval.matches.match import MatchSettings
+from ttt_eval.matches.sprt import MAX_GAMES, RESULT, SequentialMatch, run_sprt
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,10 @@ from typing import Annotated
 import tyro
 from rich.table import Table
 
-from evaluation.matches.tournament import (
+from ttt_apps.cli import Count, new_table, progress_bar, report_interrupt, warn
+from ttt_apps.evaluate.pairs_command import PairsCommand
+from ttt_apps.versions import make_provenance
+from ttt_eval.matches.tournament import (
     COST,
     MAX_GAMES_PER_PAIRING,
     RESULT,
@@ -17,9 +20,6 @@ from evaluation.matches.tournament import (
     TournamentSettings,
     run_tournament,
 )
-from ttt_apps.cli import Count, new_table, progress_bar, report_interrupt, warn
-from ttt_apps.evaluate.pairs_command import PairsCommand
-from ttt_apps.versions import make_provenance
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,7 @@ def _play_environments() -> None:
 
 
 def _play_matches() -> None:
-    from evaluation.matches.match import play_pairs
+    from ttt_eval.matches.match import play_pairs
 
     for game in GAMES:
         play_pairs(game, "random", "win-or-block", 2)
@@ -100,8 +100,8 @@ def _play_matches() -> None:
 def _compute_exactly() -> None:
     from baselines.connect_four import Solver
     from baselines.proof_number import prove
-    from evaluation import exact
-    from evaluation.exact.strength import strength
+    from ttt_eval import exact
+    from ttt_eval.exact.strength import strength
 
     for game in GAMES[:2]:
         strength(game, "random", ["random", "win-or-block"])

@@ -17,12 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.exact.estimate import affordable
-from evaluation.exact.strength import Choice
-from evaluation.matches.games import AGAIN, PlayedGame, read_games
-from evaluation.policy_snapshots import Snapshot, position_name
-from evaluation.puzzles import Puzzle, from_games, from_policy, read_puzzles
-from evaluation.run_files import RunDirectory
 from learners.checkpoint import policy_name
 from ttt_apps.board import LiveGame
 from ttt_apps.explorer import schemas
@@ -51,6 +45,12 @@ from ttt_envs.game.boards import Boards, coordinate, from_text, to_text
 from ttt_envs.game.game import Game, default_win_length
 from ttt_envs.game.rules import STREAM_OPPONENT, legal, mover_after, winner
 from ttt_envs.version import __version__
+from ttt_eval.exact.estimate import affordable
+from ttt_eval.exact.strength import Choice
+from ttt_eval.matches.games import AGAIN, PlayedGame, read_games
+from ttt_eval.policy_snapshots import Snapshot, position_name
+from ttt_eval.puzzles import Puzzle, from_games, from_policy, read_puzzles
+from ttt_eval.run_files import RunDirectory
 
 MAX_SNAPSHOTS = 8
 """Maximum number of cached snapshots of runs."""

@@ -7,9 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evaluation.matches.account import make_account
-from evaluation.matches.games import AGAIN, PlayedGame
-from evaluation.matches.luck import LuckCorrection
 from ttt_apps.explorer.board_json import best_cells, cell_names, value_text
 from ttt_apps.explorer.solutions import Exact
 from ttt_envs.envs.contexts import First
@@ -25,6 +22,9 @@ from ttt_envs.game.boards import (
 )
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.rules import DRAW, legal, winner
+from ttt_eval.matches.account import make_account
+from ttt_eval.matches.games import AGAIN, PlayedGame
+from ttt_eval.matches.luck import LuckCorrection
 
 RESULTS = ("o", "x", "draw")
 

@@ -21,7 +21,6 @@ from baselines.mcts.simulate import run_uct
 from baselines.proof_number import TAKEN, UNDECIDED, Prover
 from baselines.proof_number.search import run as proof_search
 from baselines.tables import Softmax, Table, source_values
-from evaluation.exact.strength import choice_in
 from learners.checkpoint import policy_name
 from ttt_apps.explorer import schemas
 from ttt_apps.explorer.board_json import (
@@ -42,6 +41,7 @@ from ttt_envs.core.jit import Float64Array, estimate_compile_s
 from ttt_envs.core.jit_settings import compile_at_once_in_thread
 from ttt_envs.game.boards import Boards, coordinate
 from ttt_envs.game.game import Game, Position
+from ttt_eval.exact.strength import choice_in
 
 MAX_NODES = 2_000_000
 """Maximum number of positions per search for one panel."""

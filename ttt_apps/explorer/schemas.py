@@ -18,15 +18,15 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from baselines.compression import Method
 from baselines.expectiminimax import Heuristic
-from evaluation.matches.games import read_games
-from evaluation.policy_snapshots import CHOICES
-from evaluation.run_files import RunDirectory
 from learners.checkpoint import CONFIG, METRICS
 from ttt_envs.agents.specs import FromFile, parse_spec
 from ttt_envs.core.checks import closest_names
 from ttt_envs.core.files import parse_json
 from ttt_envs.envs.contexts import First
 from ttt_envs.game.game import VARIANTS, Game
+from ttt_eval.matches.games import read_games
+from ttt_eval.policy_snapshots import CHOICES
+from ttt_eval.run_files import RunDirectory
 
 MAX_EDGE = 15
 """Maximum edge of a board."""

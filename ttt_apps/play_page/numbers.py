@@ -17,15 +17,15 @@ import numpy as np
 from baselines.compression import decomposition
 from baselines.exact.count import reachable_boards
 from baselines.tables import Softmax
-from evaluation.exact.dynamic_programming import exploitation, match_outcome
-from evaluation.puzzles import Puzzle, read_puzzles
-from evaluation.reports.links import PLAY_BOARDS, PLAY_SKIPS
 from ttt_apps.play_page.nets import HIDDEN, WEIGHTS, load_weights, make_net, training_command
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards, from_position_keys
 from ttt_envs.game.game import Game
+from ttt_eval.exact.dynamic_programming import exploitation, match_outcome
+from ttt_eval.puzzles import Puzzle, read_puzzles
+from ttt_eval.reports.links import PLAY_BOARDS, PLAY_SKIPS
 
 GAMES = [Game(skip_chance=skip) for skip in PLAY_SKIPS]
 VARIANTS = [

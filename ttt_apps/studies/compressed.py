@@ -9,11 +9,11 @@ import numpy as np
 
 from baselines.compression import Method, decomposition
 from baselines.tables import Evaluation, Softmax, Table, Terminal, source_values
-from evaluation.exact.dynamic_programming import OutcomeProbabilities, outcome
-from evaluation.matches.match import play_pairs
-from evaluation.reports.plots import DRAW, LOSS, WIN
-from evaluation.statistics import are_samples
 from ttt_envs.game.game import Game
+from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, outcome
+from ttt_eval.matches.match import play_pairs
+from ttt_eval.reports.plots import DRAW, LOSS, WIN
+from ttt_eval.statistics import are_samples
 
 SOURCE = (
     "Fujita and Watanabe (2022), Information Compression and Performance Evaluation of Tic-Tac-Toe's Evaluation "

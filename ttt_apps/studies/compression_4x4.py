@@ -7,12 +7,12 @@ from typing import Any
 
 from baselines.compression import Method, decomposition
 from baselines.tables import Softmax, Table, source_values
-from evaluation.cost import Usage
-from evaluation.exact.compression_quality import CompressionQuality, compression_quality
-from evaluation.result_store import Unit
-from evaluation.study import Claim, Report, Row, Study, rates
 from ttt_apps.studies.compressed import SOURCE, WEIGHT
 from ttt_envs.game.game import Game
+from ttt_eval.cost import Usage
+from ttt_eval.exact.compression_quality import CompressionQuality, compression_quality
+from ttt_eval.result_store import Unit
+from ttt_eval.study import Claim, Report, Row, Study, rates
 
 GAME = Game(4, 4, 4)
 MAX_LOSS = 0.1

@@ -10,13 +10,13 @@ import numpy as np
 
 from baselines.compression import decompose, split_errors
 from baselines.tables import Softmax, Table
-from evaluation.exact.compression_quality import CompressionQuality, compression_quality
-from evaluation.reports.plots import SERIES, draw_label_legend
-from evaluation.result_store import Unit
-from evaluation.study import Caption, Claim, Report, Row, Study, rates
 from ttt_apps.studies.compressed import SOURCE, TERMINALS, WEIGHT, full_table
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.game import Game
+from ttt_eval.exact.compression_quality import CompressionQuality, compression_quality
+from ttt_eval.reports.plots import SERIES, draw_label_legend
+from ttt_eval.result_store import Unit
+from ttt_eval.study import Caption, Claim, Report, Row, Study, rates
 
 FIRST_GROUP_SIZE = 4
 """Number of cells in the first group."""

@@ -8,15 +8,15 @@ from typing import Any
 
 from baselines.compression import Method, decompose, make_grouping
 from baselines.tables import Softmax, Table, learned_values, source_values
-from evaluation.exact.compression_quality import CompressionQuality, compression_quality
-from evaluation.reports.plots import SERIES, draw_label_legend
-from evaluation.result_store import Unit
-from evaluation.study import Caption, Claim, Report, Row, Study, rates
 from learners.q_learning import QLearningConfig
 from learners.training import make_initial_rng, train
 from ttt_apps.studies.compressed import SOURCE, WEIGHT
 from ttt_envs.envs.lockstep import SELF
 from ttt_envs.game.game import Game
+from ttt_eval.exact.compression_quality import CompressionQuality, compression_quality
+from ttt_eval.reports.plots import SERIES, draw_label_legend
+from ttt_eval.result_store import Unit
+from ttt_eval.study import Caption, Claim, Report, Row, Study, rates
 
 METHODS: tuple[Method, ...] = ("svd", "hosvd", "hosvd2", "hooi", "tt")
 LEARNED = "learned by q-learning"

@@ -7,12 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.exact.dynamic_programming import OutcomeProbabilities, outcome
-from evaluation.matches.match import play_pairs
-from evaluation.reports.plots import RESULTS, plot_intervals
-from evaluation.result_store import Unit
-from evaluation.statistics import Interval, are_samples, interval_from_seeds
-from evaluation.study import Claim, Row, format_difference, rates
 from learners.base import Learner
 from learners.checkpoint import build_config
 from learners.config import TransitionLearnerConfig
@@ -20,6 +14,12 @@ from learners.training import Training
 from learners.two_learners import TwoLearners
 from ttt_envs.envs.lockstep import SELF
 from ttt_envs.game.game import Game
+from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, outcome
+from ttt_eval.matches.match import play_pairs
+from ttt_eval.reports.plots import RESULTS, plot_intervals
+from ttt_eval.result_store import Unit
+from ttt_eval.statistics import Interval, are_samples, interval_from_seeds
+from ttt_eval.study import Claim, Row, format_difference, rates
 
 SOURCE = (
     "Vassiliades (2017), Implementation of Tic-Tac-Toe Agents using Reinforcement Learning techniques "

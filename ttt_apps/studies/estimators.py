@@ -6,12 +6,12 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from evaluation.audit import Auditor, AuditSettings
-from evaluation.reports.plots import draw_label_legend, plot_intervals
-from evaluation.result_store import Unit
-from evaluation.statistics import Interval, holds_for_all, is_above
-from evaluation.study import Caption, Claim, Report, Row, Study, choose
 from ttt_envs.game.game import Game
+from ttt_eval.audit import Auditor, AuditSettings
+from ttt_eval.reports.plots import draw_label_legend, plot_intervals
+from ttt_eval.result_store import Unit
+from ttt_eval.statistics import Interval, holds_for_all, is_above
+from ttt_eval.study import Caption, Claim, Report, Row, Study, choose
 
 SCHULMAN = "Schulman et al. (2016)"
 SOURCE = (

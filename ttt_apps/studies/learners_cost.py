@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.cost import COST_KEYS, Usage
-from evaluation.reports.plots import SERIES, draw_label_legend
-from evaluation.result_store import Unit
-from evaluation.statistics import Interval, holds_for_all, interval_from_seeds, is_within
-from evaluation.study import Caption, Claim, Report, Row, Study, choose
 from learners.checkpoint import build_config, new_config
 from ttt_apps.studies.duels import NAIVE, PROGRAM, Q_NET, SOURCE
 from ttt_apps.train_subprocess import measure_training
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.game import Game
+from ttt_eval.cost import COST_KEYS, Usage
+from ttt_eval.reports.plots import SERIES, draw_label_legend
+from ttt_eval.result_store import Unit
+from ttt_eval.statistics import Interval, holds_for_all, interval_from_seeds, is_within
+from ttt_eval.study import Caption, Claim, Report, Row, Study, choose
 
 LEARNERS = (NAIVE, PROGRAM, Q_NET)
 DEFAULT = 0

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from evaluation.reports.plots import draw_label_legend
-from evaluation.result_store import Unit
-from evaluation.statistics import is_above
-from evaluation.study import Caption, Report, Study, choose, format_difference, format_interval
 from ttt_apps.studies import duels
 from ttt_apps.studies.duels import ABOUT, FORMULA, MARKS, SEEDS, SOURCE, LearningCurve, duel_units
+from ttt_eval.reports.plots import draw_label_legend
+from ttt_eval.result_store import Unit
+from ttt_eval.statistics import is_above
+from ttt_eval.study import Caption, Report, Study, choose, format_difference, format_interval
 
 PAIRS = {
     "naive-mc - q-learning": duels.PROGRAM,

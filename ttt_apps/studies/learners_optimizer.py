@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.reports.plots import SERIES, draw_label_legend, plot_intervals
-from evaluation.result_store import Unit
-from evaluation.statistics import interval_from_seeds, is_above
-from evaluation.study import Caption, Claim, Report, Row, Study, choose, format_difference, rates, read_intervals
 from ttt_apps.studies.duels import ABOUT, PROGRAM, Q_NET, SOURCE, LearningCurve, duel_units, measure
+from ttt_eval.reports.plots import SERIES, draw_label_legend, plot_intervals
+from ttt_eval.result_store import Unit
+from ttt_eval.statistics import interval_from_seeds, is_above
+from ttt_eval.study import Caption, Claim, Report, Row, Study, choose, format_difference, rates, read_intervals
 
 GAMES, SEEDS = 10_000, 3
 RATES = (0.0001, 0.001, 0.01, 0.1)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from evaluation.reports.formats import join_names
-from evaluation.reports.plots import draw_label_legend
-from evaluation.result_store import Unit
-from evaluation.statistics import is_above
-from evaluation.study import Caption, Report, Study, format_difference, format_interval, read_intervals, read_numbers
 from ttt_apps.studies.duels import ABOUT, MARKS, PROGRAM, Q_NET, SEEDS, SOURCE, LearningCurve, duel_units, measure
+from ttt_eval.reports.formats import join_names
+from ttt_eval.reports.plots import draw_label_legend
+from ttt_eval.result_store import Unit
+from ttt_eval.statistics import is_above
+from ttt_eval.study import Caption, Report, Study, format_difference, format_interval, read_intervals, read_numbers
 
 NAME = "q-net - q-learning"
 EQUAL = 0.9

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.reports.formats import join_names
-from evaluation.reports.plots import SERIES, draw_label_legend
-from evaluation.result_store import Unit
-from evaluation.run_files import RunDirectory
-from evaluation.study import Caption, Report, Row, Study, read_numbers
 from learners.checkpoint import new_config
 from ttt_apps.train_subprocess import train_in_subprocess
 from ttt_envs.envs.lockstep import SELF
 from ttt_envs.game.game import Game
+from ttt_eval.reports.formats import join_names
+from ttt_eval.reports.plots import SERIES, draw_label_legend
+from ttt_eval.result_store import Unit
+from ttt_eval.run_files import RunDirectory
+from ttt_eval.study import Caption, Report, Row, Study, read_numbers
 
 SEEDS, POINTS = 3, 20
 # all relevant settings are given, whatever the defaults of the learners are

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.matches.elo import pair_probabilities, probability_within, significant_score
-from evaluation.result_store import Unit
-from evaluation.statistics import Interval, is_within, wilson
-from evaluation.study import Caption, Claim, Report, Row, Study
+from ttt_eval.matches.elo import pair_probabilities, probability_within, significant_score
+from ttt_eval.result_store import Unit
+from ttt_eval.statistics import Interval, is_within, wilson
+from ttt_eval.study import Caption, Claim, Report, Row, Study
 
 SOURCE = "Hsu (2020), Theory of Computer Games, concluding remarks, slides 50 to 58"
 MASTER_RATES = (0.3918, 0.3161)

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.reports.plots import draw_label_legend
-from evaluation.result_store import Unit
-from evaluation.study import Caption, Claim, Report, Row, Study, rates, read_numbers
 from ttt_apps.studies import compressed
 from ttt_apps.studies.compressed import BATCHES, CONVENTIONS, GAMES, SOURCE, TERMINALS, at_ranks, mean
 from ttt_envs.game.game import Game
+from ttt_eval.reports.plots import draw_label_legend
+from ttt_eval.result_store import Unit
+from ttt_eval.study import Caption, Claim, Report, Row, Study, rates, read_numbers
 
 KNEE = 18
 """Rank down to which the paper finds the winning rates almost constant, a compression ratio of 0.3."""

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from baselines.compression import Method
-from evaluation.result_store import Unit
-from evaluation.study import Claim, Report, Row, Study, rates
 from ttt_apps.studies.compressed import CONVENTIONS, PAIRS, RATIOS, SOURCE, TERMINALS, at_ranks, match, mean
 from ttt_envs.game.game import Game
+from ttt_eval.result_store import Unit
+from ttt_eval.study import Claim, Report, Row, Study, rates
 
 METHODS: tuple[Method, ...] = ("svd", "hosvd", "hosvd2")
 

@@ -9,17 +9,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evaluation.exact.dynamic_programming import outcome
-from evaluation.matches.score import Score
-from evaluation.reports.plots import SERIES, plot_intervals
-from evaluation.result_store import Unit
-from evaluation.statistics import Interval, holds_for_all, interval_from_seeds, is_above, is_sample, is_within
-from evaluation.study import Caption, Claim, Report, Row, Study, format_difference, rates, read_intervals
 from learners.training import Task
 from learners.value_net import Preset, ValueNetConfig
 from ttt_apps.studies import trees
 from ttt_apps.studies.trees import DEPTH, GAMES, board_name, format_counts, format_rates, square
 from ttt_envs.game.game import Game
+from ttt_eval.exact.dynamic_programming import outcome
+from ttt_eval.matches.score import Score
+from ttt_eval.reports.plots import SERIES, plot_intervals
+from ttt_eval.result_store import Unit
+from ttt_eval.statistics import Interval, holds_for_all, interval_from_seeds, is_above, is_sample, is_within
+from ttt_eval.study import Caption, Claim, Report, Row, Study, format_difference, rates, read_intervals
 
 TEACHER_GAMES = 25
 SEEDS, PAIRS = 10, 500

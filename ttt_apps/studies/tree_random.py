@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from scipy.stats import binomtest
 
-from evaluation.exact.dynamic_programming import outcome
-from evaluation.matches.score import Score
-from evaluation.reports.plots import RESULTS, draw_label_legend, plot_intervals
-from evaluation.result_store import Unit
-from evaluation.statistics import is_above, wilson
-from evaluation.study import Caption, Claim, Report, Row, Study, choose, format_difference, rates
 from ttt_apps.studies import trees
 from ttt_apps.studies.trees import BOARDS, GAMES, board_name, format_counts, format_rates, rates_of_first_mover, square
+from ttt_eval.exact.dynamic_programming import outcome
+from ttt_eval.matches.score import Score
+from ttt_eval.reports.plots import RESULTS, draw_label_legend, plot_intervals
+from ttt_eval.result_store import Unit
+from ttt_eval.statistics import is_above, wilson
+from ttt_eval.study import Caption, Claim, Report, Row, Study, choose, format_difference, rates
 
 EXACT_BOARDS = ((3, 3), (4, 3))
 """Boards that the report plays later, small enough for exact results."""

@@ -12,11 +12,17 @@ import numpy as np
 from scipy.stats import binom
 
 from baselines.expectiminimax import Expectiminimax, Pruning, Search, SearchSettings
-from evaluation.exact.dynamic_programming import outcome
-from evaluation.matches.score import Score
-from evaluation.reports.plots import SERIES, draw_label_legend, plot_intervals
-from evaluation.result_store import Unit
-from evaluation.statistics import (
+from ttt_apps.studies import trees
+from ttt_apps.studies.trees import BOARDS, DEPTH, GAMES, GAMES_PER_SEAT, ReportBoard, format_counts, format_rates
+from ttt_envs.agents.policy import VALUE_TOLERANCE, best_shares, sample
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.jit import Float64Array, Int64Array
+from ttt_envs.game.boards import Boards
+from ttt_eval.exact.dynamic_programming import outcome
+from ttt_eval.matches.score import Score
+from ttt_eval.reports.plots import SERIES, draw_label_legend, plot_intervals
+from ttt_eval.result_store import Unit
+from ttt_eval.statistics import (
     Interval,
     difference,
     holds_for_all,
@@ -26,13 +32,7 @@ from evaluation.statistics import (
     median,
     wilson,
 )
-from evaluation.study import Caption, Claim, Report, Row, Study, format_difference, rates
-from ttt_apps.studies import trees
-from ttt_apps.studies.trees import BOARDS, DEPTH, GAMES, GAMES_PER_SEAT, ReportBoard, format_counts, format_rates
-from ttt_envs.agents.policy import VALUE_TOLERANCE, best_shares, sample
-from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.jit import Float64Array, Int64Array
-from ttt_envs.game.boards import Boards
+from ttt_eval.study import Caption, Claim, Report, Row, Study, format_difference, rates
 
 EXACT_BOARD = (3, 3)
 """The board with exact results."""

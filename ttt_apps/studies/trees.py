@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from baselines.expectiminimax import Heuristic
-from evaluation.matches.match import play_pairs
-from evaluation.matches.score import Score
-from evaluation.statistics import Interval, interval_from_pairs, is_sample, wilson
-from evaluation.study import format_interval
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.jit import Int64Array
 from ttt_envs.game.game import Game
+from ttt_eval.matches.match import play_pairs
+from ttt_eval.matches.score import Score
+from ttt_eval.statistics import Interval, interval_from_pairs, is_sample, wilson
+from ttt_eval.study import format_interval
 
 SOURCE = "Song, Li, Liu and Cheng, CIS 667 Project Final Report (Syracuse University; https://github.com/JiaxinSong/tictactoe)"
 SKIP = 0.25

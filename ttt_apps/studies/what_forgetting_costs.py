@@ -6,14 +6,14 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evaluation.exact.dynamic_programming import exploitability, exploitation, outcome
-from evaluation.reports.plots import SERIES, STYLES, draw_curves
-from evaluation.reports.plots import Line as Curve
-from evaluation.result_store import Unit
-from evaluation.statistics import Interval, interval_from_seeds, is_above
-from evaluation.study import Caption, Claim, Report, Row, Study, format_interval, read_intervals, read_numbers
 from learners.exact_pg import ExactPGConfig
 from ttt_envs.game.game import HIDDEN, Game, Hidden
+from ttt_eval.exact.dynamic_programming import exploitability, exploitation, outcome
+from ttt_eval.reports.plots import SERIES, STYLES, draw_curves
+from ttt_eval.reports.plots import Line as Curve
+from ttt_eval.result_store import Unit
+from ttt_eval.statistics import Interval, interval_from_seeds, is_above
+from ttt_eval.study import Caption, Claim, Report, Row, Study, format_interval, read_intervals, read_numbers
 
 # all relevant settings are given, whatever the defaults of the learner are
 _MMD: dict[str, Any] = {"method": "magnetic-mirror-descent", "learning_rate": 1.0, "anneal": False}

@@ -11,21 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.benchmark import find_task, score_policies
-from evaluation.benchmark.policy_table import list_positions
-from evaluation.benchmark.submission import RunFolder, find_runs, read_cost, read_returns, read_submission, read_table
-from evaluation.benchmark.tasks import Task
-from evaluation.exact.dynamic_programming import outcome
-from evaluation.matches.luck import EXACT
-from evaluation.matches.match import play_pairs
-from evaluation.matches.tournament import bradley_terry
-from evaluation.reports.plots import SERIES, draw_label_legend, plot_intervals
-from evaluation.result_store import Unit
-from evaluation.statistics import Interval, interval_from_seeds, is_above
-from evaluation.study import Caption, Claim, Report, Row, Study, format_interval, read_intervals
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.game import Game
+from ttt_eval.benchmark import find_task, score_policies
+from ttt_eval.benchmark.policy_table import list_positions
+from ttt_eval.benchmark.submission import RunFolder, find_runs, read_cost, read_returns, read_submission, read_table
+from ttt_eval.benchmark.tasks import Task
+from ttt_eval.exact.dynamic_programming import outcome
+from ttt_eval.matches.luck import EXACT
+from ttt_eval.matches.match import play_pairs
+from ttt_eval.matches.tournament import bradley_terry
+from ttt_eval.reports.plots import SERIES, draw_label_legend, plot_intervals
+from ttt_eval.result_store import Unit
+from ttt_eval.statistics import Interval, interval_from_seeds, is_above
+from ttt_eval.study import Caption, Claim, Report, Row, Study, format_interval, read_intervals
 
 SUBMISSIONS = Path(__file__).parents[2] / "benchmarks" / "submissions"
 """Submissions to the benchmark of all agents in this repository; `make bench-submissions` makes them."""

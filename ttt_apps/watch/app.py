@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from evaluation.run_files import RunDirectory
 from ttt_apps.explorer import app as explorer
 from ttt_apps.explorer.app import add_route, log_errors, new_app
 from ttt_apps.explorer.schemas import BaseRequest, NameRequest, Root, Text
@@ -19,6 +18,7 @@ from ttt_apps.explorer.security import AccessPolicy, GuardMiddleware
 from ttt_apps.explorer.streams import WorkerPool
 from ttt_apps.watch.reader import RunReader
 from ttt_envs.version import __version__
+from ttt_eval.run_files import RunDirectory
 
 ASSETS = Path(__file__).parent / "assets"
 SHARED = ("board.js", "charts.js", "charts.css", "look.css", "icon.svg")

@@ -11,13 +11,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from evaluation.matches.games import PlayedGame
-from evaluation.result_store import UNITS
-from evaluation.run_files import NOW, STOP, WATCHED, RunDirectory, parse_metrics_line
 from ttt_envs.core.files import open_to_read, open_to_write, parse_json, read_bounded
 from ttt_envs.game.boards import MOVERS, Boards, to_text, winning_line_cells
 from ttt_envs.game.game import MAX_EDGE, Game
 from ttt_envs.game.rules import DRAW
+from ttt_eval.matches.games import PlayedGame
+from ttt_eval.result_store import UNITS
+from ttt_eval.run_files import NOW, STOP, WATCHED, RunDirectory, parse_metrics_line
 
 MAX_POINTS = 400
 """Maximum number of points of a curve."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
-PACKAGES = ("ttt_envs", "baselines", "learners", "evaluation", "ttt_apps")
+PACKAGES = ("ttt_envs", "baselines", "learners", "ttt_eval", "ttt_apps")
 MARKER = b"__ttt_envs__ = True"
 ROOT = Path(__file__).resolve().parents[2]
 """Folder of the imported packages: a checkout, or ``site-packages``."""

@@ -37,7 +37,7 @@ class TextEnv(gymnasium.Env[str, str]):
         seat: the caller's seat: ``"first"``, ``"second"``, or ``"alternate"`` (starting with first).
         rules: whether every observation contains the rules; by default the first one only.
         reward: a function of the turns since the previous answer and the seat, such as
-            ``evaluation.credit.TurnReward``; by default :func:`result_reward`.
+            ``ttt_eval.credit.TurnReward``; by default :func:`result_reward`.
         render_mode: None or ``"ansi"``, the current observation.
         settings: other arguments of a text game: ``opponent``, ``presentation``, ``illegal``, ``max_asks``,
             ``show_legal``.

@@ -7,10 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.reports.plots import DRAW, SERIES, draw_symbol_legend
-from evaluation.result_store import Unit
-from evaluation.statistics import holds_for_all, is_smaller
-from evaluation.study import Claim, Report, Row, verdict
 from learners.alpha_zero import AlphaZeroConfig
 from ttt_apps.studies.alpha_zero.training_runs import (
     MEASURED_SHARES,
@@ -28,6 +24,10 @@ from ttt_apps.studies.alpha_zero.training_runs import (
     training_unit,
 )  # fmt: skip
 from ttt_envs.game.game import Game
+from ttt_eval.reports.plots import DRAW, SERIES, draw_symbol_legend
+from ttt_eval.result_store import Unit
+from ttt_eval.statistics import holds_for_all, is_smaller
+from ttt_eval.study import Claim, Report, Row, verdict
 
 PART = "ablation"
 DEFAULT = "as by default"

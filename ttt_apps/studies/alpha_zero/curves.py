@@ -7,10 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.reports.plots import DRAW, NEAR_ZERO, SERIES, draw_label_legend
-from evaluation.result_store import Unit
-from evaluation.statistics import interval_from_seeds, is_above, wilson
-from evaluation.study import Claim, Report, Row, format_difference, format_interval
 from ttt_apps.studies.alpha_zero.training_runs import (
     MEASURED_SHARES,
     NAME,
@@ -27,6 +23,10 @@ from ttt_apps.studies.alpha_zero.training_runs import (
     training_unit,
 )  # fmt: skip
 from ttt_envs.game.game import Game
+from ttt_eval.reports.plots import DRAW, NEAR_ZERO, SERIES, draw_label_legend
+from ttt_eval.result_store import Unit
+from ttt_eval.statistics import interval_from_seeds, is_above, wilson
+from ttt_eval.study import Claim, Report, Row, format_difference, format_interval
 
 PART = "curves"
 SIMULATIONS = 32

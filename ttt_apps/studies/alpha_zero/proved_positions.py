@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.exact.proved_positions import Positions, ProvedPosition, keep_probabilities, read_proved, summarize
-from evaluation.matches.games import PlayedGame
-from evaluation.matches.match import play_pairs
-from evaluation.matches.move_cost import measure_move_costs
-from evaluation.reports.plots import LOSS, WIN, IntervalRow, draw_intervals, draw_symbol_legend
-from evaluation.result_store import Unit
-from evaluation.statistics import Interval, interval_from_pairs, is_above, is_certain, wilson
-from evaluation.study import Claim, Report, Row, format_difference, format_interval
 from ttt_apps.studies.alpha_zero.training_runs import NAME, make_training, temporary_run, training_unit
 from ttt_apps.studies.trees import mean_result
 from ttt_envs.game.boards import from_text
 from ttt_envs.game.game import Game
+from ttt_eval.exact.proved_positions import Positions, ProvedPosition, keep_probabilities, read_proved, summarize
+from ttt_eval.matches.games import PlayedGame
+from ttt_eval.matches.match import play_pairs
+from ttt_eval.matches.move_cost import measure_move_costs
+from ttt_eval.reports.plots import LOSS, WIN, IntervalRow, draw_intervals, draw_symbol_legend
+from ttt_eval.result_store import Unit
+from ttt_eval.statistics import Interval, interval_from_pairs, is_above, is_certain, wilson
+from ttt_eval.study import Claim, Report, Row, format_difference, format_interval
 
 PART = "proved"
 BOARDS = (Game(5, 5, 4), Game(6, 6, 5), Game(7, 7, 5))

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
-from evaluation.reports.formats import join_names
-from evaluation.result_store import Unit
-from evaluation.study import Caption, Report, Row, Study, read_intervals, read_numbers
 from ttt_apps.studies.alpha_zero import ablation, curves, proved_positions
+from ttt_eval.reports.formats import join_names
+from ttt_eval.result_store import Unit
+from ttt_eval.study import Caption, Report, Row, Study, read_intervals, read_numbers
 
 PARTS = {module.PART: module for module in (curves, ablation, proved_positions)}
 

@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evaluation.exact.dynamic_programming import exploitability
-from evaluation.result_store import Unit
 from learners.base import Checkpointable
 from learners.checkpoint import CONFIG, build_config, new_config, save_checkpoint
 from learners.config import FitLearnerConfig
@@ -25,6 +23,8 @@ from ttt_apps.train_options import default_options
 from ttt_envs.core.files import write_json
 from ttt_envs.envs.lockstep import SELF
 from ttt_envs.game.game import Game
+from ttt_eval.exact.dynamic_programming import exploitability
+from ttt_eval.result_store import Unit
 
 NAME = "alpha-zero"
 SEEDS = 5

@@ -1,0 +1,213 @@
+"""Reference for exact results: policies of several kinds, and the same results in plain Python."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import plain
+import pytest
+from numpy.testing import assert_allclose
+from players import FirstEmpty
+
+from baselines.exact import solve
+from ttt_envs import Boards, Game, make_policy
+from ttt_envs.game.rules import DRAW, legal
+from ttt_eval.exact.dynamic_programming import (
+    best_response,
+    exploitability,
+    exploitation,
+    match_outcome,
+    outcome,
+    regret,
+    regret_table,
+)
+
+T3, SKIP3 = Game(), Game(skip_chance=0.25)
+SMALL_VARIANTS = [replace(Game(2, 3, 2 + number % 2), **rules) for number, rules in enumerate(plain.COMBINATIONS)]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Policies
+
+
+class LowestOptimal(FirstEmpty):
+    """The optimal move with the lowest index."""
+
+    def __init__(self, game):
+        self.solution = solve(game)
+
+    def probabilities(self, boards, rng=None):
+        return np.eye(boards.cells.shape[1])[np.argmax(self.solution.optimal_actions(boards), axis=1)]
+
+
+class Drawn(FirstEmpty):
+    """A random distribution over legal moves for each position; a share ``never`` of them has probability 0."""
+
+    def __init__(self, game, seed=0, never=0.4):
+        rng = np.random.default_rng(seed)
+        self.powers = 3 ** np.arange(game.cells)
+        empty = legal(game, (np.arange(3**game.cells)[:, None] // self.powers % 3).astype(np.int8))
+        shape = (2, *empty.shape)
+        weights = rng.random(shape) * (rng.random(shape) >= never) * empty
+        weights = np.where(weights.sum(axis=2, keepdims=True) > 0, weights, empty)
+        self.table = weights / np.maximum(weights.sum(axis=2, keepdims=True), 1e-9)
+
+    def probabilities(self, boards, rng=None):
+        return self.table[boards.mover, boards.cells @ self.powers]
+
+
+class Recorded(FirstEmpty):
+    """A policy that records its queries."""
+
+    def __init__(self, policy):
+        self.policy, self.batches = policy, []
+
+    def probabilities(self, boards, rng=None):
+        assert isinstance(boards, Boards)
+        assert boards.cells.dtype == boards.mover.dtype == np.int8
+        self.batches.append([(cells.tobytes(), int(mover)) for cells, mover in zip(*boards, strict=True)])
+        return self.policy.probabilities(boards)
+
+    @property
+    def asked(self):
+        return [state for batch in self.batches for state in batch]
+
+
+@cache
+def policy_of(spec, game):
+    """Return a policy by its spec string, or by a name of this module."""
+    if not isinstance(spec, str):
+        return spec
+    if spec.startswith("drawn"):
+        return Drawn(game, seed=int(spec.removeprefix("drawn")))
+    return FirstEmpty() if spec == "first-empty" else make_policy(spec, game)
+
+
+CALLS = {
+    "outcome first": lambda a, b="random", game=T3, **settings: outcome(game, a, b, **settings),
+    "outcome second": lambda a, b="random", game=T3, **settings: outcome(game, b, a, **settings),
+    "match first": lambda a, b="random", game=T3, **settings: match_outcome(game, a, b, **settings),
+    "match second": lambda a, b="random", game=T3, **settings: match_outcome(game, b, a, **settings),
+    "best response first": lambda a, b="random", game=T3, **settings: best_response(game, a, 0, **settings),
+    "best response second": lambda a, b="random", game=T3, **settings: best_response(game, a, 1, **settings),
+    "exploitation": lambda a, b="random", game=T3, **settings: exploitation(game, a, **settings),
+    "exploitability": lambda a, b="random", game=T3, **settings: exploitability(game, a, **settings),
+    "regret": lambda a, b="random", game=T3, **settings: regret(game, a, **settings),
+    "regret table": lambda a, b="random", game=T3, **settings: regret_table(game, a, **settings),
+}
+call = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+
+
+def numbers(result):
+    """All numbers of a result, in order."""
+    if isinstance(result, (tuple, list)):
+        return [number for part in result for number in numbers(part)]
+    return [] if result is None else [result]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Plain Python
+
+
+def chances(game, states):
+    """Pair next states with their probabilities."""
+    return zip(states, (1 - game.skip_chance, game.skip_chance), strict=False)
+
+
+@cache
+def answers(game, policy):
+    """Return a policy's probabilities: {state: [probability of each cell]}."""
+    states = list(plain.moves_of(game))
+    cells = np.array([list(board) for board, _ in states], np.int8)
+    movers = np.array([mover for _, mover in states], np.int8)
+    return dict(zip(states, policy_of(policy, game).probabilities(Boards(cells, movers)).tolist(), strict=True))
+
+
+@cache
+def play_out(game, first, second, start=None):
+    """Return (wins, draws, losses) of ``first``, and {state: probability} of states that are reached from the start."""
+    p = answers(game, first), answers(game, second)
+    results, reached = [0.0, 0.0, 0.0], {start or start_of(game): 1.0}
+    for state, moves in plain.moves_of(game).items():
+        if state in reached:
+            for action, (winner, states) in moves.items():
+                mass = reached[state] * p[state[1]][state][action]
+                if winner is not None:
+                    results[{0: 0, DRAW: 1, 1: 2}[winner]] += mass
+                elif mass > 0:
+                    for after, chance in chances(game, states):
+                        reached[after] = reached.get(after, 0.0) + mass * chance
+    return results, reached
+
+
+@cache
+def values_of(game, policy=None, seat=None):
+    """Return {state: value} and {state: {action: value}} of the best response in ``seat`` to a policy.
+
+    Without a policy, both play perfectly, and values are the mover's.
+    """
+    p = None if policy is None else answers(game, policy)
+    values, of_moves = {}, {}
+    for state, moves in reversed(plain.moves_of(game).items()):
+        of_moves[state] = of_state = {}
+        viewer = state[1] if seat is None else seat
+        for action, (winner, states) in moves.items():
+            if winner is not None:
+                of_state[action] = 0.0 if winner == DRAW else 1.0 if winner == viewer else -1.0
+            else:
+                of_state[action] = sum(
+                    chance * (values[after] if seat is not None or after[1] == viewer else -values[after])
+                    for after, chance in chances(game, states)
+                )
+        if p is None or state[1] == seat:
+            values[state] = max(of_state.values())
+        else:
+            values[state] = sum(p[state][action] * value for action, value in of_state.items())
+    return values, of_moves
+
+
+def start_of(game):
+    return bytes(game.cells), 0
+
+
+def best_value(game, policy, seat):
+    return values_of(game, policy, seat)[0][start_of(game)]
+
+
+def losses(game, policy):
+    """Return {stones: [expected moves, expected loss of value]} of a policy in self-play."""
+    p, (values, of_moves) = answers(game, policy), values_of(game)
+    table = {}
+    for state, mass in play_out(game, policy, policy)[1].items():
+        lost = sum(p[state][action] * (values[state] - value) for action, value in of_moves[state].items())
+        row = table.setdefault(game.cells - state[0].count(0), [0.0, 0.0])
+        row[0] += mass
+        row[1] += mass * lost
+    return table
+
+
+def assert_as_plain(game, a, b):
+    """Compare all results of a, and its outcome against b, with plain Python."""
+    policy = policy_of(a, game)
+    ours = outcome(game, policy, policy_of(b, game))
+    assert_allclose(ours, play_out(game, a, b)[0], rtol=0, atol=1e-12)
+    assert sum(ours) == pytest.approx(1, abs=1e-12)
+    responses = [best_response(game, policy, seat) for seat in (0, 1)]
+    expected = [best_value(game, a, seat) for seat in (0, 1)]
+    assert_allclose([found.value for found in responses], expected, rtol=0, atol=1e-12)
+    for found in responses:
+        assert sum(found) == pytest.approx(1, abs=1e-12)
+        assert min(found) >= 0
+    found = exploitation(game, policy)
+    assert (found.first, found.second) == tuple(responses)
+    value = values_of(game)[0][start_of(game)]
+    assert found.game_value == pytest.approx(value, abs=1e-12)
+    assert found.gains == pytest.approx((expected[0] - value, expected[1] + value), abs=1e-12)
+    assert found.exploitability == pytest.approx(sum(expected) / 2, abs=1e-12)
+    assert exploitability(game, policy) == found.exploitability
+    rows = {row.stones: row[1:] for row in regret_table(game, policy) if row.moves > 0}
+    expected = losses(game, a)
+    assert list(rows) == sorted(rows) == list(expected)
+    assert_allclose(list(rows.values()), list(expected.values()), rtol=0, atol=1e-12)
+    moves, lost = np.sum(list(expected.values()), axis=0)
+    assert regret(game, policy) == pytest.approx(lost / moves, abs=1e-12)

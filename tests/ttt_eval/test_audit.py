@@ -1,0 +1,528 @@
+"""Audits of advantage estimators: against definitions, exact values, other libraries, and bad functions."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from commands import error_of, json_of, text_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ttt_apps import evaluate
+from ttt_envs import Game
+from ttt_envs.agents.specs import FromFile, make_policy
+from ttt_envs.game.boards import from_text
+from ttt_envs.game.game import Position
+from ttt_eval.audit import ESTIMATORS, Auditor, AuditSettings, audit, make_estimator
+from ttt_eval.audit.adapters import from_rollout_function, sb3_rollout_buffer
+from ttt_eval.audit.episodes import Players, enumerate_episodes, sample_episodes
+from ttt_eval.audit.registry import EpisodeArrays, KeywordArguments, estimate_advantages
+from ttt_eval.exact import evaluate_policy
+from ttt_eval.exact.dynamic_programming import outcome
+
+LATE = "ox./xo./.o. x"
+"""A position of 3 x 3 from which some hundred episodes can occur."""
+SKIPS = (0.0, 0.25, 0.5)
+ON_POLICY = ["monte-carlo", "return-minus-value", "n-step:n=2", "td-lambda:lam=0.5"]
+ON_POLICY += ["gae:lam=0", "gae:lam=0.5", "gae:lam=1"]
+GROUPS = ["rloo", "grpo", "grpo:scale=false", "per-turn", "per-turn:leave_one_out=true", "per-turn-return"]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Estimators are what their sources define
+
+
+def random_arrays(seed, episodes=12, steps=5):
+    """Padded arrays with rewards after every decision, of episodes that are terminated or truncated."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, steps + 1, episodes)
+    mask = np.arange(steps) < lengths[:, None]
+    last = np.arange(steps) == lengths[:, None] - 1
+    cut = rng.random(episodes) < 0.4
+    values = rng.normal(size=(episodes, steps + 1)) * (np.arange(steps + 1) < (lengths + cut)[:, None])
+    arrays = EpisodeArrays(rng.normal(size=mask.shape) * mask, values, last & ~cut[:, None], last & cut[:, None], mask)
+    return arrays, rng.uniform(0.2, 3.0, mask.shape) * mask
+
+
+def k_step(arrays, episode, step, k, discount):
+    """The k-step estimate of an advantage, from its definition."""
+    length = int(arrays.mask[episode].sum())
+    end = min(step + k, length)
+    total = sum(discount ** (i - step) * arrays.rewards[episode, i] for i in range(step, end))
+    return total + discount ** (end - step) * arrays.values[episode, end] - arrays.values[episode, step]
+
+
+def by_definition(name, arrays, ratios, discount, setting):
+    """An estimator of single episodes as its source writes it, decision by decision."""
+    out = np.zeros(arrays.mask.shape)
+    for episode, step in zip(*np.nonzero(arrays.mask), strict=True):
+        left = int(arrays.mask[episode].sum()) - step
+        steps = [k_step(arrays, episode, step, k, discount) for k in range(1, left + 1)]
+        rewards = [discount**i * arrays.rewards[episode, step + i] for i in range(left)]
+        if name == "monte-carlo":
+            out[episode, step] = sum(rewards)
+        elif name == "return-minus-value":
+            out[episode, step] = sum(rewards) - arrays.values[episode, step]
+        elif name == "n-step":
+            out[episode, step] = steps[min(setting, left) - 1]
+        elif name in ("gae", "td-lambda"):
+            weights = [(1 - setting) * setting**k for k in range(left - 1)] + [setting ** (left - 1)]
+            out[episode, step] = np.dot(weights, steps) + (name == "td-lambda") * arrays.values[episode, step]
+        elif name == "gae-finite":
+            weights = np.array([setting**k for k in range(left)])
+            out[episode, step] = np.dot(weights / weights.sum(), steps)
+        elif name == "importance-sampling":
+            weights = np.cumprod([1.0, *ratios[episode, step + 1 : step + left]])
+            follows = discount**left * arrays.values[episode, step + left]
+            out[episode, step] = np.dot(weights, rewards) + weights[-1] * follows - arrays.values[episode, step]
+        else:
+            follows = v_trace_target(arrays, ratios, episode, step + 1, discount) if left > 1 else None
+            following = arrays.values[episode, step + 1] if follows is None else follows
+            out[episode, step] = arrays.rewards[episode, step] + discount * following - arrays.values[episode, step]
+    return out
+
+
+def v_trace_target(arrays, ratios, episode, start, discount):
+    """Equation 1 of Espeholt et al. (2018)."""
+    length = int(arrays.mask[episode].sum())
+    target, traces = arrays.values[episode, start], 1.0
+    for step in range(start, length):
+        error = (
+            arrays.rewards[episode, step] + discount * arrays.values[episode, step + 1] - arrays.values[episode, step]
+        )
+        target += discount ** (step - start) * traces * min(1.0, ratios[episode, step]) * error
+        traces *= min(1.0, ratios[episode, step])
+    return target
+
+
+SINGLE = ["monte-carlo", "return-minus-value", "n-step", "td-lambda", "gae", "gae-finite"]
+SINGLE += ["v-trace", "importance-sampling"]
+
+
+@pytest.mark.parametrize("name", SINGLE)  # each with examples of its own
+@settings(max_examples=8, deadline=None)
+@given(
+    st.integers(0, 2**32), st.sampled_from([0.0, 0.7, 1.0]), st.sampled_from([0.0, 0.3, 0.95, 1.0]), st.integers(1, 7)
+)
+def test_estimators_are_their_definitions(name, seed, discount, lam, n):
+    arrays, ratios = random_arrays(seed)
+    setting = {"n-step": f":n={n}", "td-lambda": f":lam={lam}", "gae": f":lam={lam}", "gae-finite": f":lam={lam}"}
+    found = estimate_advantages(
+        make_estimator(name + setting.get(name, "")), arrays, KeywordArguments(discount, ratios, 1)
+    )
+    expected = by_definition(name, arrays, ratios, discount, n if name == "n-step" else lam)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from([2, 3, 4]))
+def test_group_estimators_are_their_definitions(seed, size):
+    arrays, ratios = random_arrays(seed)
+    found = {
+        name: estimate_advantages(make_estimator(name), arrays, KeywordArguments(1.0, ratios, size)) for name in GROUPS
+    }
+    for episode in range(len(arrays.mask)):
+        group = list(range(episode // size * size, episode // size * size + size))
+        others = [other for other in group if other != episode]
+        returns = arrays.rewards.sum(axis=1)
+        centred = returns[episode] - returns[group].mean()
+        for step in np.flatnonzero(arrays.mask[episode]):
+            assert found["rloo"][episode, step] == pytest.approx(returns[episode] - returns[others].mean())
+            assert found["grpo:scale=false"][episode, step] == pytest.approx(centred)
+            scaled = centred / (returns[group].std(ddof=1) + 1e-6)
+            assert found["grpo"][episode, step] == pytest.approx(scaled)
+            turns = [turn for turn in range(step, arrays.mask.shape[1]) if arrays.mask[episode, turn]]
+            for name, compared in (("per-turn", group), ("per-turn:leave_one_out=true", others)):
+                total = 0.0
+                for turn in turns:
+                    present = [arrays.rewards[other, turn] for other in compared if arrays.mask[other, turn]]
+                    total += arrays.rewards[episode, turn] - (np.mean(present) if present else 0.0)
+                assert found[name][episode, step] == pytest.approx(total, abs=1e-12)
+            rest = arrays.rewards[:, step:].sum(axis=1)
+            assert found["per-turn-return"][episode, step] == pytest.approx(rest[episode] - rest[others].mean())
+
+
+def test_truncated_episodes_without_bootstrapping_end_with_nothing():
+    arrays, ratios = random_arrays(3)
+    supplied = KeywordArguments(0.9, ratios, 1)
+    plain = estimate_advantages(make_estimator("gae:lam=0.8,bootstrap=false"), arrays, supplied)
+    ended = arrays._replace(terminated=arrays.terminated | arrays.truncated, truncated=np.zeros_like(arrays.mask))
+    np.testing.assert_array_equal(plain, estimate_advantages(make_estimator("gae:lam=0.8"), ended, supplied))
+    assert not np.allclose(plain, estimate_advantages(make_estimator("gae:lam=0.8"), arrays, supplied))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Other libraries
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from([0.9, 1.0]), st.sampled_from([0.0, 0.95, 1.0]))
+def test_the_buffer_of_sb3_gives_the_same_numbers(seed, discount, lam):
+    pytest.importorskip("stable_baselines3")
+    arrays, _ = random_arrays(seed)
+    ours = estimate_advantages(make_estimator(f"gae:lam={lam}"), arrays, KeywordArguments(discount, arrays.rewards, 1))
+    theirs = sb3_rollout_buffer(*arrays, discount=discount, lam=lam)
+    np.testing.assert_allclose(np.where(arrays.mask, theirs, 0.0), ours, rtol=0, atol=1e-6 * np.abs(ours).max())
+
+
+def loop(rewards, values, dones, next_value, next_done, *, discount):
+    """The advantages of a rollout, written as loops over steps are in scripts."""
+    advantages = np.zeros_like(rewards)
+    carried = np.zeros_like(next_value)
+    for step in range(len(rewards) - 1, -1, -1):
+        last = step == len(rewards) - 1
+        alive = 1.0 - (next_done if last else dones[step + 1])
+        following = next_value if last else values[step + 1]
+        error = rewards[step] + discount * following * alive - values[step]
+        advantages[step] = carried = error + discount * 0.9 * alive * carried
+    return advantages
+
+
+def test_a_loop_over_rollouts_gives_the_same_numbers():
+    arrays, ratios = random_arrays(5)
+    supplied = KeywordArguments(0.97, ratios, 1)
+    theirs = estimate_advantages(make_estimator(from_rollout_function(loop)), arrays, supplied)
+    np.testing.assert_allclose(
+        theirs, estimate_advantages(make_estimator("gae:lam=0.9"), arrays, supplied), rtol=0, atol=1e-12
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Episodes
+
+
+def players(game, start=None, max_steps=None, seat=0, behaviour="random", opponent="optimal:epsilon=0.6"):
+    position = Position(np.zeros(game.cells, np.int8), 0) if start is None else from_text(start, game)
+    return Players(game, make_policy(behaviour, game), make_policy(opponent, game), seat, max_steps, position)
+
+
+@pytest.mark.parametrize("seat", [0, 1])
+@pytest.mark.parametrize("skip", SKIPS)
+def test_enumerated_episodes_have_the_exact_result(skip, seat):
+    game = Game(2, 3, 2, skip)
+    found = enumerate_episodes(players(game, seat=seat))
+    assert found.weights.sum() == pytest.approx(1, abs=1e-12)
+    exact = outcome(game, *(("random", "optimal:epsilon=0.6") if seat == 0 else ("optimal:epsilon=0.6", "random")))
+    results = found.rewards.sum(axis=1)
+    moved = found.mask.any(axis=1)  # games that end before the first turn of seat 1 are lost
+    assert found.weights @ (results == 1) == pytest.approx(exact.win if seat == 0 else exact.loss, abs=1e-12)
+    lost = found.weights @ ((results == -1) | ~moved)
+    assert lost == pytest.approx(exact.loss if seat == 0 else exact.win, abs=1e-12)
+    assert found.mask[:, 0].all() == (seat == 0 or skip == 0)
+
+
+def test_sampled_episodes_occur_as_often_as_enumerated_ones():
+    game = Game(3, 3, 3, 0.25)
+    exact = enumerate_episodes(players(game, LATE, seat=1))
+    sampled = sample_episodes(players(game, LATE, seat=1), 20_000, 1)
+
+    def shares(episodes):
+        found = {}
+        for row, weight in enumerate(episodes.weights):
+            boards = [episodes.cells[i].tobytes() for i in episodes.positions[row] if i >= 0]
+            key = (*boards, *episodes.actions[row][episodes.mask[row]].tolist(), episodes.rewards[row].sum())
+            found[key] = found.get(key, 0.0) + weight
+        return found
+
+    expected, counted = shares(exact), shares(sampled)
+    assert len(expected) == len(exact.weights)
+    assert set(counted) <= set(expected)
+    for key, share in expected.items():
+        assert abs(counted.get(key, 0.0) - share) < 5 * math.sqrt(share / 20_000)
+
+
+def test_the_first_episodes_of_a_seed_do_not_depend_on_their_number():
+    few, many = (sample_episodes(players(Game(3, 3, 3, 0.25), max_steps=2), count, 7) for count in (50, 200))
+    np.testing.assert_array_equal(few.actions, many.actions[:50, : few.actions.shape[1]])
+    np.testing.assert_array_equal(few.truncated, many.truncated[:50])
+    assert few.truncated.any()
+    assert not (sample_episodes(players(Game()), 200, 8).actions[:, :2] == many.actions[:, :2]).all()
+
+
+def test_too_many_episodes_are_not_enumerated():
+    with pytest.raises(ValueError, match=r"more than 200,000 episodes can occur from the start: sample them"):
+        audit("gae", Game(), "random", settings=AuditSettings(episodes=None))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Bias and variance
+
+
+@pytest.mark.parametrize("game_and_start", [(Game(2, 3, 2), ""), (Game(2, 3, 2, 0.25), ""), (Game(2, 3, 3, 0.5), ""),
+                                            (Game(3, 3, 3, 0.25), LATE)])  # fmt: skip
+@pytest.mark.parametrize("seat", [0, 1])
+def test_gae_with_exact_values_is_unbiased_and_its_variance_grows_with_lambda(game_and_start, seat):
+    game, start = game_and_start
+    auditor = Auditor(game, "random", "optimal:epsilon=0.6", AuditSettings(seat=seat, episodes=None, position=start))
+    found = [auditor.audit(f"gae:lam={lam}") for lam in (0.0, 0.3, 0.9, 1.0)]
+    for one in found:
+        assert one.exact
+        assert one.advantage.errors.bias_squared.mean < 1e-24
+        assert one.gradient.errors.bias_squared.mean < 1e-24
+        assert one.biased is one.biased_advantage is False
+        assert one.advantage.errors.mse.mean == pytest.approx(one.advantage.errors.variance.mean)
+    for kind in ("advantage", "gradient"):
+        errors = [one.advantage.errors if kind == "advantage" else one.gradient.errors for one in found]
+        variances = [each.variance.mean for each in errors]
+        assert variances == sorted(variances)
+        assert variances[0] < variances[-1]
+
+
+def test_a_wrong_critic_biases_bootstrapped_estimates_alone():
+    auditor = Auditor(Game(2, 3, 2, 0.25), "random", "optimal:epsilon=0.6", AuditSettings(critic="zero", episodes=None))
+    biases = [auditor.audit(f"gae:lam={lam}").gradient.errors.bias_squared.mean for lam in (0.0, 0.5, 1.0)]
+    assert biases[0] > biases[1] > 1e-6
+    assert biases[2] < 1e-24
+    assert auditor.audit("monte-carlo").biased_advantage is False  # it estimates the return
+    returns = auditor.audit("return-minus-value")
+    assert returns.biased is False
+    assert returns.biased_advantage is True  # by the missing baseline, which is the same for all actions
+    assert returns.gradient.cosine.mean == pytest.approx(1)
+
+
+def test_bootstrapping_at_truncation_removes_its_bias():
+    settings = AuditSettings(episodes=None, max_steps=2)
+    auditor = Auditor(Game(2, 3, 2, 0.25), "random", "optimal:epsilon=0.6", settings)
+    assert auditor.audit("gae:lam=1").biased is False
+    assert auditor.audit("gae:lam=1,bootstrap=false").biased is True
+    assert auditor.audit("return-minus-value").biased is True
+
+
+def test_off_policy_corrections():
+    settings = AuditSettings(seat=1, episodes=None, position=LATE, behaviour="random")
+    auditor = Auditor(Game(3, 3, 3, 0.25), "optimal:epsilon=0.5", "random", settings)
+    assert auditor.audit("importance-sampling").biased is False
+    assert auditor.audit("v-trace:max_rho=100,max_c=100").biased is False
+    assert auditor.audit("v-trace").biased is True  # of clipped weights
+    assert auditor.audit("gae:lam=1").biased is True
+    assert auditor.audit("gae:lam=0").biased is False  # exact values follow the audited policy
+
+
+@pytest.mark.parametrize("spec", [*ON_POLICY, "gae-finite", *GROUPS, "v-trace", "importance-sampling"])
+def test_sampled_bias_agrees_with_exact_bias(spec):
+    game, start = Game(3, 3, 3, 0.25), "oxo/xo./x.. x" if spec in GROUPS else LATE
+    common = {"seat": 1, "position": start, "group_size": 2, "critic": "zero"}
+    exact, sampled = (
+        audit(spec, game, "optimal:epsilon=0.5", "random", AuditSettings(episodes=episodes, seed=3, **common))
+        for episodes in (None, 20_000)
+    )
+    found = {one: [sampled.boards.cells[row].tobytes() for row in range(len(sampled.boards.mover))].index(one)
+             for one in (cells.tobytes() for cells in exact.boards.cells)}  # fmt: skip
+    for row, cells in enumerate(exact.boards.cells):
+        other = found[cells.tobytes()]
+        distance = abs(exact.positions.bias[row] - sampled.positions.bias[other])
+        assert distance <= 4 * sampled.positions.standard_error[other] + 1e-12
+    for kind in ("bias_squared", "variance", "mse"):
+        for one, other in (
+            (exact.advantage.errors, sampled.advantage.errors),
+            (exact.gradient.errors, sampled.gradient.errors),
+        ):
+            interval = getattr(other, kind)
+            half = (interval.high - interval.low) / 2 / 2.02  # Student's t of 40 blocks
+            assert abs(getattr(one, kind).mean - interval.mean) <= 4 * half + 1e-12
+
+
+def test_standard_errors_of_positions_are_those_of_independent_groups():
+    """Of the bias in the first position, over seeds: those of independent episodes are over three times as large."""
+    game, settings = Game(2, 3, 2), AuditSettings(group_size=2, episodes=200)
+    found = [audit("rloo", game, "random", "random", replace(settings, seed=seed)).positions for seed in range(60, 120)]
+    spread = np.std([one.bias[0] for one in found], ddof=1)
+    assert spread == pytest.approx(np.mean([one.standard_error[0] for one in found]), rel=0.3)
+    single = audit("gae", game, "random", "random", settings).positions
+    count = single.visits * 200
+    expected = np.sqrt((single.mse - single.bias**2) / (count - 1), where=count > 1.5, out=np.full(len(count), np.nan))
+    np.testing.assert_allclose(single.standard_error, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seat", [0, 1])
+def test_a_discount_weighs_rewards_and_no_visits(seat):
+    game = Game(2, 3, 2, 0.25)
+    auditor = Auditor(game, "random", "random", AuditSettings(seat=seat, discount=0.5, episodes=None))
+    found = auditor.audit("gae:lam=1")
+    exact = evaluate_policy(game, "random", "random", seat=seat, discount=0.5)
+    gradient = exact.occupancy[:, None] * exact.probabilities * np.nan_to_num(exact.advantages)
+    assert found.biased is False
+    assert found.gradient.exact.mean == pytest.approx((gradient**2).sum(), rel=1e-12)
+
+
+def test_known_variances():
+    """Of 3 x 3, skip .25, random against random, from a program of its own that plays 60,000 games."""
+    auditor = Auditor(Game(3, 3, 3, 0.25), "random", "random", AuditSettings(episodes=6_000))
+    for spec, square in (("monte-carlo", 2.796), ("return-minus-value", 2.142)):
+        found = auditor.audit(spec).gradient
+        interval = found.errors.variance
+        assert interval.low - 0.03 < square - found.exact.mean < interval.high + 0.03
+
+
+def test_symmetric_policies_on_a_larger_board_are_evaluated_by_class(monkeypatch):
+    """On 2 x 5, against the evaluation of every single position."""
+    game, settings, found = Game(2, 5, 3, 0.25), AuditSettings(episodes=400, critic="zero"), []
+    for limit in (game.cells - 1, game.cells):
+        monkeypatch.setattr("ttt_eval.audit.auditing.MAX_CELLS_UNMERGED", limit)
+        found.append(audit("gae:lam=0.5", game, "optimal:epsilon=0.5", "random", settings))
+    merged, single = (one.positions.bias for one in found)
+    np.testing.assert_allclose(merged, single, rtol=0, atol=1e-12)
+    assert found[0].gradient.exact == pytest.approx(found[1].gradient.exact, abs=1e-12)
+
+
+def alone(rewards, values, terminated, truncated, mask):
+    return rewards
+
+
+def beside_others(rewards, values, terminated, truncated, mask, *, group_size):
+    return rewards
+
+
+def test_groups_of_independent_estimates_have_the_variance_of_single_ones():
+    settings = AuditSettings(seat=1, position="oxo/xo./x.. x", group_size=3, episodes=None)
+    single, grouped = (
+        audit(function, Game(3, 3, 3, 0.25), "random", "random", settings).gradient
+        for function in (alone, beside_others)
+    )
+    assert single.errors.variance.mean > 0.01
+    assert grouped.errors.variance == pytest.approx(single.errors.variance)
+
+
+def test_noise_is_no_bias():
+    found = audit("gae:lam=1", Game(2, 3, 2, 0.25), "random", "random", AuditSettings(episodes=400)).advantage.errors
+    assert found.bias_squared.low < 0 < found.bias_squared.high
+
+
+def test_learned_values_approach_exact_ones():
+    exact = Auditor(Game(2, 3, 2), "random", "random", AuditSettings(episodes=100))
+    errors = []
+    for count in (20, 20_000):
+        learned = Auditor(Game(2, 3, 2), "random", "random", AuditSettings(episodes=100, critic=f"learned:{count}"))
+        errors.append(np.abs(learned._critic - exact._critic).mean())
+    assert 10 * errors[1] < errors[0]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Bad input
+
+
+def wrong_shape(rewards, values, terminated, truncated, mask):
+    return rewards[:, :1]
+
+
+def not_a_number(rewards, values, terminated, truncated, mask):
+    return rewards / 0 * 0
+
+
+def changes(rewards, values, terminated, truncated, mask):
+    rewards -= values[:, :-1]
+    return rewards
+
+
+def mixes(rewards, values, terminated, truncated, mask):
+    return rewards - rewards.mean()
+
+
+def fails(rewards, values, terminated, truncated, mask):
+    raise KeyError("nothing")
+
+
+def wants_more(rewards, values, terminated, truncated, mask, logits):
+    return rewards
+
+
+def words(rewards, values, terminated, truncated, mask):
+    return np.full(mask.shape, "x")
+
+
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning", "ignore:divide by zero:RuntimeWarning")
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (wrong_shape, r"^wrong_shape returned float64\[50, 1\] for 50 episodes of up to \d decisions: it must return"),
+        (not_a_number, r"^not_a_number returned nan for decision 0 of episode 0: it must return finite numbers"),
+        (changes, r"^changes changed its argument rewards: it must work on a copy$"),
+        (
+            mixes,
+            r"^mixes gives an episode other estimates beside other episodes: give it the keyword argument group_size",
+        ),
+        (fails, r"^fails failed, KeyError: 'nothing'$"),
+        (wants_more, r"^wants_more cannot be called as function\(rewards, values, terminated, truncated, mask\)"),
+        (words, r"^words returned <U1\["),
+        ("gea", r"there is no estimator 'gea': did you mean 'gae'\?"),
+        ("gae:lamda=1", r"gae has no setting 'lamda': did you mean 'lam'"),
+        ("gae:lam=x", r"gae: lam='x' is not a number"),
+        ("gae:lam=nan", r"gae: lam='nan' is not finite"),
+        ("n-step:n=0", r"n=0 is no number of steps"),
+        ("gae:discount=1", r"gae has no setting 'discount'"),
+        ("", r"'' is no estimator: write a name such as gae"),
+        ("numpy:pi", r"numpy:pi is no function"),
+        ("nothing.here:x", r"there is no module 'nothing'"),
+        (
+            FromFile("tests.ttt_eval.test_audit:loop"),
+            r"was read from a file, which may name built-in estimators only",
+        ),
+    ],
+)
+def test_bad_estimators_are_one_sentence(function, message):
+    with pytest.raises(ValueError, match=message):
+        audit(function, Game(2, 3, 2), "random", settings=AuditSettings(episodes=50))
+
+
+def test_something_else_than_a_function():
+    with pytest.raises(TypeError, match="3 is no estimator: write a name such as gae"):
+        make_estimator(3)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"seat": 2}, "seat=2 is no seat"),
+        ({"discount": 1.5}, "discount=1.5 is no discount"),
+        ({"max_steps": 0}, "max_steps=0 leaves no decision"),
+        ({"group_size": 1}, "group_size=1 is no group"),
+        ({"episodes": 0}, "episodes=0 cannot be sampled"),
+        ({"critic": "learned:x"}, "critic learned:x has no number of episodes"),
+        ({"critic": "random"}, "random has no values: choose exact, zero, learned:N"),
+        ({"critic": lambda boards: np.zeros(3)}, r"the critic gave values \[3\]"),
+        ({"behaviour": "optimal"}, "the behaviour optimal never plays some moves of random"),
+        ({"position": "o../... o"}, "comes from no game without skips"),
+    ],
+)
+def test_bad_settings_are_one_sentence(given, message):
+    with pytest.raises(ValueError, match=message):
+        audit("gae", Game(2, 3, 2), "random", settings=AuditSettings(**{"episodes": 50} | given))
+
+
+def test_policies_that_never_reach_the_position():
+    with pytest.raises(ValueError, match=r"never reaches .* so it has no exact value there"):
+        audit("gae", Game(), "optimal", "optimal", AuditSettings(episodes=10, position="ox./.../... o"))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The command
+
+
+def test_command(capsys):
+    board = ["--size", "2x3", "--win-length", "2", "--skip-chance", "0.25"]
+    data = json_of(capsys, "audit", "gae:lam=0", "return-minus-value", *board, "--enumerate", "--worst", "2")
+    low, high = data["estimators"]
+    assert low["exact"] is True
+    assert low["biased"] is high["biased"] is False
+    assert low["advantage"]["variance"]["mean"] < high["advantage"]["variance"]["mean"]
+    assert low["positions"][0]["position"] == ".../... o"
+    words = "audit all --size 2 --win-length 2 --skip-chance 0.25 --enumerate --group-size 2 --worst 1"
+    shown = text_of(capsys, *words.split())
+    assert all(f"{name}: worst" in shown for name in ESTIMATORS)
+    assert "All numbers are exact." in shown
+
+
+def test_command_lists_the_estimators(capsys):
+    shown = text_of(capsys, "audit")
+    assert all(name in shown for name in ESTIMATORS)
+    assert json_of(capsys, "audit").keys() == ESTIMATORS.keys()
+
+
+def test_command_leaves_out_what_cannot_be_enumerated(capsys):
+    words = ("--size", "2x3", "--win-length", "2", "--enumerate", "--group-size", "8")
+    evaluate.main(["audit", "all", *words])
+    shown = capsys.readouterr()
+    assert "rloo is left out: " in shown.err
+    assert "rloo" not in shown.out
+    error_of(capsys, evaluate.main, "audit", "rloo", *words)

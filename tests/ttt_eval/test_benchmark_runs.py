@@ -1,0 +1,897 @@
+"""Runs of the benchmark, their submissions, and the scores computed again from tables alone."""
+
+import datetime
+import json
+import math
+import os
+import shlex
+import shutil
+import sys
+import textwrap
+from dataclasses import replace
+from functools import cache, partial
+from types import SimpleNamespace
+
+import gymnasium
+import numpy as np
+import pytest
+from commands import error_of, json_of
+from documents import ROOT
+from exactly import best_value, play_out
+from numpy.testing import assert_allclose
+from players import FirstEmpty
+from processes import run_python
+
+from learners.checkpoint import save_arrays
+from ttt_apps.evaluate import main
+from ttt_envs.agents.policy import best_shares
+from ttt_envs.game.boards import Boards, keys
+from ttt_envs.game.game import Game
+from ttt_eval.benchmark.agents import LearnerAgent, PolicyAgent, SignedEnv, agent_policy, load_agent
+from ttt_eval.benchmark.episodes import OBSERVATION, episode_skip_chance, games_to_learn, read_boards
+from ttt_eval.benchmark.policy_table import PolicyTable, list_positions, pack, tabulate, unpack
+from ttt_eval.benchmark.runs import (
+    QUICK_SEEDS,
+    QUICK_TASKS,
+    BudgetSpent,
+    CountedEnv,
+    RunSettings,
+    run_benchmark,
+    shorten,
+    train_agent,
+)
+from ttt_eval.benchmark.scores import score_submission
+from ttt_eval.benchmark.scoring import score_policies
+from ttt_eval.benchmark.shrinking import shrink_submission
+from ttt_eval.benchmark.submission import (
+    Submission,
+    TrainingReturns,
+    find_runs,
+    read_returns,
+    read_submission,
+    read_table,
+    run_folder_name,
+    stored_games,
+    table_content,
+    table_names,
+)
+from ttt_eval.benchmark.tasks import TASKS, find_task
+from ttt_eval.reports.benchmark_scores import read_scores
+
+LEADERBOARD = ROOT / "docs" / "benchmark" / "leaderboard.md"
+SUBMISSIONS = sorted(path for path in (ROOT / "benchmarks" / "submissions").iterdir() if path.is_dir())
+STEPS = 200
+SETTINGS = RunSettings("q-learning", ("chance-25", "skips-shown"), 2, STEPS)
+TOLERANCE = 1e-12
+
+
+def run_all(folder, settings=SETTINGS, **options):
+    run_benchmark(settings, Submission("test", steps=STEPS), folder, {"code": "1"}, **options)
+
+
+def contents(folder):
+    """All that two runs of the same submission have in common: no costs, and no order of completion."""
+    paths = [path for path in folder.rglob("*") if path.is_file() and path.name not in ("cost.json", "units.jsonl")]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+@pytest.fixture(scope="module")
+def submission(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bench") / "submission"
+    run_all(folder)
+    return folder
+
+
+@pytest.fixture
+def copy(submission, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(submission, folder)
+    return folder
+
+
+def keep_last(folder):
+    """Remove all tables but the last of each run, so that scoring is quick."""
+    for path in folder.rglob("steps-*.npz"):
+        if not path.name.startswith(f"steps-{STEPS:06d}"):
+            path.unlink()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Runs
+
+
+def test_the_folder_of_another_agent_is_not_changed(copy):
+    before = contents(copy)
+    other = RunSettings("random", ("chance-25",), 1, STEPS)
+    with pytest.raises(ValueError, match="has the submission of test, not of random: choose another folder"):
+        run_benchmark(other, Submission("random", steps=STEPS), copy, {"code": "1"})
+    assert contents(copy) == before
+
+
+@pytest.mark.parametrize("change", ["code", "steps", "task", "run"])
+def test_stored_runs_of_others_are_kept_and_refused(change, copy, tmp_path):
+    """Those of other code or steps, and those to which a link leads."""
+    settings, provenance = SETTINGS, {"code": "2" if change == "code" else "1"}
+    if change == "steps":
+        settings = replace(SETTINGS, max_steps=2 * STEPS)
+    elif change in ("task", "run"):
+        place = copy / "chance-25" / ("seed-1" if change == "run" else "")
+        place.rename(tmp_path / "elsewhere")
+        place.symlink_to(tmp_path / "elsewhere", target_is_directory=True)
+        (copy / "units.jsonl").unlink()
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with pytest.raises(ValueError, match=str(copy)):
+        run_benchmark(settings, Submission("test", steps=STEPS), copy, provenance)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_a_submission_has_a_table_for_each_checkpoint_and_skip_chance(submission):
+    runs = {(run.task.name, run.seed): run for run in find_runs(submission)}
+    assert list(runs) == [(name, seed) for name in ("chance-25", "skips-shown") for seed in (0, 1)]
+    for run in runs.values():
+        assert tuple(run.tables) == shorten(run.task, STEPS).checkpoints
+        assert {len(paths) for paths in run.tables.values()} == {2 if run.task.name == "skips-shown" else 1}
+        cost = json.loads((run.folder / "cost.json").read_text())
+        assert cost["steps"] == STEPS
+        assert cost["cpu_s"] > 0
+    said = read_submission(submission)
+    assert (said.name, said.steps, said.setting) == ("test", STEPS, "one")
+
+
+def test_the_last_table_is_the_policy_of_an_agent_that_learned_without_the_runner(submission):
+    task = find_task("chance-25")
+    agent = LearnerAgent("q-learning", task, 1)
+    agent.learn(task.make_env(1, **agent.env_options), STEPS)
+    boards = list_positions(task.games[0])
+    stored = read_table(task, task.games[0], submission / "chance-25" / "seed-1" / f"steps-{STEPS:06d}.npz").policy
+    [learner] = agent.learners.values()
+    expected = learner.probabilities(boards)
+    assert stored.probabilities(boards) == pytest.approx(expected, abs=1e-3)
+    assert np.ptp(expected, axis=1).max() > 0.5  # something was learned
+    assert stored.values(boards) == pytest.approx(np.clip(learner.values(boards), -1, 1), abs=1e-3)
+
+
+def test_a_shown_skip_chance_selects_and_mixes_learners(submission):
+    task = find_task("skips-shown")
+    boards = list_positions(task.games[0])
+    agent = LearnerAgent("q-learning", task, 0)
+    agent.learn(task.make_env(0, **agent.env_options), STEPS)
+    assert list(agent.learners) == [0.0, 0.5]
+    low, high = (learner.action_values(boards) for learner in agent.learners.values())
+    assert (low != high).any()
+    run = submission / "skips-shown" / "seed-0"
+    for game, weight in ((Game(), 0), (task.games[0], 0.2), (task.games[1], 0.5), (Game(skip_chance=0.6), 1)):
+        mixed = (1 - weight) * low + weight * high
+        policy = agent_policy(agent, task, game)
+        assert policy.probabilities(boards) == pytest.approx(best_shares(mixed, 1e-12), abs=1e-12)
+        assert policy.values(boards) == pytest.approx(np.nanmax(mixed, axis=1), abs=1e-12)
+        if game in task.games:
+            stored = read_table(task, game, run / f"steps-{STEPS:06d}-skip-{game.skip_chance}.npz").policy
+            assert stored.probabilities(boards) == pytest.approx(policy.probabilities(boards), abs=1e-3)
+
+
+def test_learners_see_the_episodes_of_their_own_skip_chance():
+    task = find_task("skips-shown")
+    env, seen = task.make_env(0, observation=OBSERVATION), []
+    for _ in range(20):
+        observation, info = env.reset()
+        boards = read_boards(task, observation, info)
+        assert (boards.cells == 0).all()
+        seen.append((episode_skip_chance(task, (0.0, 0.5), observation), info["skip_chance"]))
+    assert {skip for skip, _ in seen} == {0.0, 0.5}
+    assert all(skip == true for skip, true in seen)
+    hidden = find_task("skips-hidden")
+    assert [game.skip_chance for game in games_to_learn(hidden)] == [0.25]
+    assert episode_skip_chance(hidden, (0.25,), hidden.make_env(0).reset()[0]) == 0.25
+
+
+def test_alpha_zero_learns_from_its_moves_in_the_environment():
+    pytest.importorskip("tensorflow")
+    task = find_task("half-random")
+    [game] = task.games
+    boards = list_positions(game)
+
+    def learn(steps):
+        agent = load_agent("alpha-zero")(task, 0, decisive=False)
+        env = CountedEnv(task.make_env(0, **agent.env_options), (3 * STEPS,), lambda steps: None)
+        if steps:
+            with pytest.raises(BudgetSpent):  # its simulations are no steps
+                agent.learn(env, 6 * STEPS)
+        assert env.steps == steps
+        return agent_policy(agent, task, game)
+
+    untrained, once, again = learn(0), learn(3 * STEPS), learn(3 * STEPS)
+    assert (once.probabilities(boards) == again.probabilities(boards)).all()
+    assert (once.values(boards) == again.values(boards)).all()
+    assert score_policies(task, [once]).score > score_policies(task, [untrained]).score
+
+
+def test_alpha_zero_learns_results_of_player_0(monkeypatch):
+    pytest.importorskip("tensorflow")
+    task, results, winners = find_task("half-random"), [], []
+
+    class Watched(gymnasium.Wrapper):
+        def step(self, action):
+            observation, reward, over, truncated, info = self.env.step(action)
+            winners.extend([info["winner"]] * over)
+            return observation, reward, over, truncated, info
+
+    agent = load_agent("alpha-zero")(task, 0, simulations=2, decisive=False)
+    monkeypatch.setattr(
+        "ttt_eval.benchmark.alpha_zero_agent.make_examples", lambda config, plies, result: results.extend(result)
+    )
+    agent.learn(Watched(task.make_env(0, **agent.env_options)), 60)
+    assert results == [{0: 1, 1: -1, -1: 0}[winner] for winner in winners]
+    assert {1, -1} <= set(results[1::2])  # of games in which it moves second
+
+
+def test_self_play_shows_positions_and_the_sign_of_the_next_value():
+    task = find_task("self-play-skip")
+    env, signs = SignedEnv(task.make_env(0, observation=OBSERVATION)), set()
+    for _ in range(10):
+        observation, info = env.reset()
+        cells, over = np.zeros(9, np.int8), False
+        while not over:
+            mover, action = info["mover"], int(np.argmax(info["action_mask"]))
+            position = read_boards(task, observation, info).position(0)
+            assert (position.cells.tolist(), position.mover) == (cells.tolist(), mover)
+            cells[action] = mover + 1
+            observation, _, over, _, info = env.step(action)
+            signs.add((int(env.discount[0]), over or info["mover"] == mover, over))
+    assert signs == {(1, True, False), (-1, False, False), (0, True, True)}
+
+
+def test_finished_runs_are_not_done_again(copy, monkeypatch):
+    monkeypatch.setattr("ttt_eval.benchmark.runs.train_agent", lambda *_: pytest.fail("a finished run is done again"))
+    run_all(copy)
+    shutil.rmtree(copy / "chance-25" / "seed-0")
+    with pytest.raises(ValueError, match="is missing or was changed: remove"):
+        run_all(copy)
+
+
+def test_steps_are_counted_and_end():
+    stored = []
+    env = CountedEnv(find_task("random").make_env(0), (3, 5), lambda steps: stored.append((steps, env.steps)))
+    begun = 0
+    with pytest.raises(BudgetSpent):  # noqa: PT012  # the loop that it ends
+        while True:
+            _, info = env.reset(seed=begun)
+            over, begun = False, begun + 1
+            while not over:
+                _, _, over, _, info = env.step(int(np.argmax(info["action_mask"])))
+    assert stored == [(3, 3), (5, 5)]
+    assert env.steps == 5
+    with pytest.raises(ValueError, match="has no options of reset"):
+        env.reset(options={"position": "... / ... / ... o"})
+
+
+class FirstLegal:
+    """Plays the first legal move, an episode a call, whatever steps are left; rewards are player 0's in self-play."""
+
+    def __init__(self, self_play=False):
+        self.self_play, self.calls, self.found = self_play, 0, []
+
+    def learn(self, env, steps):
+        self.calls += 1
+        _, info = env.reset()
+        over = False
+        while not over:
+            mover = info["mover"]
+            _, reward, over, _, info = env.step(int(np.argmax(info["action_mask"])))
+            self.found.append((over, -reward if self.self_play and mover else reward))
+
+    def __call__(self, observation, mask):
+        return int(np.argmax(mask))
+
+
+def test_agents_that_learn_too_much_too_little_or_nothing():
+    task = shorten(find_task("random"), STEPS)
+    agent = FirstLegal()
+    files, cost = train_agent(agent, task, 0)
+    assert cost["steps"] == STEPS
+    assert agent.calls > STEPS // 9
+    nothing, cost = train_agent(PolicyAgent("random", task, 0), task, 0)
+    assert cost["steps"] == 0
+    assert list(nothing) == list(files)
+    assert set(json.loads(nothing.pop("returns.json"))["episodes"]) == {0}
+    assert len(set(nothing.values())) == 1
+    with pytest.raises(TypeError, match=r"int is no agent: it has no method learn\(env, steps\)"):
+        train_agent(3, task, 0)
+
+
+@pytest.mark.parametrize("name", ["random", "win-or-block"])
+def test_scores_of_policies_that_do_not_learn_are_the_known_ones(name, tmp_path):
+    run_all(tmp_path, RunSettings(name, ("random", "win-or-block", "self-play", "openings"), 1, STEPS))
+    scores = score_submission(tmp_path).checkpoints
+    if name == "random":
+        assert [one["score"] for one in scores] == pytest.approx([0.0] * len(scores), abs=1e-3)
+    else:
+        assert min(one["score"] for one in scores) > 0.2
+    for one in scores:
+        assert one["score"] == (one["value"] - one["random"]) / (one["best"] - one["random"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["sb3-ppo", "sb3-dqn", "sb3-maskable-ppo", "q-net", "naive-mc", "alpha-zero"])
+def test_other_agents_twice(name, tmp_path):
+    pytest.importorskip("tensorflow" if name in ("q-net", "alpha-zero") else "sb3_contrib")
+    settings = RunSettings(name, ("masks", "self-play", "chance-25", "skips-shown"), 1, 3 * STEPS)
+    for part in ("a", "b"):
+        run_all(tmp_path / part, settings)
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    found = score_submission(tmp_path / "a")
+    assert {run["task"] for run in found.runs} >= {"masks", "self-play", "chance-25", "skips-shown"}
+
+
+@pytest.mark.needs("torch")
+def test_nets_of_an_agent_are_shown_the_skip_chance():
+    import torch
+
+    critic = torch.nn.Linear(19, 1)
+    with torch.no_grad():
+        critic.weight.zero_()[0, -1] = 1.0
+        critic.bias.zero_()
+    agent = SimpleNamespace(model=torch.nn.Linear(19, 9), critic=critic, returns="values")
+    task = find_task("skips-shown")
+    values = [agent_policy(agent, task, game).values(Boards.start(game)) for game in task.games]
+    assert_allclose(np.ravel(values), [0.1, 0.25], rtol=1e-6)
+
+
+def test_the_quick_form_with_fewer_steps(tmp_path, capsys):
+    """The commands of ``make bench-quick``, with fewer steps."""
+    folder, scores, page = (tmp_path / name for name in ("win-or-block", "scores.json", "page.html"))
+    main(["bench", "run", "--agent", "win-or-block", "--quick", "--steps", str(STEPS), "--out", str(folder)])
+    learned = tmp_path / "q-learning"
+    main(["bench", "run", "--agent", "q-learning", "--quick", "--steps", str(STEPS), "--out", str(learned)])
+    for one in (folder, learned):
+        assert [(run.task.name, run.seed) for run in find_runs(one)] == [
+            (task.name, seed) for task in TASKS if task.name in QUICK_TASKS for seed in range(QUICK_SEEDS)
+        ]
+        assert all(len(run.tables) == len(shorten(run.task, STEPS).checkpoints) for run in find_runs(one))
+        keep_last(one)
+    main(["bench", "score", str(folder), str(learned), "--out", str(scores)])
+    leaderboard = tmp_path / "leaderboard.md"
+    main(["bench", "report", str(scores), "--out", str(page), "--markdown", str(leaderboard)])
+    known, other = read_scores(scores)
+    mean = {run.task: run.score for run in known.runs}
+    assert mean.keys() == set(QUICK_TASKS)
+    assert [mean["random"], mean["chance-25"], mean["self-play"]] == pytest.approx([0.792, 0.688, 0.309], abs=1e-3)
+    assert {run.task for run in other.runs} == {*QUICK_TASKS, "critic"}
+    assert "| win-or-block | one | 0.740 |" in leaderboard.read_text()
+    assert "q-learning" in page.read_text()
+    capsys.readouterr()
+
+
+def test_the_leaderboard_has_the_submissions_in_the_repository(tmp_path, capsys):
+    board, names = tmp_path / "leaderboard.md", ("q-learning", "win-or-block")
+    folders = [str(path) for path in SUBMISSIONS if path.name in names]
+    outputs = ["--out", str(tmp_path / "page.html"), "--markdown", str(board)]
+    main(["bench", "report", *folders, "--task", *QUICK_TASKS, *outputs])
+    capsys.readouterr()
+    found = [line for line in board.read_text().splitlines() if " | one | " in line]
+    assert len(found) == len(folders) == 2
+    assert set(found) <= set(LEADERBOARD.read_text().splitlines())
+
+
+SOURCES = {"full": ROOT / "benchmarks" / "scores", "quick": ROOT / "benchmarks" / "submissions"}
+"""What the sections of the leaderboard are written from; there are no scores of full steps before runs of them."""
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name == "quick" else ())
+        for name, folder in SOURCES.items()
+        if folder.is_dir()
+    ],
+)
+def test_the_leaderboard_is_written_by_its_commands(section, tmp_path, capsys, monkeypatch):
+    """From scores in the repository, and from all tables of its submissions; the page names the commands."""
+    monkeypatch.chdir(ROOT)
+    page, copy = LEADERBOARD.read_text(), tmp_path / "leaderboard.md"
+    copy.write_text(page)
+    [command] = [line for line in page.splitlines() if line.endswith(f" --section {section}`")]
+    words = shlex.split(command.strip("`").replace("docs/benchmark/leaderboard.md", str(copy)))[2:]
+    sources = sorted(SOURCES[section].iterdir())
+    assert words[2 : 2 + len(sources)] == [str(path.relative_to(ROOT)) for path in sources]
+    main([*words, "--out", str(tmp_path / "page.html")])
+    capsys.readouterr()
+    assert copy.read_text().replace(str(copy), "docs/benchmark/leaderboard.md") == page
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Scores
+
+
+def write_table(folder, task, probabilities, steps=None, values=None):
+    """Write a submission of one table, and return its path."""
+    [game] = task.games
+    arrays = {"codes": keys(list_positions(game, task.seats).own_first()), "probabilities": probabilities}
+    if values is not None:
+        arrays["values"] = values
+    path = folder / task.name / "seed-0" / f"steps-{steps or task.steps:06d}.npz"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    (folder / "submission.toml").write_text(Submission("table").to_toml())
+    save_arrays(path, arrays)
+    return path
+
+
+@cache
+def uniform(name):
+    """Return the table of uniformly random play."""
+    task = find_task(name)
+    boards = list_positions(task.games[0], task.seats)
+    legal = boards.legal(task.games[0])
+    return legal / legal.sum(axis=1, keepdims=True)
+
+
+def random_table(task, seed):
+    """Return a table of random distributions over legal moves, float16."""
+    weights = uniform(task.name) * np.random.default_rng(seed).exponential(size=uniform(task.name).shape)
+    return (weights / weights.sum(axis=1, keepdims=True)).astype(np.float16)
+
+
+class TableInPython(FirstEmpty):
+    """A table as a policy, by a dictionary of its positions."""
+
+    def __init__(self, game, table):
+        codes = keys(list_positions(game).own_first()).tolist()
+        self.rows = dict(zip(codes, (table / table.sum(axis=1, keepdims=True)).tolist(), strict=True))
+
+    def probabilities(self, boards, rng=None):
+        return np.array([self.rows[code] for code in keys(boards.own_first()).tolist()])
+
+
+@pytest.mark.parametrize(
+    ("name", "count"), [("half-random", 10), pytest.param("chance-25", 10, marks=pytest.mark.slow)]
+)
+def test_ten_submissions_score_what_a_plain_recursion_gives(name, count, tmp_path):
+    task = find_task(name)
+    [game] = task.games
+
+    def value(own):
+        first, second = play_out(game, own, task.opponent)[0], play_out(game, task.opponent, own)[0]
+        return (first[0] - first[2] + second[2] - second[0]) / 2
+
+    worst, best = value("random"), sum(best_value(game, task.opponent, seat) for seat in (0, 1)) / 2
+    for seed in range(count):
+        table = random_table(task, seed)
+        write_table(tmp_path / str(seed), task, table)
+        [scored] = score_submission(tmp_path / str(seed)).checkpoints
+        expected = value(TableInPython(game, table.astype(np.float64)))
+        assert scored["value"] == pytest.approx(expected, abs=TOLERANCE)
+        assert scored["score"] == pytest.approx((expected - worst) / (best - worst), abs=1e-11)
+
+
+def test_equal_tables_are_scored_against_the_opponents_of_their_steps(tmp_path):
+    task = find_task("opponents")
+    for steps in (20_000, 40_000):
+        write_table(tmp_path, task, uniform(task.name), steps)
+    random, win_or_block = score_submission(tmp_path).checkpoints
+    assert random["sha256"] == win_or_block["sha256"]
+    assert random["score"] == pytest.approx(win_or_block["score"], abs=TOLERANCE) == pytest.approx(0, abs=TOLERANCE)
+    assert random["value"] > win_or_block["value"] + 0.5
+
+
+def test_packed_tables_round_probabilities(tmp_path):
+    task = find_task("self-play")
+    [game] = task.games
+    table = random_table(task, 3)
+    codes = keys(list_positions(game).own_first())
+    packed = pack(game, {"codes": codes, "probabilities": table})
+    assert sum(array.nbytes for array in packed.values()) < table.nbytes / 2
+    unpacked = unpack(game, **packed)
+    assert (unpacked["codes"] == codes).all()
+    policy = PolicyTable(game, **unpacked)
+    p = policy.probabilities(list_positions(game))
+    exact = table.astype(np.float64) / table.astype(np.float64).sum(axis=1, keepdims=True)
+    highest = exact.max(axis=1, keepdims=True)
+    shares = np.rint(255 * table.astype(np.float64) / table.astype(np.float64).max(axis=1, keepdims=True))
+    assert p == pytest.approx(shares / shares.sum(axis=1, keepdims=True), abs=1e-15)
+    assert (np.abs(p - exact) < 9 * highest / 255).all()
+    path = write_table(tmp_path / "packed", task, table)
+    save_arrays(path, packed)
+    write_table(tmp_path / "whole", task, p)
+    [found], [expected] = (score_submission(tmp_path / one).checkpoints for one in ("packed", "whole"))
+    assert found["value"] == pytest.approx(expected["value"], abs=TOLERANCE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("spec", "score"), [("random", 0), ("optimal", 1)])
+@pytest.mark.parametrize("name", ["self-play-4x4"])
+def test_tables_of_4x4_are_small_and_exact(name, spec, score, tmp_path):
+    task = find_task(name)
+    content = table_content(task, tabulate(task.games[0], spec, task.seats))
+    assert len(content) < 60e6
+    path = tmp_path / run_folder_name(task, 0) / table_names(task, task.steps)[0]
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    (tmp_path / "submission.toml").write_text(Submission(spec).to_toml())
+    [found] = score_submission(tmp_path).runs
+    assert found["score"] == pytest.approx(score, abs=TOLERANCE)
+
+
+def test_one_changed_probability_changes_hash_and_score(tmp_path):
+    task = find_task("self-play")
+    table = random_table(task, 0)
+    write_table(tmp_path / "a", task, table)
+    row = np.flatnonzero((list_positions(task.games[0]).cells == 0).all(axis=1))[0]  # the empty board
+    table[row, 4] = np.nextafter(table[row, 4], np.float16(1))
+    write_table(tmp_path / "b", task, table)
+    [before], [after] = (score_submission(tmp_path / one).checkpoints for one in "ab")
+    assert before["sha256"] != after["sha256"]
+    assert before["score"] != after["score"]
+
+
+def test_scores_are_of_the_documented_form(copy, capsys, tmp_path):
+    keep_last(copy)
+    printed = json_of(capsys, "bench", "score", copy, "--out", tmp_path / "scores.json")
+    assert printed == json.loads((tmp_path / "scores.json").read_text())
+    [read] = read_scores(tmp_path / "scores.json")  # as the page reads them
+    assert [run.score for run in read.runs] == [run["score"] for run in printed["submissions"][0]["runs"]]
+    assert printed.keys() == {"format", "kind", "benchmark", "version", "submissions"}
+    [one] = printed["submissions"]
+    assert {"name", "setting", "tuning_steps", "hyperparameters", "runs", "checkpoints"} <= one.keys()
+    assert {run["task"] for run in one["runs"]} == {"chance-25", "critic", "skips-shown"}
+    assert one["runs"][0].keys() == {"task", "seed", "steps", "score", "complete", "win_random", "cost"}
+    assert not one["runs"][0]["complete"]  # of the benchmark's 100,000 steps
+    keys_of = {"task", "seed", "steps", "score", "value", "random", "best", "sha256"}
+    assert all(each.keys() == keys_of for each in one["checkpoints"])
+
+
+def test_scores_of_runs_accumulate_in_a_small_file(copy, tmp_path, capsys):
+    """Scores of one run after another, of last tables alone, are those of all runs at once."""
+    whole, parts = tmp_path / "whole.json", tmp_path / "parts.json"
+    run = ("bench", "score", str(copy), "--last")
+    main([*run, "--out", str(whole)])
+    shutil.move(copy / "chance-25", tmp_path / "later")
+    main([*run, "--add", "--out", str(parts)])
+    assert {one.task for one in read_scores(parts)[0].runs} == {"skips-shown"}
+    shutil.move(tmp_path / "later", copy / "chance-25")
+    shutil.rmtree(copy / "skips-shown")
+    main([*run, "--add", "--out", str(parts)])
+    main([*run, "--add", "--out", str(parts)])  # runs that it has are replaced
+    [expected], [found] = (json.loads(path.read_text())["submissions"] for path in (whole, parts))
+    assert [len(found[name]) for name in ("runs", "checkpoints")] == [6, 6]
+    assert found == expected  # in the same order too: a command that was killed after its last write is repeated
+    assert {row["steps"] for row in found["checkpoints"]} == {STEPS}
+    every = score_submission(copy)
+    assert [one["score"] for one in every.runs if one["task"] == "chance-25"] == [
+        one["score"] for one in found["runs"] if one["task"] == "chance-25"
+    ]
+    text = (copy / "submission.toml").read_text()
+    (copy / "submission.toml").write_text(text.replace('setting = "one"', 'setting = "tuned"'))
+    for problem in ("another value of setting", "not those of other alone"):
+        assert problem in error_of(capsys, main, *run, "--add", "--out", parts)
+        (copy / "submission.toml").write_text(text.replace('name = "test"', 'name = "other"'))
+
+
+def test_last_tables_of_a_changing_opponent_are_all(tmp_path):
+    task = find_task("opponents")
+    for steps in (20_000, 100_000):
+        write_table(tmp_path, task, uniform(task.name), steps)
+    every, last = score_submission(tmp_path), score_submission(tmp_path, last=True)
+    assert every == last
+    assert len(last.checkpoints) == 2
+
+
+def test_the_last_table_says_whether_a_run_is_complete(tmp_path):
+    task = find_task("half-random")
+    for steps in task.checkpoints:
+        write_table(tmp_path, task, uniform(task.name), steps)
+    [run] = score_submission(tmp_path, last=True).runs
+    assert run["complete"]
+    (tmp_path / task.name / "seed-0" / f"steps-{task.checkpoints[3]:06d}.npz").unlink()
+    assert not score_submission(tmp_path, last=True).runs[0]["complete"]
+
+
+def test_small_copies_have_the_same_scores(copy, tmp_path):
+    """Policies of learners are uniform over their best moves, which packed tables hold without rounding."""
+    shrink_submission(copy, tmp_path / "small", every=6)
+    shrink_submission(copy, tmp_path / "small", every=6)  # replaced
+    before, after = score_submission(copy), score_submission(tmp_path / "small")
+    marks = shorten(find_task("chance-25"), STEPS).checkpoints[::-6][::-1]
+    kept = [(one["task"], one["seed"], one["steps"]) for one in after.checkpoints if one["task"] != "critic"]
+    assert kept == [(run.task.name, run.seed, steps) for run in find_runs(copy) for steps in marks]
+    known = {(one["task"], one["seed"], one["steps"]): one["score"] for one in before.checkpoints}
+    for one in after.checkpoints:
+        assert one["score"] == pytest.approx(known[one["task"], one["seed"], one["steps"]], abs=TOLERANCE)
+    last = f"chance-25/seed-0/steps-{STEPS:06d}.npz"  # with values, which the task critic measures
+    assert (tmp_path / "small" / last).read_bytes() == (copy / last).read_bytes()
+    other = f"chance-25/seed-0/steps-{marks[0]:06d}.npz"
+    assert (tmp_path / "small" / other).stat().st_size < (copy / other).stat().st_size / 3
+    for name in ("submission.toml", "chance-25/seed-0/returns.json", "chance-25/seed-0/cost.json"):
+        assert (tmp_path / "small" / name).read_bytes() == (copy / name).read_bytes()
+
+
+def test_a_failed_small_copy_leaves_the_one_before_and_is_made_again(copy, tmp_path):
+    keep_last(copy)
+    out = tmp_path / "small" / "copy"
+    shrink_submission(copy, out)
+    before = contents(out)
+    table = next(copy.rglob(f"skips-shown/seed-1/steps-{STEPS:06d}*.npz"))
+    whole = table.read_bytes()
+    table.write_bytes(b"nothing")
+    with pytest.raises(ValueError, match="is no table of a policy"):
+        shrink_submission(copy, out)
+    assert [path.name for path in out.parent.iterdir()] == ["copy"]
+    assert contents(out) == before
+    table.write_bytes(whole)
+    out.with_name("copy01234567.tmp").mkdir()  # as a kill leaves it
+    shrink_submission(copy, out)
+    assert [path.name for path in out.parent.iterdir()] == ["copy"]
+    assert contents(out) == before
+
+
+def test_small_copies_replace_nothing_else(copy, tmp_path):
+    (tmp_path / "out" / copy.name).mkdir(parents=True)
+    with pytest.raises(ValueError, match="is no submission"):
+        shrink_submission(copy, tmp_path / "out" / copy.name)
+    assert (tmp_path / "out" / copy.name).is_dir()
+
+
+def test_returns_in_training_are_those_of_the_environment():
+    """They are counted by the agent, too."""
+    for name in ("half-random", "self-play"):
+        task = shorten(find_task(name), STEPS)
+        agent = FirstLegal(name == "self-play")
+        files, _ = train_agent(agent, task, 0)
+        returns = TrainingReturns(**{key: tuple(value) for key, value in json.loads(files["returns.json"]).items()})
+        assert returns.steps == task.checkpoints
+        assert returns.episodes == tuple(sum(over for over, _ in agent.found[:steps]) for steps in returns.steps)
+        assert returns.returns == tuple(sum(reward for _, reward in agent.found[:steps]) for steps in returns.steps)
+        first, last = returns.steps[10], returns.steps[-1]
+        ended = [reward for over, reward in agent.found[first:last] if over]
+        assert returns.mean(first, last) == pytest.approx(np.mean(ended))
+        assert returns.mean(0, last) == pytest.approx(returns.returns[-1] / returns.episodes[-1])
+        assert returns.mean(first, first) is None
+        assert returns.mean(6, last) is None
+
+
+@pytest.mark.parametrize(
+    "content", ["[]", "7", '{"steps": [1]}', '{"steps": [1], "episodes": [1], "returns": []}',
+                '{"steps": [1], "episodes": ["1"], "returns": [0]}', '{"steps": 1, "episodes": 1, "returns": 1}'],
+)  # fmt: skip
+def test_invalid_returns_are_one_sentence(content, tmp_path):
+    (tmp_path / "returns.json").write_text(content)
+    with pytest.raises(ValueError, match="has no returns of a run: it has lists of numbers named"):
+        read_returns(tmp_path)
+    assert read_returns(tmp_path / "none") is None
+
+
+def test_the_win_rate_against_random_is_that_of_the_last_policy(tmp_path):
+    task = find_task("half-random")
+    [game] = task.games
+    for steps in (1000, task.steps):
+        write_table(tmp_path, task, random_table(task, steps), steps)
+    own = TableInPython(game, random_table(task, task.steps).astype(np.float64))
+    wins = (play_out(game, own, "random")[0][0] + play_out(game, "random", own)[0][2]) / 2
+    assert score_submission(tmp_path).runs[0]["win_random"] == pytest.approx(wins, abs=TOLERANCE)
+
+
+def test_scores_are_printed_as_means_over_seeds(tmp_path, capsys):
+    task = find_task("self-play")
+    write_table(tmp_path, task, random_table(task, 0))
+    score = score_submission(tmp_path).runs[0]["score"]
+    main(["bench", "score", str(tmp_path)])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"task table {'─' * 4}" in shown
+    assert f"self-play {score:.4f}*" in shown
+    assert "* not all checkpoints of the benchmark are there" in shown
+
+
+AUDITED = """
+import os, sys
+from pathlib import Path
+from ttt_eval.benchmark.scores import score_submission
+warm, folder = map(Path, sys.argv[1:])
+score_submission(warm)
+modules, faults = set(sys.modules), []
+def inside(path):
+    return os.path.realpath(os.fsdecode(path)).startswith(os.path.realpath(folder) + "/")
+def hook(event, arguments):
+    if event == "open" and isinstance(arguments[0], (str, bytes)) and not inside(arguments[0]):
+        faults.append(f"{event} {arguments[0]}")
+    elif event in ("import", "pickle.find_class", "subprocess.Popen", "os.system", "socket.connect"):
+        faults.append(f"{event} {arguments}")
+sys.addaudithook(hook)
+scores = score_submission(folder)
+assert len(scores.checkpoints) > 1
+assert not faults, faults[:5]
+assert set(sys.modules) == modules, set(sys.modules) - modules
+print("audited")
+"""
+
+
+def test_scoring_opens_nothing_else_and_imports_nothing(copy, tmp_path):
+    keep_last(copy)
+    shutil.copytree(copy, tmp_path / "warm")
+    assert run_python("-c", AUDITED, tmp_path / "warm", copy).stdout == "audited\n"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Hostile folders
+
+
+def edit(path, change):
+    with np.load(path) as stored:
+        arrays = dict(stored)
+    change(arrays)
+    save_arrays(path, arrays)
+
+
+def set_item(name, index, value):
+    return lambda arrays: arrays[name].__setitem__(index, value)
+
+
+def link(path):
+    path.rename(path.parents[3] / "elsewhere.npz")
+    path.symlink_to(path.parents[3] / "elsewhere.npz")
+
+
+def link_folder(path):
+    run = path.parent
+    run.rename(path.parents[3] / "elsewhere")
+    run.symlink_to(path.parents[3] / "elsewhere")
+
+
+def fill(folder):
+    for number in range(300):
+        (folder / f"{number}.txt").touch()
+
+
+def huge(path):
+    path.write_bytes(b"")
+    os.truncate(path, 1 << 33)
+
+
+LEGAL_ROW = 5
+HOSTILE = {
+    "NaN": (lambda path: edit(path, set_item("probabilities", LEGAL_ROW, np.nan)), "no distribution"),
+    "infinite": (lambda path: edit(path, set_item("probabilities", LEGAL_ROW, np.inf)), "no distribution"),
+    "negative": (lambda path: edit(path, set_item("probabilities", LEGAL_ROW, -1)), "no distribution"),
+    "all illegal": (lambda path: edit(path, set_item("probabilities", slice(None), 1 / 9)), "illegal moves"),
+    "values": (lambda path: edit(path, set_item("values", 0, 3)), r"values outside \[-1, 1\]"),
+    "codes": (lambda path: edit(path, set_item("codes", 0, 2**60)), "must ascend"),
+    "too few": (
+        lambda path: edit(path, lambda arrays: arrays.update({key: one[:9] for key, one in arrays.items()})),
+        "the table lacks the position",
+    ),
+    "other array": (lambda path: edit(path, lambda arrays: arrays.update(more=np.zeros(3))), "an array 'more'"),
+    "no codes": (lambda path: edit(path, lambda arrays: arrays.pop("codes")), "it has no array codes"),
+    "other type": (
+        lambda path: edit(path, lambda arrays: arrays.update(probabilities=arrays["probabilities"] > 0)),
+        "needs probabilities",
+    ),
+    "bomb": (
+        lambda path: np.savez_compressed(path, codes=np.zeros(1 << 22), probabilities=np.zeros(1)),
+        "it unpacks to 33,",
+    ),
+    "no zip": (lambda path: path.write_bytes(b"nothing"), "is no table of a policy"),
+    "truncated": (lambda path: path.write_bytes(path.read_bytes()[:-99]), "is no table of a policy"),
+    "huge": (huge, "8,589,934,592 bytes, and at most"),
+    "pickle": (lambda path: np.savez(path, codes=np.array([{}]), probabilities=np.zeros(1)), "is no table of a policy"),
+    "link": (link, "is neither a file nor a folder"),
+    "linked folder": (link_folder, "is neither a file nor a folder"),
+    "many files": (lambda path: fill(path.parent), "has more than 200 files"),
+    "nested": (lambda path: (path.parent / "more").mkdir(), "is no file of a run"),
+    "other name": (lambda path: path.rename(path.with_name("steps-1.npz")), "is no file of a run"),
+    "other steps": (lambda path: path.rename(path.with_name("steps-900000.npz")), "has 100,000"),
+    "many checkpoints": (
+        lambda path: [path.with_name(f"steps-{steps:06d}.npz").touch() for steps in range(1, 21)],
+        "tables of 21 checkpoints: the task chance-25 has 20",
+    ),
+    "other skip": (
+        lambda path: shutil.copy(path, path.with_name("steps-000200-skip-0.1.npz")),
+        "tables of other skip chances",
+    ),
+    "other task": (lambda path: path.parents[1].rename(path.parents[2] / "chance-26"), "chance-25"),
+    "other seed": (lambda path: path.parent.rename(path.parents[1] / "seed-1000"), "is no run"),
+    "code": (lambda path: (path.parents[2] / "agent.py").touch(), "is no file of a submission"),
+    "cost": (lambda path: (path.parent / "cost.json").write_text('{"cpu_s": -1}'), "is no cost of a run"),
+    "no submission": (lambda path: (path.parents[2] / "submission.toml").unlink(), "is no submission"),
+    "no TOML": (lambda path: (path.parents[2] / "submission.toml").write_text("= 3"), "cannot be read"),
+    "unknown key": (
+        lambda path: (path.parents[2] / "submission.toml").write_text(
+            Submission("x").to_toml().replace("tuning_steps", "tuning_step")
+        ),
+        "has 'tuning_step'",
+    ),
+    "other version": (
+        lambda path: (path.parents[2] / "submission.toml").write_text(Submission("x").to_toml().replace("v1", "v2")),
+        "is not of ttt-exact v1",
+    ),
+}
+
+
+GAPS, SHARES = np.ones(3, np.uint32), np.ones(24, np.uint8)
+PACKED = {
+    "packed too short": ({"gaps": GAPS, "shares": SHARES[:5]}, "a packed table of 3 positions needs 24 shares"),
+    "packed without stones": ({"gaps": GAPS << 31, "shares": SHARES[:5]}, "a code that is no board"),
+    "packed otherwise": ({"gaps": np.ones(3), "shares": SHARES}, "a packed table needs gaps uint32"),
+    "packed numbers": ({"shares": np.ones(7, np.int32)}, "a packed table needs shares uint8"),
+    "packed without gaps": ({"shares": SHARES}, "needs .* shares, one for each empty cell"),
+    "packed without shares": ({"gaps": GAPS}, "it has no array codes"),
+    "packed zeros": ({"gaps": GAPS, "shares": 0 * SHARES}, "no distribution"),
+}
+HOSTILE |= {kind: (partial(save_arrays, arrays=arrays), message) for kind, (arrays, message) in PACKED.items()}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_hostile_folders_get_one_sentence(kind, copy, capsys):
+    damage, message = HOSTILE[kind]
+    shutil.rmtree(copy / "skips-shown")
+    shutil.rmtree(copy / "chance-25" / "seed-1")
+    keep_last(copy)
+    damage(copy / "chance-25" / "seed-0" / f"steps-{STEPS:06d}.npz")
+    with pytest.raises(ValueError, match=message):
+        score_submission(copy)
+    error_of(capsys, main, "bench", "score", copy)
+
+
+def test_invalid_descriptions_of_submissions_are_rejected():
+    hyperparameters = (
+        math.inf, [math.nan], ["a\0b"], {"a": ["b" * 201]}, {"a\nb": 1}, 10**50, datetime.date(2025, 1, 1)
+    )  # fmt: skip
+    for settings in (
+        {"name": ""},
+        {"name": "a\nb"},
+        {"setting": "three"},
+        {"steps": -1},
+        {"versions": {"a": 3}},
+        *({"hyperparameters": {"h": value}} for value in hyperparameters),
+    ):
+        with pytest.raises(ValueError, match=r"."):
+            Submission(**{"name": "x", **settings})
+
+
+@pytest.mark.parametrize(
+    "value", ["math.inf", "math.nan", "['a\\0b']", "['a' * 999]", "[['a' * 99] * 99] * 99", "deep"]
+)
+def test_hyperparameters_that_cannot_be_read_again_are_refused_before_training(value, tmp_path, monkeypatch, capsys):
+    code = f"""
+        import math
+        deep = []
+        for _ in range(9999):
+            deep = [deep]
+        class Agent:
+            hyperparameters = {{"h": {value}}}
+            def learn(self, env, steps):
+                raise AssertionError
+        def make(task, seed):
+            return Agent()
+    """
+    (tmp_path / "unreadable.py").write_text(textwrap.dedent(code))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "unreadable", raising=False)
+    words = ("--agent", "unreadable:make", "--task", "random", "--seeds", "1", "--steps", STEPS)
+    error_of(capsys, main, "bench", "run", *words, "--out", tmp_path / "out")
+
+
+def test_an_invalid_description_costs_no_score_of_other_submissions(copy, tmp_path, capsys, monkeypatch):
+    (tmp_path / "dated").mkdir()
+    text = Submission("dated").to_toml()
+    (tmp_path / "dated" / "submission.toml").write_text(f"{text}started = 2025-01-01\n")
+    monkeypatch.setattr("ttt_eval.benchmark.scores.score_submission", None)  # not before all are read
+    assert "dated" in error_of(capsys, main, "bench", "score", copy, tmp_path / "dated")
+
+
+def test_submissions_are_read_as_written(tmp_path):
+    written = Submission(
+        "ä \"quoted\" \\ name", "lib", "https://example.org/a?b", "cpu", "tuned", 7, 9, {"numpy": "2"},
+        {"hidden": [64, 64], "lr": 1e-3, "anneal": True, "nested": {"a b": 1}},
+    )  # fmt: skip
+    (tmp_path / "submission.toml").write_text(written.to_toml(), encoding="utf-8")
+    assert read_submission(tmp_path) == written
+
+
+def test_tables_of_all_small_tasks_can_be_scored(tmp_path):
+    tasks = [task for task in TASKS if task.size == (3, 3) and task.uses_runs_of is None]
+    (tmp_path / "submission.toml").write_text(Submission("win-or-block").to_toml())
+    for task in tasks:
+        folder = tmp_path / run_folder_name(task, 3)
+        for name, game in zip(table_names(task, 1000), stored_games(task), strict=True):
+            policy = agent_policy(PolicyAgent("win-or-block", task, 0), task, game)
+            save_arrays(folder / name, tabulate(game, policy, task.seats))
+    found = score_submission(tmp_path)
+    assert [(run["task"], run["seed"], run["cost"]) for run in found.runs] == [(task.name, 3, None) for task in tasks]

@@ -1,0 +1,353 @@
+"""Pages of comparisons: the verdict is what the intervals of the result decide, whatever else the result holds."""
+
+import copy
+import json
+import re
+import shlex
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from pages import check_in_browser, check_pages_of_damaged_results, needs_chromium, page_of_result, read_page
+
+from ttt_apps.evaluate import main as evaluate
+from ttt_envs.game.boards import coordinate
+from ttt_envs.game.game import Game
+from ttt_eval.exact.strength import differences_within
+from ttt_eval.matches.elo import SPRT
+from ttt_eval.matches.ladder import Ladder, RatingSettings, rate_policy
+from ttt_eval.matches.score import Score
+from ttt_eval.matches.sprt import SequentialMatch
+from ttt_eval.matches.tournament import Tournament, bradley_terry
+from ttt_eval.reports import plots
+from ttt_eval.reports.comparison import MAX_BYTES, RESULT, write_comparison
+from ttt_eval.reports.formats import describe_better, duration, format_elo_difference, format_interval, likelihood
+from ttt_eval.run_files import REPORT
+from ttt_eval.statistics import Interval, interval_from_seeds
+from ttt_eval.sweep import RunResult, aggregate_runs, write_sweep
+
+SKIP = Game(skip_chance=0.25)
+PROVENANCE = {"versions": {"ttt_envs": "0"}, "code": "abc"}
+WON, LOST, EVEN = (
+    [[60, 5, 20], [4, 6, 1], [3, 0, 1]],
+    [[1, 0, 3], [1, 6, 4], [20, 5, 60]],
+    [[20, 5, 20], [5, 0, 5], [20, 5, 20]],
+)
+OUTLINES = {
+    "sprt": "win-or-block against random|Course of the test|The games|Largest differences",
+    "tournament": "Tournament of 3|Ratings|Cross table|Neighbours|Largest differences of the best two",
+    "ladder": "optimal:epsilon=0.2 on a ladder|The ladder|Against each rung|The first move|Worst positions|Cost",
+    "sweep": "Sweep steps.toml|Settings|Learning curves|Cost",
+}
+CONTENTS = {"sprt": (2, 2), "tournament": (3, 1), "ladder": (3, 2), "sweep": (1, 0)}
+"""numbers of tables and of pictures"""
+SVG_TEXTS = {"sprt": {"A - B"}, "tournament": {"3 random"}, "ladder": {"optimal", "random", "optimal:epsilon=0.2"}}
+
+
+def score_of(pairs):
+    return Score(np.array(pairs, np.int64))
+
+
+def sprt(pairs=WON, a="win-or-block", b="random", differences=None):
+    score, test = score_of(pairs), SPRT(0, 30)
+    decision = test.decide(score)
+    settings = {
+        "game": SKIP.to_dict(), "a": a, "b": b, "identities": {a: "", b: ""}, "seed": 3, "openings": None,
+        "openings_sha256": None, "most_games": 4000, "block": 64, "provenance": PROVENANCE,
+    }  # fmt: skip
+    path = [(100, decision.llr)]
+    return SequentialMatch(test, score, decision, path, settings, differences).to_dict()
+
+
+def tournament(players=("random", "win-or-block", "optimal"), scores=(LOST, LOST, EVEN), differences=None):
+    met = dict(zip(((0, 1), (0, 2), (1, 2)), map(score_of, scores), strict=True))
+    counts = np.zeros((3, 3, 5), np.int64)
+    for pairing, score in met.items():
+        counts[pairing] = score.pentanomial
+    settings = {
+        "game": SKIP.to_dict(), "seed": 0, "openings": None, "openings_sha256": None, "games_per_pairing": 200,
+        "block": 64, "anchor": None, "prior": 0.2, "draws": 100, "rated_by": {"choix": "0"}, "provenance": PROVENANCE,
+    }  # fmt: skip
+    ratings = bradley_terry(counts, draws=100)
+    return Tournament(players, dict.fromkeys(players, ""), met, ratings, settings, differences).to_dict()
+
+
+def ladder():
+    cost = {"cpu_s_per_move": 1e-6, "setup_cpu_s": 0.1, "peak_rss_bytes": 10**8, "own_bytes": 10**6}
+    rungs = [
+        {
+            "spec": spec,
+            "exploitability": 0.1,
+            "regret": 0.1,
+            "cost": cost,
+            **dict.fromkeys(("rating", "low", "high"), elo),
+        }
+        for spec, elo in (("random", 0.0), ("win-or-block", 200.0), ("optimal", 320.0))
+    ]
+    data = {"name": "small", "anchor": "random", "games": 0, "seed": 0, "command": "", "processor": "x", "results": []}
+    small = Ladder("small", SKIP, rungs, {**data, "provenance": PROVENANCE, "sha256": "0"}, "small.json")
+    placed = rate_policy("optimal:epsilon=0.2", small, PROVENANCE, RatingSettings(costs=False))
+    placed |= {"front": True, "cost": {**cost, "cpu_s_per_move": 3.14e-6}}
+    for rung in placed["rungs"]:
+        rung |= {"cpu_s_per_move_here": 2e-6 + rung["rating"] * 1e-8, "front": rung["spec"] == "optimal"}
+    return placed
+
+
+def sweep(folder):
+    rows = [{"epsilon": 0.1, "games": 5}, {"epsilon": 0.3, "games": 5}]
+    numbers = [[0.2, 0.21, 0.19], [0.4, 0.41, 0.39]]
+    trained = [
+        RunResult(row, seed, {"exploitability": numbers[row][seed], "score_against_random": 0.9, "cpu_s": 2.0 + seed})
+        for row in (1, 0)
+        for seed in range(3)
+    ]
+    runs = [{**one._asdict(), "run": f"runs/{one.row} seed{one.seed}"} for one in trained]
+    write_sweep(folder, "steps.toml", PROVENANCE, aggregate_runs(rows, trained), runs)
+    return json.loads((folder / RESULT).read_text())
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """A result of each kind."""
+    found = differences_within(SKIP, "win-or-block", "random")
+    return {
+        "sprt": sprt(differences=found),
+        "tournament": tournament(differences={"a": 1, "b": 0, "positions": found}),
+        "ladder": ladder(),
+        "sweep": sweep(tmp_path_factory.mktemp("sweep")),
+    }
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Contents
+
+
+@pytest.mark.parametrize("kind", OUTLINES)
+def test_a_page_has_its_sections_tables_and_pictures(tmp_path, results, kind):
+    page = page_of_result(tmp_path, results[kind])
+    outline = [line for line in page.outline if line != "summary explore"]
+    headings = [line.partition(" ")[2].partition(", 3 x 3")[0] for line in outline if line[:2] != "ta"]
+    assert headings == [*OUTLINES[kind].split("|"), "Reproduction", "All settings and versions"]
+    svgs = re.findall(r"<svg.*?</svg>", (tmp_path / REPORT).read_text(), re.DOTALL)
+    assert (page.attributes("class").count("data"), len(svgs)) == CONTENTS[kind]
+    texts = {"".join(one.itertext()) for svg in svgs for one in ElementTree.fromstring(svg).iter("text")}
+    assert SVG_TEXTS.get(kind, set()) <= texts
+
+
+def test_forfeited_games_are_reported(tmp_path, results):
+    assert "given up" not in page_of_result(tmp_path, results["sprt"]).text()
+    forfeits = {"a": 2, "b": 0, "first": "it <ended>"}
+    words = page_of_result(tmp_path, results["sprt"] | {"forfeits": forfeits}).text()
+    assert "Games were given up, and so lost: 2 by win-or-block. The first: it <ended>" in words
+    data = copy.deepcopy(results["tournament"])
+    data["pairings"][0] |= {"forfeits": {"a": 0, "b": 3, "first": "it ended"}}
+    loser = data["players"][data["pairings"][0]["b"]]["spec"]
+    words = page_of_result(tmp_path, data).text()
+    assert words.count(f"Games were given up, and so lost: 3 by {loser}. The first: it ended") == 1
+
+
+@pytest.mark.parametrize(("pairs", "better"), [(WON, "a"), (LOST, "b"), (EVEN, None)])
+def test_the_verdict_of_a_sequential_test_follows_from_its_interval(tmp_path, pairs, better):
+    data = sprt(pairs)
+    data["test"] |= {"alpha": 0.01, "beta": 0.2}
+    words = page_of_result(tmp_path, data).text()
+    elo = data["elo"]
+    assert {"a": "at most 1.0% of tests", "b": "at most 20.0% of tests", None: "has not ended"}[better] in words
+    assert {"a": elo["low"] > 0, "b": elo["high"] < 0, None: elo["low"] <= 0 <= elo["high"]}[better]
+    sentences = {
+        "a": f"win-or-block is better than random: Elo {elo['mean']:+.0f} ({elo['low']:+.0f} to {elo['high']:+.0f})",
+        "b": f"random is better than win-or-block: Elo {-elo['mean']:+.0f} ({-elo['high']:+.0f} to {-elo['low']:+.0f})",
+        None: "Undecided whether win-or-block or random is better: Elo of win-or-block",
+    }
+    assert [key for key, sentence in sentences.items() if sentence in words] == [better]
+    accepted = {"elo1": "The test accepts 30 Elo", "elo0": "The test accepts 0 Elo", None: "has not ended"}
+    assert [key for key, sentence in accepted.items() if sentence in words] == [data["accepted"]]
+    assert f"{data['games']:,}" in words
+
+
+def test_a_perfect_score_is_never_certain(tmp_path):
+    words = page_of_result(tmp_path, sprt([[50, 0, 0], [0, 0, 0], [0, 0, 0]])).text()
+    assert "win-or-block is better than random: Elo infinite (+" in words
+    assert "likelihood of superiority over 99.9%" in words
+    assert "likelihood of superiority 100%" not in words
+
+
+def test_the_verdict_of_a_tournament_follows_from_its_intervals(tmp_path):
+    clear, level = tournament(scores=(EVEN, LOST, LOST)), tournament()
+    best, *rest = sorted(clear["players"], key=lambda one: -one["rating"]["mean"])
+    assert best["rating"]["low"] > max(one["rating"]["high"] for one in rest)
+    assert f"{best['spec']} is the best of 3: rating" in page_of_result(tmp_path, clear).text()
+    best, second, _ = sorted(level["players"], key=lambda one: -one["rating"]["mean"])
+    assert best["rating"]["low"] <= second["rating"]["high"]
+    words = page_of_result(tmp_path, level).text()
+    assert f"Undecided among 3: {best['spec']}" in words
+    assert f"is not distinguished from {second['spec']}" in words
+    assert "is the best of" not in words
+
+
+def test_the_cross_table_has_every_score_in_the_colour_of_its_value(tmp_path):
+    data = tournament()
+    page = page_of_result(tmp_path, data)
+    cells = [cell for table in page.tables for cell in table["cells"] if re.search(r"\d-\d\.\d{3}$", cell)]
+    assert len(cells) == 6
+    for one in data["pairings"]:
+        score = one["score"]
+        assert f"{score['mean']:.3f}{score['low']:.3f}-{score['high']:.3f}" in cells
+    colours = page.attributes("class", "td")
+    assert (colours.count("up"), colours.count("down")) == (2, 2)
+
+
+def test_the_place_on_a_ladder_has_its_neighbours_exploitability_and_speed(tmp_path, results):
+    data = results["ladder"]
+    assert 200 < data["rating"]["low"] == data["rating"]["high"] < 320
+    page = page_of_result(tmp_path, data)
+    words = page.text()
+    assert f"is rated {data['rating']['mean']:.0f}: between win-or-block and optimal" in words
+    assert f"exploitability {data['exploitability']:.4f}; 3.14 us a move; on the Pareto front." in words
+    assert "optimal:epsilon=0.2 --ladder small.json --seed 0" in words
+    labels = [label for label in page.attributes("aria-label") if "best: " in label]
+    for one, label in zip(data["worst_positions"], labels, strict=True):
+        assert f"best: {', '.join(coordinate(cell, SKIP) for cell in one['best'][:4])}" in label
+    wide = copy.deepcopy({**data, "rating": {"mean": 210.0, "low": 190.0, "high": 230.0}})
+    next(rung for rung in wide["rungs"] if rung["spec"] == "win-or-block")["low"] = 180.0
+    words = page_of_result(tmp_path, wide).text()
+    assert "is rated 210 (190 to 230): above random, not distinguished from win-or-block, below optimal" in words
+
+
+def test_a_sweep_is_sorted_by_its_first_number_and_links_its_runs(tmp_path, results):
+    (tmp_path / "runs" / "0 seed1").mkdir(parents=True)
+    (tmp_path / "runs" / "0 seed1" / REPORT).write_text("")
+    page = page_of_result(tmp_path, results["sweep"])
+    best = interval_from_seeds([0.2, 0.21, 0.19])
+    words = page.text()
+    assert f"epsilon 0.1 is best of 2: exploitability 0.2000 ({best.low:.4f} to {best.high:.4f})" in words
+    assert page.attributes("href", "a") == ["runs/0%20seed1/report.html"]
+    assert words.index("0.2000 (") < words.index("0.4000")
+    assert "All have games 5." in words
+    assert "training of all runs 18.0 s" in words
+    alike, few = copy.deepcopy(results["sweep"]), copy.deepcopy(results["sweep"])
+    few["table"][0]["seeds"] = 2
+    assert "Undecided, because there are fewer than 3 seeds: epsilon 0.1" in page_of_result(tmp_path, few).text()
+    for one in alike["table"]:
+        one["exploitability"] |= {"low": 0.0, "high": 0.5}
+    assert "Undecided: epsilon 0.1 came out first of 2" in page_of_result(tmp_path, alike).text()
+
+
+def test_links_do_not_leave_the_folder(tmp_path, results):
+    data = copy.deepcopy(results["sweep"])
+    (tmp_path / REPORT).write_text("")
+    outside = ("..", "/", str(tmp_path), "a/../..")
+    data["runs"] = [{**one, "run": run} for one, run in zip(data["runs"], outside, strict=False)]
+    assert not page_of_result(tmp_path / "sweep", data).attributes("href")
+
+
+def test_positions_where_two_differ_have_the_moves_of_both(tmp_path, results):
+    data = results["sprt"]
+    labels = [label for label in page_of_result(tmp_path, data).attributes("aria-label") if label.startswith("Board")]
+    moves = [one[player] for one in data["differences"] for player in ("a", "b")]
+    assert len(moves) == 10
+    for played, label in zip(moves, labels, strict=True):
+        assert f"plays {coordinate(int(next(iter(played))), SKIP)} (" in label
+    assert "They play alike" in page_of_result(tmp_path, {**data, "differences": []}).text()
+    assert "computed where both are pure" in page_of_result(tmp_path, {**data, "differences": None}).text()
+
+
+def test_the_command_on_the_page_repeats_the_test(tmp_path, results):
+    text = page_of_result(tmp_path, results["sprt"]).text()
+    words = shlex.split(text[text.index("python evaluate.py") : text.index("All settings and versions")])
+    evaluate([*words[2:], "--games", "256", "--out", str(tmp_path / "again"), "--no-report"])
+    again = json.loads((tmp_path / "again" / RESULT).read_text())
+    for name in ("game", "a", "b", "seed", "openings", "test", "differences"):
+        assert again[name] == results["sprt"][name], name
+    assert not (tmp_path / "again" / REPORT).exists()
+
+
+def test_commands_end_with_a_page(tmp_path, capsys):
+    evaluate(["tournament", "random", "win-or-block", "--games", "20", "--out", str(tmp_path)])
+    assert f"a page to look at: {tmp_path / REPORT}" in capsys.readouterr().out
+    assert "win-or-block" in read_page(tmp_path / REPORT).text()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Damaged and hostile results
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[]", "is no result of a kind that has a page"),
+        ('{"kind": "games", "format": 1}', "is no result of a kind"),
+        ('{"kind": ["sprt"], "format": 1}', "is no result of a kind"),
+        ('{"kind": "sprt", "format": 2}', "is no result of a kind"),
+        ('{"kind": "sprt", "format": 1}', "holds no complete result: a is None, and must be a text"),
+        ('{"kind": "sweep", "format": 1, "table": []}', "table is empty"),
+        ('{"kind": "tournament", "format": 1, "players": []}', "game is None"),
+        ("nonsense", "is not JSON"),
+        ("[" * 100_000, "nested too deeply"),
+        (" " * (MAX_BYTES + 1), "at most"),
+    ],
+)
+def test_a_file_that_is_no_result_raises_an_error(tmp_path, content, message):
+    (tmp_path / RESULT).write_text(content)
+    with pytest.raises(ValueError, match=message):
+        write_comparison(tmp_path)
+
+
+@pytest.mark.parametrize("kind", OUTLINES)
+def test_damaged_parts_are_left_out_with_a_reason_or_raise_an_error(tmp_path, monkeypatch, results, kind):
+    monkeypatch.setattr(plots, "find_spec", lambda name: None)  # pictures take long
+    check_pages_of_damaged_results(tmp_path, results[kind])
+
+
+@pytest.mark.parametrize(
+    "spec", ["<script>alert(1)</script>", '"><b onclick=x>', "$\\frac{", "</title>", "\u4e16\U0001f600\x07", "-x"]
+)
+def test_markup_in_a_result_is_escaped(tmp_path, results, spec):
+    hostile = [
+        sprt(a=spec, b=f"{spec}:2"),
+        tournament((spec, "b", "c")),
+        {**results["ladder"], "policy": spec, "processor": spec, "between": {"below": spec, "above": spec}},
+        {**results["sweep"], "source": spec},
+    ]
+    for data in hostile:
+        page = page_of_result(tmp_path, {**data, "provenance": {spec: spec}})
+        assert not {"script", "b"} & page.names()
+        assert spec.replace("\x07", "\\x07") in page.text()
+        if spec == "-x":
+            assert "must be the spec string of a policy" in page.text()
+
+
+def test_long_results_are_shortened(tmp_path, results):
+    data = sprt()
+    data["path"] = [[64 * n, n / 1000] for n in range(1, 20_000)] + data["path"][-1:]
+    assert "Left out" not in page_of_result(tmp_path, data).text().replace("Left out: it is computed", "")
+    long = {**results["sweep"], "table": results["sweep"]["table"] * 500}
+    assert "The first 200 of 1,000 are shown" in page_of_result(tmp_path, long).text()
+    assert "must be the spec string" in page_of_result(tmp_path, sprt(a="x" * 10_000)).text()
+    path = f"run:path={'x' * 1000}"
+    assert f"evaluate.py sprt {path} random" in page_of_result(tmp_path, sprt(a=path)).text()
+
+
+@pytest.mark.parametrize(
+    ("score", "likely", "text"),
+    [
+        ((0.6, 0.55, 0.65), 0.999, "a is better than b: Elo +70 (+35 to +108), likelihood of superiority 99.9%"),
+        ((0.4, 0.35, 0.45), 0.001, "b is better than a: Elo +70 (+35 to +108), likelihood of superiority 99.9%"),
+        ((0.5, 0.5, 0.5), 0.5, "Undecided whether a or b is better: Elo of a 0, likelihood of superiority 50.0%"),
+    ],
+)
+def test_scores_as_text(score, likely, text):
+    assert describe_better("a", "b", Interval(*score), likely) == text
+
+
+def test_intervals_and_times_as_text():
+    assert format_interval(Interval(-0.2, -0.3, 0.4), format_elo_difference) == "0 (0 to 0)"
+    assert [*map(likelihood, (1.0, 0.0, 0.998))] == ["over 99.9%", "below 0.1%", "99.8%"]
+    assert [*map(duration, (3.14e-6, 0.0021, 2.5))] == ["3.14 us", "2.1 ms", "2.5 s"]
+
+
+@needs_chromium
+def test_a_browser_shows_pages_of_comparisons_at_any_width_in_the_dark(tmp_path, results):
+    for kind in OUTLINES:
+        page_of_result(tmp_path / kind, results[kind])
+    check_in_browser([tmp_path / kind / REPORT for kind in OUTLINES], tmp_path, dark=True)

@@ -1,0 +1,212 @@
+"""Credit of turns: its terms add up to the result, and agree with the solver and with expectimax."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from exactly import start_of, values_of
+
+from baselines.exact import solve
+from ttt_envs import Boards, Game, chance_outcomes, from_text, make_policy
+from ttt_envs.game.rules import Outcome
+from ttt_envs.text import PRESENTATIONS, TextGame, Turn
+from ttt_eval.credit import TurnReward, describe_seat, game_credit, opponent_credit, optimal_credit, own_turns
+from ttt_eval.exact import best_response
+from ttt_eval.exact.best_response_values import BestResponseValues
+
+SKIPS = (0.0, 0.25, 0.5)
+OPPONENTS = ("random", "win-or-block", "optimal:epsilon=0.3")
+
+
+def random_answer(text, rng):
+    """A legal answer, or sometimes one that is not."""
+    if rng.random() < 0.1:
+        return "nonsense"
+    return f"<move>{rng.choice(text.legal_moves())}</move>"
+
+
+def play(number, skip, opponent, presentation):
+    """Play one game with random answers; the seat, and what follows illegal answers, depend on its number."""
+    text = TextGame(
+        Game(skip_chance=skip),
+        opponent=opponent,
+        seat=number % 2,
+        presentation=presentation,
+        illegal=("ask", "random", "lose")[number % 3],
+        max_asks=1,
+        seed=number,
+    )
+    rng = np.random.default_rng(number)
+    while not text.over:
+        text.step(random_answer(text, rng))
+    return text
+
+
+@pytest.mark.parametrize("count", [180, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_the_terms_add_up_to_the_result(count):
+    cases = [(skip, opponent, name) for skip in SKIPS for opponent in OPPONENTS for name in PRESENTATIONS]
+    credits = {}
+    forfeits = 0
+    for number in range(count):
+        skip, opponent, presentation = cases[number % len(cases)]
+        text, seat = play(number // 2, skip, opponent, presentation), number // 2 % 2
+        key = skip, opponent, seat
+        if key not in credits:
+            game = Game(skip_chance=skip)
+            credits[key] = optimal_credit(game), opponent_credit(game, opponent, seat)
+        forfeits += text.turns[-1].action < 0
+        by_optimal, by_opponent = (game_credit(text, credit, seat) for credit in credits[key])
+        for found in (by_optimal, by_opponent):
+            assert found.total == pytest.approx(text.result(seat), abs=1e-12)
+            assert found.own < 1e-12
+        assert by_optimal.other > -1e-12
+        other_seat = game_credit(text, credits[key][0], 1 - seat)
+        assert other_seat.total == pytest.approx(-by_optimal.total, abs=1e-12)
+    assert forfeits > count / 10
+
+
+def test_own_changes_are_minus_the_regret_of_the_solver():
+    for number in range(30):
+        text = play(number, 0.25, "random", "grid")
+        solution = solve(text.game)
+        for turn, found in zip(text.turns, optimal_credit(text.game)(text.turns, number % 2), strict=True):
+            if turn.action < 0:
+                continue
+            values = solution.action_values(Boards.from_positions([turn.position]))[0]
+            regret = np.nanmax(values) - values[turn.action]
+            sign = 1 if turn.position.mover == number % 2 else -1
+            assert found.change == pytest.approx(-sign * regret, abs=1e-12)
+            assert found.value == pytest.approx(sign * np.nanmax(values), abs=1e-12)
+
+
+@pytest.mark.parametrize("seat", [0, 1])
+@pytest.mark.parametrize("skip", [0.0, 0.25])
+def test_best_response_values_are_those_of_expectimax(seat, skip):
+    game = Game(2, 3, 3, skip)
+    policy = make_policy("win-or-block", game)
+    values, expected = BestResponseValues(game, policy, seat), values_of(game, "win-or-block", seat)[0]
+    start = expected[start_of(game)]
+    assert values.values(Boards.start(game))[0] * (1 - 2 * seat) == pytest.approx(start, abs=1e-12)
+    assert start == pytest.approx(best_response(game, policy, seat).value, abs=1e-12)
+    rng, seen = np.random.default_rng(0), 0
+    for seed in range(40):
+        text = TextGame(game, opponent=policy, seat=seat, seed=seed)
+        while not text.over:
+            text.step(str(rng.choice(text.legal_moves())))
+        for turn in text.turns:
+            cells, mover = turn.position
+            found = values.values(Boards.from_positions([turn.position]))[0] * (1 if mover == seat else -1)
+            assert found == pytest.approx(expected[cells.tobytes(), mover], abs=1e-12)
+            seen += 1
+    assert seen > 100
+
+
+@pytest.mark.parametrize("seat", [0, 1])
+def test_a_best_response_has_no_regret_against_its_opponent_but_some_against_perfect_play(seat):
+    """Minus the regret is no reward for exploiting: the moves that are best against a weak player lose value."""
+    game = Game()
+    credit, optimal = opponent_credit(game, "random", seat), optimal_credit(game)
+    values = BestResponseValues(game, "random", seat)
+    regret = 0.0
+    for seed in range(40):
+        text = TextGame(game, opponent="random", seat=seat, seed=seed)
+        while not text.over:
+            position = text.position
+            best = {}
+            for name in text.legal_moves():
+                action = text.parse(name)
+                [(_, after, winner)] = chance_outcomes(game, position, action)
+                if winner is not None:
+                    best[name] = 0.0 if winner == 2 else 1.0
+                else:
+                    best[name] = -values.values(Boards.from_positions([after]))[0]
+            text.step(max(best, key=best.get))
+        assert game_credit(text, credit, seat).own == pytest.approx(0, abs=1e-12)
+        regret -= game_credit(text, optimal, seat).own
+    assert game_credit(text, credit, seat).start > 0.9
+    assert regret > 0 or seat == 0
+
+
+def test_unreached_positions_and_impure_opponents_are_named():
+    game = Game()
+    values = BestResponseValues(game, "win-or-block", 0)
+    assert np.isnan(values.values(Boards.from_positions([from_text("ooo/.../... x")]))[0])
+    lines = ("o../.../... x", "o../.x./... o")
+    turn = Turn(from_text(lines[0]), 4, from_text(lines[1]), Outcome.NOT_OVER, "opponent")
+    assert opponent_credit(game, "random", 0)([turn], 0)[0].change < -0.002  # the centre is the best reply
+    after = Turn(from_text("o.o/x../..x o"), 1, from_text("ooo/x../..x o"), Outcome.PLAYER_0_WON, "answer")
+    with pytest.raises(ValueError, match=r"^'o.o/x../..x o' is not reached against win-or-block: the game was played "):
+        opponent_credit(game, "win-or-block", 0)([after], 0)
+    with pytest.raises(ValueError, match=r"is not pure"):
+        opponent_credit(game, "mcts:simulations=10", 0)
+    with pytest.raises(ValueError, match=r"^seat=2 is no seat"):
+        BestResponseValues(game, "random", 2)
+    with pytest.raises(MemoryError, match=r"has 36 cells"):
+        BestResponseValues(Game(6, 6, 4), "random", 0)
+    with pytest.raises(ValueError, match=r"^seat=1 has no credit against random in its own seat: choose 0"):
+        opponent_credit(game, "random", 0)([], 1)
+    with pytest.raises(ValueError, match=r"^the game has no turn yet"):
+        game_credit(TextGame(game), optimal_credit(game), 0)
+
+
+def test_unfinished_games_end_with_the_value_of_their_position():
+    game = Game(skip_chance=0.25)
+    text = TextGame(game, opponent="optimal", seed=1)
+    text.step("a2")
+    found = game_credit(text, optimal_credit(game), 0)
+    mover = text.position.mover
+    value = solve(game).values(Boards.from_positions([text.position]))[0] * (1 - 2 * mover)
+    assert not text.over
+    assert found.total == pytest.approx(value, abs=1e-12)
+
+
+def test_rewards_are_weighted_sums():
+    game = Game(skip_chance=0.25)
+    reward = TurnReward(game, result=2.0, regret=0.5, advantage=0.25, illegal=0.1, opponent="random")
+    for number in range(12):
+        text, seat = play(number, 0.25, "random", "grid"), number % 2
+        optimal = game_credit(text, optimal_credit(game), seat).own
+        advantage = game_credit(text, opponent_credit(game, "random", seat), seat).own
+        problems = sum(len(turn.problems) for turn in text.turns)
+        expected = 2 * text.result(seat) + 0.5 * optimal + 0.25 * advantage - 0.1 * problems
+        assert reward(text.turns, seat) == pytest.approx(expected, abs=1e-12)
+        parts = sum(reward([turn], seat) for turn in text.turns)
+        assert parts == pytest.approx(expected, abs=1e-12)
+    assert TurnReward(game)([], 0) == 0
+    with pytest.raises(ValueError, match=r"^advantage=1.0 needs opponent="):
+        TurnReward(game, advantage=1.0)
+    with pytest.raises(ValueError, match=r"is not pure"):
+        TurnReward(game, advantage=1.0, opponent="mcts:simulations=10")
+
+
+def test_own_turns_are_those_of_the_seat_ready_for_json():
+    game = Game(skip_chance=0.25)
+    for number in range(12):
+        text, seat = play(number, 0.25, "random", "grid"), number % 2
+        optimal, against = optimal_credit(game), opponent_credit(game, "random", seat)
+        rows = own_turns(text.turns, seat, optimal, against)
+        own = [turn for turn in text.turns if turn.position.mover == seat]
+        assert [row["action"] for row in rows] == [turn.action for turn in own]
+        assert [row["problems"] for row in rows] == [[problem.kind for problem in turn.problems] for turn in own]
+        assert -sum(row["regret"] for row in rows) == pytest.approx(game_credit(text, optimal, seat).own, abs=1e-12)
+        assert sum(row["advantage"] for row in rows) == pytest.approx(game_credit(text, against, seat).own, abs=1e-12)
+        assert json.loads(json.dumps(rows)) == rows
+        assert all("advantage" not in row for row in own_turns(text.turns, seat, optimal))
+        found = describe_seat(text, seat, optimal, against)
+        assert found.turns == rows
+        assert found.rewards["result"] == text.result(seat)
+        assert found.rewards["regret"] == pytest.approx(game_credit(text, optimal, seat).own, abs=1e-12)
+        assert found.rewards["advantage"] == pytest.approx(game_credit(text, against, seat).own, abs=1e-12)
+        assert found.rewards["illegal"] == -sum(len(turn.problems) for turn in own)
+
+
+def test_a_player_who_stops_has_lost():
+    text = TextGame(Game(), opponent="self")
+    for answer in ("b2", "a1", "nonsense", "more nonsense"):
+        text.step(answer)
+    first, second = (describe_seat(text, seat, optimal_credit(text.game)) for seat in (0, 1))
+    assert first.rewards == {"result": -1, "regret": 0, "illegal": -2}
+    assert second.rewards == {"result": 0, "regret": 0, "illegal": 0}
+    assert len(first.turns) == len(second.turns) == 1

@@ -1,0 +1,102 @@
+"""Errors of critics whose errors are known."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from ttt_envs import Game
+from ttt_envs.agents.adapters import as_value_function
+from ttt_envs.core.work import Work
+from ttt_envs.game.boards import Boards
+from ttt_eval.exact import critic_error, evaluate_policy
+
+SMALL, SKIP3 = Game(2, 3, 2, 0.25), Game(skip_chance=0.25)
+
+
+def exact_values(found):
+    return lambda boards: found.values[found.find(boards)]
+
+
+@pytest.mark.parametrize("opponent", ["random", None])
+def test_known_errors(opponent):
+    found = evaluate_policy(SKIP3, "win-or-block", opponent)
+    exact = exact_values(found)
+    right = critic_error(SKIP3, "win-or-block", opponent, exact, work=Work(chunk=1000))
+    assert right.root_mean_square == 0
+    assert right.explained_variance == 1
+    shifted = critic_error(SKIP3, "win-or-block", opponent, lambda boards: exact(boards) + 0.25)
+    assert shifted.bias == pytest.approx(0.25)
+    assert shifted.root_mean_square == pytest.approx(0.25)
+    assert shifted.explained_variance == pytest.approx(1)
+    assert_allclose([row.bias for row in shifted.by_stones()], 0.25)
+    assert sum(row.visits for row in shifted.by_stones()) == pytest.approx(found.occupancy.sum())
+    for row in shifted.calibration(5):
+        assert row.predicted - row.exact == pytest.approx(0.25)
+    zero = critic_error(SKIP3, "win-or-block", opponent, lambda boards: np.zeros(len(boards.mover)))
+    assert zero.explained_variance == pytest.approx(0)
+    assert len(zero.calibration()) == 1
+    weights = found.occupancy / found.occupancy.sum()
+    assert zero.root_mean_square == pytest.approx(np.sqrt(weights @ found.values**2))
+    by_stones = zero.by_stones()
+    assert sum(row.visits * row.root_mean_square**2 for row in by_stones) / sum(
+        row.visits for row in by_stones
+    ) == pytest.approx(zero.root_mean_square**2)
+    assert set(zero.to_dict()) == {"critic_rmse", "critic_bias", "critic_explained_variance"}
+
+
+def test_worst_positions():
+    found = evaluate_policy(SMALL, "random", "random", seat=0)
+
+    def wrong_at_the_start(boards):
+        return exact_values(found)(boards) + 0.5 * (boards.cells == 0).all(axis=1)
+
+    worst = critic_error(SMALL, "random", "random", wrong_at_the_start, seat=0).worst(2)
+    assert worst[0].position == ".../... o"
+    assert worst[0].visits == 1
+    assert worst[0].predicted - worst[0].exact == pytest.approx(0.5)
+    assert worst[1].predicted == worst[1].exact
+
+
+@pytest.mark.needs("torch")
+def test_kinds_of_critics():
+    boards = evaluate_policy(SMALL, "random", "random").boards
+    import torch
+
+    net = torch.nn.Linear(12, 1)
+    planes = np.stack([boards.own_first() == 1, boards.own_first() == 2], axis=1)
+    values = as_value_function(net, SMALL, "flat")(boards)
+    assert values.shape == boards.mover.shape
+    assert net.training
+    assert values.dtype == np.float64
+    assert len(np.unique(values)) > 10
+    flat = as_value_function(torch.nn.Flatten(0), SMALL)
+    assert planes.any()
+    with pytest.raises(ValueError, match="it must give one value for each"):
+        flat(boards)
+    with pytest.raises(TypeError, match="is no critic"):
+        as_value_function(3, SMALL)
+    with pytest.raises(ValueError, match="it must give one value for each"):
+        critic_error(SMALL, "random", None, lambda boards: np.zeros((len(boards.mover), 6)))
+    with pytest.raises(ValueError, match="NaN or infinite"):
+        critic_error(SMALL, "random", None, lambda boards: np.full(len(boards.mover), np.inf))
+    with pytest.raises(ValueError, match="bins=0"):
+        critic_error(SMALL, "random", None, lambda boards: np.zeros(len(boards.mover))).calibration(0)
+
+
+@pytest.mark.needs("torch", "stable_baselines3")
+def test_stable_baselines3_critics():
+    import gymnasium
+    import stable_baselines3 as sb3
+
+    env = gymnasium.make("ttt_envs:ttt/MNK-v0", size=(2, 3), win_length=2)
+    boards = Boards.start(SMALL, 2)
+    ppo = sb3.PPO("MlpPolicy", env, seed=0, device="cpu")
+    expected = ppo.policy.predict_values(ppo.policy.obs_to_tensor(env.reset(seed=0)[0] * 0)[0]).item()
+    assert_allclose(as_value_function(ppo, SMALL)(boards), expected, rtol=1e-6)
+    dqn = sb3.DQN("MlpPolicy", env, seed=0, device="cpu")
+    q = dqn.policy.q_net(dqn.policy.obs_to_tensor(env.reset(seed=0)[0] * 0)[0]).max().item()
+    assert_allclose(as_value_function(dqn.policy, SMALL)(boards), q, rtol=1e-6)
+    with pytest.raises(ValueError, match="sees observations of shape"):
+        as_value_function(ppo, SKIP3)
+    found = critic_error(SMALL, "random", "random", ppo)
+    assert 0 < found.root_mean_square < 2

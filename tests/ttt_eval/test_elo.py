@@ -1,0 +1,224 @@
+"""Elo, net scores and sequential tests, compared with published values, plain sums and simulated matches."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+from ttt_apps.studies.slides_tables import MASTER_RATES, PUBLISHED, published
+from ttt_eval.matches.elo import (
+    SPRT,
+    elo,
+    elo_from_score,
+    likelihood_of_superiority,
+    likelihood_ratio,
+    net_score,
+    pair_moments,
+    pair_probabilities,
+    pairs_needed,
+    probability_within,
+    score_from_elo,
+    significant_score,
+)
+from ttt_eval.matches.score import Score
+
+
+def from_pentanomial(counts):
+    """Return a score with these numbers of pairs of 0, 1/2, 1, 3/2 and 2 points."""
+    pairs = np.zeros((3, 3), np.int64)
+    pairs[2, 2], pairs[1, 2], pairs[1, 1], pairs[0, 1], pairs[0, 0] = counts
+    return Score(pairs)
+
+
+def test_net_score_probabilities_are_those_published():
+    chances = pair_probabilities(*MASTER_RATES)
+    for pairs in PUBLISHED:
+        found = [round(1000 * probability_within(chances, pairs, score)) for score in range(21)]
+        assert found == published(pairs)  # they round to three digits
+    deviation = math.sqrt(chances @ np.arange(-2, 3) ** 2)
+    assert deviation == pytest.approx(1.16, abs=0.005)  # "sqrt(1.16 n)" is a slip: it is 1.16 sqrt(n)
+
+
+@pytest.mark.parametrize("pairs", range(4))
+def test_net_score_distribution_is_the_sum_over_all_results(pairs):
+    chances = pair_probabilities(0.5, 0.2)
+    plain = np.zeros(4 * pairs + 1)
+    for results in product(range(5), repeat=pairs):
+        plain[sum(results)] += math.prod(chances[result] for result in results)
+    np.testing.assert_allclose(net_score(chances, pairs), plain, atol=1e-15)
+    assert probability_within(chances, pairs, 2 * pairs) == pytest.approx(1)
+    assert probability_within(chances, pairs, 10**6) == pytest.approx(1)
+    assert probability_within(chances, pairs, -1) == 0
+
+
+def test_significant_score_has_the_requested_confidence():
+    chances = pair_probabilities(*MASTER_RATES)
+    for pairs in (1, 10, 50):
+        score = significant_score(chances, pairs)
+        assert probability_within(chances, pairs, score) >= 0.95 > probability_within(chances, pairs, score - 1)
+
+
+def test_pairs_needed_have_the_requested_power():
+    rng = np.random.default_rng(0)
+    equal, difference = pair_probabilities(0.4, 0.3), 0.05
+    pairs = pairs_needed(equal, difference, power=0.8)
+    better = equal + np.array([-1, 0, 0, 0, 1]) * difference  # 4 * difference more of a pair's -2 to 2
+    results = rng.multinomial(pairs, better, size=4000) @ np.arange(-2, 3)
+    assert np.mean(results > significant_score(equal, pairs)) == pytest.approx(0.8, abs=0.04)
+    with pytest.raises(ValueError, match="difference=0 is no advantage per game"):
+        pairs_needed(equal, 0)
+    with pytest.raises(ValueError, match="are no chances of one game"):
+        pair_probabilities(0.7, 0.4)
+
+
+@given(st.floats(-800, 800))
+def test_elo_is_the_inverse_of_the_score(rating):
+    assert elo_from_score(score_from_elo(rating)) == pytest.approx(rating, abs=1e-6)
+    assert score_from_elo(-rating) == pytest.approx(1 - score_from_elo(rating))
+
+
+def test_elo_by_hand():
+    assert elo_from_score(0.75) == pytest.approx(190.848501887865)
+    assert (elo_from_score(0.0), elo_from_score(1.0)) == (-math.inf, math.inf)
+    found = elo(from_pentanomial([10, 20, 40, 20, 10]))
+    assert found.mean == pytest.approx(0, abs=1e-9)
+    assert found.low == pytest.approx(-found.high)
+    assert elo(from_pentanomial([0, 0, 0, 0, 9])).mean == math.inf
+    assert elo(from_pentanomial([0, 0, 0, 0, 9])).low > 0
+
+
+def test_pair_moments_are_those_of_a_sample():
+    counts = [1, 2, 3, 4, 5]
+    points = np.repeat(np.arange(5) / 4, counts)
+    assert pair_moments(from_pentanomial(counts)) == pytest.approx((points.mean(), points.var(ddof=1)))
+
+
+def test_bounds_of_the_sequential_test_are_those_of_wald():
+    decision = SPRT(0, 10, alpha=0.01, beta=0.1).decide(from_pentanomial([1, 2, 3, 4, 5]))
+    assert (decision.low, decision.high) == pytest.approx((math.log(0.1 / 0.99), math.log(0.9 / 0.01)))
+
+
+def test_likelihood_of_superiority():
+    assert likelihood_of_superiority(from_pentanomial([10, 20, 40, 20, 10])) == pytest.approx(0.5)
+    assert likelihood_of_superiority(from_pentanomial([0, 0, 7, 0, 0])) == 0.5
+    assert 0.5 < likelihood_of_superiority(from_pentanomial([0, 0, 0, 0, 1])) < 0.8  # one pair is no certainty
+    assert 0.95 < likelihood_of_superiority(from_pentanomial([0, 0, 0, 7, 0])) < 1
+    # all pairs one win and one loss, but for 16: after z**2 / 4 more pairs at each end, mean and variance are known
+    added = norm.ppf(0.975) ** 2 / 4
+    total = 100 + 2 * added
+    mean = (58 + added) / total
+    variance = (84 / 4 + 16 + added) / total - mean**2
+    found = likelihood_of_superiority(from_pentanomial([0, 0, 84, 0, 16]))
+    assert found == pytest.approx(norm.cdf((mean - 0.5) / math.sqrt(variance / total)))
+
+
+@pytest.mark.parametrize(
+    "shape", [[0.1, 0.2, 0.3, 0.2, 0.2], [0.02, 0.08, 0.8, 0.08, 0.02], [0.1, 0.05, 0.6, 0.05, 0.2]]
+)
+@pytest.mark.parametrize("matches", [1000, pytest.param(20_000, marks=pytest.mark.slow)])
+def test_coverage_of_elo_intervals(shape, matches):
+    """Of few pairs that mostly draw, the pairs added at 0 and at 1 have a part in the variance: intervals are wider."""
+    rng, points = np.random.default_rng(1), np.arange(5) / 4
+    mean, z = float(shape @ points), float(norm.ppf(0.975))
+    truth, variance = elo_from_score(mean), float(shape @ (points - mean) ** 2)
+    for pairs in (50, 500):
+        found = [elo(from_pentanomial(counts)) for counts in rng.multinomial(pairs, shape, size=matches)]
+        share = np.mean([one.low <= truth <= one.high for one in found])
+        added = z**2 / 4 * (mean**2 + (1 - mean) ** 2)  # to the sum of squares, by z**2 / 4 pairs at each end
+        expected = 1 - 2 * norm.sf(z * math.sqrt(1 + added / (pairs * variance)))
+        few_results = 0.008
+        assert share == pytest.approx(expected, abs=4 * math.sqrt(expected * (1 - expected) / matches) + few_results)
+
+
+def fishtest_llr(results, elo0, elo1):
+    """Return the LLR of fishtest, with logistic Elo and theta by bisection.
+
+    Van den Bergh, Maximum likelihood estimation for multinomial distributions, Prop. 1.1.
+    """
+    results = [max(count, 1e-3) for count in results]
+    total, values = sum(results), [k / (len(results) - 1) for k in range(len(results))]
+
+    def likeliest(score):
+        low, high = -1 / (1 - score), 1 / score
+        for _ in range(200):
+            theta = (low + high) / 2
+            slope = sum(n * (a - score) / (1 + theta * (a - score)) for n, a in zip(results, values, strict=True))
+            low, high = (theta, high) if slope > 0 else (low, theta)
+        return [n / total / (1 + theta * (a - score)) for n, a in zip(results, values, strict=True)]
+
+    chances = [likeliest(1 / (1 + 10 ** (-rating / 400))) for rating in (elo0, elo1)]
+    return sum(n * math.log(p1 / p0) for n, p0, p1 in zip(results, *chances, strict=True))
+
+
+@pytest.mark.parametrize(
+    "counts", [[10, 20, 40, 25, 12], [3, 120, 840, 160, 7], [0, 0, 84, 0, 16], [900, 1, 1, 1, 950]]
+)
+def test_likelihood_ratio_is_that_of_fishtest(counts):
+    for hypotheses in ((0, 5), (-3, 1), (0, 50)):
+        found = SPRT(*hypotheses).decide(from_pentanomial(counts)).llr
+        assert likelihood_ratio(np.array(counts), np.arange(5) / 4, *map(score_from_elo, hypotheses)) == found
+        # fishtest adds a pseudo-count only to unseen results, we to all
+        assert found == pytest.approx(fishtest_llr(counts, *hypotheses), rel=2e-3, abs=2e-3)
+    score0, score1, points = 0.5, score_from_elo(2), np.arange(5) / 4
+    spread = [counts @ (points - score) ** 2 for score in (score0, score1)]
+    # that paper's approximation for hypotheses near each other
+    approximate = sum(counts) / 2 * math.log(spread[0] / spread[1])
+    assert SPRT(0, 2).decide(from_pentanomial(counts)).llr == pytest.approx(approximate, rel=0.05, abs=0.01)
+
+
+def errors(test, chances, matches, rng, most=4000, step=8):
+    """Return the rates at which simulated matches accept each hypothesis, and the mean number of pairs."""
+    accepted, lengths = [], []
+    for _ in range(matches):
+        counts, verdict = np.zeros(5, np.int64), None
+        while verdict is None and counts.sum() < most:
+            counts += rng.multinomial(step, chances)
+            verdict = test.decide(from_pentanomial(counts)).accepted
+        accepted.append(verdict)
+        lengths.append(int(counts.sum()))
+    return accepted.count(0) / matches, accepted.count(1) / matches, float(np.mean(lengths))
+
+
+@pytest.mark.parametrize("matches", [150, pytest.param(2000, marks=pytest.mark.slow)])
+def test_error_rates_of_the_sequential_test(matches):
+    rng = np.random.default_rng(2)
+    test = SPRT(0, 50)
+    # few draws, many draws, seats that decide most games; tilted until the mean is that of a hypothesis
+    for shape in ([0.2, 0.2, 0.2, 0.2, 0.2], [0.1, 0.1, 0.6, 0.1, 0.1], [0.08, 0.03, 0.78, 0.03, 0.08]):
+        chances = np.array(shape)
+        tilt = 4 * (score_from_elo(50) - 0.5) / 4
+        better = chances + np.array([-tilt, 0, 0, 0, tilt])
+        assert better @ np.arange(5) / 4 == pytest.approx(score_from_elo(50))
+        allowed = 0.05 + 3 * math.sqrt(0.05 * 0.95 / matches)
+        none_better, false_positive, _ = errors(test, chances, matches, rng)
+        false_negative, found, length = errors(test, better, matches, rng)
+        assert false_positive < allowed
+        assert false_negative < allowed
+        assert none_better + false_positive == found + false_negative == 1
+        variance = float(better @ (np.arange(5) / 4 - score_from_elo(50)) ** 2)
+        assert length < test.fixed_pairs(variance)  # on average shorter than a test of fixed size
+
+
+def test_both_models_agree_on_independent_games():
+    rng = np.random.default_rng(3)
+    score = Score(rng.multinomial(2000, np.full(9, 1 / 9)).reshape(3, 3))
+    one, other = (SPRT(0, 10, model=model).decide(score) for model in ("pentanomial", "trinomial"))
+    assert one.llr == pytest.approx(other.llr, abs=0.5)
+    assert (one.low, one.high) == (-one.high, -one.low) == pytest.approx((math.log(1 / 19), math.log(19)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"alpha": 0}, "alpha=0 is no chance of an error: choose above 0, below 0.5"),
+        ({"beta": 0.5}, "beta=0.5 is no chance of an error"),
+        ({"model": "binomial"}, "model='binomial' is not known"),
+    ],
+)
+def test_invalid_hypotheses_are_rejected(settings, message):
+    with pytest.raises(ValueError, match=message):
+        SPRT(**settings)

@@ -1,0 +1,65 @@
+"""Estimates of exact computations: accuracy of positions, and limits of memory."""
+
+import numpy as np
+import pytest
+
+from baselines.exact.count import reachable_boards
+from ttt_envs import Game, make_policy
+from ttt_envs.core.work import Work
+from ttt_envs.game.boards import from_keys
+from ttt_eval.exact.dynamic_programming import best_response, outcome
+from ttt_eval.exact.estimate import affordable, boards_by_stones, check_measurable
+
+
+@pytest.mark.parametrize("skip", [0.0, 0.25])
+def test_reachable_boards_are_within_the_counts(skip):
+    game = Game(skip_chance=skip)
+    cells = from_keys(np.flatnonzero(reachable_boards(game)).astype(np.uint64), game)
+    met = np.bincount(np.count_nonzero(cells, axis=1), minlength=game.cells)[: game.cells]
+    bound = boards_by_stones(game)
+    assert (met <= bound).all()
+    if not skip:
+        assert met[:5].tolist() == bound[:5]  # nobody can have won
+
+
+@pytest.mark.parametrize(
+    ("game", "spec"),
+    [
+        (Game(5, 5, 3), "random"),
+        (Game(5, 6, 4), "random"),
+        (Game(19, 19, 5), "win-or-block"),
+        (Game(6, 6, 4, 0.25), "random"),
+    ],
+    ids=str,
+)
+def test_too_large_computation_is_rejected_before_it_starts(game, spec):
+    policy = make_policy(spec, game)
+    for work in (lambda: best_response(game, policy, 0), lambda: outcome(game, policy, policy)):
+        with pytest.raises(MemoryError, match=r"sample (them|results) with"):
+            work()
+    with pytest.raises(MemoryError):
+        check_measurable(game)
+
+
+def test_memory_limit():
+    game, limits = Game(4, 4, 4), Work(memory=1 << 20)
+    check_measurable(game)
+    with pytest.raises(MemoryError, match="GiB may be used"):
+        outcome(game, "random", "optimal:epsilon=0.5", work=limits)
+    assert outcome(Game(), "random", "random", work=limits) == outcome(Game(), "random", "random")  # next to nothing
+
+
+@pytest.mark.parametrize(
+    ("game", "policy", "expected"),
+    [
+        (Game(skip_chance=0.25), "random", True),
+        (Game(3, 4, 3), "random", True),
+        (Game(3, 4, 3, 0.1), "random", False),
+        (Game(5, 5, 4), "random", False),
+        (Game(), "mcts", False),  # not pure
+    ],
+    ids=str,
+)
+def test_small_games_of_pure_policies_are_affordable(game, policy, expected, monkeypatch):
+    monkeypatch.setattr("time.perf_counter", lambda: pytest.fail("a clock decides, so that a busy machine differs"))
+    assert affordable(game, make_policy(policy, game)) is expected

@@ -1,0 +1,79 @@
+"""Exact policy gradients, beside finite differences of exact outcomes."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from baselines.softmax_table import PositionIndex, SoftmaxTable
+from ttt_envs import Game
+from ttt_eval.exact import evaluate_policy, outcome, policy_gradient
+
+SMALL, SKIP3 = Game(2, 3, 2, 0.25), Game(skip_chance=0.25)
+STENCIL = ((-2, 1 / 12), (-1, -2 / 3), (1, 2 / 3), (2, -1 / 12))
+"""Central difference of fourth order."""
+
+
+def random_table(game, opponent, seat):
+    boards = evaluate_policy(game, "random", opponent, seat=seat).boards
+    return SoftmaxTable(PositionIndex(game, boards), np.random.default_rng(0).normal(size=boards.cells.shape))
+
+
+def gradient_of(game, table, opponent=None, **options):
+    """The gradient in the logits of a table, by its own rows."""
+    found = evaluate_policy(game, table, opponent, **options)
+    gradient = np.zeros(table.logits.shape)
+    gradient[table.index.find(found.boards)] = policy_gradient(found)
+    return gradient
+
+
+def difference(value, table, place, step=0.02):
+    """Derivative of a value in one logit, by finite differences."""
+    total = 0.0
+    for offset, weight in STENCIL:
+        logits = table.logits.copy()
+        logits[place] += offset * step
+        total += weight * value(SoftmaxTable(table.index, logits)) / step
+    return total
+
+
+@pytest.mark.parametrize(
+    ("game", "count"),
+    [(SMALL, 200), (SKIP3, 20), pytest.param(SKIP3, 200, marks=pytest.mark.slow)],
+    ids=["2x3", "3x3", "3x3-all"],
+)
+@pytest.mark.parametrize("seat", [0, 1])
+def test_finite_differences(game, count, seat):
+    """Of the outcome by the other exact program, which has no values."""
+
+    def value(table):
+        return outcome(game, table, "win-or-block").value if seat == 0 else -outcome(game, "win-or-block", table).value
+
+    table = random_table(game, "win-or-block", seat)
+    gradient = gradient_of(game, table, "win-or-block", seat=seat)
+    legal = np.argwhere(table.index.boards.legal(game) & (table.index.boards.legal(game).sum(axis=1) > 1)[:, None])
+    places = legal[np.random.default_rng(1).choice(len(legal), min(count, len(legal)), replace=False)]
+    exact = gradient[tuple(places.T)]
+    found = np.array([difference(value, table, tuple(place)) for place in places])
+    assert_allclose(found, exact, rtol=1e-6, atol=1e-6 * np.abs(gradient).max() * 1e-3)
+
+
+@pytest.mark.parametrize("seat", [None, 0, 1])
+def test_discount_and_seats(seat):
+    """With a discount, and with both seats, by differences of the value."""
+    table = random_table(SMALL, "random", seat)
+    found = gradient_of(SMALL, table, "random", seat=seat, discount=0.8)
+    for place in ((0, 0), (1, 2), (len(table.logits) - 3, 4)):
+        if table.index.boards.legal(SMALL)[place]:
+            expected = difference(
+                lambda one: evaluate_policy(SMALL, one, "random", seat=seat, discount=0.8).value, table, place
+            )
+            assert found[place] == pytest.approx(expected, rel=1e-6, abs=1e-12)
+
+
+def test_self_play_is_the_simultaneous_gradient():
+    table = random_table(SMALL, None, None)
+    found = gradient_of(SMALL, table)
+    for seat in (0, 1):
+        alone = gradient_of(SMALL, table, table, seat=seat)
+        rows = table.index.boards.mover == seat
+        assert_allclose(found[rows], alone[rows] / 2, rtol=0, atol=1e-15)

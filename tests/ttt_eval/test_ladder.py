@@ -1,0 +1,298 @@
+"""Ladders: equations of ratings, and validity of the stored ladders."""
+
+import json
+import math
+import shutil
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from ttt_envs import Game, make_policy
+from ttt_envs.agents.specs import FromFile
+from ttt_eval.exact.dynamic_programming import match_outcome
+from ttt_eval.matches.ladder import (
+    ANCHOR,
+    LADDER_FOLDER,
+    PLANS,
+    RESULT,
+    Ladder,
+    LadderPlan,
+    RatingSettings,
+    build,
+    ladder_name,
+    measure_ladder,
+    rate,
+    rate_policy,
+    read_ladder,
+    to_markdown,
+)
+from ttt_eval.matches.ladder.results import pairing_seed, play_pairing
+from ttt_eval.matches.move_cost import MoveCost, measure_move_costs
+from ttt_eval.policy_identity import policy_identity
+from ttt_eval.result_store import hash_data
+
+PROVENANCE = {"code": "this"}
+GAME = Game(skip_chance=0.25)
+RUNGS = ("random", "win-or-block", "optimal:epsilon=0.5", "optimal")
+EXACT = LadderPlan(GAME, RUNGS, 0, RUNGS)
+SAMPLED = LadderPlan(GAME, ("random", "win-or-block", "mcts:simulations=5,reuse=false"), 200, ("random",))
+
+
+def cost(game, *specs):
+    """Stand in for measurements in processes: longer specs take longer."""
+    return [MoveCost(1e-6 * len(str(spec)), 0.1, 1 << 27, 1 << 20) for spec in specs]
+
+
+def make_quick(patch):
+    for module in (build, rate):
+        patch.setattr(module, "measure_move_costs", cost)
+        patch.setattr(module, "DRAWS", 100)
+
+
+@pytest.fixture(autouse=True)
+def quickly(monkeypatch):
+    """Run no processes for costs, and draw fewer samples for intervals."""
+    make_quick(monkeypatch)
+
+
+def place(policy, ladder, games=500, seed=0, **options):
+    return rate_policy(policy, ladder, PROVENANCE, RatingSettings(games, seed), **options)
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """An exact and a sampled ladder of a small game."""
+    with pytest.MonkeyPatch.context() as patch:
+        make_quick(patch)
+        folder = tmp_path_factory.mktemp("ladders")
+        plans = {"exact": EXACT, "sampled": SAMPLED}
+        return {name: measure_ladder(name, plan, folder / name, PROVENANCE) for name, plan in plans.items()}
+
+
+def test_random_is_0_and_perfect_play_is_highest(measured):
+    ladder = measured["exact"]
+    assert ladder.exact
+    assert [rung["rating"] for rung in ladder.rungs] == sorted(rung["rating"] for rung in ladder.rungs)
+    assert (ladder.rungs[0]["spec"], ladder.rungs[0]["rating"]) == (ANCHOR, 0)
+    best = ladder.rungs[-1]
+    assert (best["spec"], best["regret"]) == ("optimal", 0)
+    assert best["exploitability"] < 1e-12 < ladder.rungs[0]["exploitability"]
+    assert all(rung["low"] == rung["rating"] == rung["high"] for rung in ladder.rungs)
+
+
+@pytest.mark.parametrize("kind", ["exact", "sampled"])
+def test_rating_of_a_rung_is_its_own(measured, kind):
+    ladder = measured[kind]
+    for rung in ladder.rungs:
+        found = place(str(rung["spec"]), ladder, games=200, seed=7)
+        assert found["exact"] == (kind == "exact")
+        if found["exact"]:
+            assert found["rating"]["mean"] == pytest.approx(rung["rating"], abs=0.01)
+            assert found["exploitability"] == pytest.approx(rung["exploitability"], abs=1e-12)
+        else:
+            assert found["rating"]["low"] < rung["rating"] < found["rating"]["high"]
+
+
+def test_intervals_include_the_uncertainty_of_rungs_and_shrink_with_games(measured):
+    ladder = measured["sampled"]
+    few, many = (place("win-or-block", ladder, games=games)["rating"] for games in (20, 200))
+    fixed = Ladder(ladder.name, GAME, ladder.rungs, {**ladder.data, "games": 0}, ladder.source)
+    held = place("win-or-block", fixed, games=200)["rating"]
+    assert held["mean"] == many["mean"]
+    widths = [one["high"] - one["low"] for one in (held, many, few)]
+    assert widths == sorted(widths)
+
+
+def test_policy_object_is_rated_without_cost(measured):
+    ladder = measured["exact"]
+    found = place(make_policy("win-or-block", GAME), ladder)
+    assert (found["policy"], found["cost"], found["front"]) == ("win-or-block", None, None)
+    assert found["rating"] == place("win-or-block", ladder)["rating"]
+
+
+def test_costs_of_the_policy_and_the_rungs_are_measured(measured, monkeypatch):
+    ladder = measured["sampled"]
+    monkeypatch.setattr(rate, "measure_move_costs", measure_move_costs)
+    found = place("mcts:simulations=5000,reuse=false", ladder, games=20)
+    seconds = {rung["spec"]: rung["cpu_s_per_move_here"] for rung in found["rungs"]}
+    assert found["cost"]["cpu_s_per_move"] > seconds["mcts:simulations=5,reuse=false"] > seconds["random"] > 0
+
+
+def test_result_file(measured, tmp_path):
+    ladder = measured["exact"]
+    found = place("optimal:epsilon=0.5", ladder, folder=tmp_path)
+    assert json.loads((tmp_path / RESULT).read_text()) == found
+    assert (found["format"], found["kind"], found["policy"]) == (1, "ladder", "optimal:epsilon=0.5")
+    assert found["ladder"]["sha256"] == ladder.data["sha256"]
+    assert found["provenance"] == PROVENANCE
+    assert found["identity"] == policy_identity("optimal:epsilon=0.5") == ""
+    assert [rung["spec"] for rung in found["rungs"]] == ladder.specs
+    assert np.sum(found["first_move"]) == pytest.approx(1)
+    assert np.shape(found["first_move"]) == (3, 3)
+    for result, spec in zip(found["results"], ladder.specs, strict=True):
+        exact = match_outcome(GAME, "optimal:epsilon=0.5", spec)
+        assert (result["win"], result["draw"], result["loss"]) == exact
+        assert result["score"]["mean"] == pytest.approx(exact.win + exact.draw / 2)
+    worst = found["worst_positions"]
+    assert 0 < len(worst) <= rate.MAX_WORST_POSITIONS
+    assert [one["cost"] for one in worst] == sorted((one["cost"] for one in worst), reverse=True)
+    assert all(one["loss"] > 0 and one["position"][-1] in "ox" for one in worst)
+    assert found["command"].startswith(f"evaluate.py ladder optimal:epsilon=0.5 --ladder {ladder.source} ")
+    below = [rung["spec"] for rung in ladder.rungs if rung["rating"] <= found["rating"]["mean"] + 0.05]
+    assert found["between"] == {"below": below[-1], "above": ladder.specs[len(below)]}
+    json.dumps(found, allow_nan=False)
+
+
+def test_pareto_front():
+    # cheapest, weaker and dearer, strong, as strong and dearer
+    assert rate.pareto_front([0, -5, 300, 300], [1, 2, 3, 4]) == [True, False, True, False]
+    assert rate.pareto_front([0, 100], None) == [None, None]
+
+
+def test_perfect_and_zero_scores_have_finite_ratings(measured):
+    ladder = measured["sampled"]
+    for win, pentanomial in ((0.0, [50, 0, 0, 0, 0]), (1.0, [0, 0, 0, 0, 50])):
+        result = {"exact": False, "games": 100, "win": win, "draw": 0.0, "loss": 1 - win, "pentanomial": pentanomial}
+        rating = rate._fit_rating(ladder, [result] * len(ladder.rungs), exact=False)
+        assert all(map(math.isfinite, rating))
+        assert (rating.mean > ladder.rungs[-1]["rating"]) == (win == 1)
+        assert rating.low < rating.mean < rating.high
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Stored ladders
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_stored_ladder_is_complete_and_in_order(name):
+    ladder, plan = read_ladder(name), PLANS[name]
+    measured = (ladder.name, ladder.game, ladder.data["games"], ladder.data["seed"])
+    assert measured == (name, plan.game, plan.games, plan.seed)
+    assert ladder_name(ladder.game) == name
+    assert sorted(ladder.specs) == sorted(plan.rungs)
+    assert 11 <= len(ladder.rungs) <= 14
+    assert {"python", "ttt_envs", "numpy", "code"} <= ladder.data["provenance"].keys()
+    met = {frozenset((result["a"], result["b"])) for result in ladder.data["results"]}
+    assert len(met) == len(ladder.rungs) * (len(ladder.rungs) - 1) / 2
+    for result in ladder.data["results"]:
+        assert result["win"] + result["draw"] + result["loss"] == pytest.approx(1)
+        assert result["exact"] == ladder.exact
+        assert sum(result["pentanomial"] or []) * 2 == result["games"] == plan.games
+    for rung in ladder.rungs:
+        assert isinstance(rung["spec"], FromFile)
+        make_policy(rung["spec"], ladder.game)
+        assert rung["low"] <= rung["rating"] <= rung["high"]
+        assert (rung["exploitability"] is not None) == (rung["spec"] in plan.graded)
+        assert rung["cost"]["cpu_s_per_move"] > 0
+        assert rung["cost"]["peak_rss_bytes"] > rung["cost"]["own_bytes"] >= 0
+    rungs = ladder.rungs
+    assert (rungs[0]["spec"], rungs[0]["rating"]) == (ANCHOR, 0)
+    steps = np.diff([rung["rating"] for rung in rungs])
+    assert 10 < steps.min() <= steps.max() < 3 * np.mean(steps)
+    for lower, upper in pairwise(rungs):
+        assert lower["high"] < upper["low"]
+    if "optimal" in plan.graded:
+        assert rungs[-1]["spec"] == "optimal"
+        assert max(rungs[-1]["exploitability"], rungs[-1]["regret"]) < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("name", "a", "b"),
+    [
+        ("3x3", "svd:rank=4", "expectiminimax:depth=5"),
+        ("3x3", "random", "optimal"),
+        ("3x3-skip", "table:w=3", "win-or-block"),
+        ("3x3-skip", "hosvd:rank=3", "optimal"),
+        ("5x5-skip", "random", "win-or-block"),
+        ("5x5-skip", "win-or-block", "mcts:simulations=10,decisive=false,reuse=false"),
+    ],
+)
+def test_stored_results_are_reproduced(name, a, b):
+    """Exactly, or game by game."""
+    ladder, plan = read_ladder(name), PLANS[name]
+    pairings = [(x, y) for i, x in enumerate(plan.rungs) for y in plan.rungs[i + 1 :]]
+    number = next(i for i, pairing in enumerate(pairings) if set(pairing) == {a, b})
+    first, second = pairings[number]
+    again = play_pairing(plan.game, first, second, plan.games, pairing_seed(plan.seed, number))
+    stored = next(
+        result
+        for result in ladder.data["results"]
+        if (ladder.specs[result["a"]], ladder.specs[result["b"]]) == (first, second)
+    )
+    assert again["pentanomial"] == stored["pentanomial"]
+    for key in ("win", "draw", "loss"):
+        assert again[key] == pytest.approx(stored[key], abs=1e-9)
+
+
+def test_rating_on_a_stored_ladder():
+    ladder = read_ladder("3x3")
+    for spec in ("hosvd:rank=4", "optimal"):
+        found = place(spec, ladder)
+        rung = next(rung for rung in ladder.rungs if rung["spec"] == spec)
+        assert found["rating"]["mean"] == pytest.approx(rung["rating"], abs=0.01)
+    assert found["worst_positions"] == []
+    assert found["between"]["below"] in ("optimal", "expectiminimax:depth=5")
+
+
+def damaged(change):
+    def write(path, data):
+        change(data)
+        data["sha256"] = hash_data(data)
+        path.write_text(json.dumps(data))
+
+    return write
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path, data: path.write_text(path.read_text()[:1000]),
+        lambda path, data: path.write_text(path.read_text().replace('"rating": 0.0', '"rating": 9.0', 1)),
+        lambda path, data: path.write_text("[]"),
+        lambda path, data: path.write_text("null"),
+        damaged(lambda data: data.pop("rungs")),
+        damaged(lambda data: data.update(rungs=7)),
+        damaged(lambda data: data["rungs"].pop()),
+        damaged(lambda data: data["rungs"][3].update(rating="high")),
+        damaged(lambda data: data["rungs"][3].pop("cost")),
+        damaged(lambda data: data["game"].update(gravity=1)),
+        damaged(lambda data: data.update(games=None)),
+        damaged(lambda data: data["results"][3].update(a=99)),
+        damaged(lambda data: data["results"].__setitem__(0, {})),
+        damaged(lambda data: data["results"][3].update(win="often")),
+        damaged(lambda data: data["rungs"][3].pop("regret")),
+        damaged(lambda data: data["rungs"][3]["cost"].update(own_bytes="5")),
+        damaged(lambda data: data["rungs"][3].update(spec="ran\ndom")),
+        damaged(lambda data: data.update(games=True)),
+        damaged(lambda data: data["results"][3].update(exact=False, pentanomial=[10**30, 0, 0, 0, 0])),
+        damaged(lambda data: data["results"][3].update(exact=False, pentanomial=[0] * 5)),
+        damaged(lambda data: data["results"][3].update(exact=False, pentanomial=[1] * 5, corrected=[[0] * 4])),
+    ],
+)
+def test_damaged_files_are_rejected(tmp_path, damage):
+    path = tmp_path / "mine.json"
+    shutil.copy(LADDER_FOLDER / "3x3.json", path)
+    damage(path, json.loads(path.read_text()))
+    with pytest.raises(ValueError, match=r"mine\.json") as problem:
+        read_ladder(path)
+    assert "\n" not in str(problem.value)
+
+
+def test_specs_from_a_file_run_no_code(tmp_path):
+    path = tmp_path / "mine.json"
+    shutil.copy(LADDER_FOLDER / "3x3.json", path)
+    damaged(lambda data: data["rungs"][3].update(spec="os:system"))(path, json.loads(path.read_text()))
+    with pytest.raises(ValueError, match="was read from a file"):
+        place("random", read_ladder(path))
+
+
+def test_games_must_make_pairs(tmp_path):
+    with pytest.raises(ValueError, match=r"games=7 makes no pairs.*: choose an even number from 0 to"):
+        measure_ladder("odd", LadderPlan(GAME, RUNGS, 7, RUNGS), tmp_path, PROVENANCE)
+
+
+def test_documentation_shows_the_stored_ladders():
+    page = (LADDER_FOLDER.parents[2] / "docs" / "ladder.md").read_text()
+    for name in PLANS:
+        assert to_markdown(read_ladder(name)) in page

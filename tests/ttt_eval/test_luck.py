@@ -1,0 +1,270 @@
+"""Luck correction of matches: unbiased for any value function, and exact for each game."""
+
+import math
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from commands import error_of, json_of
+
+from ttt_apps import evaluate
+from ttt_envs import Game, make_policy
+from ttt_eval import exact
+from ttt_eval.matches.account import describe_account, make_account
+from ttt_eval.matches.corrected_pairs import CorrectedPairs
+from ttt_eval.matches.elo import SPRT, pair_moments, score_from_elo
+from ttt_eval.matches.games import read_games
+from ttt_eval.matches.luck import EXACT, default_correction, make_correction
+from ttt_eval.matches.match import play_pairs
+from ttt_eval.matches.score import Score
+from ttt_eval.matches.stopping import RandomWalk, stopped_score
+
+PAIRINGS = [
+    (a, b)
+    for a, b in product(
+        ("random", "win-or-block", "optimal", "optimal:epsilon=0.3", "svd:rank=2"),
+        ("random", "win-or-block", "optimal"),
+    )
+    if a != b
+]
+
+
+class Noise:
+    """A bad value function: a number for every position, without meaning."""
+
+    def values(self, boards):
+        return np.sin(boards.cells @ np.arange(1, boards.cells.shape[1] + 1) * 2.3 + boards.mover)
+
+
+class Zero:
+    def values(self, boards):
+        return np.zeros(len(boards.mover))
+
+
+@pytest.mark.parametrize(
+    ("pairings", "pairs"), [(PAIRINGS[::5], 4000), pytest.param(PAIRINGS, 500_000, marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize("skip", [0.1, 0.25, 0.5])
+def test_corrected_scores_are_unbiased_for_any_values(skip, pairings, pairs):
+    game = Game(skip_chance=skip)
+    for number, (a, b) in enumerate(pairings):
+        truth = exact.match_outcome(game, a, b)
+        for values in (EXACT, Noise()):
+            found = play_pairs(game, a, b, pairs, seed=number, luck_correction=values).corrected
+            error = math.sqrt(found.variance / pairs)
+            assert abs(found.mean - truth.win - truth.draw / 2) <= 4 * error + 1e-12, (a, b, values)
+
+
+def test_values_of_zero_leave_the_results_as_they_are():
+    game = Game(skip_chance=0.25)
+    score = play_pairs(game, "win-or-block", "random", 500, luck_correction=Zero())
+    counts = score.pentanomial
+    assert score.corrected.counts.nonzero()[0].tolist() == [150, 175, 200, 225, 250]  # bins of 0, 1/4, 1/2, 3/4 and 1
+    assert (score.corrected.counts[[150, 175, 200, 225, 250]] == counts).all()
+    assert (score.corrected.mean, score.corrected.variance) == pytest.approx(pair_moments(score.raw), abs=1e-12)
+
+
+@pytest.mark.parametrize("game", [Game(skip_chance=0.25), Game(3, 4, 3, 0.1), Game(2, 7, 3, 0.2), Game()])
+def test_variance_is_smaller_by_exact_values(game):
+    score = play_pairs(game, "optimal:epsilon=0.05", "optimal:epsilon=0.1", 300, luck_correction=EXACT)
+    assert score.variance_reduction > 20
+    assert abs(score.rate("score").mean - score.raw.rate("score").mean) < 0.05
+
+
+def test_games_without_known_draws_are_corrected_by_skips_only():
+    score = play_pairs(Game(skip_chance=0.25), "mcts:simulations=5", "random", 200, luck_correction=EXACT)
+    assert score.variance_reduction > 1.2
+
+
+def test_scores_do_not_depend_on_workers_or_tables(tmp_path):
+    game = Game(skip_chance=0.25)
+    one, two = (
+        play_pairs(game, "win-or-block", "optimal:epsilon=0.2", 200, seed=3, jobs=jobs, luck_correction=EXACT)
+        for jobs in (1, 2)
+    )
+    assert one.corrected.to_list() == two.corrected.to_list()
+    log = []
+    play_pairs(game, "win-or-block", "mcts:simulations=4", 50, seed=3, luck_correction=EXACT, log=log.extend)
+    logged = [make_account(played, make_correction(EXACT, game)) for played in log]
+    score = play_pairs(game, "win-or-block", "mcts:simulations=4", 50, seed=3, luck_correction=ExactValues(game))
+    points = [(1 + each.corrected * (1, -1)[i % 2]) / 2 for i, each in enumerate(logged)]
+    assert score.corrected.mean == pytest.approx(np.mean(points), abs=1e-12)
+
+
+class ExactValues:
+    """Exact values as of any evaluator: without tables, and without known draws."""
+
+    def __init__(self, game):
+        self.policy = make_policy("optimal", game)
+
+    def values(self, boards):
+        return self.policy.values(boards)
+
+
+@pytest.mark.parametrize("spec", [EXACT, "optimal:epsilon=0.4", "noise"])
+@pytest.mark.parametrize("game", [Game(skip_chance=0.25), Game(3, 4, 3, 0.1)])
+def test_account_of_a_game_sums_to_its_result(game, spec):
+    log = []
+    play_pairs(game, "random", "win-or-block", 20, seed=1, log=log.extend)
+    correction = make_correction(Noise() if spec == "noise" else spec, game)
+    for played in log:
+        account = make_account(played, correction)
+        early = make_account(replace(played, moves=played.moves[:2], result=None), correction)
+        assert early.start + early.luck + sum(early.changes) == pytest.approx(early.result, abs=1e-12)
+        assert [move[1:] for move in early.moves] == [move[1:] for move in account.moves[:2]]
+        total = account.start + account.luck + sum(account.changes) + account.forfeit
+        assert total == pytest.approx(account.result, abs=1e-12)
+        assert len(account.moves) == len(played.moves)
+        assert account.moves[-1].luck == 0
+        if spec != "noise":
+            assert account.changes[0] < 1e-9 < account.changes[1] + 2e-9
+    assert "in all" in describe_account(account, 1, ("you", "your moves", "its moves"))
+
+
+def test_default_correction():
+    known = {Game(skip_chance=0.1): "exact", Game(): "off", Game(3, 4, 3, 0.1): "exact", Game(5, 5, 4, 0.1): "off"}
+    assert {game: default_correction(game) for game in known} == known
+
+
+def test_corrected_pairs_add_up_and_reverse():
+    scores = np.random.default_rng(0).normal(0.6, 0.4, 500)
+    both = CorrectedPairs.from_scores(scores[:200]) + CorrectedPairs.from_scores(scores[200:])
+    assert (both.num, both.mean, both.variance) == pytest.approx((500, scores.mean(), scores.var(ddof=1)))
+    turned = both.reversed()
+    assert (turned.mean, turned.variance) == pytest.approx((1 - both.mean, both.variance))
+    again = CorrectedPairs.from_list(both.to_list())
+    assert again.to_list() == both.to_list()
+    counts, points = both.support()
+    assert (counts.sum(), counts @ points / 500) == pytest.approx((500, both.mean))
+    assert counts @ (points - both.mean) ** 2 / 499 == pytest.approx(both.variance)
+
+
+@pytest.mark.parametrize("data", [None, [[0, 1]], [[500, 1, 0.5, 0.2]], [[3, 0, 0.5, 0.2]], ["x"], {"a": 1}])
+def test_damaged_corrected_scores_are_refused(data):
+    with pytest.raises(ValueError, match="corrected scores"):
+        CorrectedPairs.from_list(data)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Sequential tests
+
+
+@pytest.mark.parametrize("drift", [-0.5, 0.0, 0.3])
+@pytest.mark.parametrize("looks", [1, 2, 7, 400])
+def test_probabilities_of_a_stopped_walk_are_those_of_a_simulation(drift, looks):
+    rng, walk, end = np.random.default_rng(looks), RandomWalk(-3.0, 4.0, looks, 8 / looks), 1.0
+    at, lower, games = np.zeros(20_000), 0, 20_000
+    for _ in range(looks - 1):
+        at += rng.normal(drift * walk.step, math.sqrt(walk.step), len(at))
+        lower += np.count_nonzero(at <= walk.low)
+        at = at[(at > walk.low) & (at < walk.high)]
+    lower += np.count_nonzero(at + rng.normal(drift * walk.step, math.sqrt(walk.step), len(at)) <= end)
+    assert walk.coarser().probability_of_lower(drift, end) == pytest.approx(lower / games, abs=0.012)
+
+
+def test_a_test_of_one_look_has_the_interval_of_a_sample():
+    score = corrected(CorrectedPairs.from_scores(np.random.default_rng(3).normal(0.55, 0.2, 64)))
+    error = score.guarded_mean().standard_error
+    found = stopped_score(SPRT(0, 40), score, 1)
+    mean = score.corrected.mean
+    assert found == pytest.approx((mean, mean - 1.959964 * error, mean + 1.959964 * error), abs=1e-6)
+    early = stopped_score(SPRT(0, 40), score, 4)  # nearer to the middle: an early stop exaggerates
+    assert found.mean > early.mean
+
+
+def discrete(points, chances):
+    """Return a sampler of pair scores with a given mean: the chances are tilted exponentially."""
+    points, chances = np.array(points), np.array(chances)
+
+    def sample(mean, rng, size):
+        low, high = -60.0, 60.0
+        while high - low > 1e-9:
+            middle = (low + high) / 2
+            weights = chances * np.exp(middle * (points - points.mean()))
+            low, high = (middle, high) if weights @ points / weights.sum() < mean else (low, middle)
+        return rng.choice(points, size, p=weights / weights.sum())
+
+    return sample
+
+
+SHAPES = {
+    "many draws": discrete([0, 0.25, 0.5, 0.75, 1], [0.01, 0.04, 0.9, 0.04, 0.01]),
+    "one seat wins": discrete([0, 0.25, 0.5, 0.75, 1], [0.005, 0.01, 0.97, 0.01, 0.005]),
+    "equal pairs": lambda mean, rng, size: np.full(size, mean),
+    "correlated pairs": discrete([0, 0.5, 1], [0.3, 0.4, 0.3]),
+    "outside [0, 1]": lambda mean, rng, size: mean + 0.9 * rng.choice([-1.0, 1.0], size),
+    "small variance": lambda mean, rng, size: rng.normal(mean, 0.05, size),
+    "heavy tails": lambda mean, rng, size: mean + 0.05 * np.clip(rng.standard_t(2.5, size), -40, 40),
+}
+
+
+def play(test, shape, elo, rng):
+    """Return the accepted hypothesis, the true score, and the estimate of a simulated test."""
+    mean, looks = score_from_elo(elo), 1
+    pairs = CorrectedPairs.from_scores(SHAPES[shape](mean, rng, 32))
+    while (accepted := test.decide(score := corrected(pairs)).accepted) is None:
+        pairs, looks = pairs + CorrectedPairs.from_scores(SHAPES[shape](mean, rng, 32)), looks + 1
+    return accepted, mean, stopped_score(test, score, looks)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("matches", [30, pytest.param(2000, marks=pytest.mark.slow)])
+def test_errors_of_sequential_tests_and_coverage_after_them(shape, matches):
+    test, rng = SPRT(0, 40), np.random.default_rng(5)
+    allowed = 3 * math.sqrt(0.05 * 0.95 / matches)
+    for truth, elo in enumerate((0, 40)):
+        found = [play(test, shape, elo, rng) for _ in range(matches)]
+        assert np.mean([accepted == 1 - truth for accepted, _, _ in found]) <= 0.05 + allowed
+        assert np.mean([low - 1e-9 <= mean <= high + 1e-9 for _, mean, (_, low, high) in found]) >= 0.95 - allowed
+
+
+@pytest.mark.parametrize("elo", [10, 20, 30])
+@pytest.mark.parametrize(
+    ("shape", "matches"),
+    [
+        ("small variance", 60),
+        *(pytest.param(shape, 1000, marks=pytest.mark.slow) for shape in SHAPES if shape != "equal pairs"),
+    ],
+)
+def test_estimates_after_a_test_are_above_the_truth_about_half_of_the_time(shape, matches, elo):
+    rng = np.random.default_rng(elo)
+    found = [play(SPRT(0, 40), shape, elo, rng) for _ in range(matches)]
+    above = np.mean([estimate.mean > mean for _, mean, estimate in found])
+    assert above == pytest.approx(0.5, abs=0.1 + 3 * math.sqrt(0.25 / matches))
+
+
+def corrected(pairs):
+    return Score(np.array([[0, 0, 0], [0, pairs.num, 0], [0, 0, 0]]), corrected=pairs)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Commands
+
+
+def test_a_match_shows_both_scores(capsys):
+    found = json_of(capsys, "match", "win-or-block", "random", "--skip-chance", "0.25", "--games", "200")
+    assert found["variance_reduction"] > 1
+    assert found["equivalent_games"] == round(200 * found["variance_reduction"])
+    raw = json_of(
+        capsys, "match", "win-or-block", "random", "--skip-chance", "0.25", "--games", "200", "--luck-correction", "off"
+    )
+    assert raw["score"] == found["raw_score"]
+    assert "variance_reduction" not in raw
+
+
+def test_results_of_single_games_are_not_corrected(capsys, tmp_path):
+    match = ("random", "random", "--skip-chance", "0.25", "--games", "200", "--model", "trinomial", "--no-report")
+    found = json_of(capsys, "sprt", *match, "--out", tmp_path)
+    assert (found["luck_correction"], "raw_score" in found) == ("off", False)
+
+
+def test_a_game_of_a_log_is_explained(capsys, tmp_path):
+    log = tmp_path / "games.jsonl"
+    json_of(capsys, "match", "random", "win-or-block", "--skip-chance", "0.25", "--games", "4", "--log", log)
+    found = json_of(capsys, "games", log, "--explain", "3")
+    total = found["start_value"] + found["skip_luck"] + sum(found["changes"]) + found["forfeit"]
+    assert total == pytest.approx(found["result"], abs=1e-12)
+    assert len(found["moves"]) == len(list(read_games(log))[2].moves)
+    assert all("corrected_score" in row for row in json_of(capsys, "games", log)["results"])
+    assert "choose 1 to 4" in error_of(capsys, evaluate.main, "games", log, "--explain", "9")

@@ -1,0 +1,314 @@
+"""Matches: results known from elsewhere, and independence of results from blocks and workers."""
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import plain
+import pytest
+from exactly import play_out
+from numpy.testing import assert_array_equal
+from players import FirstEmpty
+
+from ttt_envs import Game, from_text, make_policy
+from ttt_envs.agents.policy import Forfeit
+from ttt_eval.matches import match
+from ttt_eval.matches.match import PAIRS_PER_SEED_BLOCK, MatchSettings, play_blocks, play_pairs
+from ttt_eval.matches.openings import Openings
+from ttt_eval.matches.score import Score
+
+# player_0's wins, draws and losses in tic-tac-toe with random moves, exactly (tests/data/known-values.json)
+RANDOM = (Fraction(737, 1260), Fraction(8, 63), Fraction(121, 420))
+
+GAME = Game(skip_chance=0.25)
+
+
+def settings(a="win-or-block", b="random", openings=None, **others):
+    return MatchSettings(GAME, a, b, openings=openings and Openings.from_text(openings, GAME), **others)
+
+
+def total(blocks):
+    return sum(blocks, Score.empty(GAME))
+
+
+def test_random_play_has_its_known_rates():
+    score = play_pairs(Game(), "random", "random", 50_000, seed=2)
+    assert score.games == 100_000
+    for seat, expected in zip(score.table, (RANDOM, RANDOM[::-1]), strict=True):
+        for count, share in zip(seat, expected, strict=True):
+            error = 4 * (float(share * (1 - share)) * 50_000) ** 0.5
+            assert abs(count - float(share) * 50_000) < error
+
+
+class Quits:
+    """Random moves; forfeits before its third stone if the other player has the first cell."""
+
+    pure = False
+
+    def __init__(self, game):
+        self.random = make_policy("random", game)
+
+    def probabilities(self, boards, rng=None):
+        [cells] = boards.cells
+        if cells[0] == 2 - boards.mover[0] and np.count_nonzero(cells == boards.mover[0] + 1) == 2:
+            raise Forfeit("it has\nseen enough\x00")
+        return self.random.probabilities(boards, rng)
+
+
+def test_stateless_policy_forfeits_some_games_and_plays_the_others():
+    logged = []
+    score = play_pairs(GAME, Quits(GAME), "random", 200, seed=3, log=logged.extend)
+    forfeited = [played for played in logged if played.forfeit is not None]
+    assert {played.forfeit for played in forfeited} == {r"it has seen enough\x00"}
+    assert score.forfeits == (len(forfeited), 0, r"it has seen enough\x00")
+    assert 40 < len(forfeited) < 200
+    quitter = str(logged[0].players[0])
+    for played in forfeited:
+        cells, mover = played.end()
+        assert played.players[mover] == quitter
+        assert (played.result, cells[0]) == (1 - mover, 2 - mover)
+    for played in logged:  # and never where it should have
+        for (cells, mover), _, _ in played.positions():
+            seen = played.players[mover] == quitter and cells[0] == 2 - mover
+            assert not (seen and np.count_nonzero(cells == mover + 1) == 2)
+    assert score.lengths.sum() == 400
+    blocks = play_blocks(settings(Quits(GAME), seed=3), 200, block=7)
+    assert_array_equal(total(blocks).pairs, score.pairs)
+
+
+def test_match_aborts_if_a_policy_forfeits_all_games():
+    class Never(Quits):
+        def probabilities(self, boards, rng=None):
+            raise Forfeit("")
+
+    with pytest.raises(ValueError, match="forfeited 8 games in a row, so the match is aborted: no reason was given"):
+        play_pairs(GAME, "random", Never(GAME), 10)
+    Never.pure = True
+    with pytest.raises(ValueError, match="is pure and gave up a game, no reason was given: say pure = False"):
+        play_pairs(GAME, "random", Never(GAME), 10)
+
+
+def same_games_for(blocks_and_jobs, pairs, match):
+    """Return the score and the games, after a check that they depend neither on blocks nor on workers."""
+    results = []
+    for block, jobs in blocks_and_jobs:
+        games = []
+        score = total(play_blocks(match, pairs, block=block, jobs=jobs, log=games.extend))
+        results.append((score.pairs.tolist(), score.lengths.tolist(), games))
+    assert all(result == results[0] for result in results)
+    return score, games
+
+
+def test_games_depend_on_the_seed_and_not_on_blocks_or_workers():
+    match = settings(openings="random:2", seed=3)
+    pairs = PAIRS_PER_SEED_BLOCK + 60
+    once, games = same_games_for([(PAIRS_PER_SEED_BLOCK, 1), (700, 2), (77, 1)], pairs, match)
+    assert [played.episode for played in games] == list(range(2 * pairs))
+    score = play_pairs(GAME, "win-or-block", "random", pairs, seed=3, openings="random:2")
+    assert_array_equal(score.pairs, once.pairs)
+    openings = []
+    for options in ({"a": "table", "seed": 3}, {"seed": 4}):  # random moves do not move those of the openings
+        games_of = []
+        total(play_blocks(settings(openings="random:2", **options), 40, log=games_of.extend))
+        openings.append([played.opening for played in games_of] == [played.opening for played in games[:80]])
+    assert openings == [True, False]
+
+
+@pytest.mark.parametrize("b", ["random", "expectiminimax:depth=2,width=3"])
+def test_games_of_a_stateful_player_do_not_depend_on_workers(b, more_workers):
+    same_games_for([(None, 1), (None, more_workers)], 30, settings("mcts:simulations=20", b, "random:2"))
+
+
+def test_blocks_are_small_enough_to_share_and_to_stop_early():
+    assert len(list(play_blocks(settings("random"), 2 * PAIRS_PER_SEED_BLOCK + 5))) >= match.MIN_BLOCKS
+    blocks = play_blocks(settings(seed=3), 10**12, block=50, jobs=2)
+    first = next(blocks)
+    blocks.close()
+    assert_array_equal(first.pairs, next(play_blocks(settings(seed=3), 10**12, block=50)).pairs)
+    assert next(play_blocks(settings("mcts:simulations=2"), 30)).games == 2 * match.MIN_BLOCK
+
+
+class Cheat(FirstEmpty):
+    def act(self, boards, rng):
+        rng.random(len(boards.mover))
+        return np.zeros(len(boards.mover), np.int64)
+
+
+@pytest.mark.parametrize(
+    ("options", "pairs", "block", "message"),
+    [
+        ({}, 0, None, "pairs=0 leaves nothing to play"),
+        ({}, 3, 0, "block=0 leaves nothing to play: choose 1 or more pairs"),
+        ({"a": Cheat()}, 3, None, "moved to a cell that is not empty: choose another policy"),
+    ],
+)
+def test_errors(options, pairs, block, message):
+    with pytest.raises(ValueError, match=message):
+        total(play_blocks(settings(**options), pairs, block=block))
+
+
+def test_lengths_of_games_are_counted_by_seat_and_result():
+    game = Game(3, 4, 3, 0.25)
+    score = play_pairs(game, "win-or-block", "random", 3000, jobs=2)
+    assert score.lengths.shape == (2, 3, game.cells + 1)
+    assert_array_equal(score.lengths.sum(axis=2), score.table)
+    assert not score.lengths[:, 1, : game.cells].any()  # draws fill the board
+    shortest = [[np.flatnonzero(lengths)[0] for lengths in of_seat[::2]] for of_seat in score.lengths]
+    assert shortest == [[3, 4], [4, 3]]  # after two skips; the other one's first stone came before
+    with_openings = play_pairs(GAME, "random", "random", 500, openings="all:5").lengths
+    assert not with_openings[:, :, :6].any()
+    assert with_openings.sum() == 1000
+
+
+def test_score_sums_by_result_and_by_seat():
+    score = Score(np.array([[10, 2, 3], [1, 20, 4], [5, 6, 7]]))
+    assert score.games == 116
+    assert score.table.tolist() == [[15, 25, 18], [16, 28, 14]]
+    assert score.pentanomial.tolist() == [7, 10, 28, 3, 10]
+    assert score.rate("wins").mean == pytest.approx(31 / 116)
+    assert score.rate("draws").mean == pytest.approx(53 / 116)
+    assert score.rate("score").mean == pytest.approx((31 + 53 / 2) / 116)
+    assert json.loads(json.dumps(score.to_dict()))["pentanomial"] == [7, 10, 28, 3, 10]
+    reversed_ = score.reversed()
+    assert reversed_.pairs[1, 2] == score.pairs[0, 1]  # won first, drawn second: for b drawn first, lost second
+    assert reversed_.table.tolist() == score.table[::-1, ::-1].tolist()
+    assert_array_equal(reversed_.reversed().pairs, score.pairs)
+
+
+def test_coverage_of_the_interval():
+    exact = float(RANDOM[0] + RANDOM[2]) / 2  # wins of either side, seats swapped
+    inside = 0
+    for seed in range(100):
+        interval = play_pairs(Game(), "random", "random", 100, seed=seed).rate("wins")
+        inside += interval.low <= exact <= interval.high
+    assert 86 <= inside <= 99  # 95 expected; 4 standard errors are 9
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Openings
+
+
+@pytest.mark.parametrize("openings", ["random:3", "all:2"])
+def test_both_games_of_a_pair_have_the_same_opening_and_swapped_seats(openings):
+    games = []
+    play_pairs(GAME, "win-or-block", "random", 300, openings=openings, log=games.extend)
+    assert [played.episode for played in games] == list(range(600))
+    for first, second in zip(games[::2], games[1::2], strict=True):
+        assert first.opening == second.opening is not None
+        assert (first.players, second.players) == (("win-or-block", "random"), ("random", "win-or-block"))
+        assert first.settings == {"openings": openings}
+    assert len({played.opening for played in games}) > 50
+
+
+def test_listed_openings_are_taken_in_turn_through_the_whole_match(tmp_path):
+    texts = ["x.o/.../... o", "oo./x../... x", "o../.../..x o"]
+    (tmp_path / "three").write_text("\n".join(texts))
+    for block in (PAIRS_PER_SEED_BLOCK, 500):
+        games = []
+        match = settings("random", openings=str(tmp_path / "three"))
+        total(play_blocks(match, PAIRS_PER_SEED_BLOCK + 5, block=block, log=games.extend))
+        assert [played.opening for played in games[::2]] == [texts[n % 3] for n in range(PAIRS_PER_SEED_BLOCK + 5)]
+
+
+@pytest.mark.parametrize("openings", [None, "random:3"])
+def test_skips_are_those_of_the_key_of_the_pair_and_the_ply(openings):
+    """By an independent implementation; with an opening, the first move is not ply 0."""
+    games = []
+    play_pairs(GAME, "random", "random", 50, seed=9, openings=openings, log=games.extend)
+    rng = np.random.default_rng(np.random.SeedSequence(9, spawn_key=(0,)))
+    key = int(rng.integers(0, 1 << 64, dtype=np.uint64))
+    skips = 0
+    for number, played in enumerate(games):
+        pair_key = plain.splitmix64(key, number // 2)
+        for position, _, skipped in list(played.positions())[:-1]:
+            ply = int(np.count_nonzero(position.cells))
+            assert skipped == ((plain.splitmix64(pair_key, ply) >> 11) * 2.0**-53 < 0.25)
+            skips += skipped
+    assert skips > 50
+
+
+def test_match_from_one_position_has_its_exact_rates(tmp_path):
+    """By enumerating all continuations of random play, with and without skips."""
+    for game, text in ((GAME, "x.o/.o./..x o"), (Game(), "x.o/.o./..x o"), (Game(), "x.o/.../... o")):
+        (tmp_path / "one").write_text(text)
+        score = play_pairs(game, "random", "random", 20_000, openings=str(tmp_path / "one"))
+        cells, mover = from_text(text)
+        exact = np.array(play_out(game, "random", "random", (cells.tobytes(), mover))[0])
+        for counts, shares in zip(score.table, (exact, exact[::-1]), strict=True):
+            assert (abs(counts - shares * 20_000) <= 4 * (shares * (1 - shares) * 20_000) ** 0.5).all()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Logs
+
+
+def test_logged_games_are_those_of_the_score():
+    games = []
+    score = play_pairs(GAME, "win-or-block", "random", 400, seed=2, log=games.extend)
+    counted = np.zeros((2, 3), np.int64)
+    for played in games:
+        swapped = played.episode % 2
+        counted[swapped, 1 if played.result == 2 else 0 if played.result == swapped else 2] += 1
+        assert played.seed == 2
+        assert played.settings == {}
+        assert played.opening is None
+    assert_array_equal(counted, score.table)
+    assert_array_equal(play_pairs(GAME, "win-or-block", "random", 400, seed=2).pairs, score.pairs)
+
+
+class Counting(FirstEmpty):
+    made = 0
+
+    def __init__(self, game):
+        type(self).made += 1
+
+
+def test_policy_is_made_once_per_process_and_match():
+    """Reading a large table may take longer than playing, and its file may change between matches."""
+    Counting.made = 0
+    play_pairs(GAME, "test_match:Counting", "random", 100)
+    assert Counting.made == 1
+    play_pairs(GAME, "test_match:Counting", "random", 100)
+    assert Counting.made == 2
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Variance reduction by shared skips
+
+
+def test_the_same_skips_in_both_games_lower_the_variance():
+    """The variance of repeated estimates by pairs agrees with the ratio that one match estimates."""
+    apart, together = [], []
+    points = np.array([1, 0.5, 0])
+    blocks = play_blocks(settings(b="win-or-block"), 600 * 64, block=64)
+    for score, other in zip(blocks, blocks, strict=True):
+        together.append(points @ score.table.sum(axis=0) / 128)
+        apart.append(points @ (score.table[0] + other.table[1]) / 128)  # no game of one has its pair in the other
+    left = play_pairs(GAME, "win-or-block", "win-or-block", 50_000).variance_ratio
+    assert 0.32 < left < 0.38
+    assert 0.7 * left < np.var(together) / np.var(apart) < 1.4 * left
+
+
+def test_variance_ratio_without_skips_and_between_equal_players():
+    assert 0.95 < play_pairs(Game(), "random", "random", 50_000).variance_ratio < 1.05
+    assert play_pairs(GAME, FirstEmpty(), FirstEmpty(), 500).variance_ratio == pytest.approx(0)
+    assert np.isnan(play_pairs(Game(), FirstEmpty(), FirstEmpty(), 5).variance_ratio)
+
+
+@pytest.mark.parametrize("game", [GAME, Game(5, 8, 4), Game(7, 7, 5, 0.25)], ids=str)
+def test_pure_policy_is_queried_once_per_distinct_position(game):
+    class Counted:
+        pure = True
+        asked = 0
+
+        def probabilities(self, boards, rng=None):
+            type(self).asked += len(boards.mover)
+            shares = boards.legal(game) * (1.0 + np.arange(game.cells))
+            return shares / shares.sum(axis=1, keepdims=True)
+
+    boards = plain.positions_of_random_play(game, 300)
+    policy = Counted()
+    found = match.DeduplicatedPolicy(policy).probabilities(boards)
+    distinct = len({(bytes(cells), mover) for cells, mover in zip(boards.cells, boards.mover, strict=True)})
+    assert policy.asked == (distinct if game.cells < 40 else 300)
+    assert_array_equal(found, policy.probabilities(boards))

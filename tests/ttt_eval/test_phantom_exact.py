@@ -1,0 +1,138 @@
+"""Exact results in phantom games: known numbers, all histories in plain Python, and gradients by differences."""
+
+import dataclasses
+
+import numpy as np
+import phantoms
+import pytest
+from numpy.testing import assert_allclose
+
+from ttt_envs import Game, make_policy
+from ttt_envs.game.boards import Boards
+from ttt_envs.graph.kept import KeptGraph
+from ttt_eval.exact import best_response, evaluate_policy, exploitability, exploitation, outcome, policy_gradient
+
+UNIFORM = {"classic": (0.953125, 0.624339, 0.788732), "abrupt": (0.847140, 0.391529, 0.619334)}
+"""best responses to uniform play, moving first and second, and its exploitability"""
+JOINT_VIEWS = {"classic": 284_627, "abrupt": 312_781}
+CASES = [
+    Game(*size, skip, hidden=hidden)
+    for hidden in phantoms.VARIANTS
+    for skip in (0.0, 0.3)
+    for size in ((2, 2, 2), (1, 4, 3))
+]
+LONG_CASES = [Game(2, 3, 2, 0.0, hidden=hidden) for hidden in phantoms.VARIANTS]
+
+
+@pytest.mark.parametrize("misere", [False, True])
+@pytest.mark.parametrize(
+    "game", [*CASES, *(pytest.param(game, marks=pytest.mark.slow) for game in LONG_CASES)], ids=str
+)
+def test_results_are_those_of_all_histories(game, misere):
+    """Wins of a best response are those of some best response: two of the same value may win more and less often."""
+    game = dataclasses.replace(game, misere=misere)
+    state, policies = phantoms.start(game), (phantoms.ViewPolicy(game, 0), phantoms.ViewPolicy(game, 1))
+    expected = phantoms.play_out(game, state, policies)
+    assert_allclose(outcome(game, *policies), expected, rtol=0, atol=1e-12)
+    value = evaluate_policy(game, *policies, seat=0).seats[0].value
+    assert value == pytest.approx(expected[0] - expected[2], abs=1e-12)
+    for responder in (0, 1):
+        found = best_response(game, policies[1], responder)
+        assert abs(found.value - phantoms.best_response(game, state, responder, policies[1])) < 1e-12
+        least, most = phantoms.win_chances_of_best_responses(game, state, responder, policies[1])
+        assert least - 1e-12 <= found.win <= most + 1e-12
+
+
+def test_known_values_of_uniform_play(hidden):
+    game = Game(hidden=hidden)
+    assert len(KeptGraph(game).info_set) == JOINT_VIEWS[hidden]
+    found = exploitation(game, "random")
+    numbers = (found.first.value, found.second.value, found.exploitability)
+    assert_allclose(numbers, UNIFORM[hidden], rtol=0, atol=1e-6)
+    if hidden == "classic":
+        assert abs(outcome(game, "random", "random").value - 0.2968253968) < 1e-10
+
+
+def test_gradient_is_that_of_finite_differences(hidden):
+    game = Game(2, 2, 2, 0.3, hidden=hidden)
+    graph = KeptGraph(game)
+    logits = np.where(graph.legal, np.random.default_rng(0).normal(size=graph.legal.shape), -np.inf)
+
+    def table(logits):
+        weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return weights / weights.sum(axis=1, keepdims=True)
+
+    exact = graph.evaluate(table(logits))
+    gradient = exact.occupancy[:, None] * exact.policy * exact.advantages
+    for row, cell in zip(*np.nonzero(graph.legal), strict=True):
+        values = []
+        for step in (1e-5, -1e-5):
+            moved = logits.copy()
+            moved[row, cell] += step
+            wins, _, losses = graph.evaluate(table(moved)).results
+            values.append(wins - losses)
+        slope = (values[0] - values[1]) / 2e-5
+        assert abs(gradient[row, cell] - (slope if graph.boards.mover[row] == 0 else -slope)) < 1e-9
+
+
+def test_evaluation_by_views_adds_up(hidden):
+    game = Game(hidden=hidden)
+    found = evaluate_policy(game, "random")
+    first = int(np.flatnonzero((found.boards.cells == 0).all(axis=1) & (found.boards.mover == 0))[0])
+    assert found.occupancy[first] == 1.0
+    assert abs(found.values[first] - found.seats[0].value) < 1e-12
+    expected = np.nansum(found.probabilities * found.action_values, axis=1)
+    assert_allclose(expected, found.values, rtol=0, atol=1e-12)
+    graph = KeptGraph(game)
+    assert len(found.values) == len(graph.boards.mover)  # random play visits all views
+    kept = graph.evaluate(graph.legal / graph.legal.sum(axis=1, keepdims=True))
+    rows = found.find(graph.boards)
+    assert_allclose(kept.values, found.values[rows], rtol=0, atol=1e-12)
+    gradient = kept.occupancy[:, None] * kept.policy * kept.advantages / 2
+    assert_allclose(gradient, policy_gradient(found)[rows], rtol=0, atol=1e-12)
+
+
+def test_policies_that_break_the_rules_are_refused():
+    game = Game(hidden="classic")
+    with pytest.raises(ValueError, match=r"optimal does not support hidden stones.*reads the whole board"):
+        exploitability(game, "optimal")
+
+    @dataclasses.dataclass
+    class Wrong:
+        pure = True
+        answer: float
+
+        def probabilities(self, boards, rng=None):
+            return np.full(boards.cells.shape, self.answer)
+
+    for answer in (1 / 9, np.nan, -1.0):
+        with pytest.raises(ValueError, match="gave no distribution"):
+            exploitability(game, Wrong(answer))
+    with pytest.raises(MemoryError, match="too many for exact results"):
+        exploitability(Game(4, 4, 4, hidden="abrupt"), "random")
+
+
+class Sees:
+    """Perfect play by all stones, in plain states."""
+
+    def __init__(self, game):
+        self.policy = make_policy("optimal", game.visible)
+
+    def of(self, state):
+        boards = Boards(np.array([state.cells], np.int8), np.array([state.mover], np.int8))
+        return self.policy.probabilities(boards)[0].tolist()
+
+
+def test_a_peeking_policy_sees_all_stones(hidden):
+    """Its results, and those of its best responder, are those of all histories; it has no policy over views."""
+    game, name = Game(2, 2, 2, 0.3, hidden=hidden), "optimal:peeking=true"
+    state, views = phantoms.start(game), phantoms.ViewPolicy(game, 0)
+    expected = phantoms.play_out(game, state, (Sees(game), views))
+    assert_allclose(outcome(game, name, views), expected, rtol=0, atol=1e-12)
+    expected = phantoms.play_out(game, state, (views, Sees(game)))
+    assert_allclose(outcome(game, views, name), expected, rtol=0, atol=1e-12)
+    for responder in (0, 1):
+        value = phantoms.best_response(game, state, responder, Sees(game))
+        assert abs(best_response(game, name, responder).value - value) < 1e-12
+    with pytest.raises(ValueError, match="no policy over views"):
+        evaluate_policy(game, name, "random")

@@ -1,0 +1,216 @@
+"""Values, advantages and occupancy of policies, beside the same in plain Python dictionaries."""
+
+import math
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import plain
+import pytest
+from exactly import SMALL_VARIANTS, answers, chances, play_out, policy_of, start_of
+from numpy.testing import assert_allclose, assert_array_equal
+from players import FirstEmpty
+
+from baselines.softmax_table import PositionIndex, SoftmaxTable
+from ttt_envs import Boards, Game
+from ttt_envs.core.work import Work
+from ttt_envs.game.rules import DRAW
+from ttt_eval.exact import evaluate_policy
+
+SKIP3 = Game(skip_chance=0.25)
+SKIPS = (0.0, 0.25, 0.5)
+SMALL, GAMES = ([Game(*size, skip) for skip in SKIPS] for size in ((2, 3, 2), (3, 3, 3)))
+VARIANTS = [replace(game, skip_chance=0.25 * (number // 2 % 2)) for number, game in enumerate(SMALL_VARIANTS)]
+VARIANTS += [Game(2, 4, 3, 0.5, overlines=False)]  # one player may fill the board without a line of three
+PAIRS = {"full": ("random", "drawn1"), "holes": ("drawn1", "drawn2"), "perfect": ("optimal", "first-empty")}
+
+
+class Dictionaries:
+    """Both policies' play seen by the player in ``seat``, whose decisions are the time steps of the discount."""
+
+    def __init__(self, game, first, second, seat, discount):
+        self.game, self.seat, self.discount = game, seat, discount
+        self.p = answers(game, first), answers(game, second)
+        self.moves = plain.moves_of(game)
+        self.q = cache(self._q)
+
+    def result(self, winner):
+        return 0.0 if winner == DRAW else 1.0 if winner == self.seat else -1.0
+
+    def _q(self, state, action):
+        """Value of a move of either player, with the discount of all decisions that follow."""
+        winner, states = self.moves[state][action]
+        if winner is not None:
+            return self.result(winner)
+        return sum(
+            chance * (self.discount if after[1] == self.seat else 1.0) * self.v(after)
+            for after, chance in chances(self.game, states)
+        )
+
+    def v(self, state):
+        p = self.p[state[1]][state]
+        return sum(p[action] * self.q(state, action) for action in self.moves[state])
+
+    def visits(self):
+        """{state: {number of earlier decisions: probability}}, and the expected return."""
+        reached, total = {start_of(self.game): {0: 1.0}}, 0.0
+        for state, moves in self.moves.items():
+            own = state[1] == self.seat
+            for n, mass in reached.get(state, {}).items():
+                for action, (winner, states) in moves.items():
+                    part = mass * self.p[state[1]][state][action]
+                    if winner is not None:
+                        total += part * self.result(winner) * self.discount ** max(0, n + own - 1)
+                    elif part > 0:
+                        for after, chance in chances(self.game, states):
+                            of_state = reached.setdefault(after, {})
+                            of_state[n + own] = of_state.get(n + own, 0.0) + part * chance
+        return reached, total
+
+
+def states_of(boards):
+    return [(cells.tobytes(), int(mover)) for cells, mover in zip(*boards, strict=True)]
+
+
+def check_seat(found, seat, expected, rows):
+    """Compare the rows of one seat of an evaluation with dictionaries."""
+    reached, total = expected.visits()
+    of_seat = {state: at for state, at in reached.items() if state[1] == seat}
+    states = states_of(found.boards.take(rows))
+    assert len(set(states)) == len(states)
+    assert set(states) == set(of_seat)
+    weights = [of_seat[state] for state in states]
+    assert_allclose(found.occupancy[rows], [sum(at.values()) for at in weights], rtol=0, atol=1e-12)
+    discounted = [sum(mass * expected.discount**n for n, mass in at.items()) for at in weights]
+    assert_allclose(found.discounted_occupancy[rows], discounted, rtol=0, atol=1e-12)
+    assert_allclose(found.values[rows], [expected.v(state) for state in states], rtol=0, atol=1e-12)
+    q = np.full((len(states), found.game.cells), np.nan)
+    for row, state in enumerate(states):
+        for action in expected.moves[state]:
+            q[row, action] = expected.q(state, action)
+    assert_allclose(found.action_values[rows], q, rtol=0, atol=1e-12)
+    p = [expected.p[seat][state] for state in states]
+    assert_allclose(found.probabilities[rows], p, rtol=0, atol=1e-12)
+    result = next(one for one in found.seats if one.seat == seat)
+    assert math.isclose(result.value, total, abs_tol=1e-12)
+    lengths = [{s: sum(at.values()) for s, at in reached.items() if s[1] == mover} for mover in (0, 1)]
+    assert math.isclose(result.expected_decisions, sum(lengths[seat].values()), abs_tol=1e-12)
+    assert math.isclose(result.expected_length, sum(sum(one.values()) for one in lengths), abs_tol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("game", "pair", "discount"),
+    [(game, pair, discount) for game in SMALL for pair in PAIRS for discount in (1.0, 0.9, 0.0)]
+    + [(game, *rest) for game in (*GAMES, *VARIANTS) for rest in (("full", 1.0), ("holes", 0.9))],
+    ids=str,
+)
+def test_against_an_opponent(game, pair, discount):
+    a, b = PAIRS[pair]
+    found = evaluate_policy(game, policy_of(a, game), policy_of(b, game), discount=discount, work=Work(chunk=100))
+    assert np.abs(np.nansum(found.probabilities * found.advantages, axis=1)).max() < 1e-12
+    assert_array_equal(found.stones, (found.boards.cells > 0).sum(axis=1))
+    assert_array_equal(found.find(found.boards), np.arange(len(found.values)))
+    assert discount < 1 or math.isclose(found.value, found.outcome.value, abs_tol=1e-12)
+    for seat, players in ((0, (a, b)), (1, (b, a))):
+        assert_allclose(found.seats[seat].outcome, play_out(game, *players)[0][:: 1 - 2 * seat], rtol=0, atol=1e-12)
+        check_seat(
+            found, seat, Dictionaries(game, *players, seat, discount), np.flatnonzero(found.boards.mover == seat)
+        )
+
+
+@pytest.mark.parametrize(
+    ("game", "policy", "discount"),
+    [(game, policy, discount) for game in SMALL for policy in ("random", "drawn1") for discount in (1.0, 0.9)]
+    + [(game, "drawn1", discount) for game, discount in zip(GAMES, (1.0, 0.9, 1.0), strict=True)]
+    + [(game, "drawn1", 0.9) for game in VARIANTS],
+    ids=str,
+)
+def test_self_play(game, policy, discount):
+    found = evaluate_policy(game, policy_of(policy, game), discount=discount)
+    for seat in (0, 1):
+        rows = np.flatnonzero(found.boards.mover == seat)
+        check_seat(found, seat, Dictionaries(game, policy, policy, seat, discount), rows)
+        alone = evaluate_policy(game, policy_of(policy, game), seat=seat, discount=discount)
+        same = alone.find(found.boards.take(rows))
+        assert len(same) == len(alone.values)
+        assert_array_equal(alone.action_values[same], found.action_values[rows])
+
+
+def test_published_facts():
+    """Facts of a program in plain Python: uniform play against uniform play on 3 x 3 with skips."""
+    found = evaluate_policy(SKIP3, "random", "random", seat=0)
+    assert len(found.values) == 10_864
+    assert found.values[0] == pytest.approx(0.236744035993304, abs=1e-14)
+    legal = found.boards.legal(SKIP3)
+    gradient = found.occupancy[:, None] * found.probabilities * np.nan_to_num(found.advantages)
+    squared_norm = (gradient**2).sum()
+    assert squared_norm == pytest.approx(8.7616669e-4, rel=1e-6)
+    # second moment per game of the score-function gradient, if exact advantages weigh the scores
+    score = 1 - 1 / legal.sum(axis=1, keepdims=True)  # squared norm of a score of the uniform policy
+    moment = (found.occupancy[:, None] * found.probabilities * np.nan_to_num(found.advantages) ** 2 * score).sum()
+    assert moment == pytest.approx(0.139, abs=5e-4)
+
+
+def test_merged_symmetries():
+    whole, merged = (evaluate_policy(SKIP3, "optimal", "random", merge_symmetries=merge) for merge in (False, True))
+    assert len(merged.values) < len(whole.values) / 5
+    assert_allclose([one[2:] for one in merged.seats], [one[2:] for one in whole.seats], rtol=0, atol=1e-12)
+    for seat in (0, 1):
+        a, b = ((one.values, one.occupancy, one.boards.mover == seat) for one in (whole, merged))
+        assert a[0][a[2]] @ a[1][a[2]] == pytest.approx(b[0][b[2]] @ b[1][b[2]], abs=1e-12)
+    rows = whole.find(merged.boards)
+    assert_allclose(merged.action_values, whole.action_values[rows], rtol=0, atol=1e-12)
+    with pytest.raises(ValueError, match="cannot be looked up"):
+        merged.find(merged.boards)
+
+
+def test_errors():
+    class Bad(FirstEmpty):
+        def probabilities(self, boards, rng=None):
+            return super().probabilities(boards) * 0.9
+
+    for problem, settings in {
+        "is no seat": {"seat": 2},
+        "is no weight": {"discount": 1.5},
+        "must declare themselves symmetric": {"merge_symmetries": True},
+    }.items():
+        with pytest.raises(ValueError, match=problem):
+            evaluate_policy(SKIP3, FirstEmpty(), **settings)
+    with pytest.raises(ValueError, match="gave no distribution"):
+        evaluate_policy(SKIP3, Bad())
+    with pytest.raises(ValueError, match="is not pure"):
+        evaluate_policy(SKIP3, "mcts:simulations=4")
+    with pytest.raises(ValueError, match="read-only"):
+        evaluate_policy(SKIP3, "random").values[0] = 1
+    with pytest.raises(MemoryError, match="sample them"):
+        evaluate_policy(Game(5, 5, 5, 0.25), "random")
+
+
+def test_progress_rises_to_one():
+    shares = []
+    evaluate_policy(SKIP3, "random", "optimal", work=Work(progress=shares.append))
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+
+
+def test_softmax_table():
+    found = evaluate_policy(SKIP3, "random", "random", seat=0)
+    logits = np.random.default_rng(0).normal(size=found.boards.cells.shape)
+    table = SoftmaxTable(PositionIndex(SKIP3, found.boards), logits)
+    p = table.probabilities(found.boards)
+    legal = found.boards.legal(SKIP3)
+    weights = np.where(legal, np.exp(logits), 0)
+    assert_allclose(p, weights / weights.sum(axis=1, keepdims=True), rtol=0, atol=1e-15)
+    others = evaluate_policy(SKIP3, "random", "random", seat=1).boards
+    assert_array_equal(
+        table.probabilities(others), others.legal(SKIP3) / others.legal(SKIP3).sum(axis=1, keepdims=True)
+    )
+    uniform = SoftmaxTable.uniform(SKIP3, found.boards)
+    assert_allclose(uniform.probabilities(found.boards), found.probabilities, rtol=0, atol=1e-15)
+    assert "10864 positions" in str(table)
+    with pytest.raises(ValueError, match="give each once"):
+        PositionIndex(SKIP3, Boards.start(SKIP3, 2))
+    with pytest.raises(ValueError, match="do not fit"):
+        SoftmaxTable(table.index, logits[1:])
+    with pytest.raises(ValueError, match="must be finite"):
+        SoftmaxTable(table.index, np.full_like(logits, np.inf))

@@ -1,0 +1,155 @@
+"""Puzzles: their values are exact, their obvious moves lose, and no two of the built-in set are symmetric."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+import tiny
+from commands import error_of, json_of, text_of
+
+from baselines.exact import solve
+from ttt_apps import evaluate
+from ttt_envs import Game, make_policy
+from ttt_envs.game.boards import Boards, from_text
+from ttt_envs.game.symmetry import symmetries
+from ttt_eval.matches.games import Move, PlayedGame
+from ttt_eval.puzzles import (
+    MIN_LOSS,
+    SHIPPED,
+    from_games,
+    from_policy,
+    make_set,
+    natural_moves,
+    read_puzzles,
+    write_puzzles,
+)
+from ttt_eval.result_store import hash_data
+
+SKIPS = Game(skip_chance=0.25)
+BUILT_IN = read_puzzles()
+
+
+@pytest.mark.parametrize(
+    ("text", "cells", "why"),
+    [
+        ("oo./xx./... o", [2], "wins"),
+        ("o../xx./..o o", [5], "blocks"),
+        ("o../.../... x", [4], "extends"),  # most lines, of the four that are through the centre
+        ("o.o/.../xx. o", [1], "wins"),
+        ("o../..x/... o", [4, 6], "extends"),
+    ],
+)
+def test_natural_moves_win_then_block_then_extend(text, cells, why):
+    moves, reasons = natural_moves(Game(), Boards.from_positions([from_text(text, Game())]))
+    assert (np.flatnonzero(moves[0]).tolist(), reasons) == (cells, [why])
+
+
+@pytest.mark.parametrize("game", [game for game, _ in SHIPPED if game.cells <= 12], ids=str)
+def test_built_in_puzzles_have_exact_values_and_natural_moves_that_lose(game):
+    puzzles = [one for one in BUILT_IN if one.game == game]
+    boards = Boards.from_positions([one.position for one in puzzles])
+    values, (natural, reasons) = solve(game).action_values(boards), natural_moves(game, boards)
+    for row, one in enumerate(puzzles):
+        np.testing.assert_array_equal(one.values, values[row])
+        assert (one.tempting, one.why) == (tuple(np.flatnonzero(natural[row])), reasons[row])
+        assert one.loss == np.nanmax(values[row]) - values[row][list(one.tempting)].max() >= MIN_LOSS
+        for name, share in one.wrong.items():
+            expected = make_policy(name, game).probabilities(boards.take(np.array([row])))[0]
+            assert share == pytest.approx(1 - expected[list(one.best)].sum(), abs=1e-6)
+
+
+def test_replies_are_best_for_the_other_player():
+    for one in (one for one in BUILT_IN if one.game == SKIPS):
+        for cell, replies in enumerate(one.replies):
+            if one.position.cells[cell] == 0 and replies:
+                after = one.position.cells.copy()
+                after[cell] = one.position.mover + 1
+                boards = Boards(after[None], np.array([1 - one.position.mover], np.int8))
+                assert tuple(np.flatnonzero(solve(SKIPS).optimal_actions(boards)[0])) == replies
+
+
+def test_the_built_in_set_has_100_puzzles_and_no_two_are_symmetric():
+    seen = set()
+    for one in BUILT_IN:
+        own = Boards.from_positions([one.position]).own_first()[0]
+        seen.add((*dataclasses.astuple(one.game)[:3], min(bytes(own[images]) for images in symmetries(one.game))))
+    assert len(seen) == len(BUILT_IN) == sum(count for _, count in SHIPPED) == 100
+    assert {one.level for one in BUILT_IN} == {1, 2, 3}
+
+
+def test_a_seed_gives_the_same_set_and_a_file_gives_it_back(tmp_path):
+    shares = [(SKIPS, 5), (Game(3, 4, 3, 0.25), 5)]
+    write_puzzles(tmp_path / "a.json", make_set(3, shares), {"seed": 3})
+    write_puzzles(tmp_path / "b.json", read_puzzles(tmp_path / "a.json"), {"seed": 3})
+    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+    assert (tmp_path / "a.json").read_bytes() != (tmp_path / "c.json").write_bytes(b"{}")
+    with pytest.raises(ValueError, match=r"c.json holds no puzzles, .*make it again with evaluate.py puzzles --out"):
+        read_puzzles(tmp_path / "c.json")
+    with pytest.raises(ValueError, match=r"3 x 3, 3 to win gives \d+ puzzles of 99"):
+        make_set(0, [(Game(), 99)])
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        ({"wrong": [0.5]}, r"\[0\.5\] is no share of mistakes by policy"),
+        ({"game": 5}, "5 is no stored game"),
+        ({"replies": []}, "has no value or no replies for some of its cells"),
+    ],
+)
+def test_damaged_puzzles_are_rejected(tmp_path, damage, message):
+    path = tmp_path / "a.json"
+    write_puzzles(path, BUILT_IN[:1], {})
+    data = json.loads(path.read_text())
+    data["puzzles"][0].update(damage)
+    path.write_text(json.dumps({**data, "sha256": hash_data(data)}))
+    with pytest.raises(ValueError, match=f"a.json holds no puzzles, .*{message}"):
+        read_puzzles(path)
+
+
+def test_puzzles_of_a_policy_are_its_costliest_mistakes():
+    [first, *_] = from_policy(SKIPS, "random", 3)
+    assert first.position.cells.sum() == 0
+    assert first.best == (4,)
+    assert first.tempting == (0, 1, 2, 3, 5, 6, 7, 8)
+    assert from_policy(SKIPS, "optimal", 3) == []
+
+
+def test_puzzles_of_games_are_the_moves_that_lose(tmp_path, capsys):
+    moves = tuple(Move(cell) for cell in (0, 1, 4, 2, 8))  # x answers the corner by an edge, and then does not block
+    played = PlayedGame(Game(), ("human", "optimal"), moves, 0)
+    mirrored = dataclasses.replace(played, moves=tuple(Move((2, 1, 0, 5, 4, 3, 8, 7, 6)[cell]) for cell, _ in moves))
+    found = list(from_games([played, played, mirrored]))
+    assert [(one.tempting, one.why, one.loss) for one in found] == [((1,), "optimal", 1.0)]
+    assert list(from_games([played], "human")) == []
+
+
+def test_a_run_plays_its_own_game_unless_options_say_otherwise(tmp_path, capsys):
+    folder = tiny.train_run(
+        "q-learning", tmp_path / "run", "--size=3x4", "--win-length=3", "--games=4", "--exact-every=0"
+    )
+    run = f"run:{folder}"
+    capsys.readouterr()
+    data = json_of(capsys, "puzzles", run, "--count", "3", "--out", tmp_path / "p.json")
+    games = {Game.from_dict(one["game"]) for one in data["puzzles"]}
+    assert games == {Game(3, 4, 3, 0.25)}
+    table = text_of(capsys, "puzzles", run)
+    title = f"puzzles of {run}, 3 x 4, 3 to win, skip 0.25"
+    assert title.replace(" ", "") in table.replace(" ", "")  # a long name of a folder is cut where a line ends
+    assert "position tempting loses best" in table  # one game and one policy, which the title names
+    data = json_of(capsys, "puzzles", run, "--skip-chance", "0.5", "--out", tmp_path / "p.json")
+    assert {Game.from_dict(one["game"]) for one in data["puzzles"]} == {Game(3, 4, 3, 0.5)}
+    assert json.loads((tmp_path / "p.json").read_text())["command"] == f"evaluate.py puzzles {run} --skip-chance 0.5"
+    assert "play it on its own board" in error_of(capsys, evaluate.main, "puzzles", run, "--size", "3")
+
+
+def test_the_command_lists_and_writes(tmp_path, capsys):
+    evaluate.main(
+        ["puzzles", "win-or-block", "--skip-chance", "0.25", "--count", "2", "--out", str(tmp_path / "p.json")]
+    )
+    assert "win-or-block" in capsys.readouterr().out
+    assert [one.why for one in read_puzzles(tmp_path / "p.json")] == ["win-or-block"] * 2
+    evaluate.main(["puzzles", "optimal"])
+    assert capsys.readouterr().out == "no move of optimal, 3 x 3, 3 to win loses value: there is no puzzle\n"
+    assert len(json_of(capsys, "puzzles")["puzzles"]) == 100

@@ -1,0 +1,121 @@
+"""Work whose results are stored: any number of workers, and a kill at any change of a file, leave the same files."""
+
+import random
+import re
+from functools import cache
+
+import pytest
+from kills import Disk, KilledError
+from test_study import STUDY
+
+from ttt_envs import Game
+from ttt_eval.benchmark.runs import RunSettings, run_benchmark
+from ttt_eval.benchmark.submission import Submission
+from ttt_eval.matches.books import book_from_search
+from ttt_eval.matches.elo import SPRT
+from ttt_eval.matches.ladder import LadderPlan, RatingSettings, build, measure_ladder, rate, rate_policy, read_ladder
+from ttt_eval.matches.luck import EXACT
+from ttt_eval.matches.match import MatchSettings
+from ttt_eval.matches.move_cost import MoveCost
+from ttt_eval.matches.sprt import run_sprt
+from ttt_eval.matches.tournament import TournamentSettings, run_tournament
+from ttt_eval.reports.study import write_report_files
+from ttt_eval.result_store import UNITS
+from ttt_eval.study import run_units
+
+GAME = Game(skip_chance=0.25)
+CODE = {"code": "this"}
+EQUALS = MatchSettings(GAME, "random", "random", 3, luck_correction=EXACT)
+PLAYERS = TournamentSettings(GAME, ("random", "win-or-block", "mcts:simulations=4"), 70, 3)
+LADDER = LadderPlan(GAME, ("random", "win-or-block", "mcts:simulations=5,reuse=false"), 100, ("random",))
+RUNS = RunSettings("q-learning", ("chance-25",), 2, 200)
+WORK = {
+    "study": lambda folder, jobs=1: write_report_files(
+        STUDY, "squares", STUDY.analyse(run_units(STUDY, folder, CODE, jobs=jobs)), folder, quick=False
+    ),
+    "test": lambda folder, jobs=1: run_sprt(EQUALS, SPRT(0, 20), folder, CODE, pairs=2000, jobs=jobs),
+    "tournament": lambda folder, jobs=1: run_tournament(PLAYERS, folder, CODE, jobs=jobs),
+    "ladder": lambda folder, jobs=1: measure_ladder("small", LADDER, folder, CODE, jobs=jobs),
+    "rating": lambda folder, jobs=1: rate_policy(
+        "mcts:simulations=1", read_ladder("3x3"), CODE, RatingSettings(20, 3), folder=folder, jobs=jobs
+    ),
+    "book": lambda folder, jobs=1: book_from_search(GAME, "optimal", folder, CODE, plies=4, jobs=jobs),
+    "benchmark": lambda folder, jobs=1: run_benchmark(RUNS, Submission("test", steps=200), folder, CODE, jobs=jobs),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quickly():
+    """Run no processes for costs, and draw fewer samples for intervals."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (build, rate):
+            patch.setattr(module, "measure_move_costs", lambda game, *specs: [MoveCost(1e-6, 0.1, 1, 1)] * len(specs))
+            patch.setattr(module, "DRAWS", 100)
+        yield
+
+
+def files(folder):
+    """All files but costs; of stored results, lines in any order without their costs."""
+    found = {}
+    for path in folder.rglob("*"):
+        if path.is_file() and path.name != "cost.json":
+            content = path.read_bytes()
+            if path.name == UNITS:
+                content = sorted(re.sub(rb'"cpu_s": [\d.e-]+|"sha256": "\w+"', b"", content).split(b"\n"))
+            found[str(path.relative_to(folder))] = content
+    return found
+
+
+def stored_lines(folder):
+    """The whole lines of stored results, by file."""
+    return {path: path.read_bytes().split(b"\n")[:-1] for path in folder.rglob(UNITS)}
+
+
+def do_until(kill_at, name, folder):
+    """Do work, killed at a change of a file in the folder, or never; the number of changes that it made."""
+    disk = Disk(folder, kill_at)
+    with pytest.MonkeyPatch.context() as patch:
+        disk.patch(patch)
+        if kill_at is None:
+            WORK[name](folder)
+        else:
+            with pytest.raises(KilledError):
+                WORK[name](folder)
+    return disk.changes
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """What work leaves that was done by one process, and the changes of files until then."""
+
+    @cache
+    def do(name):
+        folder = tmp_path_factory.mktemp("whole")
+        changes = do_until(None, name, folder)
+        return files(folder), changes
+
+    return do
+
+
+@pytest.mark.parametrize("name", [name for name in WORK if name != "rating"])  # whose pairings are those of a ladder
+def test_workers_make_no_difference(name, whole, tmp_path, more_workers):
+    WORK[name](tmp_path, more_workers)
+    found, (expected, _) = files(tmp_path), whole(name)
+    assert found.keys() == expected.keys()
+    for file, content in expected.items():  # a test that has ended may have blocks of games beyond its end
+        assert set(found[file]) >= set(content) if file.endswith(UNITS) else found[file] == content, file
+
+
+@pytest.mark.parametrize("name", WORK)
+@pytest.mark.parametrize("moments", [2, pytest.param(20, marks=pytest.mark.slow)])
+def test_killed_work_continues_to_the_same_files(name, moments, whole, tmp_path):
+    expected, changes = whole(name)
+    count = changes if name == "study" else min(moments, changes)  # which is quick
+    for kill_at in {changes - 1, *random.Random(3).sample(range(changes), count)}:
+        folder = tmp_path / str(kill_at)
+        do_until(kill_at, name, folder)
+        before = stored_lines(folder)
+        WORK[name](folder)
+        assert files(folder) == expected
+        for path, lines in before.items():  # what was done is not done again
+            assert stored_lines(folder)[path][: len(lines)] == lines

@@ -1,0 +1,290 @@
+"""The callback of Stable-Baselines3: what it logs is exact, and the model learns as it would without."""
+
+import json
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from ttt_envs import Game, as_policy, make_policy
+from ttt_envs.envs.single_env import SingleEnv
+from ttt_eval.exact.critics import critic_error
+from ttt_eval.exact.dynamic_programming import exploitability, match_outcome, outcome, regret
+
+pytestmark = pytest.mark.needs("torch", "stable_baselines3", "sb3_contrib")
+
+GAME = Game(2, 3, 2, 0.1)
+
+
+def env(**settings):
+    return SingleEnv((2, 3), 2, 0.1, **settings)
+
+
+def model_of(name, games=None, seed=0):
+    import torch
+    from sb3_contrib import MaskablePPO
+    from stable_baselines3 import DQN, PPO
+
+    torch.set_num_threads(1)
+    kind, settings = {
+        "dqn": (DQN, {"learning_starts": 16, "learning_rate": 1e-2, "train_freq": 4}),
+        "ppo": (PPO, {"n_steps": 32, "batch_size": 16, "n_epochs": 2, "learning_rate": 1e-2}),
+        "maskable-ppo": (MaskablePPO, {"n_steps": 32, "batch_size": 16, "n_epochs": 2, "learning_rate": 1e-2}),
+    }[name]
+    nets = {"net_arch": [16]}
+    return kind("MlpPolicy", env() if games is None else games, seed=seed, device="cpu", policy_kwargs=nets, **settings)
+
+
+def callback(game, *arguments, **settings):
+    from ttt_eval.sb3 import ExactEvalCallback  # which imports Stable-Baselines3
+
+    return ExactEvalCallback(game, *arguments, **{"verbose": 0, **settings})
+
+
+def weights(model):
+    return np.concatenate([one.detach().numpy().ravel() for one in model.policy.parameters()])
+
+
+def lines(folder):
+    return [json.loads(line) for line in (folder / "exact.jsonl").read_text().splitlines()]
+
+
+def logged_by(model):
+    """Logged values by steps, filled while it learns."""
+    from stable_baselines3.common.logger import KVWriter, Logger
+
+    seen = {}
+
+    class Kept(KVWriter):
+        def write(self, key_values, key_excluded, step=0):
+            found = {key: value for key, value in key_values.items() if key.startswith("exact/")}
+            if found:
+                seen[step] = found
+
+        def close(self):
+            pass
+
+    model.set_logger(Logger(None, [Kept()]))
+    return seen
+
+
+@pytest.mark.parametrize("name", ["dqn", "ppo", "maskable-ppo"])
+def test_logged_values_are_exact_and_training_is_unchanged(name, tmp_path):
+    from stable_baselines3.common.callbacks import CallbackList, CheckpointCallback
+
+    alone = model_of(name).learn(96)
+    model = model_of(name)
+    logged = logged_by(model)
+    measuring = callback(GAME, "win-or-block", eval_freq=32, log_path=tmp_path)
+    model.learn(96, CallbackList([CheckpointCallback(32, str(tmp_path)), measuring]))
+    assert_array_equal(weights(model), weights(alone))
+    written = lines(tmp_path)
+    assert [line["timesteps"] for line in written] == [32, 64, 96] == list(logged)
+    assert measuring.evaluations == written
+    for line in written:
+        steps = line["timesteps"]
+        then = type(model).load(tmp_path / f"rl_model_{steps}_steps.zip")
+        policy = as_policy(then, GAME)
+        expected = match_outcome(GAME, policy, "win-or-block")._asdict()
+        expected |= {"exploitability": exploitability(GAME, policy), "regret": regret(GAME, policy)}
+        assert {"timesteps", *expected} == line.keys()
+        for key, value in expected.items():
+            assert_allclose(line[key], value, atol=1e-12)
+            assert logged[steps][f"exact/{key}"] == line[key]
+        path = tmp_path / f"rl_model_{steps}_steps.zip"
+        zipped = make_policy(f"sb3:{path},algorithm={name},trust=true", GAME)
+        assert_allclose(line["exploitability"], exploitability(GAME, zipped), atol=1e-12)
+    assert len({line["exploitability"] for line in written}) > 1 or len({line["regret"] for line in written}) > 1
+
+
+def test_evaluation_beside_eval_callback_over_parallel_games(tmp_path, capsys):
+    from stable_baselines3.common.callbacks import BaseCallback, CallbackList, EvalCallback
+    from stable_baselines3.common.env_util import make_vec_env
+    from stable_baselines3.common.monitor import Monitor
+
+    class Again(BaseCallback):
+        def _on_step(self):
+            policy = as_policy(self.model, GAME)
+            again.append(outcome(GAME, "random", policy).reversed()._asdict())
+            return True
+
+    again = []
+    model = model_of("ppo", make_vec_env(env, 4, seed=0))
+    theirs = EvalCallback(make_vec_env(lambda: Monitor(env()), 1), eval_freq=16, log_path=str(tmp_path), warn=False)
+    settings = {"eval_freq": 16, "log_path": tmp_path, "seat": 1, "verbose": 1}
+    ours = callback(GAME, "random", callback_after_eval=Again(), **settings)
+    model.learn(256, CallbackList([theirs, ours]))
+    with np.load(tmp_path / "evaluations.npz") as file:
+        assert file["timesteps"].tolist() == [line["timesteps"] for line in lines(tmp_path)] == [64, 128, 192, 256]
+    for line, expected in zip(lines(tmp_path), again, strict=True):
+        assert_allclose([line[name] for name in expected], list(expected.values()), atol=1e-12)
+    said = capsys.readouterr().out
+    assert f"Exact num_timesteps=256, exploitability={lines(tmp_path)[-1]['exploitability']:.4f}" in said
+    assert "Eval num_timesteps=256" in said
+
+
+def test_evaluation_over_our_parallel_games(tmp_path):
+    from learners.sb3.games import make_sb3_games
+    from learners.training import Progress, Task
+
+    settings = {"opponent": "self", "seat": "first", "games": 1, "batch": 8, "seed": 0, "every": 1}
+    task = Task(game=GAME, run=tmp_path, callbacks=(), log=print, progress=print, **settings)
+    measuring = callback(GAME, eval_freq=4)
+    model_of("maskable-ppo", make_sb3_games(task, "none", "raise", Progress())).learn(64, measuring)
+    assert [line["timesteps"] for line in measuring.evaluations] == list(range(32, 257, 32))
+    assert measuring.evaluations[0].keys() == {"timesteps", "exploitability", "regret"}
+
+
+def test_the_best_model_is_saved_and_a_loaded_training_continues(tmp_path):
+    from sb3_contrib import MaskablePPO
+    from stable_baselines3.common.callbacks import BaseCallback, StopTrainingOnRewardThreshold
+
+    class Count(BaseCallback):
+        def _on_step(self):
+            return True
+
+    def measuring(**settings):
+        folders = {"log_path": tmp_path, "best_model_save_path": tmp_path / "best"}
+        return callback(GAME, eval_freq=16, **folders, **settings)
+
+    best, every = Count(), Count()
+    first = measuring(callback_on_new_best=best, callback_after_eval=every)
+    model = model_of("maskable-ppo").learn(64, first)
+    model.save(tmp_path / "half")
+    before = lines(tmp_path)
+    lowest = np.minimum.accumulate([line["exploitability"] for line in before])
+    assert every.n_calls == 4
+    assert best.n_calls == len(set(lowest))
+    kept = MaskablePPO.load(tmp_path / "best" / "best_model.zip")
+    assert_allclose(exploitability(GAME, as_policy(kept, GAME)), first.best_exploitability, atol=1e-12)
+    assert first.best_exploitability == lowest[-1] == -first.best_mean_reward
+
+    second = measuring()
+    loaded = MaskablePPO.load(tmp_path / "half", env=env())
+    loaded.learn(64, second, reset_num_timesteps=False)
+    assert [line["timesteps"] for line in lines(tmp_path)] == list(range(16, 129, 16))
+    assert lines(tmp_path)[:4] == before
+    assert second.best_exploitability <= first.best_exploitability
+    kept = MaskablePPO.load(tmp_path / "best" / "best_model.zip")
+    assert_allclose(exploitability(GAME, as_policy(kept, GAME)), second.best_exploitability, atol=1e-12)
+
+    MaskablePPO.load(tmp_path / "half", env=env()).learn(32, measuring(), reset_num_timesteps=False)
+    assert [line["timesteps"] for line in lines(tmp_path)] == list(range(16, 97, 16))  # it goes on from there
+    stopped = measuring(callback_on_new_best=StopTrainingOnRewardThreshold(-2))
+    assert model_of("maskable-ppo").learn(64, stopped).num_timesteps == 16
+    assert [line["timesteps"] for line in lines(tmp_path)] == [16]  # a new training starts a new file anew
+
+
+def test_a_failed_write_keeps_the_file(tmp_path, monkeypatch):
+    import os
+
+    model_of("ppo").learn(64, callback(GAME, eval_freq=32, log_path=tmp_path))
+    before = (tmp_path / "exact.jsonl").read_bytes()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="No space left"):
+        model_of("ppo").learn(32, callback(GAME, eval_freq=32, log_path=tmp_path))
+    assert (tmp_path / "exact.jsonl").read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["exact.jsonl"]
+
+
+def test_observations_are_normalised_as_in_training():
+    from stable_baselines3.common.env_util import make_vec_env
+    from stable_baselines3.common.vec_env import VecNormalize
+
+    games = VecNormalize(make_vec_env(env, 2, seed=0))
+    model = model_of("ppo", games)
+    measuring = callback(GAME, eval_freq=32, deterministic=False)
+    model.learn(64, measuring)
+    assert [line["timesteps"] for line in measuring.evaluations] == [64]
+
+    def theirs(observation, mask):
+        import torch
+
+        with torch.no_grad():
+            shown = torch.as_tensor(games.normalize_obs(observation))
+            return model.policy.get_distribution(shown).distribution.probs
+
+    policy = as_policy(model, GAME, returns="probabilities")
+    expected = exploitability(GAME, as_policy(theirs, GAME, returns="probabilities", batch=True))
+    assert_allclose(exploitability(GAME, policy), expected, atol=1e-6)
+    games.norm_obs = False
+    assert exploitability(GAME, policy) != pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("observation", ["planes", "channels"])
+def test_the_observation_follows_from_the_models_space(observation):
+    model = model_of("dqn", env(observation=observation))
+    measuring = callback(GAME, eval_freq=32)
+    model.learn(32, measuring)
+    policy = as_policy(model, GAME, observation, dtype="int8")
+    assert measuring.evaluations[0]["exploitability"] == pytest.approx(exploitability(GAME, policy), abs=1e-12)
+    with pytest.raises(ValueError, match=r"DQN sees observations of shape .* but observation='flat'"):
+        as_policy(model, GAME, "flat")
+
+
+def test_invalid_settings_and_files_are_refused(tmp_path):
+    for settings, message in (
+        ({"eval_freq": -1}, "eval_freq=-1 is no number of calls"),
+        ({"seat": 2}, "seat=2 is no seat: choose 0"),
+        ({"opponent": "nobody"}, "there is no policy 'nobody'"),
+        ({"opponent": "mcts"}, "is not pure"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            callback(GAME, **settings)
+    with pytest.raises(ValueError, match=r"DQN sees observations of shape \(12,\), but observation='flat' of 3 x 3"):
+        model_of("dqn").learn(8, callback(Game(), eval_freq=1))
+    with pytest.raises(ValueError, match="returns='probabilities' does not work for DQN: it has values and no distrib"):
+        model_of("dqn").learn(8, callback(GAME, eval_freq=1, deterministic=False))
+    for damage in (b"no lines", b'{"timesteps": 1}\n', b"[]\n", b'{"timesteps": 16, "exploitability": 0.5}\n{"times'):
+        (tmp_path / "exact.jsonl").write_bytes(damage)
+        with pytest.raises(ValueError, match=r"exact\.jsonl holds no evaluations of this callback: choose another"):
+            model_of("dqn").learn(8, callback(GAME, eval_freq=1, log_path=tmp_path))
+    silent = callback(GAME, eval_freq=0)
+    model_of("dqn").learn(8, silent)
+    assert silent.evaluations == []
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Nets of Stable-Baselines3 as what they are, modules of torch
+
+
+@pytest.mark.parametrize("name", ["dqn", "ppo", "maskable-ppo"])
+def test_networks_and_their_zips_evaluate_the_same(name, tmp_path):
+    import torch
+
+    model = model_of(name).learn(128)
+    path = str(tmp_path / "model.zip")
+    model.save(path)
+    zipped = make_policy(f"sb3:{path},algorithm={name},trust=true", GAME)
+
+    class Logits(torch.nn.Module):
+        def __init__(self, policy):
+            super().__init__()
+            self.policy = policy
+
+        def forward(self, observation):
+            return self.policy.get_distribution(observation).distribution.logits
+
+    net = model.policy.q_net if name == "dqn" else Logits(model.policy)
+    for same in (as_policy(net, GAME, returns="values"), as_policy(model, GAME), as_policy(model.policy, GAME)):
+        assert_allclose(exploitability(GAME, same), exploitability(GAME, zipped), atol=1e-12)
+        assert_allclose(regret(GAME, same), regret(GAME, zipped), atol=1e-12)
+        assert_allclose(match_outcome(GAME, same, "random"), match_outcome(GAME, zipped, "random"), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["dqn", "ppo"])
+@pytest.mark.parametrize("opponent", ["random", None])
+def test_the_error_of_the_critic_is_logged(name, opponent):
+    model = model_of(name)
+    logged = logged_by(model)
+    model.learn(32, callback(GAME, opponent, eval_freq=16, seat=0, critic=True))
+    alone = model_of(name).learn(32, callback(GAME, opponent, eval_freq=16, seat=0))
+    assert_array_equal(weights(model), weights(alone))
+    seen, untrained = logged[16], model_of(name)  # neither learns before step 17
+    policy = as_policy(untrained, GAME, returns="actions" if name == "dqn" else "probabilities")
+    expected = critic_error(GAME, policy, opponent, untrained, seat=0, discount=model.gamma).to_dict()
+    assert {key: seen[f"exact/{key}"] for key in expected} == pytest.approx(expected)

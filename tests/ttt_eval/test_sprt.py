@@ -1,0 +1,88 @@
+"""Sequential tests: results are those of the pairs in order, and stored games are reused."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ttt_envs import Game
+from ttt_eval.matches.elo import SPRT
+from ttt_eval.matches.luck import EXACT
+from ttt_eval.matches.match import PAIRS_PER_SEED_BLOCK, MatchSettings, play_blocks, play_part
+from ttt_eval.matches.match_blocks import BLOCK, make_units
+from ttt_eval.matches.openings import Openings
+from ttt_eval.matches.score import Score
+from ttt_eval.matches.sprt import RESULT, run_sprt
+from ttt_eval.result_store import UNITS
+
+GAME = Game(skip_chance=0.25)
+TEST = SPRT(0, 20)
+PROVENANCE = {"code": "this"}
+
+
+def run(folder, a="random", test=TEST, pairs=2000, openings=None, **options):
+    match = MatchSettings(GAME, a, "random", 3, openings and Openings.from_text(openings, GAME), luck_correction=EXACT)
+    return run_sprt(match, test, folder, PROVENANCE, pairs=pairs, **options)
+
+
+def test_result_is_that_of_the_pairs_in_order(tmp_path):
+    found = run(tmp_path)  # between equal players, which takes some blocks
+    total, path = Score.empty(GAME), []
+    for score in play_blocks(
+        MatchSettings(GAME, "random", "random", 3, luck_correction=EXACT), 2 * PAIRS_PER_SEED_BLOCK, block=BLOCK
+    ):
+        total += score
+        path.append((total.games // 2, TEST.decide(total).llr))
+        if TEST.decide(total).accepted is not None:
+            break
+    assert found.path == path
+    assert len(path) > 3
+    np.testing.assert_array_equal(found.score.pairs, total.pairs)
+    assert found.decision.accepted == 0
+    assert found.decision.low >= found.path[-1][1] > found.decision.low - 3
+
+
+def test_clearly_better_player_is_accepted_early(tmp_path):
+    found = run(tmp_path, "win-or-block")
+    assert found.decision.accepted == 1
+    assert found.score.games < found.fixed_games
+    data = json.loads((tmp_path / RESULT).read_text())
+    assert data["accepted"] == "elo1"
+    assert data["elo"]["low"] > 0
+    assert data["likelihood_of_superiority"] > 0.999
+    assert (np.sum(data["pairs"]), sum(data["pentanomial"])) == (found.score.games // 2,) * 2
+    assert data["path"][-1] == [found.score.games // 2, data["llr"]]
+    assert data["identities"] == {"win-or-block": "", "random": ""}
+
+
+def test_maximum_number_of_games_may_leave_the_test_undecided(tmp_path):
+    found = run(tmp_path, test=SPRT(0, 5), pairs=100)
+    assert (found.score.games, found.decision.accepted) == (200, None)
+    assert [pairs for pairs, _ in found.path] == [64, 100]
+    assert json.loads((tmp_path / RESULT).read_text())["accepted"] is None
+
+
+def test_other_hypotheses_and_more_games_reuse_stored_games(tmp_path):
+    run(tmp_path, test=SPRT(0, 5), pairs=128)
+    before = (tmp_path / UNITS).read_text()
+    run(tmp_path, test=SPRT(0, 300), pairs=128)
+    assert (tmp_path / UNITS).read_text() == before
+    run(tmp_path, test=SPRT(0, 5), pairs=256)
+    assert (tmp_path / UNITS).read_text().startswith(before)
+
+
+def test_openings_are_those_of_a_match(tmp_path):
+    found = run(tmp_path, test=SPRT(0, 5), pairs=70, openings="all:2")
+    openings = Openings.from_text("all:2", GAME)
+    match = MatchSettings(GAME, "random", "random", 3, openings, luck_correction=EXACT)
+    parts = [play_part(match, numbers) for numbers in (range(64), range(64, 70))]
+    np.testing.assert_array_equal(found.score.pairs, sum(parts, Score.empty(GAME)).pairs)
+    others = replace(match, openings=Openings.from_text("all:3", GAME)._replace(text="all:2"))
+    assert make_units(match, 1, {"random": ""}) != make_units(others, 1, {"random": ""})
+
+
+def test_test_without_games_is_rejected_before_anything_is_written(tmp_path):
+    with pytest.raises(ValueError, match=r"^pairs=0 makes no match: choose 1 to 5,000,000$"):
+        run(tmp_path / "none", pairs=0)
+    assert not (tmp_path / "none").exists()

@@ -1,0 +1,201 @@
+"""Intervals and tests, compared with published values and scipy."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from ttt_eval.statistics import (
+    NORMAL,
+    Interval,
+    are_samples,
+    difference,
+    holds_for_all,
+    holds_for_any,
+    interval_from_pairs,
+    interval_from_seeds,
+    is_above,
+    is_certain,
+    is_sample,
+    is_smaller,
+    is_within,
+    median,
+    wilson,
+)
+
+
+def test_wilson_interval_has_its_published_values():
+    # Newcombe (1998), Statistics in Medicine 17, table I, method 3: 81/263, 15/148, 0/20, 1/29
+    for wins, games, low, high in ((81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611)):
+        interval = wilson(wins / games, games)
+        assert (round(interval.low, 4), round(interval.high, 4)) == (low, high)
+    assert round(wilson(1 / 29, 29).high, 4) == 0.1718
+    assert wilson(0.5, 0) == (0.5, 0.0, 1.0)
+
+
+@pytest.mark.parametrize(("wins", "games"), [(81, 263), (15, 148), (500, 1000)])
+def test_interval_from_pairs_of_independent_games_is_near_that_of_agresti_and_coull(wins, games):
+    z, share = NORMAL.inv_cdf(0.975), wins / games
+    centre = (wins + z * z / 2) / (games + z * z)
+    half = z * math.sqrt(centre * (1 - centre) / (games + z * z))
+    interval = interval_from_pairs(share, share * (1 - share) / 2, games // 2)
+    assert interval.low == pytest.approx(centre - half, abs=0.004)
+    assert interval.high == pytest.approx(centre + half, abs=0.004)
+
+
+def test_interval_from_pairs_changes_little_with_the_first_pair_that_differs():
+    for pairs in (200, 10_000):
+        equal = interval_from_pairs(0.5, 0.0, pairs)
+        scores = np.full(pairs, 0.5)
+        scores[0] = 0.75
+        other = interval_from_pairs(scores.mean(), scores.var(ddof=1), pairs)
+        assert (other.high - other.low) / (equal.high - equal.low) == pytest.approx(1, abs=0.1)
+
+
+@pytest.mark.parametrize("draws", [0.5, 0.9, 0.99, 1.0])
+@pytest.mark.parametrize("pairs", [20, 200, 2000])
+def test_coverage_of_intervals_from_pairs_with_many_draws(draws, pairs):
+    rng = np.random.default_rng([int(100 * draws), pairs])
+    chances = np.array([0, (1 - draws) / 3, draws, (1 - draws) / 3, (1 - draws) / 3])
+    points = np.arange(5) / 4
+    counts = rng.multinomial(pairs, chances, size=4000)
+    means = counts @ points / pairs
+    variances = (counts @ points**2 / pairs - means**2) * pairs / (pairs - 1)
+    intervals = (interval_from_pairs(mean, max(0, var), pairs) for mean, var in zip(means, variances, strict=True))
+    truth = chances @ points
+    assert np.mean([low - 1e-12 <= truth <= high + 1e-12 for _, low, high in intervals]) >= 0.94
+
+
+def test_interval_from_seeds_is_student_s():
+    # Student (1908), the additional hours of sleep of ten patients: mean .75, t(9, .975) = 2.262157, s = 1.789010
+    sleep = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]
+    interval = interval_from_seeds(sleep)
+    assert interval.mean == pytest.approx(0.75)
+    assert interval.high - interval.mean == pytest.approx(2.262157 * 1.789010 / 10**0.5, rel=1e-6)
+    assert interval.mean - interval.low == pytest.approx(interval.high - interval.mean)
+
+
+def test_interval_from_seeds_stays_within_bounds():
+    assert interval_from_seeds([0.25]) == (0.25, -math.inf, math.inf)
+    assert interval_from_seeds([0.25], bounds=(0, 1)) == (0.25, 0, 1)
+    assert interval_from_seeds([0, 0, 1, 1], bounds=(0, 1)) == (0.5, 0, 1)  # Student's t gives -0.42 to 1.42
+    assert interval_from_seeds([0.4, 0.5], bounds=(0, 1)).high == 1
+    # runs that agree do not show that all others would
+    assert interval_from_seeds([0, 0, 0], bounds=(0, 1)) == (0, 0, pytest.approx(1 - 0.05 ** (1 / 3)))
+    assert interval_from_seeds([0.5, 0.5 + 1e-16], bounds=(0, 1)).low == pytest.approx(0.5 * 0.05**0.5)
+    assert interval_from_seeds([1, 1, 1], bounds=(0, math.inf)) == (1, 1, 1)
+
+
+@pytest.mark.parametrize(("runs", "coverage"), [(2, 0.95), (3, 0.95), (4, 0.95), (5, 0.93), (10, 0.87)])
+def test_exact_coverage_over_seeds_of_two_values(runs, coverage):
+    intervals = [interval_from_seeds([1.0] * ones + [0.0] * (runs - ones), bounds=(0, 1)) for ones in range(runs + 1)]
+    shares = np.linspace(0.01, 0.99, 99)[:, None]
+    chances = binom.pmf(np.arange(runs + 1), runs, shares)
+    inside = [[low - 1e-12 <= share <= high + 1e-12 for _, low, high in intervals] for share in shares.ravel()]
+    assert (chances * inside).sum(axis=1).min() >= coverage
+
+
+@pytest.mark.parametrize(("runs", "coverage"), [(2, 0.79), (3, 0.72), (5, 0.71), (10, 0.80)])
+@pytest.mark.parametrize("samples", [500, pytest.param(20_000, marks=pytest.mark.slow)])
+def test_coverage_over_seeds_of_skewed_values_is_the_documented_one(samples, runs, coverage):
+    rng = np.random.default_rng(runs)
+    values = rng.random((samples, runs)) ** 4 * (rng.random((samples, runs)) < 0.5)
+    intervals = [interval_from_seeds(row.tolist(), bounds=(0, 1)) for row in values]
+    found = np.mean([low <= 0.1 <= high for _, low, high in intervals])
+    assert found == pytest.approx(coverage, abs=0.01 + 3 * math.sqrt(coverage * (1 - coverage) / samples))
+
+
+def test_difference_has_its_published_interval():
+    # Newcombe (1998), Statistics in Medicine 17, 873-890, table II, method 10: 56/70 - 48/80
+    found = difference(wilson(56 / 70, 70), wilson(48 / 80, 80))
+    assert [round(end, 4) for end in found] == [0.2, 0.0524, 0.3339]
+
+
+def test_median_has_the_interval_of_order_statistics():
+    # of 100 numbers, the 40th and the 61st: Conover (1999), Practical Nonparametric Statistics
+    assert median(np.ones(100, int)) == (49, 39, 60)
+    assert median(np.array([0, 3, 0, 2, 1])).mean == 1
+    assert median(np.array([0, 3, 0, 3, 1])).mean == 3
+    assert median(np.zeros(4, int)) == (0, 0, 3)
+    rng = np.random.default_rng(0)
+    held = 0
+    for _ in range(400):
+        found = median(np.bincount(rng.poisson(10, 500), minlength=40))
+        held += found.low <= 10 <= found.high  # the median of this distribution
+    assert held >= 380
+
+
+YES, NO, OPEN = Interval(0.2, 0.1, 0.3), Interval(-0.2, -0.3, -0.1), Interval(0.2, -0.1, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "expected"),
+    [
+        (is_above([YES]), True),
+        (is_above([NO]), False),
+        (is_above([YES, OPEN]), None),
+        (is_above([YES, OPEN, NO]), False),
+        (is_above([YES], 0.15), None),
+        (is_above([Interval(0.0, 0.0, 0.0)]), None),
+        (is_within(YES, 0, 1), True),
+        (is_within(YES, 0.25, 1), None),
+        (is_within(YES, 0.4, 1), False),
+        (is_within(NO, 0, 1), False),
+        (is_certain(50, 50), None),
+        (is_certain(49, 50), False),
+        (is_certain(0, 0), None),
+        (holds_for_all([True, None]), None),
+        (holds_for_all([False, None]), False),
+        (holds_for_all([True, True]), True),
+        (holds_for_any([True, None]), True),
+        (holds_for_any([False, None]), None),
+        (holds_for_any([False, False]), False),
+    ],
+)
+def test_verdicts(verdict, expected):
+    assert verdict is expected
+
+
+@pytest.mark.parametrize("probabilities", [(0.5, 0.2, 0.3), (0.9, 0.1, 0.0)])
+def test_is_sample_rejects_other_distributions(probabilities):
+    rng = np.random.default_rng(0)
+    samples = rng.multinomial(100, probabilities, 400)
+    accepted = [is_sample(counts.tolist(), probabilities) for counts in samples]
+    assert 370 <= sum(accepted) <= 400  # 5% are outside by chance, 380 on average, with a standard deviation of 4.4
+    assert not is_sample([30, 40, 30], probabilities)
+
+
+def test_multinomial_test_is_exact():
+    assert is_sample([20, 0, 0], (1.0, 0.0, 0.0))
+    assert not is_sample([19, 1, 0], (1.0, 0.0, 0.0))
+    # of (2, 0, 0) in two games at 1/2, 1/4, 1/4: no result is more likely than 1/4
+    assert is_sample([2, 0, 0], (0.5, 0.25, 0.25), level=0.999)
+    # (0, 0, 2) has probability 1/16, and with (0, 2, 0) 1/8 together
+    assert is_sample([0, 0, 2], (0.5, 0.25, 0.25), level=0.1249)
+    assert not is_sample([0, 0, 2], (0.5, 0.25, 0.25), level=0.1251)
+
+
+def test_are_samples_allows_a_few_rejections():
+    rng = np.random.default_rng(1)
+    exact = [(0.2, 0.5, 0.3)] * 40
+    assert are_samples(rng.multinomial(200, exact).tolist(), exact)
+    assert not are_samples(rng.multinomial(200, [(0.3, 0.4, 0.3)] * 40).tolist(), exact)
+    assert are_samples([[1, 2, 3]], [(1 / 6, 2 / 6, 3 / 6)])
+    assert not are_samples([[10, 10, 90]] * 2, exact[:2])
+
+
+def test_is_smaller_is_the_mann_whitney_test():
+    from scipy.stats import PermutationMethod, mannwhitneyu
+
+    one, other = [1.0, 2.0, 2.0, 3.0, 5.0], [4.0, 5.0, 6.0, 7.0, math.inf]
+    assert is_smaller(one, other) is True
+    assert is_smaller(other, one) is False
+    assert is_smaller(one, one) is None
+    assert is_smaller([0.0] * 5, [0.0] * 5) is None
+    assert is_smaller([1.0], [2.0]) is None  # two runs say nothing
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        a, b = rng.integers(0, 6, 5).astype(float), rng.integers(1, 8, 5).astype(float)
+        p = mannwhitneyu(a, b, method=PermutationMethod()).pvalue  # all 252 ways to deal them out
+        assert (is_smaller(a.tolist(), b.tolist(), level=0.2) is None) == (p >= 0.2), (a, b)

@@ -1,0 +1,185 @@
+"""Strength, worst positions and differences, compared with exact functions and a traversal in plain Python."""
+
+import numpy as np
+import pytest
+from exactly import play_out
+from players import FirstEmpty
+
+from baselines.exact import solve
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.work import Work
+from ttt_envs.game.boards import Boards, from_text, to_text
+from ttt_envs.game.game import Game, Position
+from ttt_envs.game.rules import DRAW, chance_outcomes, winner
+from ttt_envs.game.symmetry import symmetries
+from ttt_eval.exact.dynamic_programming import exploitability, match_outcome, outcome, regret, regret_table
+from ttt_eval.exact.strength import (
+    choice_in,
+    differences,
+    differences_within,
+    first_choice,
+    strength,
+    worst_positions,
+)
+from ttt_eval.matches.sample_game import sample_game
+
+SKIP = Game(3, 3, 3, 0.25)
+SMALL = Game(2, 3, 3, 0.25)
+
+
+class Moody(FirstEmpty):
+    pure = False
+
+    def probabilities(self, boards, rng=None):
+        return rng.permuted(np.eye(boards.cells.shape[1])[:1].repeat(len(boards.mover), 0), axis=1)
+
+
+def reach_probabilities(game, players):
+    """Return {position as text: probability that a game reaches it}."""
+    reached = play_out(game, *players)[1].items()
+    return {to_text(Position(np.frombuffer(cells, np.int8), mover), game): mass for (cells, mover), mass in reached}
+
+
+def loss_in(game, policy, text):
+    boards = Boards.from_positions([from_text(text, game)])
+    values, shares = solve(game).action_values(boards)[0], policy.probabilities(boards)[0]
+    return np.nanmax(values) - np.nansum(values * shares)
+
+
+def test_strength_is_that_of_the_exact_functions():
+    found = strength(SKIP, "win-or-block", ["random", "optimal"])
+    assert found.exploitability == exploitability(SKIP, "win-or-block")
+    assert found.regret == regret(SKIP, "win-or-block")
+    assert found.seats["random"][0] == outcome(SKIP, "win-or-block", "random")
+    assert found.results["optimal"] == match_outcome(SKIP, "win-or-block", "optimal")
+    assert list(found.results) == ["random", "optimal"]
+    assert not found.perfect
+
+
+def test_perfect_play_is_perfect_and_has_no_worst_positions():
+    assert strength(SKIP, "optimal", []).perfect
+    assert worst_positions(SKIP, "optimal") == worst_positions(SKIP, "optimal", "random") == []
+
+
+@pytest.mark.parametrize("against", [None, "random"])
+@pytest.mark.parametrize("game", [SMALL, Game(3, 3, 3)])
+def test_worst_positions_are_those_of_plain_python(game, against):
+    policy = FirstEmpty()
+    other = policy if against is None else make_policy(against, game)
+    met = {}
+    for seat, players in enumerate(((policy, other), (other, policy))):
+        for text, mass in reach_probabilities(game, players).items():
+            if against is None or from_text(text, game).mover == seat:
+                met[text] = met.get(text, 0.0) + mass / 2
+    costs = sorted((loss_in(game, policy, text) * mass for text, mass in met.items()), reverse=True)
+    found = worst_positions(game, policy, against, 4)
+    assert found
+    for one in found:
+        text = to_text(one.choice.position, game)
+        assert one.loss == pytest.approx(loss_in(game, policy, text), abs=1e-12)
+        assert one.likely == pytest.approx(met[text], abs=1e-12)
+        assert one.choice.played == [text.replace("/", "").index(".")]
+        assert one.choice.exact[one.choice.best] == pytest.approx(np.nanmax(one.choice.exact))
+    assert found[0].cost == pytest.approx(costs[0])
+    assert [one.cost for one in found] == sorted((one.cost for one in found), reverse=True)
+
+
+def test_losses_of_all_positions_sum_to_the_regret_table():
+    found = worst_positions(SMALL, FirstEmpty(), count=10_000)
+    images = symmetries(SMALL)
+    seen = {(min(map(bytes, one.choice.position.cells[images])), one.choice.position.mover) for one in found}
+    assert len(seen) == len(found)  # no two are symmetric
+    total = sum(row.loss for row in regret_table(SMALL, FirstEmpty()))
+    alike = sum(
+        loss_in(SMALL, FirstEmpty(), text) * mass
+        for text, mass in reach_probabilities(SMALL, (FirstEmpty(), FirstEmpty())).items()
+        if text not in {to_text(one.choice.position, SMALL) for one in found}
+    )
+    assert sum(one.cost for one in found) + alike == pytest.approx(total)
+
+
+def test_worst_positions_do_not_depend_on_chunk():
+    found = [worst_positions(SKIP, "win-or-block", "random", work=Work(chunk=chunk)) for chunk in (7, 1 << 14)]
+    one, other = [[(to_text(mistake.choice.position), mistake.loss) for mistake in each] for each in found]
+    assert one == other
+    assert len(one) == 5
+
+
+def test_errors():
+    for call in (lambda: worst_positions(SKIP, Moody()), lambda: differences(SKIP, "random", Moody())):
+        with pytest.raises(ValueError, match="is not pure"):
+            call()
+    with pytest.raises(ValueError, match="too large to solve"):
+        worst_positions(Game(5, 5, 4), "random")
+    assert differences_within(SKIP, "random", Moody()) is None
+    assert differences_within(Game(19, 19, 5), "random", "win-or-block") is None
+
+
+@pytest.mark.parametrize("game", [SMALL, Game(2, 3, 2)])
+def test_differences_are_those_of_plain_python(game):
+    both = FirstEmpty(), make_policy("random", game)
+    found = differences(game, *both, count=1000)
+    weights = {}
+    for players in (both, both[::-1]):
+        for text, mass in reach_probabilities(game, players).items():
+            weights[text] = weights.get(text, 0.0) + mass / 2
+    positions = [Boards.from_positions([from_text(text, game)]) for text in weights]
+    apart = [np.abs(np.subtract(*(one.probabilities(boards)[0] for one in both))).sum() / 2 for boards in positions]
+    products = {text: part * mass for part, (text, mass) in zip(apart, weights.items(), strict=True) if part > 0}
+    assert found[0].weight == pytest.approx(max(products.values()))
+    for one in found:
+        text = to_text(one.a.position, game)
+        assert one.likely == pytest.approx(weights[text])
+        assert one.weight == pytest.approx(products[text])
+        data = one.to_dict(game)
+        values = solve(game).action_values(Boards.from_positions([one.a.position]))[0]
+        assert data["loss_a"] == pytest.approx(np.nanmax(values) - values[int(next(iter(data["a"])))])
+        assert sum(data["b"].values()) == pytest.approx(1)
+        assert data["best"] == np.flatnonzero(values >= np.nanmax(values) - 1e-9).tolist()
+    assert (np.diff([one.weight for one in found]) <= 1e-12).all()
+    images = symmetries(game)
+    kinds = {
+        min(to_text(type(position)(position.cells[image], position.mover), game) for image in images)
+        for position in (from_text(text, game) for text in products)
+    }
+    assert len(found) == len(kinds)
+
+
+def test_differences_do_not_depend_on_the_order_of_policies():
+    one, other = (differences(SKIP, *pair) for pair in (("win-or-block", "random"), ("random", "win-or-block")))
+    assert [to_text(x.a.position) for x in one] == [to_text(x.b.position) for x in other]
+    assert [x.weight for x in one] == pytest.approx([x.weight for x in other], abs=1e-12)
+    assert differences(SKIP, "random", "random") == []
+
+
+def test_choice_has_probabilities_own_values_and_exact_values():
+    optimal, solution = make_policy("optimal", SKIP), solve(SKIP)
+    choice = first_choice(SKIP, optimal, solution=solution)
+    np.testing.assert_array_equal(choice.own, choice.exact)
+    assert list(choice.best) == sorted(choice.played)
+    plain = first_choice(SKIP, FirstEmpty(), solution=None)
+    assert (plain.own, plain.exact, len(plain.best)) == (None, None, 0)
+    assert choice_in(Moody(), Boards.start(SKIP, 2), 1, solution=None).probabilities.sum() == 1
+
+
+@pytest.mark.parametrize("game", [Game(), SKIP, Game(5, 6, 4)])
+def test_sample_game_follows_the_rules_and_has_the_loss_of_each_move(game):
+    solution = solve(game) if game.cells <= 16 else None
+    random = make_policy("random", game)
+    for seed in range(20):
+        played = sample_game(game, random, random, seed, solution=solution)
+        again = sample_game(game, random, random, seed, solution=solution)
+        assert [ply.action for ply in played.plies] == [ply.action for ply in again.plies]
+        follows = [*(ply.position for ply in played.plies[1:]), played.last]
+        for ply, after in zip(played.plies, follows, strict=True):
+            ways = chance_outcomes(game, ply.position, ply.action)
+            assert any(np.array_equal(after.cells, way.position.cells) for way in ways)
+            if after is not played.last:
+                assert ply.skips == (after.mover == ply.position.mover)
+            if solution is not None:
+                values = solution.action_values(Boards.from_positions([ply.position]))[0]
+                assert ply.loss == pytest.approx(np.nanmax(values) - values[ply.action])
+        assert winner(game, played.last.cells) == played.outcome
+        assert played.outcome in (0, 1, DRAW)
+    skips = [ply.skips for seed in range(20) for ply in sample_game(game, random, random, seed, solution=None).plies]
+    assert any(skips) == (game.skip_chance > 0)

@@ -1,0 +1,118 @@
+"""Sweep files and their tables."""
+
+import json
+
+import pytest
+
+from ttt_eval.statistics import interval_from_seeds
+from ttt_eval.sweep import (
+    MAX_RUNS,
+    RunResult,
+    aggregate_runs,
+    read_sweep,
+    setting_name,
+    table_rows,
+    to_command_line,
+    varied_options,
+    write_sweep,
+)
+
+WHOLE = """
+seeds = 2
+fixed = {games = 100, win_length = 3}
+grid = {epsilon = [0.1, 0.3], layers = [[8], [8, 4]]}
+[[runs]]
+learner = "q-learning"
+[[runs]]
+learner = "q-net"
+games = 50
+"""
+
+
+def read(tmp_path, text):
+    (tmp_path / "sweep.toml").write_text(text)
+    return read_sweep(tmp_path / "sweep.toml", refused=("seed",))
+
+
+def test_file_describes_all_combinations(tmp_path):
+    rows, seeds = read(tmp_path, WHOLE)
+    assert seeds == [0, 1]
+    assert len(rows) == 8
+    assert rows[0] == {"games": 100, "win-length": 3, "epsilon": 0.1, "layers": [8], "learner": "q-learning"}
+    assert rows[-1] == {"games": 50, "win-length": 3, "epsilon": 0.3, "layers": [8, 4], "learner": "q-net"}
+    assert varied_options(rows) == ["games", "epsilon", "layers", "learner"]
+    assert read(tmp_path, "") == ([{}], [0])
+    assert read(tmp_path, "seeds = [7, 3]").seeds == [7, 3]
+
+
+def test_setting_as_a_command_line():
+    row = {"learner": "q-net", "layers": [8, 4], "self": True, "other": False, "epsilon": 0.1}
+    assert to_command_line(row) == ["--learner", "q-net", "--layers", "8", "4", "--self", "--epsilon", "0.1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("seeds = ", "is no TOML"),
+        ("seeds = 0", "seeds must be how many, as in seeds = 3"),
+        ("seeds = true", "seeds must be how many"),
+        ("seeds = []", "seeds must be how many"),
+        ("seeds = [1, 1]", "seeds must be how many"),
+        ("seeds = [1, -1]", "seeds must be how many"),
+        (f"seeds = {MAX_RUNS + 1}", "seeds must be how many"),
+        ("seed = 1", "has 'seed', which is no part of a sweep: did you mean 'seeds'"),
+        ("fixed = 3", "fixed must be options with values"),
+        ("fixed = {games = {a = 1}}", "is no value of an option"),
+        ("fixed = {games = 1979-05-27}", "is no value of an option"),
+        ("fixed = {size = ['3', '--trust']}", "size = '--trust' is no value of an option"),
+        ("fixed = {learner = '-h'}", "learner = '-h' is no value of an option"),
+        ("grid = {hidden = [[64, '--trust'], [8]]}", "hidden = '--trust' is no value of an option"),
+        ("fixed = {'out=x' = true}", "'out=x' is no name of an option"),
+        ("fixed = {'' = 'x'}", "'' is no name of an option"),
+        ("fixed = {seed = 1}", "has 'seed', which is not for a file to say"),
+        ("runs = 3", r"each headed by \[\[runs\]\]"),
+        ("runs = []", r"each headed by \[\[runs\]\]"),
+        ("grid = {epsilon = []}", "describes 0 runs"),
+        (f"grid = {{epsilon = {list(range(200))}, games = {list(range(200))}}}", "describes 40,000 runs"),
+        ("[[runs]]\ngames = 1\n[[runs]]\ngames = 1", "describes the same run twice"),
+    ],
+)
+def test_invalid_files_are_rejected(text, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        read(tmp_path, text)
+
+
+def test_missing_file_is_rejected(tmp_path):
+    with pytest.raises(ValueError, match=r"^there is no file .*nothing\.toml: write one"):
+        read_sweep(tmp_path / "nothing.toml")
+
+
+def test_runs_are_aggregated_over_seeds(tmp_path):
+    rows = [{"epsilon": 0.1, "games": 5}, {"epsilon": 0.3, "games": 5}]
+    runs = [RunResult(1, 0, {"regret": 0.2}), RunResult(0, 1, {"regret": 0.3}), RunResult(0, 0, {"regret": 0.1})]
+    lines = aggregate_runs(rows, runs)
+    assert lines[0].numbers["regret"] == interval_from_seeds([0.1, 0.3], bounds=(0.0, 2.0))
+    agree = aggregate_runs(rows[:1], [RunResult(0, seed, {"exploitability": 0.0}) for seed in range(3)])
+    assert agree[0].numbers["exploitability"] == (0, 0, pytest.approx(1 - 0.05 ** (1 / 3)))  # its maximum is 1
+    head, first, second = table_rows(lines)
+    assert head == ["epsilon", "runs", "regret"]
+    assert first == ["0.1", "2", "0.2000 (0.0000-1.4706)"]  # Student's t of two: 12.7062 deviations of the mean
+    assert second == ["0.3", "1", "0.2000"]
+    write_sweep(tmp_path, "sweep.toml", {"code": "x"}, lines, [])
+    data = json.loads((tmp_path / "result.json").read_text())
+    assert data["table"][1] == {"options": rows[1], "seeds": 1, "regret": {"mean": 0.2}}
+    assert set(data["table"][0]["regret"]) == {"mean", "low", "high"}
+    assert "| 0.3 | 1 | 0.2000 |" in (tmp_path / "table.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("rows", "names"),
+    [
+        ([{"learner": "q-learning"}, {"agent": "random"}, {}], ["q-learning", "random", "default settings"]),
+        ([{"epsilon": 0.1}, {}], ["epsilon 0.1", "default settings"]),
+        ([{"epsilon": 0.1}], ["the only setting"]),
+    ],
+)
+def test_names_of_settings(rows, names):
+    options = varied_options(rows)
+    assert [setting_name(row, options) for row in rows] == names

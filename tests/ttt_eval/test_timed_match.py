@@ -1,0 +1,187 @@
+"""Timed matches: the pairs of untimed matches, losses on time, and time management under load."""
+
+import dataclasses
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from players import FirstEmpty
+
+from baselines.timed import Clock, Timed, default_moves_left
+from ttt_envs import Game
+from ttt_eval.matches.elo import SPRT
+from ttt_eval.matches.games import append_games, read_games
+from ttt_eval.matches.match import MatchSettings, PairBlock, play_pairs
+from ttt_eval.matches.match_blocks import TIMED_BLOCK
+from ttt_eval.matches.openings import Openings
+from ttt_eval.matches.sprt import run_sprt
+from ttt_eval.matches.timed_match import TimedScore, count_moves_left, play_timed_block, play_timed_pairs
+from ttt_eval.result_store import UNITS
+
+GAME = Game(4, 4, 3, 0.25)
+AMPLE = Clock(1000)
+
+
+class Slow(FirstEmpty):
+    """Plays the first empty cell; each move from `from_stones` stones takes `seconds` of a simulated clock."""
+
+    time = 0.0
+
+    def __init__(self, seconds=0.0, from_stones=0):
+        self.seconds, self.from_stones = seconds, from_stones
+
+    def probabilities(self, boards, rng=None):
+        if np.count_nonzero(boards.cells) >= self.from_stones:
+            Slow.time += self.seconds
+        return super().probabilities(boards)
+
+
+def play(clock, a, b, game=GAME, pairs=range(4)):
+    Slow.time = 0.0
+    match = MatchSettings(game, a, b, clock=Clock.from_text(clock))
+    return play_timed_block(match, "", True, PairBlock(0, 2048, pairs, 0), now=lambda: Slow.time)
+
+
+@pytest.mark.parametrize("openings", [None, "random:2"])
+def test_games_are_those_of_a_match_without_clocks(openings):
+    for a, b in (("win-or-block", "random"), ("expectiminimax:depth=1", "win-or-block")):
+        games, timed_games = [], []
+        score = play_pairs(GAME, a, b, 9, seed=4, openings=openings, log=games.extend)
+        match = MatchSettings(GAME, a, b, 4, openings and Openings.from_text(openings, GAME), AMPLE)
+        timed = play_timed_pairs(match, 9, log=timed_games.extend)
+        assert_array_equal(timed.score.pairs, score.pairs)
+        assert_array_equal(timed.score.lengths, score.lengths)
+        for one, other in zip(games, timed_games, strict=True):
+            assert dataclasses.replace(other, settings=one.settings) == one
+
+
+def test_more_jobs_play_the_same_games():
+    match = MatchSettings(GAME, "win-or-block", "random", 2, clock=AMPLE)
+    timed = [play_timed_pairs(match, 6, jobs=jobs) for jobs in (1, 2)]
+    assert_array_equal(timed[0].score.pairs, timed[1].score.pairs)
+    assert [len(times.seconds) for times in timed[0].times] == [len(times.seconds) for times in timed[1].times]
+
+
+def test_player_without_time_left_loses():
+    score, games = play("1+0.1", Slow(0.3), Slow(0.01), Game(4, 4, 4))
+    first, second = score.times
+    assert first.lost == 8
+    assert second.lost == 0
+    assert score.score.pentanomial.tolist() == [4, 0, 0, 0, 0]
+    for game in games:
+        loser = 1 - game.result
+        assert game.forfeit == "time"
+        assert [position.mover for position, _, _ in game.positions()].count(loser) == 4  # 1 - .3 - .2 - .2 - .2 = .1
+        assert game.end().mover == loser
+    assert first.least_left == pytest.approx(-0.1)
+    assert len(first.seconds) == 8 * 5
+    assert_array_equal(first.seconds.round(6), 0.3)
+
+
+def test_move_that_takes_all_remaining_time_is_in_time():
+    score, games = play("1", Slow(1.0, from_stones=14), Slow(), Game(4, 4, 4), pairs=range(1))
+    assert score.times[0].lost == 0
+    score, games = play("1", Slow(1.01, from_stones=3), Slow(), pairs=range(1))
+    assert score.times[0].lost == 2
+    assert {game.forfeit for game in games} == {"time"}
+
+
+def test_increment_is_added_after_each_move():
+    score, _ = play("1+0.5", Slow(0.5), Slow(0.75), Game(3, 5, 5), pairs=range(1))
+    assert [times.lost for times in score.times] == [0, 2]
+    assert score.times[0].least_left == 0.5
+    assert score.times[1].least_left == pytest.approx(-0.25)
+
+
+def test_timed_games_are_logged_and_read_back(tmp_path):
+    _, games = play("1+0.1", Slow(0.3), Slow(0.01))
+    append_games(tmp_path / "log.jsonl", games)
+    assert list(read_games(tmp_path / "log.jsonl")) == games
+    assert games[0].settings["clock"] == "1+0.1"
+    assert games[0].settings["seconds"][0] == [0.3] * 5
+    assert games[1].settings["seconds"][1] == [0.3] * 5
+
+
+def test_moves_left_are_estimated_from_games():
+    games = []
+    play_pairs(GAME, "random", "random", 100, log=games.extend)
+    found = count_moves_left(GAME, games)
+    assert found[0] == np.mean([[position.mover for position, _, _ in game.positions()].count(0) for game in games])
+    assert found[16] == default_moves_left(GAME)[16]
+    with pytest.raises(ValueError, match="tells nothing of"):
+        count_moves_left(Game(), games)
+
+
+def test_timed_scores_add_up():
+    one, _ = play("1+0.1", Slow(0.3), Slow(0.01))
+    both = one + TimedScore.empty(GAME) + one
+    assert both.score.games == 2 * one.score.games
+    assert both.times[0].lost == 2 * one.times[0].lost
+    assert len(both.times[1].seconds) == 2 * len(one.times[1].seconds)
+    known = both.times[0].to_dict()
+    assert known["largest_s"] == pytest.approx(0.3)
+    assert TimedScore.empty(GAME).times[0].to_dict()["median_s"] is None
+    json.dumps(known, allow_nan=False)
+
+
+def test_players_know_the_clock_and_are_compiled_before_the_game(monkeypatch):
+    clocks, players = [], []
+    make = Timed.player
+
+    def player(policy):
+        players.append(make(policy))
+        monkeypatch.setattr(players[-1], "use_clock", lambda *clock: clocks.append(clock), raising=True)
+        return players[-1]
+
+    monkeypatch.setattr(Timed, "player", player)
+    play_timed_pairs(MatchSettings(Game(), "timed:max-depth=2", "random", clock=Clock(5, 0.25)), 1)
+    assert clocks == [(5, 0.25)]
+    assert len(players[0].depths) >= 5  # of two games
+    assert len(players[1].depths) == 1  # to have all compiled
+
+
+def test_sequential_test_with_a_clock(tmp_path):
+    match, test = MatchSettings(Game(), "win-or-block", "random", 1, clock=Clock(5, 0.1)), SPRT(0, 200)
+    found = run_sprt(match, test, tmp_path, {}, pairs=8)
+    assert found.score.games == 16
+    assert found.settings["clock"] == "5+0.1"
+    assert found.settings["block"] == TIMED_BLOCK
+    lines = [json.loads(line) for line in (tmp_path / UNITS).read_text().splitlines()[1:]]
+    assert [line["unit"]["clock"] for line in lines] == [[5.0, 0.1]] * 2
+    assert lines[0]["result"]["lost_on_time"] == [0, 0]
+    again = run_sprt(match, test, tmp_path, {}, pairs=8)
+    assert_array_equal(again.score.pairs, found.score.pairs)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Time management under load
+
+
+@pytest.fixture
+def busy_machine():
+    """Another process that never waits."""
+    process = subprocess.Popen([sys.executable, "-c", "while True: sum(range(10_000))"])
+    yield
+    process.kill()
+    process.wait()
+
+
+@pytest.mark.parametrize(
+    ("spec", "game", "increment", "pairs"),
+    [
+        ("timed", Game(3, 3, 3, 0.25), 0.05, 1),
+        ("timed:mcts,ponder=true", Game(5, 5, 4), 0.05, 1),
+        pytest.param("timed:ponder=true,allocation=fixed", Game(5, 5, 4, 0.25), 0.05, 1, marks=pytest.mark.slow),
+        pytest.param("timed:ponder=true", Game(7, 7, 5), 0.02, 100, marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
+def test_timed_players_do_not_lose_on_time(spec, game, increment, pairs, busy_machine):
+    openings = Openings.from_text("random:1", game)
+    timed = play_timed_pairs(MatchSettings(game, spec, "timed", 3, openings, Clock(2, increment)), pairs)
+    assert timed.score.games == 2 * pairs
+    assert [times.lost for times in timed.times] == [0, 0]
+    assert min(times.least_left for times in timed.times) > 0

@@ -1,0 +1,200 @@
+"""Tournaments: equations of the ratings, coverage of their intervals, and reuse of stored games."""
+
+import json
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+from ttt_envs import Game
+from ttt_eval.matches.elo import elo, elo_from_score, score_from_elo
+from ttt_eval.matches.match import MatchSettings, play_part
+from ttt_eval.matches.match_blocks import BLOCK
+from ttt_eval.matches.score import Score
+from ttt_eval.matches.tournament import PRIOR, RESULT, TournamentSettings, bradley_terry, run_tournament
+from ttt_eval.result_store import UNITS
+
+GAME = Game(skip_chance=0.25)
+PROVENANCE = {"code": "this"}
+SAMPLES = 200
+"""Number of samples for intervals: fewer than the default, to save time."""
+
+
+def simulate_pairs(ratings, pairs, rng, shared=0.0):
+    """Return int64[N, N, 5]: simulated pairs; a share ``shared`` of the decided pairs is decided by the seats."""
+    counts = np.zeros((len(ratings), len(ratings), 5), np.int64)
+    for i, j in combinations(range(len(ratings)), 2):
+        score = score_from_elo(ratings[i] - ratings[j])
+        reach = min(score, 1 - score)  # of a game's chance to be drawn
+        game = np.array([1 - score - reach / 2, reach, score - reach / 2])
+        both = np.convolve(game, game)
+        if shared:  # pairs in which either wins its game, as on a board on which the first player wins
+            room = min(both[0], both[4]) * shared
+            both += room * np.array([-1, 0, 2, 0, -1])
+        counts[i, j] = rng.multinomial(pairs, both)
+    return counts
+
+
+def test_difference_of_two_players_is_that_of_their_score():
+    counts = np.zeros((2, 2, 5), np.int64)
+    counts[0, 1] = [50, 100, 400, 300, 150]
+    first, second = bradley_terry(counts)
+    seen = counts[0, 1] + PRIOR
+    assert first.mean - second.mean == pytest.approx(elo_from_score(seen @ np.arange(5) / 4 / seen.sum()), abs=1e-6)
+    assert first.mean == pytest.approx(-second.mean)
+    pairs = np.zeros((3, 3), np.int64)
+    pairs[2, 2], pairs[1, 2], pairs[1, 1], pairs[0, 1], pairs[0, 0] = counts[0, 1]
+    by_wilson = elo(Score(pairs))
+    by_sampling = bradley_terry(counts, anchor=1)
+    assert by_sampling[1] == (0, 0, 0)
+    assert by_sampling[0] == pytest.approx(by_wilson, abs=2)
+
+
+def test_every_player_makes_the_points_that_the_ratings_expect():
+    """These are the maximum likelihood equations of Bradley and Terry."""
+    rng = np.random.default_rng(0)
+    counts = simulate_pairs([300, 120, 0, -50, -400], 80, rng)
+    ratings = [rating.mean for rating in bradley_terry(counts, draws=2)]
+    assert sum(ratings) == pytest.approx(0, abs=1e-6)
+    made, expected = np.zeros(5), np.zeros(5)
+    for i, j in combinations(range(5), 2):
+        weights = counts[i, j] + PRIOR
+        points = weights @ np.arange(5) / 2
+        chance = score_from_elo(ratings[i] - ratings[j])
+        made[[i, j]] += points, 2 * weights.sum() - points
+        expected[[i, j]] += 2 * weights.sum() * np.array([chance, 1 - chance])
+    np.testing.assert_allclose(made, expected, rtol=1e-5)
+
+
+def test_ratings_do_not_depend_on_the_order_of_players_in_a_pairing():
+    counts = simulate_pairs([200, 0, -100], 50, np.random.default_rng(1))
+    reversed_ = counts.swapaxes(0, 1)[:, :, ::-1]
+    both = np.where(counts > 20, counts, 0) + np.where(counts > 20, 0, counts).swapaxes(0, 1)[:, :, ::-1]
+    found = [bradley_terry(seen, draws=SAMPLES) for seen in (counts, reversed_, both)]
+    assert found[0] == found[1] == found[2]
+
+
+def test_perfect_score_has_a_finite_rating():
+    counts = np.zeros((3, 3, 5), np.int64)
+    counts[0, 1, 4] = counts[0, 2, 4] = 100
+    counts[1, 2] = [20, 20, 20, 20, 20]
+    best, *others = bradley_terry(counts)
+    assert 800 < best.mean - others[0].mean < 1200
+    assert best.low - max(other.high for other in others) > 300
+    assert best.high < 3000
+
+
+def test_rating_among_fixed_ratings():
+    counts = np.zeros((4, 4, 5), np.int64)
+    counts[3, 0], counts[3, 1] = [5, 10, 20, 30, 35], [20, 20, 20, 20, 20]
+    counts[2, 3] = [0, 0, 0, 10, 90]
+    counts[0, 1] = [0, 0, 0, 0, 1000]  # which does not move what is known
+    known = [-100, 0, 500, None]
+    *fixed, placed = bradley_terry(counts, known=known)
+    assert [rating.mean for rating in fixed] == [rating.low for rating in fixed] == known[:3]
+
+    def surplus(rating):
+        total = 0.0
+        for opponent, sign in ((0, 1), (1, 1), (2, -1)):
+            seen = (counts[3, opponent] if sign > 0 else counts[2, 3][::-1]) + PRIOR
+            total += seen @ np.arange(5) / 4 - seen.sum() * score_from_elo(rating - known[opponent])
+        return total
+
+    assert placed.mean == pytest.approx(brentq(surplus, -1000, 1000), abs=0.01)
+    assert placed.low < placed.mean < placed.high
+    one = np.zeros((2, 2, 5), np.int64)
+    one[1, 0] = [20, 20, 20, 20, 20]
+    assert bradley_terry(one, known=[700, None])[1].mean == pytest.approx(700)
+
+
+def test_errors_of_ratings():
+    counts = np.zeros((3, 3, 5), np.int64)
+    counts[0, 1, 2] = 5
+    with pytest.raises(ValueError, match=r"^no games connect player 2 with player 0: "):
+        bradley_terry(counts)
+    assert len(bradley_terry(counts, known=[0, None, 50])) == 3  # what is known connects
+    with pytest.raises(ValueError, match="anchor=0 would move ratings that are known"):
+        bradley_terry(counts, anchor=0, known=[0, None, 50])
+
+
+@pytest.mark.parametrize(
+    ("tournaments", "shared"), [(16, 0.0), *(pytest.param(400, s, marks=pytest.mark.slow) for s in (0.0, 0.8))]
+)
+def test_coverage_of_intervals(tournaments, shared):
+    rng = np.random.default_rng(4)
+    truth = np.array([150.0, 60.0, 0.0, -210.0])
+    inside = np.zeros(4)
+    for _ in range(tournaments):
+        found = bradley_terry(simulate_pairs(truth, 100, rng, shared), draws=SAMPLES, seed=int(rng.integers(2**32)))
+        inside += [rating.low <= true <= rating.high for rating, true in zip(found, truth, strict=True)]
+    # quantiles of so many samples are a little too narrow, as is a twentieth of them
+    error = 4 * (0.95 * 0.05 / tournaments) ** 0.5
+    np.testing.assert_allclose(inside / tournaments, 0.95, atol=error + 0.01)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Round robin
+
+PLAYERS = ("random", "win-or-block", "mcts:simulations=4")
+
+
+def run(folder, players=PLAYERS, pairs=70, anchor=None, **options):
+    asked = TournamentSettings(GAME, players, pairs, 3, anchor=anchor)
+    return run_tournament(asked, folder, PROVENANCE, **options)
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tournament")
+    return run(folder), (folder / RESULT).read_bytes()
+
+
+def test_all_pairings_are_played_with_the_same_keys(done):
+    found, _ = done
+    for (i, j), score in found.scores.items():
+        match = MatchSettings(GAME, PLAYERS[i], PLAYERS[j], 3)
+        parts = [play_part(match, numbers) for numbers in (range(BLOCK), range(BLOCK, 70))]
+        assert sum(score.pentanomial) == 70
+        if "mcts" not in PLAYERS[j]:
+            np.testing.assert_array_equal(score.pairs, (parts[0] + parts[1]).pairs)
+    assert sorted(found.scores) == [(0, 1), (0, 2), (1, 2)]
+    assert found.ratings[0].high < found.ratings[1].low
+    np.testing.assert_array_equal(found.score(1, 0).pentanomial, found.score(0, 1).pentanomial[::-1])
+    np.testing.assert_array_equal(found.score(1, 0).table, found.score(0, 1).table[::-1, ::-1])
+
+
+def test_result_file_adds_up(done):
+    data = json.loads(done[1])
+    assert [player["spec"] for player in data["players"]] == list(PLAYERS)
+    assert [player["games"] for player in data["players"]] == [280] * 3
+    for pairing in data["pairings"]:
+        assert sum(pairing["pentanomial"]) == np.sum(pairing["pairs"]) == 70
+    total = sum(player["score"]["mean"] for player in data["players"])
+    assert total == pytest.approx(1.5)
+
+
+def test_another_player_adds_only_missing_games(done, tmp_path):
+    run(tmp_path, PLAYERS[1:])
+    before = (tmp_path / UNITS).read_text()
+    run(tmp_path, PLAYERS[:0:-1])
+    assert (tmp_path / UNITS).read_text() == before
+    run(tmp_path)
+    assert (tmp_path / RESULT).read_bytes() == done[1]
+    after = (tmp_path / UNITS).read_text()
+    assert after.startswith(before)
+    assert len(after.splitlines()) == 1 + 6
+    run(tmp_path, PLAYERS[1:])  # results that are not requested now stay stored
+    assert (tmp_path / UNITS).read_text() == after
+
+
+def test_anchor_has_rating_zero(tmp_path):
+    found = run(tmp_path, ("random", "win-or-block"), pairs=20, anchor="random")
+    assert found.ratings[0] == (0, 0, 0)
+    assert found.ratings[1].low > 0
+
+
+def test_tournament_without_games_is_rejected_before_anything_is_written(tmp_path):
+    with pytest.raises(ValueError, match=r"^pairs=0 makes no pairing: choose 1 to 500,000"):
+        run(tmp_path / "none", pairs=0)
+    assert not (tmp_path / "none").exists()

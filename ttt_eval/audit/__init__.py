@@ -1,0 +1,23 @@
+"""Audits of advantage estimators: exact bias, variance and mean squared error, or their intervals from samples."""
+
+from __future__ import annotations
+
+from ttt_eval.audit.auditing import Audit, Auditor, AuditSettings, audit
+from ttt_eval.audit.episodes import TooManyGroups
+from ttt_eval.audit.errors import AdvantageErrors, Errors, GradientErrors, PositionErrors
+from ttt_eval.audit.registry import ESTIMATORS, Estimator, make_estimator
+
+__all__ = [
+    "ESTIMATORS",
+    "AdvantageErrors",
+    "Audit",
+    "AuditSettings",
+    "Auditor",
+    "Errors",
+    "Estimator",
+    "GradientErrors",
+    "PositionErrors",
+    "TooManyGroups",
+    "audit",
+    "make_estimator",
+]

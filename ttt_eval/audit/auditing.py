@@ -1,0 +1,377 @@
+"""Audits of advantage estimators against exact values.
+
+An audit lets a policy play episodes against a fixed opponent, gives their rewards and a critic's values to an
+estimator, and compares its estimates with the exact advantages of :mod:`ttt_eval.exact.policy_evaluation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ttt_envs.agents.policy import Policy, is_symmetric
+from ttt_envs.agents.specs import POLICIES, make_policy
+from ttt_envs.core.checks import closest_name
+from ttt_envs.core.hash_index import find_sorted
+from ttt_envs.core.jit import Float64Array
+from ttt_envs.game.boards import Boards, check_opening, from_text, keys, to_text
+from ttt_envs.game.game import Game, Position
+from ttt_envs.game.symmetry import symmetries
+from ttt_eval.audit.episodes import (
+    Episodes,
+    Players,
+    check_board,
+    enumerate_episodes,
+    enumerate_groups,
+    sample_episodes,
+)
+from ttt_eval.audit.errors import (
+    ROUNDING,
+    AdvantageErrors,
+    GradientErrors,
+    PositionErrors,
+    Reference,
+    Visits,
+    advantage_errors,
+    assign_blocks,
+    gradient_errors,
+    position_errors,
+)
+from ttt_eval.audit.estimators import returns_to_go
+from ttt_eval.audit.registry import (
+    EpisodeArrays,
+    Estimator,
+    Function,
+    KeywordArguments,
+    estimate_advantages,
+    make_estimator,
+)
+from ttt_eval.exact.policy_evaluation import PolicyEvaluation, evaluate_policy
+from ttt_eval.statistics import Interval
+
+Critic = Callable[[Boards], Float64Array]
+"""Returns float64[B]: values of positions for the player to move."""
+EXACT, ZERO, LEARNED = "exact", "zero", "learned"
+"""Names of the critics that are no policy."""
+MAX_CELLS_UNMERGED = 9
+"""Maximum number of cells of a board on which symmetric policies are evaluated in every single position."""
+TRAINING_SEED = 0x5EED
+"""Added to the seed for the episodes of the learned critic."""
+
+
+@dataclass(frozen=True)
+class AuditSettings:
+    """Episodes of an audit, and the critic.
+
+    Raises:
+        ValueError: an invalid setting.
+    """
+
+    seat: int = 0
+    """of the audited policy: 0 moves first, 1 second"""
+    discount: float = 1.0
+    """per decision of the audited policy; it weighs rewards, and no visits: see :mod:`ttt_eval.audit.errors`"""
+    critic: str | Critic = EXACT
+    """exact, zero, learned:N (the mean returns of N episodes of other random numbers, by position), the spec string of
+    a policy with values, or a function of boards"""
+    behaviour: str | Policy | None = None
+    """policy that plays in place of the audited one, for off-policy estimators; it must play every move that the
+    audited policy plays"""
+    position: str = ""
+    """first position as text, by default the empty board"""
+    max_steps: int | None = None
+    """number of decisions after which an episode is truncated"""
+    group_size: int = 8
+    """number of episodes in a group, for estimators that compare them"""
+    episodes: int | None = 20_000
+    """number of sampled episodes; None enumerates all that can occur"""
+    seed: int = 0
+    """of all random numbers"""
+
+    def __post_init__(self) -> None:
+        if self.seat not in (0, 1):
+            raise ValueError(f"seat={self.seat!r} is no seat: choose 0 (moves first) or 1 (second)")
+        if not 0 <= self.discount <= 1:
+            raise ValueError(f"discount={self.discount!r} is no discount: choose 0 to 1")
+        if self.max_steps is not None and self.max_steps < 1:
+            raise ValueError(f"max_steps={self.max_steps} leaves no decision: choose 1 or more")
+        if not 2 <= self.group_size <= 10_000:
+            raise ValueError(f"group_size={self.group_size} is no group: choose 2 to 10,000 episodes")
+
+
+class Audit(NamedTuple):
+    """Errors of an estimator."""
+
+    estimator: Estimator
+    exact: bool
+    """whether all episodes were enumerated; else numbers have 95% intervals"""
+    episodes: int
+    """number of sampled or enumerated episodes"""
+    advantage: AdvantageErrors
+    """of the estimates"""
+    gradient: GradientErrors
+    """of the policy gradient"""
+    positions: PositionErrors
+    boards: Boards
+    """the positions of ``positions``"""
+
+    @property
+    def biased(self) -> bool | None:
+        """Whether the expected gradient differs from the exact one; None if the sample does not decide it."""
+        return _differs(self.gradient.errors.bias_squared, self.exact)
+
+    @property
+    def biased_advantage(self) -> bool | None:
+        """Whether the expected estimates differ from what they estimate, which may leave the gradient as it is."""
+        return _differs(self.advantage.errors.bias_squared, self.exact)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready data without the positions; docs/files.md documents the keys."""
+        return {
+            "name": self.estimator.name,
+            "estimates": self.estimator.estimates,
+            "exact": self.exact,
+            "episodes": self.episodes,
+            "advantage": {name: value.to_dict() for name, value in self.advantage.errors._asdict().items()},
+            "coverage": self.advantage.coverage,
+            "biased_advantage": self.biased_advantage,
+            "gradient": {name: value.to_dict() for name, value in self.gradient.errors._asdict().items()},
+            "biased": self.biased,
+            "cosine": self.gradient.cosine.to_dict(),
+            "exact_gradient_squared": self.gradient.exact.to_dict(),
+        }
+
+
+def _differs(square: Interval, exact: bool) -> bool | None:
+    if exact:
+        return square.mean > ROUNDING
+    return True if square.low > ROUNDING else False if square.high == square.low else None
+
+
+def audit(
+    estimator: str | Function | Estimator,
+    game: Game,
+    policy: str | Policy,
+    opponent: str | Policy | None = "random",
+    settings: AuditSettings | None = None,
+) -> Audit:
+    """Return bias, variance and mean squared error of an advantage estimator and of the policy gradients made from it.
+
+    Args:
+        estimator: a built-in name with settings, such as ``"gae:lam=0.9"``, or a function of padded arrays: see
+            :mod:`ttt_eval.audit.estimators`.
+        game: the game.
+        policy: the audited policy, pure: a spec string or a policy. The gradient is that in the logits of its softmax;
+            :mod:`ttt_eval.audit.errors` defines it.
+        opponent: its fixed opponent, pure; None for a copy of the policy, held fixed.
+        settings: episodes and critic.
+
+    Raises:
+        ValueError: an unknown name, a policy that is not pure, or an estimator that does not keep to its protocol.
+        MemoryError: too many reachable positions.
+    """
+    return Auditor(game, policy, opponent, settings or AuditSettings()).audit(estimator)
+
+
+@dataclass(frozen=True)
+class Auditor:
+    """Audits several estimators on the same episodes; see :func:`audit` for the arguments."""
+
+    game: Game
+    policy: str | Policy
+    opponent: str | Policy | None = "random"
+    settings: AuditSettings = field(default_factory=AuditSettings)
+
+    def audit(self, estimator: str | Function | Estimator) -> Audit:
+        """Return the errors of one estimator."""
+        chosen = make_estimator(estimator)
+        size = self.settings.group_size if chosen.uses_groups else 1
+        _ = self._players, self._evaluation  # reject what cannot be evaluated before episodes are played
+        episodes = self._episodes(size)
+        ratios = self._ratios(episodes)
+        arrays = EpisodeArrays(
+            episodes.rewards, self._values(episodes), episodes.terminated, episodes.truncated, episodes.mask
+        )
+        found = estimate_advantages(chosen, arrays, KeywordArguments(self.settings.discount, ratios, size))
+        return self._measure(chosen, episodes, ratios, found, size)
+
+    def _measure(
+        self, chosen: Estimator, episodes: Episodes, ratios: Float64Array, found: Float64Array, size: int
+    ) -> Audit:
+        reference = self._reference
+        visits = Visits.from_episodes(episodes, ratios, size)
+        at = visits.row, visits.action
+        estimates, exact = found[episodes.mask], reference.advantages[at]
+        error = estimates - (exact if chosen.estimates == "advantage" else reference.action_values[at])
+        groups = None if episodes.exact else assign_blocks(len(found) // size)
+        blocks = None if groups is None else groups[visits.group]
+        positions = position_errors(visits, error, episodes.exact, len(found))
+        return Audit(
+            chosen,
+            episodes.exact,
+            len(found),
+            advantage_errors(visits, error, self.game.cells, blocks),
+            gradient_errors(visits, (estimates, exact), reference.probabilities, size, groups),
+            positions,
+            self._boards.take(positions.rows),
+        )
+
+    # -- the game ------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _players(self) -> Players:
+        settings, game = self.settings, self.game
+        check_board(game)
+        target = make_policy(self.policy, game)
+        opponent = target if self.opponent is None else make_policy(self.opponent, game)
+        behaviour = target if settings.behaviour is None else make_policy(settings.behaviour, game)
+        if not behaviour.pure:
+            raise ValueError(f"{behaviour} is not pure: the ratios of its moves are unknown, choose another behaviour")
+        start = Position(np.zeros(game.cells, np.int8), 0)
+        if settings.position:
+            start = from_text(settings.position, game)
+            check_opening(game, start, f"position {settings.position!r}")
+        return Players(game, behaviour, opponent, settings.seat, settings.max_steps, start)
+
+    @cached_property
+    def _evaluation(self) -> PolicyEvaluation:
+        settings, game = self.settings, self.game
+        target, opponent = make_policy(self.policy, game), self._players.opponent
+        merge = game.cells > MAX_CELLS_UNMERGED and is_symmetric(target) and is_symmetric(opponent)
+        return evaluate_policy(
+            game, target, opponent, seat=settings.seat, discount=settings.discount, merge_symmetries=merge
+        )
+
+    @cached_property
+    def _all_episodes(self) -> Episodes:
+        if self.settings.episodes is None:
+            return enumerate_episodes(self._players)
+        return sample_episodes(self._players, self.settings.episodes, self.settings.seed)
+
+    def _episodes(self, size: int) -> Episodes:
+        """Return the episodes, in whole groups."""
+        drawn = self._all_episodes
+        if size == 1:
+            return drawn
+        if drawn.exact:
+            return enumerate_groups(drawn, size)
+        whole = len(drawn.weights) // size * size
+        if not whole:
+            raise ValueError(f"episodes={len(drawn.weights)} make no group of {size}: choose {size} or more")
+        return drawn.take(np.arange(whole), np.full(whole, 1 / whole))
+
+    @cached_property
+    def _boards(self) -> Boards:
+        cells = self._all_episodes.cells
+        return Boards(cells, np.full(len(cells), self.settings.seat, np.int8))
+
+    @cached_property
+    def _reference(self) -> Reference:
+        """Exact numbers at the positions of the episodes.
+
+        Raises:
+            ValueError: the policies never reach one of the positions.
+        """
+        evaluation, boards = self._evaluation, self._boards
+        known = keys(evaluation.boards.cells)
+        order = np.argsort(known)
+        images = symmetries(self.game, "all" if evaluation.merged else "none")
+        rows, image = np.full(len(boards.mover), -1), np.zeros(len(boards.mover), np.int64)
+        for index, permutation in enumerate(images):  # of each class, the evaluation has one position
+            places = find_sorted(known[order], keys(boards.cells[:, permutation]))
+            found = places >= 0
+            rows[found], image[found] = order[places[found]], index
+        if (rows < 0).any():
+            text = to_text(boards.position(int(np.flatnonzero(rows < 0)[0])), self.game)
+            raise ValueError(
+                f"{self.policy} never reaches {text!r} against {self.opponent}, so it has no exact value there: "
+                f"choose a policy, a behaviour and a position that the audited policy can reach"
+            )
+        probabilities, action_values = np.empty(boards.cells.shape), np.empty(boards.cells.shape)
+        np.put_along_axis(probabilities, images[image], evaluation.probabilities[rows], axis=1)
+        np.put_along_axis(action_values, images[image], np.nan_to_num(evaluation.action_values[rows]), axis=1)
+        return Reference(probabilities, evaluation.values[rows], action_values)
+
+    # -- what estimators are given -------------------------------------------------------------------------------
+
+    def _ratios(self, episodes: Episodes) -> Float64Array:
+        """Return float64[E, T], 0 where there is no decision."""
+        rows, actions = episodes.positions[:, :-1][episodes.mask], episodes.actions[episodes.mask]
+        ratios = np.zeros(episodes.mask.shape)
+        if self.settings.behaviour is None:
+            ratios[episodes.mask] = 1.0
+            return ratios
+        ratios[episodes.mask] = self._reference.probabilities[rows, actions] / self._behaviour[rows, actions]
+        return ratios
+
+    @cached_property
+    def _behaviour(self) -> Float64Array:
+        """Probabilities of the behaviour, float64[P, cells].
+
+        Raises:
+            ValueError: it never plays a move that the audited policy plays.
+        """
+        found = self._players.probabilities(self.settings.seat, self._boards)
+        missing = (found == 0) & (self._reference.probabilities > 0)
+        if missing.any():
+            text = to_text(self._boards.position(int(np.flatnonzero(missing.any(axis=1))[0])), self.game)
+            raise ValueError(
+                f"the behaviour {self.settings.behaviour} never plays some moves of {self.policy} in {text!r}: "
+                f"choose one that plays them all, such as random"
+            )
+        return found
+
+    def _values(self, episodes: Episodes) -> Float64Array:
+        """Return float64[E, T + 1]: the critic's values, 0 where there is no position."""
+        return np.where(episodes.positions >= 0, self._critic[episodes.positions], 0.0)
+
+    @cached_property
+    def _critic(self) -> Float64Array:
+        """Values of the critic at the positions of the episodes, float64[P].
+
+        Raises:
+            ValueError: an unknown critic, or one without values.
+        """
+        critic, boards = self.settings.critic, self._boards
+        if critic == EXACT:
+            return self._reference.values
+        if critic == ZERO:
+            return np.zeros(len(boards.mover))
+        if isinstance(critic, str):
+            name, _, count = critic.partition(":")
+            if name == LEARNED:
+                return self._learned(count)
+            if name not in POLICIES and (near := closest_name(name, (EXACT, ZERO, LEARNED))):
+                raise ValueError(f"there is no critic {critic!r}: did you mean {near!r}?")
+            critic = _load_critic(critic, self.game)
+        values = np.asarray(critic(boards), np.float64)
+        if values.shape != boards.mover.shape or not np.isfinite(values).all():
+            raise ValueError(f"the critic gave values {list(values.shape)} for {len(boards.mover)} positions: "
+                             f"it must give a finite number for each")  # fmt: skip
+        return values
+
+    def _learned(self, count: str) -> Float64Array:
+        """Return the mean return of each position in other episodes of the audited policy, 0 where they have none."""
+        if not (count or "1000").isdecimal() or not 0 < int(count or "1000") <= 10**7:
+            raise ValueError(f"critic learned:{count} has no number of episodes: write for example learned:1000")
+        players = self._players._replace(behaviour=make_policy(self.policy, self.game), max_steps=None)
+        training = sample_episodes(players, int(count or "1000"), self.settings.seed + TRAINING_SEED)
+        returns = returns_to_go(training.rewards, training.mask, self.settings.discount)
+        rows = training.positions[:, :-1][training.mask]
+        num_visits = np.bincount(rows, minlength=len(training.cells))
+        means: Float64Array = np.bincount(rows, returns[training.mask], len(training.cells)) / num_visits
+        places = find_sorted(keys(training.cells), keys(self._boards.cells))  # episodes list positions by their keys
+        return np.where(places >= 0, means[places], 0.0)
+
+
+def _load_critic(spec: str, game: Game) -> Critic:
+    """Return the values of a policy."""
+    policy = make_policy(spec, game)
+    values: Critic | None = getattr(policy, "values", None)
+    if values is None:
+        raise ValueError(f"{spec} has no values: choose {EXACT}, {ZERO}, {LEARNED}:N or a policy such as run:PATH")
+    return values

@@ -1,0 +1,304 @@
+"""Bias, variance and mean squared error of estimated advantages, and of the policy gradients made from them.
+
+The gradient is that of the expected result in the logits of a softmax policy, float64[positions, cells]. An episode
+contributes ratio * estimate * (one-hot action - probabilities) at each of its decisions, where the ratio is 1 on
+policy (Sutton et al., 2000, theorem 1; off policy Degris, White and Sutton, 2012, equation 5). With exact advantages
+in place of estimates its mean is called the exact gradient. So the mean of the difference is the bias, and it is
+measured with little noise.
+
+The exact gradient is that of the expected result if there is no discount and the audited policy plays. With a discount
+it is the quantity that actor-critics use (Schulman et al., 2016, section 2): decisions count equally, whereas
+``ttt_eval.exact.policy_gradient`` discounts later ones (Thomas, 2014). Off policy, positions count as often as the
+behaviour visits them.
+
+Squares of means are estimated from products of independent blocks of episodes, so that noise does not add to them (a
+U-statistic; Hoeffding, 1948). Their intervals are those of the jackknife over blocks (Tukey, 1958).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
+from ttt_eval.audit.episodes import Episodes
+from ttt_eval.statistics import Interval, interval_from_seeds
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+ROUNDING = 1e-18
+"""Maximum squared length of an exact vector that counts as rounding."""
+NUM_BLOCKS = 40
+"""Number of blocks of sampled episodes."""
+
+
+class Reference(NamedTuple):
+    """Exact numbers of the audited policy at the distinct boards of :class:`Episodes`."""
+
+    probabilities: Float64Array
+    """float64[P, cells]"""
+    values: Float64Array
+    """float64[P]"""
+    action_values: Float64Array
+    """float64[P, cells]; arbitrary where illegal"""
+
+    @property
+    def advantages(self) -> Float64Array:
+        """float64[P, cells]; arbitrary where illegal."""
+        return self.action_values - self.values[:, None]
+
+
+class Errors(NamedTuple):
+    """Errors of an estimator; the interval of an exact number is a point."""
+
+    bias_squared: Interval
+    variance: Interval
+    mse: Interval
+    """mean squared error, their sum"""
+
+
+class AdvantageErrors(NamedTuple):
+    """Errors of estimates, given position and action, averaged over the decisions of an episode."""
+
+    errors: Errors
+    """the mean squared error is that of all decisions; bias and variance are those of the covered ones"""
+    coverage: float
+    """share of decisions whose pair of position and action was sampled at least twice, which bias and variance need; 1
+    where exact"""
+
+
+class GradientErrors(NamedTuple):
+    """Errors of the gradient of one episode, as sums of squares over all logits."""
+
+    errors: Errors
+    cosine: Interval
+    """of the angle between the expected estimate and the exact gradient: 1 if a bias changes the length alone"""
+    exact: Interval
+    """squared length of the exact gradient, see this module"""
+
+
+class PositionErrors(NamedTuple):
+    """Errors of estimates by position, most visited first; P positions."""
+
+    rows: Int64Array
+    """int64[P]: rows of ``Episodes.cells``"""
+    visits: Float64Array
+    """float64[P]: expected number per episode, or the mean number of sampled ones"""
+    bias: Float64Array
+    """float64[P]: mean error of the estimates"""
+    standard_error: Float64Array
+    """float64[P]: of the bias; 0 where exact, NaN if all visits are of one group"""
+    mse: Float64Array
+    """float64[P]"""
+
+
+class Visits(NamedTuple):
+    """All decisions of episodes, in order; V in all."""
+
+    group: Int64Array
+    """int64[V]: of the episode"""
+    row: Int64Array
+    """int64[V]: position"""
+    action: Int64Array
+    weight: Float64Array
+    """float64[V]: of the episode"""
+    ratio: Float64Array
+
+    @classmethod
+    def from_episodes(cls, episodes: Episodes, ratios: Float64Array, group_size: int) -> Visits:
+        """Return the decisions of episodes in groups of consecutive ones."""
+        episode, step = np.nonzero(episodes.mask)
+        return cls(
+            episode // group_size,
+            episodes.positions[episode, step],
+            episodes.actions[episode, step],
+            episodes.weights[episode],
+            ratios[episode, step],
+        )
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Advantages
+
+
+def advantage_errors(visits: Visits, error: Float64Array, num_cells: int, blocks: Int64Array | None) -> AdvantageErrors:
+    """Return the errors of estimates.
+
+    Args:
+        visits: the decisions.
+        error: float64[V], estimate minus exact.
+        num_cells: of the board.
+        blocks: int64[V], of sampled decisions; None if all episodes are enumerated.
+    """
+    _, pair = np.unique(visits.row * num_cells + visits.action, return_inverse=True)
+    if blocks is None:
+        weight, first, second = (_sums(pair, visits.weight * error**power) for power in range(3))
+        total = weight.sum()
+        bias = float((first**2 / weight).sum() / total)
+        mse = float(second.sum() / total)
+        return AdvantageErrors(Errors(*(Interval(x, x, x) for x in (bias, max(0.0, mse - bias), mse))), 1.0)
+    moments = np.stack([_block_sums(blocks, pair, error**power) for power in range(3)])
+    whole = moments.sum(axis=1)
+
+    def measure(keep: BoolArray) -> Float64Array:
+        count, first, second = whole - moments[:, ~keep].sum(axis=1)
+        mse = second.sum() / max(1.0, count.sum())
+        count, first, second = (array[count > 1] for array in (count, first, second))
+        if not len(count):
+            return np.array([np.nan, np.nan, mse])
+        square = float(((first**2 - second) / (count - 1)).sum() / count.sum())
+        return np.array([square, second.sum() / count.sum() - square, mse])
+
+    coverage = float(whole[0][whole[0] > 1].sum() / max(1.0, whole[0].sum()))
+    return AdvantageErrors(Errors(*_jackknife(measure, len(moments[0]))), coverage)
+
+
+def _block_sums(blocks: Int64Array, pair: Int64Array, terms: Float64Array) -> Float64Array:
+    """Return float64[blocks, pairs]."""
+    pairs, num_blocks = int(pair.max(initial=-1)) + 1, int(blocks.max(initial=-1)) + 1
+    return _sums(blocks * pairs + pair, terms, num_blocks * pairs).reshape(num_blocks, pairs)
+
+
+def _sums(places: Int64Array, terms: Float64Array, count: int = 0) -> Float64Array:
+    """Return the sum of the terms of each place."""
+    return np.bincount(places, terms, count).astype(np.float64)
+
+
+def position_errors(visits: Visits, error: Float64Array, exact: bool, num_episodes: int) -> PositionErrors:
+    """Return the errors of estimates by position, over all actions."""
+    rows, inverse = np.unique(visits.row, return_inverse=True)
+    weight, first, second = (_sums(inverse, visits.weight * error**power) for power in range(3))
+    bias, mse = first / weight, second / weight
+    standard_error = np.zeros(len(rows))
+    if not exact:  # episodes of a group depend on each other, groups do not
+        most = int(visits.group.max(initial=0)) + 1
+        pair, place = np.unique(inverse * most + visits.group, return_inverse=True)
+        num_groups = np.bincount(pair // most)
+        squares = _sums(pair // most, _sums(place, error - bias[inverse]) ** 2)
+        variance = squares * num_groups / np.maximum(num_groups - 1, 1)
+        standard_error = np.where(num_groups > 1, np.sqrt(variance) / (weight * num_episodes), np.nan)
+    order = np.argsort(-weight, kind="stable")
+    return PositionErrors(rows[order], weight[order], bias[order], standard_error[order], mse[order])
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Gradients
+
+
+def gradient_errors(
+    visits: Visits, estimates: tuple[Float64Array, Float64Array], probabilities: Float64Array, group_size: int,
+    blocks: Int64Array | None,
+) -> GradientErrors:  # fmt: skip
+    """Return the errors of policy gradients.
+
+    Args:
+        visits: the decisions.
+        estimates: float64[V] each: estimated and exact advantages.
+        probabilities: float64[P, cells], of the policy.
+        group_size: number of episodes whose mean gradient is one estimate. Its variance is multiplied by this number,
+            and so is that of one episode if episodes are independent.
+        blocks: int64[G], of the sampled groups; None if all groups are enumerated.
+    """
+    num_groups = int(visits.group.max(initial=-1)) + 1 if blocks is None else len(blocks)
+    estimate, exact = (
+        _gradients(visits, advantages, probabilities, num_groups) / group_size for advantages in estimates
+    )
+    squares = _squares(estimate)
+    if blocks is None:
+        weights = np.zeros(num_groups)
+        np.maximum.at(weights, visits.group, visits.weight * group_size)
+        mean, true = (np.asarray(weights @ matrix) for matrix in (estimate, exact))
+        numbers = [mean @ mean, true @ true, mean @ true, (mean - true) @ (mean - true), weights @ squares]
+        return GradientErrors(*_gradient_numbers(np.array(numbers), group_size, lambda x: Interval(x, x, x)))
+    sizes = np.bincount(blocks)
+    sums = [_sum_rows(matrix, blocks, len(sizes)) for matrix in (estimate, exact, estimate - exact)]
+    grams = [np.asarray((a @ b.T).todense()) for a, b in ((sums[0],) * 2, (sums[1],) * 2, sums[:2], (sums[2],) * 2)]
+    block_squares = np.bincount(blocks, squares)
+
+    def measure(keep: BoolArray) -> Float64Array:
+        pairs = float(sizes[keep].sum()) ** 2 - float((sizes[keep] ** 2).sum())
+        products = [(gram[np.ix_(keep, keep)].sum() - np.trace(gram[np.ix_(keep, keep)])) / pairs for gram in grams]
+        return _gradient_numbers_array(np.array([*products, block_squares[keep].sum() / sizes[keep].sum()]), group_size)
+
+    found = _jackknife(measure, len(sizes))
+    cosine = Interval(*np.clip(found[3], -1.0, 1.0).tolist())  # within its range; NaN stays
+    return GradientErrors(Errors(*found[:3]), cosine, found[4])
+
+
+def _gradient_numbers_array(products: Float64Array, group_size: int) -> Float64Array:
+    """Return bias squared, variance, mean squared error, cosine and the squared length of the exact gradient.
+
+    ``products``: of the expected estimate with itself, of the exact gradient with itself, of both, of the bias with
+    itself; and the expected square of an estimate.
+    """
+    estimate, exact, both, bias, square = products
+    variance = group_size * (square - estimate)
+    cosine = both / np.sqrt(estimate * exact) if min(estimate, exact) > ROUNDING else np.nan
+    return np.array([bias, variance, bias + variance, cosine, exact])
+
+
+def _gradient_numbers(
+    products: Float64Array, group_size: int, wrap: Callable[[float], Interval]
+) -> tuple[Errors, Interval, Interval]:
+    found = [wrap(float(number)) for number in _gradient_numbers_array(products, group_size)]
+    return Errors(*found[:3]), found[3], found[4]
+
+
+def _gradients(visits: Visits, advantages: Float64Array, probabilities: Float64Array, num_groups: int) -> csr_array:
+    """Return the sum of the gradients of each group, float64[G, P * cells]."""
+    from scipy.sparse import csr_array
+
+    num_positions, cells = probabilities.shape
+    scale = visits.ratio * advantages
+    dense = -scale[:, None] * probabilities[visits.row]
+    dense[np.arange(len(scale)), visits.action] += scale
+    visit, cell = np.nonzero(dense)
+    found = csr_array(
+        (dense[visit, cell], (visits.group[visit], visits.row[visit] * cells + cell)),
+        shape=(num_groups, num_positions * cells),
+    )
+    found.sum_duplicates()
+    return found
+
+
+def _squares(matrix: csr_array) -> Float64Array:
+    """Return the squared length of each row."""
+    return np.asarray(matrix.multiply(matrix).sum(axis=1), np.float64).reshape(-1)
+
+
+def _sum_rows(matrix: csr_array, blocks: Int64Array, count: int) -> csr_array:
+    """Return the sum of the rows of each block."""
+    from scipy.sparse import csr_array
+
+    ones = csr_array((np.ones(len(blocks)), (blocks, np.arange(len(blocks)))), shape=(count, len(blocks)))
+    return ones @ matrix
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Intervals
+
+
+def assign_blocks(num_groups: int) -> Int64Array:
+    """Return int64[G]: the block of each sampled group of episodes, up to ``NUM_BLOCKS`` of equal size."""
+    return np.arange(num_groups) * min(NUM_BLOCKS, num_groups) // max(1, num_groups)
+
+
+def _jackknife(measure: Callable[[BoolArray], Float64Array], num_blocks: int) -> list[Interval]:
+    """Return the numbers that ``measure`` gives for selected blocks, with their jackknife intervals."""
+    whole = measure(np.ones(num_blocks, np.bool_))
+    if num_blocks < 3:
+        return [Interval(float(x), -np.inf, np.inf) for x in whole]
+    parts = np.stack([measure(np.arange(num_blocks) != block) for block in range(num_blocks)])
+    pseudo = num_blocks * whole - (num_blocks - 1) * parts
+    found: list[Any] = []
+    for value, column in zip(whole, pseudo.T, strict=True):
+        if not np.isfinite(column).all():
+            found.append(Interval(float(value), -np.inf, np.inf))
+            continue
+        spread = interval_from_seeds(column.tolist())
+        shift = float(value) - spread.mean
+        found.append(Interval(float(value), spread.low + shift, spread.high + shift))
+    return found

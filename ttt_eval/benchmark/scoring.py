@@ -1,0 +1,270 @@
+"""Exact scores of policies on the tasks of the benchmark: 0 is uniformly random play, 1 the best possible.
+
+A score is (value - random) / (best - random), where all three are computed by the same exact measure. Policies may come
+from anywhere, also from tables that somebody has submitted: nothing is sampled and no game is played.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from baselines.exact import solve
+from ttt_envs.agents.policy import Policy
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.array_cache import CachedArray, hash_of_sources
+from ttt_envs.core.hash_index import find_sorted
+from ttt_envs.core.jit import Float64Array
+from ttt_envs.core.work import DEFAULT_WORK, Work
+from ttt_envs.game.boards import Boards, keys
+from ttt_envs.game.game import Game
+from ttt_envs.game.symmetry import canonical_keys, symmetries
+from ttt_envs.graph import numbering
+from ttt_eval.benchmark import illegal_moves
+from ttt_eval.benchmark.illegal_moves import UniformOverCells, Unmasked, probability_of_illegal_move
+from ttt_eval.benchmark.tasks import MAX_CELLS_OF_CHECKPOINTS, VERSION, Task, split_openings
+from ttt_eval.exact import dynamic_programming, policy_evaluation
+from ttt_eval.exact.best_response_values import BestResponsePolicy
+from ttt_eval.exact.critics import critic_error
+from ttt_eval.exact.dynamic_programming import best_response, exploitability, make_pure, outcome, regret
+from ttt_eval.exact.policy_evaluation import evaluate_policy
+from ttt_eval.result_store import RESULT_VERSION
+
+MADE_BY = hash_of_sources(numbering, illegal_moves, dynamic_programming, policy_evaluation, sys.modules[__name__])
+"""Hash of the code that computes references."""
+
+
+class References(NamedTuple):
+    """What the score is normalised by."""
+
+    random: float
+    """the measure of uniformly random play"""
+    best: float
+    """the best possible measure"""
+
+    def score(self, value: float) -> float:
+        """Return the score of a measured value: 0 for ``random``, 1 for ``best``, below 0 if worse than random."""
+        if self.best == self.random:  # a critic of a policy whose results are all 0
+            return float(value == self.best)
+        return (value - self.random) / (self.best - self.random)
+
+
+class TaskScore(NamedTuple):
+    """Score of a policy on a task."""
+
+    value: float
+    """the measure, see ``Task.measure``"""
+    references: References
+
+    @property
+    def score(self) -> float:
+        """1 for the best possible, 0 for random play."""
+        return self.references.score(self.value)
+
+
+def score_policies(task: Task, policies: Sequence[Policy], steps: int | None = None) -> TaskScore:
+    """Return the exact score of what an agent has learned.
+
+    Args:
+        task: the task.
+        policies: for each of ``task.games`` the agent's pure policy. In the measure ``illegal-moves`` it reports
+            ``illegal_mass``, as those of ``as_policy`` do, or its probabilities are those before masking, over all
+            cells; in ``critic-error`` it has ``values``.
+        steps: environment steps after which it was stored, by default all; they determine the opponent where it
+            changes.
+
+    Raises:
+        TypeError, ValueError: a wrong number of policies, one that is not pure, or that does not play by the rules, or
+            has no values.
+    """
+    if len(policies) != len(task.games):
+        raise ValueError(f"the task {task.name} is scored in {len(task.games)} games: hand in a policy for each")
+    for policy, game in zip(policies, task.games, strict=True):
+        make_pure(policy, game)
+    stage = task.stage(task.steps if steps is None else steps)
+    if task.measure == "critic-error":
+        return _score_critic(task, policies[0])
+    return TaskScore(_measure(task, policies, stage), references(task, stage))
+
+
+def combine_scores(task: Task, scores: Sequence[float]) -> float:
+    """Return the score of a run from those of its checkpoints: the last, or the mean if the opponent changes."""
+    return float(np.mean(scores)) if task.num_stages > 1 else scores[-1]
+
+
+def references(task: Task, stage: int = 0) -> References:
+    """Return the measures of random and of best play, computed once and cached on disk.
+
+    Raises:
+        ValueError: the references of ``critic-error`` depend on the policy.
+    """
+    if task.measure == "critic-error":
+        raise ValueError(f"the references of the task {task.name} depend on the policy whose values are measured")
+    return _references(task, stage)
+
+
+@cache
+def _references(task: Task, stage: int) -> References:
+    content: dict[str, Any] = {
+        "version": VERSION,
+        "results": RESULT_VERSION,
+        "task": dataclasses.asdict(task),
+        "stage": stage,
+    }
+    name = f"benchmark-{VERSION}-{task.name}-{stage}"
+    cached = CachedArray(name, content, MADE_BY)
+    pair = cached.read((2,), np.float64)
+    if pair is None:
+        pair = np.array([_measure(task, random_policies(task), stage), _best(task, stage)])
+        cached.write(pair)
+    return References(float(pair[0]), float(pair[1]))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Measures
+
+
+def _measure(task: Task, policies: Sequence[Policy], stage: int) -> float:
+    """Return the measure of ``policies``, one for each game."""
+    pairs = list(zip(task.games, policies, strict=True))
+    if task.measure == "opening-regret":
+        found = [_opening_regret(game, policy) for game, policy in pairs]
+    elif task.measure == "regret":
+        found = [regret(game, policy) for game, policy in pairs]
+    elif task.measure == "exploitability":
+        found = [exploitability(game, policy, work=large_queries(game)) for game, policy in pairs]
+    elif task.measure == "illegal-moves":
+        opponent = task.opponent_at(stage)
+        found = [
+            probability_of_illegal_move(game, Unmasked(policy), opponent, seat)
+            for game, policy in pairs
+            for seat in task.seats
+        ]
+    else:
+        opponent = task.opponent_at(stage)
+        found = [_value(game, policy, opponent, seat) for game, policy in pairs for seat in task.seats]
+    return sum(found) / len(found)
+
+
+def large_queries(game: Game) -> Work:
+    """Return the limits of exact results: large queries read a large table in the order of its positions."""
+    return DEFAULT_WORK if game.cells <= MAX_CELLS_OF_CHECKPOINTS else Work(chunk=1 << 17)
+
+
+def _value(game: Game, policy: Policy, opponent: str, seat: int) -> float:
+    """Return the expected result of ``policy`` in this seat."""
+    if seat == 0:
+        return outcome(game, policy, opponent, work=large_queries(game)).value
+    return outcome(game, opponent, policy, work=large_queries(game)).reversed().value
+
+
+def _opening_regret(game: Game, policy: Policy) -> float:
+    """Return the mean loss of value by the move in the held-out openings, the mean over their symmetry classes."""
+    boards = split_openings(game)[1]
+    values = solve(game).action_values(boards)
+    lost = np.nanmax(values, axis=1) - np.nansum(policy.probabilities(boards) * values, axis=1)
+    return float(np.maximum(lost, 0.0) @ class_weights(game, boards))
+
+
+def class_weights(game: Game, boards: Boards) -> Float64Array:
+    """Return float64[B], which sum to 1: each symmetry class weighs the same, and so does each board of a class."""
+    least, _ = canonical_keys(boards.cells, symmetries(game))
+    _, place, sizes = np.unique(least, axis=0, return_inverse=True, return_counts=True)
+    weights: Float64Array = 1.0 / (len(sizes) * sizes[place.ravel()])
+    return weights
+
+
+def _score_critic(task: Task, policy: Policy) -> TaskScore:
+    """Return the score of a policy's values; values that are all 0 score 0."""
+    if not callable(getattr(policy, "values", None)):
+        raise TypeError(f"{policy} has no values to measure: the task {task.name} needs a policy with values(boards)")
+    [game] = task.games
+    found = critic_error(game, policy, task.opponent_at(0), policy)
+    of_zeros = replace(found, predicted=np.zeros(len(found.predicted)))
+    return TaskScore(found.root_mean_square, References(of_zeros.root_mean_square, 0.0))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# References
+
+
+def _best(task: Task, stage: int) -> float:
+    """Return the best possible measure."""
+    if task.measure != "value":
+        return 0.0
+    opponent = task.opponent_at(stage)
+    found = [best_response(game, opponent, seat).value for game in task.games for seat in task.seats]
+    return sum(found) / len(found)
+
+
+def random_policies(task: Task) -> list[Policy]:
+    """Return the policies that score 0."""
+    if task.measure == "illegal-moves":
+        return [UniformOverCells() for _ in task.games]
+    policies = [make_policy("random", game) for game in task.games]
+    if task.measure == "critic-error":
+        return [PolicyWithValues(policy, _zero_values) for policy in policies]
+    return policies
+
+
+def best_policies(task: Task, steps: int | None = None) -> list[Policy]:
+    """Return policies that score 1; ``steps`` as in :func:`score_policies`."""
+    if task.measure == "critic-error":
+        [game] = task.games
+        optimal = make_policy("optimal", game)
+        return [PolicyWithValues(optimal, _exact_values(game, optimal, task.opponent_at(0)))]
+    if task.measure == "value":
+        opponent = task.opponent_at(task.stage(task.steps if steps is None else steps))
+        return [BestResponsePolicy(game, opponent) for game in task.games]
+    return [make_policy("optimal", game) for game in task.games]
+
+
+class PolicyWithValues:
+    """A colour-blind policy, and values of positions for the mover, clipped to the possible ones.
+
+    Args:
+        policy: a pure policy.
+        values: returns float64[B] for boards.
+    """
+
+    pure = True
+    colour_blind = True
+
+    def __init__(self, policy: Policy, values: Callable[[Boards], Float64Array]) -> None:
+        self.policy = policy
+        self._values = values
+
+    def __str__(self) -> str:
+        return str(self.policy)
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
+        """Return float64[B, cells]."""
+        return self.policy.probabilities(boards, rng)
+
+    def values(self, boards: Boards) -> Float64Array:
+        """Return float64[B], from -1 to 1."""
+        return np.clip(self._values(boards), -1.0, 1.0)
+
+
+def _zero_values(boards: Boards) -> Float64Array:
+    return np.zeros(len(boards.mover))
+
+
+def _exact_values(game: Game, policy: Policy, opponent: str) -> Callable[[Boards], Float64Array]:
+    """Return a policy's exact values against an opponent, both colour-blind; 0 in positions that it does not reach."""
+    exact = evaluate_policy(game, policy, opponent)
+    codes, first = np.unique(keys(exact.boards.own_first()), return_index=True)
+
+    def values(boards: Boards) -> Float64Array:
+        out = _zero_values(boards)
+        rows = find_sorted(codes, keys(boards.own_first()))
+        out[rows >= 0] = exact.values[first[rows[rows >= 0]]]
+        return out
+
+    return values

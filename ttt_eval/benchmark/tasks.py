@@ -1,0 +1,266 @@
+"""The tasks of the benchmark ``ttt-exact v1``, as data.
+
+A task is an environment, a number of steps to learn in it, and an exact measure of what was learned. Released tasks
+never change: a change makes a new version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, Literal
+
+import gymnasium
+import numpy as np
+
+from ttt_envs.agents.observations import Context
+from ttt_envs.core.checks import closest_names
+from ttt_envs.core.jit import BoolArray
+from ttt_envs.envs.lockstep import IllegalAction, SeatChoice
+from ttt_envs.envs.opponents import SELF, parse_schedule
+from ttt_envs.envs.single_env import SingleEnv
+from ttt_envs.game.boards import Boards, to_text
+from ttt_envs.game.game import Game
+from ttt_envs.game.symmetry import canonical_keys, symmetries
+from ttt_eval.matches.openings import Openings
+
+VERSION = "v1"
+SEEDS = tuple(range(5))
+"""seeds of the runs of each task"""
+NUM_CHECKPOINTS = 20
+STEPS = 100_000
+MAX_CELLS_OF_CHECKPOINTS = 12
+"""Maximum number of cells of boards whose policies are stored at every checkpoint; on larger ones only the last is."""
+FIRST_CHECKPOINT_SHARE = 1 / 200
+"""share of the steps at the first checkpoint"""
+OPENING_STONES = 3
+"""number of stones of the openings that are split into two halves"""
+
+Axis = Literal[
+    "basics",
+    "chance",
+    "self-play",
+    "credit",
+    "exploration",
+    "generalisation",
+    "non-stationarity",
+    "critic",
+    "masks",
+]
+Measure = Literal["value", "exploitability", "regret", "opening-regret", "critic-error", "illegal-moves"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task: what is learned, and what is measured.
+
+    A run submits one policy for each of :attr:`games`. An agent that sees the skip chance has a different policy for
+    each; any other submits the same policy for all.
+    """
+
+    name: str
+    axes: tuple[Axis, ...]
+    """the axes of the benchmark to which the score counts"""
+    measure: Measure
+    """``value`` expected result against the opponent; ``exploitability`` NashConv / 2; ``regret`` mean loss of value
+    per move in self-play; ``opening-regret`` mean loss of value by the move in the held-out openings; ``critic-error``
+    root mean square error of the values, weighted by occupancy; ``illegal-moves`` probability of an illegal action in a
+    game"""
+    opponent: str | tuple[str, ...]
+    """a spec string, ``"self"``, or a schedule"""
+    size: tuple[int, int] = (3, 3)
+    win_length: int = 3
+    skip_chance: float | tuple[float, ...] = 0.0
+    seat: SeatChoice = "alternate"
+    context: Context = "hidden"
+    scored_skip_chances: tuple[float, ...] = ()
+    """skip chances of the games in which policies are measured; empty for those of the environment"""
+    holds_out_openings: bool = False
+    """whether episodes begin with one half of the openings, and the other half is held out"""
+    hides_masks: bool = False
+    """whether infos hide which actions are legal, and an illegal action loses"""
+    steps: int = STEPS
+    """environment steps of a run"""
+    uses_runs_of: str | None = None
+    """name of the task whose runs are measured; None for runs of its own"""
+
+    @property
+    def games(self) -> tuple[Game, ...]:
+        """The games in which policies are measured."""
+        trained = self.skip_chance if isinstance(self.skip_chance, tuple) else (self.skip_chance,)
+        return tuple(Game(*self.size, self.win_length, skip) for skip in self.scored_skip_chances or trained)
+
+    @property
+    def seats(self) -> tuple[int, ...]:
+        """The seats of the learner."""
+        return {"first": (0,), "second": (1,)}.get(self.seat, (0, 1))
+
+    @property
+    def checkpoints(self) -> tuple[int, ...]:
+        """Steps after which policies are stored, ascending, the last at the end.
+
+        They are spaced evenly on a logarithmic axis, or on a linear one if the opponent changes.
+        """
+        if self.size[0] * self.size[1] > MAX_CELLS_OF_CHECKPOINTS:
+            return (self.steps,)
+        if self.num_stages > 1:
+            marks = np.linspace(self.steps / NUM_CHECKPOINTS, self.steps, NUM_CHECKPOINTS)
+        else:
+            marks = np.geomspace(self.steps * FIRST_CHECKPOINT_SHARE, self.steps, NUM_CHECKPOINTS)
+        return tuple(np.unique(marks.round().astype(np.int64)).tolist())
+
+    @property
+    def num_stages(self) -> int:
+        """Number of opponents, one after another."""
+        return len(self.opponent) if isinstance(self.opponent, tuple) else 1
+
+    def stage(self, steps: int) -> int:
+        """Return the stage of the schedule of opponents at the end of ``steps`` environment steps."""
+        if not isinstance(self.opponent, tuple):
+            return 0
+        return int(np.searchsorted(parse_schedule(self.opponent)[1], max(steps, 1), side="left")) - 1
+
+    def opponent_at(self, stage: int) -> str:
+        """Return the spec string of the opponent of a stage."""
+        if isinstance(self.opponent, str):
+            return self.opponent
+        return str(parse_schedule(self.opponent)[0][stage])
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Arguments of the environment ``ttt/MNK-v0``, except those that an agent chooses (observation, dtype)."""
+        settings: dict[str, Any] = {
+            "size": self.size,
+            "win_length": self.win_length,
+            "skip_chance": self.skip_chance,
+            "opponent": self.opponent,
+            "seat": "first" if self.opponent == SELF else self.seat,
+            "context": self.context,
+        }
+        if self.holds_out_openings:
+            boards = split_openings(self.games[0])[0]
+            settings["openings"] = [to_text(boards.position(row), self.games[0]) for row in range(len(boards.mover))]
+        return settings
+
+    def make_env(self, seed: int, **choices: Any) -> gymnasium.Env[Any, Any]:
+        """Return the environment, seeded: the first ``reset`` needs no seed.
+
+        Args:
+            seed: of the environment.
+            choices: arguments that an agent chooses: ``observation``, ``dtype``, ``illegal_action``, ``symmetry``.
+
+        Raises:
+            TypeError: another argument, which the task determines.
+        """
+        for name in choices:
+            if name not in AGENT_CHOICES or (self.hides_masks and name == "illegal_action"):
+                raise TypeError(
+                    f"the task {self.name} determines {name}: an agent chooses {', '.join(AGENT_CHOICES)} alone"
+                )
+        illegal_action: IllegalAction = "lose"
+        env = SingleEnv(**{"illegal_action": illegal_action, **self.settings, **choices})
+        env.reset(seed=seed)
+        return HiddenMasks(env) if self.hides_masks else env
+
+
+AGENT_CHOICES = ("observation", "dtype", "illegal_action", "symmetry")
+"""arguments of an environment that an agent chooses"""
+
+
+class HiddenMasks(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Shows all actions as legal, in infos and by ``action_masks``."""
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """See :class:`gymnasium.Env`."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        return observation, self._hide(info)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """See :class:`gymnasium.Env`."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return observation, reward, terminated, truncated, self._hide(info)
+
+    def action_masks(self) -> BoolArray:
+        """Return bool[cells], all True."""
+        size = self.env.get_wrapper_attr("game").cells
+        return np.ones(size, np.bool_)
+
+    @staticmethod
+    def _hide(info: dict[str, Any]) -> dict[str, Any]:
+        return {**info, "action_mask": np.ones_like(info["action_mask"])}
+
+
+@cache
+def split_openings(game: Game) -> tuple[Boards, Boards]:
+    """Return the openings to learn from, and those that are held out.
+
+    Openings are all unfinished positions with ``OPENING_STONES`` stones that a game without skips reaches. Their
+    symmetry classes, in ascending order of canonical keys, belong to the two halves in turn.
+    """
+    boards = Openings.from_text(f"all:{OPENING_STONES}", replace(game, skip_chance=0.0)).boards
+    assert boards is not None
+    least, _ = canonical_keys(boards.cells, symmetries(game))
+    _, classes = np.unique(least, axis=0, return_inverse=True)
+    held_out = classes.ravel() % 2 == 1
+    return boards.take(~held_out), boards.take(held_out)
+
+
+HALF_RANDOM = "optimal:epsilon=0.5"
+"""perfect play, of which every other move is random"""
+BOTH = (0.0, 0.5)
+
+TASKS: tuple[Task, ...] = (
+    Task("random", ("basics",), "value", "random"),
+    Task("win-or-block", ("basics",), "value", "win-or-block"),
+    Task("half-random", ("basics", "credit"), "value", HALF_RANDOM),
+    Task("svd", ("basics",), "value", "svd:rank=3"),
+    Task("chance-10", ("chance",), "value", HALF_RANDOM, skip_chance=0.1),
+    Task("chance-25", ("chance",), "value", HALF_RANDOM, skip_chance=0.25),
+    Task("chance-50", ("chance",), "value", HALF_RANDOM, skip_chance=0.5),
+    Task("self-play", ("self-play",), "exploitability", SELF),
+    Task("self-play-skip", ("self-play",), "exploitability", SELF, skip_chance=0.25),
+    Task("self-play-3x4", ("self-play",), "exploitability", SELF, size=(3, 4), skip_chance=0.1),
+    Task("self-play-4x4", ("self-play",), "exploitability", SELF, size=(4, 4), win_length=4, steps=2 * STEPS),
+    Task("credit-3x4", ("credit",), "value", HALF_RANDOM, size=(3, 4), win_length=4),
+    Task("credit-4x4", ("credit",), "value", HALF_RANDOM, size=(4, 4), win_length=4, steps=2 * STEPS),
+    Task("second-seat", ("exploration",), "value", "optimal", skip_chance=0.1, seat="second"),
+    Task(
+        "skips-shown",
+        ("generalisation",),
+        "regret",
+        SELF,
+        skip_chance=BOTH,
+        context="shown",
+        scored_skip_chances=(0.1, 0.25),
+    ),
+    Task("skips-hidden", ("generalisation",), "regret", SELF, skip_chance=BOTH, scored_skip_chances=(0.1, 0.25)),
+    Task("openings", ("generalisation",), "opening-regret", SELF, holds_out_openings=True),
+    Task(
+        "opponents",
+        ("non-stationarity",),
+        "value",
+        ("random", "win-or-block@20000", f"{HALF_RANDOM}@40000", "svd:rank=3@60000", "random@80000"),
+    ),
+    Task("critic", ("critic",), "critic-error", HALF_RANDOM, skip_chance=0.25, uses_runs_of="chance-25"),
+    Task("masks", ("masks",), "illegal-moves", "random", hides_masks=True),
+)
+"""all tasks, in the order of the axes"""
+
+
+def find_task(name: str) -> Task:
+    """Return the task with a name.
+
+    Raises:
+        ValueError: there is none; the message gives the closest name.
+    """
+    for task in TASKS:
+        if task.name == name:
+            return task
+    raise ValueError(f"there is no task {name[:80]!r}: {closest_names(name, [task.name for task in TASKS])}")
+
+
+def find_tasks(names: Sequence[str] = ()) -> list[Task]:
+    """Return the tasks with these names, in the order of :data:`TASKS`; all of them without names."""
+    chosen = {find_task(name) for name in names}
+    return [task for task in TASKS if not names or task in chosen]

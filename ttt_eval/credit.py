@@ -1,0 +1,227 @@
+"""Exact credit for the turns of a text game: what each decision changed, and what was luck.
+
+A value function splits a game into a sum: the value of its start, the change by each move, and the luck of each chance
+event add up to the result. There are two value functions:
+
+* *Optimal* values (:func:`optimal_credit`). The change by a move is minus its *regret*, the value that it loses
+  if both players are perfect from there on. These rewards teach minimax play. They never teach to exploit an opponent:
+  a move that sets a trap for a weak player loses value against a perfect one.
+* *Best-response* values against the actual opponent (:func:`opponent_credit`), which has to be pure. The change by an
+  own move is its *advantage*: at most 0, and 0 for a best response to this opponent. The change by a move of the
+  opponent is luck with mean 0, because its move probabilities are known.
+
+The accounting is that of :mod:`ttt_eval.matches.account`, in values for the player of one seat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from ttt_envs.agents.policy import Policy
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.game import Game
+from ttt_envs.text import TextGame, Turn
+from ttt_envs.text.text_game import result_reward
+from ttt_eval.exact.best_response_values import BestResponseValues
+from ttt_eval.matches.account import account_moves
+from ttt_eval.matches.luck import EXACT, LuckCorrection, make_correction
+
+
+class TurnCredit(NamedTuple):
+    """One turn in values for the player of one seat."""
+
+    value: float
+    """expected result before the turn"""
+    change: float
+    """change of the value by the decision or the forfeit"""
+    luck: float
+    """change of the value by the chance event after the move"""
+
+
+Credit = Callable[[Sequence[Turn], int], list[TurnCredit]]
+"""credit of consecutive turns of a game, for a seat"""
+
+
+def optimal_credit(game: Game) -> Credit:
+    """Return the credit by optimal values: the change by an own move is minus its regret.
+
+    Raises:
+        ValueError: the board is too large for exact values.
+    """
+    correction = make_correction(EXACT, game)
+    assert correction is not None
+    return lambda turns, seat: _credit(turns, seat, correction)
+
+
+def opponent_credit(game: Game, opponent: str | Policy, seat: int) -> Credit:
+    """Return the credit by best-response values of a seat against the opponent: the change by an own move is its
+    advantage, the change by a move of the opponent the luck of its draw.
+
+    Raises:
+        ValueError: the opponent is not pure, or the board is too large.
+    """
+    values = BestResponseValues(game, opponent, seat)
+    correction = LuckCorrection(game, values)
+
+    def credit(turns: Sequence[Turn], of_seat: int) -> list[TurnCredit]:
+        if of_seat != seat:
+            raise ValueError(f"seat={of_seat} has no credit against {opponent} in its own seat: choose {seat}")
+        if turns:
+            values.check_reached(Boards.from_positions([turn.position for turn in turns]))
+        return _credit(turns, seat, correction)
+
+    return credit
+
+
+def _credit(turns: Sequence[Turn], seat: int, correction: LuckCorrection) -> list[TurnCredit]:
+    sign = 1.0 - 2.0 * seat
+    moved = [turn for turn in turns if turn.action >= 0]
+    credits, value = [], 0.0
+    if moved:
+        steps = [(turn.position, turn.action, turn.skip) for turn in moved]
+        value, moves, _ = account_moves(steps, correction)
+        for move in moves:
+            credits.append(TurnCredit(sign * value, sign * move.change, sign * move.luck))
+            value += move.change + move.luck
+    if len(moved) < len(turns):  # the last turn is a forfeit
+        last = turns[-1]
+        value = float(correction.values(Boards.from_positions([last.position]))[0])
+        result = 1.0 - 2.0 * last.outcome.winner
+        credits.append(TurnCredit(sign * value, sign * (result - value), 0.0))
+    return credits
+
+
+class GameCredit(NamedTuple):
+    """The sum of a game in values for the player of one seat: ``start + own + other + luck == result``."""
+
+    start: float
+    """value of the first position; the result of a game without a turn"""
+    own: float
+    """sum of the changes by the own decisions: minus the regret, or the advantages"""
+    other: float
+    """sum of the changes by the other player's decisions"""
+    luck: float
+    """sum of the luck of chance events"""
+
+    @property
+    def total(self) -> float:
+        """Sum of all terms: the result."""
+        return self.start + self.own + self.other + self.luck
+
+
+def game_credit(text: TextGame, credit: Credit, seat: int) -> GameCredit:
+    """Return the sum of a text game, which may be unfinished: then the total is the value of its last position.
+
+    Raises:
+        ValueError: the game has no turn yet, or the credit is of another opponent or seat.
+    """
+    if not text.turns:
+        raise ValueError("the game has no turn yet: its credit has no terms")
+    turns = credit(text.turns, seat)
+    own, other = (
+        sum(one.change for one, turn in zip(turns, text.turns, strict=True) if (turn.position.mover == seat) == is_own)
+        for is_own in (True, False)
+    )
+    return GameCredit(turns[0].value, own, other, sum(one.luck for one in turns))
+
+
+def own_turns(turns: Sequence[Turn], seat: int, optimal: Credit, against: Credit | None = None) -> list[dict[str, Any]]:
+    """Return JSON-ready credit of the turns of a seat, in order.
+
+    Args:
+        turns: consecutive turns of a game, of both players.
+        seat: the seat.
+        optimal: from :func:`optimal_credit`.
+        against: from :func:`opponent_credit`, if the opponent is pure.
+
+    Returns:
+        For each own turn: ``action``, a cell, or -1 for a forfeit; ``problems``, the kinds of answers that were no
+        legal moves; ``regret``; ``luck`` of the chance event after the move; with ``against`` also ``advantage``.
+    """
+    rows: list[dict[str, Any]] = []
+    advantages = [None] * len(turns) if against is None else [one.change for one in against(turns, seat)]
+    for turn, found, advantage in zip(turns, optimal(turns, seat), advantages, strict=True):
+        if turn.position.mover == seat:
+            kinds = [problem.kind for problem in turn.problems]
+            rows.append({"action": turn.action, "problems": kinds, "regret": -found.change, "luck": found.luck})
+            rows[-1] |= {} if advantage is None else {"advantage": advantage}
+    return rows
+
+
+class SeatDescription(NamedTuple):
+    """A game for the player of one seat, JSON-ready."""
+
+    turns: list[dict[str, Any]]
+    """see :func:`own_turns`"""
+    rewards: dict[str, float]
+    """``result``, minus ``regret``, minus the number of ``illegal`` answers, and ``advantage`` if it is known"""
+    metrics: dict[str, float]
+    """``mean_regret`` of a turn, and ``luck`` of the chance events after own moves"""
+
+
+def describe_seat(text: TextGame, seat: int, optimal: Credit, against: Credit | None = None) -> SeatDescription:
+    """Return a game for the player of a seat. The player to move in an unfinished game has stopped, and lost it.
+
+    Args:
+        text: the game.
+        seat: the seat.
+        optimal: from :func:`optimal_credit`.
+        against: from :func:`opponent_credit`, if the opponent is pure.
+    """
+    turns = own_turns(text.turns, seat, optimal, against)
+    stopped = seat == text.mover and not text.over
+    sums = {name: float(sum(turn[name] for turn in turns)) for name in ("regret", "luck")}
+    illegal = sum(len(turn["problems"]) for turn in turns) + stopped * len(text.problems)
+    result = -1.0 if stopped else float(text.result(seat))
+    rewards = {"result": result, "regret": -sums["regret"], "illegal": -float(illegal)}
+    if against is not None:
+        rewards["advantage"] = float(sum(turn["advantage"] for turn in turns))
+    return SeatDescription(turns, rewards, {"mean_regret": sums["regret"] / max(1, len(turns)), "luck": sums["luck"]})
+
+
+@dataclass(frozen=True)
+class TurnReward:
+    """A reward for consecutive turns: a weighted sum of the result, minus the regret, the advantage, and of errors.
+
+    It is the ``reward`` of the text environments, which call it with the turns since the previous answer.
+    """
+
+    game: Game
+    result: float = 1.0
+    """weight of the result: 1 win, 0 draw, -1 loss"""
+    regret: float = 0.0
+    """weight of minus the regret of own moves"""
+    advantage: float = 0.0
+    """weight of the advantage of own moves against the opponent"""
+    illegal: float = 0.0
+    """weight of -1 for each answer that is no legal move"""
+    opponent: str | Policy | None = None
+    """the opponent, which the advantage needs"""
+
+    def __post_init__(self) -> None:
+        if self.advantage and self.opponent is None:
+            raise ValueError(f"advantage={self.advantage} needs opponent=, the policy that plays the other seat")
+        self._credits  # noqa: B018  # raises errors early
+
+    @cached_property
+    def _credits(self) -> list[tuple[float, tuple[Credit, Credit]]]:
+        """Weights, and the credits of both seats."""
+        credits: list[tuple[float, tuple[Credit, Credit]]] = []
+        if self.regret:
+            credits.append((self.regret, (optimal_credit(self.game),) * 2))
+        if self.advantage and self.opponent is not None:
+            of = [opponent_credit(self.game, self.opponent, seat) for seat in (0, 1)]
+            credits.append((self.advantage, (of[0], of[1])))
+        return credits
+
+    def __call__(self, turns: Sequence[Turn], seat: int) -> float:
+        """Return the reward of consecutive turns, of both players, for the player of a seat."""
+        own = [turn.position.mover == seat for turn in turns]
+        reward = -self.illegal * sum(len(turn.problems) for turn, is_own in zip(turns, own, strict=True) if is_own)
+        for weight, by_seat in self._credits:
+            changes = by_seat[seat](turns, seat)
+            reward += weight * sum(one.change for one, is_own in zip(changes, own, strict=True) if is_own)
+        return reward + self.result * result_reward(turns, seat)

@@ -1,0 +1,267 @@
+"""Learning curves over seeds: groups of trainings, their medians, bands, and CSV.
+
+Curves are those of :mod:`ttt_eval.curves`; ``ttt_eval.reports.curves`` draws the summaries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from learners.config import TEACHER
+from learners.pool import NAME as POOL
+from ttt_envs.core import files
+from ttt_envs.core.checks import closest_names
+from ttt_envs.core.jit import Float64Array, Int64Array
+from ttt_envs.envs.lockstep import SELF
+from ttt_eval.curves import LEARNER, SEED, Curve, Label
+from ttt_eval.metrics import YAxis
+
+XAxis = Literal["games", "steps", "cpu"]
+
+MAX_POINTS = 200
+"""Maximum number of points of a summary, evenly spaced on a logarithmic axis."""
+COLUMNS: Mapping[XAxis, str] = {"games": "games", "steps": "steps", "cpu": "cpu_s"}
+"""Columns of the x axes."""
+X_LABELS: Mapping[XAxis, str] = {"games": "games", "steps": "moves of the learner", "cpu": "CPU seconds of training"}
+NOT_VARIED = (SEED, LEARNER, "game", "games")
+"""Labels that never distinguish groups by default."""
+
+
+class Group(NamedTuple):
+    """Curves that differ in their seed, as far as the reader's choice of settings distinguishes them."""
+
+    name: str
+    labels: Mapping[str, Label]
+    curves: Sequence[Curve]
+
+
+class Summary(NamedTuple):
+    """The median of a group's curves over its seeds, and its band at each point, see :func:`median_band`."""
+
+    name: str
+    labels: Mapping[str, Label]
+    runs: int
+    """number of curves"""
+    x: Float64Array
+    """float64[X], increasing"""
+    median: Float64Array
+    """float64[X]"""
+    low: Float64Array | None
+    """float64[X]; None for one run"""
+    high: Float64Array | None
+    notes: Sequence[str]
+
+
+def has_opponent(curve: Curve) -> bool:
+    """Return whether exact results against an opponent belong to a curve's training."""
+    return str(curve.labels.get("opponent", SELF)).partition(":")[0] not in (SELF, POOL, TEACHER, "None")
+
+
+def varied_labels(curves: Sequence[Curve]) -> list[str]:
+    """Return the labels, without :data:`NOT_VARIED`, in which curves differ."""
+    names = dict.fromkeys(name for curve in curves for name in curve.labels if name not in NOT_VARIED)
+    return [name for name in names if len({curve.labels.get(name) for curve in curves}) > 1]
+
+
+def group_curves(curves: Sequence[Curve], by: Sequence[str] = ()) -> list[Group]:
+    """Group curves by labels, in order of appearance.
+
+    Args:
+        curves: at least one.
+        by: names of labels; by default the learner, and all in which curves of the same learner differ, see
+            :func:`varied_labels`.
+
+    Raises:
+        ValueError: a label that no curve has.
+    """
+    names = [name.replace("-", "_") for name in by]
+    known = dict.fromkeys(name for curve in curves for name in curve.labels)
+    for name in names:
+        if name not in known:
+            raise ValueError(f"no run has the setting {name!r}: {closest_names(name, known)}")
+    by_learner: dict[Label, list[Curve]] = {}
+    for curve in curves:
+        by_learner.setdefault(curve.labels.get(LEARNER), []).append(curve)
+    chosen = {
+        learner: names or list(dict.fromkeys([LEARNER, *varied_labels(part)])) for learner, part in by_learner.items()
+    }
+    groups: dict[tuple[tuple[str, Label], ...], list[Curve]] = {}
+    for curve in curves:
+        key = tuple((name, curve.labels.get(name)) for name in chosen[curve.labels.get(LEARNER)])
+        groups.setdefault(key, []).append(curve)
+    return [Group(_group_name(key), dict(key), mine) for key, mine in groups.items()]
+
+
+def _group_name(labels: Sequence[tuple[str, Label]]) -> str:
+    shown = [
+        str(value) if name in (LEARNER, "game", "opponent") else f"{name.replace('_', ' ')} {value}"
+        for name, value in labels
+        if value is not None
+    ]
+    return ", ".join(shown) or "all runs"
+
+
+def _mixture_notes(group: Group) -> list[str]:
+    """Return notes if the curves of a group differ in more than their seed, or are copies."""
+    notes = []
+    learners = {curve.labels.get(LEARNER) for curve in group.curves}
+    mixed = [LEARNER] if len(learners) > 1 else varied_labels(group.curves)
+    if mixed:
+        notes.append(f"{group.name}: its runs differ in {', '.join(mixed)} and not only in the seed")
+    seeds = [(*(one.labels.get(name) for name in mixed), one.labels.get(SEED)) for one in group.curves]
+    if len(set(seeds)) < len(seeds):
+        notes.append(f"{group.name}: runs have the same seed and settings, so they may not be independent")
+    return notes
+
+
+def summarize(group: Group, x: XAxis, y: YAxis) -> Summary:
+    """Return the median of a group's curves and its band.
+
+    Curves with different marks are interpolated linearly between their own marks. The summary covers the range that all
+    of them have measured; nothing is extrapolated.
+
+    Args:
+        group: the curves.
+        x, y: what to show; the score is the exact share of wins and half the draws against the opponent.
+
+    Raises:
+        ValueError: no curve of the group has measurements of these, or they have no common range.
+    """
+    notes = [*_mixture_notes(group), *(note for curve in group.curves for note in curve.notes)]
+    measured = []
+    for curve in group.curves:
+        points = curve_points(curve, x, y)
+        if points is None:
+            notes.append(f"{curve.name} is left out: it has no measurements of {y} by {x}{_remedy(curve, x, y)}")
+        else:
+            measured.append(points)
+    if not measured:
+        first = group.curves[0]
+        raise ValueError(f"{first.name} has no measurements of {y} by {x}{_remedy(first, x, y)}")
+    grid, different = _common_grid(group, [xs for xs, _ in measured])
+    if different:
+        span = f"from {grid[0]:g} to {grid[-1]:g} {COLUMNS[x]}"
+        notes.append(f"{group.name}: marks differ, so curves are interpolated between them, {span}, which all cover")
+    values = np.array([np.interp(grid, xs, ys) for xs, ys in measured])
+    if len(measured) == 1:
+        notes.append(f"{group.name}: one run, so no band")
+        return Summary(group.name, group.labels, 1, grid, values[0], None, None, notes)
+    low, high = median_band(values)
+    return Summary(group.name, group.labels, len(measured), grid, np.median(values, axis=0), low, high, notes)
+
+
+def _remedy(curve: Curve, x: XAxis, y: YAxis) -> str:
+    if not curve.rows:
+        return "; train.py --exact-every N makes them"
+    if y == "score" and not has_opponent(curve):
+        return ", because no opponent was fixed"
+    return ""
+
+
+def summarize_groups(groups: Sequence[Group], x: XAxis, y: YAxis) -> tuple[list[Summary], list[str]]:
+    """Return the summaries of groups, and all notes for readers; groups without such measurements are left out.
+
+    Raises:
+        ValueError: no group has such measurements.
+    """
+    found: list[Summary] = []
+    shown: list[Group] = []
+    missing: list[ValueError] = []
+    for group in groups:
+        try:
+            found.append(summarize(group, x, y))
+            shown.append(group)
+        except ValueError as problem:
+            missing.append(problem)
+    if missing and not found:
+        raise missing[0]
+    notes = _difference_notes(shown, y)
+    notes += [note for one in found for note in one.notes]
+    notes += [f"{problem}: the group is left out" for problem in missing]
+    return found, list(dict.fromkeys(notes))
+
+
+def _difference_notes(groups: Sequence[Group], y: YAxis) -> list[str]:
+    """Return notes if groups cannot be compared: they play different games, or meet different opponents."""
+    notes = []
+    for name, what, matters in (("game", "games", True), ("opponent", "opponents", y == "score")):
+        values = list(dict.fromkeys(str(curve.labels.get(name)) for group in groups for curve in group.curves))
+        if matters and len(values) > 1:
+            more = "; ..." if len(values) > 5 else ""
+            notes.append(f"the runs are of different {what}: {'; '.join(values[:5])}{more}")
+    return notes
+
+
+def curve_points(curve: Curve, x: XAxis, y: YAxis) -> tuple[Float64Array, Float64Array] | None:
+    """Return x, increasing, and y of a curve, float64[N] each; None if it has none."""
+    needed = ("exact_win", "exact_draw") if y == "score" else (y,)
+    points: dict[float, float] = {}
+    last = 0.0
+    for row in curve.rows:
+        if COLUMNS[x] in row and all(name in row for name in needed):
+            at = float(row[COLUMNS[x]])
+            if at >= last:
+                last = at
+                points[at] = row["exact_win"] + row["exact_draw"] / 2 if y == "score" else row[y]
+    if not points:
+        return None
+    return np.array(list(points)), np.array(list(points.values()))
+
+
+def _common_grid(group: Group, marks: Sequence[Float64Array]) -> tuple[Float64Array, bool]:
+    """Return the marks of all curves in the range that all cover, and whether they differ."""
+    if all(np.array_equal(one, marks[0]) for one in marks):
+        return marks[0][log_spaced(marks[0], MAX_POINTS)], False
+    low, high = max(one[0] for one in marks), min(one[-1] for one in marks)
+    if low > high:
+        raise ValueError(
+            f"{group.name}: runs have no range in common, because one begins at {low:g} and another ends at {high:g}: "
+            f"choose another x axis, or name fewer runs"
+        )
+    everything = np.unique(np.concatenate(marks))
+    everything = everything[(everything >= low) & (everything <= high)]
+    return everything[log_spaced(everything, MAX_POINTS)], True
+
+
+def log_spaced(values: Float64Array, most: int) -> Int64Array:
+    """Return indices of at most ``most`` of the values float64[N], increasing and at the end positive: the first, the
+    last, and others evenly on a logarithmic axis.
+    """
+    if len(values) <= most:
+        return np.arange(len(values))
+    targets = np.geomspace(values[values > 0][0], values[-1], most - 1)
+    return np.unique([0, *np.searchsorted(values, targets).clip(0, len(values) - 1)])
+
+
+def median_band(values: Float64Array) -> tuple[Float64Array, Float64Array]:
+    """Return the ends of the band of the rows of float64[N, X], float64[X] each.
+
+    With up to five rows it is their range. Their true median is inside with probability 1 - 2 ** (1 - N): .5 with two
+    rows, .75 with three, .94 with five. From six on it is the 95% interval of the median by order statistics, whose
+    probability is at least .95 at each point (David and Nagaraja, Order Statistics, 2003, section 7.1).
+    """
+    from scipy.stats import binom
+
+    left_out = max(0, int(binom.ppf(0.025, len(values), 0.5)) - 1)
+    ordered = np.sort(values, axis=0)
+    return ordered[left_out], ordered[-1 - left_out]
+
+
+def write_csv(path: Path, summaries: Sequence[Summary], x: XAxis, y: YAxis) -> None:
+    """Write summaries as CSV, a line for each group and point.
+
+    Columns: the labels of the groups; ``games``, ``steps`` or ``cpu_s``; ``runs``, their number; the median under the
+    name of y; and ``low`` and ``high``, empty for one run.
+    """
+    names = list(dict.fromkeys(name for one in summaries for name in one.labels))
+    rows: list[list[object]] = [[*names, COLUMNS[x], "runs", y, "low", "high"]]
+    for one in summaries:
+        labels = [one.labels.get(name) for name in names]
+        ends = [[""] * len(one.x)] * 2 if one.low is None or one.high is None else [one.low, one.high]
+        for at, median, low, high in zip(one.x, one.median, *ends, strict=True):
+            rows.append([*labels, f"{at:.12g}", one.runs, median, low, high])
+    files.write_csv(path, rows)

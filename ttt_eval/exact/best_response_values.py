@@ -1,0 +1,113 @@
+"""Values of positions of which one seat plays the best response to a policy in the other."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from learners.one_ply import one_ply_ahead
+from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, best_shares
+from ttt_envs.core.hash_index import find_sorted
+from ttt_envs.core.jit import Float64Array, UInt64Array
+from ttt_envs.core.work import DEFAULT_WORK, Work
+from ttt_envs.game.boards import Boards, to_text
+from ttt_envs.game.game import Game
+from ttt_envs.graph.layers import Traversal, check_cells, to_keys
+from ttt_envs.graph.passes import backward
+from ttt_eval.exact.dynamic_programming import collect_within
+from ttt_eval.exact.results import check_responder, make_pure
+
+
+class BestResponseValues:
+    """Expected results of the best response to a pure policy, in all positions that they can reach.
+
+    A position of the responder has the value of its best move, and one of the policy the mean over its moves.
+
+    Args:
+        game: the game.
+        policy: a spec string or a pure policy, which plays the other seat.
+        seat: the responder's: 0 moves first, 1 second.
+        work: see :class:`Work`.
+
+    Raises:
+        ValueError: another seat, or a policy that is unknown or not pure.
+        MemoryError: too many cells or positions.
+    """
+
+    def __init__(self, game: Game, policy: str | Policy, seat: int, *, work: Work = DEFAULT_WORK) -> None:
+        check_responder(seat)
+        check_cells(game)
+        self.game, self.seat, self._work = game, seat, work
+        self.policy = make_pure(policy, game)
+
+    @cached_property
+    def _table(self) -> tuple[UInt64Array, Float64Array]:
+        """The sorted keys of boards, and float64[N, 2]: values for the responder by mover, NaN where not reached.
+
+        The responder's moves beside a win are followed, too.
+        """
+        players = (None, self.policy) if self.seat == 0 else (self.policy, None)
+        complete = self.seat == 0, self.seat == 1
+        traversal = Traversal(self.game, players, complete=complete, merge=False, query_size=self._work.chunk)
+        layers = collect_within(traversal, self._work)
+        chances = {layer.depth: values for layer, _, values, _ in backward(traversal, layers)}
+        parts = [chances[layer.depth][:, :, self.seat] - chances[layer.depth][:, :, 1 - self.seat] for layer in layers]
+        reached = [layer.reach[: layer.index.size] > 0 for layer in layers]
+        values = np.where(np.concatenate(reached), np.concatenate(parts), np.nan)
+        keys = np.concatenate([layer.index.keys[:, 0] for layer in layers])
+        order = np.argsort(keys)
+        return keys[order], values[order]
+
+    def values(self, boards: Boards) -> Float64Array:
+        """Return values for the mover, float64[B]; NaN in a position that the two players cannot reach."""
+        keys, values = self._table
+        places = find_sorted(keys, to_keys(boards.cells))
+        out = np.where(places >= 0, values[places, boards.mover], np.nan)
+        return np.where(boards.mover == self.seat, out, -out)
+
+    def check_reached(self, boards: Boards) -> None:
+        """Raise ValueError, naming a position, if the two players cannot reach all positions."""
+        lost = np.flatnonzero(np.isnan(self.values(boards)))
+        if len(lost):
+            raise ValueError(
+                f"{to_text(boards.position(int(lost[0])), self.game)!r} is not reached against {self.policy}: the game "
+                f"was played against another opponent, or from another start"
+            )
+
+
+class BestResponsePolicy:
+    """The best response to a pure policy, in both seats, as a policy: equal shares for the best moves.
+
+    In a position that the two players cannot reach, it plays uniformly.
+
+    Args:
+        game: the game.
+        policy: a spec string or a pure policy, which plays the other seat.
+
+    Raises:
+        ValueError, MemoryError: as :class:`BestResponseValues`.
+    """
+
+    pure = True
+
+    def __init__(self, game: Game, policy: str | Policy) -> None:
+        self.game = game
+        self._seats = tuple(BestResponseValues(game, policy, seat) for seat in (0, 1))
+
+    def __str__(self) -> str:
+        return f"best response to {self._seats[0].policy}"
+
+    def action_values(self, boards: Boards) -> Float64Array:
+        """Return float64[B, cells]: values of moves for the mover, 0 where they are not known, NaN where illegal."""
+        values = np.full(boards.cells.shape, np.nan)
+        for seat, responder in enumerate(self._seats):
+            rows = np.flatnonzero(boards.mover == seat)
+            if len(rows):
+                values[rows] = one_ply_ahead(self.game, boards.take(rows), responder.values)
+        unknown = np.isnan(values).any(axis=1, where=boards.legal(self.game))
+        return np.where(unknown[:, None], np.where(boards.legal(self.game), 0.0, np.nan), values)
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
+        """Return float64[B, cells]."""
+        return best_shares(self.action_values(boards), VALUE_TOLERANCE)

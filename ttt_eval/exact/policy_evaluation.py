@@ -1,0 +1,289 @@
+"""Exact values, advantages and occupancy of a policy in every position that it reaches.
+
+One pass forward over the nodes of a game (:mod:`ttt_envs.graph`) computes how often games visit each position; one pass
+back computes the values. Nothing is sampled.
+
+Time steps of a discount are the player's own decisions, as in a Gymnasium environment with an opponent inside: the
+opponent's moves and skipped turns take no time. With discount g, the return of a decision is g**n times the result of
+the game for its player (1, 0 or -1), where n is the number of the player's later decisions. Values are those of the
+mover. Without a discount this is the expected result (Sutton and Barto, 2018, chapter 3).
+
+In a phantom game positions are *views*: what a view is worth is the mean over its nodes, weighed by their visits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from baselines.softmax_table import PositionIndex
+from ttt_envs.agents.peeking import is_peeking
+from ttt_envs.agents.policy import Policy, is_symmetric
+from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array
+from ttt_envs.core.work import DEFAULT_WORK, Work
+from ttt_envs.game.boards import Boards, position_keys
+from ttt_envs.game.game import Game
+from ttt_envs.graph.kept import sum_by
+from ttt_envs.graph.layers import ON_POLICY, Layer, Nodes, Traversal
+from ttt_envs.graph.passes import DRAW, Clock, backward, forward_again
+from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, collect_within, make_pure
+
+
+class SeatEvaluation(NamedTuple):
+    """Exact results of a policy in one seat."""
+
+    seat: int
+    """0 moves first, 1 second"""
+    outcome: OutcomeProbabilities
+    """from the view of the player in this seat"""
+    value: float
+    """expected result, discounted from the player's first decision"""
+    expected_decisions: float
+    """expected number of the player's moves in a game"""
+    expected_length: float
+    """expected number of both players' moves in a game"""
+
+
+@dataclass(frozen=True)
+class PolicyEvaluation:
+    """Exact evaluation of a policy: see :func:`evaluate_policy`.
+
+    Rows are the N positions that the evaluated policy reaches and in which it is to move, in ascending order of seat
+    (against an opponent) and of stones. Arrays are read-only.
+    """
+
+    game: Game
+    discount: float
+    boards: Boards
+    """the positions; with merged symmetries, one of each symmetry class"""
+    stones: Int8Array
+    """int8[N]: number of stones on the board"""
+    probabilities: Float64Array
+    """float64[N, cells]: the policy"""
+    values: Float64Array
+    """float64[N]: expected discounted result for the mover"""
+    action_values: Float64Array
+    """float64[N, cells]: the same after each move, also after moves of probability 0; NaN where illegal"""
+    occupancy: Float64Array
+    """float64[N]: expected visits per game. A game visits a position once at most: it is the probability of a visit."""
+    discounted_occupancy: Float64Array
+    """float64[N]: each visit weighs discount**n, where n is the number of the mover's earlier decisions"""
+    seats: tuple[SeatEvaluation, ...]
+    """results in each evaluated seat"""
+    merged: bool
+    """whether a row stands for a symmetry class"""
+
+    @property
+    def advantages(self) -> Float64Array:
+        """float64[N, cells]: action values minus values, NaN where illegal; a new array at every access."""
+        return self.action_values - self.values[:, None]
+
+    @property
+    def value(self) -> float:
+        """Expected discounted result, the mean over the evaluated seats."""
+        return sum(seat.value for seat in self.seats) / len(self.seats)
+
+    @property
+    def outcome(self) -> OutcomeProbabilities:
+        """Probabilities of the results, the mean over the evaluated seats."""
+        parts = zip(*(seat.outcome for seat in self.seats), strict=True)
+        return OutcomeProbabilities(*(sum(part) / len(self.seats) for part in parts))
+
+    @cached_property
+    def _index(self) -> PositionIndex:
+        return PositionIndex(self.game, self.boards)
+
+    def find(self, boards: Boards) -> Int64Array:
+        """Return the rows int64[B] of positions, -1 for positions that are no rows.
+
+        Raises:
+            ValueError: symmetries are merged, so that a row is no single position.
+        """
+        if self.merged:
+            raise ValueError("rows of merged symmetries cannot be looked up: evaluate with merge_symmetries=False")
+        return self._index.find(boards)
+
+
+def policy_gradient(evaluation: PolicyEvaluation) -> Float64Array:
+    """Return the gradient of ``evaluation.value`` in the logits of a softmax policy, float64[N, cells].
+
+    Row and column are position and move: discounted occupancy * probability * advantage, the policy gradient theorem
+    (Sutton et al., 2000, Theorem 1) for a softmax, divided by the number of evaluated seats. Illegal moves have 0.
+
+    In self-play each player's decisions are differentiated for that player, while the other player's policy is held
+    fixed: the simultaneous gradient of a game. The gradient in the parameters of a net follows by the chain rule.
+    """
+    weights = evaluation.discounted_occupancy[:, None] * evaluation.probabilities / len(evaluation.seats)
+    return np.asarray(weights * np.nan_to_num(evaluation.advantages))
+
+
+def evaluate_policy(
+    game: Game,
+    policy: str | Policy,
+    opponent: str | Policy | None = None,
+    *,
+    seat: int | None = None,
+    discount: float = 1.0,
+    merge_symmetries: bool = False,
+    work: Work = DEFAULT_WORK,
+) -> PolicyEvaluation:
+    """Return the exact values, action values and occupancy of a policy in all positions that it reaches.
+
+    The action value of a move that the policy never makes is also exact: it makes the move once and follows the policy
+    from there. Probabilities are normalised to a sum of 1 within rounding.
+
+    Args:
+        game: the game.
+        policy: a spec string or a pure policy.
+        opponent: the same, in the other seat; None for self-play.
+        seat: the policy's, 0 moves first, 1 second; None for both. Against an opponent, both seats are two games.
+        discount: weight of a later time step, 0 to 1; a time step is an own decision, see this module. In phantom games
+            it is 1.
+        merge_symmetries: evaluate one position of each symmetry class. Occupancy is that of the class. Both policies
+            must declare themselves symmetric.
+        work: see :class:`Work`.
+
+    Raises:
+        ValueError: a policy that is unknown, is not pure, or does not play by the rules; an invalid option.
+        MemoryError: too many cells or positions.
+    """
+    if seat not in (None, 0, 1):
+        raise ValueError(f"seat={seat!r} is no seat: choose 0 (first), 1 (second), or None for both")
+    if not 0 <= discount <= 1 or (discount < 1 and game.hidden != "no"):
+        raise ValueError(
+            f"discount={discount!r} is no weight of later decisions: choose a number from 0 to 1, in a phantom game 1"
+        )
+    own = make_pure(policy, game)
+    other = own if opponent is None else make_pure(opponent, game)
+    if merge_symmetries and not (is_symmetric(own) and is_symmetric(other) and game.hidden == "no"):
+        raise ValueError(
+            f"symmetries of {own} against {other} cannot be merged: both must declare themselves symmetric, in a game "
+            f"with visible stones"
+        )
+    if is_peeking(own):
+        raise ValueError(f"{own} sees hidden stones, so that it is no policy over views: choose one that is")
+    seats = (0, 1) if seat is None else (seat,)
+    games = [seats] if opponent is None else [(one,) for one in seats]
+    parts, results = [], []
+    for index, evaluated in enumerate(games):
+        players = (own, other) if evaluated[0] == 0 else (other, own)
+        complete = 0 in evaluated, 1 in evaluated
+        traversal = Traversal(game, players, complete=complete, merge=merge_symmetries, query_size=work.chunk)
+        rows, seat_results = _evaluate(traversal, evaluated, discount, work.part(index, len(games)))
+        parts.append(rows if game.hidden == "no" else _mean_by_view(rows))
+        results += seat_results
+    arrays = _Rows(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    for array in arrays:
+        array.flags.writeable = False
+    boards = Boards(arrays.cells, arrays.mover)
+    return PolicyEvaluation(game, discount, boards, *arrays[2:], tuple(results), merge_symmetries)
+
+
+class ValueFunction(Protocol):
+    """A function of positions, such as a critic or the method ``values`` of a learner."""
+
+    def __call__(self, boards: Boards, /) -> Float64Array:
+        """Return float64[B]: expected discounted result for the mover."""
+        ...
+
+
+def query_values(value_function: ValueFunction, boards: Boards) -> Float64Array:
+    """Return the values of positions, float64[B].
+
+    Raises:
+        ValueError: the function gave another shape, or values that are not finite.
+    """
+    answer = np.asarray(value_function(boards), np.float64)
+    if answer.shape != boards.mover.shape:
+        raise ValueError(
+            f"the value function gave values of shape {list(answer.shape)} for {len(boards.mover)} positions: "
+            f"it must give one value for each position"
+        )
+    if not np.isfinite(answer).all():
+        raise ValueError("the value function gave values that are NaN or infinite: they must be finite")
+    return answer
+
+
+class _Rows(NamedTuple):
+    """Arrays of :class:`PolicyEvaluation`."""
+
+    cells: Int8Array
+    mover: Int8Array
+    stones: Int8Array
+    probabilities: Float64Array
+    values: Float64Array
+    action_values: Float64Array
+    occupancy: Float64Array
+    discounted_occupancy: Float64Array
+
+
+def _evaluate(
+    traversal: Traversal, seats: tuple[int, ...], discount: float, work: Work
+) -> tuple[_Rows, list[SeatEvaluation]]:
+    """Return the rows of the evaluated seats of a game, and their results."""
+    layers = collect_within(traversal, work)
+    wins, unused = np.zeros(4), np.zeros(4)
+    mass = list(forward_again(traversal, layers, wins))
+    movers = [nodes.mover for layer in layers for nodes in layer.nodes]
+    decisions = [
+        sum(float(part.sum()) for part, mover in zip(mass, movers, strict=True) if mover == one) for one in (0, 1)
+    ]
+    parts: dict[int, _Rows] = {}
+    results = []
+    for seat in seats:
+        clock = Clock(seat, discount)
+        weighed = mass if discount == 1 else list(forward_again(traversal, layers, unused, clock))
+        number = len(movers)
+        for layer, nodes, values, gains in backward(traversal, layers, clock=clock):
+            number -= 1
+            if nodes.mover == seat:
+                parts[number] = _make_rows(traversal, layer, nodes, values, gains, mass[number], weighed[number])
+        outcome = OutcomeProbabilities(float(wins[seat]), float(wins[DRAW]), float(wins[1 - seat]))
+        value = float(values[0, 0, seat] - values[0, 0, 1 - seat])
+        results.append(SeatEvaluation(seat, outcome, value, decisions[seat], sum(decisions)))
+    ordered = [parts[number] for number in sorted(parts)]
+    return _Rows(*(np.concatenate(column) for column in zip(*ordered, strict=True))), results
+
+
+def _make_rows(
+    traversal: Traversal,
+    layer: Layer,
+    nodes: Nodes,
+    values: Float64Array,
+    gains: Float64Array,
+    mass: Float64Array,
+    weighed: Float64Array,
+) -> _Rows:
+    """Return the rows of the nodes that the policies reach."""
+    boards, mover = traversal.boards(layer, nodes), nodes.mover
+    kept = layer.reach[nodes.rows, mover] == ON_POLICY
+    chances = values[nodes.rows, mover]
+    action_values = np.full(boards.cells.shape, np.nan)
+    action_values[nodes.places] = gains
+    stones = np.count_nonzero(boards.cells, axis=1).astype(np.int8)
+    node_values = chances[:, mover] - chances[:, 1 - mover]
+    probabilities = nodes.probabilities(boards.cells.shape[1])
+    columns = (*boards, stones, probabilities, node_values, action_values, mass, weighed)
+    return _Rows(*(column[kept] for column in columns))
+
+
+def _mean_by_view(rows: _Rows) -> _Rows:
+    """Return the means over the nodes of each view, weighed by their visits."""
+    _, first, view = np.unique(position_keys(Boards(rows.cells, rows.mover)), return_index=True, return_inverse=True)
+    view = view.reshape(-1)
+    occupancy = sum_by(view, rows.occupancy, len(first))
+    weights = rows.occupancy / occupancy[view]
+    action_values = np.stack([sum_by(view, weights * column, len(first)) for column in rows.action_values.T], axis=1)
+    return _Rows(
+        rows.cells[first],
+        rows.mover[first],
+        rows.stones[first],
+        rows.probabilities[first],
+        sum_by(view, weights * rows.values, len(first)),
+        action_values,
+        occupancy,
+        occupancy,
+    )

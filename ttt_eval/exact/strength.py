@@ -1,0 +1,354 @@
+"""Exact strength of a policy and its worst positions, as shown on the page of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from baselines.exact import MAX_SOLVER_CELLS, Solution, solve
+from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, Values
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array
+from ttt_envs.core.work import DEFAULT_WORK, Work
+from ttt_envs.game.boards import Boards, from_keys, keys, to_text
+from ttt_envs.game.game import Game, Position
+from ttt_envs.game.symmetry import canonical_keys, symmetries
+from ttt_eval.exact.dynamic_programming import (
+    OutcomeProbabilities,
+    expected_losses,
+    exploitation,
+    has_regret,
+    make_pure,
+    outcome,
+    regret,
+    visits,
+)
+from ttt_eval.exact.estimate import boards_by_stones
+from ttt_eval.exact.policy_cache import cached
+from ttt_eval.metrics import LOSSES, RATES
+
+MAX_BOARDS_COMPARED = 20_000
+"""Maximum number of arrangements of stones for :func:`differences_within`: includes 3 x 3 with or without skips."""
+
+
+class Strength(NamedTuple):
+    """Exact strength of a policy."""
+
+    exploitability: float
+    """a best responder's gain over the value of the game, the mean of both seats: 0 is perfect"""
+    regret: float | None
+    """mean loss of value per move in self-play; None where the board is too large to solve, or stones are hidden"""
+    seats: Mapping[str, tuple[OutcomeProbabilities, OutcomeProbabilities]]
+    """by opponent: its results moving first, and moving second"""
+    gains: tuple[float, float] | None = None
+    """a best responder's gain over perfect play, moving first and second; None where regret is"""
+
+    @property
+    def measures(self) -> dict[str, float]:
+        """The known ones of :data:`ttt_eval.metrics.LOSSES`, by name."""
+        values = {name: getattr(self, name) for name in LOSSES}
+        return {name: value for name, value in values.items() if value is not None}
+
+    @property
+    def results(self) -> dict[str, OutcomeProbabilities]:
+        """Results by opponent, the mean over both seats."""
+        return {opponent: first.mean(second) for opponent, (first, second) in self.seats.items()}
+
+    @property
+    def perfect(self) -> bool:
+        """Whether a best responder gains no more than against perfect play, up to rounding."""
+        return self.exploitability <= VALUE_TOLERANCE
+
+
+class Choice(NamedTuple):
+    """A policy's move probabilities and values in one position, with the exact values."""
+
+    position: Position
+    probabilities: Float64Array
+    """float64[cells]: probabilities of its moves"""
+    own: Float64Array | None
+    """float64[cells]: the policy's own action values for the mover, NaN where illegal; None if it has none"""
+    exact: Float64Array | None
+    """float64[cells]: exact action values, NaN where illegal; None where the game is not solved"""
+
+    @property
+    def best(self) -> Int64Array:
+        """int64[N]: the cells of the best moves; empty if unknown."""
+        if self.exact is None:
+            return np.zeros(0, np.int64)
+        return np.flatnonzero(self.exact >= np.nanmax(self.exact) - VALUE_TOLERANCE)
+
+    @property
+    def loss(self) -> float | None:
+        """Expected loss of value by the move; None where the game is not solved."""
+        if self.exact is None:
+            return None
+        return max(0.0, float(np.nanmax(self.exact) - np.nansum(self.probabilities * self.exact)))
+
+    @property
+    def played(self) -> Int64Array:
+        """int64[N]: the cells with positive probability, in descending order of it."""
+        cells = np.flatnonzero(self.probabilities > 0)
+        return cells[np.argsort(-self.probabilities[cells], kind="stable")]
+
+
+class Mistake(NamedTuple):
+    """A position in which a policy loses value."""
+
+    choice: Choice
+    loss: float
+    """expected loss of value by its move there"""
+    likely: float
+    """the probability that a game reaches the position"""
+
+    @property
+    def cost(self) -> float:
+        """Expected loss per game at this position."""
+        return self.loss * self.likely
+
+
+class Difference(NamedTuple):
+    """A position in which two policies play differently."""
+
+    a: Choice
+    b: Choice
+    difference: float
+    """total variation distance: half the sum over moves of the differences of their probabilities"""
+    likely: float
+    """the probability that a game between the two reaches the position, the mean over both seats"""
+
+    @property
+    def weight(self) -> float:
+        """Expected difference per game at this position."""
+        return self.difference * self.likely
+
+    def to_dict(self, game: Game) -> dict[str, Any]:
+        """Return JSON-ready data; docs/files.md documents the keys."""
+        return {
+            "position": to_text(self.a.position, game),
+            "difference": self.difference,
+            "likely": self.likely,
+            **{
+                name: {str(cell): float(one.probabilities[cell]) for cell in one.played}
+                for name, one in (("a", self.a), ("b", self.b))
+            },
+            "best": None if self.a.exact is None else self.a.best.tolist(),
+            "loss_a": self.a.loss,
+            "loss_b": self.b.loss,
+        }
+
+
+def strength(
+    game: Game, policy: str | Policy, opponents: Sequence[str | Policy], *, work: Work = DEFAULT_WORK
+) -> Strength:
+    """Return the exact strength of a policy.
+
+    Args:
+        game: the game.
+        policy: a spec string or a pure policy.
+        opponents: spec strings or pure policies for exact results.
+        work: see :class:`Work`.
+
+    Raises:
+        ValueError: a policy that is unknown, is not pure, or does not play by the rules.
+        MemoryError: too many reachable positions.
+    """
+    policy = make_policy(policy, game)
+    if game.hidden == "no":
+        policy = cached(policy, game)
+    responders = exploitation(game, policy, work=work)
+    lost = regret(game, policy, work=work) if has_regret(game) else None
+    seats = {}
+    for opponent in opponents:
+        as_second = outcome(game, opponent, policy, work=work).reversed()
+        seats[str(opponent)] = outcome(game, policy, opponent, work=work), as_second
+    return Strength(responders.exploitability, lost, seats, responders.gains)
+
+
+def measure(
+    game: Game, policy: str | Policy, opponent: str | Policy | None = None, seat: int | None = None
+) -> dict[str, float]:
+    """Measure a policy exactly, as :func:`training_callback` does."""
+    exact = strength(game, policy, () if opponent is None else (opponent,))
+    rates: dict[str, float] = {}
+    for first, second in exact.seats.values():
+        rates = dict(zip(RATES, first.mean(second) if seat is None else (first, second)[seat], strict=True))
+    return exact.measures | rates
+
+
+def training_callback(
+    game: Game,
+    opponent: str | Policy | None,
+    every: int,
+    games: int,
+    *,
+    seat: int | None = None,
+    start: int = 0,
+) -> Callable[[int, Policy], dict[str, float]]:
+    """Return a callback for a training's ``run`` that measures the greedy policy exactly and draws nothing.
+
+    Args:
+        game: the game.
+        opponent: opponent of the exact result; None for none.
+        every: number of games between measurements: made at the first mark of the training at or after each multiple.
+        games: of the whole training; a measurement at its end is always made.
+        seat: the learner's against the opponent, 0 or 1; None for the mean of both.
+        start: number of games at the last mark, for a resumed training.
+
+    Returns:
+        A callback of the number of finished games and the learner. It returns ``exploitability``, and ``regret`` where
+        the board can be solved; against an opponent ``exact_win``, ``exact_draw``, ``exact_loss``; and nothing between
+        two measurements.
+
+    Raises:
+        ValueError: ``every`` is not positive, or the opponent is unknown or not pure.
+    """
+    if every < 1:
+        raise ValueError(f"every={every} is no number of games between two measurements: choose 1 or more")
+    other = None if opponent is None else make_pure(opponent, game)
+    due = start // every * every + every
+
+    def measure_if_due(done: int, learner: Policy) -> dict[str, float]:
+        nonlocal due
+        if done < min(due, games):
+            return {}
+        due = done // every * every + every
+        return measure(game, learner, other, seat)
+
+    return measure_if_due
+
+
+def choice_in(policy: Policy, boards: Boards, row: int = 0, *, solution: Solution | None, seed: int = 0) -> Choice:
+    """Return a policy's choice in the position in ``row``.
+
+    Args:
+        policy: the policy; an impure one is queried once.
+        boards: positions that are not over.
+        row: index of the position.
+        solution: of the game, if it is solved.
+        seed: seed of an impure policy.
+    """
+    one = boards.take(np.array([row]))
+    rng = None if policy.pure else np.random.default_rng(seed)
+    own = policy.action_values(one)[0] if isinstance(policy, Values) else None
+    exact = None if solution is None else solution.action_values(one)[0]
+    return Choice(one.position(0), np.asarray(policy.probabilities(one, rng)[0]), own, exact)
+
+
+def first_choice(game: Game, policy: Policy, *, solution: Solution | None) -> Choice:
+    """Return a policy's choice on the empty board; see :func:`choice_in`."""
+    return choice_in(policy, Boards.start(game), solution=solution)
+
+
+def worst_positions(
+    game: Game, policy: str | Policy, opponent: str | Policy | None = None, count: int = 5, *, work: Work = DEFAULT_WORK
+) -> list[Mistake]:
+    """Return the positions in which a policy loses most value, by loss times the probability of reaching them.
+
+    Args:
+        game: the game, up to 16 cells.
+        policy: a spec string or a pure policy.
+        opponent: its opponent, the mean over both seats; None for itself. Against ``random`` it meets every position
+            that any opponent could reach.
+        count: maximum number of positions. Of symmetric positions, the worst is taken.
+        work: see :class:`Work`.
+
+    Returns:
+        The worst first; empty if it loses nothing.
+
+    Raises:
+        ValueError: a board too large to solve; a policy that is unknown, is not pure, or does not play by the rules.
+        MemoryError: too many reachable positions.
+    """
+    solution, own = solve(game), make_pure(policy, game)
+    games: list[tuple[tuple[Policy, Policy], int | None, float]] = [((own, own), None, 1.0)]
+    if opponent is not None:
+        other = make_pure(opponent, game)
+        games = [((own, other), 0, 0.5), ((other, own), 1, 0.5)]
+    most = count * len(symmetries(game))  # enough that `count` remain even if they are symmetric
+    worst: list[Any] = [*Boards.start(game, 0), np.zeros(0), np.zeros(0)]  # the costliest first, stable for equal costs
+    for players, seat, weight in games:
+        for _, boards, probabilities, mass in visits(game, *players, work=work):
+            if seat is None or boards.mover[0] == seat:
+                loss = expected_losses(solution.action_values(boards), probabilities)
+                rows = np.flatnonzero((loss > VALUE_TOLERANCE) & (mass > 0))
+                parts = boards.cells[rows], boards.mover[rows], loss[rows], weight * mass[rows]
+                columns = [np.concatenate(pair) for pair in zip(worst, parts, strict=True)]
+                order = np.argsort(-columns[2] * columns[3], kind="stable")[:most]
+                worst = [column[order] for column in columns]
+    cells, mover, losses, likely = worst
+    boards = Boards(cells, mover)
+    return [
+        Mistake(choice_in(own, boards, row, solution=solution), float(losses[row]), float(likely[row]))
+        for row in _distinct_rows(game, boards, count)
+    ]
+
+
+def _distinct_rows(game: Game, boards: Boards, count: int) -> list[int]:
+    """Return the first row of each class of symmetric positions, up to ``count`` rows."""
+    least, _ = canonical_keys(boards.cells, symmetries(game))
+    rows: dict[tuple[bytes, int], int] = {}
+    for row, mover in enumerate(boards.mover):
+        rows.setdefault((least[row].tobytes(), int(mover)), row)
+    return list(rows.values())[:count]
+
+
+def differences(
+    game: Game, a: str | Policy, b: str | Policy, count: int = 5, *, work: Work = DEFAULT_WORK
+) -> list[Difference]:
+    """Return the positions in which two policies differ most, by distance times the probability of reaching them.
+
+    Args:
+        game: the game.
+        a, b: spec strings or pure policies; games are between these two, each in either seat.
+        count: maximum number of positions. Of symmetric positions, the first is taken.
+        work: see :class:`Work`.
+
+    Returns:
+        In descending order of weight; empty if the two play alike in all positions that they reach. Exact values are
+        included on boards of up to 16 cells.
+
+    Raises:
+        ValueError: a policy that is unknown, is not pure, or does not play by the rules.
+        MemoryError: too many reachable positions.
+    """
+    both = make_pure(a, game), make_pure(b, game)
+    solution = solve(game) if game.cells <= MAX_SOLVER_CELLS else None
+    seen: list[tuple[UInt64Array, Int8Array, Float64Array, Float64Array]] = []
+    for first_player in (0, 1):
+        for _, boards, probabilities, mass in visits(game, both[first_player], both[1 - first_player], work=work):
+            other = both[1 - (first_player ^ int(boards.mover[0]))]
+            distance = np.abs(probabilities - other.probabilities(boards)).sum(axis=1) / 2
+            rows = np.flatnonzero((distance > VALUE_TOLERANCE) & (mass > 0))
+            seen.append((keys(boards.cells[rows]), boards.mover[rows], distance[rows], mass[rows] / 2))
+    codes, mover, distance, mass = (np.concatenate(parts) for parts in zip(*seen, strict=True))
+    if not len(codes):
+        return []
+    # either player may be to move in the same position: add both probabilities
+    words = codes.reshape(len(codes), -1)
+    _, first, place = np.unique(
+        np.column_stack([words, mover.astype(words.dtype)]), axis=0, return_index=True, return_inverse=True
+    )
+    likely = np.bincount(place.ravel(), mass, minlength=len(first))
+    weights = np.round(distance[first] * likely, 12)  # equal ones stay in the order of boards
+    order = np.argsort(-weights, kind="stable")[: count * len(symmetries(game))]
+    boards = Boards(from_keys(words[first[order]], game), mover[first[order]])
+    found: list[Difference] = []
+    for row in _distinct_rows(game, boards, count):
+        mine, theirs = (choice_in(policy, boards, row, solution=solution) for policy in both)
+        found.append(Difference(mine, theirs, float(distance[first[order[row]]]), float(likely[order[row]])))
+    return found
+
+
+def differences_within(game: Game, a: str | Policy, b: str | Policy) -> list[dict[str, Any]] | None:
+    """Return :func:`differences`, JSON-ready; None if a policy is not pure, or the board exceeds
+    :data:`MAX_BOARDS_COMPARED`.
+    """
+    both = make_policy(a, game), make_policy(b, game)
+    # a count, not a time, so that a result is the same on any machine
+    small = sum(boards_by_stones(game)) <= MAX_BOARDS_COMPARED
+    if not small or not all(policy.pure for policy in both):
+        return None
+    return [one.to_dict(game) for one in differences(game, *both)]

@@ -1,0 +1,150 @@
+"""The result of one game as a sum: the value of the start, the luck of skips, and what each player gave away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ttt_envs.game.boards import Boards, coordinate
+from ttt_envs.game.game import Position
+from ttt_envs.game.rules import DRAW, values_over_skip, winner
+from ttt_eval.matches.games import PlayedGame
+from ttt_eval.matches.luck import LuckCorrection
+
+
+class MoveAccount(NamedTuple):
+    """A move and the chance event after it, in values for player_0."""
+
+    position: Position
+    action: int
+    skipped: bool
+    """whether the other player's turn was skipped after the move"""
+    change: float
+    """change of the value by the move: for exact values at most 0 for a move of player_0, at least 0 for player_1"""
+    luck: float
+    """change of the value by the chance event after the move"""
+
+
+class GameAccount(NamedTuple):
+    """A game in values for player_0; ``start + luck + changes[0] + changes[1] + forfeit == result``."""
+
+    start: float
+    """value of the first position"""
+    moves: tuple[MoveAccount, ...]
+    forfeit: float
+    """change of the value by a forfeit or a loss on time"""
+    result: float
+    """1 if player_0 won, -1 if it lost, 0 for a draw; of an unfinished game the value of its last position"""
+
+    @property
+    def luck(self) -> float:
+        """Sum of the luck of chance events."""
+        return sum(move.luck for move in self.moves)
+
+    @property
+    def changes(self) -> tuple[float, float]:
+        """Sums of the changes by the moves of player_0 and of player_1."""
+        by = [sum(move.change for move in self.moves if move.position.mover == player) for player in (0, 1)]
+        return by[0], by[1]
+
+    @property
+    def corrected(self) -> float:
+        """The result without the luck of chance events."""
+        return self.result - self.luck
+
+    def to_dict(self, played: PlayedGame) -> dict[str, Any]:
+        """Return JSON-ready data; docs/files.md documents the keys."""
+        return {
+            "players": list(played.players),
+            "start_value": self.start,
+            "skip_luck": self.luck,
+            "changes": list(self.changes),
+            "forfeit": self.forfeit,
+            "result": self.result,
+            "moves": [
+                {
+                    "mover": move.position.mover,
+                    "move": coordinate(move.action, played.game),
+                    "skipped": move.skipped,
+                    "change": move.change,
+                    "luck": move.luck,
+                }
+                for move in self.moves
+            ],
+        }
+
+
+def make_account(played: PlayedGame, correction: LuckCorrection) -> GameAccount:
+    """Return the account of a game by a value function.
+
+    Raises:
+        ValueError: a game of another kind than the correction's.
+    """
+    game = played.game
+    if game != correction.game:
+        raise ValueError(
+            f"a game of {game} is not explained by values of {correction.game}: choose values of that game"
+        )
+    result = None if played.result is None else 0.0 if played.result == DRAW else 1.0 - 2.0 * played.result
+    steps = list(played.positions())
+    if not steps:
+        value = float(correction.values(Boards.from_positions([played.start()]))[0])
+        return GameAccount(value, (), 0.0 if result is None else result - value, value if result is None else result)
+    start, moves, last = account_moves(steps, correction)
+    result = last if result is None else result
+    return GameAccount(start, moves, result - last, result)
+
+
+def account_moves(
+    steps: Sequence[tuple[Position, int, bool]], correction: LuckCorrection
+) -> tuple[float, tuple[MoveAccount, ...], float]:
+    """Return the value before the first move, the accounts of moves, and the value after the last move.
+
+    Args:
+        steps: at least one position with its move, and whether the other player's turn was then skipped, in order.
+        correction: the correction.
+    """
+    cells = np.array([position.cells for position, _, _ in steps])
+    mover = np.array([position.mover for position, _, _ in steps], np.int8)
+    actions = np.array([action for _, action, _ in steps])
+    values = correction.values(Boards(cells, mover))
+    after = cells.copy()
+    after[np.arange(len(steps)), actions] = mover + 1
+    skip, end = correction.game.skip_chance, winner(correction.game, after[-1])
+    ends = end is not None  # the last move ends the game: no chance event follows
+    going, turn = after[: len(after) - ends], mover[: len(after) - ends]
+    other = correction.values(Boards(going, 1 - turn))
+    own = correction.values(Boards(going, turn)) if skip > 0 else other  # without skips, no player moves twice
+    result = [0.0 if end == DRAW else 1.0 - 2.0 * float(end or 0)] * ends
+    expected = np.append(values_over_skip(own, other, skip), result)
+    following = np.append(np.where([skipped for _, _, skipped in steps[: len(going)]], own, other), result)
+    moves = tuple(
+        MoveAccount(position, action, skipped, float(expected[i] - values[i]), float(following[i] - expected[i]))
+        for i, (position, action, skipped) in enumerate(steps)
+    )
+    return float(values[0]), moves, float(following[-1])
+
+
+def describe_account(account: GameAccount, seat: int, names: tuple[str, str, str], *, skips: bool = True) -> str:
+    """Return the account in a sentence, from the view of one player.
+
+    Args:
+        account: the account.
+        seat: the player, 0 or 1.
+        names: the player, its moves and the other's moves, such as ``("you", "your moves", "its moves")``.
+        skips: whether turns can be skipped in the game.
+    """
+    sign, (me, mine, others) = 1 - 2 * seat, names
+    own, gained = -sign * account.changes[seat], sign * account.changes[1 - seat]
+    parts = [
+        f"the start is worth {sign * account.start:+.2f} to {me}",
+        f"{mine} lose {own:.2f}",
+        f"{others} lose {gained:.2f}",
+    ]
+    if skips:
+        parts.append(f"the skips bring {me} {sign * account.luck:+.2f}")
+    if account.forfeit:
+        parts.append(f"the forfeit brings {sign * account.forfeit:+.2f}")
+    return f"{', '.join(parts)}: {sign * account.result:+.0f} in all"

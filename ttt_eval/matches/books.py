@@ -1,0 +1,277 @@
+"""Opening books from logged games or from a longer search, and statistics of games that leave them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from baselines.opening_book import Book, Canonical, PlayedMoves, check_plies, make_book
+from ttt_envs.agents.policy import Policy, Values
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.jit import Int64Array, UInt64Array
+from ttt_envs.core.parallel import Jobs
+from ttt_envs.game.boards import Boards, from_keys
+from ttt_envs.game.game import Game
+from ttt_envs.game.rules import NOT_OVER, terminal_outcome
+from ttt_eval.matches.games import PlayedGame, read_any_format
+from ttt_eval.result_store import Unit, do_units
+
+CHUNK_SIZE = 1 << 14
+"""Number of moves counted at once."""
+POSITIONS_PER_UNIT = 16
+"""Number of positions per unit of work."""
+GAMES_PER_SEARCHED_MOVE = 1000
+"""Number of games that the value of a searched move counts for."""
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Of games
+
+
+def book_from_games(
+    logs: Sequence[str | Path],
+    *,
+    plies: int,
+    minimum: int = 1,
+    player: str | None = None,
+    tell: Callable[[str], object],
+    progress: Callable[[int], object] = lambda games: None,
+) -> Book:
+    """Build a book from all games in some logs.
+
+    Games not played to the end of the board are ignored: an unfinished game has no winner, and a loss on time is not
+    caused by a move.
+
+    Args:
+        logs: files of games, see :func:`ttt_eval.matches.games.read_any_format`; all of one game.
+        plies: number of stones on a board from which on the book is empty.
+        minimum: minimum number of games in which a move was made.
+        player: include only the moves of this player, named as in the logs.
+        tell: called with messages for the user.
+        progress: called periodically with the number of games read.
+
+    Raises:
+        OSError: a log that cannot be read.
+        ValueError: no log, logs of several games or without a finished game, an unknown player.
+    """
+    check_plies(plies)
+    found: list[Game] = []
+    num_read = 0
+
+    def games() -> Iterator[PlayedGame]:
+        nonlocal num_read
+        for log in logs:
+            for played in read_any_format(log, tell=tell):
+                if not found:
+                    found.append(played.game)
+                if played.game != found[0]:
+                    raise ValueError(
+                        f"{log} has a game of {played.game}, and others are of {found[0]}: make a book for each"
+                    )
+                num_read += 1
+                if num_read % 256 == 0:
+                    progress(num_read)
+                if played.result is not None and played.forfeit is None:
+                    yield played
+
+    def chunks() -> Iterator[PlayedMoves]:
+        rows: list[tuple[Any, int, int, int]] = []
+        num_games = 0
+        for played in games():
+            assert played.result is not None
+            before = len(rows)
+            for position, action, _ in played.positions():
+                if np.count_nonzero(position.cells) >= plies:
+                    break
+                if player in (None, played.players[position.mover]):
+                    became = played.result.result_index(position.mover)
+                    rows.append((position.cells, position.mover, action, became))
+            num_games += len(rows) > before
+            if len(rows) >= CHUNK_SIZE:
+                yield _to_played_moves(rows, num_games)
+                rows, num_games = [], 0
+        if rows:
+            yield _to_played_moves(rows, num_games)
+
+    parts = chunks()
+    first = next(parts, None)
+    if first is None:
+        if not found:
+            raise ValueError("there is no game in these logs: name others")
+        who = "" if player is None else f" in which {player} moves"
+        raise ValueError(f"there is no finished game{who} in these logs: name others")
+    book = make_book(found[0], itertools.chain([first], parts), plies=plies, minimum=minimum)
+    progress(num_read)
+    return book
+
+
+def _to_played_moves(rows: Sequence[tuple[Any, int, int, int]], games: int) -> PlayedMoves:
+    cells, movers, actions, became = zip(*rows, strict=True)
+    results = np.zeros((len(rows), 3), np.int64)
+    results[np.arange(len(rows)), became] = 1
+    return PlayedMoves(Boards(np.stack(cells), np.array(movers, np.int8)), np.array(actions, np.int64), results, games)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# By searching
+
+
+def early_positions(game: Game, plies: int) -> Iterator[Boards]:
+    """Yield all reachable positions with 0, 1, ... ``plies - 1`` stones up to symmetry, whichever player owns the
+    stones.
+
+    Positions that differ only by exchanged colours are yielded once: from the mover's view they are the same.
+    """
+    boards = Boards.start(game)
+    for _ in range(min(plies, game.cells)):
+        yield boards
+        parts = []
+        for cell in range(game.cells):
+            cells, mover = boards.take(boards.legal(game)[:, cell])
+            cells[:, cell] = mover + 1
+            goes_on = np.array([terminal_outcome(board, game.parameters) == NOT_OVER for board in cells], np.bool_)
+            if not goes_on.any():
+                continue
+            turns = (mover[goes_on],) if game.skip_chance > 0 else ()
+            for next_mover in (1 - mover[goes_on], *turns):
+                parts.append(Canonical.from_boards(Boards(cells[goes_on], next_mover), game).keys)
+        if not parts:
+            return
+        own = from_keys(np.unique(np.concatenate(parts), axis=0), game)
+        boards = Boards(own, np.zeros(len(own), np.int8))
+
+
+def book_from_search(
+    game: Game,
+    policy: str,
+    folder: Path,
+    provenance: Mapping[str, Any],
+    *,
+    plies: int,
+    jobs: Jobs = 1,
+    progress: Callable[[int, int], object] = lambda done, total: None,
+) -> Book:
+    """Build a book of a policy's values for every move in all early positions, by a longer search than a game allows.
+
+    A value v counts as 1,000 games, of which (1 + v) / 2 are won and the others lost.
+
+    Args:
+        game: the game.
+        policy: the spec string of a policy with action values.
+        folder: folder of the results; the same call resumes.
+        provenance: as of :func:`ttt_eval.result_store.do_units`.
+        plies: number of stones on a board from which on the book is empty.
+        jobs: the workers.
+        progress: called with the number of positions done, and the total.
+
+    Raises:
+        ValueError: a policy without values, an invalid number of plies.
+    """
+    check_plies(plies)
+    _check_values(make_policy(policy, game), policy)
+    units: list[dict[str, Any]] = []
+    for boards in early_positions(game, plies):
+        found = Canonical.from_boards(boards, game).keys
+        units += [
+            {"keys": found[start : start + POSITIONS_PER_UNIT].tolist()}
+            for start in range(0, len(found), POSITIONS_PER_UNIT)
+        ]
+    total, done = sum(len(unit["keys"]) for unit in units), 0
+    values: dict[int, Any] = {}
+    work = do_units(
+        partial(_search_positions, game, policy),
+        units,
+        folder,
+        {**provenance, "game": game.to_dict(), "policy": policy},
+        jobs=jobs,
+    )
+    with closing(work) as results:
+        for number, result in results:
+            values[number] = result
+            done += len(units[number]["keys"])
+            progress(done, total)
+    parts = (_with_values(game, units[number]["keys"], values[number]) for number in range(len(units)))
+    return make_book(game, parts, plies=plies)
+
+
+def _check_values(policy: Policy, spec: str) -> Values:
+    if not isinstance(policy, Values):
+        raise ValueError(
+            f"{spec} has no values, which a book needs: choose a policy with values, as "
+            f"mcts:simulations=10000, optimal or run:PATH"
+        )
+    return policy
+
+
+def _to_boards(game: Game, found: Any) -> Boards:
+    own = from_keys(np.array(found, np.uint64).reshape(len(found), -1), game)
+    return Boards(own, np.zeros(len(own), np.int8))
+
+
+def _search_positions(game: Game, policy: str, unit: Unit) -> list[list[float | None]]:
+    """Return the action values of some positions, from the mover's view, None where there is none."""
+    values = _check_values(make_policy(policy, game), policy).action_values(_to_boards(game, unit["keys"]))
+    return [[None if np.isnan(value) else float(value) for value in row] for row in values]
+
+
+def _with_values(game: Game, found: UInt64Array, values: Any) -> PlayedMoves:
+    known = np.array(values, np.float64)
+    row, action = np.nonzero(~np.isnan(known))
+    wins = np.rint(GAMES_PER_SEARCHED_MOVE * (1 + np.clip(known[row, action], -1, 1)) / 2).astype(np.int64)
+    return PlayedMoves(
+        _to_boards(game, found).take(row),
+        action,
+        np.stack([wins, np.zeros_like(wins), GAMES_PER_SEARCHED_MOVE - wins], axis=1),
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# How games leave a book
+
+
+@dataclass(frozen=True)
+class BookExit:
+    """Statistics of the games that left a book at one ply.
+
+    Attributes:
+        stones: number of stones when the player was first to move without a book move; None for games that never left
+            the book.
+        results: int64[3]: games that the player won, drew and lost.
+    """
+
+    stones: int | None
+    results: Int64Array
+
+
+def book_exits(book: Book, games: Iterable[PlayedGame], player: str) -> list[BookExit]:
+    """Count when a player's games leave a book, and their results.
+
+    Args:
+        book: the book.
+        games: finished games of the book's game.
+        player: named as in the games; games of other players are ignored.
+
+    Raises:
+        ValueError: a game of another kind.
+    """
+    found: dict[int | None, Int64Array] = {}
+    for played in games:
+        if played.game != book.game:
+            raise ValueError(f"a game is of {played.game}, and the book is of {book.game}: name other games")
+        for seat in (0, 1):
+            if played.players[seat] != player or played.result is None:
+                continue
+            mine = [position for position, _, _ in played.positions() if position.mover == seat]
+            rows = book.find(Boards.from_positions(mine))[0] if mine else np.zeros(0, np.int64)
+            out = np.flatnonzero(rows < 0)
+            stones = int(np.count_nonzero(mine[out[0]].cells)) if len(out) else None
+            found.setdefault(stones, np.zeros(3, np.int64))[played.result.result_index(seat)] += 1
+    order = sorted(found, key=lambda stones: (stones is None, stones))
+    return [BookExit(stones, found[stones]) for stones in order]

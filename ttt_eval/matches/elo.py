@@ -1,0 +1,265 @@
+"""Comparison of two players: Elo, the exact distribution of net scores, and sequential tests.
+
+The independent sample is a pair of games with seats swapped, because its two games share the seat advantage and the
+skips. Its result is one of five: the pentanomial 0, 1/2, 1, 3/2 and 2 points.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+
+from ttt_envs.core.checks import check_choice
+from ttt_envs.core.jit import Float64Array, Int64Array
+from ttt_eval.matches.score import Score
+from ttt_eval.statistics import NORMAL, Interval
+
+Model = Literal["pentanomial", "trinomial"]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Elo
+
+
+def elo_from_score(score: float) -> float:
+    """Return the Elo difference whose expected logistic score is ``score``, in [0, 1]; infinite at its ends."""
+    if score <= 0 or score >= 1:
+        return math.copysign(math.inf, score - 0.5)
+    return 400 * math.log10(score / (1 - score))
+
+
+def score_from_elo(elo: float) -> float:
+    """Return the expected logistic score at an Elo difference: 1 / (1 + 10 ** (-elo / 400))."""
+    return 1 / (1 + 10 ** (-elo / 400))
+
+
+def elo(score: Score, confidence: float = 0.95) -> Interval:
+    """Return a's Elo advantage over b: the confidence interval of the score, from pairs of games, on the logistic
+    curve.
+    """
+    return Interval(*map(elo_from_score, score.rate("score", confidence)))
+
+
+def pair_moments(score: Score) -> tuple[float, float]:
+    """Return the sample mean and variance of a pair's mean score, 0 to 1; without luck where it is corrected."""
+    if score.corrected is not None:
+        return score.corrected.mean, score.corrected.variance
+    return score.raw_moments()
+
+
+def likelihood_of_superiority(score: Score) -> float:
+    """Return the probability that a is better than b, by the normal approximation of :func:`guarded_mean`."""
+    centre, error = score.guarded_mean()
+    return NORMAL.cdf((centre - 0.5) / error)
+
+
+def normalized_elo(score: Score) -> float:
+    """Return the normalized Elo difference of the sample means; infinite where all pairs are equal and not even.
+
+    It is the distance of the score of a game from 1/2 in standard deviations of a game, as implied by pairs, times
+    800 / ln 10 (Van den Bergh, Normalized Elo, 2020). So it tells the number of games that a test needs.
+    """
+    mean, variance = pair_moments(score)
+    if variance == 0:
+        return 0.0 if mean == 0.5 else math.copysign(math.inf, mean - 0.5)
+    return (mean - 0.5) / math.sqrt(2 * variance) * 800 / math.log(10)
+
+
+def elo_to_dict(score: Score, rating: Interval | None = None) -> dict[str, Any]:
+    """Return the Elo interval and the likelihood of superiority, JSON-ready; docs/files.md documents the keys.
+
+    Args:
+        score: the score.
+        rating: of it; by default :func:`elo`, of a match of fixed size.
+    """
+    return {
+        "elo": (rating or elo(score)).to_dict(),
+        "likelihood_of_superiority": likelihood_of_superiority(score),
+    }
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The exact distribution of net scores
+
+
+def pair_probabilities(win: float, draw: float) -> Float64Array:
+    """Return float64[5]: the probabilities that a pair between equal players ends -2, -1, 0, 1, 2 for one of them.
+
+    Args:
+        win: probability that the player who moves first wins a game; draw: that it is drawn. The copies' games are
+            independent (Hsu, Theory of Computer Games, concluding remarks, slide 52, with w = 1).
+
+    Raises:
+        ValueError: invalid probabilities.
+    """
+    lose = 1 - win - draw
+    if min(win, draw, lose) < -1e-12:
+        raise ValueError(
+            f"win={win} and draw={draw} are no chances of one game: they are at least 0, and at most 1 in all"
+        )
+    one = win * draw + lose * draw
+    return np.array([lose * win, one, win * win + lose * lose + draw * draw, one, win * lose])
+
+
+def net_score(chances: Sequence[float] | Float64Array, pairs: int) -> Float64Array:
+    """Return float64[4 * pairs + 1]: the exact distribution of X[n], the sum of ``pairs`` pair results, from -2n to 2n.
+
+    Args:
+        chances: float64[5], probabilities of the results -2 to 2 of one pair.
+        pairs: n.
+    """
+    total, power, left = np.ones(1), np.asarray(chances, np.float64), pairs
+    while left:  # by repeated squaring: a convolution for each bit of n
+        if left & 1:
+            total = np.convolve(total, power)
+        power, left = np.convolve(power, power), left >> 1
+    return total
+
+
+def probability_within(chances: Sequence[float] | Float64Array, pairs: int, score: int) -> float:
+    """Return Pr(abs(X[n]) <= score) exactly, for equal players (slides 53 to 57)."""
+    total = net_score(chances, pairs)
+    reach = min(score, 2 * pairs)
+    return float(total[2 * pairs - reach : 2 * pairs + reach + 1].sum()) if reach >= 0 else 0.0
+
+
+def significant_score(chances: Sequence[float] | Float64Array, pairs: int, confidence: float = 0.95) -> int:
+    """Return the least net score that equal players exceed in absolute value with probability at most 1 -
+    ``confidence``.
+    """
+    inside = net_score(chances, pairs)
+    for score in range(2 * pairs + 1):
+        if inside[2 * pairs - score : 2 * pairs + score + 1].sum() >= confidence - 1e-12:
+            return score
+    return 2 * pairs
+
+
+def pairs_needed(
+    chances: Sequence[float] | Float64Array, difference: float, confidence: float = 0.95, power: float = 0.5
+) -> int:
+    """Return the number of pairs needed to detect a score advantage of ``difference`` per game.
+
+    Args:
+        chances: float64[5], of one pair between equal players.
+        difference: of the score per game, wins and half the draws, above 1/2: in (0, 1/2].
+        confidence: of the two-sided test.
+        power: probability that the test detects the difference.
+
+    Raises:
+        ValueError: a difference out of range.
+    """
+    if not 0 < difference <= 0.5:
+        raise ValueError(f"difference={difference} is no advantage per game: choose above 0, up to 0.5")
+    deviation = math.sqrt(float(np.asarray(chances) @ np.arange(-2, 3) ** 2))
+    wanted = NORMAL.inv_cdf((1 + confidence) / 2) + NORMAL.inv_cdf(power)
+    return math.ceil(
+        (wanted * deviation / (4 * difference)) ** 2
+    )  # a pair's result is 4 times the difference of a game
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Sequential tests
+
+
+class Decision(NamedTuple):
+    """State of a sequential test."""
+
+    llr: float
+    """logarithm of the likelihood ratio of the two hypotheses"""
+    low: float
+    """lower bound: at or below it ``elo0`` is accepted"""
+    high: float
+    """upper bound: at or above it ``elo1`` is accepted"""
+
+    @property
+    def accepted(self) -> int | None:
+        """1 for ``elo1``, 0 for ``elo0``, None while the test continues."""
+        return 1 if self.llr >= self.high else 0 if self.llr <= self.low else None
+
+
+@dataclass(frozen=True)
+class SPRT:
+    """The generalized sequential probability ratio test (Wald, 1945) of two Elo differences.
+
+    The distribution of a pair's result is unknown beyond its mean: each hypothesis uses the maximum likelihood
+    distribution with its mean (Van den Bergh, The generalized maximum likelihood ratio for the expectation value of a
+    distribution, 2019), as is usual in computer chess.
+
+    Raises:
+        ValueError: hypotheses or error rates that define no test.
+    """
+
+    elo0: float = 0.0
+    elo1: float = 20.0
+    alpha: float = 0.05
+    """maximum probability of accepting ``elo1`` if ``elo0`` is true"""
+    beta: float = 0.05
+    """maximum probability of accepting ``elo0`` if ``elo1`` is true"""
+    model: Model = "pentanomial"
+    """the independent sample: ``"pentanomial"`` pairs of games, by their corrected scores where luck is corrected, or
+    ``"trinomial"`` results of single games"""
+
+    def __post_init__(self) -> None:
+        if not self.elo0 < self.elo1:
+            raise ValueError(f"elo0={self.elo0:g} is not below elo1={self.elo1:g}: the test is between the two")
+        for name in ("alpha", "beta"):
+            if not 0 < getattr(self, name) < 0.5:
+                raise ValueError(f"{name}={getattr(self, name)} is no chance of an error: choose above 0, below 0.5")
+        check_choice("model", self.model, get_args(Model))
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Bounds of the log-likelihood ratio: at the lower one ``elo0`` is accepted, at the upper one ``elo1``."""
+        return math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)
+
+    def sample(self, score: Score) -> tuple[Float64Array | Int64Array, Float64Array]:
+        """Return the independent samples: the count of each result, and its score, float64[K]."""
+        if self.model == "trinomial":
+            return score.table.sum(axis=0)[::-1], np.arange(3) / 2
+        if score.corrected is not None:
+            return score.corrected.support()
+        return score.pentanomial, np.arange(5) / 4
+
+    def decide(self, score: Score) -> Decision:
+        """Return the state of the test after the pairs played so far."""
+        ratio = likelihood_ratio(*self.sample(score), score_from_elo(self.elo0), score_from_elo(self.elo1))
+        return Decision(ratio, *self.bounds)
+
+    def fixed_pairs(self, variance: float) -> int:
+        """Return the number of pairs of a fixed-size test with the same errors, given the variance of a pair's mean
+        score.
+        """
+        between = score_from_elo(self.elo1) - score_from_elo(self.elo0)
+        wanted = NORMAL.inv_cdf(1 - self.alpha) + NORMAL.inv_cdf(1 - self.beta)
+        return math.ceil((wanted / between) ** 2 * variance)
+
+
+_NEVER_SEEN = 1e-3  # pseudo-count of each result, so that an unseen result is not taken for impossible
+
+
+def likelihood_ratio(counts: Float64Array | Int64Array, points: Float64Array, score0: float, score1: float) -> float:
+    """Return the log of the ratio of the maximum likelihoods with the means ``score1`` and ``score0``.
+
+    Args:
+        counts: float64[K]: count of each result.
+        points: float64[K]: score of each result; at least one is below both means, and one above.
+        score0, score1: the means of the two hypotheses, in (0, 1).
+    """
+    seen = counts + _NEVER_SEEN
+    shares = seen / seen.sum()
+    one, zero = (np.log(_maximum_likelihood(shares, points - score)) for score in (score1, score0))
+    return float(seen @ (one - zero))
+
+
+def _maximum_likelihood(shares: Float64Array, values: Float64Array) -> Float64Array:
+    """Return the maximum likelihood probabilities, given the observed shares, under which ``values`` has mean 0."""
+    from scipy.optimize import brentq  # see ttt_eval/statistics.py
+
+    low, high = -1 / values.max(), -1 / values.min()
+    inside = 1e-9 * (high - low)
+    theta = brentq(lambda x: float(shares @ (values / (1 + x * values))), low + inside, high - inside)
+    return np.asarray(shares / (1 + theta * values))

@@ -1,0 +1,185 @@
+"""Snapshots of a learner's policy in a few fixed positions, stored at the exact marks of its run: ``choices.jsonl``.
+
+The positions are the same at every mark and depend on the game alone, so changes between marks show learning. Positions
+from the learner's own play would change with it and could not be compared.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from learners.training import dense_first
+from ttt_envs.agents.policy import Policy
+from ttt_envs.core.files import parse_json, read_bounded
+from ttt_envs.core.jit import Float64Array, Int8Array
+from ttt_envs.game.boards import Boards, check_opening, from_text, to_text
+from ttt_envs.game.game import MAX_EDGE, Game, Position
+from ttt_envs.game.rules import legal
+from ttt_eval.exact.strength import Choice, choice_in
+
+CHOICES = "choices.jsonl"
+MAX_SNAPSHOT_BYTES = 1 << 22
+"""Maximum size of the file in bytes."""
+MAX_CHOICES = 8
+"""Maximum number of positions of a snapshot."""
+SPARSE = 2
+"""Snapshots are half as frequent as log lines by default, at most about 200."""
+PLACES = 6
+"""Number of decimal places in the file."""
+MAX_POSITION_LENGTH = MAX_EDGE * (MAX_EDGE + 1) + 1
+"""Maximum length of a position in characters."""
+MAX_ABS_VALUE = 1e6
+"""Maximum absolute value accepted; values are results, -1 to 1, but nets may exceed them."""
+
+
+class Snapshot(NamedTuple):
+    """Choices of a learner after a number of games."""
+
+    games: int
+    choices: Sequence[Choice]
+
+
+def probe_positions(game: Game) -> dict[str, Position]:
+    """Return up to four named positions, those that exist in the game.
+
+    They are the empty board; the reply to a stone in the middle; a line of o's that lacks one stone, with o to move;
+    and the same line with x to move, who cannot win yet and has to block.
+    """
+    start = Boards.start(game).position(0)
+    found = {"the empty board": start}
+    if game.win_length == 1:
+        return found
+    grid = np.arange(game.cells).reshape(game.rows, game.columns)
+
+    def with_stones(o: Sequence[int], x: Sequence[int], mover: int) -> Position:
+        cells = start.cells.copy()
+        cells[list(o)], cells[list(x)] = 1, 2
+        return Position(cells, mover)
+
+    if game.cells > 1:
+        middle = int(grid[-1 if game.gravity else game.rows // 2, game.columns // 2])
+        found["the middle taken"] = with_stones([middle], [], 1)
+    along = grid if game.columns >= game.win_length else grid.T
+    level = -1 if game.gravity else len(along) // 2  # near the middle, where real games are
+    *line, last = along[level, : game.win_length].tolist()
+    others = [cell for cell in along.ravel()[::-1].tolist() if cell not in (*line, last)]
+    if len(others) >= len(line):
+        found["a line to complete"] = with_stones(line, others[: len(line)], 0)
+        if len(line) > 1:
+            found["a line to block"] = with_stones(line, others[: len(line) - 1], 1)
+    if game.gravity:  # those in which all stones rest
+        return {name: one for name, one in found.items() if not _falls(one.cells, game.columns)}
+    return found
+
+
+def _falls(cells: Int8Array, columns: int) -> bool:
+    """Return whether a stone stands above an empty cell."""
+    return bool(((cells[:-columns] != 0) & (cells[columns:] == 0)).any())
+
+
+def take_snapshot(game: Game, games: int, policy: Policy) -> Snapshot:
+    """Return the choices of a pure policy in the telling positions."""
+    boards = Boards.from_positions(list(probe_positions(game).values()))
+    return Snapshot(games, [choice_in(policy, boards, row, solution=None) for row in range(len(boards.mover))])
+
+
+def next_due(games: int, kept: int) -> int:
+    """Return the number of games at which the next snapshot is due, ``kept`` being the last, in a run of ``games``."""
+    return dense_first(max(1, games // SPARSE))(kept) if kept else 0
+
+
+def snapshot_line(game: Game, mark: Snapshot) -> bytes:
+    """Encode a snapshot as a line of ``choices.jsonl``; docs/files.md documents the keys."""
+    choices = []
+    for one in mark.choices:
+        said: dict[str, Any] = {"position": to_text(one.position, game)}
+        said["probabilities"] = [round(float(share), PLACES) for share in one.probabilities]
+        if one.own is not None:
+            said["values"] = [None if np.isnan(value) else round(float(value), PLACES) + 0.0 for value in one.own]
+        choices.append(said)
+    return json.dumps({"games": mark.games, "choices": choices}).encode() + b"\n"
+
+
+def position_name(game: Game, position: Position) -> str:
+    """Return the name of a telling position, or the text of any other."""
+    text = to_text(position, game)
+    names = {to_text(one, game): name for name, one in probe_positions(game).items()}
+    return names.get(text, text)
+
+
+def read_choices(run: Path, game: Game, most: int = MAX_SNAPSHOT_BYTES) -> list[Snapshot]:
+    """Read the snapshots of a run's ``choices.jsonl``, in order of games; empty if there is no file.
+
+    Args:
+        run: the run directory.
+        game: the game of its training.
+        most: maximum size of the file in bytes.
+
+    Raises:
+        OSError: a file that cannot be read.
+        ValueError: a line not written by :func:`snapshot_line`, or a larger file.
+    """
+    path, marks = run / CHOICES, list[Snapshot]()
+    try:
+        content = read_bounded(path, most)
+    except FileNotFoundError:
+        return marks
+    for count, line in enumerate(content.decode("utf-8", "replace").splitlines(), 1):
+        try:
+            mark = _parse_snapshot(parse_json(line), game)
+            if marks and mark.games < marks[-1].games:
+                raise ValueError("it has fewer games than the one before")
+        except ValueError as problem:
+            raise ValueError(f"line {count} of {path} is no mark with choices: {problem}") from None
+        marks.append(mark)
+    return marks
+
+
+def _parse_snapshot(data: object, game: Game) -> Snapshot:
+    """Validate a parsed line."""
+    if not isinstance(data, dict) or data.keys() != {"games", "choices"}:
+        raise ValueError("it must have games and choices")
+    games, choices = data["games"], data["choices"]
+    if not isinstance(games, int) or isinstance(games, bool) or not 0 <= games < 1 << 53:
+        raise ValueError("games must be a whole number")
+    if not isinstance(choices, list) or not 1 <= len(choices) <= MAX_CHOICES:
+        raise ValueError(f"choices must be a list of 1 to {MAX_CHOICES}")
+    return Snapshot(games, [_parse_choice(one, game) for one in choices])
+
+
+def _parse_choice(data: object, game: Game) -> Choice:
+    if not isinstance(data, dict) or not {"position", "probabilities"} <= data.keys():
+        raise ValueError("a choice must have position and probabilities")
+    text = data["position"]
+    if not isinstance(text, str) or len(text) > MAX_POSITION_LENGTH:
+        raise ValueError("position must be a board and the player to move")
+    position = from_text(text, game)
+    check_opening(game, position, "a position")
+    values = data.get("values")
+    own = None if values is None else _parse_numbers(data, "values", game, -MAX_ABS_VALUE)
+    shares = _parse_numbers(data, "probabilities", game, 0.0, 1.0)
+    playable = legal(game, position.cells)
+    if own is not None:
+        own[~playable] = np.nan
+    if np.isnan(shares).any() or shares[~playable].any() or (own is not None and np.isnan(own[playable]).any()):
+        raise ValueError("there must be a number for every legal move, and no probability elsewhere")
+    return Choice(position, shares, own, None)
+
+
+def _parse_numbers(
+    data: Mapping[str, object], name: str, game: Game, low: float, high: float = MAX_ABS_VALUE
+) -> Float64Array:
+    """Return float64[cells], NaN for null."""
+    given = data[name]
+    if not isinstance(given, list) or len(given) != game.cells:
+        raise ValueError(f"{name} must be a list of {game.cells}, one for each cell")
+    for one in given:
+        is_number = isinstance(one, int | float) and not isinstance(one, bool)
+        if one is not None and not (is_number and low <= one <= high):
+            raise ValueError(f"{name} must be numbers from {low:g} to {high:g}")
+    return np.array(given, np.float64)

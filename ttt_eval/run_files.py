@@ -1,0 +1,320 @@
+"""The directory of a run: its files, its lock and its state, and validated reading."""
+
+from __future__ import annotations
+
+import importlib.util
+import shlex
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from learners import is_run
+from learners.base import Arrays
+from learners.checkpoint import (
+    CHECKPOINT,
+    CONFIG,
+    COST,
+    METRICS,
+    MODEL,
+    TEACHER_FOLDER,
+    build_config,
+    load_checkpoint,
+    policy_name,
+    read_config,
+    read_training,
+    save_checkpoint,
+)
+from learners.config import FitLearnerConfig
+from learners.training import Progress
+from ttt_envs.agents.specs import parse_spec
+from ttt_envs.core.files import delete_temporary_files, locked, parse_json, read_bounded, read_json, write_json
+from ttt_envs.game.game import Game
+from ttt_eval.cost import COST_KEYS, MAX_COST_BYTES, is_number
+from ttt_eval.policy_snapshots import CHOICES, Snapshot, read_choices
+
+REPORT = "report.html"
+"""Page of a run or of an evaluation."""
+EVENTS = "events.out.tfevents.run"
+"""TensorBoard's file in a run."""
+LIVE = "live"
+"""Folder of a run in progress, for its watch page; removed when the run ends."""
+NOW = "now.json"
+"""File of the state of a run in progress."""
+WATCHED = "watched"
+"""File that a watch page touches every few seconds."""
+STOP = "stop"
+"""File that asks a run to stop."""
+RUN_FILES = (CONFIG, CHECKPOINT, MODEL, METRICS, CHOICES, COST, EVENTS, REPORT)
+"""Files of a run; a learner with a teacher also has a folder of its games."""
+DERIVED_FILES = (EVENTS, REPORT)
+"""Files that are derived from the others and can be regenerated."""
+
+
+class RunState(NamedTuple):
+    """State of a run, as read from its files."""
+
+    config: dict[str, Any]
+    """its ``config.json``"""
+    checkpoint: dict[str, dict[str, np.ndarray[Any, Any]]] | None
+    """the parts of its ``checkpoint.npz``; None if there is none"""
+    progress: Progress | None
+    """progress at that checkpoint; None if an old version did not store it"""
+    sizes: Mapping[str, int]
+    """valid bytes of ``metrics.jsonl``, as ``size``, and of ``choices.jsonl``, as ``choices``, at that checkpoint"""
+    missing: tuple[str, ...]
+    """files that a finished run of these settings has, and this one lacks"""
+
+    def is_trained(self, games: int | None = None) -> bool:
+        """Return whether the training is finished, with ``games`` games or as many as the settings say."""
+        return self.progress is not None and self.progress.games >= (self.config["games"] if games is None else games)
+
+
+def run_folder(spec: str) -> Path | None:
+    """Return the folder of the run that a spec string names; None for any other spec."""
+    parsed = parse_spec(spec)
+    path = parsed.unkeyed or parsed.keyed.get("path")
+    return Path(path) if parsed.name == "run" and path else None
+
+
+def list_run_folders(spec: str) -> list[Path]:
+    """Return the folders of the runs that a spec string names, itself or in its arguments, as in ``leaf=(run:PATH)``.
+
+    Raises:
+        ValueError: the string does not parse.
+    """
+    folder = run_folder(spec)
+    if folder is not None:
+        return [folder]
+    parsed = parse_spec(spec)
+    values = (parsed.unkeyed or "", *parsed.keyed.values())
+    return [folder for value in values if value.startswith("run:") for folder in list_run_folders(value)]
+
+
+class RunDirectory:
+    """The directory of a run.
+
+    Args:
+        path: the directory, which may not exist yet.
+
+    Attributes:
+        path: the directory; the other attributes are the paths of its files, which may not exist.
+        teacher: folder of a teacher's games.
+        live: folder that exists while the run is in progress.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.config, self.checkpoint, self.model, self.metrics, *others = (self.path / name for name in RUN_FILES)
+        self.choices, self.cost, self.events, self.report = others
+        self.teacher = self.path / TEACHER_FOLDER
+        self.live = self.path / LIVE
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @property
+    def policy(self) -> str:
+        """The spec string of the trained policy."""
+        return policy_name(self.path)
+
+    @property
+    def resume_command(self) -> str:
+        """The command that continues the run, with its path quoted where a shell would split or expand it."""
+        return f"train.py --resume {shlex.quote(str(self))}"
+
+    def exists(self) -> bool:
+        """Return whether there is a run in the directory."""
+        return is_run(self.path)
+
+    def has_results(self) -> bool:
+        """Return whether the run has stored a part of its training: a checkpoint, a metric or a teacher's games."""
+        measured = self.metrics.is_file() and self.metrics.stat().st_size > 0
+        return measured or self.checkpoint.exists() or (self.teacher.is_dir() and any(self.teacher.iterdir()))
+
+    def read_config(self) -> dict[str, Any]:
+        """Return ``config.json``: the game, the learner and its settings.
+
+        Raises:
+            ValueError: no run, or a damaged file.
+        """
+        return read_config(self.path)
+
+    def read_training(self) -> dict[str, Any]:
+        """Return ``config.json``, with all fields needed to resume or repeat the training.
+
+        Raises:
+            ValueError: no run, or a damaged file.
+        """
+        return read_training(self.path)
+
+    def read_game(self) -> Game:
+        """Return the game of the training.
+
+        Raises:
+            ValueError: no run, or a damaged file.
+        """
+        return Game.from_dict(self.read_config()["game"])
+
+    def write_config(self, config: Mapping[str, Any]) -> None:
+        """Write ``config.json``."""
+        write_json(self.config, config)
+
+    def read_cost(self) -> dict[str, Mapping[str, float]]:
+        """Return the phases of ``cost.json``; empty if there is no file.
+
+        Raises:
+            ValueError: a file that holds anything else.
+        """
+        try:
+            data = read_json(self.cost, MAX_COST_BYTES)
+        except FileNotFoundError:
+            return {}
+        phases = data.get("phases") if isinstance(data, dict) else None
+        if not isinstance(phases, dict) or not all(
+            isinstance(phase, dict) and all(is_number(phase.get(name)) for name in COST_KEYS)
+            for phase in phases.values()
+        ):
+            raise ValueError(f"{self.cost} holds no cost by phase: each must have the numbers {', '.join(COST_KEYS)}")
+        return phases
+
+    def read_metrics(self) -> list[Mapping[str, float]]:
+        """Return the lines of ``metrics.jsonl``, in order of games; empty if there is no file.
+
+        Raises:
+            ValueError: a line that is no object of finite numbers including ``games``.
+        """
+        path = self.metrics
+        rows: list[Mapping[str, float]] = []
+        try:
+            content = read_bounded(path)
+        except FileNotFoundError:
+            return rows
+        for count, line in enumerate(content.decode("utf-8", "replace").splitlines(), 1):
+            try:
+                row = parse_metrics_line(line)
+            except ValueError as problem:
+                raise ValueError(f"line {count} of {path} {problem}") from None
+            if row["games"] < (rows[-1]["games"] if rows else 0):
+                raise ValueError(f"line {count} of {path} has fewer games than there were before: they only grow")
+            rows.append(row)
+        return rows
+
+    def read_choices(self, game: Game) -> list[Snapshot]:
+        """Return the snapshots in ``choices.jsonl`` of the training's game; see :func:`read_choices`."""
+        return read_choices(self.path, game)
+
+    def write_cost(self, phases: Mapping[str, Mapping[str, float]]) -> None:
+        """Write ``cost.json``."""
+        write_json(self.cost, {"format": 1, "phases": phases})
+
+    def save_checkpoint(self, done: Progress, sizes: Mapping[str, int], **parts: Arrays) -> None:
+        """Write ``checkpoint.npz`` atomically.
+
+        Args:
+            done: the progress.
+            sizes: sizes of lines on disk in bytes, see :class:`RunState`.
+            parts: the arrays of the learner and of its training; none if it trains in a loop of its own.
+        """
+        counts = np.array([done.games, done.wins, done.draws, done.losses], np.int64)
+        metrics = {name: np.array([size]) for name, size in sizes.items()}
+        save_checkpoint(self.path, **parts, progress={"counts": counts}, metrics=metrics)
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Lock out other processes, and remove leftovers of killed writers.
+
+        Raises:
+            ValueError: another process holds the lock.
+        """
+        with locked(self.path):
+            shutil.rmtree(self.live, ignore_errors=True)  # of a killed run, with a request to stop
+            delete_temporary_files(self.path, RUN_FILES)
+            if not self.teacher.is_symlink():
+                delete_temporary_files(self.teacher, ["[0-9]*.npz"])
+            yield
+
+    def clear(self) -> None:
+        """Remove the files of a run, ``config.json`` first: without it the rest is no run."""
+        for name in RUN_FILES:
+            (self.path / name).unlink(missing_ok=True)
+        for folder in (self.teacher, self.live):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def read_state(self) -> RunState:
+        """Return the state of the run. A run is finished when its training is over and no file is missing.
+
+        Raises:
+            ValueError: no run, or one with a damaged ``config.json`` or ``checkpoint.npz``.
+        """
+        config = self.read_training()
+        checkpoint = load_checkpoint(self.path) if self.checkpoint.exists() else None
+        sizes = self._read_sizes(checkpoint)
+        absent = {
+            MODEL: not isinstance(build_config(config["learner"], config["settings"]), FitLearnerConfig),
+            CHOICES: "choices" not in sizes,
+            EVENTS: importlib.util.find_spec("tensorboard") is None,
+            REPORT: config.get("no_report", False),
+        }
+        least = {METRICS: sizes.get("size", 0), CHOICES: sizes.get("choices", 0)}
+        missing = tuple(
+            name
+            for name in RUN_FILES
+            if not absent.get(name) and not _is_complete(self.path / name, least.get(name, 0))
+        )
+        return RunState(config, checkpoint, self._read_progress(checkpoint), sizes, missing)
+
+    def check_trained(self) -> RunState:
+        """Return the state of a run whose training is over.
+
+        Raises:
+            ValueError: no run, a damaged one, or one with unfinished training.
+        """
+        state = self.read_state()
+        if not state.is_trained():
+            games, done = state.config["games"], state.progress
+            far = "it has no checkpoint yet" if done is None else f"{done.games:,} of its {games:,} games are played"
+            raise ValueError(f"{self} is not finished, {far}: continue with {self.resume_command}")
+        return state
+
+    def _read_sizes(self, checkpoint: Mapping[str, Arrays] | None) -> dict[str, int]:
+        if checkpoint is None or "metrics" not in checkpoint:
+            return {}
+        stored, sizes = checkpoint["metrics"], {}
+        for name in ("size", "choices") if "choices" in stored else ("size",):
+            size = stored.get(name)
+            if size is None or size.shape != (1,) or size.dtype.kind != "i":
+                raise ValueError(f"{self.checkpoint} does not say how long the run's files were: it is damaged")
+            sizes[name] = int(size[0])
+        return sizes
+
+    def _read_progress(self, checkpoint: Mapping[str, Arrays] | None) -> Progress | None:
+        counts = None if checkpoint is None else checkpoint.get("progress", {}).get("counts")
+        if counts is None:
+            return None
+        if counts.shape != (4,) or counts.dtype != np.int64 or (counts < 0).any() or counts[0] != counts[1:].sum():
+            raise ValueError(f"{self.checkpoint} does not say how many games were played: it is damaged")
+        return Progress(*counts.tolist())
+
+
+def _is_complete(path: Path, least: int) -> bool:
+    """Return whether a file exists and has at least ``least`` bytes."""
+    return path.is_file() and path.stat().st_size >= least
+
+
+def parse_metrics_line(line: str | bytes) -> Mapping[str, float]:
+    """Parse a line of ``metrics.jsonl``.
+
+    Raises:
+        ValueError: it is no object of finite numbers including ``games``; the message continues a sentence.
+    """
+    try:
+        row = parse_json(line)
+    except ValueError as problem:
+        raise ValueError(f"cannot be read: {problem}") from None
+    if not isinstance(row, dict) or not all(map(is_number, row.values())) or "games" not in row:
+        raise ValueError("is no mark: it must be a JSON object of numbers, games among them")
+    return row

@@ -1,0 +1,252 @@
+"""Sweeps: many runs described in a file, and a table of their results, with intervals over seeds."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ttt_envs.core.checks import closest_names, truncate
+from ttt_envs.core.files import path_hint, read_bounded, write_atomically, write_json
+from ttt_envs.game.game import VARIANTS
+from ttt_eval.metrics import metric
+from ttt_eval.statistics import Interval, interval_from_seeds
+
+MAX_FILE_BYTES, MAX_RUNS = 1 << 20, 10_000
+"""Maximum size of a file in bytes, and maximum number of runs in it."""
+PARTS = ("seeds", "fixed", "grid", "runs")
+RESULT, TABLE, CURVES = "result.json", "table.md", "curves.csv"
+AGENT = "agent"
+"""Option of a setting without training: a policy that is measured beside the learners."""
+AGENT_OPTIONS = (AGENT, "size", "win-length", "skip-chance", *VARIANTS, "phantom", "opponent")
+"""Options that apply to an agent."""
+
+_NAME = re.compile(r"[A-Za-z][\w-]*")
+"""A name of an option. A row becomes words of a command line, where a name such as ``out=x``, or a value such as
+``--trust``, would be another option."""
+
+Row = dict[str, Any]
+"""Options by name, with dashes, as in train.py."""
+
+
+class SweepFile(NamedTuple):
+    """Content of a sweep file."""
+
+    rows: list[Row]
+    """settings, in order"""
+    seeds: list[int]
+    """seeds with which every setting is run"""
+
+
+def read_sweep(path: Path, refused: Sequence[str] = ()) -> SweepFile:
+    """Read a TOML file with these optional parts::
+
+        seeds = 3                       # 0, 1 and 2; or a list of seeds
+        fixed = {games = 2000}          # options of train.py that all runs have
+        grid = {epsilon = [0.1, 0.3]}   # every combination of these
+        [[runs]]                        # each of these with every combination
+        learner = "q-learning"
+        [[runs]]                        # a policy that is measured, and not trained
+        agent = "win-or-block"
+
+    Args:
+        path: the file.
+        refused: options that are not allowed.
+
+    Raises:
+        ValueError: no file, or an invalid one.
+    """
+    try:
+        data = tomllib.loads(read_bounded(path, MAX_FILE_BYTES).decode())
+    except FileNotFoundError:
+        raise ValueError(f"there is no file {path}: {path_hint(path, 'write one as docs/scale.md tells')}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as problem:
+        raise ValueError(f"{path} is no TOML: {problem}") from None
+    for part in data:
+        if part not in PARTS:
+            raise ValueError(f"{path} has {part!r}, which is no part of a sweep: {closest_names(part, PARTS)}")
+    fixed = _parse_options(path, "fixed", data.get("fixed", {}))
+    grid = _parse_options(path, "grid", data.get("grid", {}))
+    runs = data.get("runs", [{}])
+    if not isinstance(runs, list) or not runs:
+        raise ValueError(f"{path}: runs must be a list of tables, each headed by [[runs]]")
+    lists = {name: values if isinstance(values, list) else [values] for name, values in grid.items()}
+    seeds = _parse_seeds(path, data.get("seeds", 1))
+    count = len(runs) * len(seeds)
+    for values in lists.values():
+        count *= len(values)
+        if not 0 < count <= MAX_RUNS:
+            raise ValueError(
+                f"{path} describes {count:,} runs: give every option of grid a value, and {MAX_RUNS:,} at most"
+            )
+    rows: list[Row] = []
+    for run in runs:
+        for chosen in itertools.product(*lists.values()):
+            row = {**fixed, **dict(zip(lists, chosen, strict=True)), **_parse_options(path, "runs", run)}
+            if AGENT in row:
+                row = _agent_row(path, row)
+                if row in rows:  # the options of learners do not distinguish agents
+                    continue
+            rows.append(row)
+    for name in {name for row in rows for name in row} & set(refused):
+        raise ValueError(f"{path} has {name!r}, which is not for a file to say: leave it out")
+    if any(row in rows[:index] for index, row in enumerate(rows)):
+        raise ValueError(f"{path} describes the same run twice: leave one out, or give them other options")
+    return SweepFile(rows, seeds)
+
+
+def _agent_row(path: Path, row: Row) -> Row:
+    """Return the options that apply to an agent."""
+    if "learner" in row:
+        raise ValueError(f"{path} has a run with an agent and a learner: write one of them, an agent is not trained")
+    return {name: row[name] for name in AGENT_OPTIONS if name in row}
+
+
+def _parse_options(path: Path, part: str, options: Any) -> Row:
+    if not isinstance(options, dict):
+        raise ValueError(f"{path}: {part} must be options with values, as in {part} = {{games = 2000}}")
+    for name, value in options.items():
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"{path}: {truncate(name)!r} is no name of an option: write it as in games = 2000")
+        values = value if isinstance(value, list) else [value]
+        if part == "grid":
+            values = [word for one in values for word in (one if isinstance(one, list) else [one])]
+        for one in values:
+            if not isinstance(one, (str, int, float)) or (isinstance(one, str) and one.startswith("-")):
+                shown = truncate(repr(one))
+                raise ValueError(f"{path}: {name} = {shown} is no value of an option: write a number, a word or a list")
+    return {name.replace("_", "-"): value for name, value in options.items()}
+
+
+def _parse_seeds(path: Path, seeds: Any) -> list[int]:
+    if isinstance(seeds, int) and not isinstance(seeds, bool) and 1 <= seeds <= MAX_RUNS:
+        return list(range(seeds))
+    many = seeds if isinstance(seeds, list) and len(seeds) <= MAX_RUNS else []
+    whole = [seed for seed in many if isinstance(seed, int) and not isinstance(seed, bool) and 0 <= seed < 2**63]
+    if seeds and whole == seeds and len(set(whole)) == len(whole):
+        return whole
+    raise ValueError(f"{path}: seeds must be how many, as in seeds = 3, or different ones, as in seeds = [0, 7]")
+
+
+def to_command_line(row: Mapping[str, Any]) -> list[str]:
+    """Convert a setting to command-line words."""
+    words: list[str] = []
+    for name, value in row.items():
+        if value is True:
+            words.append(f"--{name}")
+        elif value is not False:
+            words += [f"--{name}", *map(str, value if isinstance(value, list) else [value])]
+    return words
+
+
+class RunResult(NamedTuple):
+    """Result of a run."""
+
+    row: int
+    """index of the setting"""
+    seed: int
+    numbers: Mapping[str, float]
+    """measurements by name"""
+
+
+class Line(NamedTuple):
+    """A setting, and the results of its runs."""
+
+    row: Row
+    seeds: int
+    numbers: dict[str, Interval]
+    """means over seeds, with intervals"""
+
+
+def aggregate_runs(rows: Sequence[Row], trained: Iterable[RunResult]) -> list[Line]:
+    """Aggregate the runs of each setting."""
+    runs = sorted(trained, key=lambda one: (one.row, one.seed))
+    lines = []
+    for index, row in enumerate(rows):
+        mine = [one.numbers for one in runs if one.row == index]
+        names = [name for name in (mine[0] if mine else {}) if all(name in one for one in mine)]
+        numbers = {name: interval_from_seeds([one[name] for one in mine], bounds=metric(name).bounds) for name in names}
+        lines.append(Line(row, len(mine), numbers))
+    return lines
+
+
+def varied_options(rows: Sequence[Row]) -> list[str]:
+    """Return the options in which settings differ, in order of first appearance; agents have no options of learners."""
+    trained = [row for row in rows if AGENT not in row]
+
+    def differs(name: str) -> bool:
+        compared = rows if name in AGENT_OPTIONS or name == "learner" else trained
+        return any(row.get(name) != compared[0].get(name) for row in compared)
+
+    return [name for name in dict.fromkeys(name for row in rows for name in row) if differs(name)]
+
+
+def setting_name(row: Row, options: Sequence[str]) -> str:
+    """Return a setting as text, such as "q-learning, epsilon 0.3"."""
+    shown = [
+        str(row[name]) if name in ("learner", AGENT) else f"{name} {row[name]}"
+        for name in options
+        if row.get(name) is not None
+    ]
+    return ", ".join(shown) or ("default settings" if options else "the only setting")
+
+
+def table_rows(lines: Sequence[Line]) -> Iterator[list[str]]:
+    """Yield the table: its header, then a row for each setting."""
+    options = varied_options([line.row for line in lines])
+    names = list(dict.fromkeys(name for line in lines for name in line.numbers))
+    titles = [f"{one.label}, {one.unit}" if one.unit else one.label for one in map(metric, names)]
+    yield [*options, "runs", *titles]
+    for line in lines:
+        said = ["" if line.row.get(option) is None else str(line.row[option]) for option in options]
+        yield [*said, str(line.seeds), *(_format_number(name, line.numbers.get(name), line.seeds) for name in names)]
+
+
+def _format_number(name: str, value: Interval | None, seeds: int) -> str:
+    if value is None:
+        return ""
+    mean, low, high = map(metric(name).format, value)
+    return mean if seeds < 2 else f"{mean} ({low}-{high})"
+
+
+def write_sweep(
+    folder: Path,
+    source: str,
+    provenance: Mapping[str, Any],
+    lines: Sequence[Line],
+    runs: Sequence[Row],
+    *,
+    trust: bool = False,
+) -> None:
+    """Write ``result.json`` and ``table.md`` into a folder.
+
+    Args:
+        folder: the folder.
+        source: the name of the file that describes the sweep.
+        provenance: JSON-ready: versions and code.
+        lines: the table.
+        runs: JSON-ready: every run, with its folder.
+        trust: whether classes outside this package were allowed.
+    """
+
+    def numbers_of(line: Line) -> dict[str, Any]:  # a single run has no interval
+        return {name: one._asdict() if line.seeds > 1 else {"mean": one.mean} for name, one in line.numbers.items()}
+
+    data = {
+        "format": 1,
+        "kind": "sweep",
+        "source": source,
+        "trust": trust,
+        "provenance": dict(provenance),
+        "table": [{"options": line.row, "seeds": line.seeds, **numbers_of(line)} for line in lines],
+        "runs": list(runs),
+    }
+    write_json(folder / RESULT, data)
+    head, *rest = table_rows(lines)
+    text = [f"# {source}", "", f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    text += [f"| {' | '.join(cells)} |" for cells in rest]
+    text += ["", "Means over seeds; in parentheses 95% intervals by Student's t. Each run is a folder in `runs/`."]
+    write_atomically(folder / TABLE, lambda file: file.write(("\n".join(text) + "\n").encode()))
