@@ -1,12 +1,13 @@
 """The recipes of CONTRIBUTING.md for an opponent and a learner of the package, followed in a copy of the checkout."""
 
 import re
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from documents import ROOT, blocks
-from faults import copy_project
 from processes import run_program, run_python
 
 from ttt_envs.core.jit_settings import kernel_folder
@@ -14,6 +15,15 @@ from ttt_envs.core.jit_settings import kernel_folder
 PAGE = ROOT / "CONTRIBUTING.md"
 ENTRY = re.compile(r'`("\w+":\s"[\w.:]+")`\s+into\s+`(\w+)`\s+\(`([\w/.]+)`\)')
 """an entry of a registry, the registry, and its file"""
+
+
+def copy_project(folder):
+    """Copy the files that git tracks, as they are now."""
+    names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in filter(None, names.split("\0")):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
 
 
 def insert(file, line, more):

@@ -26,9 +26,9 @@ __ttt_envs__ = True  # marks our package among others of this name: ttt_envs/cor
 
 PLACES = {
     "Boards": "game.boards",
-    "Game": "game.rules",
+    "Game": "game.game",
     "Policy": "agents.policy",
-    "Position": "game.rules",
+    "Position": "game.game",
     "act": "agents.policy",
     "as_policy": "agents.adapters",
     "chance_outcomes": "game.rules",

@@ -36,7 +36,7 @@ def load_game(game: Game) -> pyspiel.Game:
     """
     if game.skip_chance:
         raise ValueError(f"skip_chance={game.skip_chance} is unknown to OpenSpiel: choose a game without skips")
-    others = [name for name in game.to_dict() if name in ("exact", "misere", "wrap", HIDING)]
+    others = [name for name in game.to_dict() if name in ("overlines", "misere", "torus", HIDING)]
     if others:
         raise ValueError(
             f"{others[0]}={getattr(game, others[0])!r} is not converted to OpenSpiel, because mnk and connect_four "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -220,7 +220,7 @@ def start_value(game: Game, *, work: Work = DEFAULT_WORK) -> float:
     needed = _estimate(numbering, 1, dtype)
     check_memory(needed, game, memory=work.memory)
     ((_, last),) = deque(_sweep(numbering, needed, range(game.cells, 0, -1), {}, dtype, work), maxlen=1)
-    return LayeredSolution(numbering, 1, dtype, lambda _: last).value + 0.0  # no -0.0
+    return LayeredSolution(numbering, 1, dtype, lambda _: last).value
 
 
 def open_layers(game: Game | None, folder: Path) -> LayeredSolution:
@@ -243,18 +243,16 @@ def open_layers(game: Game | None, folder: Path) -> LayeredSolution:
             f"{folder} has no finished table of {store.game}: its layers of {numbers} stones are missing. Build it "
             f"there again: finished layers are reused"
         )
-    layers: dict[int, Values] = {}
     numbering = Numbering(store.game)
 
+    @cache
     def read(stones: int) -> Values:
-        if stones not in layers:
-            values = store.read(stones, numbering.size(stones))
-            if values is None:
-                raise ValueError(
-                    f"{folder / layer_name(stones)} is damaged: build the table again, which rebuilds only this file"
-                )
-            layers[stones] = values
-        return layers[stones]
+        values = store.read(stones, numbering.size(stones))
+        if values is None:
+            raise ValueError(
+                f"{folder / layer_name(stones)} is damaged: build the table again, which rebuilds only this file"
+            )
+        return values
 
     return LayeredSolution(numbering, store.stones, dtype_of(store.game, stored=True), read)
 

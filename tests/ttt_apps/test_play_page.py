@@ -30,6 +30,7 @@ from ttt_envs.agents.policy import sample
 from ttt_envs.agents.symmetrized import check_colour_blind, check_symmetric
 from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game.boards import MOVERS, Boards, coordinate, from_text, play_moves, to_text
+from ttt_envs.game.game import VARIANTS as RULES
 from ttt_envs.game.game import Game
 from ttt_envs.game.rules import NOT_OVER, STREAM_OPPONENT, STREAM_SKIP
 from ttt_eval.exact.dynamic_programming import exploitation, match_outcome
@@ -178,7 +179,7 @@ def test_strengths_are_those_of_exact_evaluation(number, names, rank):
 @pytest.mark.parametrize("number", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in range(len(VARIANTS)))])
 def test_strengths_by_other_rules_are_those_of_exact_evaluation(number):
     game, said = VARIANTS[number], parse_numbers(PAGE.read_text("utf-8"))["games"][len(GAMES) + number]
-    assert (said["skip"], said["rules"]) == (game.skip_chance, ".".join(game.variants))
+    assert (said["skip"], said["rules"]) == (game.skip_chance, ".".join(game.variant_names))
     for name in ANY_RULES:
         check_strength(game, name, 0, said["strength"][name])
 
@@ -227,7 +228,7 @@ def check_answers(page, game, name, rank=0, step=1, policy=None):
     boards, policy = reached(game), policy or make_opponent(game, name, rank)
     boards = boards.take(np.arange(0, len(boards.mover), step))
     board = next(one for one, shape in PLAY_BOARDS.items() if (shape.rows, shape.columns) == (game.rows, game.columns))
-    asked = {"board": board, "rules": [*game.variants], "skip": PLAY_SKIPS.index(game.skip_chance), "against": name}
+    asked = {"board": board, "rules": game.variant_names, "skip": PLAY_SKIPS.index(game.skip_chance), "against": name}
     said = page.evaluate("asked => page.answers(asked)", asked | {"rank": rank, "step": step})
     texts = [to_text(boards.position(row), game) for row in range(len(boards.mover))]
     if not game.gravity:
@@ -274,8 +275,8 @@ def cases():
         "3x3-3-gravity-misere-torus-skip0.25",
     }
     for base in (Game(), Game(skip_chance=0.25), Game(3, 4, 3), Game(3, 4, 3, 0.5)):
-        for values in product((False, True), repeat=len(VARIANTS)):
-            game = replace(base, **dict(zip(VARIANTS, values, strict=True)))
+        for values in product((False, True), repeat=len(RULES)):
+            game = replace(base, **dict(zip(RULES, values, strict=True)))
             if game.variants:
                 yield pytest.param(game, id=game.slug, marks=[] if game.slug in quick else [pytest.mark.slow])
 

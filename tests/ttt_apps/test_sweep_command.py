@@ -279,7 +279,7 @@ def test_the_opponent_of_an_agent_runs_no_code(tmp_path, monkeypatch):
         ('learner = "q-lerning"', "did you mean 'q-learning'"),
         (
             'phantom = "classic"\nsize = "3x4"',
-            "has too many joint views to list: choose a board or a start with up to 9",
+            "choose a board of up to 9",
         ),
     ],
 )

@@ -18,7 +18,7 @@ with warnings.catch_warnings():  # PettingZoo's tests import one of its games as
     pytest.importorskip("pygame")  # Gymnasium's checker makes one environment for each render mode, too
     from pettingzoo.test import api_test, parallel_api_test, render_test, seed_test
 
-RULES = [settings for settings in PRESETS.values() if set(settings) & {"gravity", "exact", "misere", "wrap"}]
+RULES = [settings for settings in PRESETS.values() if set(settings) & {"gravity", "overlines", "misere", "torus"}]
 HIDDEN = [
     {"hidden": hidden, **settings}
     for hidden in ("classic", "abrupt")

@@ -194,6 +194,7 @@ def test_flags_are_equal_where_those_of_numba_are(options):
 
 WHILE_NUMBA_IS_IMPORTED = (
     "import os, sys, threading",
+    "import numpy.ma",  # np.unique imports it at its first call; the finder below holds the lock of all imports
     "class Blocked:",
     "    begun, go_on = threading.Event(), threading.Event()",
     "    def find_spec(self, name, path=None, target=None):",

@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from ttt_envs import Game
+from ttt_envs.game import reference
 from ttt_envs.game.symmetry import symmetries
 from ttt_envs.graph import numbering as numbering_module
 from ttt_envs.graph.numbering import Numbering, rank, unrank
@@ -38,7 +39,7 @@ def open_boards(game, alternates):
         least = min(bits(np.flatnonzero(taken[image])) for image in images)
         if floats or wrong or bits(np.flatnonzero(taken)) != least:
             continue
-        if not plain.has_line(game, own) and not plain.has_line(game, other):
+        if not reference.has_line(game, own) and not reference.has_line(game, other):
             classes.setdefault(len(own) + len(other), set()).add((bits(own), bits(other)))
     return classes
 
@@ -72,7 +73,7 @@ def test_symmetric_positions_have_symmetric_entries(game):
         own, other = set(cells[: (stones + 1) // 2].tolist()), set(cells[(stones + 1) // 2 :].tolist())
         layer = numbering.layer(stones)
         entry = rank(bits(own), bits(other), layer)
-        if plain.has_line(game, own) or plain.has_line(game, other):
+        if reference.has_line(game, own) or reference.has_line(game, other):
             assert entry == -1
             lines += 1
             continue

@@ -174,7 +174,7 @@ GAME = '{"game": {"skip_chance": 0.25}, "players": ["random", "human"], "moves":
         ("0.25", "9" * 5000, "it has a number of 5000 digits"),
         ("0.25", '"a"', "skip_chance='a' is not a number"),
         ('{"skip_chance": 0.25}', '{"rows": 20}', "rows=20 is not the edge of a board"),
-        ('{"skip_chance": 0.25}', '{"torus": 1}', "a stored game has the unknown field 'torus'"),
+        ('{"skip_chance": 0.25}', '{"toroid": 1}', "a stored game has the unknown field 'toroid'"),
         ('{"skip_chance": 0.25}', '{"format": 2}', "format=2 of a stored game is not known here"),
         ('{"skip_chance": 0.25}', "[3]", r"game=\[3\] is not the parameters of a game"),
         ('"b2 a1+ b1"', "[4, 0]", r"moves=\[4, 0\] is not moves as text"),

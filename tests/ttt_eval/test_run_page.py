@@ -153,10 +153,10 @@ def test_boards_of_a_run_with_other_rules_lead_there_with_these_rules(tmp_path):
     address = f"{links.PLAY_SCHEME}#against=optimal&rules=misere.torus&skip=0.25&you=o&position=.../.../..._o"
     assert links.play_link(game, start) == address
     command = links.explorer_command(game, None, [(4, True)])
-    assert shlex.split(command)[-1] == "skip=0.25&misere=true&wrap=true&moves=b2+&o=you&x=you"
-    run = train_run(tmp_path / "run", "--misere", "--wrap", "--size", "3", "--skip-chance", "0.25")
+    assert shlex.split(command)[-1] == "skip=0.25&misere=true&torus=true&moves=b2+&o=you&x=you"
+    run = train_run(tmp_path / "run", "--misere", "--torus", "--size", "3", "--skip-chance", "0.25")
     page = read_page(write_report(run, None))
-    assert "misere=true&wrap=true" in page.text()
+    assert "misere=true&torus=true" in page.text()
     falling = Game(4, 4, 4, gravity=True)
     assert "board=4x4&rules=gravity&" in links.play_link(falling, Boards.start(falling).position(0))
     for other in (Game(4, 4, 4), Game(4, 4, 3, gravity=True), Game(hidden="classic")):  # the page has no such game

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ttt_envs.core.jit import Int8Array, inlined, int64
+import numpy as np
+
+from ttt_envs.core.jit import Int8Array, Int64Array, inlined, int64
 
 MAX_CELLS_IN_BITS = 63
 """Maximum number of cells for which the stones of one player fit into one integer."""
@@ -55,3 +57,11 @@ def _beyond(n: int, at: int, counts: int, width: int) -> tuple[int, int]:
     here = (counts >> at) & ((2 << width) - 1)
     further = int64(n >= here)
     return n - here * further, at + (further << width)
+
+
+def count_bits_of(sets: Int64Array) -> Int64Array:
+    """Return the number of set bits of each integer of at most 63 bits: ``np.bitwise_count``, which numpy 1 lacks."""
+    pairs = sets - (sets >> 1 & 0x5555555555555555)
+    nibbles = (pairs & 0x3333333333333333) + (pairs >> 2 & 0x3333333333333333)
+    octets = nibbles + (nibbles >> 4) & 0x0F0F0F0F0F0F0F0F
+    return np.asarray(octets * 0x0101010101010101 >> 56)

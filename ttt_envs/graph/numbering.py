@@ -34,7 +34,7 @@ from ttt_envs.core.jit import (
     int64,
 )
 from ttt_envs.core.threads import map_threads
-from ttt_envs.game.bits import count_bits
+from ttt_envs.game.bits import count_bits, count_bits_of
 from ttt_envs.game.game import Game
 from ttt_envs.game.symmetry import inverse, symmetries
 
@@ -123,7 +123,7 @@ class Numbering:
 
     def _all_sets(self, stones: int) -> Int64Array:
         if self._column_sets is not None:
-            return np.asarray(self._column_sets[np.bitwise_count(self._column_sets) == stones])
+            return np.asarray(self._column_sets[count_bits_of(self._column_sets) == stones])
         return _sets_of_size(self.game.cells, stones)
 
     def _canonical(self, sets: Int64Array) -> tuple[Int64Array, Int64Array]:
@@ -164,7 +164,7 @@ class Numbering:
     def _make_layer(self, stones: int) -> Layer:
         sets = self.sets(stones)
         index = self._mark(sets, stones)
-        counts = np.bitwise_count(index).astype(np.int64)
+        counts = count_bits_of(index)
         ends = np.cumsum(counts)
         if len(ends) and ends[-1] >= MAX_ENTRIES:
             raise ValueError(
@@ -194,7 +194,7 @@ class Numbering:
         words = len(sets) * num_words(stones)
         if size is None:
             sample = sets[:: max(1, words // MAX_SAMPLED_WORDS)]
-            marks = int(np.bitwise_count(self._mark(sample, stones)).sum(dtype=np.int64))
+            marks = int(count_bits_of(self._mark(sample, stones)).sum())
             size = marks * len(sets) // max(1, len(sample))
         return size, 8 * words
 
@@ -303,7 +303,7 @@ def _sets_of_columns(game: Game) -> Int64Array:
 def _words_of_patterns() -> tuple[Int64Array, Int64Array, Int64Array]:
     """Return sets of patterns of 5 bits as words: int64[32] those that contain x, that avoid x; [6] those of x bits."""
     patterns, x = np.arange(32), np.arange(32)[:, None]
-    kinds = patterns & x == x, patterns & x == 0, np.bitwise_count(patterns) == x[:6]
+    kinds = patterns & x == x, patterns & x == 0, count_bits_of(patterns) == x[:6]
     contain, avoid, of_size = ((kind << patterns).sum(axis=1) for kind in kinds)
     return contain, avoid, of_size
 

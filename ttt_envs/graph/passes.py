@@ -18,6 +18,8 @@ from ttt_envs.graph.layers import LINE, Layer, Nodes, Traversal, stay_chance
 
 WIN_0, WIN_1, DRAW, ILLEGAL = range(4)
 """Results of a game: player_0 wins, player_1 wins, nobody does; it ends by an illegal move."""
+ROUNDING = 1e-12
+"""Relative error of sums of probabilities: what they lack to 1 is no chance of an illegal move."""
 NO_COSTS = np.zeros(0)
 
 
@@ -170,7 +172,7 @@ def _push(
             else:
                 draws += part
             k += 1
-        lost += rest
+        lost += rest if rest > ROUNDING * node_mass else 0.0
     results[winner] += lines
     results[DRAW] += draws
     results[ILLEGAL] += lost

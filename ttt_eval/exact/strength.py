@@ -274,10 +274,10 @@ def worst_positions(
             if seat is None or boards.mover[0] == seat:
                 loss = expected_losses(solution.action_values(boards), probabilities)
                 rows = np.flatnonzero((loss > VALUE_TOLERANCE) & (mass > 0))
-                parts = boards.cells[rows], boards.mover[rows], loss[rows], weight * mass[rows]
-                columns = [np.concatenate(pair) for pair in zip(worst, parts, strict=True)]
-                order = np.argsort(-columns[2] * columns[3], kind="stable")[:most]
-                worst = [column[order] for column in columns]
+                parts: list[Any] = [boards.cells[rows], boards.mover[rows], loss[rows], weight * mass[rows]]
+                worst = [np.concatenate(pair) for pair in zip(worst, parts, strict=True)]
+                order = np.argsort(-worst[2] * worst[3], kind="stable")[:most]
+                worst = [column[order] for column in worst]
     cells, mover, losses, likely = worst
     boards = Boards(cells, mover)
     return [
