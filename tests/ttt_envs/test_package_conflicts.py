@@ -44,11 +44,10 @@ def command(module, *arguments):
     return f"sys.argv[1:] = {list(arguments)!r}; runpy.run_module({module!r}, run_name='__main__')"
 
 
-def check_refused(done, place, package):
+def check_refused(done, place):
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
     assert str(place) in done.stderr
-    assert package in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -59,7 +58,7 @@ def test_commands_name_the_folder_or_file_that_hides_a_package(tmp_path, name, m
     path = tmp_path / name
     path.parent.mkdir(exist_ok=True)
     path.touch()
-    check_refused(run(tmp_path, command(f"ttt_apps.{module}", *words)), path, name.split("/")[0].removesuffix(".py"))
+    check_refused(run(tmp_path, command(f"ttt_apps.{module}", *words)), path)
 
 
 @pytest.mark.parametrize("package", ["ttt_envs", "baselines"])
@@ -67,7 +66,7 @@ def test_commands_of_an_editable_installation_are_hidden_by_any_folder(tmp_path,
     version = command("ttt_apps.evaluate", "--version")
     assert run(tmp_path, version, last=True).stdout.startswith("ttt_envs ")
     (tmp_path / package).mkdir()
-    check_refused(run(tmp_path, version, last=True), tmp_path / package, package)
+    check_refused(run(tmp_path, version, last=True), tmp_path / package)
 
 
 def test_other_folders_are_ignored(tmp_path):
@@ -91,5 +90,4 @@ def test_a_package_that_others_have_overwritten_is_refused(tmp_path):
         shutil.copytree(ROOT / package, site / package, ignore=shutil.ignore_patterns("__pycache__", "assets"))
     path = site / "learners" / "__init__.py"
     path.write_text("raise SystemExit('imported')\n")
-    done = python(["-P"], str(site), [command("ttt_apps.evaluate", "--version")], tmp_path)
-    check_refused(done, path, "learners")
+    check_refused(python(["-P"], str(site), [command("ttt_apps.evaluate", "--version")], tmp_path), path)

@@ -34,7 +34,7 @@ VARIANTS = [
     if gravity or misere or torus
     for skip in PLAY_SKIPS
 ]
-"""Other games of 3 x 3 with exact strengths; exact lines change nothing there."""
+"""Other games of 3 x 3 with exact strengths; overlines change nothing there."""
 WEIGHT = 10.0
 """Softmax weight of a table, the default and the paper's."""
 MAX_RANK = 75
