@@ -17,7 +17,8 @@ from ttt_envs.agents.specs import REFUSAL_REASONS, Named, load_object
 from ttt_envs.core.checks import closest_names
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.game import Game, check_variants
+from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import check_variants
 from ttt_envs.open_spiel import load_game, to_states
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from ttt_envs.core.hash_index import KeyIndex
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array
 from ttt_envs.game.boards import Boards, keys, num_words
 from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame
 
 
 class PositionIndex:
@@ -25,7 +26,7 @@ class PositionIndex:
         ValueError: a position occurs twice.
     """
 
-    def __init__(self, game: Game, boards: Boards) -> None:
+    def __init__(self, game: AnyGame, boards: Boards) -> None:
         self.game = game
         self.boards = boards
         self._index = KeyIndex(num_words(game) + 1)
@@ -74,7 +75,7 @@ class SoftmaxTable:
         return cls(PositionIndex(game, boards), np.zeros(boards.cells.shape))
 
     @property
-    def game(self) -> Game:
+    def game(self) -> AnyGame:
         """The game."""
         return self.index.game
 

@@ -338,8 +338,8 @@ ALONE = {
     "solve-4x4-alone": "solve(Game(4, 4, 4, 0.25)).value",
     "layers-4x5-alone": "layers(Game(4, 5, 4, 0.25), Path(folder.name))",
     "evaluate-4x4": "evaluate_policy(Game(4, 4, 4, 0.25), 'random', 'random', seat=0, merge_symmetries=True).value",
-    "phantom-classic": 'exploitability(Game(hidden="classic"), "random")',
-    "phantom-abrupt": 'exploitability(Game(hidden="abrupt"), "random")',
+    "phantom-classic": 'exploitability(PhantomGame(kind="classic"), "random")',
+    "phantom-abrupt": 'exploitability(PhantomGame(kind="abrupt"), "random")',
     "outcome-4x4": 'outcome(Game(4, 4, 4), "optimal", "random")',
     **{f"prove-{m}x{n}-{k}": f"prove(Game({m}, {n}, {k}))" for m, n, k in PROOFS},
 }
@@ -354,13 +354,14 @@ from ttt_eval.exact.dynamic_programming import exploitability, outcome
 from ttt_eval.exact.policy_evaluation import evaluate_policy
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.rules import Game
+from ttt_envs.game.phantom import PhantomGame
 
 def layers(game, *folder):
     return float(build(game, *folder).values(Boards.start(game))[0])
 
 folder = TemporaryDirectory()
 layers(Game()), layers(Game(1, 17, 2, 0.25)),
-evaluate_policy(Game(), "random", "random"), exploitability(Game(2, 2, 2, hidden="abrupt"), "random"),
+evaluate_policy(Game(), "random", "random"), exploitability(PhantomGame(Game(2, 2, 2), "abrupt"), "random"),
 solve(Game()), outcome(Game(), "optimal", "random"), prove(Game())  # compiles
 """
 

@@ -14,7 +14,7 @@ from ttt_envs.core.files import parse_json
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, compiled, inlined, int64
 from ttt_envs.game.actions import cells_to_actions
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame, PhantomGame
 
 Bootstrap = Literal["own-turn", "ply"]
 Arrays = Mapping[str, np.ndarray[Any, Any]]
@@ -43,7 +43,10 @@ class Transition(NamedTuple):
 class Checkpointable(Policy, Protocol):
     """A trained policy that can be saved as arrays."""
 
-    game: Game
+    @property
+    def game(self) -> AnyGame:
+        """The game that it learns."""
+        ...
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """Return the learned state and all counters: with the training's arrays, enough to resume exactly."""
@@ -319,7 +322,7 @@ def seen_from(observation: Mapping[str, Any], player: int) -> Boards:
 
 def check_bootstrap(learner: Learner, both: bool) -> None:
     """Raise ValueError if a learner that learns ply by ply does not play both seats, or cannot see the next ply."""
-    if learner.bootstrap == "ply" and learner.game.hidden != "no":
+    if learner.bootstrap == "ply" and isinstance(learner.game, PhantomGame):
         raise ValueError(
             f'bootstrap="ply" takes the value of a position for one player as the opposite of the other\'s, and in the '
             f'game {learner.game} they see different boards: choose bootstrap="own-turn"'

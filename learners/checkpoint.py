@@ -28,7 +28,7 @@ from ttt_envs.core.checks import closest_names, quote
 from ttt_envs.core.files import closest_path, open_to_read, parse_json, read_bounded, write_atomically
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict, visible
 
 CHECKPOINT, METRICS, COST = "checkpoint.npz", "metrics.jsonl", "cost.json"
 MODEL = "model.npz"
@@ -196,7 +196,7 @@ def _read_array(part: IO[bytes], size: int) -> np.ndarray[Any, Any]:
 
 
 def load_weights(
-    path: Path, shapes: Mapping[str, tuple[int, ...]], owner: str, game: Game
+    path: Path, shapes: Mapping[str, tuple[int, ...]], owner: str, game: AnyGame
 ) -> dict[str, np.ndarray[Any, Any]]:
     """Read the weights of a net: float32 arrays of exactly these names and shapes, all numbers finite.
 
@@ -247,7 +247,7 @@ def build_config(learner: str, settings: Mapping[str, Any]) -> AnyConfig:
     return made
 
 
-def new_config(game: Game, settings: Mapping[str, Any], **training: Any) -> dict[str, Any]:
+def new_config(game: AnyGame, settings: Mapping[str, Any], **training: Any) -> dict[str, Any]:
     """Return the contents of :data:`CONFIG`: game, settings, and the training's fields, ``learner`` among them."""
     return {"format": 1, "game": game.to_dict(), **training, "settings": dict(settings)}
 
@@ -284,7 +284,7 @@ def read_config(run: Path) -> dict[str, Any]:
         for name, kind in (("game", dict), ("learner", str), ("settings", dict)):
             if not isinstance(data[name], kind):
                 raise ValueError(f"{name} is {quote(data[name])}, and must be {KINDS[kind]}")
-        Game.from_dict(data["game"])
+        game_from_dict(data["game"])
     except (ValueError, TypeError) as problem:
         raise ValueError(f"{path} cannot be read as the settings of a run: {problem}") from None
     return data
@@ -352,7 +352,7 @@ def policy_name(run: str | Path) -> str:
     return f"run:({run})" if set(str(run)) & set(",:=()") else f"run:{run}"
 
 
-def load_policy(game: Game, path: str, symmetrize: bool = False) -> RunPolicy:
+def load_policy(game: AnyGame, path: str, symmetrize: bool = False) -> RunPolicy:
     """Load the policy trained by the run in the folder ``path``.
 
     Warns with OtherGameWarning if the game is not the one of its training.
@@ -369,7 +369,7 @@ def load_policy(game: Game, path: str, symmetrize: bool = False) -> RunPolicy:
     """
     run = Path(path)
     config = read_config(run)
-    trained = Game.from_dict(config["game"])
+    trained = game_from_dict(config["game"])
     if (trained.rows, trained.columns) != (game.rows, game.columns):
         raise ValueError(
             f"the run {path} learned on a board of {trained.rows} x {trained.columns}, "
@@ -377,7 +377,7 @@ def load_policy(game: Game, path: str, symmetrize: bool = False) -> RunPolicy:
         )
     if trained.variants != game.variants:
         raise ValueError(f"the run {path} learned {trained}, and the game here is {game}: play it by its own rules")
-    if trained.hidden not in ("no", game.hidden):
+    if isinstance(trained, PhantomGame) and not (isinstance(game, PhantomGame) and game.kind == trained.kind):
         raise ValueError(
             f"the run {path} learned {trained}, and the game here is {game}: play the game that it learned"
         )
@@ -396,5 +396,5 @@ def load_policy(game: Game, path: str, symmetrize: bool = False) -> RunPolicy:
         untrained.from_arrays(load_checkpoint(run).get("learner", {}))
         learner = untrained
     if symmetrize and not is_symmetric(learner):
-        learner = SymmetrizedPolicy(learner, game)
+        learner = SymmetrizedPolicy(learner, visible(game))
     return RunPolicy(path, learner, symmetrize)

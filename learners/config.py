@@ -18,7 +18,8 @@ from learners.training import Progress, ResumableTraining, Task, Training, make_
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import TRUSTING, FromFile, closest_or_class, load_object, make_policy, trusted
 from ttt_envs.envs.lockstep import SELF, SeatChoice
-from ttt_envs.game.game import HIDING, VARIANTS, Game, check_variants
+from ttt_envs.game.game import VARIANTS
+from ttt_envs.game.phantom import HIDING, AnyGame, check_variants
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,7 +69,7 @@ class LearnerConfig:
                 raise ValueError(f"{field.name}={value!r} does not work for {self.name}: choose {admissible}")
             object.__setattr__(self, field.name, as_stored)
 
-    def check_game(self, game: Game) -> None:
+    def check_game(self, game: AnyGame) -> None:
         """Raise ValueError if a rule of the game is not supported."""
         default = dict.fromkeys((*VARIANTS, HIDING), "its configuration does not list it in `variants`")
         check_variants(self.name, game, self.variants, reasons={**default, **self.refusal_reasons})
@@ -93,10 +94,10 @@ class TransitionLearnerConfig(LearnerConfig, ABC):
     """Settings of a learner trained by our loops; a run of it can be stopped at any time and resumed."""
 
     @abstractmethod
-    def build(self, game: Game, rng: np.random.Generator) -> Learner:
+    def build(self, game: AnyGame, rng: np.random.Generator) -> Learner:
         """Return an untrained learner."""
 
-    def training(self, game: Game, games: int, **options: Unpack[TrainingOptions]) -> ResumableTraining:
+    def training(self, game: AnyGame, games: int, **options: Unpack[TrainingOptions]) -> ResumableTraining:
         """See :meth:`LoopLearnerConfig.training`; the games are always played locally.
 
         Raises:
@@ -123,15 +124,15 @@ class LoopLearnerConfig(LearnerConfig, ABC):
     """
 
     @abstractmethod
-    def build(self, game: Game, rng: np.random.Generator) -> Checkpointable:
+    def build(self, game: AnyGame, rng: np.random.Generator) -> Checkpointable:
         """Return an untrained learner."""
 
     @abstractmethod
-    def training(self, game: Game, games: int, **options: Unpack[TrainingOptions]) -> ResumableTraining:
+    def training(self, game: AnyGame, games: int, **options: Unpack[TrainingOptions]) -> ResumableTraining:
         """Return the training of a new, untrained learner for a total number of games."""
 
     @abstractmethod
-    def check_opponent(self, opponent: str, game: Game) -> None:
+    def check_opponent(self, opponent: str, game: AnyGame) -> None:
         """Check beforehand that the learner can train against an opponent.
 
         Args:
@@ -154,10 +155,10 @@ class FitLearnerConfig(LearnerConfig, ABC):
         """Train, and write the files that :meth:`load` needs to ``task.run``."""
 
     @abstractmethod
-    def load(self, game: Game, run: Path) -> Policy:
+    def load(self, game: AnyGame, run: Path) -> Policy:
         """Load the policy trained by :meth:`fit`."""
 
-    def check_opponent(self, opponent: str, game: Game) -> None:
+    def check_opponent(self, opponent: str, game: AnyGame) -> None:
         """Check beforehand that the learner can train against an opponent.
 
         Raises:

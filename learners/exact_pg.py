@@ -46,7 +46,8 @@ from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.envs.lockstep import SELF, SeatChoice
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.game import HIDING, VARIANTS, Game
+from ttt_envs.game.game import VARIANTS
+from ttt_envs.game.phantom import HIDING, AnyGame, PhantomGame
 from ttt_envs.graph.kept import GraphEvaluation, KeptGraph
 
 Method = Literal[
@@ -94,7 +95,7 @@ class ExactPGConfig(LoopLearnerConfig):
     """standard deviation of the initial logits, drawn from the seed; 0: the policy starts uniform, and no number
     depends on the seed"""
 
-    def build(self, game: Game, rng: np.random.Generator) -> ExactPG:
+    def build(self, game: AnyGame, rng: np.random.Generator) -> ExactPG:
         """Return an untrained learner.
 
         Raises:
@@ -102,7 +103,7 @@ class ExactPGConfig(LoopLearnerConfig):
         """
         return ExactPG(self, game, rng)
 
-    def training(self, game: Game, games: int, **options: Unpack[TrainingOptions]) -> ExactTraining:
+    def training(self, game: AnyGame, games: int, **options: Unpack[TrainingOptions]) -> ExactTraining:
         """See :meth:`LoopLearnerConfig.training`; no games are played, so there is no use for a cluster.
 
         Raises:
@@ -115,16 +116,16 @@ class ExactPGConfig(LoopLearnerConfig):
         learner = self.build(game, make_initial_rng(options["seed"]))
         return ExactTraining(learner, opponent, games, batch=options["batch"], seat=options.get("seat", "alternate"))
 
-    def check_game(self, game: Game) -> None:
+    def check_game(self, game: AnyGame) -> None:
         """See :meth:`LearnerConfig.check_game`; fictitious play would need best policies over views."""
         super().check_game(game)
-        if game.hidden != "no" and self.method == "fictitious-play":
+        if isinstance(game, PhantomGame) and self.method == "fictitious-play":
             raise ValueError(
                 f"fictitious-play needs best responses without memory, which are not known in the game {game}: choose "
                 f"another method, such as magnetic-mirror-descent"
             )
 
-    def check_opponent(self, opponent: str, game: Game) -> None:
+    def check_opponent(self, opponent: str, game: AnyGame) -> None:
         """See :meth:`LoopLearnerConfig.check_opponent`."""
         if opponent.partition(":")[0] == POOL:
             raise ValueError(f"{self.name} makes exact updates and plays no games of a pool: choose self or a policy")
@@ -146,7 +147,7 @@ class ExactPG:
 
     pure: ClassVar[bool] = True
 
-    def __init__(self, config: ExactPGConfig, game: Game, rng: np.random.Generator) -> None:
+    def __init__(self, config: ExactPGConfig, game: AnyGame, rng: np.random.Generator) -> None:
         self.config = config
         self.game = game
         self.graph = KeptGraph(game)

@@ -21,6 +21,7 @@ from ttt_envs.core.jit import Float64Array, Int8Array
 from ttt_envs.core.parallel import Cluster, Jobs, check_jobs, map_blocks
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame, visible
 from ttt_envs.game.rules import DRAW, NOT_OVER, legal, next_mover, place
 
 BLOCK = 4
@@ -56,7 +57,7 @@ class Teacher(NamedTuple):
     """Maximum score, as a fraction of ``scale``."""
 
     @classmethod
-    def from_spec(cls, spec: str | Policy, game: Game) -> Teacher:
+    def from_spec(cls, spec: str | Policy, game: AnyGame) -> Teacher:
         """Return the teacher named by a spec string.
 
         Raises:
@@ -146,7 +147,7 @@ def training_examples(task: Task, teacher: str, epsilon: float, jobs: int, done:
             missing.append(block)
         else:
             add(block, block_examples)
-    play = partial(play_training_games, task.game, teacher, epsilon, task.seed)
+    play = partial(play_training_games, visible(task.game), teacher, epsilon, task.seed)
 
     def save(block: int, block_examples: TrainingExamples) -> None:
         save_arrays(paths[block], {**block_examples._asdict(), "provenance": to_bytes(provenance)})
@@ -166,7 +167,7 @@ def training_examples(task: Task, teacher: str, epsilon: float, jobs: int, done:
     return [examples[block] for block in range(len(numbers))]
 
 
-def _load_examples(path: Path, game: Game, provenance: Mapping[str, Any], games: int) -> TrainingExamples | None:
+def _load_examples(path: Path, game: AnyGame, provenance: Mapping[str, Any], games: int) -> TrainingExamples | None:
     """Load the games in a file; None if there is no file, or if it holds other games.
 
     Raises:

@@ -22,7 +22,8 @@ from learners.tabular import (
     update_entries,
 )
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, compiled
-from ttt_envs.game.game import HIDING, VARIANTS, Game
+from ttt_envs.game.game import VARIANTS
+from ttt_envs.game.phantom import HIDING, AnyGame, PhantomGame
 from ttt_envs.game.symmetry import Symmetries
 
 
@@ -47,7 +48,7 @@ class NaiveMCConfig(TransitionLearnerConfig):
     memory: MemoryGiB = 2.0
     """maximum size of the table in GiB"""
 
-    def build(self, game: Game, rng: np.random.Generator) -> NaiveMC:
+    def build(self, game: AnyGame, rng: np.random.Generator) -> NaiveMC:
         """Return an untrained learner; ``rng`` is unused."""
         return NaiveMC(self, game)
 
@@ -58,7 +59,7 @@ class NaiveMC(TabularLearner):
     Moves of unfinished games are buffered for each player of each parallel game, as entries ``row * cells + action``.
     """
 
-    def __init__(self, config: NaiveMCConfig, game: Game) -> None:
+    def __init__(self, config: NaiveMCConfig, game: AnyGame) -> None:
         table = PositionTable(game, int(config.memory * 2**30), initial=0.5 if config.rewards == "report" else 0.0)
         super().__init__(config.name, game, table, config.epsilon, config.epsilon_decay, config.symmetries)
         self.config = config
@@ -81,7 +82,7 @@ class NaiveMC(TabularLearner):
             self.table.rows(seen) * size + transition.action,
             over,
             final_rewards(transition.reward, over, self.config.rewards),
-            self.game.hidden != "no",
+            isinstance(self.game, PhantomGame),
             (self._waiting, self._lengths),
             (finished, results),
         )

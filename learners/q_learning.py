@@ -24,8 +24,9 @@ from learners.tabular import (
     value_at,
 )
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, compiled
-from ttt_envs.game.game import HIDING, VARIANTS, Game
+from ttt_envs.game.game import VARIANTS
 from ttt_envs.game.parameters import Parameters
+from ttt_envs.game.phantom import HIDING, AnyGame, PhantomGame, visible
 from ttt_envs.game.symmetry import Symmetries
 
 
@@ -68,13 +69,13 @@ class QLearningConfig(TransitionLearnerConfig):
         super().__post_init__()
         check_rewards(self.rewards, self.bootstrap)
 
-    def build(self, game: Game, rng: np.random.Generator) -> QLearning:
+    def build(self, game: AnyGame, rng: np.random.Generator) -> QLearning:
         """Return an untrained learner; ``rng`` is unused.
 
         Raises:
             ValueError: values of positions after moves, in a phantom game, where a move may fail.
         """
-        if game.hidden != "no" and self.values == "afterstate":
+        if isinstance(game, PhantomGame) and self.values == "afterstate":
             raise ValueError(f"values='afterstate' needs to know what a move does, not so in {game}: choose 'action'")
         return QLearning(self, game)
 
@@ -82,7 +83,7 @@ class QLearningConfig(TransitionLearnerConfig):
 class QLearning(TabularLearner):
     """The learner of :class:`QLearningConfig`."""
 
-    def __init__(self, config: QLearningConfig, game: Game) -> None:
+    def __init__(self, config: QLearningConfig, game: AnyGame) -> None:
         table = PositionTable(
             game,
             int(config.memory * 2**30),
@@ -110,7 +111,7 @@ class QLearning(TabularLearner):
             self.table.move_rows(after),
             transition.next_action,
         )
-        error = _update(batch, self._inverses, self._steps, self.game.visible.parameters, self.table.entries)
+        error = _update(batch, self._inverses, self._steps, visible(self.game).parameters, self.table.entries)
         return {"td_error": error, "epsilon": float(self.epsilon[0]), "positions": float(self.table.size)}
 
 

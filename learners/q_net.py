@@ -26,8 +26,9 @@ from learners.tensorflow_tools import (
 from ttt_envs.agents.policy import best_shares, sample
 from ttt_envs.core.jit import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array, compiled
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.game import HIDING, VARIANTS, Game
+from ttt_envs.game.game import VARIANTS
 from ttt_envs.game.parameters import Parameters
+from ttt_envs.game.phantom import HIDING, AnyGame, visible
 from ttt_envs.game.rules import nth_legal_cell
 from ttt_envs.game.symmetry import Symmetries, inverse, symmetries
 
@@ -95,7 +96,7 @@ class QNetConfig(TransitionLearnerConfig):
             )
         check_rewards(self.rewards, self.bootstrap)
 
-    def build(self, game: Game, rng: np.random.Generator) -> QNet:
+    def build(self, game: AnyGame, rng: np.random.Generator) -> QNet:
         """Return a learner with random weights; ``rng`` draws these and the minibatches of the replay buffer.
 
         Raises:
@@ -117,7 +118,7 @@ class QNet:
     colour_blind: ClassVar[bool] = True
     wants_next_action = False
 
-    def __init__(self, config: QNetConfig, game: Game, rng: np.random.Generator) -> None:
+    def __init__(self, config: QNetConfig, game: AnyGame, rng: np.random.Generator) -> None:
         self.config = config
         self.game = game
         self.bootstrap: Bootstrap = config.bootstrap
@@ -150,7 +151,7 @@ class QNet:
         seen = boards.own_first()
         u = rng.random((len(seen), 2))
         out = sample(_greedy(boards.legal(self.game), self._batched_values(seen)), u[:, 1])
-        _epsilon_greedy(seen, u, self.epsilon, self.config.epsilon_decay, self.game.visible.parameters, out)
+        _epsilon_greedy(seen, u, self.epsilon, self.config.epsilon_decay, visible(self.game).parameters, out)
         return out
 
     def observe(self, transition: Transition) -> dict[str, float]:
@@ -261,7 +262,7 @@ class ReplayBuffer:
     Its generator is SFC64: as long as only ``random`` is drawn, its whole state is one array.
     """
 
-    def __init__(self, game: Game, size: int, rng: np.random.Generator) -> None:
+    def __init__(self, game: AnyGame, size: int, rng: np.random.Generator) -> None:
         self._cells = game.cells
         self._transitions = np.zeros((size, 2 * game.cells + 3), np.float32)
         self._added = 0
@@ -316,7 +317,7 @@ class TFQNetwork:
         functions: these two, as ``tf.function`` made them.
     """
 
-    def __init__(self, config: QNetConfig, game: Game, rng: np.random.Generator) -> None:
+    def __init__(self, config: QNetConfig, game: AnyGame, rng: np.random.Generator) -> None:
         self._tf = tf = import_tensorflow(config.name)
         self._config = config
         self._game, self._cells = game, game.cells

@@ -11,8 +11,8 @@ from learners.limits import Range
 from ttt_envs.core.hash_index import KeyIndex
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, compiled, inlined, int64
 from ttt_envs.game.boards import Boards, from_keys, keys, num_words
-from ttt_envs.game.game import Game
 from ttt_envs.game.parameters import Parameters
+from ttt_envs.game.phantom import AnyGame, visible
 from ttt_envs.game.rules import is_legal
 from ttt_envs.game.symmetry import Symmetries, inverse, symmetries
 
@@ -33,7 +33,7 @@ class PositionTable:
         size: number of rows in use.
     """
 
-    def __init__(self, game: Game, memory: int, *, afterstates: bool = False, initial: float = 0.0) -> None:
+    def __init__(self, game: AnyGame, memory: int, *, afterstates: bool = False, initial: float = 0.0) -> None:
         self.game = game
         self.memory = memory
         self.afterstates = afterstates
@@ -172,7 +172,7 @@ class TabularLearner:
     wants_next_action = False
 
     def __init__(
-        self, name: str, game: Game, table: PositionTable, epsilon: float, epsilon_decay: float, which: Symmetries
+        self, name: str, game: AnyGame, table: PositionTable, epsilon: float, epsilon_decay: float, which: Symmetries
     ) -> None:
         self.name = name
         self.game = game
@@ -190,14 +190,14 @@ class TabularLearner:
         """
         seen = boards.own_first()
         out = np.empty(seen.shape)
-        _greedy(seen, self.table.values, self.table.move_rows(seen), self.game.visible.parameters, out)
+        _greedy(seen, self.table.values, self.table.move_rows(seen), visible(self.game).parameters, out)
         return out
 
     def action_values(self, boards: Boards) -> Float64Array:
         """Return action values float64[B, cells] from the mover's view, NaN where illegal; initial if never updated."""
         seen = boards.own_first()
         out = np.empty(seen.shape)
-        _action_values(seen, self.table.values, self.table.move_rows(seen), self.game.visible.parameters, out)
+        _action_values(seen, self.table.values, self.table.move_rows(seen), visible(self.game).parameters, out)
         return out
 
     def values(self, boards: Boards) -> Float64Array:
@@ -209,7 +209,7 @@ class TabularLearner:
         seen = boards.own_first()
         out = np.empty(len(seen), np.int64)
         rows, scratch = self.table.move_rows(seen), np.empty(self.game.cells)
-        u, parameters = rng.random((len(seen), 2)), self.game.visible.parameters
+        u, parameters = rng.random((len(seen), 2)), visible(self.game).parameters
         _explore(seen, rows, self.table.values, u, self.epsilon, self._epsilon_decay, parameters, scratch, out)
         return out
 

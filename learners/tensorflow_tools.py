@@ -11,7 +11,7 @@ import numpy as np
 from learners.base import Arrays, get_array
 from ttt_envs.core.extras import install_command
 from ttt_envs.core.silence import avoid_triton_crash, silence_native_output
-from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame
 
 DEVICE = "/CPU:0"
 """Fastest device for a net of this size."""
@@ -63,7 +63,7 @@ def import_tensorflow(wanted_by: str) -> Any:
     return tf
 
 
-def legal_moves(tf: Any, game: Game, seen: Any) -> Any:
+def legal_moves(tf: Any, game: AnyGame, seen: Any) -> Any:
     """Return :func:`rules.legal` in TensorFlow: bool[..., cells] of boards int8[..., cells] in progress."""
     empty = seen == 0
     if not game.gravity:

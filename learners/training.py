@@ -34,7 +34,7 @@ from ttt_envs.core.random import draw_key, splitmix64, uniform
 from ttt_envs.envs.lockstep import SELF, Lockstep, SeatChoice
 from ttt_envs.envs.step_kernels import TRUNCATED
 from ttt_envs.game.actions import cells_to_actions
-from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame, PhantomGame
 from ttt_envs.game.rules import NOT_OVER, STREAM_SEAT
 
 Callback = Callable[[int, Policy], dict[str, float]]
@@ -84,7 +84,7 @@ class Progress:
 class Task:
     """A training task for a learner with its own loop: see :class:`~learners.config.FitLearnerConfig`."""
 
-    game: Game
+    game: AnyGame
     opponent: str
     """a spec string, or ``"self"``"""
     seat: SeatChoice
@@ -347,7 +347,7 @@ class Training(ResumableTraining):
             "board.cells": 2, "board.mover": 1, "board.seat": 1, "board.stones": last_cell + 1, "board.symmetry": 0,
             "board.outcome": TRUNCATED, "turns.cells": 2, "turns.mover": 1, "turns.action": last_cell,
         }  # fmt: skip
-        if self.learner.game.hidden != "no":
+        if isinstance(self.learner.game, PhantomGame):
             highest["board.found"] = 1
         for name, most in highest.items():
             least = NOT_OVER if name == "board.outcome" else 0

@@ -30,7 +30,8 @@ from ttt_envs.agents.policy import best_shares
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.game import HIDING, VARIANTS, Game
+from ttt_envs.game.game import VARIANTS, Game
+from ttt_envs.game.phantom import HIDING, AnyGame, visible
 from ttt_envs.game.symmetry import Symmetries, canonical_keys, symmetries
 
 Preset = Literal["40-20", "20", "30-10", "10-20"]
@@ -108,22 +109,22 @@ class ValueNetConfig(FitLearnerConfig):
             activations if self.activations is None else self.activations,
         )
 
-    def shapes(self, game: Game) -> dict[str, tuple[int, ...]]:
+    def shapes(self, game: AnyGame) -> dict[str, tuple[int, ...]]:
         """Return the shapes of a run's arrays: the layers' float32, and the scale and bound of the output."""
         hidden, _ = self.layers()
         widths = (3 * game.cells, *hidden, 1)
         return {"scale": (), "bound": (), **layer_shapes(widths)}
 
-    def net(self, game: Game, arrays: Arrays) -> ValueNet:
+    def net(self, game: AnyGame, arrays: Arrays) -> ValueNet:
         """Return the net at play, from arrays of :meth:`shapes`."""
         activations: tuple[Activation, ...] = (*self.layers()[1], "linear")
         layers = [
             Dense(arrays[f"{layer}.weights"].astype(np.float64), arrays[f"{layer}.bias"].astype(np.float64), activation)
             for layer, activation in enumerate(activations)
         ]
-        return ValueNet(game, layers, float(arrays["scale"]), float(arrays["bound"]), self.symmetries)
+        return ValueNet(visible(game), layers, float(arrays["scale"]), float(arrays["bound"]), self.symmetries)
 
-    def check_opponent(self, opponent: str, game: Game) -> None:
+    def check_opponent(self, opponent: str, game: AnyGame) -> None:
         """Check that the opponent is its teacher: see :meth:`FitLearnerConfig.check_opponent`."""
         if opponent == TEACHER:
             make_policy(self.teacher, game)
@@ -171,7 +172,7 @@ class ValueNetConfig(FitLearnerConfig):
             log(self.iterations, measured)
         return done
 
-    def load(self, game: Game, run: Path) -> ValueNet:
+    def load(self, game: AnyGame, run: Path) -> ValueNet:
         """Load the net trained by a run; TensorFlow is not needed.
 
         Raises:
@@ -184,7 +185,7 @@ class ValueNetConfig(FitLearnerConfig):
 
     def _fit_examples(
         self,
-        game: Game,
+        game: AnyGame,
         seen: Int8Array,
         value: Float64Array,
         rng: np.random.Generator,
@@ -250,7 +251,7 @@ class ValueNetConfig(FitLearnerConfig):
         return dict(zip(shapes, best_weights, strict=True))
 
 
-def hold_out(game: Game, seen: Int8Array, share: float, rng: np.random.Generator) -> tuple[Int64Array, Int64Array]:
+def hold_out(game: AnyGame, seen: Int8Array, share: float, rng: np.random.Generator) -> tuple[Int64Array, Int64Array]:
     """Return the rows of positions to learn from, and of those held out, both int64.
 
     Games begin alike, so the same positions come back: those that a symmetry of the board maps to each other are on the

@@ -4,8 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ttt_envs import Boards
+from ttt_envs.core.jit import compiled
+from ttt_envs.game.attempts import FOUND, attempt
 from ttt_envs.game.boards import keys
-from ttt_envs.game.phantom import JointViews
+from ttt_envs.game.rules import ILLEGAL
 
 VARIANTS = ("classic", "abrupt")
 
@@ -41,18 +44,18 @@ def has_line(game, cells, stone):
     )
 
 
-def attempt(game, state, cell, skipped=False):
+def plain_attempt(game, state, cell, skipped=False):
     """The next state, and the mover's observation: "failed", "placed" or "again"; ``skipped`` is the chance event."""
     assert cell in state.legal()
     other = 1 - state.mover
     if state.cells[cell]:
         found = list(state.found)
         found[state.mover] = found[state.mover] | {cell}
-        mover = state.mover if game.hidden == "classic" else other
+        mover = state.mover if game.kind == "classic" else other
         return state._replace(found=tuple(found), mover=mover), "failed"
     cells = (*state.cells[:cell], state.mover + 1, *state.cells[cell + 1 :])
     if has_line(game, cells, state.mover + 1):
-        return state._replace(cells=cells, winner=other if game.misere else state.mover), "placed"
+        return state._replace(cells=cells, winner=other if game.game.misere else state.mover), "placed"
     if 0 not in cells:
         return state._replace(cells=cells, winner=2), "placed"
     return state._replace(cells=cells, mover=state.mover if skipped else other), "again" if skipped else "placed"
@@ -60,12 +63,12 @@ def attempt(game, state, cell, skipped=False):
 
 def branches(game, state, cell):
     """(probability, next state, observation) of an attempt."""
-    after, observation = attempt(game, state, cell)
+    after, observation = plain_attempt(game, state, cell)
     if game.skip_chance == 0 or observation == "failed" or after.winner is not None:
         return [(1.0, after, observation)]
     return [
         (1 - game.skip_chance, after, observation),
-        (game.skip_chance, *attempt(game, state, cell, skipped=True)),
+        (game.skip_chance, *plain_attempt(game, state, cell, skipped=True)),
     ]
 
 
@@ -97,11 +100,36 @@ class ViewPolicy:
         return self.cache[view]
 
     def _of(self, state):
-        found = np.zeros((1, len(state.cells)), np.int8)
-        for cells in state.found:
-            found[0, list(cells)] = 1
-        joint = JointViews(np.array([state.cells], np.int8), found, np.array([state.mover], np.int8))
-        return self.probabilities(joint.views())[0].tolist()
+        boards = Boards(np.array([state.view(state.mover)], np.int8), np.array([state.mover], np.int8))
+        return self.probabilities(boards)[0].tolist()
+
+
+class JointViews(NamedTuple):
+    """B states of a phantom game: the position, int8[B, cells] with 1 for found stones, and the movers."""
+
+    cells: np.ndarray
+    found: np.ndarray
+    mover: np.ndarray
+
+    def legal(self):
+        return self.player_view(self.mover) == 0
+
+    def player_view(self, player):
+        """int8[B, cells]: the board as a player knows it."""
+        own = self.cells == np.reshape(player, (-1, 1)) + 1
+        return np.where(own | (self.found == 1), self.cells, 0)
+
+
+@compiled
+def attempt_rows(cells, found, mover, stones, episode_keys, actions, abrupt, parameters, outcomes):
+    """Attempt a cell in each of B games, in place."""
+    for b in range(len(cells)):
+        outcomes[b], after = attempt(
+            cells[b], found[b], mover[b], actions[b], stones[b], episode_keys[b], abrupt, parameters
+        )
+        if outcomes[b] != ILLEGAL:
+            mover[b] = after
+            stones[b] += outcomes[b] != FOUND
 
 
 def result(state, player):

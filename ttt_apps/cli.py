@@ -37,11 +37,13 @@ from ttt_apps.signals import INTERRUPTED, interrupt_on_signals
 from ttt_envs.agents.specs import TRUST
 from ttt_envs.core.array_cache import CACHE_BYTES_VARIABLE
 from ttt_envs.core.jit_settings import NOTICE
+from ttt_envs.game.phantom import PhantomGame
 from ttt_envs.version import __version__
 
 if TYPE_CHECKING:  # compiled code is imported where a game is played, not where help is written
     from ttt_envs.core.parallel import Jobs
     from ttt_envs.game.game import Game
+    from ttt_envs.game.phantom import AnyGame
     from ttt_eval.matches.openings import Openings
 
 MAX_NUMBER = 10**15
@@ -166,7 +168,7 @@ class GameOptions(TrustOptions):
     """hide the opponent's stones; after an attempt on a hidden stone one tries again (classic), or the turn is over
     (abrupt)"""
 
-    def game(self, default: Game | None = None) -> Game:
+    def game(self, default: AnyGame | None = None) -> AnyGame:
         """Return the validated game, and trust files from here on if ``trust`` is set.
 
         Args:
@@ -179,40 +181,48 @@ class GameOptions(TrustOptions):
         default = default or Game()
         size = (default.rows, default.columns) if self.size is None else parse_size(self.size)
         own = default.win_length if self.size is None else None  # another board has its own default
-        return Game.of_size(
+        game = Game.of_size(
             size,
             own if self.win_length is None else self.win_length,
             default.skip_chance if self.skip_chance is None else self.skip_chance,
             **{
-                name: value if getattr(self, name) == value else getattr(default, name)
+                name: value if getattr(self, name) == value else default.variants.get(name, not value)
                 for name, value in VARIANTS.items()
             },
-            hidden=default.hidden if self.phantom is None else self.phantom,
         )
+        kind = self.phantom or (default.kind if isinstance(default, PhantomGame) else "no")
+        return game if kind == "no" else PhantomGame(game, kind)
 
     def game_words(self) -> list[str]:
         """Return the given options as words of a command line."""
         from ttt_envs.game.game import VARIANTS
 
-        given = {
-            "--size": self.size, "--win-length": self.win_length, "--skip-chance": self.skip_chance,
-            "--phantom": self.phantom,
-        }  # fmt: skip
+        names = ("size", "win_length", "skip_chance", "phantom")
+        given = {f"--{name.replace('_', '-')}": getattr(self, name) for name in names}
         words = [word for name, value in given.items() if value is not None for word in (name, str(value))]
         rules = (
             f"--{name}" if value else f"--no-{name}" for name, value in VARIANTS.items() if getattr(self, name) == value
         )
         return [*words, *rules]
 
-    def game_for(self, *policies: str, phantom: bool = False) -> Game:
+    def game_for(self, *policies: str) -> Game:
+        """Return :meth:`any_game_for`, with visible stones.
+
+        Raises:
+            ValueError: as there, or a phantom game.
+        """
+        from ttt_envs.game.phantom import refuse_hidden
+
+        return refuse_hidden(self.any_game_for(*policies))
+
+    def any_game_for(self, *policies: str) -> AnyGame:
         """Return the validated game: by default that of the runs among the policies, else 3 x 3 without skips.
 
         Args:
             policies: spec strings; empty ones are left out.
-            phantom: whether it may be a phantom game.
 
         Raises:
-            ValueError: an invalid game, no such run, runs of different games, or a phantom game that may be none.
+            ValueError: an invalid game, no such run, or runs of different games.
         """
         runs = self._read_games(policies) if "run:" in " ".join(policies) else {}
         games = {self.game(default): run for run, default in runs.items()} or {self.game(): Path()}
@@ -222,12 +232,9 @@ class GameOptions(TrustOptions):
                 f"{first} learned {one}, and {second} learned {other}: name the game that they are to play with "
                 f"--size, --win-length and --skip-chance"
             )
-        game = next(iter(games))
-        if game.hidden != "no" and not phantom:
-            raise ValueError(f"{game}: phantom games are for train.py, play.py, evaluate.py exact and exploitability")
-        return game
+        return next(iter(games))
 
-    def _read_games(self, policies: Sequence[str]) -> dict[Path, Game]:
+    def _read_games(self, policies: Sequence[str]) -> dict[Path, AnyGame]:
         from ttt_eval.run_files import RunDirectory, list_run_folders
 
         folders = [folder for policy in policies if policy for folder in list_run_folders(policy)]

@@ -27,7 +27,7 @@ from ttt_envs.agents.policy import Policy, act
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.files import write_atomically
 from ttt_envs.core.random import draw_key
-from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame, refuse_hidden
 from ttt_eval.exact.strength import first_choice
 from ttt_eval.run_files import NOW, STOP, WATCHED, RunDirectory
 
@@ -62,7 +62,7 @@ class LiveRun:
         stop_asked: whether somebody who watches has asked the run to stop.
     """
 
-    def __init__(self, directory: RunDirectory, options: Options, game: Game, resumes: bool) -> None:
+    def __init__(self, directory: RunDirectory, options: Options, game: AnyGame, resumes: bool) -> None:
         self.stop_asked = False
         self._folder, self._options, self._game = directory.live, options, game
         self._resumes = resumes
@@ -168,7 +168,7 @@ class _Sampler:
         found: the last game, JSON-ready; None before the first.
     """
 
-    def __init__(self, game: Game, options: Options) -> None:
+    def __init__(self, game: AnyGame, options: Options) -> None:
         self.learner: Policy | None = None
         self.found: dict[str, Any] | None = None
         self._game, self._options = game, options
@@ -195,7 +195,7 @@ class _Sampler:
         seat = {"first": 0, "second": 1}.get(options.seat, self._number % 2)
         self._number += 1
         rng = make_rng(options.seed, SPAWN_SAMPLE, games)
-        live = LiveGame(self._game, draw_key(rng), 0)
+        live = LiveGame(refuse_hidden(self._game), draw_key(rng), 0)
         while live.outcome is None:
             mover = learner if self._opponent is None or live.mover == seat else self._opponent
             live.move(int(act(mover, live.boards, rng)[0]))

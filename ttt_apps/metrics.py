@@ -15,7 +15,7 @@ from typing import IO, Any, Self
 
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.files import open_to_write
-from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame
 from ttt_eval.policy_snapshots import MAX_SNAPSHOT_BYTES, next_due, snapshot_line, take_snapshot
 from ttt_eval.run_files import RunDirectory
 
@@ -116,7 +116,7 @@ class SnapshotWriter(_LineWriter):
         ValueError: a link in place of the file, or one that is damaged.
     """
 
-    def __init__(self, run: RunDirectory, game: Game, games: int, size: int = 0) -> None:
+    def __init__(self, run: RunDirectory, game: AnyGame, games: int, size: int = 0) -> None:
         self._game, self._games = game, games
         super().__init__(run.choices, size)
         try:

@@ -97,7 +97,7 @@ class Play(GameOptions):
             raise ValueError(f"--games {self.games} leaves nothing to play: choose 1 or more")
         seed = int(np.random.default_rng().integers(SEEDS)) if self.seed is None else self.seed
         check_seed(seed)
-        game = self.game_for(self.opponent or "", phantom=True)
+        game = self.game_for(self.opponent or "")
         name = self.opponent or (PERFECT if game.cells <= MAX_SOLVER_CELLS else SEARCHING)
         policy = make_policy(name, game)
         if self.log is not None:

@@ -27,6 +27,7 @@ from ttt_envs.agents.policy import Policy, is_quick
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit_settings import compile_at_once, pause_garbage_collection
 from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict
 from ttt_envs.graph.layers import MAX_PHANTOM_CELLS
 from ttt_eval.cost import Meter
 from ttt_eval.exact.estimate import affordable, check_measurable
@@ -46,9 +47,9 @@ COMPARED_BY_VIEWS = ("random", "win-or-block")
 """The same in phantom games."""
 
 
-def compared_policies(game: Game, opponent: str | None) -> list[str]:
+def compared_policies(game: AnyGame, opponent: str | None) -> list[str]:
     """Return the opponents of the final evaluation, first the learner's own if it is a policy."""
-    compared = COMPARED if game.hidden == "no" else COMPARED_BY_VIEWS
+    compared = COMPARED if isinstance(game, Game) else COMPARED_BY_VIEWS
     return list(dict.fromkeys([opponent or "random", *compared]))
 
 
@@ -109,7 +110,7 @@ def train_run(options: Options, settings: AnyConfig) -> Path:
     return directory.path
 
 
-def _check_measurable(game: Game) -> None:
+def _check_measurable(game: AnyGame) -> None:
     """Check that learners can be measured exactly.
 
     Raises:
@@ -209,7 +210,7 @@ def _resume(directory: RunDirectory, games: int | None, cluster: str, page: Watc
             f"{more if resumable else ''}"
         )
         return
-    run = Run(directory, options, settings, Game.from_dict(config["game"]), Meter(directory.read_cost()))
+    run = Run(directory, options, settings, game_from_dict(config["game"]), Meter(directory.read_cost()))
     if state.is_trained(options.games) and state.progress is not None:
         if (written := run.complete(state)) is not None:
             run.print_end(state.progress, written)
@@ -253,13 +254,13 @@ class Run:
     directory: RunDirectory
     options: Options
     settings: AnyConfig
-    game: Game
+    game: AnyGame
     meter: Meter
 
     @classmethod
     def open(cls, directory: RunDirectory, config: Mapping[str, Any], meter: Meter | None = None) -> Run:
         """Return an existing run; its meter continues from its ``cost.json`` by default."""
-        options, game = _read_options(directory, config), Game.from_dict(config["game"])
+        options, game = _read_options(directory, config), game_from_dict(config["game"])
         settings = build_config(config["learner"], config["settings"])
         return cls(directory, options, settings, game, meter or Meter(directory.read_cost()))
 
@@ -461,7 +462,7 @@ class Run:
 
     def _describe_unmeasured(self) -> str:
         """Describe the strength of a learner without exact results against its opponents."""
-        if self.game.hidden != "no":
+        if isinstance(self.game, PhantomGame):
             return f"its strength is unknown: phantom games are evaluated up to {MAX_PHANTOM_CELLS} cells"
         words = shlex.join(["match", self.directory.policy, "random", *game_options(self.game)])
         rows = [row for row in self.directory.read_metrics() if "exploitability" in row]

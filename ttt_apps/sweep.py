@@ -37,6 +37,7 @@ from ttt_envs.agents.specs import FromFile, from_file, make_policy, parse_spec, 
 from ttt_envs.core.files import read_bounded, read_json, subfolder, write_atomically
 from ttt_envs.core.parallel import Cluster
 from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict
 from ttt_envs.graph.layers import check_cells
 from ttt_eval.exact.estimate import boards_by_stones
 from ttt_eval.exact.strength import strength
@@ -200,7 +201,7 @@ def sweep_units(path: Path, rows: Sequence[Mapping[str, Any]], seeds: Sequence[i
         try:
             _check_trusted(row)
             options, settings = parse_options(to_command_line({**row, AGENT: False}), "train.py")
-            if (game := options.game()).hidden != "no":
+            if isinstance(game := options.game(), PhantomGame):
                 check_cells(game)  # which is how its policies are measured
             if AGENT in row:
                 units.append(_agent_unit(number, str(row[AGENT]), options))
@@ -278,7 +279,7 @@ def train_unit(runs: str | None, provenance: Mapping[str, str], unit: Unit) -> d
 def write_numbers(unit: str, out: str) -> None:
     """Measure the agent of a unit, read from a JSON file, and write its numbers to another one."""
     asked = from_file(read_json(Path(unit)))  # agent and opponent are those of a file
-    game = Game.from_dict(asked["game"])
+    game = game_from_dict(asked["game"])
     numbers = measure_policy(game, make_policy(asked[AGENT], game), asked["opponent"])
     Path(out).write_text(json.dumps(numbers), encoding="utf-8")
 
@@ -302,7 +303,7 @@ def _check_folder(folder: Path, provenance: Mapping[str, str], unit: Unit) -> No
 
 def measure_run(run: RunDirectory, config: Mapping[str, Any]) -> dict[str, float]:
     """Measure the strength of a run, as :func:`measure_policy` does, and its cost."""
-    game = Game.from_dict(config["game"])
+    game = game_from_dict(config["game"])
     numbers = measure_policy(game, make_policy(run.policy, game), FromFile(config["opponent"]))
     cost = run.read_cost()
     numbers["cpu_s"] = cost["training"]["cpu_user_s"] + cost["training"]["cpu_system_s"]
@@ -310,10 +311,10 @@ def measure_run(run: RunDirectory, config: Mapping[str, Any]) -> dict[str, float
     return numbers
 
 
-def measure_policy(game: Game, policy: Policy, opponent: str) -> dict[str, float]:
+def measure_policy(game: AnyGame, policy: Policy, opponent: str) -> dict[str, float]:
     """Measure the strength of a policy, exactly up to 3 x 3 and in phantom games, else by matches against random."""
     # a count, not a time, so that every machine measures the same
-    if game.hidden == "no" and (not policy.pure or sum(boards_by_stones(game)) > MEASURED):
+    if isinstance(game, Game) and (not policy.pure or sum(boards_by_stones(game)) > MEASURED):
         return {"score_against_random": play_pairs(game, policy, "random", SAMPLED).rate("score").mean}
     met = replace(Options(), opponent=opponent).met
     exact = strength(game, policy, compared_policies(game, met))

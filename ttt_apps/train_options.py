@@ -19,7 +19,7 @@ from learners.training import Marks, check_counts, dense_first
 from ttt_apps.cli import GLOBAL, Count, GameOptions, WatchOptions, check_seed, option_names, parse
 from ttt_envs.agents.specs import load_object
 from ttt_envs.envs.lockstep import SELF
-from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame, PhantomGame
 from ttt_envs.graph.layers import MAX_PHANTOM_CELLS
 
 MEASURED = 20_000
@@ -95,11 +95,11 @@ class Options(WatchOptions, GameOptions):
         """The opponent for exact results; None in self-play, and for a learner with a teacher."""
         return None if self.opponent.partition(":")[0] in (SELF, POOL, TEACHER) else self.opponent
 
-    def exact_games(self, game: Game) -> int:
+    def exact_games(self, game: AnyGame) -> int:
         """Return the number of games between two exact measurements, 0 for none."""
         from ttt_eval.exact.estimate import boards_by_stones
 
-        if self.exact_every is None and game.hidden != "no":
+        if self.exact_every is None and isinstance(game, PhantomGame):
             return 1 if game.cells <= MAX_PHANTOM_CELLS else 0
         if self.exact_every is None:
             return 1 if sum(boards_by_stones(game)) <= MEASURED else 0
@@ -202,7 +202,7 @@ def default_folder(options: Options, settings: AnyConfig) -> Path:
     """Return the default folder of a run: its name distinguishes game, opponent, seed and other settings."""
     game = options.game()
     parts = [options.learner, game.slug, options.opponent]
-    usual, usual_settings = default_options(options.learner, options.opponent, phantom=game.hidden != "no")
+    usual, usual_settings = default_options(options.learner, options.opponent, phantom=isinstance(game, PhantomGame))
     for mine, theirs, names in (
         (settings, usual_settings, [field.name for field in dataclasses.fields(settings)]),
         (options, usual, ("seat", "games", "batch")),

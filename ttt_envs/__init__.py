@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ttt_envs.agents.specs import make_policy
     from ttt_envs.game.boards import Boards, from_text, to_text
     from ttt_envs.game.game import Game, Position
+    from ttt_envs.game.phantom import PhantomGame
     from ttt_envs.game.rules import chance_outcomes
 
 __ttt_envs__ = True  # marks our package among others of this name: ttt_envs/core/package_conflicts.py
@@ -27,6 +28,7 @@ __ttt_envs__ = True  # marks our package among others of this name: ttt_envs/cor
 PLACES = {
     "Boards": "game.boards",
     "Game": "game.game",
+    "PhantomGame": "game.phantom",
     "Policy": "agents.policy",
     "Position": "game.game",
     "act": "agents.policy",
@@ -42,6 +44,7 @@ which registering the environments or printing help does not need"""
 __all__ = [
     "Boards",
     "Game",
+    "PhantomGame",
     "Policy",
     "Position",
     "act",

@@ -39,9 +39,10 @@ from ttt_envs.envs.contexts import First, SkipChance, draw_opening, make_games, 
 from ttt_envs.envs.lockstep import Symmetry, check_restored
 from ttt_envs.envs.step_kernels import FORFEIT
 from ttt_envs.game.actions import action_to_cell, check_action, num_actions
-from ttt_envs.game.game import BOARD_HINTS, Game, Hidden, Position
+from ttt_envs.game.attempts import FOUND, attempt
+from ttt_envs.game.game import BOARD_HINTS, Position
 from ttt_envs.game.parameters import has_gravity, pack_parameters, unpack_parameters
-from ttt_envs.game.phantom import FOUND, attempt
+from ttt_envs.game.phantom import AnyGame, Kind, visible
 from ttt_envs.game.rules import (
     ILLEGAL,
     NOT_OVER,
@@ -122,8 +123,8 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         overlines: longer lines count too; without them only lines of exactly ``win_length``, as in standard gomoku.
         misere: a player who completes a line loses.
         torus: lines continue across the edges of the board, a torus.
-        hidden: ``"classic"`` or ``"abrupt"`` hides the opponent's stones until an agent tries their cells, as in
-            OpenSpiel's ``phantom_ttt``: see :mod:`ttt_envs.game.phantom`. An agent observes its own stones and the
+        phantom: ``"classic"`` or ``"abrupt"`` hides the opponent's stones until an agent tries their cells, as in
+            OpenSpiel's ``phantom_ttt``: see :mod:`ttt_envs.game.attempts`. An agent observes its own stones and the
             found ones, and its mask has 0 for these. After a failed attempt of a classic game the same agent stays
             selected. :meth:`state`, pictures and :meth:`clone_state` have all stones.
         render_mode: None, ``"ansi"``, ``"rgb_array"`` or ``"human"`` (needs pygame).
@@ -157,10 +158,10 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         overlines: bool = True,
         misere: bool = False,
         torus: bool = False,
-        hidden: Hidden = "no",
+        phantom: Kind | None = None,
         render_mode: str | None = None,
     ) -> None:
-        rules = {"gravity": gravity, "overlines": overlines, "misere": misere, "torus": torus, "hidden": hidden}
+        rules = {"gravity": gravity, "overlines": overlines, "misere": misere, "torus": torus, "phantom": phantom}
         settings = {"symmetry": symmetry, "context": context, "openings": openings, "first": first}
         settings["render_mode"] = render_mode
         EzPickle.__init__(self, size, win_length, skip_chance, **settings, **rules)
@@ -178,8 +179,8 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         self.possible_agents = list(PLAYERS)
         shape = (self.game.rows, self.game.columns, 2)
         self._num_actions = num_actions(self.game)
-        self._lines = self.game.visible.parameters.lines
-        self._is_phantom = hidden != "no"
+        self._lines = visible(self.game).parameters.lines
+        self._is_phantom, self._is_abrupt = phantom is not None, phantom == "abrupt"
         parts: dict[str, spaces.Space[Any]] = {
             "observation": spaces.Box(0, 1, shape, np.int8),
             "action_mask": spaces.Box(0, 1, (self._num_actions,), np.int8),
@@ -200,13 +201,13 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         # array, so that a reset is one copy. In phantom games, last the stones that have been found.
         size = self._size = self.game.cells
         self._memory = np.zeros((7 if self._is_phantom else 6) * size, np.int8)
-        self._numbers = np.concatenate([np.array([0, 0, -1, 0]), pack_parameters(self.game.visible.parameters)])
+        self._numbers = np.concatenate([np.array([0, 0, -1, 0]), pack_parameters(visible(self.game).parameters)])
         self._name_views()
         self._mask.fill(1)
         self._no_mask = np.zeros(self._num_actions, np.int8)
         self._start = self._memory.copy()
         self._seeded = False
-        self._renderer = drawing.Renderer(self.game.visible, render_mode)
+        self._renderer = drawing.Renderer(visible(self.game), render_mode)
         self._infos: dict[str, dict[str, Any]] = {}
         self._has_reset = False
         self._has_updated = False
@@ -329,8 +330,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
         if self._permutations is not None:
             cell = int(self._permutations[self._symmetry, cell])
         if self._is_phantom:
-            abrupt = self.game.hidden == "abrupt"
-            code = _turn_phantom(self._memory, self._numbers, self._lines, cell, shown, abrupt)
+            code = _turn_phantom(self._memory, self._numbers, self._lines, cell, shown, self._is_abrupt)
         else:
             code = _turn(self._memory, self._numbers, self._lines, cell, shown)
             if self.game.gravity:
@@ -528,7 +528,7 @@ class raw_env(AECEnv[str, Any, Any], EzPickle):  # PettingZoo looks for this nam
     _COPIED = ("agents", "rewards", "_cumulative_rewards", "terminations", "truncations")
 
     @property
-    def _identity(self) -> Game | tuple[Game, ...]:
+    def _identity(self) -> AnyGame | tuple[AnyGame, ...]:
         """What a stored state must have in common."""
         return self.games if self._has_contexts else self.game
 

@@ -16,7 +16,8 @@ import numpy as np
 from ttt_envs.core.jit import Int8Array
 from ttt_envs.game.actions import cells_to_actions
 from ttt_envs.game.boards import Boards, to_text
-from ttt_envs.game.game import HIDING, Game, Position
+from ttt_envs.game.game import Game, Position
+from ttt_envs.game.phantom import check_variants
 
 if TYPE_CHECKING:
     import pyspiel  # an optional dependency
@@ -36,12 +37,7 @@ def load_game(game: Game) -> pyspiel.Game:
     """
     if game.skip_chance:
         raise ValueError(f"skip_chance={game.skip_chance} is unknown to OpenSpiel: choose a game without skips")
-    others = [name for name in game.to_dict() if name in ("overlines", "misere", "torus", HIDING)]
-    if others:
-        raise ValueError(
-            f"{others[0]}={getattr(game, others[0])!r} is not converted to OpenSpiel, because mnk and connect_four "
-            f"have no such rule: choose a game without it"
-        )
+    check_variants("load_game", game, ("gravity",), reasons="mnk and connect_four of OpenSpiel have no such rule")
     import pyspiel
 
     if game.gravity:

@@ -20,7 +20,7 @@ from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import truncate
 from ttt_envs.core.files import lock, open_to_read, open_to_write, parse_json, path_hint, read_bounded, replace_tail
 from ttt_envs.envs.lockstep import SELF
-from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict
 from ttt_eval.cost import is_number
 from ttt_eval.exact.strength import measure
 from ttt_eval.run_files import RunDirectory
@@ -66,7 +66,7 @@ class Curve(NamedTuple):
 
 def record(
     path: str | Path,
-    game: Game,
+    game: AnyGame,
     policy: Any,
     games: int,
     *,
@@ -207,7 +207,7 @@ def _check_head(head: Any, _: object) -> None:
     if head.get("format") != FORMAT:
         raise ValueError(f"format={truncate(repr(head.get('format')))} is not known here: this version reads {FORMAT}")
     try:
-        Game.from_dict(head["game"])
+        game_from_dict(head["game"])
     except (KeyError, TypeError) as problem:
         raise ValueError(f"its game cannot be read: {problem}") from None
     _check_labels({**head["labels"], "opponent": head.get("opponent")})
@@ -273,7 +273,7 @@ def _read_record(path: Path) -> Curve:
     if not lines:
         raise ValueError(f"{path} holds no learning curve: write one with ttt_eval.curves.record")
     head, *rows = lines
-    labels = {**_game_labels(Game.from_dict(head["game"])), "opponent": head.get("opponent"), **head["labels"]}
+    labels = {**_game_labels(game_from_dict(head["game"])), "opponent": head.get("opponent"), **head["labels"]}
     return Curve(str(path), labels, [row for row in rows if "exploitability" in row])
 
 
@@ -310,8 +310,8 @@ def _spread_cpu(run: RunDirectory, rows: Sequence[Row], games: float) -> tuple[l
     ]
 
 
-def _game_labels(game: Game) -> dict[str, Label]:
+def _game_labels(game: AnyGame) -> dict[str, Label]:
     size = str(game.rows) if game.rows == game.columns else f"{game.rows}x{game.columns}"
     labels: dict[str, Label] = {"game": str(game), "size": size, "win_length": game.win_length}
-    hidden = {} if game.hidden == "no" else {"hidden": game.hidden}
-    return {**labels, "skip_chance": game.skip_chance, **game.variants, **hidden}
+    phantom = {"phantom": game.kind} if isinstance(game, PhantomGame) else {}
+    return {**labels, "skip_chance": game.skip_chance, **game.variants, **phantom}

@@ -18,7 +18,8 @@ from ttt_envs.agents.policy import Policy
 from ttt_envs.core.files import parse_json, read_bounded
 from ttt_envs.core.jit import Float64Array, Int8Array
 from ttt_envs.game.boards import Boards, check_opening, from_text, to_text
-from ttt_envs.game.game import MAX_EDGE, Game, Position
+from ttt_envs.game.game import MAX_EDGE, Position
+from ttt_envs.game.phantom import AnyGame
 from ttt_envs.game.rules import legal
 from ttt_eval.exact.strength import Choice, choice_in
 
@@ -44,7 +45,7 @@ class Snapshot(NamedTuple):
     choices: Sequence[Choice]
 
 
-def probe_positions(game: Game) -> dict[str, Position]:
+def probe_positions(game: AnyGame) -> dict[str, Position]:
     """Return up to four named positions, those that exist in the game.
 
     They are the empty board; the reply to a stone in the middle; a line of o's that lacks one stone, with o to move;
@@ -82,7 +83,7 @@ def _falls(cells: Int8Array, columns: int) -> bool:
     return bool(((cells[:-columns] != 0) & (cells[columns:] == 0)).any())
 
 
-def take_snapshot(game: Game, games: int, policy: Policy) -> Snapshot:
+def take_snapshot(game: AnyGame, games: int, policy: Policy) -> Snapshot:
     """Return the choices of a pure policy in the telling positions."""
     boards = Boards.from_positions(list(probe_positions(game).values()))
     return Snapshot(games, [choice_in(policy, boards, row, solution=None) for row in range(len(boards.mover))])
@@ -93,7 +94,7 @@ def next_due(games: int, kept: int) -> int:
     return dense_first(max(1, games // SPARSE))(kept) if kept else 0
 
 
-def snapshot_line(game: Game, mark: Snapshot) -> bytes:
+def snapshot_line(game: AnyGame, mark: Snapshot) -> bytes:
     """Encode a snapshot as a line of ``choices.jsonl``; docs/files.md documents the keys."""
     choices = []
     for one in mark.choices:
@@ -105,14 +106,14 @@ def snapshot_line(game: Game, mark: Snapshot) -> bytes:
     return json.dumps({"games": mark.games, "choices": choices}).encode() + b"\n"
 
 
-def position_name(game: Game, position: Position) -> str:
+def position_name(game: AnyGame, position: Position) -> str:
     """Return the name of a telling position, or the text of any other."""
     text = to_text(position, game)
     names = {to_text(one, game): name for name, one in probe_positions(game).items()}
     return names.get(text, text)
 
 
-def read_choices(run: Path, game: Game, most: int = MAX_SNAPSHOT_BYTES) -> list[Snapshot]:
+def read_choices(run: Path, game: AnyGame, most: int = MAX_SNAPSHOT_BYTES) -> list[Snapshot]:
     """Read the snapshots of a run's ``choices.jsonl``, in order of games; empty if there is no file.
 
     Args:
@@ -140,7 +141,7 @@ def read_choices(run: Path, game: Game, most: int = MAX_SNAPSHOT_BYTES) -> list[
     return marks
 
 
-def _parse_snapshot(data: object, game: Game) -> Snapshot:
+def _parse_snapshot(data: object, game: AnyGame) -> Snapshot:
     """Validate a parsed line."""
     if not isinstance(data, dict) or data.keys() != {"games", "choices"}:
         raise ValueError("it must have games and choices")
@@ -152,7 +153,7 @@ def _parse_snapshot(data: object, game: Game) -> Snapshot:
     return Snapshot(games, [_parse_choice(one, game) for one in choices])
 
 
-def _parse_choice(data: object, game: Game) -> Choice:
+def _parse_choice(data: object, game: AnyGame) -> Choice:
     if not isinstance(data, dict) or not {"position", "probabilities"} <= data.keys():
         raise ValueError("a choice must have position and probabilities")
     text = data["position"]
@@ -172,7 +173,7 @@ def _parse_choice(data: object, game: Game) -> Choice:
 
 
 def _parse_numbers(
-    data: Mapping[str, object], name: str, game: Game, low: float, high: float = MAX_ABS_VALUE
+    data: Mapping[str, object], name: str, game: AnyGame, low: float, high: float = MAX_ABS_VALUE
 ) -> Float64Array:
     """Return float64[cells], NaN for null."""
     given = data[name]

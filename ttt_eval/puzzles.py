@@ -22,7 +22,8 @@ from ttt_envs.core.checks import truncate
 from ttt_envs.core.files import write_atomically
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.game.boards import Boards, from_text, to_text
-from ttt_envs.game.game import Game, Position, check_variants
+from ttt_envs.game.game import Game, Position
+from ttt_envs.game.phantom import check_variants
 from ttt_envs.game.rules import legal, winner
 from ttt_envs.game.symmetry import canonical_keys, symmetries
 from ttt_eval.exact.strength import worst_positions

@@ -32,7 +32,7 @@ from learners.config import FitLearnerConfig
 from learners.training import Progress
 from ttt_envs.agents.specs import parse_spec
 from ttt_envs.core.files import delete_temporary_files, locked, parse_json, read_bounded, read_json, write_json
-from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame, game_from_dict
 from ttt_eval.cost import COST_KEYS, MAX_COST_BYTES, is_number
 from ttt_eval.policy_snapshots import CHOICES, Snapshot, read_choices
 
@@ -151,13 +151,13 @@ class RunDirectory:
         """
         return read_training(self.path)
 
-    def read_game(self) -> Game:
+    def read_game(self) -> AnyGame:
         """Return the game of the training.
 
         Raises:
             ValueError: no run, or a damaged file.
         """
-        return Game.from_dict(self.read_config()["game"])
+        return game_from_dict(self.read_config()["game"])
 
     def write_config(self, config: Mapping[str, Any]) -> None:
         """Write ``config.json``."""
@@ -203,7 +203,7 @@ class RunDirectory:
             rows.append(row)
         return rows
 
-    def read_choices(self, game: Game) -> list[Snapshot]:
+    def read_choices(self, game: AnyGame) -> list[Snapshot]:
         """Return the snapshots in ``choices.jsonl`` of the training's game; see :func:`read_choices`."""
         return read_choices(self.path, game)
 

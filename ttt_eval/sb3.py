@@ -16,7 +16,7 @@ from ttt_envs.agents.observations import Observation
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.files import parse_json, read_bounded, write_atomically
 from ttt_envs.core.silence import avoid_triton_crash
-from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame, refuse_hidden
 from ttt_eval.exact.critics import critic_error
 from ttt_eval.exact.dynamic_programming import make_pure
 from ttt_eval.exact.strength import measure
@@ -73,7 +73,7 @@ class ExactEvalCallback(EventCallback):
 
     def __init__(
         self,
-        game: Game,
+        game: AnyGame,
         opponent: str | Policy | None = None,
         *,
         callback_on_new_best: BaseCallback | None = None,
@@ -138,7 +138,7 @@ class ExactEvalCallback(EventCallback):
         stochastic = hasattr(self.model.policy, "get_distribution")
         policy = as_policy(self.model, self.game, self.observation, "probabilities" if stochastic else "actions")
         return critic_error(
-            self.game,
+            refuse_hidden(self.game),
             policy,
             self.opponent,
             self.model,

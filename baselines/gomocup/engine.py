@@ -30,7 +30,8 @@ from baselines.gomocup.program import EngineExitedError, EngineTimeoutError, Pro
 from ttt_envs.agents.specs import REFUSAL_REASONS, SUPPORTED_VARIANTS
 from ttt_envs.core.checks import truncate
 from ttt_envs.core.jit import Int8Array
-from ttt_envs.game.game import Game, Position, check_variants
+from ttt_envs.game.game import Game, Position
+from ttt_envs.game.phantom import check_variants
 from ttt_envs.game.rules import legal
 
 MIN_EDGE, MAX_EDGE = 5, 19

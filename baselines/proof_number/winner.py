@@ -11,7 +11,8 @@ from baselines.proof_number.search import Search, run, search_from
 from baselines.proof_number.table import NO_TABLE, grow
 from baselines.proof_number.threats import NO, UNKNOWN, YES
 from ttt_envs.core.records import Records
-from ttt_envs.game.game import Game, check_variants
+from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import check_variants
 from ttt_envs.game.rules import DRAW
 
 MAX_PROOF_CELLS = 64

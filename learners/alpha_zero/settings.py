@@ -19,7 +19,8 @@ from learners.limits import (
     Range,
 )
 from ttt_envs.envs.lockstep import SELF
-from ttt_envs.game.game import HIDING, VARIANTS, Game
+from ttt_envs.game.game import VARIANTS, Game
+from ttt_envs.game.phantom import HIDING
 from ttt_envs.game.symmetry import Symmetries
 
 MAX_SMALL_CELLS = 9

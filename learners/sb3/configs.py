@@ -24,7 +24,8 @@ from learners.training import SPAWN_INITIAL, Progress, Task, check_counts, make_
 from ttt_envs.agents.policy import Policy
 from ttt_envs.envs.lockstep import SELF, IllegalAction, Symmetry
 from ttt_envs.game.actions import num_actions
-from ttt_envs.game.game import HIDING, VARIANTS, Game
+from ttt_envs.game.game import VARIANTS
+from ttt_envs.game.phantom import HIDING, AnyGame, PhantomGame
 
 SAVE_EVERY = 10.0  # seconds between two writings of MODEL while learning, at lines of the log
 LearningRate = Annotated[float, Range(0, 1, above=True)]
@@ -57,11 +58,11 @@ class _Settings(FitLearnerConfig):
         return "raise"
 
     @abstractmethod
-    def _layers(self, game: Game) -> tuple[list[LinearLayer], list[LinearLayer]]:
+    def _layers(self, game: AnyGame) -> tuple[list[LinearLayer], list[LinearLayer]]:
         """Return the layers used in play, in order, and the other stored layers."""
 
     @abstractmethod
-    def _net(self, game: Game, arrays: Arrays) -> SB3Net:
+    def _net(self, game: AnyGame, arrays: Arrays) -> SB3Net:
         """Return the net used in play."""
 
     @abstractmethod
@@ -75,10 +76,10 @@ class _Settings(FitLearnerConfig):
             left: returns the remaining share of the training.
         """
 
-    def check_opponent(self, opponent: str, game: Game) -> None:
+    def check_opponent(self, opponent: str, game: AnyGame) -> None:
         """See :meth:`FitLearnerConfig.check_opponent`; refuse self-play if stones are hidden."""
         super().check_opponent(opponent, game)
-        if opponent == SELF and game.hidden != "no":
+        if opponent == SELF and isinstance(game, PhantomGame):
             raise ValueError(
                 f"{self.name} learns in self-play from the opposite of the other player's value, and in the game "
                 f"{game} players see different boards: choose a policy as opponent, such as random, or the learner "
@@ -170,7 +171,7 @@ class _Settings(FitLearnerConfig):
             raise ValueError(f"{self.name} has diverged after {games} games: choose a smaller learning_rate")
         return found
 
-    def load(self, game: Game, run: Path) -> Policy:
+    def load(self, game: AnyGame, run: Path) -> Policy:
         """Load the policy trained by a run; neither torch nor Stable-Baselines3 is needed.
 
         Raises:
@@ -219,11 +220,11 @@ class DQNConfig(_Settings):
     def _illegal(self) -> IllegalAction:
         return self.illegal_action
 
-    def _layers(self, game: Game) -> tuple[list[LinearLayer], list[LinearLayer]]:
+    def _layers(self, game: AnyGame) -> tuple[list[LinearLayer], list[LinearLayer]]:
         widths = (2 * game.cells, *self.hidden, num_actions(game))
         return tower("q_net.q_net", widths), tower("q_net_target.q_net", widths)
 
-    def _net(self, game: Game, arrays: Arrays) -> SB3QNet:
+    def _net(self, game: AnyGame, arrays: Arrays) -> SB3QNet:
         return SB3QNet(game, self._layers(game)[0], arrays, self.activation, stochastic=False)
 
     def _model(self, games: Any, common: dict[str, Any], both: bool, left: Callable[[], float]) -> tuple[Any, int]:
@@ -276,14 +277,14 @@ class _ProximalSettings(_Settings):
     vf_coef: NonNegative = 0.5
     """value loss coefficient, 0 or more"""
 
-    def _layers(self, game: Game) -> tuple[list[LinearLayer], list[LinearLayer]]:
+    def _layers(self, game: AnyGame) -> tuple[list[LinearLayer], list[LinearLayer]]:
         widths, last = (2 * game.cells, *self.hidden), self.hidden[-1]
         return (
             [*tower("mlp_extractor.policy_net", widths), LinearLayer("action_net", last, num_actions(game))],
             [*tower("mlp_extractor.value_net", widths), LinearLayer("value_net", last, 1)],
         )
 
-    def _net(self, game: Game, arrays: Arrays) -> SB3ActorCritic:
+    def _net(self, game: AnyGame, arrays: Arrays) -> SB3ActorCritic:
         return SB3ActorCritic(game, self._layers(game), arrays, self.activation, self.stochastic)
 
     def _proximal(self, kind: Any, games: Any, common: dict[str, Any], both: bool) -> tuple[Any, int]:

@@ -11,6 +11,7 @@ from learners.training import SPAWN_EXPLORATION, Progress, Task
 from ttt_envs.core.jit import Int64Array
 from ttt_envs.envs.lockstep import SELF, IllegalAction, Symmetry
 from ttt_envs.envs.vector_env import MNKVectorEnv
+from ttt_envs.game.phantom import PhantomGame, visible
 
 
 def make_sb3_games(task: Task, symmetry: Symmetry, illegal_action: IllegalAction, done: Progress) -> Any:
@@ -34,10 +35,10 @@ def make_sb3_games(task: Task, symmetry: Symmetry, illegal_action: IllegalAction
         dtype="int8",  # the dtype of the buffers
         autoreset_mode=AutoresetMode.SAME_STEP,
         gravity=game.gravity,
-        overlines=game.overlines,
-        misere=game.misere,
-        torus=game.torus,
-        hidden=game.hidden,
+        overlines=visible(game).overlines,
+        misere=visible(game).misere,
+        torus=visible(game).torus,
+        phantom=game.kind if isinstance(game, PhantomGame) else None,
     )
     both = task.opponent == SELF
     sequence = np.random.SeedSequence(task.seed, spawn_key=(SPAWN_EXPLORATION,))

@@ -12,7 +12,7 @@ from learners.dense import Activation, Dense, forward
 from ttt_envs.agents.policy import best_shares
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame
 
 
 def flat(boards: Boards) -> Int8Array:
@@ -58,7 +58,7 @@ class SB3Net:
     colour_blind = True
 
     def __init__(
-        self, game: Game, layers: list[LinearLayer], arrays: Arrays, activation: Activation, stochastic: bool
+        self, game: AnyGame, layers: list[LinearLayer], arrays: Arrays, activation: Activation, stochastic: bool
     ) -> None:
         self.game = game
         self.stochastic = stochastic
@@ -93,7 +93,7 @@ class SB3ActorCritic(SB3Net):
 
     def __init__(
         self,
-        game: Game,
+        game: AnyGame,
         layers: tuple[list[LinearLayer], list[LinearLayer]],
         arrays: Arrays,
         activation: Activation,

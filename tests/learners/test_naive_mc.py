@@ -7,7 +7,7 @@ from numpy.testing import assert_array_equal
 from learners.base import Transition
 from learners.naive_mc import NaiveMCConfig
 from learners.training import Training, train
-from ttt_envs import Boards, Game, from_text
+from ttt_envs import Boards, Game, PhantomGame, from_text
 from ttt_eval.exact.dynamic_programming import exploitability
 
 LINE = Game(1, 3, 2)
@@ -110,7 +110,7 @@ def test_moves_of_an_abandoned_game_are_dropped():
 @pytest.mark.parametrize("skip_chance", [0.0, 0.25])
 @pytest.mark.parametrize("hidden", ["classic", "abrupt"])
 def test_every_move_of_phantom_games_gets_the_final_reward(hidden, skip_chance):
-    learner = build(Game(hidden=hidden, skip_chance=skip_chance))
+    learner = build(PhantomGame(Game(skip_chance=skip_chance), hidden))
     training = Training(learner, "self", 200, batch=16)
     while training.running:
         training.step()

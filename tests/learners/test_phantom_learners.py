@@ -13,28 +13,29 @@ from learners.exact_pg import ExactPGConfig
 from learners.q_learning import QLearningConfig
 from learners.training import train, train_in
 from ttt_apps import evaluate
-from ttt_envs import Game, make_policy, mnk_v0
+from ttt_envs import Game, PhantomGame, make_policy, mnk_v0
 from ttt_envs.agents.specs import load_object
+from ttt_envs.game.phantom import game_from_dict
 from ttt_eval.exact import evaluate_policy, exploitability, outcome, policy_gradient
 
-SMALL = Game(2, 3, 2, hidden="classic")
+SMALL = PhantomGame(Game(2, 3, 2), "classic")
 
 
 @pytest.mark.parametrize("name", tiny.cases_of_rules("hidden", names=tiny.OURS, slow="q-net"))
 @pytest.mark.parametrize("opponent", ["random", "self"])
 def test_both_training_loops_teach_the_same(name, hidden, opponent):
     """One game at a time in lockstep is a PettingZoo environment: views, failed attempts, skips and replies."""
-    game = Game(3, 3, 3, 0.2, hidden=hidden)
+    game = PhantomGame(Game(3, 3, 3, 0.2), hidden)
     learners = [load_object(LEARNERS[name])().build(game, np.random.default_rng(0)) for _ in range(2)]
     progress = train(learners[0], opponent, 40, seed=3)
-    assert progress == train_in(mnk_v0.env(skip_chance=0.2, hidden=hidden), learners[1], opponent, 40, seed=3)
+    assert progress == train_in(mnk_v0.env(skip_chance=0.2, phantom=hidden), learners[1], opponent, 40, seed=3)
     arrays = [learner.to_arrays() for learner in learners]
     for key, array in arrays[0].items():
         assert_array_equal(array, arrays[1][key])
 
 
 def test_q_learning_learns_to_win(hidden):
-    game = Game(hidden=hidden)
+    game = PhantomGame(kind=hidden)
     learner = QLearningConfig().build(game, np.random.default_rng(0))
     train(learner, "random", 20_000, batch=256, seed=0)
     for seat, players in enumerate(((learner, "random"), ("random", learner))):
@@ -49,7 +50,7 @@ def test_what_does_not_fit_hidden_stones_is_refused():
         QLearningConfig(values="afterstate").training(SMALL, 10, batch=2, seed=0)
     for name in ("sb3-dqn", "sb3-ppo", "sb3-maskable-ppo"):
         config = load_object(LEARNERS[name])()
-        for opponent, game in (("self", SMALL.visible), ("random", SMALL)):
+        for opponent, game in (("self", SMALL.game), ("random", SMALL)):
             config.check_opponent(opponent, game)
         with pytest.raises(ValueError, match=f"{name} learns in self-play .*: choose a policy as opponent"):
             config.check_opponent("self", SMALL)
@@ -59,13 +60,13 @@ def test_what_does_not_fit_hidden_stones_is_refused():
         ExactPGConfig().training(SMALL, 10, batch=1, seed=0, opponent="optimal:peeking=true")
     learner = QLearningConfig().build(SMALL, np.random.default_rng(0))
     with pytest.raises(ValueError, match="needs to see hidden stones"):
-        train_in(mnk_v0.env(size=(2, 3), win_length=2, hidden="classic"), learner, "optimal:peeking=true", 1)
+        train_in(mnk_v0.env(size=(2, 3), win_length=2, phantom="classic"), learner, "optimal:peeking=true", 1)
     train(learner, "optimal:peeking=true", 20)
 
 
 @pytest.mark.parametrize("opponent", ["self", "random"])
 def test_exact_updates_are_those_of_the_policy_gradient(opponent):
-    game = replace(SMALL, skip_chance=0.3)
+    game = PhantomGame(replace(SMALL.game, skip_chance=0.3))
     config = ExactPGConfig(method="gradient", learning_rate=1.0, initial_std=1.0)
     training = config.training(game, 1, batch=1, seed=0, opponent=opponent)
     learner = training.learner
@@ -84,7 +85,7 @@ def test_exact_updates_are_those_of_the_policy_gradient(opponent):
 
 @pytest.mark.parametrize("settings", [{"method": "magnetic-mirror-descent"}, {"method": "r-nad"}], ids=str)
 def test_regularized_updates_lower_exploitability(hidden, settings):
-    game = replace(SMALL, hidden=hidden)
+    game = PhantomGame(SMALL.game, hidden)
     training = ExactPGConfig(**settings).training(game, 150, batch=1, seed=0)
     training.run()
     assert exploitability(game, training.learner) < 0.3 * exploitability(game, "random")
@@ -93,15 +94,15 @@ def test_regularized_updates_lower_exploitability(hidden, settings):
 @pytest.mark.parametrize("name", tiny.cases_of_rules("hidden"))
 def test_runs_have_curves_of_exploitability(name, tmp_path, capsys):
     run = tiny.train_run(name, tmp_path / "run", "--phantom=classic", "--exact-every=20")
-    game = Game.from_dict(json.loads((run / "config.json").read_text())["game"])
-    assert game == replace(tiny.GAME, hidden="classic")
+    game = game_from_dict(json.loads((run / "config.json").read_text())["game"])
+    assert game == PhantomGame(tiny.GAME, "classic")
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     measured = [row["exploitability"] for row in rows if "exploitability" in row]
     assert len(measured) >= 2
     capsys.readouterr()
     evaluate.main(["exploitability", f"run:{run}", "--json"])
     found = json.loads(capsys.readouterr().out)
-    assert found["game"]["hidden"] == "classic"
+    assert found["game"]["phantom"] == "classic"
     assert found["exploitability"] == pytest.approx(measured[-1], abs=1e-12)
     assert found["regret"] is None
     assert exploitability(game, make_policy(f"run:{run}", game)) == pytest.approx(measured[-1], abs=1e-12)
@@ -122,5 +123,5 @@ def test_the_page_of_a_run(tmp_path):
 @pytest.mark.filterwarnings("ignore:.*which it has never seen")
 def test_a_run_of_visible_stones_plays_by_views(tmp_path):
     run = tiny.train_run("q-learning", tmp_path / "run")
-    game = replace(tiny.GAME, hidden="abrupt")
+    game = PhantomGame(tiny.GAME, "abrupt")
     assert -1 <= outcome(game, f"run:{run}", "win-or-block").value <= 1

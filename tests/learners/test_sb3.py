@@ -15,7 +15,7 @@ from learners.sb3 import DQNConfig, MaskablePPOConfig, PPOConfig
 from learners.sb3.games import make_sb3_games, signed_replay, signed_rollout
 from learners.sb3.net import flat
 from learners.training import Progress
-from ttt_envs import Boards, Game, act, from_text, make_policy
+from ttt_envs import Boards, Game, PhantomGame, act, from_text, make_policy
 from ttt_envs.agents.adapters import as_policy, as_value_function
 from ttt_envs.agents.policy import ActorCritic, Values
 from ttt_envs.agents.specs import TRUST
@@ -374,7 +374,7 @@ def test_invalid_tasks_are_refused(tmp_path):
         ({"every": 0}, "every=0"),
         ({"batch": 0}, "batch=0"),
         ({"games": -1}, "games=-1"),
-        ({"opponent": "self", "game": Game(hidden="abrupt")}, "choose a policy as opponent, such as random"),
+        ({"opponent": "self", "game": PhantomGame(kind="abrupt")}, "choose a policy as opponent, such as random"),
     ):
         with pytest.raises(ValueError, match=message):
             CONFIGS["sb3-ppo"].fit(task(tmp_path, **changed))

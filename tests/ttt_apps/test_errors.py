@@ -135,10 +135,7 @@ EVALUATE = [
     ("bench run --agent random --seeds 101", "101 is no number of seeds: choose 1 to 100"),
     ("bench run --agent random --seeds 0", "--seeds 0 makes no run: choose 1 or more"),
     ("bench run --agent random --steps 0", "--steps 0 teaches nothing: choose 1 or more"),
-    (
-        "match random random --phantom classic",
-        "phantom games are for train.py, play.py, evaluate.py exact and exploitability",
-    ),
+    ("match random random --phantom classic", "docs/phantom.md lists, such as evaluate.py exact and exploitability"),
     ("bench score nowhere", "nowhere is no submission: there is no such folder"),
     ("bench shrink runs/first", "bench shrink needs --out FOLDER: the copies are folders in it"),
     ("bench shrink runs/first --out runs", "cannot be its own small copy"),

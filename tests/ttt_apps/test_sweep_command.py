@@ -22,7 +22,7 @@ from processes import ROOT
 from learners.checkpoint import load_checkpoint
 from ttt_apps import live, runs, sweep, train, train_subprocess
 from ttt_apps.signals import INTERRUPTED
-from ttt_envs import Game
+from ttt_envs import Game, PhantomGame
 from ttt_envs.agents.specs import TRUST
 from ttt_envs.core.files import write_json
 from ttt_eval.cost import ProcessFailed, Usage
@@ -294,7 +294,7 @@ def test_a_sweep_of_unknown_agents_is_refused(tmp_path, capsys, monkeypatch, row
 @pytest.mark.parametrize(
     ("rule", "game", "opponents"),
     [
-        ('phantom = "classic"', Game(2, 2, 2, hidden="classic"), ["random", "win-or-block"]),
+        ('phantom = "classic"', PhantomGame(Game(2, 2, 2), "classic"), ["random", "win-or-block"]),
         ("misere = true", Game(2, 2, 2, misere=True), ["random", "optimal"]),
     ],
     ids=["phantom", "misere"],

@@ -6,7 +6,7 @@ import pytest
 
 from ttt_apps import evaluate
 from ttt_apps.studies import what_forgetting_costs as study
-from ttt_envs import Game
+from ttt_envs.game.phantom import PhantomGame
 
 
 def test_the_quick_form_with_fewer_updates(tmp_path, capsys, monkeypatch):
@@ -43,7 +43,7 @@ def results(exploitability):
             ],
         )
         for unit in study.units(False)
-        if unit["hidden"] == "classic"
+        if unit["phantom"] == "classic"
     ]
 
 
@@ -57,7 +57,7 @@ def results(exploitability):
     ids=["better", "worse", "undecided"],
 )
 def test_verdicts_follow_from_the_numbers(exploitability, small, annealed, monkeypatch):
-    monkeypatch.setattr(study, "exploitability", lambda game, policy: 0.79 if game == Game(hidden="classic") else 0.0)
+    monkeypatch.setattr(study, "exploitability", lambda game, policy: 0.79 * (game == PhantomGame(kind="classic")))
     assert [claim.holds for claim in study.analyse(results(exploitability)).claims] == [small, annealed]
 
 

@@ -5,6 +5,7 @@ import numpy as np
 from ttt_envs import mnk_v0
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.envs.vector_env import MNKVectorEnv
+from ttt_envs.game.game import Game
 
 
 def own_and_other(observation):
@@ -163,7 +164,7 @@ def play(game, shown, rng, episodes=3):
             assert len(trace) < 10_000, "games do not end"
             taken = np.any(shown[0], axis=0)
             shown = game.step(int(rng.choice(np.flatnonzero(shown[1]))))
-            if game.env.game.hidden == "no":  # else each player sees other stones
+            if isinstance(game.env.game, Game):  # else each player sees other stones
                 assert np.any(shown[0], axis=0)[taken].all(), "stones have moved"
             trace.append(shown)
         shown = game.reset()

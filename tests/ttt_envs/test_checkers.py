@@ -20,8 +20,8 @@ with warnings.catch_warnings():  # PettingZoo's tests import one of its games as
 
 RULES = [settings for settings in PRESETS.values() if set(settings) & {"gravity", "overlines", "misere", "torus"}]
 HIDDEN = [
-    {"hidden": hidden, **settings}
-    for hidden in ("classic", "abrupt")
+    {"phantom": phantom, **settings}
+    for phantom in ("classic", "abrupt")
     for settings in ({}, {"skip_chance": (0.0, 0.3), "symmetry": "random"})
 ]
 DRAWN = [SEVERAL, {"openings": OPENINGS, "skip_chance": (0, 0.5)}, {"first": "random"}]

@@ -27,7 +27,7 @@ AGAINST_OPPONENTS = [
     {"opponent": "random", "gravity": True, "seat": "random"},
     {"opponent": "win-or-block", "torus": True, "seat": "second"},
 ]
-HIDDEN = [{"hidden": rule, "skip_chance": 0.2, "symmetry": "random"} for rule in ("classic", "abrupt")]
+HIDDEN = [{"phantom": rule, "skip_chance": 0.2, "symmetry": "random"} for rule in ("classic", "abrupt")]
 VARIANTS = [
     {"gravity": True},
     {"gravity": True, "symmetry": "random", "overlines": False},
@@ -58,7 +58,7 @@ def make(request):
         game = kind(**settings)
         play(game, game.reset(seed), np.random.default_rng(1), 5)
         shown = game.reset()
-        for _ in range(2 if "hidden" in settings else 1):  # the second finds the first stone
+        for _ in range(2 if "phantom" in settings else 1):  # the second finds the first stone
             shown = game.step(int(np.argmax(shown[1])))
         return game, shown
 

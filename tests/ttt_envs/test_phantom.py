@@ -1,33 +1,34 @@
 """The rules of phantom games, beside plain Python and OpenSpiel."""
 
-import dataclasses
-
 import numpy as np
 import phantoms
 import pytest
 from numpy.testing import assert_array_equal
+from phantoms import JointViews, attempt_rows
 
-from ttt_envs import Boards, Game
+from ttt_envs import Boards, Game, PhantomGame
 from ttt_envs.core.random import uniform
-from ttt_envs.game.phantom import FOUND, JointViews, attempt_rows
+from ttt_envs.game.attempts import FOUND
+from ttt_envs.game.phantom import game_from_dict
 from ttt_envs.game.rules import ILLEGAL, NOT_OVER, STREAM_SKIP
 
 
 def play_many(game, count, seed, watch):
     """Play random games side by side; ``watch(rows, joint, cells, before, outcome)`` sees every step."""
     rng = np.random.default_rng(seed)
-    joint = JointViews.start(game, count)
+    boards = Boards.start(game, count)
+    joint = JointViews(boards.cells, np.zeros_like(boards.cells), boards.mover)
     stones, episode_keys = np.zeros(count, np.int64), rng.integers(0, 2**63, count).astype(np.uint64)
     rows = np.arange(count)
     while len(rows):
-        legal = joint.views().cells == 0
+        legal = joint.legal()
         cells = np.argmax(rng.random(legal.shape) * legal, axis=1)
         before, outcome = joint.mover.copy(), np.empty(len(rows), np.int8)
         plies = stones.copy()
-        attempt_rows(*joint, stones, episode_keys, cells, game.hidden == "abrupt", game.visible.parameters, outcome)
+        attempt_rows(*joint, stones, episode_keys, cells, game.kind == "abrupt", game.game.parameters, outcome)
         watch(rows, joint, cells, before, outcome, episode_keys, plies)
         on = (outcome == NOT_OVER) | (outcome == FOUND)
-        rows, stones, episode_keys, joint = rows[on], stones[on], episode_keys[on], joint.take(np.flatnonzero(on))
+        rows, stones, episode_keys, joint = rows[on], stones[on], episode_keys[on], JointViews(*(a[on] for a in joint))
 
 
 SHAPES = ((3, 3, 3, 0.0), (3, 3, 3, 0.25), (2, 4, 3, 0.5), (5, 4, 3, 0.1))
@@ -44,7 +45,7 @@ SLOW_GAMES, BLOCK = 250_000, 10_000
     ids=str,
 )
 def test_games_are_those_of_plain_python(hidden, shape, games):
-    game = Game(*shape, hidden=hidden)
+    game = PhantomGame(Game(*shape), hidden)
     for block in range(0, games, BLOCK):
         check_games(game, min(games, BLOCK), block)
 
@@ -58,7 +59,7 @@ def check_games(game, count, seed):
             state = states.get(row, phantoms.start(game))
             assert state.mover == before[i]
             skipped = game.skip_chance > 0 and uniform(episode_keys[i], STREAM_SKIP, plies[i]) < game.skip_chance
-            state, observation = phantoms.attempt(game, state, int(cells[i]), skipped)
+            state, observation = phantoms.plain_attempt(game, state, int(cells[i]), skipped)
             states[row] = state
             assert (outcome[i] == FOUND) == (observation == "failed")
             assert tuple(joint.cells[i]) == state.cells
@@ -78,7 +79,7 @@ def check_games(game, count, seed):
 def test_games_are_those_of_openspiel(hidden, games):
     pyspiel = pytest.importorskip("pyspiel")
     theirs = pyspiel.load_game("phantom_ttt", {"gameversion": {"classic": "classical", "abrupt": "abrupt"}[hidden]})
-    game = Game(hidden=hidden)
+    game = PhantomGame(kind=hidden)
     for block in range(0, games, 10_000):
         states = {}
 
@@ -98,56 +99,36 @@ def test_games_are_those_of_openspiel(hidden, games):
                 else:
                     assert outcome[i] in (FOUND, NOT_OVER)
                     assert state.current_player() == joint.mover[i]
-                    mask = joint.views().cells[i] == 0 if games < 10_000 else texts[joint.mover[i]][i].replace("\n", "")
+                    mask = joint.legal()[i] if games < 10_000 else texts[joint.mover[i]][i].replace("\n", "")
                     legal = [cell for cell in range(9) if mask[cell] in (True, ".")]
                     assert state.legal_actions() == legal
 
         play_many(game, min(games, 10_000), block, watch)
 
 
-def test_an_attempt_adds_to_the_movers_view_only(hidden):
-    game = Game(3, 4, 3, 0.25, hidden=hidden)
-    joint = JointViews.start(game)
-    parameters = game.visible.parameters
-    stones, outcome, keys = np.zeros(1, np.int64), np.zeros(1, np.int8), np.zeros(1, np.uint64)
-    rng = np.random.default_rng(1)
-    while outcome[0] in (NOT_OVER, FOUND, 0) and (stones[0] == 0 or outcome[0] != 0):
-        mover, before = int(joint.mover[0]), [joint.player_view(player).copy() for player in (0, 1)]
-        key = joint.keys()[0] // 2
-        assert_array_equal(JointViews.from_keys(joint.keys(), game).cells, joint.cells)
-        assert_array_equal(JointViews.from_keys(joint.keys(), game).found, joint.found)
-        cell = int(rng.choice(np.flatnonzero(joint.views().cells[0] == 0)))
-        attempt_rows(*joint, stones, keys, np.array([cell]), hidden == "abrupt", parameters, outcome)
-        assert np.count_nonzero(joint.player_view(mover) != before[mover]) == 1
-        assert_array_equal(joint.player_view(1 - mover), before[1 - mover])
-        assert joint.keys()[0] // 2 > key
-
-
 def test_known_cells_are_illegal_and_nothing_changes():
-    game = Game(hidden="classic")
-    joint = JointViews.from_boards(Boards(np.array([[1, 2, 2] + 6 * [0]], np.int8), np.zeros(1, np.int8)))
-    joint.found[0, 1] = 1
+    game = PhantomGame(kind="classic")
+    cells, found = np.array([[[1, 2, 2] + 6 * [0]], [[0, 1] + 7 * [0]]], np.int8)
+    joint = JointViews(cells, found, np.zeros(1, np.int8))
     for cell in (-1, 0, 1, 9):
         outcome, stones = np.zeros(1, np.int8), np.full(1, 3)
         before = [array.copy() for array in joint]
-        attempt_rows(*joint, stones, np.zeros(1, np.uint64), np.array([cell]), False, game.visible.parameters, outcome)
+        attempt_rows(*joint, stones, np.zeros(1, np.uint64), np.array([cell]), False, game.game.parameters, outcome)
         assert outcome[0] == ILLEGAL
         assert all(map(np.array_equal, before, joint))
 
 
-def test_the_field_hidden():
-    assert Game().hidden == "no"
-    assert "hidden" not in Game().to_dict()
-    assert Game.from_dict({"format": 1, "rows": 3}).hidden == "no"
-    game = Game(skip_chance=0.25, hidden="abrupt")
-    assert Game.from_dict(game.to_dict()) == game
-    assert game.slug == "3x3-3-skip0.25-phantom-abrupt"
-    assert str(game) == "3 x 3, 3 to win, skip 0.25, phantom (abrupt)"
-    assert game.visible == Game(skip_chance=0.25)
-    assert dataclasses.replace(game.visible, hidden="abrupt") == game
-    with pytest.raises(ValueError, match=r"hidden='dark' is not known: choose 'no', 'classic', 'abrupt'"):
-        Game(hidden="dark")
+def test_the_game():
+    game = PhantomGame(Game(3, 4, skip_chance=0.25, misere=True), "abrupt")
+    assert game_from_dict(game.to_dict()) == game != game_from_dict(game.game.to_dict()) == game.game
+    assert game.slug == "3x4-3-misere-skip0.25-phantom-abrupt"
+    assert str(game) == "3 x 4, 3 to lose, skip 0.25, phantom (abrupt)"
+    assert (game.rows, game.columns, game.cells, game.win_length, game.gravity) == (3, 4, 12, 3, False)
+    assert (game.skip_chance, game.variants) == (0.25, {"misere": True})
+    for kind in ("dark", []):
+        with pytest.raises(ValueError, match=r"phantom=.* is not known: choose 'classic', 'abrupt'"):
+            game_from_dict({**game.to_dict(), "phantom": kind})
     with pytest.raises(ValueError, match="gravity shows where hidden stones are"):
-        Game(hidden="classic", gravity=True)
+        PhantomGame(Game(gravity=True), "classic")
     with pytest.raises(ValueError, match="hidden, and what was called needs to see them"):
         _ = game.parameters

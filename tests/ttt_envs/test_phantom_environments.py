@@ -8,7 +8,7 @@ from gymnasium.utils import seeding
 from numpy.testing import assert_array_equal
 from players import Uniform
 
-from ttt_envs import Game, make_policy, mnk_v0
+from ttt_envs import Game, PhantomGame, make_policy, mnk_v0
 from ttt_envs.core.random import draw_key, splitmix64, uniform
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.envs.vector_env import MNKVectorEnv
@@ -26,8 +26,8 @@ def planes(view, player):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_agents_see_the_views_of_plain_python(kind, hidden, settings):
-    env = KINDS[kind](hidden=hidden, **settings)
-    game = Game.of_size(**{"win_length": 3, **settings}, hidden=hidden)
+    env = KINDS[kind](phantom=hidden, **settings)
+    game = PhantomGame(Game.of_size(**{"win_length": 3, **settings}), hidden)
     rng = np.random.default_rng(0)
     key = draw_key(seeding.np_random(5)[0])
     shown = env.reset(seed=5)
@@ -41,7 +41,7 @@ def test_agents_see_the_views_of_plain_python(kind, hidden, settings):
             assert info == {"mover": state.mover, "result": -1, "winner": -1}
             cell, mover = int(rng.choice(state.legal())), state.mover
             skipped = game.skip_chance > 0 and uniform(episode_key, STREAM_SKIP, stones) < game.skip_chance
-            state, observation = phantoms.attempt(game, state, cell, skipped)
+            state, observation = phantoms.plain_attempt(game, state, cell, skipped)
             stones += observation != "failed"
             shown = env.step(cell)
         assert shown[3]["result"] == state.winner
@@ -54,7 +54,7 @@ def test_the_agent_environment_is_openspiels(hidden):
     """Observations, masks, turns and rewards, step by step; an agent's view does not change in the other's turn."""
     pyspiel = pytest.importorskip("pyspiel")
     theirs = pyspiel.load_game("phantom_ttt", {"gameversion": {"classic": "classical", "abrupt": "abrupt"}[hidden]})
-    env, rng = mnk_v0.env(hidden=hidden), np.random.default_rng(0)
+    env, rng = mnk_v0.env(phantom=hidden), np.random.default_rng(0)
     env.reset(seed=0)
     for _ in range(300):
         state = theirs.new_initial_state()
@@ -81,7 +81,7 @@ def test_the_agent_environment_is_openspiels(hidden):
 @pytest.mark.parametrize("settings", [{}, {"skip_chance": 0.3, "symmetry": "random"}, {"size": (6, 7)}], ids=str)
 def test_replies_and_vectors_are_those_of_single_games(hidden, settings):
     """Replies of the kernel are the policy's own, and games of a vector those of single environments."""
-    common = {"hidden": hidden, "seat": "alternate", "observation": "dict", **settings}
+    common = {"phantom": hidden, "seat": "alternate", "observation": "dict", **settings}
     vector = MNKVectorEnv(4, **common, opponent="random", autoreset_mode="Disabled")
     asked = MNKVectorEnv(4, **common, opponent=Uniform(), autoreset_mode="Disabled")
     singles = [SingleEnv(**common) for _ in range(4)]
@@ -116,7 +116,7 @@ def test_illegal_actions(kind, own):
     """Cells of own and of found stones are illegal, and any other cell is legal."""
 
     def middle(**settings):
-        env = KINDS[kind](hidden="classic", **settings)
+        env = KINDS[kind](phantom="classic", **settings)
         env.reset(seed=0)
         for action in (0, 4, 4):
             shown = env.step(action)  # o on 0, x on 4, and o finds it
@@ -135,7 +135,7 @@ def test_illegal_actions(kind, own):
 
 @pytest.mark.filterwarnings("ignore")  # of the illegal move
 def test_an_illegal_action_of_an_agent_ends_the_game():
-    env = mnk_v0.env(hidden="classic")
+    env = mnk_v0.env(phantom="classic")
     env.reset()
     for action in (0, 4, 4, 4):
         env.step(action)
@@ -145,7 +145,7 @@ def test_an_illegal_action_of_an_agent_ends_the_game():
 
 @pytest.mark.parametrize("symmetry", ["none", "random"])
 def test_the_state_has_all_stones(symmetry):
-    env = mnk_v0.env(hidden="abrupt", symmetry=symmetry)
+    env = mnk_v0.env(phantom="abrupt", symmetry=symmetry)
     env.reset(seed=2)
     for action in (0, 4, 4, 8):  # o's second attempt fails
         env.step(action)
@@ -162,7 +162,7 @@ def test_the_state_has_all_stones(symmetry):
 
 def test_a_peeking_opponent_never_fails_and_others_see_no_hidden_stone():
     """Perfect play that sees all stones does not lose, and an opponent by views is asked about views only."""
-    env = MNKVectorEnv(50, hidden="classic", opponent="optimal:peeking=true", seat="alternate", observation="dict")
+    env = MNKVectorEnv(50, phantom="classic", opponent="optimal:peeking=true", seat="alternate", observation="dict")
     asked = []
 
     class Recorder(Uniform):
@@ -170,7 +170,7 @@ def test_a_peeking_opponent_never_fails_and_others_see_no_hidden_stone():
             asked.append(boards)
             return super().probabilities(boards)
 
-    views = MNKVectorEnv(50, hidden="classic", opponent=Recorder(), observation="dict")
+    views = MNKVectorEnv(50, phantom="classic", opponent=Recorder(), observation="dict")
     rng = np.random.default_rng(0)
     for one in (env, views):
         one.reset(seed=0)
@@ -182,11 +182,11 @@ def test_a_peeking_opponent_never_fails_and_others_see_no_hidden_stone():
     assert not state["found"][state["cells"] == 1 + state["seat"][:, None]].any()
     first = asked[0].cells
     assert not (first == 1).any()  # x has not yet found o's first stone
-    assert str(make_policy("optimal:peeking=true", Game(hidden="classic"))) == "optimal:peeking=true"
+    assert str(make_policy("optimal:peeking=true", PhantomGame(kind="classic"))) == "optimal:peeking=true"
 
 
 def test_what_reads_the_whole_board_is_refused_by_name():
-    game = Game(hidden="abrupt")
+    game = PhantomGame(kind="abrupt")
     with pytest.raises(ValueError, match="peeking='maybe' is not true or false"):
         make_policy("optimal:peeking=maybe", game)
     with pytest.raises(ValueError, match="optimal has no argument 'peekingly'"):
@@ -194,7 +194,7 @@ def test_what_reads_the_whole_board_is_refused_by_name():
     with pytest.raises(ValueError, match="reads the whole board"):
         make_policy("optimal:peeking=false", game)
     with pytest.raises(ValueError, match="opponent's stones are hidden"):
-        KINDS["aec"](hidden="classic").env.chance_outcomes(0)
-    assert {str(make_policy("win-or-block:peeking=false", of)) for of in (game, game.visible)} == {"win-or-block"}
+        KINDS["aec"](phantom="classic").env.chance_outcomes(0)
+    assert {str(make_policy("win-or-block:peeking=false", of)) for of in (game, game.game)} == {"win-or-block"}
     peeking = make_policy("optimal:epsilon=0.1,peeking=true", game)
     assert str(peeking) == "optimal:epsilon=0.1,peeking=true"

@@ -8,6 +8,7 @@ import pytest
 import ttt_envs
 from ttt_envs.envs.registration import PETTINGZOO_PRESETS, PRESETS, register_all
 from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import PhantomGame
 
 GAMES = {
     "ttt/MNK-v0": Game(),
@@ -20,7 +21,7 @@ GAMES = {
     "ttt/SkipConnectFour-v0": Game(6, 7, 4, 0.25, gravity=True),
     "ttt/Misere-v0": Game(misere=True),
     "ttt/Torus-v0": Game(4, 4, 4, torus=True),
-    "ttt/PhantomTicTacToe-v0": Game(hidden="classic"),
+    "ttt/PhantomTicTacToe-v0": PhantomGame(kind="classic"),
 }
 
 
@@ -50,7 +51,7 @@ def test_public_names_are_importable():
     names = {}
     exec("from ttt_envs import *", names)
     expected = [
-        *("Boards", "Game", "Policy", "Position", "act", "as_policy"),
+        *("Boards", "Game", "PhantomGame", "Policy", "Position", "act", "as_policy"),
         *("chance_outcomes", "from_text", "make_policy", "mnk_v0", "to_text"),
     ]
     assert names.keys() - {"__builtins__"} == set(expected)

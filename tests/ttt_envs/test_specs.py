@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, Optional
 
 import pytest
 
-from ttt_envs import Game, make_policy
+from ttt_envs import Game, PhantomGame, make_policy
 from ttt_envs.agents.specs import (
     MAX_SPEC_DEPTH,
     MAX_SPEC_LENGTH,
@@ -185,11 +185,11 @@ def test_classes_of_users_are_policies(monkeypatch):
 
 @pytest.mark.usefixtures("mine")
 def test_classes_of_users_play_the_rules_that_they_declare():
-    loses, hides = Game(misere=True), Game(hidden="classic")
+    loses, hides = Game(misere=True), PhantomGame(kind="classic")
     for name, game in (("Corner", loses), ("Corner", hides), ("MisereCorner", Game(torus=True))):
         with pytest.raises(ValueError, match=r"Corner does not support .* its class declares"):
             make_policy(f"mine.policies:{name}", game)
-    assert make_policy("mine.policies:MisereCorner", Game(misere=True, hidden="classic")).weight == 1
+    assert make_policy("mine.policies:MisereCorner", PhantomGame(Game(misere=True), "classic")).weight == 1
     assert make_policy("mine.policies:Corner:peeking=true", hides).policy.weight == 1
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from players import Impure
 
-from ttt_envs import Game, Position, from_text
+from ttt_envs import Game, PhantomGame, Position, from_text
 from ttt_envs.agents.policy import Forfeit
 from ttt_envs.game.rules import DRAW, Outcome, winner
 from ttt_envs.text import PRESENTATIONS, Problem, TextGame, make_presentation, parse_answer, present
@@ -118,9 +118,9 @@ def test_phantom_games_have_no_presentation():
         r"^a text game does not support hidden stones of the game .*, because it reads the whole board, .*: choose"
     )
     with pytest.raises(ValueError, match=message):
-        TextGame(Game(hidden="classic"), opponent="self")
+        TextGame(PhantomGame(kind="classic"), opponent="self")
     with pytest.raises(ValueError, match=message):
-        present(Game(hidden="abrupt"), POSITION, "words")
+        present(PhantomGame(kind="abrupt"), POSITION, "words")
 
 
 def test_a_prompt_says_the_rules_the_skip_chance_the_position_and_the_legal_moves():

@@ -7,7 +7,7 @@ import phantoms
 import pytest
 from numpy.testing import assert_allclose
 
-from ttt_envs import Game, make_policy
+from ttt_envs import Game, PhantomGame, make_policy
 from ttt_envs.game.boards import Boards
 from ttt_envs.graph.kept import KeptGraph
 from ttt_eval.exact import best_response, evaluate_policy, exploitability, exploitation, outcome, policy_gradient
@@ -16,12 +16,12 @@ UNIFORM = {"classic": (0.953125, 0.624339, 0.788732), "abrupt": (0.847140, 0.391
 """best responses to uniform play, moving first and second, and its exploitability"""
 JOINT_VIEWS = {"classic": 284_627, "abrupt": 312_781}
 CASES = [
-    Game(*size, skip, hidden=hidden)
+    PhantomGame(Game(*size, skip), hidden)
     for hidden in phantoms.VARIANTS
     for skip in (0.0, 0.3)
     for size in ((2, 2, 2), (1, 4, 3))
 ]
-LONG_CASES = [Game(2, 3, 2, 0.0, hidden=hidden) for hidden in phantoms.VARIANTS]
+LONG_CASES = [PhantomGame(Game(2, 3, 2, 0.0), hidden) for hidden in phantoms.VARIANTS]
 
 
 @pytest.mark.parametrize("misere", [False, True])
@@ -30,7 +30,7 @@ LONG_CASES = [Game(2, 3, 2, 0.0, hidden=hidden) for hidden in phantoms.VARIANTS]
 )
 def test_results_are_those_of_all_histories(game, misere):
     """Wins of a best response are those of some best response: two of the same value may win more and less often."""
-    game = dataclasses.replace(game, misere=misere)
+    game = PhantomGame(dataclasses.replace(game.game, misere=misere), game.kind)
     state, policies = phantoms.start(game), (phantoms.ViewPolicy(game, 0), phantoms.ViewPolicy(game, 1))
     expected = phantoms.play_out(game, state, policies)
     assert_allclose(outcome(game, *policies), expected, rtol=0, atol=1e-12)
@@ -44,7 +44,7 @@ def test_results_are_those_of_all_histories(game, misere):
 
 
 def test_known_values_of_uniform_play(hidden):
-    game = Game(hidden=hidden)
+    game = PhantomGame(kind=hidden)
     assert len(KeptGraph(game).info_set) == JOINT_VIEWS[hidden]
     found = exploitation(game, "random")
     numbers = (found.first.value, found.second.value, found.exploitability)
@@ -54,7 +54,7 @@ def test_known_values_of_uniform_play(hidden):
 
 
 def test_gradient_is_that_of_finite_differences(hidden):
-    game = Game(2, 2, 2, 0.3, hidden=hidden)
+    game = PhantomGame(Game(2, 2, 2, 0.3), hidden)
     graph = KeptGraph(game)
     logits = np.where(graph.legal, np.random.default_rng(0).normal(size=graph.legal.shape), -np.inf)
 
@@ -76,7 +76,7 @@ def test_gradient_is_that_of_finite_differences(hidden):
 
 
 def test_evaluation_by_views_adds_up(hidden):
-    game = Game(hidden=hidden)
+    game = PhantomGame(kind=hidden)
     found = evaluate_policy(game, "random")
     first = int(np.flatnonzero((found.boards.cells == 0).all(axis=1) & (found.boards.mover == 0))[0])
     assert found.occupancy[first] == 1.0
@@ -93,7 +93,7 @@ def test_evaluation_by_views_adds_up(hidden):
 
 
 def test_policies_that_break_the_rules_are_refused():
-    game = Game(hidden="classic")
+    game = PhantomGame(kind="classic")
     with pytest.raises(ValueError, match=r"optimal does not support hidden stones.*reads the whole board"):
         exploitability(game, "optimal")
 
@@ -109,14 +109,14 @@ def test_policies_that_break_the_rules_are_refused():
         with pytest.raises(ValueError, match="gave no distribution"):
             exploitability(game, Wrong(answer))
     with pytest.raises(MemoryError, match="too many for exact results"):
-        exploitability(Game(4, 4, 4, hidden="abrupt"), "random")
+        exploitability(PhantomGame(Game(4, 4, 4), "abrupt"), "random")
 
 
 class Sees:
     """Perfect play by all stones, in plain states."""
 
     def __init__(self, game):
-        self.policy = make_policy("optimal", game.visible)
+        self.policy = make_policy("optimal", game.game)
 
     def of(self, state):
         boards = Boards(np.array([state.cells], np.int8), np.array([state.mover], np.int8))
@@ -125,7 +125,7 @@ class Sees:
 
 def test_a_peeking_policy_sees_all_stones(hidden):
     """Its results, and those of its best responder, are those of all histories; it has no policy over views."""
-    game, name = Game(2, 2, 2, 0.3, hidden=hidden), "optimal:peeking=true"
+    game, name = PhantomGame(Game(2, 2, 2, 0.3), hidden), "optimal:peeking=true"
     state, views = phantoms.start(game), phantoms.ViewPolicy(game, 0)
     expected = phantoms.play_out(game, state, (Sees(game), views))
     assert_allclose(outcome(game, name, views), expected, rtol=0, atol=1e-12)

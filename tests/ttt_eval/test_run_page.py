@@ -20,6 +20,7 @@ from ttt_apps import cli, demo, train
 from ttt_envs.agents.policy import ActorCritic
 from ttt_envs.game.boards import MOVERS, Boards, coordinate, to_text
 from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import PhantomGame
 from ttt_eval.exact.critics import critic_error
 from ttt_eval.exact.dynamic_programming import OutcomeProbabilities
 from ttt_eval.exact.strength import Strength, first_choice, strength, worst_positions
@@ -159,7 +160,7 @@ def test_boards_of_a_run_with_other_rules_lead_there_with_these_rules(tmp_path):
     assert "misere=true&torus=true" in page.text()
     falling = Game(4, 4, 4, gravity=True)
     assert "board=4x4&rules=gravity&" in links.play_link(falling, Boards.start(falling).position(0))
-    for other in (Game(4, 4, 4), Game(4, 4, 3, gravity=True), Game(hidden="classic")):  # the page has no such game
+    for other in (Game(4, 4, 4), Game(4, 4, 3, gravity=True), PhantomGame(kind="classic")):  # the page has no such game
         assert links.play_link(other, Boards.start(other).position(0)) == ""
 
 

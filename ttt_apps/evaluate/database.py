@@ -57,7 +57,7 @@ class Build(ThreadOptions, ExactOptions):
         from baselines.exact import Work, build, check_memory, estimate
         from baselines.exact.folder import Folder
 
-        game, threads = self.game(), self.num_threads()
+        game, threads = self.game_for(), self.num_threads()
         needed = estimate(game, stones=self.stones)
         folder = DATABASES / game.slug if self.folder is None else self.folder
         warn(

@@ -28,7 +28,7 @@ class Exact(ExactOptions):
 
     def run(self) -> None:
         """Compute and print."""
-        game = self.game_for(self.a, self.b, phantom=True)
+        game = self.any_game_for(self.a, self.b)
         a, b = make_pure(self.a, game), make_pure(self.b, game)
         work = Work(memory=self.memory_bytes(), chunk=self.chunk)
         with share_bar("moving first") as progress:

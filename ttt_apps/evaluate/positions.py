@@ -49,7 +49,7 @@ class Positions(JsonOptions, GameOptions):
         from ttt_eval.language_models.player import TextSettings
 
         check_seed(self.seed)
-        text = TextSettings(self.game(), self.presentation, show_legal=not self.hide_legal, seed=self.seed)
+        text = TextSettings(self.game_for(), self.presentation, show_legal=not self.hide_legal, seed=self.seed)
         settings = DataSettings(text, self.held_out, self.members, self.kinds, self.decisive)
         counts: Counter[tuple[str, str]] = Counter()
 

@@ -44,7 +44,7 @@ class Solve(ThreadOptions, ExactOptions):
         Raises:
             ValueError: the game cannot be solved, or an option is of another way.
         """
-        game = self.game()
+        game = self.game_for()
         threads = self.num_threads()
         is_proved = not is_searched(game) and not is_layered(game) and not game.variants and game.skip_chance == 0
         if self.nodes is not None and not is_proved:

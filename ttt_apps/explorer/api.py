@@ -42,7 +42,8 @@ from ttt_envs.agents.policy import act
 from ttt_envs.core.jit_settings import compile_at_once_in_thread
 from ttt_envs.core.random import draw_key
 from ttt_envs.game.boards import Boards, coordinate, from_text, to_text
-from ttt_envs.game.game import Game, default_win_length
+from ttt_envs.game.game import default_win_length
+from ttt_envs.game.phantom import AnyGame, refuse_hidden
 from ttt_envs.game.rules import STREAM_OPPONENT, legal, mover_after, winner
 from ttt_envs.version import __version__
 from ttt_eval.exact.estimate import affordable
@@ -291,7 +292,7 @@ class ExplorerApi:
         mark = snapshots[request.number]
         return {"games": mark.games, "boards": [_snapshot_json(game, one) for one in mark.choices]}
 
-    def _snapshots(self, run: RunDirectory, game: Game) -> list[Snapshot]:
+    def _snapshots(self, run: RunDirectory, game: AnyGame) -> list[Snapshot]:
         """Return the marks of a run with stored boards, at most the first ``schemas.MAX_MARKS``."""
         path = run.choices
         changed = (path.stat().st_mtime_ns, path.stat().st_size) if path.exists() else ()
@@ -317,7 +318,7 @@ class ExplorerApi:
         return {"puzzles": [one.to_dict() for one in found]}
 
     def _run_puzzles(self, name: str) -> list[Puzzle]:
-        game = self.root.run(name).read_game()
+        game = refuse_hidden(self.root.run(name).read_game())
         check_table(game, "practice with the mistakes of a run")
         policy, lock = self._panels.policy(policy_name(name), game)
         with lock:
@@ -339,7 +340,7 @@ def _name_errors(path: Path) -> Iterator[None]:
         raise ValueError(f"{path.name} cannot be read: {problem.strerror or problem}") from None
 
 
-def _snapshot_json(game: Game, choice: Choice) -> dict[str, Any]:
+def _snapshot_json(game: AnyGame, choice: Choice) -> dict[str, Any]:
     """Return a position with a learner's stored choice."""
     own = choice.own
     return {

@@ -12,6 +12,7 @@ from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import coordinate
 from ttt_envs.game.game import Game, Position
+from ttt_envs.game.phantom import AnyGame
 from ttt_envs.game.rules import legal
 
 MAX_NARROW = 4
@@ -43,20 +44,20 @@ def value_text(value: float, digits: int = DIGITS) -> str:
     return text if not float(text) else ("\N{MINUS SIGN}" if value < 0 else "+") + text
 
 
-def probabilities_json(game: Game, position: Position, shares: Float64Array, notes: list[str]) -> dict[str, Any]:
+def probabilities_json(game: AnyGame, position: Position, shares: Float64Array, notes: list[str]) -> dict[str, Any]:
     """Return move probabilities; none for occupied cells."""
     known = np.where(legal(game, position.cells), shares, np.nan)
     texts = [None if np.isnan(one) else f"{one:.0%}" for one in known]
     return {**board_json(game, known, notes, "probability"), "texts": texts}
 
 
-def learned_values_json(game: Game, values: Float64Array, notes: list[str]) -> dict[str, Any]:
+def learned_values_json(game: AnyGame, values: Float64Array, notes: list[str]) -> dict[str, Any]:
     """Return a learner's own action values, which may be wrong by any amount."""
     return {**board_json(game, values, notes), "scale": max(1.0, float(np.nanmax(np.abs(values))))}
 
 
 def board_json(
-    game: Game, values: Float64Array, notes: list[str], word: str = "value", tolerance: float = VALUE_TOLERANCE
+    game: AnyGame, values: Float64Array, notes: list[str], word: str = "value", tolerance: float = VALUE_TOLERANCE
 ) -> dict[str, Any]:
     """Return a number for every empty cell, its text, and the best cells; the position's value if these are values."""
     digits = DIGITS if game.columns <= MAX_NARROW else WIDE_DIGITS

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from learners.exact_pg import ExactPGConfig
-from ttt_envs.game.game import HIDDEN, Game, Hidden
+from ttt_envs.game.phantom import KINDS, Kind, PhantomGame
 from ttt_eval.exact.dynamic_programming import exploitability, exploitation, outcome
 from ttt_eval.reports.plots import SERIES, STYLES, draw_curves
 from ttt_eval.reports.plots import Line as Curve
@@ -25,7 +25,6 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "R-NaD 0.1": {"method": "r-nad", "learning_rate": 1.0, "temperature": 0.1, "reference_interval": 50},
 }
 NONE, ANNEALED = "natural gradient", "MMD 0.1, annealed"
-VARIANTS = HIDDEN[1:]
 UPDATES, QUICK_UPDATES = 300, 20
 MARKS = (0, 5, 10, 20, 40, 70, 100, 150, 200, 250, 300)
 """Numbers of updates after which a policy is measured."""
@@ -47,13 +46,13 @@ def units(quick: bool) -> list[Unit]:
     """Return a unit for each variant, setting and seed."""
     return [
         {
-            "hidden": hidden,
+            "phantom": kind,
             "setting": name,
             "config": dict(config),
             "seed": seed,
             "marks": [mark for mark in MARKS if mark <= (QUICK_UPDATES if quick else UPDATES)],
         }
-        for hidden in (VARIANTS[:1] if quick else VARIANTS)
+        for kind in (KINDS[:1] if quick else KINDS)
         for name, config in SETTINGS.items()
         if not quick or name in (NONE, ANNEALED)
         for seed in range(QUICK_SEEDS if quick else SEEDS)
@@ -62,7 +61,7 @@ def units(quick: bool) -> list[Unit]:
 
 def measure(unit: Unit) -> list[dict[str, float]]:
     """Train in self-play, and measure the policy at all marks."""
-    game, config = Game(hidden=unit["hidden"]), ExactPGConfig(**unit["config"], initial_std=INITIAL_STD)
+    game, config = PhantomGame(kind=unit["phantom"]), ExactPGConfig(**unit["config"], initial_std=INITIAL_STD)
     training = config.training(game, unit["marks"][-1], batch=1, seed=unit["seed"])
     rows = []
     for mark in unit["marks"]:
@@ -86,45 +85,45 @@ def analyse(results: Sequence[tuple[Unit, Any]]) -> Report:
     """Report the exploitability at the last mark and the lowest one, and verdicts."""
     by_setting: dict[tuple[str, str], list[list[dict[str, float]]]] = {}
     for unit, rows in results:
-        by_setting.setdefault((unit["hidden"], unit["setting"]), []).append(rows)
+        by_setting.setdefault((unit["phantom"], unit["setting"]), []).append(rows)
     last = {key: _interval([rows[-1]["exploitability"] for rows in found]) for key, found in by_setting.items()}
     lowest = {key: min(row["exploitability"] for rows in found for row in rows) for key, found in by_setting.items()}
-    measured = [hidden for hidden in VARIANTS if any(hidden == one for one, _ in by_setting)]
-    uniform = {hidden: exploitability(Game(hidden=hidden), "random") for hidden in measured}
+    measured = [kind for kind in KINDS if any(kind == one for one, _ in by_setting)]
+    uniform = {kind: exploitability(PhantomGame(kind=kind), "random") for kind in measured}
     table = []
-    for (hidden, name), found in by_setting.items():
+    for (kind, name), found in by_setting.items():
         values = ", ".join(f"{rows[-1]['value']:+.3f}" for rows in found)
-        best = f"{format_interval(last[hidden, name], 4)}; lowest {lowest[hidden, name]:.4f}"
-        table.append(Row(f"{hidden}, {name}", "", f"{best}; value to the first player {values}", ""))
-    table += [Row(f"{hidden}, uniform play", "", f"{value:.4f}", "") for hidden, value in uniform.items()]
-    table += [_value(hidden, by_setting) for hidden in measured]
+        best = f"{format_interval(last[kind, name], 4)}; lowest {lowest[kind, name]:.4f}"
+        table.append(Row(f"{kind}, {name}", "", f"{best}; value to the first player {values}", ""))
+    table += [Row(f"{kind}, uniform play", "", f"{value:.4f}", "") for kind, value in uniform.items()]
+    table += [_value(kind, by_setting) for kind in measured]
     pictures = {
-        f"what-forgetting-costs-{hidden}": draw_curves(
+        f"what-forgetting-costs-{kind}": draw_curves(
             [
-                _curve(name, by_setting[hidden, name], index)
+                _curve(name, by_setting[kind, name], index)
                 for index, name in enumerate(SETTINGS)
-                if (hidden, name) in by_setting
+                if (kind, name) in by_setting
             ],
             "exact updates",
             "exploitability",
             distances=True,
             linear=("x",),
         )
-        for hidden in uniform
+        for kind in uniform
     }
     data = [{**unit, "rows": rows} for unit, rows in results]
     heading = f"exploitability after {results[0][0]['marks'][-1]} updates"
     return Report(table, _claims(by_setting, last, uniform), pictures, ours=heading, data=data)
 
 
-def _value(hidden: Hidden, by_setting: Mapping[tuple[str, str], Sequence[Sequence[Mapping[str, float]]]]) -> Row:
+def _value(kind: Kind, by_setting: Mapping[tuple[str, str], Sequence[Sequence[Mapping[str, float]]]]) -> Row:
     """Return the bounds of the value of a game that best responders to all measured policies give."""
-    rows = [row for (variant, _), runs in by_setting.items() if variant == hidden for run in runs for row in run]
+    rows = [row for (variant, _), runs in by_setting.items() if variant == kind for run in runs for row in run]
     low, high = max(-row["second"] for row in rows), min(row["first"] for row in rows)
-    published = PUBLISHED_VALUES[hidden]
+    published = PUBLISHED_VALUES[kind]
     ours = f"{low:+.4f} to {high:+.4f}, the bounds by best responders to these policies"
     return Row(
-        f"{hidden}, value of the game to the first player", f"{published:+.4f}", ours, "", low <= published <= high
+        f"{kind}, value of the game to the first player", f"{published:+.4f}", ours, "", low <= published <= high
     )
 
 
@@ -135,28 +134,28 @@ def _interval(values: Sequence[float]) -> Interval:
 def _claims(
     by_setting: Mapping[tuple[str, str], Sequence[Sequence[Mapping[str, float]]]],
     last: Mapping[tuple[str, str], Interval],
-    uniform: Mapping[Hidden, float],
+    uniform: Mapping[Kind, float],
 ) -> list[Claim]:
     claims = []
-    for hidden, value in uniform.items():
+    for kind, value in uniform.items():
         most = SMALL_SHARE * value
-        names = [name for variant, name in by_setting if variant == hidden]
-        best = min(names, key=lambda name: last[hidden, name].mean)
-        found = last[hidden, best]
+        names = [name for variant, name in by_setting if variant == kind]
+        best = min(names, key=lambda name: last[kind, name].mean)
+        found = last[kind, best]
         claims.append(
             Claim(
-                f"{hidden}: some policies without memory have less than {SMALL_SHARE:.0%} of the exploitability of "
+                f"{kind}: some policies without memory have less than {SMALL_SHARE:.0%} of the exploitability of "
                 f"uniform play",
                 is_above([Interval(-found.mean, -found.high, -found.low)], -most),
                 f"{best}: {format_interval(found, 4)}; a {SMALL_SHARE:.0%} is {most:.4f}",
             )
         )
-        pairs = zip(by_setting[hidden, NONE], by_setting[hidden, ANNEALED], strict=True)
+        pairs = zip(by_setting[kind, NONE], by_setting[kind, ANNEALED], strict=True)
         differences = [one[-1]["exploitability"] - other[-1]["exploitability"] for one, other in pairs]
         gain = interval_from_seeds(differences, bounds=(-1.0, 1.0))
         claims.append(
             Claim(
-                f"{hidden}: annealed regularization leads to lower exploitability than none",
+                f"{kind}: annealed regularization leads to lower exploitability than none",
                 is_above([gain]),
                 f"difference {format_interval(gain, 4)}",
             )
@@ -178,8 +177,8 @@ def _curve(name: str, runs: Sequence[Sequence[Mapping[str, float]]], index: int)
     )
 
 
-def _answer(hidden: Hidden, report: Report) -> str:
-    rows = {row.what.removeprefix(f"{hidden}, "): row.ours for row in report.find_rows(hidden)}
+def _answer(kind: Kind, report: Report) -> str:
+    rows = {row.what.removeprefix(f"{kind}, "): row.ours for row in report.find_rows(kind)}
     last = {name: read_intervals(rows[name])[0] for name in SETTINGS if name in rows}
     best = min(last, key=lambda name: last[name].mean)
     uniform = float(rows["uniform play"])
@@ -216,11 +215,11 @@ STUDY = Study(
         f"updates after {QUICK_UPDATES} of {UPDATES}"
     ),
     captions={
-        f"what-forgetting-costs-{hidden}": Caption(
-            f"How low does the exploitability of policies without memory get in the {hidden} variant?",
-            functools.partial(_answer, hidden),
+        f"what-forgetting-costs-{kind}": Caption(
+            f"How low does the exploitability of policies without memory get in the {kind} variant?",
+            functools.partial(_answer, kind),
             "Lines are means over seeds, bands their range.",
         )
-        for hidden in VARIANTS
+        for kind in KINDS
     },
 )

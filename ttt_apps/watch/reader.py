@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ttt_envs.core.files import open_to_read, open_to_write, parse_json, read_bounded
 from ttt_envs.game.boards import MOVERS, Boards, to_text, winning_line_cells
 from ttt_envs.game.game import MAX_EDGE, Game
+from ttt_envs.game.phantom import AnyGame, game_from_dict
 from ttt_envs.game.rules import DRAW
 from ttt_eval.matches.games import PlayedGame
 from ttt_eval.result_store import UNITS
@@ -194,7 +195,7 @@ class RunReader:
         self._run = RunDirectory(path)
         self._metrics = MetricsTail(self._run.metrics)
         self._config: dict[str, Any] = {}
-        self._game = Game()
+        self._game: AnyGame = Game()
         self._config_time = self._choices_time = self._beat = -1
         self._now: Now | None = None
         self._heard = time.monotonic()
@@ -225,7 +226,7 @@ class RunReader:
         changed = self._run.config.stat().st_mtime_ns
         if changed != self._config_time:
             config = self._run.read_config()
-            self._game = Game.from_dict(config["game"])
+            self._game = game_from_dict(config["game"])
             self._config, self._config_time = config, changed
             self._now = self._shown = self._first = None
             self._choices_time = -1

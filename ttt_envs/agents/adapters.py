@@ -21,7 +21,7 @@ from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import Float64Array, Int8Array
 from ttt_envs.game.actions import legal_actions, num_actions, spread_over_cells
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame
 
 Returns = Literal["actions", "values", "logits", "probabilities"]
 Opponent = str | Policy | Any
@@ -32,7 +32,7 @@ Opponent = str | Policy | Any
 class CallableAgent:
     """A function wrapped as a policy: see :func:`as_policy`."""
 
-    game: Game
+    game: AnyGame
     function: Callable[[Any, Int8Array], Any]
     builder: ObservationBuilder
     returns: Returns
@@ -163,7 +163,7 @@ class CallableAgent:
 
 def as_policy(
     function: Any,
-    game: Game,
+    game: AnyGame,
     observation: Observation | None = None,
     returns: Returns = "actions",
     *,
@@ -202,7 +202,7 @@ def as_policy(
         ValueError: an option is unknown, or the model needs another observation, or its space fits several.
     """
     check_choice("returns", returns, get_args(Returns))
-    if isinstance(function, Game) or not isinstance(game, Game):
+    if isinstance(function, AnyGame) or not isinstance(game, AnyGame):
         raise TypeError("as_policy takes the function first and the game second: write as_policy(function, game)")
     if isinstance(function, Policy):
         return function
@@ -218,7 +218,7 @@ def as_policy(
 
 def as_value_function(
     critic: Any,
-    game: Game,
+    game: AnyGame,
     observation: Observation | None = None,
     *,
     dtype: DType = "float32",
@@ -307,7 +307,7 @@ def _to_array(answer: Any, name: str, returns: str) -> np.ndarray[Any, Any]:
 
 
 def _make_observation_builder(
-    function: Any, name: str, game: Game, observation: Observation | None, dtype: DType, context: Context | None = None
+    function: Any, name: str, game: AnyGame, observation: Observation | None, dtype: DType, context: Context | None
 ) -> ObservationBuilder:
     """Return the observations of a function; by default those that a model was trained with.
 
@@ -331,7 +331,7 @@ def _make_observation_builder(
 
 
 def as_opponent(
-    opponent: Opponent, game: Game, observation: Observation, dtype: DType, context: Context = "hidden"
+    opponent: Opponent, game: AnyGame, observation: Observation, dtype: DType, context: Context = "hidden"
 ) -> str | Policy:
     """Convert an environment's ``opponent``: functions and models become policies with the caller's observation."""
     if isinstance(opponent, (str, Policy)) or not (callable(opponent) or hasattr(opponent, "predict")):
@@ -533,7 +533,7 @@ def _space_shape(space: Any) -> Any:
 
 
 def _find_observation(
-    space: Any, game: Game, observation: Observation | None, context: Context | None, name: str
+    space: Any, game: AnyGame, observation: Observation | None, context: Context | None, name: str
 ) -> tuple[Observation, Context]:
     """Return the kind of observation of a space, where not given, and whether it shows the skip chance.
 

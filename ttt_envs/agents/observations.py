@@ -10,7 +10,7 @@ from gymnasium import spaces
 from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import Float64Array, Int8Array
 from ttt_envs.game.actions import num_actions
-from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame
 
 Observation = Literal["flat", "planes", "channels", "dict"]
 DType = Literal["int8", "float32"]
@@ -31,7 +31,7 @@ class ObservationBuilder:
         ValueError: an argument is not known, or int8 observations cannot hold a skip chance.
     """
 
-    def __init__(self, game: Game, observation: Observation, dtype: DType, context: Context = "hidden") -> None:
+    def __init__(self, game: AnyGame, observation: Observation, dtype: DType, context: Context = "hidden") -> None:
         check_choice("observation", observation, get_args(Observation))
         check_choice("dtype", dtype, get_args(DType))
         check_choice("context", context, get_args(Context))

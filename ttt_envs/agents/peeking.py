@@ -10,7 +10,7 @@ from ttt_envs.agents import policy as policies
 from ttt_envs.agents.policy import Policy, Uniforms
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import PhantomGame
 
 
 @dataclass(frozen=True)
@@ -21,10 +21,9 @@ class Peeking:
     position; what it plays is no strategy of the phantom game.
     """
 
-    game: Game
-    """with hidden stones"""
+    game: PhantomGame
     policy: Policy
-    """of ``game.visible``"""
+    """of ``game.game``"""
 
     @property
     def pure(self) -> bool:

@@ -40,7 +40,7 @@ class Random(Named):
     def act(self, boards: Boards, rng: Uniforms) -> Int64Array:
         """Return int64[B]."""
         out = np.empty(len(boards.mover), np.int64)
-        _random_moves(np.ascontiguousarray(boards.cells), rng.random(len(out)), self.game.visible.parameters, out)
+        _random_moves(np.ascontiguousarray(boards.cells), rng.random(len(out)), self.game.parameters, out)
         return out
 
 
@@ -75,13 +75,13 @@ class WinOrBlock(Named):
         """Return int64[B]."""
         out = np.empty(len(boards.mover), np.int64)
         cells = np.ascontiguousarray(boards.cells)
-        _win_or_block(cells, boards.mover, rng.random(len(out)), self.game.visible.parameters, out)
+        _win_or_block(cells, boards.mover, rng.random(len(out)), self.game.parameters, out)
         return out
 
     def _candidates(self, boards: Boards) -> Int8Array:
         """Return int8[B, rows * columns]: 0 for candidate moves."""
         out = np.empty(boards.cells.shape, np.int8)
-        _closed_cells(np.ascontiguousarray(boards.cells), boards.mover, self.game.visible.parameters, out)
+        _closed_cells(np.ascontiguousarray(boards.cells), boards.mover, self.game.parameters, out)
         return out
 
 

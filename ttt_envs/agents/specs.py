@@ -31,7 +31,7 @@ from ttt_envs.core.checks import closest_name, closest_names, truncate
 
 if TYPE_CHECKING:  # parsing a spec imports no policy
     from ttt_envs.agents.policy import Policy
-    from ttt_envs.game.game import Game
+    from ttt_envs.game.phantom import AnyGame
 
 POLICIES: dict[str, str] = {
     "random": "ttt_envs.agents.simple:Random",
@@ -58,34 +58,23 @@ POLICIES: dict[str, str] = {
 _ALL_VARIANTS = ("gravity", "overlines", "misere", "torus")
 _AND_HIDDEN = (*_ALL_VARIANTS, "hidden")
 SUPPORTED_VARIANTS: dict[str, tuple[str, ...]] = {
-    "random": _AND_HIDDEN,
-    "expectiminimax": _ALL_VARIANTS,
-    "timed": _ALL_VARIANTS,
-    "mcts": _ALL_VARIANTS,
-    "book": _ALL_VARIANTS,
-    "gomocup": ("overlines",),
-    "optimal": _ALL_VARIANTS,
-    "table": _AND_HIDDEN,
-    "svd": _AND_HIDDEN,
-    "hosvd": _AND_HIDDEN,
-    "hosvd2": _AND_HIDDEN,
-    "hooi": _AND_HIDDEN,
-    "tt": _AND_HIDDEN,
-    "win-or-block": _AND_HIDDEN,
+    **dict.fromkeys(("random", "win-or-block", "table", "svd", "hosvd", "hosvd2", "hooi", "tt"), _AND_HIDDEN),
+    **dict.fromkeys(("optimal", "expectiminimax", "timed", "mcts", "book"), _ALL_VARIANTS),
     "alpha-zero": _ALL_VARIANTS,  # a run has one game, as below
     "run": _AND_HIDDEN,  # a run has one game, which its learner supports
     "sb3": ("gravity", "hidden"),  # a zip stores no rules; gravity alone shows, by the number of actions
+    "gomocup": ("overlines",),
 }
 """built-in names -> the rules of ``game.VARIANTS`` that they support; others play by the standard rules only. With
 ``hidden`` they play phantom games by views; others can only peek"""
 _BOARD = "it reads the whole board"
 REFUSAL_REASONS: dict[str, dict[str, str]] = {
     "optimal": {"hidden": f"{_BOARD}, to look up its exact value"},
-    "expectiminimax": {"hidden": f"{_BOARD}, to search the moves of both players"},
-    "timed": {"hidden": f"{_BOARD}, to search the moves of both players"},
-    "mcts": {"hidden": f"{_BOARD}, to search the moves of both players"},
+    **{
+        name: {"hidden": f"{_BOARD}, to search the moves of both players"}
+        for name in ("expectiminimax", "timed", "mcts", "alpha-zero")
+    },
     "book": {"hidden": f"{_BOARD}, to find it among those of the book"},
-    "alpha-zero": {"hidden": f"{_BOARD}, to search the moves of both players"},
     "openspiel": {
         "gravity": "it takes the cells of OpenSpiel's boards as moves, and Connect Four has columns there",
         **dict.fromkeys(("overlines", "misere", "torus"), "tic_tac_toe and mnk of OpenSpiel have no such rule"),
@@ -103,8 +92,6 @@ REFUSAL_REASONS: dict[str, dict[str, str]] = {
     ),
 }
 """built-in names -> rules that they do not support -> the reason, which follows "because" in messages"""
-_VIEWS_AS_BOARDS = ("table", "svd", "hosvd", "hosvd2", "hooi", "tt", "win-or-block")
-"""built-in policies that play a view as they would play a board of the game with visible stones"""
 PEEKING = "peeking"
 """key of a spec string: ``peeking=true`` shows the policy all stones of a phantom game; in others it has no effect"""
 
@@ -313,7 +300,7 @@ def convert_value(name: str, key: str, value: str, kind: Any) -> Any:
     return value
 
 
-def make_policy(spec: str | Policy, game: Game) -> Policy:
+def make_policy(spec: str | Policy, game: AnyGame) -> Policy:
     """Create the policy named by a spec string, for a game; a policy is returned unchanged.
 
     Args:
@@ -327,7 +314,7 @@ def make_policy(spec: str | Policy, game: Game) -> Policy:
             not a built-in one.
     """
     from ttt_envs.agents.policy import Policy
-    from ttt_envs.game.game import HIDING, check_variants
+    from ttt_envs.game.phantom import HIDING, check_variants, visible
 
     if not isinstance(spec, str):
         if isinstance(spec, Policy):
@@ -353,7 +340,8 @@ def make_policy(spec: str | Policy, game: Game) -> Policy:
     check_variants(parsed.name, game, supported, reasons=reasons, hint=hint)
     if parsed.name in POLICIES:
         factory = load_object(POLICIES[parsed.name])
-        game = game.visible if parsed.name in _VIEWS_AS_BOARDS else game
+        # a view is played as a board of the visible game; a run knows which game it has learned
+        game = game if parsed.name == "run" else visible(game)
     if not callable(factory):
         raise ValueError(f"{parsed.name} is not a class or function that makes policies: it is {factory!r}")
     try:
@@ -370,25 +358,28 @@ def make_policy(spec: str | Policy, game: Game) -> Policy:
     return policy
 
 
-def _make_peeking(spec: str, parsed: Spec, game: Game) -> Policy:
+def _make_peeking(spec: str, parsed: Spec, game: AnyGame) -> Policy:
     """Return the policy of a spec with the key ``peeking``: with true, one of the visible game that sees all stones.
 
     In a game with visible stones the key changes nothing.
     """
     from ttt_envs.agents.peeking import Peeking
+    from ttt_envs.game.phantom import PhantomGame
 
-    peeks = convert_value(parsed.name, PEEKING, parsed.keyed[PEEKING], bool) and game.hidden != "no"
+    peeks = convert_value(parsed.name, PEEKING, parsed.keyed[PEEKING], bool)
     arguments = _split(spec[len(parsed.name) + 1 :], ",")
     others = [argument for argument in arguments if not argument.startswith(f"{PEEKING}=")]
     rest = type(spec)(f"{parsed.name}:{','.join(others)}" if others else parsed.name)
-    return Peeking(game, make_policy(rest, game.visible)) if peeks else make_policy(rest, game)
+    if peeks and isinstance(game, PhantomGame):
+        return Peeking(game, make_policy(rest, game.game))
+    return make_policy(rest, game)
 
 
 def _no_spec(found: Any) -> str:
     """Return the error message for an object that is neither a policy nor a string."""
-    from ttt_envs.game.game import Game
+    from ttt_envs.game.phantom import AnyGame
 
-    if isinstance(found, Game):
+    if isinstance(found, AnyGame):
         return f"{found} is a game, where a policy is needed: exchange the game and the policy"
     if callable(found) or hasattr(found, "predict"):
         name = getattr(found, "__name__", type(found).__name__)

@@ -208,11 +208,6 @@ def inlined(function: Function) -> Function:
     return kernel(function, forceinline=True, no_cpython_wrapper=True)
 
 
-def inlined_allocating(function: Function) -> Function:
-    """Like :func:`inlined`, for a kernel that makes arrays; its callers must be *allocating* too."""
-    return kernel(function, forceinline=True, no_cpython_wrapper=True, _nrt=True)
-
-
 def inlined_public(function: Function) -> Function:
     """Decorate a kernel that is inlined into other kernels and can be called from Python."""
     return kernel(function, interpretable=True, forceinline=True)

@@ -15,6 +15,7 @@ from ttt_envs.core.checks import check_choice
 from ttt_envs.core.random import uniform
 from ttt_envs.game.boards import Boards, check_opening, from_text
 from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame, PhantomGame
 from ttt_envs.game.rules import STREAM_OPENING
 
 SkipChance = float | Sequence[float]
@@ -26,28 +27,30 @@ First = Literal["player_0", "random"]
 
 def make_games(
     size: int | tuple[int, int], win_length: int, skip_chance: SkipChance, variants: Mapping[str, Any] | None = None
-) -> tuple[Game, ...]:
-    """Return the game of each skip chance, in the given order; ``variants`` are further fields, as of ``Game.of_size``.
+) -> tuple[AnyGame, ...]:
+    """Return the game of each skip chance, in the given order.
+
+    ``variants`` are further fields, as of ``Game.of_size``, and ``phantom``, the kind of a phantom game or None.
 
     Raises:
         TypeError, ValueError: an argument of a game is invalid, or several skip chances are fewer than two or repeat.
     """
     rules = dict(variants or {})
-    if not isinstance(skip_chance, (tuple, list)):
-        return (Game.of_size(size, win_length, skip_chance, **rules),)  # type: ignore[arg-type]  # anything else is refused there
-    if len(skip_chance) < 2:
-        single = f"write skip_chance={skip_chance[0]!r}" if skip_chance else "write for example skip_chance=0.25"
+    kind = rules.pop("phantom", None)
+    chances = skip_chance if isinstance(skip_chance, (tuple, list)) else (skip_chance,)
+    if chances is skip_chance and len(chances) < 2:
+        single = f"write skip_chance={chances[0]!r}" if chances else "write for example skip_chance=0.25"
         raise ValueError(
             f"skip_chance={skip_chance!r} leaves nothing to draw: {single}, or two or more values, as in "
             f"skip_chance=(0, 0.5)"
         )
-    games = tuple(Game.of_size(size, win_length, value, **rules) for value in skip_chance)
+    games = tuple(Game.of_size(size, win_length, value, **rules) for value in chances)
     if len(set(games)) < len(games):
         raise ValueError(f"skip_chance={skip_chance!r} names a value twice: all values are drawn equally often")
-    return games
+    return games if kind is None else tuple(PhantomGame(game, kind) for game in games)
 
 
-def make_openings(games: Sequence[Game], openings: Sequence[str] | None, first: First = "player_0") -> Boards | None:
+def make_openings(games: Sequence[AnyGame], openings: Sequence[str] | None, first: First = "player_0") -> Boards | None:
     """Return the openings of an environment as positions, None for the empty board with player_0 to move.
 
     Args:

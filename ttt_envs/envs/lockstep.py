@@ -35,7 +35,8 @@ from ttt_envs.envs.step_kernels import (
 from ttt_envs.game.actions import action_to_cell, check_action, illegal_action_message, num_actions
 from ttt_envs.game.bits import MAX_CELLS_IN_BITS
 from ttt_envs.game.boards import Boards, check_opening, from_text
-from ttt_envs.game.game import Game, Position
+from ttt_envs.game.game import Position
+from ttt_envs.game.phantom import AnyGame, PhantomGame, visible
 from ttt_envs.game.rules import NOT_OVER, ChanceOutcome, Outcome, chance_outcomes
 from ttt_envs.game.symmetry import symmetries
 
@@ -52,7 +53,7 @@ those of 2,048 twice as long: a step of so few takes no longer than handing its 
 
 
 def parse_reset_options(
-    games: Sequence[Game], options: Mapping[str, Any] | None, both: bool
+    games: Sequence[AnyGame], options: Mapping[str, Any] | None, both: bool
 ) -> tuple[Position | None, int | None]:
     """Return the position and the caller's seat from the options of a reset; None for each that is missing.
 
@@ -88,7 +89,7 @@ def parse_reset_options(
 
 
 def check_restored(
-    cloned: Game | tuple[Game, ...], game: Game | tuple[Game, ...], has_keys: bool, seed: object
+    cloned: AnyGame | tuple[AnyGame, ...], game: AnyGame | tuple[AnyGame, ...], has_keys: bool, seed: object
 ) -> None:
     """Raise ValueError unless a cloned state fits the game and it or ``seed`` determines future random numbers."""
     if cloned != game:
@@ -103,7 +104,7 @@ def check_restored(
         )
 
 
-def _describe(game: Game | tuple[Game, ...]) -> str:
+def _describe(game: AnyGame | tuple[AnyGame, ...]) -> str:
     return " or ".join(map(str, game)) if isinstance(game, tuple) else str(game)
 
 
@@ -206,7 +207,7 @@ class Lockstep:
 
     def __init__(
         self,
-        game: Game | Sequence[Game],
+        game: AnyGame | Sequence[AnyGame],
         count: int,
         opponent: str | Policy | Opponents,
         seat: SeatChoice,
@@ -221,7 +222,7 @@ class Lockstep:
         check_choice("seat", seat, _SEATS)
         check_choice("illegal_action", illegal_action, get_args(IllegalAction))
         check_choice("symmetry", symmetry, get_args(Symmetry))
-        self.games = (game,) if isinstance(game, Game) else tuple(game)
+        self.games = (game,) if isinstance(game, AnyGame) else tuple(game)
         game = self.game = self.games[0]
         self.opponents = make_opponents(opponent, self.games)
         self.is_self_play = self.opponents is None
@@ -240,14 +241,13 @@ class Lockstep:
         illegal = get_args(IllegalAction).index(illegal_action)
         self._raises_illegal = illegal == RAISE
         self.num_actions = num_actions(game)
-        most = max(self.games, key=lambda game: game.skip_chance).visible
-        self._lines = most.parameters.lines
+        self._lines = visible(game).parameters.lines
         self._settings = pack_settings(self.games, count, seats, illegal, self._replies, self.permutations)
         # rows, and room for those of a block, which begin at its first game
         self._memory = np.zeros((step_kernels.ROWS + 1) * step_kernels.stride(count), np.int64)
-        self._is_phantom = game.hidden != "no"
-        visible = (0,) if game.cells <= MAX_CELLS_IN_BITS else (count, game.cells)
-        self._cells = np.zeros((count, 2, game.cells) if self._is_phantom else visible, np.int8)
+        self._is_phantom = isinstance(game, PhantomGame)
+        shape = (0,) if game.cells <= MAX_CELLS_IN_BITS else (count, game.cells)
+        self._cells = np.zeros((count, 2, game.cells) if self._is_phantom else shape, np.int8)
         self._threads = threads
         size = _block_size(count, threads)
         # a word more for each block, because a block writes to the end of its last word and one beyond
@@ -547,7 +547,7 @@ class Lockstep:
     _RANDOM = {"episode_keys": "episode_keys", "keys": "keys", "episode": "episode"}  # noqa: RUF012
 
     @property
-    def _identity(self) -> Game | tuple[Game, ...]:
+    def _identity(self) -> AnyGame | tuple[AnyGame, ...]:
         """What a stored state must have in common."""
         return self.games if len(self.games) > 1 else self.game
 

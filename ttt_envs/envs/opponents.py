@@ -21,7 +21,7 @@ import numpy as np
 from ttt_envs.agents.policy import PlaysUniformly, Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Int64Array
-from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame
 
 SELF = "self"
 """opponent name for self-play: the caller moves for both players"""
@@ -59,7 +59,7 @@ class Opponents:
 
 
 def make_opponents(
-    opponent: Any, games: Sequence[Game], convert: Callable[[Any, Game], Any] | None = None
+    opponent: Any, games: Sequence[AnyGame], convert: Callable[[Any, AnyGame], Any] | None = None
 ) -> Opponents | None:
     """Return the opponents that an environment's argument names, None for self-play.
 

@@ -24,7 +24,7 @@ PRESETS: dict[str, dict[str, object]] = {
     "ttt/SkipConnectFour-v0": {"size": (6, 7), "win_length": 4, "skip_chance": 0.25, "gravity": True},
     "ttt/Misere-v0": {"size": 3, "win_length": 3, "misere": True},
     "ttt/Torus-v0": {"size": 4, "win_length": 4, "torus": True},
-    "ttt/PhantomTicTacToe-v0": {"size": 3, "win_length": 3, "hidden": "classic"},
+    "ttt/PhantomTicTacToe-v0": {"size": 3, "win_length": 3, "phantom": "classic"},
 }
 """Gymnasium ids and their preset arguments; all other arguments stay open"""
 

@@ -39,7 +39,8 @@ from ttt_envs.envs.lockstep import (
 from ttt_envs.envs.opponents import SELF, make_opponents
 from ttt_envs.envs.render import Scene, make_scene
 from ttt_envs.game.actions import check_action
-from ttt_envs.game.game import BOARD_HINTS, Hidden, Position
+from ttt_envs.game.game import BOARD_HINTS, Position
+from ttt_envs.game.phantom import Kind, visible
 from ttt_envs.game.rules import NOT_OVER, ChanceOutcome, Outcome
 
 RenderMode = Literal["ansi", "rgb_array", "rgb_array_list", "human"]
@@ -99,8 +100,8 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         overlines: longer lines count too; without them only lines of exactly ``win_length``, as in standard gomoku.
         misere: a player who completes a line loses.
         torus: lines continue across the edges of the board, a torus.
-        hidden: ``"classic"`` or ``"abrupt"`` hides the opponent's stones until the caller tries their cells: see
-            :mod:`ttt_envs.game.phantom`. Observations show the own stones and the found ones, and the mask has 0 for
+        phantom: ``"classic"`` or ``"abrupt"`` hides the opponent's stones until the caller tries their cells: see
+            :mod:`ttt_envs.game.attempts`. Observations show the own stones and the found ones, and the mask has 0 for
             these. Pictures and :meth:`clone_state` are not for the players: they have all stones.
         render_mode: None, ``"ansi"``, ``"rgb_array"``, ``"rgb_array_list"`` (a picture of each turn, including the
             opponent's) or ``"human"`` (needs pygame).
@@ -130,11 +131,11 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         overlines: bool = True,
         misere: bool = False,
         torus: bool = False,
-        hidden: Hidden = "no",
+        phantom: Kind | None = None,
         render_mode: RenderMode | None = None,
     ) -> None:
         check_choice("render_mode", render_mode, (None, *get_args(RenderMode)))
-        rules = {"gravity": gravity, "overlines": overlines, "misere": misere, "torus": torus, "hidden": hidden}
+        rules = {"gravity": gravity, "overlines": overlines, "misere": misere, "torus": torus, "phantom": phantom}
         self.games = make_games(size, win_length, skip_chance, rules)
         self.game = self.games[0]
         self._builder = ObservationBuilder(self.game, observation, dtype, context)
@@ -150,7 +151,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         self.observation_space = self._builder.observation_space
         self.action_space = self._builder.action_space
         self.render_mode = render_mode
-        self._renderer = render.Renderer(self.game.visible, render_mode)
+        self._renderer = render.Renderer(visible(self.game), render_mode)
         self._has_contexts, self._has_openings = len(self.games) > 1, positions is not None
         self._empty = np.zeros(self.game.cells, np.int8)
         self._before = self._empty  # the board before the last step, for rendering; replaced, never changed
@@ -316,7 +317,7 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         """
         if self.render_mode == "rgb_array_list":
             scenes, self._scenes = self._scenes, []
-            return [render.picture(self.game.visible, scene) for scene in scenes]
+            return [render.picture(visible(self.game), scene) for scene in scenes]
         return self._renderer.render(self._scene())
 
     def _scene(self) -> Scene:

@@ -8,7 +8,7 @@ So every game computes everything (own move, reply, lines, results and rewards) 
 The numbers of all games are one array, of which :class:`Games` names the rows. Up to ``MAX_CELLS_IN_BITS`` cells, the
 stones are two of these numbers, as bits; larger boards keep cells int8[B, rows * columns] and are stepped one by one.
 Phantom games keep cells int8[B, 2, rows * columns], the stones and which of them are found, see
-:mod:`ttt_envs.game.phantom`. The number of dimensions of ``cells``, one to three, selects the case by type: numba
+:mod:`ttt_envs.game.attempts`. The number of dimensions of ``cells``, one to three, selects the case by type: numba
 compiles only the branches taken.
 """
 
@@ -32,11 +32,11 @@ from ttt_envs.core.jit import (
     int64,
 )
 from ttt_envs.core.random import splitmix64, uniform
+from ttt_envs.game.attempts import FOUND, attempt, is_unknown
 from ttt_envs.game.bits import count_bits, nth_bit
-from ttt_envs.game.game import Game
 from ttt_envs.game.lines import has_line
 from ttt_envs.game.parameters import Parameters, has_gravity, pack_parameters, unpack_parameters, with_skip_chance
-from ttt_envs.game.phantom import FOUND, attempt, is_unknown
+from ttt_envs.game.phantom import AnyGame, PhantomGame, visible
 from ttt_envs.game.rules import (
     NOT_OVER,
     STREAM_CONTEXT,
@@ -91,7 +91,7 @@ class Settings(NamedTuple):
 
 
 def pack_settings(
-    games: Sequence[Game], count: int, seats: int, illegal_action: int, replies: int, permutations: Int64Array
+    games: Sequence[AnyGame], count: int, seats: int, illegal_action: int, replies: int, permutations: Int64Array
 ) -> Int64Array:
     """Return :class:`Settings` as one array: each argument costs the caller of a kernel as much as a move.
 
@@ -100,8 +100,9 @@ def pack_settings(
     numbers = np.array([count, seats, illegal_action, replies])
     most = max(games, key=lambda game: game.skip_chance)
     skip_chances = np.array([game.skip_chance for game in games])
-    more = np.array([len(games), num_plane_words(count, most.cells), most.hidden == "abrupt"])
-    parameters = pack_parameters(most.visible.parameters)
+    abrupt = isinstance(most, PhantomGame) and most.kind == "abrupt"
+    more = np.array([len(games), num_plane_words(count, most.cells), abrupt])
+    parameters = pack_parameters(visible(most).parameters)
     return np.concatenate([numbers, parameters, more, permutations.ravel(), skip_chances.view(np.int64)])
 
 

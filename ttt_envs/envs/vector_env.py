@@ -23,7 +23,8 @@ from ttt_envs.envs.lockstep import IllegalAction, Lockstep, SeatChoice, StepOutp
 from ttt_envs.envs.opponents import SELF, make_opponents
 from ttt_envs.envs.render import Scene
 from ttt_envs.envs.single_env import RenderMode, SingleEnv
-from ttt_envs.game.game import BOARD_HINTS, Hidden
+from ttt_envs.game.game import BOARD_HINTS
+from ttt_envs.game.phantom import Kind, visible
 from ttt_envs.game.rules import ChanceOutcome
 
 MOVING_METHODS = frozenset(("reset", "step", "restore_state"))
@@ -78,7 +79,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         overlines: bool = True,
         misere: bool = False,
         torus: bool = False,
-        hidden: Hidden = "no",
+        phantom: Kind | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         render_mode: RenderMode | None = None,
         max_episode_steps: int | None = None,
@@ -90,7 +91,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
         check_choice("render_mode", render_mode, (None, *self.render_modes))
         check_choice("copy", copy, (True, False))
         self._limit = _checked_limit(max_episode_steps)
-        rules = {"gravity": gravity, "overlines": overlines, "misere": misere, "torus": torus, "hidden": hidden}
+        rules = {"gravity": gravity, "overlines": overlines, "misere": misere, "torus": torus, "phantom": phantom}
         self.games = make_games(size, win_length, skip_chance, rules)
         self.game = self.games[0]
         self._builder = ObservationBuilder(self.game, observation, dtype, context)
@@ -422,7 +423,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
 
     def render(self) -> tuple[Any, ...] | None:
         """Return one picture for each game."""
-        renderer = render.Renderer(self.game.visible, self.render_mode)
+        renderer = render.Renderer(visible(self.game), self.render_mode)
         if self.render_mode is None:
             renderer.render(self._scene(0))  # a warning
             return None

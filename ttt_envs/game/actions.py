@@ -8,16 +8,16 @@ from __future__ import annotations
 import numpy as np
 
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array
-from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame
 from ttt_envs.game.rules import action_index, column_index, illegal_message, legal
 
 
-def num_actions(game: Game) -> int:
+def num_actions(game: AnyGame) -> int:
     """Return the number of actions: of cells, or with gravity of columns."""
     return game.columns if game.gravity else game.cells
 
 
-def check_action(game: Game, action: object) -> int:
+def check_action(game: AnyGame, action: object) -> int:
     """Return an action of an environment as an int, checked for type and range.
 
     Raises:
@@ -27,7 +27,7 @@ def check_action(game: Game, action: object) -> int:
     return column_index(game, action) if game.gravity else action_index(game, action)
 
 
-def legal_actions(game: Game, cells: Int8Array) -> BoolArray:
+def legal_actions(game: AnyGame, cells: Int8Array) -> BoolArray:
     """Return the legal actions bool[..., actions] of games in progress, int8[..., rows * columns]."""
     if game.gravity:
         open_columns: BoolArray = cells[..., : game.columns] == 0
@@ -35,7 +35,7 @@ def legal_actions(game: Game, cells: Int8Array) -> BoolArray:
     return legal(game, cells)
 
 
-def actions_to_cells(game: Game, cells: Int8Array, actions: Int64Array) -> Int64Array:
+def actions_to_cells(game: AnyGame, cells: Int8Array, actions: Int64Array) -> Int64Array:
     """Return the cell of each action int64[B] on boards int8[B, rows * columns]; -1 for a full column."""
     if not game.gravity:
         return actions
@@ -44,7 +44,7 @@ def actions_to_cells(game: Game, cells: Int8Array, actions: Int64Array) -> Int64
     return np.where(rows < 0, -1, rows * game.columns + actions)
 
 
-def action_to_cell(game: Game, cells: Int8Array, action: object) -> int:
+def action_to_cell(game: AnyGame, cells: Int8Array, action: object) -> int:
     """Return the cell of one action on a board int8[rows * columns].
 
     Raises:
@@ -57,12 +57,12 @@ def action_to_cell(game: Game, cells: Int8Array, action: object) -> int:
     return cell
 
 
-def cells_to_actions(game: Game, cells: Int64Array) -> Int64Array:
+def cells_to_actions(game: AnyGame, cells: Int64Array) -> Int64Array:
     """Return the action that puts a stone on each of the cells."""
     return cells % game.columns if game.gravity else cells
 
 
-def spread_over_cells(game: Game, cells: Int8Array, numbers: Float64Array) -> Float64Array:
+def spread_over_cells(game: AnyGame, cells: Int8Array, numbers: Float64Array) -> Float64Array:
     """Return numbers of legal actions float64[B, actions] as float64[B, cells], 0 for illegal cells."""
     if not game.gravity:
         return numbers
@@ -72,7 +72,7 @@ def spread_over_cells(game: Game, cells: Int8Array, numbers: Float64Array) -> Fl
     return out
 
 
-def illegal_action_message(game: Game, cells: Int8Array, action: int) -> str:
+def illegal_action_message(game: AnyGame, cells: Int8Array, action: int) -> str:
     """Return the error message for an illegal action that is in range."""
     if not game.gravity:
         return illegal_message(game, cells, action)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ttt_envs.core.jit import Int8Array, Int64Array, UInt64Array, compiled, inlined, int64
 from ttt_envs.game.game import Game, Position
+from ttt_envs.game.phantom import AnyGame, visible
 from ttt_envs.game.rules import DRAW, NOT_OVER, check_cells, legal, play_rows, winner
 
 STONES = ".ox"
@@ -31,7 +32,7 @@ class Boards(NamedTuple):
     """int8[B]: player to move, 0 or 1"""
 
     @classmethod
-    def start(cls, game: Game, count: int = 1) -> Boards:
+    def start(cls, game: AnyGame, count: int = 1) -> Boards:
         """Return ``count`` empty boards, player_0 to move."""
         return cls(np.zeros((count, game.cells), np.int8), np.zeros(count, np.int8))
 
@@ -60,7 +61,7 @@ class Boards(NamedTuple):
         for start in range(0, len(self.mover), size):
             yield Boards(self.cells[start : start + size], self.mover[start : start + size])
 
-    def legal(self, game: Game) -> NDArray[np.bool_]:
+    def legal(self, game: AnyGame) -> NDArray[np.bool_]:
         """Return bool[B, rows * columns]: the legal actions in positions of ``game`` that are not over."""
         return legal(game, self.cells)
 
@@ -141,12 +142,12 @@ def position_keys(boards: Boards) -> UInt64Array:
     return np.asarray(np.uint64(2) * keys(boards.cells) + boards.mover.astype(np.uint64))
 
 
-def from_position_keys(key: UInt64Array, game: Game) -> Boards:
+def from_position_keys(key: UInt64Array, game: AnyGame) -> Boards:
     """Return the positions with the given keys uint64[B]: the inverse of :func:`position_keys`."""
     return Boards(from_keys(key // np.uint64(2), game), (key % np.uint64(2)).astype(np.int8))
 
 
-def num_words(game: Game) -> int:
+def num_words(game: AnyGame) -> int:
     """Return the number of 64-bit words of a key: 1 up to 40 cells."""
     return _num_words(game.cells)
 
@@ -170,7 +171,7 @@ def base_3(board: Int8Array) -> np.uint64:
     return key
 
 
-def from_keys(key: UInt64Array, game: Game) -> Int8Array:
+def from_keys(key: UInt64Array, game: AnyGame) -> Int8Array:
     """Return the boards with the given keys, int8[B, rows * columns]: the inverse of :func:`keys`.
 
     Keys of one word may be uint64[B] or uint64[B, 1].
@@ -197,7 +198,7 @@ def _digits(key: UInt64Array, out: Int8Array) -> None:
             rest = less
 
 
-def from_text(text: str, game: Game | None = None) -> Position:
+def from_text(text: str, game: AnyGame | None = None) -> Position:
     """Parse a position: rows from the top joined by "/", a space, then the mover, as in ``"x.o/.../..o x"``.
 
     Args:
@@ -234,13 +235,13 @@ def from_text(text: str, game: Game | None = None) -> Position:
     return Position(cells, MOVERS.index(mover))
 
 
-def check_opening(game: Game, position: Position, name: str) -> None:
+def check_opening(game: AnyGame, position: Position, name: str) -> None:
     """Raise ValueError, naming ``name``, if a position is over, or unreachable by its stones."""
     try:
         check_cells(game, position.cells)
     except ValueError as problem:
         raise ValueError(f"{name} is no position of this game: {problem}") from None
-    if winner(game.visible, position.cells) is not None:
+    if winner(visible(game), position.cells) is not None:
         raise ValueError(f"{name} is over: choose a position of an unfinished game")
     o, x = (int(np.count_nonzero(position.cells == stone)) for stone in (1, 2))
     if game.skip_chance == 0:
@@ -254,7 +255,7 @@ def check_opening(game: Game, position: Position, name: str) -> None:
         raise ValueError(f"{name} comes from no game: o moves first")
 
 
-def to_text(position: Position, game: Game | None = None) -> str:
+def to_text(position: Position, game: AnyGame | None = None) -> str:
     """Format a position for :func:`from_text`; a board that is not square needs its ``game``.
 
     >>> to_text(from_text("x.o/.../..o x"))
@@ -278,7 +279,7 @@ def to_text(position: Position, game: Game | None = None) -> str:
     return f"{'/'.join(rows)} {MOVERS[position.mover]}"
 
 
-def coordinate(cell: int, game: Game) -> str:
+def coordinate(cell: int, game: AnyGame) -> str:
     """Return a cell in coordinates: the letter of its column, from the left, and its row number, from the top.
 
     >>> coordinate(5, Game(3, 3))
@@ -288,7 +289,7 @@ def coordinate(cell: int, game: Game) -> str:
     return f"{COLUMNS[column]}{row + 1}"
 
 
-def cell_at(text: str, game: Game) -> int:
+def cell_at(text: str, game: AnyGame) -> int:
     """Return the cell at given coordinates: the inverse of :func:`coordinate`; capitals are accepted.
 
     Raises:

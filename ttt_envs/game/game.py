@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ttt_envs.core.checks import check_argument_names, check_choice, closest_names, truncate
+from ttt_envs.core.checks import check_argument_names, closest_names, truncate
 from ttt_envs.core.jit import Int8Array, Int64Array
 from ttt_envs.game.bits import MAX_CELLS_IN_BITS
 from ttt_envs.game.lines import Line, line_masks, list_lines
@@ -23,11 +23,6 @@ FORMAT = 1
 MAX_EDGE = 19
 VARIANTS = {"gravity": True, "overlines": False, "misere": True, "torus": True}
 """the fields of :class:`Game` that change the standard rules, and the values that do"""
-Hidden = Literal["no", "classic", "abrupt"]
-"""whether a game hides the opponent's stones, see ``Game.hidden``"""
-HIDDEN: tuple[Hidden, ...] = get_args(Hidden)
-HIDING = "hidden"
-"""name of the field in lists of supported rules, for what plays without seeing the opponent's stones"""
 
 
 @check_argument_names({"size": "write Game.of_size(3), Game.of_size((5, 6)), or rows and columns"})
@@ -62,9 +57,6 @@ class Game:
     """a player who completes a line loses"""
     torus: bool = False
     """lines continue across the edges: the board is a torus"""
-    hidden: Hidden = "no"
-    """whether the opponent's stones are hidden, see :mod:`ttt_envs.game.phantom`: an attempt on a hidden stone is
-    followed by another one (``"classic"``), or ends the turn (``"abrupt"``)"""
 
     def __post_init__(self) -> None:
         for name in ("rows", "columns", "win_length"):
@@ -100,9 +92,6 @@ class Game:
             if not isinstance(value, (bool, np.bool_)):
                 raise TypeError(f"{name}={value!r} is not a truth value: write {name}=True or {name}=False")
             object.__setattr__(self, name, bool(value))
-        check_choice("hidden", self.hidden, HIDDEN)
-        if self.hidden != "no" and self.gravity:
-            raise ValueError("gravity shows where hidden stones are: choose gravity=False or hidden='no'")
 
     @classmethod
     def of_size(
@@ -115,7 +104,6 @@ class Game:
         overlines: bool = True,
         misere: bool = False,
         torus: bool = False,
-        hidden: Hidden = "no",
     ) -> Game:
         """Return the game on a square board of edge ``size``, or on ``size = (rows, columns)``.
 
@@ -123,7 +111,7 @@ class Game:
             size: edge of the board, or (rows, columns).
             win_length: stones in a line needed to win; by default :func:`default_win_length`.
             skip_chance: probability of a skipped turn.
-            gravity, overlines, misere, torus, hidden: as of the class.
+            gravity, overlines, misere, torus: as of the class.
 
         Raises:
             TypeError, ValueError: as the class.
@@ -138,7 +126,7 @@ class Game:
             raise TypeError(f"size={size!r} is not a board: write size=3 or size=(5, 6), rows first")
         if win_length is None:
             win_length = default_win_length(rows, columns)
-        return cls(rows, columns, win_length, skip_chance, gravity, overlines, misere, torus, hidden)
+        return cls(rows, columns, win_length, skip_chance, gravity, overlines, misere, torus)
 
     @cached_property
     def cells(self) -> int:
@@ -147,17 +135,7 @@ class Game:
 
     @cached_property
     def parameters(self) -> Parameters:
-        """The rules for kernels.
-
-        Raises:
-            ValueError: the game hides stones. So nothing that sees the whole board accepts it by mistake; the rules of
-                its lines are those of :attr:`visible`.
-        """
-        if self.hidden != "no":
-            raise ValueError(
-                f"{self}: the opponent's stones are hidden, and what was called needs to see them: choose a game with "
-                f"hidden='no', or what docs/phantom.md lists, such as evaluate.py exact and exploitability"
-            )
+        """The rules for kernels."""
         variants = (
             self.gravity * GRAVITY | (not self.overlines) * NO_OVERLINES | self.misere * MISERE | self.torus * TORUS
         )
@@ -201,8 +179,7 @@ class Game:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the game as JSON-ready data, with the format version; rules that do not hold are left out."""
-        fields = dataclasses.asdict(self)
-        absent = VARIANTS.keys() - self.variants | ({"hidden"} if self.hidden == "no" else set())
+        absent, fields = VARIANTS.keys() - self.variants, dataclasses.asdict(self)
         return {"format": FORMAT, **{name: fields[name] for name in fields if name not in absent}}
 
     @classmethod
@@ -233,13 +210,7 @@ class Game:
         goal = f"{count} to lose" if self.misere else f"{count} to win"
         rules = ", gravity" * self.gravity + ", torus" * self.torus
         skip = f", skip {self.skip_chance:g}" if self.skip_chance else ""
-        hidden = f", phantom ({self.hidden})" if self.hidden != "no" else ""
-        return f"{self.rows} x {self.columns}, {goal}{rules}{skip}{hidden}"
-
-    @cached_property
-    def visible(self) -> Game:
-        """The same game with visible stones."""
-        return self if self.hidden == "no" else dataclasses.replace(self, hidden="no")
+        return f"{self.rows} x {self.columns}, {goal}{rules}{skip}"
 
     @property
     def variants(self) -> dict[str, bool]:
@@ -256,8 +227,7 @@ class Game:
         """Short form for file names, as in ``3x3-3-skip0.25`` or ``6x7-4-gravity``."""
         skip = f"-skip{self.skip_chance:g}" if self.skip_chance else ""
         rules = "".join(f"-{name}" for name in self.variant_names)
-        hidden = f"-phantom-{self.hidden}" if self.hidden != "no" else ""
-        return f"{self.rows}x{self.columns}-{self.win_length}{rules}{skip}{hidden}"
+        return f"{self.rows}x{self.columns}-{self.win_length}{rules}{skip}"
 
 
 def default_win_length(rows: int, columns: int) -> int:
@@ -277,47 +247,3 @@ class Position(NamedTuple):
     """int8[rows * columns], row by row: 0 empty, 1 a stone of player_0, 2 a stone of player_1"""
     mover: int
     """player to move, 0 or 1"""
-
-
-NOT_ADAPTED = "it is not adapted to it"
-"""The reason for which a rule is not supported, if no other is given."""
-
-
-def check_variants(
-    name: str,
-    game: Game,
-    supported: Collection[str] = (),
-    *,
-    reasons: str | Mapping[str, str] = NOT_ADAPTED,
-    instead: str = "random or optimal",
-    hint: str = "",
-) -> None:
-    """Raise ValueError if a game has a rule that a policy, learner or tool ``name`` does not support.
-
-    Args:
-        name: of the policy, learner or tool.
-        game: the game.
-        supported: those of :data:`VARIANTS` that it supports, and :data:`HIDING` if it plays without seeing the
-            opponent's stones.
-        reasons: why it does not support the others, after the word "because": for all, or by rule.
-        instead: what supports them.
-        hint: further advice where stones are hidden.
-    """
-    rules = [*game.variants, *([HIDING] if game.hidden != "no" else [])]
-    refused = [rule for rule in rules if rule not in supported]
-    if not refused:
-        return
-    labels = [
-        "hidden stones" if rule == HIDING else rule if VARIANTS[rule] else f"{rule}={VARIANTS[rule]}"
-        for rule in refused
-    ]
-    why = [reasons if isinstance(reasons, str) else reasons.get(rule, NOT_ADAPTED) for rule in refused]
-    known = [rule for rule in supported if rule in VARIANTS]
-    if HIDING in refused:
-        advice = "choose what plays by views, such as random, win-or-block or run:PATH, see docs/phantom.md"
-        advice = f"{advice}, or a game with hidden='no'{hint}"
-    else:
-        advice = f"it supports {', '.join(known)}" if known else "it supports the standard rules only"
-        advice = f"{advice}; choose another, such as {instead}, or a game without {' and '.join(labels)}"
-    reason = "; ".join(dict.fromkeys(why))
-    raise ValueError(f"{name} does not support {' or '.join(labels)} of the game {game}, because {reason}: {advice}")

@@ -1,170 +1,154 @@
-"""Phantom games: players do not see the opponent's stones, and learn of a stone only by trying its cell.
+"""The phantom game: players do not see the opponent's stones, and learn of a stone only by trying its cell.
 
-The variants are those of OpenSpiel's ``phantom_ttt``, chosen by ``Game.hidden``. Positions, lines, results and skips
-are those of :mod:`ttt_envs.game.rules`; this module defines what a player is told:
-
-- The mover attempts a cell that is neither its own nor known to be taken. On an empty cell it puts a stone.
-- If the opponent has a stone there, the mover is told so: it has *found* the stone, and no stone is put. In a
-  ``"classic"`` game it attempts another cell; in an ``"abrupt"`` game its turn is over.
-- The other player is told nothing of an attempt: neither its cell nor whether it failed.
-- After a stone that does not end the game, a turn is skipped with the game's skip chance; never after a failed attempt.
-  The mover is told at once that it moves again. The player whose turn was skipped is not told.
-- Both players are told the result at the end.
-
-A *view* is what a player has on the board without the order of events: the own stones and the found ones. It is a row
-of ``Boards`` in which the other stones are missing, so any policy that is a function of the board can play by views. A
-*joint view* is the position and both players' found stones: the state of the game if both play by their views. An
-attempt adds a stone or a found one to the mover's view. So no view occurs twice in a game, and the number of stones and
-found stones grows by one with every attempt.
+It is a game of its own, over a :class:`Game` with visible stones. What plays or measures hidden stones accepts it by
+type; all else refuses it at one door, :func:`refuse_hidden`, to which ``parameters`` leads.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, get_args
 
-import numpy as np
-
-from ttt_envs.core.jit import Int8Array, Int64Array, UInt64Array, compiled, inlined, int64
-from ttt_envs.game.boards import Boards
-from ttt_envs.game.game import Game
+from ttt_envs.core.checks import check_choice
+from ttt_envs.game.game import VARIANTS, Game
 from ttt_envs.game.parameters import Parameters
-from ttt_envs.game.rules import ILLEGAL, NOT_OVER, mover_after, place
 
-FOUND = -3
-"""Result of an attempt on a cell with a hidden stone, in addition to the outcomes of the rules."""
-MAX_CELLS_BASE_5 = 27
-"""Maximum number of cells for which a joint view and its mover fit into a key of 64 bits."""
+Kind = Literal["classic", "abrupt"]
+"""what follows an attempt on a hidden stone: another attempt, or the other player's turn"""
+KINDS: tuple[Kind, ...] = get_args(Kind)
+HIDING = "hidden"
+"""name of the rule in lists of supported rules, for what plays without seeing the opponent's stones"""
 
 
-class JointViews(NamedTuple):
-    """A batch of B states of a phantom game."""
+@dataclass(frozen=True)
+class PhantomGame:
+    """A game in which the opponent's stones are hidden, see :mod:`ttt_envs.game.attempts`.
 
-    cells: Int8Array
-    """int8[B, rows * columns]: 0 empty, 1 a stone of player_0, 2 a stone of player_1"""
-    found: Int8Array
-    """int8[B, rows * columns]: 1 for a stone that the other player has found, else 0"""
-    mover: Int8Array
-    """int8[B]: player to move, 0 or 1"""
+    It offers what players know: board, goal and rules.
 
-    @classmethod
-    def start(cls, game: Game, count: int = 1) -> JointViews:
-        """Return ``count`` empty boards, player_0 to move."""
-        return cls.from_boards(Boards.start(game, count))
+    Raises:
+        ValueError: the kind is not known, or the game has gravity.
+    """
 
-    @classmethod
-    def from_boards(cls, boards: Boards, found: Int8Array | None = None) -> JointViews:
-        """Return positions and the stones that have been found, int8[B, cells]; by default none."""
-        return cls(boards.cells, np.zeros_like(boards.cells) if found is None else found, boards.mover)
+    game: Game = Game()  # noqa: RUF009  # frozen
+    """the same game with visible stones"""
+    kind: Kind = "classic"
 
-    def take(self, rows: Int64Array) -> JointViews:
-        """Return the selected rows, copied."""
-        return JointViews(*(array[rows] for array in self))
+    gravity: ClassVar[bool] = False
 
-    def views(self) -> Boards:
-        """Return the movers' views: boards with their own stones and the stones that they have found."""
-        return Boards(self.player_view(self.mover), self.mover)
+    rows: int = field(init=False, repr=False, compare=False)
+    columns: int = field(init=False, repr=False, compare=False)
+    cells: int = field(init=False, repr=False, compare=False)
+    win_length: int = field(init=False, repr=False, compare=False)
+    skip_chance: float = field(init=False, repr=False, compare=False)
+    variants: dict[str, bool] = field(init=False, repr=False, compare=False)
+    """as of the game; hidden stones are not among them"""
 
-    def player_view(self, player: int | Int8Array) -> Int8Array:
-        """Return int8[B, cells]: the board as a player knows it; one player, or int8[B] one for each row."""
-        own = self.cells == np.asarray(player, np.int8).reshape(-1, 1) + 1
-        return np.where(own | (self.found == 1), self.cells, 0).astype(np.int8)
+    def __post_init__(self) -> None:
+        check_choice("phantom", self.kind, KINDS)
+        if self.game.gravity:
+            raise ValueError("gravity shows where hidden stones are: choose gravity=False, or no phantom game")
+        for name in ("rows", "columns", "cells", "win_length", "skip_chance", "variants"):
+            object.__setattr__(self, name, getattr(self.game, name))
 
-    def keys(self) -> UInt64Array:
-        """Return uint64[B]: a key for each joint view and mover; every attempt increases ``key // 2``.
+    @property
+    def parameters(self) -> Parameters:
+        """The door at which all is refused that needs to see the whole board.
 
         Raises:
-            ValueError: the board has more than ``MAX_CELLS_BASE_5`` cells.
+            ValueError: always; the rules of lines and skips are those of ``game``.
         """
-        size = self.cells.shape[1]
-        if size > MAX_CELLS_BASE_5:
-            raise ValueError(f"joint views of {size} cells have no key of 64 bits: choose up to {MAX_CELLS_BASE_5}")
-        digits = (self.cells + 2 * self.found).astype(np.uint64)
-        powers = np.uint64(5) ** np.arange(size, dtype=np.uint64)
-        keys: UInt64Array = np.uint64(2) * (digits @ powers) + self.mover.astype(np.uint64)
-        return keys
+        return refuse_hidden(self).parameters
 
-    @classmethod
-    def from_keys(cls, keys: UInt64Array, game: Game) -> JointViews:
-        """Return the joint views that have these keys, see :meth:`keys`."""
-        powers = np.uint64(5) ** np.arange(game.cells, dtype=np.uint64)
-        digits = ((keys // np.uint64(2))[:, None] // powers % np.uint64(5)).astype(np.int8)
-        found = (digits > 2).astype(np.int8)
-        return cls(digits - 2 * found, found, (keys % np.uint64(2)).astype(np.int8))
+    def to_dict(self) -> dict[str, Any]:
+        """Return the game as JSON-ready data, for :func:`game_from_dict`."""
+        return {**self.game.to_dict(), "phantom": self.kind}
+
+    def __str__(self) -> str:
+        return f"{self.game}, phantom ({self.kind})"
+
+    @property
+    def slug(self) -> str:
+        """Short form for file names, as in ``3x3-3-phantom-classic``."""
+        return f"{self.game.slug}-phantom-{self.kind}"
 
 
-def check_phantom(game: Game) -> None:
-    """Raise ValueError unless a game hides stones."""
-    if game.hidden == "no":
-        raise ValueError(f"{game} is no phantom game: choose hidden='classic' or hidden='abrupt'")
+AnyGame = Game | PhantomGame
+"""for what plays or measures both"""
 
 
-@inlined
-def is_unknown(cells: Int8Array, found: Int8Array, mover: int, cell: int) -> bool:
-    """Return whether a cell may be attempted: it is neither the mover's own nor known to be taken."""
-    return bool(cells[cell] != mover + 1 and found[cell] == 0)
+def visible(game: AnyGame) -> Game:
+    """Return the same game with visible stones."""
+    return game.game if isinstance(game, PhantomGame) else game
 
 
-@inlined
-def attempt(
-    cells: Int8Array,
-    found: Int8Array,
-    mover: int,
-    cell: int,
-    stones: int,
-    episode_key: np.uint64,
-    abrupt: bool,
-    parameters: Parameters,
-) -> tuple[int, int]:
-    """Attempt a cell, in place: put a stone, or find the opponent's.
+def refuse_hidden(game: AnyGame) -> Game:
+    """Return a game with visible stones.
 
-    Args:
-        cells: int8[rows * columns].
-        found: int8[rows * columns], see :class:`JointViews`.
-        mover: the player to move.
-        cell: index of a cell.
-        stones: number of stones before the attempt, which is the number of the skip's random number.
-        episode_key: of the episode.
-        abrupt: whether a failed attempt ends the turn.
-        parameters: ``Game.visible.parameters``.
-
-    Returns:
-        ``FOUND``, or the outcome of a stone (``ILLEGAL`` on a cell that the mover knows to be taken, and then nothing
-        has changed); and the next mover.
+    Raises:
+        ValueError: a phantom game.
     """
-    if cell >= 0 and cell < len(cells) and cells[cell] == 2 - mover and found[cell] == 0:
-        found[cell] = 1
-        return FOUND, 1 - mover if abrupt else mover
-    outcome = place(cells, mover, cell, stones, parameters)  # not `play`, which expects as many stones of each player
-    if outcome == NOT_OVER:
-        mover = mover_after(mover, episode_key, stones, parameters)
-    return outcome, mover
-
-
-@compiled
-def attempt_rows(
-    cells: Int8Array,
-    found: Int8Array,
-    mover: Int8Array,
-    stones: Int64Array,
-    episode_keys: UInt64Array,
-    actions: Int64Array,
-    abrupt: bool,
-    parameters: Parameters,
-    outcomes: Int8Array,
-) -> None:
-    """Apply :func:`attempt` in each game of a batch, in place.
-
-    Args:
-        cells, found: int8[B, rows * columns]; mover: int8[B]; stones: int64[B]; episode_keys: uint64[B].
-        actions: int64[B].
-        abrupt, parameters: as of :func:`attempt`.
-        outcomes: int8[B], written.
-    """
-    for b in range(len(cells)):
-        outcome, after = attempt(
-            cells[b], found[b], int64(mover[b]), actions[b], stones[b], episode_keys[b], abrupt, parameters
+    if isinstance(game, PhantomGame):
+        raise ValueError(
+            f"{game}: the opponent's stones are hidden, and what was called needs to see them: choose its visible "
+            f"game, PhantomGame.game, or what docs/phantom.md lists, such as evaluate.py exact and exploitability"
         )
-        outcomes[b] = outcome
-        if outcome != ILLEGAL:
-            mover[b] = after
-            stones[b] += int64(outcome != FOUND)
+    return game
+
+
+def game_from_dict(data: Mapping[str, Any]) -> AnyGame:
+    """Return the game that ``to_dict`` of either stored.
+
+    Raises:
+        ValueError: as :meth:`Game.from_dict` and :class:`PhantomGame`.
+    """
+    if not isinstance(data, Mapping) or "phantom" not in data:
+        return Game.from_dict(data)
+    fields = dict(data)
+    kind = fields.pop("phantom")
+    return PhantomGame(Game.from_dict(fields), kind)
+
+
+NOT_ADAPTED = "it is not adapted to it"
+"""The reason for which a rule is not supported, if no other is given."""
+
+
+def check_variants(
+    name: str,
+    game: AnyGame,
+    supported: Collection[str] = (),
+    *,
+    reasons: str | Mapping[str, str] = NOT_ADAPTED,
+    instead: str = "random or optimal",
+    hint: str = "",
+) -> None:
+    """Raise ValueError if a game has a rule that a policy, learner or tool ``name`` does not support.
+
+    Args:
+        name: of the policy, learner or tool.
+        game: the game.
+        supported: those of :data:`VARIANTS` that it supports, and :data:`HIDING` if it plays without seeing the
+            opponent's stones.
+        reasons: why it does not support the others, after the word "because": for all, or by rule.
+        instead: what supports them.
+        hint: further advice where stones are hidden.
+    """
+    rules = [*game.variants, *[HIDING] * isinstance(game, PhantomGame)]
+    refused = [rule for rule in rules if rule not in supported]
+    if not refused:
+        return
+    labels = [
+        "hidden stones" if rule == HIDING else rule if VARIANTS[rule] else f"{rule}={VARIANTS[rule]}"
+        for rule in refused
+    ]
+    why = [reasons if isinstance(reasons, str) else reasons.get(rule, NOT_ADAPTED) for rule in refused]
+    known = [rule for rule in supported if rule in VARIANTS]
+    if HIDING in refused:
+        advice = "choose what plays by views, such as random, win-or-block or run:PATH, see docs/phantom.md"
+        advice = f"{advice}, or the visible game, PhantomGame.game{hint}"
+    else:
+        advice = f"it supports {', '.join(known)}" if known else "it supports the standard rules only"
+        advice = f"{advice}; choose another, such as {instead}, or a game without {' and '.join(labels)}"
+    reason = "; ".join(dict.fromkeys(why))
+    raise ValueError(f"{name} does not support {' or '.join(labels)} of the game {game}, because {reason}: {advice}")

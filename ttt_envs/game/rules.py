@@ -32,6 +32,7 @@ from ttt_envs.game.bits import MAX_CELLS_IN_BITS, to_bits
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.lines import completes_line, completing_bits, has_line, makes_line
 from ttt_envs.game.parameters import Parameters, has_gravity, line_sign
+from ttt_envs.game.phantom import AnyGame
 
 Value = TypeVar("Value", float, Float64Array)
 
@@ -319,7 +320,7 @@ def begin_rows(
 # Functions for Python callers
 
 
-def check_cells(game: Game, cells: Int8Array) -> None:
+def check_cells(game: AnyGame, cells: Int8Array) -> None:
     """Raise ValueError unless ``cells`` is a board of ``game``: int8[rows * columns] of 0, 1 and 2, none in the air."""
     if not isinstance(cells, np.ndarray) or cells.shape != (game.cells,) or cells.dtype != np.int8:
         raise ValueError(
@@ -332,7 +333,7 @@ def check_cells(game: Game, cells: Int8Array) -> None:
         raise ValueError("cells holds a stone above an empty cell: with gravity, stones fall to the lowest one")
 
 
-def action_index(game: Game, action: object) -> int:
+def action_index(game: AnyGame, action: object) -> int:
     """Return ``action`` as an int, checked for type and range.
 
     Raises:
@@ -342,7 +343,7 @@ def action_index(game: Game, action: object) -> int:
     return _check_index(game, action, "cell", game.cells)
 
 
-def column_index(game: Game, action: object) -> int:
+def column_index(game: AnyGame, action: object) -> int:
     """Return ``action`` as an int, checked for type and range.
 
     Raises:
@@ -352,7 +353,7 @@ def column_index(game: Game, action: object) -> int:
     return _check_index(game, action, "column", game.columns)
 
 
-def _check_index(game: Game, action: object, what: str, count: int) -> int:
+def _check_index(game: AnyGame, action: object, what: str, count: int) -> int:
     try:
         if isinstance(action, (bool, np.bool_)):
             raise TypeError
@@ -368,7 +369,7 @@ def _check_index(game: Game, action: object, what: str, count: int) -> int:
     return action
 
 
-def legal(game: Game, cells: Int8Array) -> NDArray[np.bool_]:
+def legal(game: AnyGame, cells: Int8Array) -> NDArray[np.bool_]:
     """Return :func:`is_legal` as bool, of the shape of ``cells``: int8[..., rows * columns], games in progress."""
     found: NDArray[np.bool_] = cells == 0
     if game.gravity:
@@ -376,7 +377,7 @@ def legal(game: Game, cells: Int8Array) -> NDArray[np.bool_]:
     return found
 
 
-def illegal_message(game: Game, cells: Int8Array, action: int) -> str:
+def illegal_message(game: AnyGame, cells: Int8Array, action: int) -> str:
     """Return the error message for an illegal action, the index of a cell."""
     free = np.flatnonzero(legal(game, cells))
     listed = ", ".join(map(str, free[:12])) + (", ..." if len(free) > 12 else "")
@@ -385,7 +386,7 @@ def illegal_message(game: Game, cells: Int8Array, action: int) -> str:
     return f"action {action} is illegal, stones fall to the lowest empty cell: choose one of these ({listed})"
 
 
-def winner(game: Game, cells: Int8Array) -> int | None:
+def winner(game: AnyGame, cells: Int8Array) -> int | None:
     """Return the winner, 0 or 1, or ``DRAW``; None while the game is in progress."""
     outcome = int(terminal_outcome(cells, game.parameters))
     return None if outcome == NOT_OVER else outcome
@@ -400,7 +401,7 @@ class ChanceOutcome(NamedTuple):
     """None while the game is in progress, else 0, 1 or ``DRAW``"""
 
 
-def chance_outcomes(game: Game, position: Position, action: int) -> list[ChanceOutcome]:
+def chance_outcomes(game: AnyGame, position: Position, action: int) -> list[ChanceOutcome]:
     """Return all possible successors of a move with exact probabilities: the chance model for planners.
 
     Args:

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import BoolArray, Int8Array, Int64Array, UInt64Array
 from ttt_envs.game.boards import keys
-from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame, visible
 
 Symmetries = Literal["none", "rotations", "all"]
 
 
-def symmetries(game: Game, which: Symmetries = "all") -> NDArray[np.int64]:
+def symmetries(game: AnyGame, which: Symmetries = "all") -> NDArray[np.int64]:
     """Return the symmetries of a game's board, int64[S, rows * columns], the identity first.
 
     Args:
@@ -41,7 +41,7 @@ def symmetries(game: Game, which: Symmetries = "all") -> NDArray[np.int64]:
         boards = [np.rot90(board, turns) for turns in quarter_turns]
         if which == "all":
             boards += [board[:, ::-1] for board in boards]
-            if game.torus:
+            if visible(game).torus:
                 shifts = np.ndindex(1 if game.gravity else game.rows, game.columns)
                 boards = [np.roll(board, shift, axis=(0, 1)) for shift in shifts for board in boards]
     return np.stack([board.ravel() for board in boards])

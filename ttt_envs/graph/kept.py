@@ -15,6 +15,7 @@ from ttt_envs.agents.policy import VALUE_TOLERANCE, best_shares
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
 from ttt_envs.game.boards import Boards, position_keys
 from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame, PhantomGame
 from ttt_envs.graph.layers import Layer, Traversal
 from ttt_envs.graph.passes import DRAW, WIN_0, WIN_1, backward, forward_again
 
@@ -66,7 +67,7 @@ class KeptGraph:
         MemoryError: too many cells, or more than ``MAX_EDGES`` moves.
     """
 
-    def __init__(self, game: Game) -> None:
+    def __init__(self, game: AnyGame) -> None:
         self.game = game
         self.traversal = Traversal(game, (None, None), complete=(True, True), merge=False)
         self.layers: list[Layer] = []
@@ -83,14 +84,14 @@ class KeptGraph:
                 )
         nodes_boards = Boards(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
         keys = position_keys(nodes_boards)
-        if game.hidden == "no":
+        if isinstance(game, Game):
             first = np.lexsort((keys, np.count_nonzero(nodes_boards.cells, axis=1)))
             self.info_set: Int64Array = np.argsort(first)
         else:
             _, first, info_set = np.unique(keys, return_index=True, return_inverse=True)
             self.info_set = info_set.reshape(-1)
         self.boards = nodes_boards.take(first)
-        self.legal: BoolArray = self.boards.cells == 0 if game.hidden != "no" else self.boards.legal(game)
+        self.legal: BoolArray = self.boards.cells == 0 if isinstance(game, PhantomGame) else self.boards.legal(game)
         self._share = np.empty(num_edges)
         self._edge_node, self._edge = self._number_edges()
 
@@ -125,7 +126,7 @@ class KeptGraph:
             ValueError: a responder in a phantom game: a best policy over views cannot be found backward, view by view.
         """
         self.play(policy)
-        hidden = self.game.hidden != "no"
+        hidden = isinstance(self.game, PhantomGame)
         if responder is not None and hidden:
             raise ValueError("best policies over views cannot be found by dynamic programming")
         results, visits = self._visits()

@@ -38,6 +38,7 @@ from ttt_envs.game.boards import Boards, position_keys, to_text
 from ttt_envs.game.game import Game
 from ttt_envs.game.lines import completing_bits
 from ttt_envs.game.parameters import Parameters, line_sign
+from ttt_envs.game.phantom import KINDS, AnyGame, PhantomGame, visible
 from ttt_envs.game.rules import legal_bits
 from ttt_envs.game.symmetry import inverse, symmetries
 
@@ -143,7 +144,7 @@ class Traversal:
 
     def __init__(
         self,
-        game: Game,
+        game: AnyGame,
         players: Players,
         *,
         complete: tuple[bool, bool] = (False, False),
@@ -158,9 +159,9 @@ class Traversal:
             raise ValueError(f"chunk={query_size} leaves nothing to ask: choose 1 or more positions at once")
         self.game, self.players, self.complete, self.query_size = game, players, complete, query_size
         self.starts, self.roles, self.masked = starts, roles, masked
-        self.kind = ("no", "classic", "abrupt").index(game.hidden)
+        self.kind = 1 + KINDS.index(game.kind) if isinstance(game, PhantomGame) else 0
         self.shift = 21 if self.kind else 32
-        self.parameters = game.visible.parameters
+        self.parameters = visible(game).parameters
         if merge is None:
             merge = self.kind == 0 and all(is_symmetric(player) for player in players if player is not None)
         self.merge = merge
@@ -234,7 +235,7 @@ class Traversal:
             assert boards is not None
             row = -1 - num_edges
             raise ValueError(
-                f"{policy} gave no distribution over legal moves in {to_text(boards.position(row), game.visible)!r}: "
+                f"{policy} gave no distribution over legal moves in {to_text(boards.position(row), visible(game))!r}: "
                 f"{np.array2string(p[row], precision=4)} must be 0 on occupied cells, nowhere negative, and sum to 1"
             )
         nodes = nodes._replace(
@@ -252,9 +253,9 @@ class Traversal:
         return query_policy(policy, boards.take(first))[view.reshape(-1)]
 
 
-def check_cells(game: Game) -> None:
+def check_cells(game: AnyGame) -> None:
     """Raise MemoryError if a board has too many cells for exact results."""
-    limit = MAX_CELLS if game.hidden == "no" else MAX_PHANTOM_CELLS
+    limit = MAX_CELLS if isinstance(game, Game) else MAX_PHANTOM_CELLS
     if game.cells > limit:
         raise MemoryError(
             f"{game} has {game.cells} cells, too many for exact results: choose a board of up to {limit}, or sample "
@@ -268,7 +269,7 @@ def to_keys(cells: Int8Array) -> UInt64Array:
     return np.asarray((cells == 1) @ bits | ((cells == 2) @ bits) << np.uint64(32))
 
 
-def all_positions(game: Game) -> Boards:
+def all_positions(game: AnyGame) -> Boards:
     """Return all positions that are not over and that games can reach, in the order of stones.
 
     Raises:

@@ -14,6 +14,7 @@ import numpy as np
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.core.hash_index import extend_rows
 from ttt_envs.core.jit import BoolArray, Float64Array, compiled_nogil_small, inlined, int64
+from ttt_envs.game.phantom import visible
 from ttt_envs.graph.layers import LINE, Layer, Nodes, Traversal, stay_chance
 
 WIN_0, WIN_1, DRAW, ILLEGAL = range(4)
@@ -80,7 +81,7 @@ def collect(walk: Iterator[tuple[Layer, Layer, Nodes]]) -> list[Layer]:
 
 def _rules(traversal: Traversal, nodes: Nodes) -> tuple[float, int]:
     """Return the skip chance, and the player who wins by a line of the mover."""
-    return traversal.game.skip_chance, 1 - nodes.mover if traversal.game.misere else nodes.mover
+    return traversal.game.skip_chance, 1 - nodes.mover if visible(traversal.game).misere else nodes.mover
 
 
 def backward(

@@ -17,7 +17,8 @@ from ttt_envs.core.checks import closest_names
 from ttt_envs.core.jit import BoolArray
 from ttt_envs.game.actions import legal_actions
 from ttt_envs.game.boards import COLUMNS, STONES, coordinate
-from ttt_envs.game.game import VARIANTS, Game, Position, check_variants
+from ttt_envs.game.game import VARIANTS, Game, Position
+from ttt_envs.game.phantom import check_variants
 from ttt_envs.game.rules import check_cells, legal
 
 MAGIC_SQUARE = (2, 7, 6, 9, 5, 1, 4, 3, 8)

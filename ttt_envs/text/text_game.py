@@ -16,6 +16,7 @@ from ttt_envs.core.checks import check_argument_names, check_choice
 from ttt_envs.core.random import draw_key, splitmix64, uniform
 from ttt_envs.game.boards import Boards, check_opening
 from ttt_envs.game.game import Game, Position
+from ttt_envs.game.phantom import AnyGame
 from ttt_envs.game.rules import NOT_OVER, STREAM_OPPONENT, Outcome, mover_after, nth_legal_cell, place
 from ttt_envs.text.answers import Problem, parse_answer
 from ttt_envs.text.presentations import Presentation, make_presentation, question
@@ -100,7 +101,7 @@ class TextGame:
         episode: int = 0,
         start: Position | None = None,
     ) -> None:
-        if not isinstance(game, Game):
+        if not isinstance(game, AnyGame):
             raise TypeError(f"{game!r} is no game: write for example TextGame(Game(), opponent='random')")
         check_choice("illegal", illegal, get_args(Illegal))
         check_choice("seat", seat, (0, 1))

@@ -7,7 +7,7 @@ positions that games reach, in a phantom game about views, by which it plays; be
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from ttt_envs.core.jit import Float64Array, compiled
 from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame, PhantomGame
 from ttt_envs.graph.layers import Layer, Traversal
 from ttt_envs.graph.passes import DRAW, WIN_0, WIN_1, backward, collect, forward
 from ttt_eval.exact.estimate import watch
@@ -50,7 +51,7 @@ class Visit(NamedTuple):
 
 
 def visits(
-    game: Game, first: Policy, second: Policy, *, merge: bool | None = False, work: Work = DEFAULT_WORK
+    game: AnyGame, first: Policy, second: Policy, *, merge: bool | None = False, work: Work = DEFAULT_WORK
 ) -> Iterator[Visit]:
     """Yield the positions that games between two policies reach.
 
@@ -66,7 +67,7 @@ def visits(
 
 
 def outcome(
-    game: Game, first: str | Policy, second: str | Policy, *, work: Work = DEFAULT_WORK
+    game: AnyGame, first: str | Policy, second: str | Policy, *, work: Work = DEFAULT_WORK
 ) -> OutcomeProbabilities:
     """Return the exact result of ``first``, who is player_0, against ``second``.
 
@@ -86,7 +87,9 @@ def outcome(
     return OutcomeProbabilities(float(results[WIN_0]), float(results[DRAW]), float(results[WIN_1]))
 
 
-def match_outcome(game: Game, a: str | Policy, b: str | Policy, *, work: Work = DEFAULT_WORK) -> OutcomeProbabilities:
+def match_outcome(
+    game: AnyGame, a: str | Policy, b: str | Policy, *, work: Work = DEFAULT_WORK
+) -> OutcomeProbabilities:
     """Return the exact result of a against b, the mean over both seats; see :func:`outcome`."""
     players = make_pure(a, game), make_pure(b, game)
     as_first = outcome(game, *players, work=work.part(0, 2))
@@ -108,7 +111,7 @@ def perfect_value(game: Game, *, work: Work = DEFAULT_WORK) -> float:
     return float(wins[0] - wins[1]) + 0.0  # 0.0 in place of -0.0
 
 
-def best_response(game: Game, policy: str | Policy, seat: int, *, work: Work = DEFAULT_WORK) -> OutcomeProbabilities:
+def best_response(game: AnyGame, policy: str | Policy, seat: int, *, work: Work = DEFAULT_WORK) -> OutcomeProbabilities:
     """Return the exact result of a best responder to ``policy``, from the responder's view.
 
     The responder chooses uniformly among moves of equal value: they may differ in wins and losses, not in ``value``.
@@ -127,7 +130,7 @@ def best_response(game: Game, policy: str | Policy, seat: int, *, work: Work = D
     return _best_responses(game, make_pure(policy, game), (seat,), work)[0]
 
 
-def exploitation(game: Game, policy: str | Policy, *, work: Work = DEFAULT_WORK) -> Exploitation:
+def exploitation(game: AnyGame, policy: str | Policy, *, work: Work = DEFAULT_WORK) -> Exploitation:
     """Return the results of best responders to a policy in both seats; see :func:`best_response`."""
     pure = make_pure(policy, game)  # reject an impure policy before the game is solved
     value = solve(game).value if has_regret(game) else None
@@ -135,7 +138,7 @@ def exploitation(game: Game, policy: str | Policy, *, work: Work = DEFAULT_WORK)
     return Exploitation(first, second, value)
 
 
-def exploitability(game: Game, policy: str | Policy, *, work: Work = DEFAULT_WORK) -> float:
+def exploitability(game: AnyGame, policy: str | Policy, *, work: Work = DEFAULT_WORK) -> float:
     """Return NashConv / 2 of a policy that plays both seats (Lanctot et al., 2017): 0 only for perfect play, skips or
     not.
 
@@ -145,9 +148,9 @@ def exploitability(game: Game, policy: str | Policy, *, work: Work = DEFAULT_WOR
     return Exploitation(first, second, None).exploitability
 
 
-def _best_responses(game: Game, policy: Policy, seats: tuple[int, ...], work: Work) -> list[OutcomeProbabilities]:
+def _best_responses(game: AnyGame, policy: Policy, seats: tuple[int, ...], work: Work) -> list[OutcomeProbabilities]:
     """Return the best responder's results, by its seats."""
-    if game.hidden != "no":
+    if isinstance(game, PhantomGame):
         return [search_best_response(game, policy, seat) for seat in seats]
     if is_colour_blind(policy):  # one traversal serves both seats
         traversal = Traversal(game, (None, policy), roles=True, starts=seats, query_size=work.chunk)
@@ -186,9 +189,9 @@ def regret(game: Game, policy: str | Policy, *, work: Work = DEFAULT_WORK) -> fl
     return mean_loss(regret_table(game, policy, work=work))
 
 
-def has_regret(game: Game) -> bool:
+def has_regret(game: AnyGame) -> TypeGuard[Game]:
     """Return whether the values of all positions can be had, of which regret is a loss: not where stones are hidden."""
-    return game.cells <= MAX_SOLVER_CELLS and game.hidden == "no"
+    return game.cells <= MAX_SOLVER_CELLS and isinstance(game, Game)
 
 
 def mean_loss(rows: Sequence[RegretRow]) -> float:

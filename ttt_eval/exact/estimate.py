@@ -11,6 +11,7 @@ import psutil
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame, PhantomGame
 from ttt_envs.graph.layers import KEPT_BYTES, MAX_PHANTOM_CELLS, Layer, check_cells
 
 MIN_BOARDS = 1 << 17
@@ -25,7 +26,7 @@ POSITION_SECONDS, AFFORDABLE_SECONDS = 5e-6, 5.0
 Item = TypeVar("Item", bound=tuple[Any, ...])
 
 
-def watch(work: Work, game: Game, items: Iterator[Item], *, keep: bool = False) -> Iterator[Item]:
+def watch(work: Work, game: AnyGame, items: Iterator[Item], *, keep: bool = False) -> Iterator[Item]:
     """Yield items, tuples that begin with a layer, and report progress by the layers.
 
     Args:
@@ -44,17 +45,17 @@ def watch(work: Work, game: Game, items: Iterator[Item], *, keep: bool = False) 
             assert isinstance(layer, Layer)
             backward = backward or (len(sizes) == 1 and layer.depth > 0)
             sizes.append(layer.index.size)
-            if len(sizes) - 2 == layer.depth and sum(sizes) > MIN_BOARDS and game.hidden == "no":
+            if len(sizes) - 2 == layer.depth and sum(sizes) > MIN_BOARDS and isinstance(game, Game):
                 _check(work, game, sizes[1:], bound, keep)
         yield item
-        if work.progress is not None and game.hidden == "no":
+        if work.progress is not None and isinstance(game, Game):
             share = sum(bound[: layer.depth + (not backward)]) / sum(bound)
             work.progress(1.0 - share if backward else share)
     if work.progress is not None:
         work.progress(1.0)
 
 
-def _check(work: Work, game: Game, sizes: Sequence[float], bound: Sequence[int], keep: bool) -> None:
+def _check(work: Work, game: AnyGame, sizes: Sequence[float], bound: Sequence[int], keep: bool) -> None:
     """Raise MemoryError if layers do not fit, of which the first have these sizes."""
     shares = [math.log(size / limit) for size, limit in zip(sizes, bound, strict=False)]
     slope = min(0.0, (shares[-1] - shares[-3]) / 2)
@@ -70,13 +71,13 @@ def _check(work: Work, game: Game, sizes: Sequence[float], bound: Sequence[int],
         )
 
 
-def check_measurable(game: Game) -> None:
+def check_measurable(game: AnyGame) -> None:
     """Raise MemoryError if exploitability cannot be computed, even if a board stands for its symmetry class."""
     check_cells(game)
     _check(DEFAULT_WORK, game, [1.0] * 3, [1, 1, 1, *(count // 16 for count in boards_by_stones(game)[3:])], keep=True)
 
 
-def boards_by_stones(game: Game) -> list[int]:
+def boards_by_stones(game: AnyGame) -> list[int]:
     """Return the numbers of arrangements of 0, 1, ... stones, up to a board with one empty cell.
 
     Without skips the players have equally many stones, or player_0 one more. With gravity no stone is above an empty
@@ -93,12 +94,12 @@ def boards_by_stones(game: Game) -> list[int]:
     ]
 
 
-def affordable(game: Game, policy: Policy) -> bool:
+def affordable(game: AnyGame, policy: Policy) -> bool:
     """Return whether exploitability, regret and exact results of a trained policy take some seconds.
 
     The decision is a count with a fixed cost for each position, so that every machine decides alike, busy or idle.
     """
-    if game.hidden != "no":
+    if isinstance(game, PhantomGame):
         return policy.pure and game.cells <= MAX_PHANTOM_CELLS
     positions = sum(boards_by_stones(game)) * (2 if game.skip_chance else 1)
     # two best responses, regret, and a result in each seat

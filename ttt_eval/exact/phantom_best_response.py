@@ -17,7 +17,7 @@ import numpy as np
 
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt8Array, compiled_nogil, inlined, int64
-from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import PhantomGame
 from ttt_envs.graph.layers import AGAIN, LINE, OVER, Layer, Players, Traversal, stay_chance
 from ttt_envs.graph.passes import backward, collect
 from ttt_eval.exact.results import OutcomeProbabilities
@@ -71,7 +71,7 @@ class Levels(NamedTuple):
     """float64[D, 3]: upper bounds of the values after what the responder is told"""
 
 
-def best_response(game: Game, policy: Policy, responder: int) -> OutcomeProbabilities:
+def best_response(game: PhantomGame, policy: Policy, responder: int) -> OutcomeProbabilities:
     """Return the exact result of a best responder with perfect recall against a policy over views.
 
     Args:
@@ -95,7 +95,7 @@ def best_response(game: Game, policy: Policy, responder: int) -> OutcomeProbabil
     return OutcomeProbabilities(win, 1.0 - win - loss, loss)
 
 
-def _flatten(game: Game, layers: list[Layer], bounds: list[Float64Array]) -> Flat:
+def _flatten(game: PhantomGame, layers: list[Layer], bounds: list[Float64Array]) -> Flat:
     """Return all nodes and edges; a responder's shares are 0."""
     numbers, count = [], 0
     for layer in layers:
@@ -113,7 +113,7 @@ def _flatten(game: Game, layers: list[Layer], bounds: list[Float64Array]) -> Fla
             movers = np.full(len(nodes.rows), nodes.mover)
             parts.append((movers, lengths, nodes.action, other, following[child, nodes.mover], share))
     mover, lengths, action, other, again, share = (np.concatenate(column) for column in zip(*parts, strict=True))
-    begin, line_value = np.concatenate([[0], np.cumsum(lengths)]), -1 if game.misere else 1
+    begin, line_value = np.concatenate([[0], np.cumsum(lengths)]), -1 if game.game.misere else 1
     return Flat(mover, begin, action, other, again, share, np.concatenate(bounds), game.skip_chance, line_value)
 
 

@@ -12,7 +12,7 @@ from ttt_envs.agents.specs import FromFile, make_policy
 from ttt_envs.core.hash_index import KeyIndex, extend_rows
 from ttt_envs.core.jit import Float64Array, UInt64Array
 from ttt_envs.game.boards import Boards, num_words
-from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame
 from ttt_envs.game.symmetry import canonical_keys, inverse, symmetries
 from ttt_envs.graph.layers import query_policy
 
@@ -36,7 +36,7 @@ class CachedPolicy:
 
     pure: ClassVar[bool] = True
 
-    def __init__(self, policy: Policy, game: Game) -> None:
+    def __init__(self, policy: Policy, game: AnyGame) -> None:
         self.policy = policy
         self.game = game
         self.symmetric = is_symmetric(policy)
@@ -82,13 +82,13 @@ class CachedPolicy:
         return str(self.policy)
 
 
-def cached(policy: Policy, game: Game) -> Policy:
+def cached(policy: Policy, game: AnyGame) -> Policy:
     """Return a pure policy with a cache, see :class:`CachedPolicy`; return any other, and a quick one, unchanged."""
     useless = isinstance(policy, CachedPolicy) or not policy.pure or is_quick(policy)
     return policy if useless else CachedPolicy(policy, game)
 
 
-def make_policy_once(game: Game, policy: str | Policy) -> Policy:
+def make_policy_once(game: AnyGame, policy: str | Policy) -> Policy:
     """Return a policy; that of a spec string is made once per process, because making it may take longer than its use.
 
     Raises:
@@ -100,5 +100,5 @@ def make_policy_once(game: Game, policy: str | Policy) -> Policy:
 
 
 @lru_cache(maxsize=32)
-def _make_trusted_or_not(game: Game, spec: str, trusted: bool) -> Policy:
+def _make_trusted_or_not(game: AnyGame, spec: str, trusted: bool) -> Policy:
     return make_policy(spec if trusted else FromFile(spec), game)

@@ -26,6 +26,7 @@ from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array
 from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.boards import Boards, position_keys
 from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame, PhantomGame
 from ttt_envs.graph.kept import sum_by
 from ttt_envs.graph.layers import ON_POLICY, Layer, Nodes, Traversal
 from ttt_envs.graph.passes import DRAW, Clock, backward, forward_again
@@ -55,7 +56,7 @@ class PolicyEvaluation:
     (against an opponent) and of stones. Arrays are read-only.
     """
 
-    game: Game
+    game: AnyGame
     discount: float
     boards: Boards
     """the positions; with merged symmetries, one of each symmetry class"""
@@ -121,7 +122,7 @@ def policy_gradient(evaluation: PolicyEvaluation) -> Float64Array:
 
 
 def evaluate_policy(
-    game: Game,
+    game: AnyGame,
     policy: str | Policy,
     opponent: str | Policy | None = None,
     *,
@@ -152,13 +153,13 @@ def evaluate_policy(
     """
     if seat not in (None, 0, 1):
         raise ValueError(f"seat={seat!r} is no seat: choose 0 (first), 1 (second), or None for both")
-    if not 0 <= discount <= 1 or (discount < 1 and game.hidden != "no"):
+    if not 0 <= discount <= 1 or (discount < 1 and isinstance(game, PhantomGame)):
         raise ValueError(
             f"discount={discount!r} is no weight of later decisions: choose a number from 0 to 1, in a phantom game 1"
         )
     own = make_pure(policy, game)
     other = own if opponent is None else make_pure(opponent, game)
-    if merge_symmetries and not (is_symmetric(own) and is_symmetric(other) and game.hidden == "no"):
+    if merge_symmetries and not (is_symmetric(own) and is_symmetric(other) and isinstance(game, Game)):
         raise ValueError(
             f"symmetries of {own} against {other} cannot be merged: both must declare themselves symmetric, in a game "
             f"with visible stones"
@@ -173,7 +174,7 @@ def evaluate_policy(
         complete = 0 in evaluated, 1 in evaluated
         traversal = Traversal(game, players, complete=complete, merge=merge_symmetries, query_size=work.chunk)
         rows, seat_results = _evaluate(traversal, evaluated, discount, work.part(index, len(games)))
-        parts.append(rows if game.hidden == "no" else _mean_by_view(rows))
+        parts.append(rows if isinstance(game, Game) else _mean_by_view(rows))
         results += seat_results
     arrays = _Rows(*(np.concatenate(column) for column in zip(*parts, strict=True)))
     for array in arrays:

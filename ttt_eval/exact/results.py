@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame
 
 
 class OutcomeProbabilities(NamedTuple):
@@ -64,7 +64,7 @@ def check_responder(seat: int) -> None:
         raise ValueError(f"seat={seat!r} is no seat: choose 0 (the responder moves first) or 1 (second)")
 
 
-def make_pure(spec: str | Policy, game: Game) -> Policy:
+def make_pure(spec: str | Policy, game: AnyGame) -> Policy:
     """Return the policy of a spec if it is pure, a function of the board.
 
     Args:

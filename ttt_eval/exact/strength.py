@@ -14,6 +14,7 @@ from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array
 from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.boards import Boards, from_keys, keys, to_text
 from ttt_envs.game.game import Game, Position
+from ttt_envs.game.phantom import AnyGame
 from ttt_envs.game.symmetry import canonical_keys, symmetries
 from ttt_eval.exact.dynamic_programming import (
     OutcomeProbabilities,
@@ -124,7 +125,7 @@ class Difference(NamedTuple):
         """Expected difference per game at this position."""
         return self.difference * self.likely
 
-    def to_dict(self, game: Game) -> dict[str, Any]:
+    def to_dict(self, game: AnyGame) -> dict[str, Any]:
         """Return JSON-ready data; docs/files.md documents the keys."""
         return {
             "position": to_text(self.a.position, game),
@@ -141,7 +142,7 @@ class Difference(NamedTuple):
 
 
 def strength(
-    game: Game, policy: str | Policy, opponents: Sequence[str | Policy], *, work: Work = DEFAULT_WORK
+    game: AnyGame, policy: str | Policy, opponents: Sequence[str | Policy], *, work: Work = DEFAULT_WORK
 ) -> Strength:
     """Return the exact strength of a policy.
 
@@ -156,7 +157,7 @@ def strength(
         MemoryError: too many reachable positions.
     """
     policy = make_policy(policy, game)
-    if game.hidden == "no":
+    if isinstance(game, Game):
         policy = cached(policy, game)
     responders = exploitation(game, policy, work=work)
     lost = regret(game, policy, work=work) if has_regret(game) else None
@@ -168,7 +169,7 @@ def strength(
 
 
 def measure(
-    game: Game, policy: str | Policy, opponent: str | Policy | None = None, seat: int | None = None
+    game: AnyGame, policy: str | Policy, opponent: str | Policy | None = None, seat: int | None = None
 ) -> dict[str, float]:
     """Measure a policy exactly, as :func:`training_callback` does."""
     exact = strength(game, policy, () if opponent is None else (opponent,))
@@ -179,7 +180,7 @@ def measure(
 
 
 def training_callback(
-    game: Game,
+    game: AnyGame,
     opponent: str | Policy | None,
     every: int,
     games: int,
@@ -237,7 +238,7 @@ def choice_in(policy: Policy, boards: Boards, row: int = 0, *, solution: Solutio
     return Choice(one.position(0), np.asarray(policy.probabilities(one, rng)[0]), own, exact)
 
 
-def first_choice(game: Game, policy: Policy, *, solution: Solution | None) -> Choice:
+def first_choice(game: AnyGame, policy: Policy, *, solution: Solution | None) -> Choice:
     """Return a policy's choice on the empty board; see :func:`choice_in`."""
     return choice_in(policy, Boards.start(game), solution=solution)
 
@@ -342,13 +343,12 @@ def differences(
     return found
 
 
-def differences_within(game: Game, a: str | Policy, b: str | Policy) -> list[dict[str, Any]] | None:
+def differences_within(game: AnyGame, a: str | Policy, b: str | Policy) -> list[dict[str, Any]] | None:
     """Return :func:`differences`, JSON-ready; None if a policy is not pure, or the board exceeds
     :data:`MAX_BOARDS_COMPARED`.
     """
     both = make_policy(a, game), make_policy(b, game)
     # a count, not a time, so that a result is the same on any machine
-    small = sum(boards_by_stones(game)) <= MAX_BOARDS_COMPARED
-    if not small or not all(policy.pure for policy in both):
+    if not isinstance(game, Game) or sum(boards_by_stones(game)) > MAX_BOARDS_COMPARED:
         return None
     return [one.to_dict(game) for one in differences(game, *both)]

@@ -10,7 +10,8 @@ from markupsafe import Markup
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.core.jit import Float64Array, Int8Array
 from ttt_envs.game.boards import COLUMNS, STONES, coordinate
-from ttt_envs.game.game import MAX_EDGE, Game, Position
+from ttt_envs.game.game import MAX_EDGE, Position
+from ttt_envs.game.phantom import AnyGame
 from ttt_envs.game.rules import legal
 from ttt_eval.reports.formats import format_probability
 from ttt_eval.reports.html import macro, shade
@@ -22,13 +23,13 @@ MAX_NAMED = 4
 """Maximum number of moves that are listed by name."""
 
 
-def cells_hold_text(game: Game) -> bool:
+def cells_hold_text(game: AnyGame) -> bool:
     """Return whether the cells of a board in a page can hold numbers."""
     return game.columns <= 8
 
 
 def draw_board(
-    game: Game,
+    game: AnyGame,
     cells: Int8Array,
     *,
     last: int | None = None,
@@ -72,7 +73,7 @@ def draw_board(
 
 
 def draw_choice(
-    game: Game,
+    game: AnyGame,
     position: Position,
     shares: Float64Array,
     best: Sequence[int] = (),
@@ -112,7 +113,7 @@ def draw_choice(
     return macro("choice", board, title or f"{mover} to move", loss, likely, lines, ways)
 
 
-def open_position(game: Game, position: Position, moves: Sequence[tuple[int, bool]] | None = None) -> Markup:
+def open_position(game: AnyGame, position: Position, moves: Sequence[tuple[int, bool]] | None = None) -> Markup:
     """Return a link to the page without a server, and the command that opens the explorer.
 
     Args:
@@ -126,7 +127,7 @@ def open_position(game: Game, position: Position, moves: Sequence[tuple[int, boo
 
 
 def heat_map(
-    game: Game, title: str, about: str, values: Float64Array, write: Callable[[float], str], largest: float = 1.0
+    game: AnyGame, title: str, about: str, values: Float64Array, write: Callable[[float], str], largest: float = 1.0
 ) -> Markup:
     """Return a table in the form of the board, coloured by its numbers.
 
@@ -146,7 +147,7 @@ def heat_map(
     return macro("heat_map", title, about, COLUMNS[: game.columns], rows, cells_hold_text(game), _edge(game))
 
 
-def first_move_map(game: Game, shares: Float64Array) -> Markup:
+def first_move_map(game: AnyGame, shares: Float64Array) -> Markup:
     """Return a heat map of the probabilities of first moves, float64[cells]."""
     about, largest = "the probability of each first move", 1.0
     if not cells_hold_text(game):  # many moves share the probability, and no colour would be visible
@@ -155,7 +156,7 @@ def first_move_map(game: Game, shares: Float64Array) -> Markup:
     return heat_map(game, "Move probabilities", about, shares, format_probability, largest)
 
 
-def _edge(game: Game) -> str:
+def _edge(game: AnyGame) -> str:
     """Return the edge of a cell, so that the board and its name fit a narrow screen."""
     edges = ((4, "2.9rem"), (6, "2.5rem"), (8, "2rem"), (MAX_EDGE, "0.9rem"))
     return next(edge for most, edge in edges if game.columns <= most)

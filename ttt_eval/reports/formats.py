@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.game.game import Game, default_win_length
+from ttt_envs.game.phantom import AnyGame, PhantomGame
 from ttt_eval.cost import is_number
 from ttt_eval.matches.elo import elo_from_score
 from ttt_eval.metrics import metric
@@ -124,7 +125,7 @@ def whole_number(value: object) -> str:
     return f"{value:,.0f}" if is_number(value) else "?"
 
 
-def game_options(game: Game) -> list[str]:
+def game_options(game: AnyGame) -> list[str]:
     """Return a game's command options that differ from the default."""
     usual, options = Game(), []
     if (game.rows, game.columns) != (usual.rows, usual.columns):
@@ -133,8 +134,8 @@ def game_options(game: Game) -> list[str]:
         options += ["--win-length", str(game.win_length)]
     if game.skip_chance != usual.skip_chance:
         options += ["--skip-chance", str(game.skip_chance)]
-    hidden = ["--phantom", game.hidden] if game.hidden != "no" else []
-    return [*options, *(f"--{name}" for name in game.variants), *hidden]
+    phantom = ["--phantom", game.kind] if isinstance(game, PhantomGame) else []
+    return [*options, *(f"--{name}" for name in game.variants), *phantom]
 
 
 def _is_whole(value: float) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from ttt_envs.game.boards import from_text
-from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame
 from ttt_eval.language_models.endpoint import check_url
 from ttt_eval.reports.formats import format_ends, game_options, number, percent, share
 from ttt_eval.reports.html import Content, macro, section
@@ -96,7 +96,7 @@ def _positions(data: Record) -> Content:
     }
 
 
-def _moves(game: Game, part: Record) -> Content:
+def _moves(game: AnyGame, part: Record) -> Content:
     """Return the tables of moves, and boards of blunders."""
     moves = part.record("moves")
     rows = []
@@ -119,7 +119,7 @@ def _moves(game: Game, part: Record) -> Content:
     return {"rows": rows, "kinds": ", ".join(kinds), "boards": boards}
 
 
-def _blunder(game: Game, one: Record) -> object:
+def _blunder(game: AnyGame, one: Record) -> object:
     mover = "first" if from_text(one.text("position"), game).mover == 0 else "second"
     times = one.optional("times", Record.count)
     title = f"the {mover} player to move" + ("" if times is None else f", {times:,} times")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ttt_envs.game.boards import MOVERS, coordinate, to_text
 from ttt_envs.game.game import Game, Position, default_win_length
+from ttt_envs.game.phantom import AnyGame, PhantomGame, visible
 from ttt_envs.game.rules import winner
 
 PLAY_PAGE = Path(__file__).resolve().parents[2] / "docs" / "play" / "index.html"
@@ -24,7 +25,7 @@ MAX_EXPLORER_EDGE, MAX_EXPLORER_SKIP = 15, 0.5
 """Limits of the explorer: the maximum edge of a board, and the maximum skip chance."""
 
 
-def explorer_command(game: Game, position: Position | None = None, moves: Sequence[tuple[int, bool]] = ()) -> str:
+def explorer_command(game: AnyGame, position: Position | None = None, moves: Sequence[tuple[int, bool]] = ()) -> str:
     """Return the command that opens the explorer with a position, or with a game so far; "" beyond its limits.
 
     Args:
@@ -32,7 +33,8 @@ def explorer_command(game: Game, position: Position | None = None, moves: Sequen
         position: the first position; None for the empty board.
         moves: cells, each with whether the other player's turn was skipped after it.
     """
-    if max(game.rows, game.columns) > MAX_EXPLORER_EDGE or game.skip_chance > MAX_EXPLORER_SKIP or game.hidden != "no":
+    is_large = max(game.rows, game.columns) > MAX_EXPLORER_EDGE
+    if is_large or game.skip_chance > MAX_EXPLORER_SKIP or isinstance(game, PhantomGame):
         return ""
     usual = {"rows": 3, "columns": 3, "win": default_win_length(game.rows, game.columns), "skip": 0.0}
     own = {"rows": game.rows, "columns": game.columns, "win": game.win_length, "skip": game.skip_chance}
@@ -46,16 +48,16 @@ def explorer_command(game: Game, position: Position | None = None, moves: Sequen
     return shlex.join(["python", "play.py", "--web", "--open", link])
 
 
-def play_link(game: Game, position: Position) -> str:
+def play_link(game: AnyGame, position: Position) -> str:
     """Return the link that sets up a position on the page without a server; "" where it has no such game.
 
     The link begins with :data:`PLAY_SCHEME`, which :func:`resolve_play_links` replaces.
     """
-    boards = [name for name, one in PLAY_BOARDS.items() if _is_on(game, one)]
+    boards = [name for name, one in PLAY_BOARDS.items() if isinstance(game, Game) and _is_on(game, one)]
     if not boards or game.skip_chance not in PLAY_SKIPS or winner(game, position.cells) is not None:
         return ""
     board = f"&board={boards[0]}" if boards[0] != "3x3" else ""
-    rules = f"&rules={'.'.join(game.variant_names)}" if game.variants else ""
+    rules = f"&rules={'.'.join(visible(game).variant_names)}" if game.variants else ""
     at = to_text(position, game).replace(" ", "_")
     you = MOVERS[position.mover]
     return f"{PLAY_SCHEME}#against=optimal{board}{rules}&skip={game.skip_chance:g}&you={you}&position={at}"
@@ -64,7 +66,7 @@ def play_link(game: Game, position: Position) -> str:
 def _is_on(game: Game, board: Game) -> bool:
     """Return whether a game has the size of a board of the page and, if that has gravity, also gravity."""
     same = (game.rows, game.columns, game.win_length) == (board.rows, board.columns, board.win_length)
-    return same and game.hidden == "no" and (game.gravity or not board.gravity)
+    return same and (game.gravity or not board.gravity)
 
 
 def resolve_play_links(text: str, folder: Path) -> str:

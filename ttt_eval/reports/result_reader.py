@@ -20,7 +20,7 @@ from ttt_envs.agents.specs import MAX_SPEC_LENGTH
 from ttt_envs.core.checks import truncate
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.boards import from_text
-from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame, game_from_dict
 from ttt_envs.game.rules import legal
 from ttt_eval.matches.corrected_pairs import CorrectedPairs
 from ttt_eval.matches.score import Forfeits, Score
@@ -138,14 +138,14 @@ class Record(dict[str, Any]):
         values = {name: self.measure(name) for name in LOSSES}
         return [measure_tile(name, value) for name, value in values.items() if value is not None]
 
-    def game(self) -> Game:
+    def game(self) -> AnyGame:
         """Read the game.
 
         Raises:
             ValueError: it is none.
         """
         try:
-            return Game.from_dict(dict(self.record("game")))
+            return game_from_dict(dict(self.record("game")))
         except TypeError as problem:
             raise ValueError(f"game is none: {problem}") from None
 
@@ -156,7 +156,7 @@ class Record(dict[str, Any]):
             raise _wrong(name, self.get(name), "whole numbers, 0 or more")
         return found.astype(np.int64)
 
-    def probabilities(self, name: str, game: Game) -> Float64Array:
+    def probabilities(self, name: str, game: AnyGame) -> Float64Array:
         """Read move probabilities float64[cells], from the rows of a board."""
         found = np.array(_numbers(self.get(name), name, (game.rows, game.columns))).ravel()
         if (found < 0).any() or (found > 1).any():
@@ -220,7 +220,7 @@ def reproduction(data: Record, command: Sequence[str], names: Sequence[str]) -> 
     return {"command": shlex.join(["python", *command]), "settings": text[:MAX_SETTINGS] + more}
 
 
-def differences(game: Game, found: Sequence[Record] | None, a: str, b: str) -> Content:
+def differences(game: AnyGame, found: Sequence[Record] | None, a: str, b: str) -> Content:
     """Return boards on which two players play differently.
 
     Args:
@@ -233,7 +233,7 @@ def differences(game: Game, found: Sequence[Record] | None, a: str, b: str) -> C
     return {"pairs": [_pair(game, one, a, b) for one in found]}
 
 
-def _pair(game: Game, one: Record, a: str, b: str) -> Content:
+def _pair(game: AnyGame, one: Record, a: str, b: str) -> Content:
     """Return a position with the moves of both players."""
     difference, likely = (min(1.0, one.number(name, 0, 1 + 1e-9)) for name in ("difference", "likely"))
     boards = [
@@ -244,7 +244,7 @@ def _pair(game: Game, one: Record, a: str, b: str) -> Content:
 
 
 def position_figure(
-    game: Game, one: Record, moves: str, loss: float | None, likely: float | None = None, title: str = ""
+    game: AnyGame, one: Record, moves: str, loss: float | None, likely: float | None = None, title: str = ""
 ) -> Markup:
     """Return a position with the moves played there.
 

@@ -24,6 +24,7 @@ from ttt_envs.core.jit import Float64Array
 from ttt_envs.envs.lockstep import SELF
 from ttt_envs.game.boards import STONES, coordinate
 from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame, PhantomGame, visible
 from ttt_envs.game.rules import Outcome
 from ttt_eval.exact.critics import critic_error
 from ttt_eval.exact.dynamic_programming import has_regret
@@ -69,7 +70,7 @@ class Run(NamedTuple):
 
     directory: RunDirectory
     config: Mapping[str, Any]
-    game: Game
+    game: AnyGame
 
     def command(self, name: str, *more: str) -> str:
         """Return a command of ``evaluate.py`` for the run."""
@@ -111,7 +112,7 @@ def write_report(run: Path, strength: Strength | None, *, back: str | None = Non
         "match_command": one.command("match", "win-or-block"),
         "max_cells": MAX_SOLVER_CELLS,
         "solvable": has_regret(one.game),
-        "hidden": one.game.hidden != "no",
+        "hidden": isinstance(one.game, PhantomGame),
         **_play(one),
     }
     if back is not None:
@@ -261,9 +262,9 @@ def _play(run: Run) -> Content:
     if policy is None:
         return {"no_policy": no_policy}
     exact = policy.pure and affordable(game, policy)
-    solution = solve(game) if exact and has_regret(game) else None
-    worst = None
-    if solution is not None:
+    solution, worst = None, None
+    if exact and has_regret(game):
+        solution = solve(game)
         worst = [
             [_draw_mistake(game, one) for one in found]
             for found in (worst_positions(game, policy), worst_positions(game, policy, "random"))
@@ -271,9 +272,9 @@ def _play(run: Run) -> Content:
     return {
         "no_policy": "",
         "first_move": _first_move(game, policy, solution),
-        "sample": _sample(run, policy, solution) if game.hidden == "no" else None,
+        "sample": _sample(run, policy, solution) if isinstance(game, Game) else None,
         "worst": worst,
-        "critic": _critic(run, policy.learner) if exact and game.hidden == "no" else None,
+        "critic": _critic(run, policy.learner) if exact and isinstance(game, Game) else None,
     }
 
 
@@ -286,7 +287,7 @@ def _critic(run: Run, policy: Policy) -> Content | None:
     against = opponent if opponent in QUICK_OPPONENTS else None
     seat = None if opponent == SELF else SEATS.get(str(run.config.get("seat")))
     discount = _discount(run.config, self_play=against is None)
-    found, why = or_why(lambda: critic_error(run.game, actor, against, policy, seat=seat, discount=discount))
+    found, why = or_why(lambda: critic_error(visible(run.game), actor, against, policy, seat=seat, discount=discount))
     if found is None:
         return {"missing": f"Left out: {why}."}
     return {
@@ -316,7 +317,7 @@ def _discount(config: Mapping[str, Any], *, self_play: bool) -> float:
     return float(gamma)
 
 
-def _first_move(game: Game, policy: Policy, solution: Solution | None) -> Content:
+def _first_move(game: AnyGame, policy: Policy, solution: Solution | None) -> Content:
     """Return the move probabilities on the empty board, the policy's values, and the exact values.
 
     Numbers that are alike for all moves are a sentence instead of a map.
@@ -350,7 +351,7 @@ def _are_alike(values: Float64Array) -> bool:
 
 def _sample(run: Run, policy: Policy, solution: Solution | None) -> Content:
     """Return a game, move by move."""
-    game, config = run.game, run.config
+    game, config = visible(run.game), run.config
     opponent, seat = str(config.get("opponent")), 1 if config.get("seat") == "second" else 0
     players, who = (policy, policy), "It plays itself"
     if opponent in QUICK_OPPONENTS and (opponent != "optimal" or solution is not None):

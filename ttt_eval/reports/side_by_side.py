@@ -12,14 +12,14 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from baselines.exact import MAX_SOLVER_CELLS, solve
+from baselines.exact import solve
 from learners.checkpoint import load_policy
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
 from ttt_envs.core.checks import truncate
-from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame
 from ttt_eval.curve_summaries import varied_labels
 from ttt_eval.curves import Curve, read_curves
-from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, match_outcome
+from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, has_regret, match_outcome
 from ttt_eval.exact.estimate import affordable
 from ttt_eval.exact.policy_cache import cached
 from ttt_eval.exact.strength import Strength, differences_within, first_choice, strength
@@ -108,7 +108,7 @@ def write_side_by_side(
     return write_page(page, "side_by_side.html", content)
 
 
-def read_common_game(runs: Sequence[Path]) -> Game:
+def read_common_game(runs: Sequence[Path]) -> AnyGame:
     """Return the game of runs that are to be compared.
 
     Raises:
@@ -180,7 +180,7 @@ def _format_value(value: object) -> str:
     return truncate("" if value is None else str(value), MAX_VALUE_LENGTH)
 
 
-def _matrix(game: Game, runs: Sequence[ShownRun], count_one: Callable[[], None]) -> Content:
+def _matrix(game: AnyGame, runs: Sequence[ShownRun], count_one: Callable[[], None]) -> Content:
     """Return the exact results of the runs against each other."""
     known = [(one, cached(one.policy, game)) for one in runs if one.strength is not None and one.policy is not None]
     if len(known) < 2:
@@ -206,8 +206,8 @@ def _cells(results: Mapping[tuple[int, int], OutcomeProbabilities], i: int, coun
         yield Shaded(macro("with_ends", share(result.score), parts), 2 * result.score - 1)
 
 
-def _first_moves(game: Game, runs: Sequence[ShownRun]) -> Content:
-    solution = solve(game) if game.cells <= MAX_SOLVER_CELLS and any(one.strength is not None for one in runs) else None
+def _first_moves(game: AnyGame, runs: Sequence[ShownRun]) -> Content:
+    solution = solve(game) if has_regret(game) and any(one.strength is not None for one in runs) else None
     boards = []
     for one in runs:
         if one.policy is not None:
@@ -217,7 +217,7 @@ def _first_moves(game: Game, runs: Sequence[ShownRun]) -> Content:
     return {"boards": boards} if boards else {"missing": "No run holds a policy."}
 
 
-def _differences(game: Game, runs: Sequence[ShownRun]) -> Content:
+def _differences(game: AnyGame, runs: Sequence[ShownRun]) -> Content:
     """Return the positions in which the two best runs differ most."""
     a, b = _best_two(runs)
     if a.policy is None or b.policy is None:
