@@ -21,6 +21,7 @@ from ttt_envs.game.game import Game
 from ttt_eval.exact.dynamic_programming import match_outcome
 from ttt_eval.exact.strength import strength
 from ttt_eval.matches.match import play_pairs
+from ttt_eval.metrics import LOSS_LABELS
 from ttt_eval.reports.formats import game_options
 from ttt_eval.reports.overview import Compared, Played, cost_cells, strength_cells, write_overview
 from ttt_eval.reports.run import write_report
@@ -69,7 +70,7 @@ def _demo(words: list[str]) -> None:
 def _table(learned: Sequence[Compared]) -> Table:
     """Return the learners, one a row, with their scores against the opponents; it is at most 80 columns wide."""
     opponents = (f"against\n{opponent}" for opponent in OPPONENTS)
-    table = new_table("learner", "CPU", "exploitability", "regret", *opponents, title="Scores count a draw half.")
+    table = new_table("learner", "CPU", *LOSS_LABELS, *opponents, title="Scores count a draw half.")
     for name, run, exact in learned:
         seconds, _ = cost_cells(RunDirectory(run).read_cost()["training"])
         table.add_row(name, seconds, *strength_cells(exact, OPPONENTS))

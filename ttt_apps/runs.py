@@ -33,6 +33,7 @@ from ttt_eval.cost import Meter
 from ttt_eval.exact.estimate import affordable, check_measurable
 from ttt_eval.exact.policy_cache import CachedPolicy
 from ttt_eval.exact.strength import Strength, strength, training_callback
+from ttt_eval.metrics import describe_losses
 from ttt_eval.reports.formats import game_options
 from ttt_eval.reports.run import write_report
 from ttt_eval.run_files import DERIVED_FILES, REPORT, RunDirectory, RunState
@@ -573,9 +574,8 @@ def describe_strength(exact: Strength, options: Options) -> str:
     first, second = exact.seats[opponent]
     seat = {"first": (first, "moving first"), "second": (second, "moving second")}
     result, where = seat.get(options.seat, (first.mean(second), "the mean of both seats"))
-    regret = "" if exact.regret is None else f", regret {exact.regret:.6f}"
-    perfect = " (perfect play)" if exact.perfect else ""
+    losses = describe_losses(exact.measures, " (perfect play)" if exact.perfect else "")
     return (
-        f"exactly: exploitability {exact.exploitability:.6f}{perfect}{regret}; "
+        f"exactly: {losses}; "
         f"against {opponent} it wins {result.win:.2%}, draws {result.draw:.2%}, loses {result.loss:.2%}, {where}"
     )

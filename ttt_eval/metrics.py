@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 YAxis = Literal["exploitability", "regret", "score"]
@@ -49,6 +50,7 @@ METRICS = {
 """Measures by name; a name that is not here is a rate, of which more is better."""
 LOSSES = ("exploitability", "regret")
 """Exact measures of a policy without an opponent; the second is not known for every game."""
+LOSS_LABELS = tuple(METRICS[name].label for name in LOSSES)
 RATES = ("exact_win", "exact_draw", "exact_loss")
 """Exact measures against an opponent."""
 
@@ -56,3 +58,9 @@ RATES = ("exact_win", "exact_draw", "exact_loss")
 def metric(name: str) -> Metric:
     """Return the measure of a name."""
     return METRICS.get(name) or Metric(name, name.replace("_", " "))
+
+
+def describe_losses(values: Mapping[str, float | None], note: str = "") -> str:
+    """Return the known ones of :data:`LOSSES` in words, with a note on the first."""
+    known = [f"{METRICS[name].label} {value:.6f}" for name in LOSSES if (value := values.get(name)) is not None]
+    return ", ".join([known[0] + note, *known[1:]])

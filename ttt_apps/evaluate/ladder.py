@@ -31,6 +31,7 @@ from ttt_apps.cli import (
 from ttt_apps.versions import make_provenance
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import closest_names
+from ttt_eval.metrics import LOSS_LABELS, describe_losses
 
 if TYPE_CHECKING:  # compiled code and scipy are imported where a game is played, not where help is written
     from ttt_envs.core.parallel import Jobs
@@ -145,7 +146,7 @@ def _title(ladder: Ladder) -> str:
 def _ladder_table(ladder: Ladder) -> Table:
     from ttt_eval.matches.ladder import format_rung
 
-    table = new_table("rung", "Elo", "95%", "exploitability", "regret", "us a move", "MiB", title=_title(ladder))
+    table = new_table("rung", "Elo", "95%", *LOSS_LABELS, "us a move", "MiB", title=_title(ladder))
     for rung in reversed(ladder.rungs):
         table.add_row(rung["spec"], *format_rung(ladder, rung))
     return table
@@ -191,8 +192,7 @@ def _sentences(found: Mapping[str, Any], shown: str, interval: str) -> Iterator[
         where = f"above {below}, the highest rung" if below else f"below {above}, the lowest rung"
     yield f"{found['policy']}: {shown} ({interval}), {where}"
     if found["exploitability"] is not None:
-        regret = "" if found["regret"] is None else f", regret {found['regret']:.6f}"
-        yield f"exactly: exploitability {found['exploitability']:.6f}{regret}"
+        yield f"exactly: {describe_losses(found)}"
     cost = found["cost"]
     if cost is not None:
         yield (

@@ -31,6 +31,7 @@ from ttt_apps.cli import (
 from ttt_apps.train_options import folder_name
 from ttt_apps.versions import make_provenance
 from ttt_envs.agents.specs import make_policy
+from ttt_eval.metrics import LOSSES, METRICS
 
 if TYPE_CHECKING:  # compiled code is imported where a game is played, not where help is written
     from ttt_envs.game.game import Game
@@ -245,9 +246,8 @@ def _tables(result: Mapping[str, Any]) -> Iterator[Table]:
         table = new_table("", "value", title=title)
         exact = positions["exact"]
         if exact is not None:
-            table.add_row("exploitability", f"{exact['exploitability']:.9f}")
-            if exact["regret"] is not None:
-                table.add_row("regret of a move in self-play", f"{exact['regret']:.9f}")
+            for name in filter(lambda name: exact[name] is not None, LOSSES):
+                table.add_row(METRICS[name].label, f"{exact[name]:.9f}")
             for opponent, one in exact["results"].items():
                 shares = ", ".join(f"{name} {one[name]:.4f}" for name in ("win", "draw", "loss"))
                 table.add_row(f"exact result against {opponent}", shares)

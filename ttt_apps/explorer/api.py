@@ -49,13 +49,14 @@ from ttt_envs.version import __version__
 from ttt_eval.exact.estimate import affordable
 from ttt_eval.exact.strength import Choice
 from ttt_eval.matches.games import AGAIN, PlayedGame, read_games
+from ttt_eval.metrics import LOSSES
 from ttt_eval.policy_snapshots import Snapshot, position_name
 from ttt_eval.puzzles import Puzzle, from_games, from_policy, read_puzzles
 from ttt_eval.run_files import RunDirectory
 
 MAX_SNAPSHOTS = 8
 """Maximum number of cached snapshots of runs."""
-SHOWN = ("games", "iterations", "exploitability", "regret")
+SHOWN = ("games", "iterations", *LOSSES)
 """Metrics shown for a mark."""
 
 

@@ -11,6 +11,7 @@ from ttt_eval.curves import Curve, read_curves
 from ttt_eval.exact.dynamic_programming import OutcomeProbabilities
 from ttt_eval.exact.strength import Strength
 from ttt_eval.matches.score import Score
+from ttt_eval.metrics import LOSS_LABELS, LOSSES
 from ttt_eval.reports.curves import Row, embed_exploitability, result_row
 from ttt_eval.reports.formats import mebibytes, number, share, whole_number
 from ttt_eval.reports.html import link_to, macro, or_why, write_page
@@ -81,6 +82,7 @@ def write_overview(folder: Path, title: str, runs: Sequence[Compared], scores: S
         "known": bool(known),
         "perfect": [name for name, strength in known if strength.perfect],
         "rows": rows,
+        "losses": list(LOSS_LABELS),
         "results": results,
         "learners": [index for index, row in enumerate(results) if row[1]],
         "learning": embed_exploitability(curves),
@@ -91,12 +93,13 @@ def write_overview(folder: Path, title: str, runs: Sequence[Compared], scores: S
 
 
 def strength_cells(strength: Strength | None, opponents: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the table cells of exploitability, of regret, and of the scores against opponents."""
+    """Return the table cells of :data:`~ttt_eval.metrics.LOSSES`, and of the scores against opponents."""
     if strength is None:
-        return ("not computed",) * (2 + len(opponents))
-    regret = "not solved" if strength.regret is None else number(strength.regret)
+        return ("not computed",) * (len(LOSSES) + len(opponents))
+    measures = strength.measures
+    losses = (number(measures[name]) if name in measures else "not solved" for name in LOSSES)
     scores = (share(strength.results[opponent].score) for opponent in opponents)
-    return number(strength.exploitability), regret, *scores
+    return *losses, *scores
 
 
 def cost_cells(phase: Row | None) -> tuple[str, str]:

@@ -23,6 +23,7 @@ from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, has_regret,
 from ttt_eval.exact.estimate import affordable
 from ttt_eval.exact.policy_cache import cached
 from ttt_eval.exact.strength import Strength, differences_within, first_choice, strength
+from ttt_eval.metrics import LOSS_LABELS
 from ttt_eval.reports.boards import draw_choice
 from ttt_eval.reports.curves import MAX_GROUPS, Row, embed_exploitability
 from ttt_eval.reports.formats import join_names, number, share, whole_number
@@ -161,7 +162,8 @@ def _answer(runs: Sequence[ShownRun], folder: Path) -> Content:
         name = macro("link", link_to(report, folder), one.name) if report.is_file() else one.name
         games = one.curve.rows[-1]["games"] if one.curve.rows else None
         rows.append((name, *strength_cells(one.strength, OPPONENTS), whole_number(games)))
-    return {"verdict": verdict, "rows": rows, "head": [f"score against {opponent}" for opponent in OPPONENTS]}
+    head = [*LOSS_LABELS, *(f"score against {opponent}" for opponent in OPPONENTS)]
+    return {"verdict": verdict, "rows": rows, "head": head}
 
 
 def _settings(runs: Sequence[ShownRun]) -> Content:

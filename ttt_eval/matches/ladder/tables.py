@@ -8,6 +8,7 @@ from typing import Any
 from ttt_eval.matches.ladder.files import Ladder
 from ttt_eval.matches.ladder.plans import ANCHOR
 from ttt_eval.matches.ladder.rate import pareto_front
+from ttt_eval.metrics import LOSS_LABELS, LOSSES
 
 
 def to_markdown(ladder: Ladder) -> str:
@@ -16,8 +17,8 @@ def to_markdown(ladder: Ladder) -> str:
         [rung["rating"] for rung in ladder.rungs], [rung["cost"]["cpu_s_per_move"] for rung in ladder.rungs]
     )
     lines = [
-        "| rung | rating | 95% | exploitability | regret | CPU, us a move | memory, MiB | front |",
-        "|---|---|---|---|---|---|---|---|",
+        f"| rung | rating | 95% | {' | '.join(LOSS_LABELS)} | CPU, us a move | memory, MiB | front |",
+        "|---" * (6 + len(LOSSES)) + "|",
     ]
     for rung, front in zip(ladder.rungs, fronts, strict=True):
         lines.append(f"| `{rung['spec']}` | {' | '.join(format_rung(ladder, rung))} | {'yes' if front else ''} |")
@@ -25,11 +26,11 @@ def to_markdown(ladder: Ladder) -> str:
 
 
 def format_rung(ladder: Ladder, rung: Mapping[str, Any]) -> list[str]:
-    """Format rating, interval, exploitability, regret, microseconds per move and MiB of a rung."""
+    """Format rating, interval, losses, microseconds per move and MiB of a rung."""
     return [
         f"{rung['rating']:.0f}",
         format_rung_interval(ladder, rung),
-        *("" if rung[key] is None else f"{rung[key]:.4f}" for key in ("exploitability", "regret")),
+        *("" if rung[key] is None else f"{rung[key]:.4f}" for key in LOSSES),
         f"{1e6 * rung['cost']['cpu_s_per_move']:,.3g}",
         f"{rung['cost']['own_bytes'] / 2**20:,.0f}",
     ]
