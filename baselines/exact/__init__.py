@@ -7,25 +7,14 @@ searches read them, :mod:`~baselines.exact.verify` checks them, and :mod:`~basel
 
 from __future__ import annotations
 
-from baselines.exact.folder import FolderLockedError as FolderLockedError
-from baselines.exact.layers import MAX_CELLS_LAST_LAYERS as MAX_CELLS_LAST_LAYERS
-from baselines.exact.layers import MAX_LAYERED_CELLS as MAX_LAYERED_CELLS
 from baselines.exact.layers import MAX_SOLVER_CELLS as MAX_SOLVER_CELLS
-from baselines.exact.layers import Estimate as Estimate
 from baselines.exact.layers import build as build
-from baselines.exact.layers import check_memory as check_memory
-from baselines.exact.layers import check_size as check_size
 from baselines.exact.layers import estimate as estimate
-from baselines.exact.layers import is_finished as is_finished
-from baselines.exact.layers import is_layered as is_layered
 from baselines.exact.layers import open_layers as open_layers
-from baselines.exact.layers import start_value as start_value
 from baselines.exact.solution import LayeredSolution as LayeredSolution
 from baselines.exact.solution import SearchedSolution as SearchedSolution
 from baselines.exact.solution import Solution as Solution
 from baselines.exact.solve import Optimal as Optimal
-from baselines.exact.solve import is_searched as is_searched
-from baselines.exact.solve import is_stored as is_stored
 from baselines.exact.solve import solve as solve
 from baselines.exact.tablebase import Tablebase as Tablebase
 from ttt_envs.core.work import Work as Work

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.core.jit import Int8Array, Int64Array, compiled_at_once, compiled_nogil_small_allocating, inlined, int64
+from ttt_envs.core.jit import Int8Array, Int64Array, int64, kernel
 from ttt_envs.game.bits import count_bits
 from ttt_envs.game.game import Game
 from ttt_envs.game.parameters import Parameters
 from ttt_envs.game.rules import NOT_OVER, is_legal, terminal_outcome_inline
-from ttt_envs.graph.numbering import Layer, Numbering, carry, expand, find_entry, find_set, move_set
+from ttt_envs.graph.numbering import Layer, Numbering, Values, carry, expand, find_entry, find_set, move_set
 
 MAX_CELLS_OF_GAMES = 16
 """Maximum number of cells for which games are counted."""
 MAX_COUNTED_CELLS = 21
 """Maximum number of cells for which boards are counted."""
-NUM_TOTALS = 6
-"""Number of sums of :func:`_count_layer`."""
 WON, DRAWN = 4, 16
 """codes of :func:`reachable_boards`: WON << m, player m has won; DRAWN, the board is full without one"""
 BY_FIRST, BY_SECOND = 1, 2
 """bits of a board that player_0, or player_1, can have made with the last stone"""
-
-
-States = NDArray[Any]
-"""int8 or int64[N]: how the positions of a layer were reached, see :func:`_count_layer`"""
 
 
 class Counts(NamedTuple):
@@ -55,11 +49,6 @@ class Counts(NamedTuple):
         return self.boards_not_over + self.boards_over
 
 
-def can_count(game: Game) -> bool:
-    """Return whether :func:`count_positions` counts a game that can be solved."""
-    return game.cells <= MAX_COUNTED_CELLS
-
-
 def count_positions(game: Game) -> Counts:
     """Count the reachable boards, by any rules up to 21 cells; and up to 16 cells without skips the games.
 
@@ -69,124 +58,83 @@ def count_positions(game: Game) -> Counts:
     Raises:
         ValueError: the board is larger.
     """
-    if not can_count(game):
+    if game.cells > MAX_COUNTED_CELLS:
         raise ValueError(f"the positions of {game} are not counted: choose a board of up to {MAX_COUNTED_CELLS} cells")
     numbering, skips = Numbering(game), game.skip_chance > 0
     # player_0 moves first and is never skipped, as if player_1 had made the empty board
     states = np.array([BY_SECOND], np.int8) if skips else np.ones(1, np.int64)
-    totals: Int64Array = np.zeros((game.cells + 1, NUM_TOTALS), np.int64)
+    totals: Int64Array = np.zeros((game.cells + 1, 6), np.int64)
     totals[0] = 1, 0, 0, 0, 1, 0
     for stones in range(1, game.cells + 1):
         before, layer = numbering.layer(stones - 1), numbering.layer(stones)
         later = np.zeros(layer.size, states.dtype)
-        _count_layer(before, layer, game.cells, not skips, skips and stones > 1, states, later, totals[stones])
+        _count_layer(before, layer, stones == game.cells, states, later, totals[stones])
         states = later
     going, first, second, drawn, classes, games = totals.sum(axis=0).tolist()
-    return Counts(
-        positions_not_over=2 * going - 1 if skips else going,  # the empty board has one mover
-        boards_not_over=going,
-        boards_over=first + second + drawn,
-        won_by_player_0=second if game.misere else first,
-        won_by_player_1=first if game.misere else second,
-        drawn=drawn,
-        by_stones=tuple(totals[:, :4].sum(axis=1).tolist()),
-        classes=classes,
-        games=None if skips or game.cells > MAX_CELLS_OF_GAMES else games,
-    )
+    positions = 2 * going - 1 if skips else going  # the empty board has one mover
+    by_lines = (second, first) if game.misere else (first, second)
+    by_stones = tuple(totals[:, :4].sum(axis=1).tolist())
+    is_counted = not skips and game.cells <= MAX_CELLS_OF_GAMES
+    over = first + second + drawn
+    return Counts(positions, going, over, *by_lines, drawn, by_stones, classes, games if is_counted else None)
 
 
-@compiled_nogil_small_allocating
-def _count_layer(
-    before: Layer,
-    layer: Layer,
-    cells: int,
-    alternates: bool,
-    skips: bool,
-    states: States,
-    later: States,
-    totals: Int64Array,
-) -> None:
+@kernel(nogil=True, allocates=True)
+def _count_layer(before: Layer, layer: Layer, is_full: bool, states: Values, later: Values, totals: Int64Array) -> None:
     """Find the reachable positions of a layer from those of the layer before, and add up boards.
 
     Args:
         before, layer: the layers.
-        cells: number of cells.
-        alternates: whether play alternates. Then a state is the number of games that lead to a position; else it is
-            bits, ``BY_FIRST`` and ``BY_SECOND``: the player who can have put the last stone.
-        skips: whether the last player may move again.
-        states: of the layer before.
-        later: written, of zeros.
-        totals: int64[NUM_TOTALS]: boards in progress, with a line of player_0, of player_1, full; classes; games.
+        is_full: whether the board is full.
+        states: of the layer before. Without skips, int64: the number of games that lead to a position. With skips,
+            int8: bits ``BY_FIRST`` and ``BY_SECOND``, the player who can have put the last stone.
+        later: of the layer, written, of zeros.
+        totals: int64[6]: boards in progress, with a line of player_0, of player_1, full; classes; games.
     """
-    stones = layer.stones
+    stones, tables, alternates = layer.stones, layer.tables, states.itemsize == 8
     row, row_before = max(1, (1 << stones) >> 5), max(1, (1 << (stones - 1)) >> 5)
     half, full = (stones + 1) // 2, (int64(1) << stones) - 1
-    mask, num_symmetries = (int64(1) << half) - 1, len(layer.tables.low_images)
-    bits, low, high = (
-        np.empty(stones, np.int64),
-        np.empty(1 << half, np.int32),
-        np.empty(1 << (stones - half), np.int32),
-    )
-    found, fixing = np.empty(1 << stones, states.dtype), np.empty(num_symmetries, np.int64)
-    maker = BY_FIRST if stones % 2 == 1 else BY_SECOND
+    mask, num_symmetries = (int64(1) << half) - 1, len(tables.low_images)
+    bits, low = np.empty(stones, np.int64), np.empty(1 << half, np.int32)
+    high, made = np.empty(1 << (stones - half), np.int32), np.empty(1 << stones, states.dtype)
     for i in range(len(layer.sets)):
-        taken = layer.sets[i]
-        found[:] = 0
+        taken, same = layer.sets[i], 0
+        made[:] = 0
         for k in range(stones):
-            stone = expand(int64(1) << k, taken)
-            j, symmetry = find_set(taken ^ stone, before)
+            j, symmetry = find_set(taken ^ expand(int64(1) << k, taken), before)
             if j < 0:  # with gravity, another stone lies on it
                 continue
-            carry(taken, before.sets[j], symmetry, layer.tables, bits, low, high)
+            carry(taken, before.sets[j], symmetry, tables, bits, low, high)
             for own in range(1 << stones):
                 if own >> k & 1 == 0 or (alternates and count_bits(own) != half):
                     continue
                 other, rest = full ^ own, own ^ (1 << k)
                 entry = find_entry(j * row_before, int64(low[other & mask] | high[other >> half]), before.words)
-                if entry >= 0 and alternates:
-                    found[own] += states[entry]
-                elif entry >= 0:
-                    found[own] |= states[entry] >> 1 | (states[entry] & 1) << 1
-                if skips:
+                if entry >= 0:
+                    state = states[entry]
+                    made[own] = made[own] + state if alternates else made[own] | state >> 1 | (state & 1) << 1
+                if stones > 1 and not alternates:
                     entry = find_entry(j * row_before, int64(low[rest & mask] | high[rest >> half]), before.words)
-                    if entry >= 0:
-                        found[own] |= states[entry]
-        num_fixing = 0
+                    made[own] |= states[entry] if entry >= 0 else 0
+        num_fixing = 0  # symmetries that map the set to itself
         for symmetry in range(num_symmetries):
-            if move_set(taken, symmetry, layer.tables) == taken:
-                fixing[num_fixing] = symmetry
-                num_fixing += 1
+            num_fixing += move_set(taken, symmetry, tables) == taken
         weight = num_symmetries // num_fixing
-        for first in range(1 << stones):  # the stones of player_0
-            by_first, by_second = int64(found[first]), int64(found[full ^ first])
-            if alternates:
-                by_first, by_second = (by_first, int64(0)) if maker == BY_FIRST else (int64(0), by_second)
-            elif by_first & BY_FIRST:
-                by_second = int64(0)  # the same board, made by the other player
-            else:
-                by_first, by_second = int64(0), by_second & BY_SECOND
-            if by_first | by_second == 0:
-                continue
-            last = first if by_first else full ^ first
-            entry = find_entry(i * row, last, layer.words)
-            totals[(1 if by_first else 2) if entry < 0 else 3 if stones == cells else 0] += weight
-            totals[4] += _is_least(first, taken, fixing[:num_fixing], layer)
-            if alternates and (entry < 0 or stones == cells):
-                totals[5] += weight * (by_first + by_second)
+        for own in range(1 << stones):  # of player_0
+            entry, last = find_entry(i * row, own, layer.words), own if stones % 2 == 1 else full ^ own
             if entry >= 0:
-                later[entry] = found[last]
-                if not alternates and found[full ^ last]:
-                    later[find_entry(i * row, full ^ last, layer.words)] = found[full ^ last]
-
-
-@inlined
-def _is_least(pattern: int, taken: int, fixing: Int64Array, layer: Layer) -> int:
-    """Return 1 if none of the symmetries that fix a set leads a pattern to a smaller one, else 0."""
-    stones = expand(pattern, taken)
-    for symmetry in fixing[1:]:
-        if move_set(stones, symmetry, layer.tables) < stones:
-            return 0
-    return 1
+                later[entry] = made[own]
+            if not alternates:
+                last = own if made[own] & BY_FIRST else full ^ own
+            reached = made[last] if alternates else made[last] & (BY_FIRST if last == own else BY_SECOND)
+            if reached:
+                totals[(1 if last == own else 2) if entry < 0 else 3 if is_full else 0] += weight
+                totals[5] += weight * int64(reached) if entry < 0 or is_full else 0
+                board = expand(own, taken)
+                for symmetry in range(num_symmetries):
+                    fixed = move_set(board, symmetry, tables) == board
+                    same += fixed and move_set(taken, symmetry, tables) == taken
+        totals[4] += same // num_fixing  # Burnside's lemma
 
 
 def reachable_boards(game: Game) -> NDArray[np.uint8]:
@@ -199,7 +147,7 @@ def reachable_boards(game: Game) -> NDArray[np.uint8]:
     return statuses
 
 
-@compiled_at_once
+@kernel(interpreted=False)
 def _mark_reachable(cells: Int8Array, parameters: Parameters, made: NDArray[np.uint8]) -> None:
     """Visit every reachable board, lowest key first, and mark its successors.
 
@@ -211,27 +159,18 @@ def _mark_reachable(cells: Int8Array, parameters: Parameters, made: NDArray[np.u
     """
     made[0] = BY_SECOND
     for board in range(len(made)):
-        if board > 0:
-            cell = 0
-            while cells[cell] == 2:
-                cells[cell] = 0
-                cell += 1
-            cells[cell] += 1
-        if made[board] == 0:
+        makers, rest = made[board], board
+        if makers == 0:
             continue
+        for cell in range(len(cells)):
+            cells[cell] = rest % 3
+            rest //= 3
         outcome = terminal_outcome_inline(cells, parameters)
-        if outcome != NOT_OVER:
-            made[board] = WON << outcome
-            continue
-        movers = 0
+        again = makers if parameters.skip_chance > 0 and board > 0 else 0
+        made[board] = makers >> 1 | (makers & 1) << 1 | again if outcome == NOT_OVER else WON << outcome
         for mover in range(2):
-            moves_on = parameters.skip_chance > 0 and board > 0 and made[board] >> mover & 1
-            if not moves_on and not made[board] >> (1 - mover) & 1:
-                continue
-            movers |= 1 << mover
             step = mover + 1
             for cell in range(len(cells)):
-                if is_legal(cells, cell, parameters):
+                if outcome == NOT_OVER and made[board] >> mover & 1 and is_legal(cells, cell, parameters):
                     made[board + step] |= 1 << mover
                 step *= 3
-        made[board] = movers

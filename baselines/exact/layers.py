@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from functools import cache, partial
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import psutil
 
-from baselines.exact.folder import Folder, dtype_of, layer_name
+from baselines.exact.folder import Folder, dtype_of
 from baselines.exact.solution import LayeredSolution
 from ttt_envs.core.threads import count_threads
-from ttt_envs.core.work import DEFAULT_WORK, Progress, Work
+from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.game import Game
-from ttt_envs.graph.numbering import MAX_CODED_CELLS, Numbering, Values
+from ttt_envs.graph.numbering import MAX_UNPAIRED_CELLS, Numbering, Values
 
-MAX_SOLVER_CELLS = MAX_CODED_CELLS
+MAX_SOLVER_CELLS = MAX_UNPAIRED_CELLS
 """Maximum number of cells of a game that is solved in memory in a second, in float64."""
 MAX_LAYERED_CELLS = 21
 """Maximum number of cells for which all layers are built."""
@@ -56,31 +57,21 @@ def bound_colourings(game: Game, stones: int = 0) -> float:
     return float(by_stones[max(stones, 0) :].sum()) / 2
 
 
-def is_layered(game: Game) -> bool:
-    """Return whether all layers of a game can be built."""
-    if game.gravity and game.cells > MAX_SOLVER_CELLS:
-        return game.cells <= MAX_CELLS_WITH_GRAVITY and bound_colourings(game) <= MAX_COLOURINGS
-    return game.cells <= MAX_LAYERED_CELLS
+def is_layered(game: Game, stones: int = 0) -> bool:
+    """Return whether the layers of a game from ``stones`` stones on can be built."""
+    if game.gravity:
+        return game.cells <= MAX_CELLS_WITH_GRAVITY and bound_colourings(game, stones) <= MAX_COLOURINGS
+    return game.cells <= (MAX_CELLS_LAST_LAYERS if stones else MAX_LAYERED_CELLS)
 
 
 def check_size(game: Game, stones: int = 0) -> None:
     """Raise ValueError for a board too large for layers from ``stones`` stones on, or another number of stones."""
     if not 0 <= stones <= game.cells:
         raise ValueError(f"stones={stones} are not on a board of {game.cells} cells: choose 0 to {game.cells}")
-    if is_layered(game):
-        return
-    if game.gravity:
-        if game.cells > MAX_CELLS_WITH_GRAVITY or bound_colourings(game, stones) > MAX_COLOURINGS:
-            raise ValueError(
-                f"a board of {game.rows} x {game.columns} with gravity is too large to solve by layers: its columns "
-                f"can be coloured in some {bound_colourings(game, stones):.1e} ways, and up to {MAX_COLOURINGS:.1e} "
-                f"are numbered, as on 6 x 5. Without skips, evaluate.py solve finds the value of a position"
-            )
-    elif game.cells > MAX_CELLS_LAST_LAYERS or stones == 0:
+    if not is_layered(game, stones):
         raise ValueError(
-            f"a board of {game.rows} x {game.columns} is too large to solve by layers: choose one of up to "
-            f"{MAX_LAYERED_CELLS} cells, or the last layers of one of up to {MAX_CELLS_LAST_LAYERS}, by stones above "
-            f"0; without skips, evaluate.py solve may prove the winner"
+            f"a board of {game.rows} x {game.columns} is too large to solve by layers: choose up to "
+            f"{MAX_LAYERED_CELLS} cells, with gravity up to 6 x 5, or the last layers of {MAX_CELLS_LAST_LAYERS} cells"
         )
 
 
@@ -100,18 +91,13 @@ def estimate(game: Game, *, stones: int = 0, folder: bool = True) -> Estimate:
 
 
 def _estimate(numbering: Numbering, stones: int, dtype: np.dtype) -> Estimate:
-    cells, item = numbering.game.cells, dtype.itemsize
-    by_stones, index = zip(*(numbering.estimate(n) if n >= stones else (0, 0) for n in range(cells + 1)), strict=True)
-    pairs = list(zip(range(cells), range(1, cells + 1), strict=True))
-    two = max((index[a] + index[b] + item * (by_stones[a] + by_stones[b]) for a, b in pairs), default=item)
-    largest_pair = max((index[a] + index[b] for a, b in pairs), default=0)
-    return Estimate(
-        by_stones,
-        disk=item * sum(by_stones),
-        memory=two,
-        memory_alone=largest_pair + max(index) + item * sum(by_stones),
-        seconds=sum(by_stones) * NS_PER_VALUE / 1e9,
-    )
+    order = range(numbering.game.cells + 1)
+    by_stones, index = zip(*(numbering.estimate(n) if n >= stones else (0, 0) for n in order), strict=True)
+    disk = dtype.itemsize * sum(by_stones)
+    sizes = [dtype.itemsize * count + size for count, size in zip(by_stones, index, strict=True)]
+    memory = max(a + b for a, b in pairwise(sizes))
+    alone = max(a + b for a, b in pairwise(index)) + max(index) + disk
+    return Estimate(by_stones, disk, memory, alone, sum(by_stones) * NS_PER_VALUE / 1e9)
 
 
 def check_memory(needed: Estimate, game: Game, *, folder: bool = True, memory: int | None = None) -> None:
@@ -119,10 +105,9 @@ def check_memory(needed: Estimate, game: Game, *, folder: bool = True, memory: i
     size = needed.memory if folder else needed.memory_alone
     free = int(psutil.virtual_memory().available) if memory is None else memory
     if size > free:
-        way_out = "" if folder else ", or give it a folder"
         raise MemoryError(
             f"solving {game} by layers takes {size:,} bytes of memory, and {free:,} may be used: allow more with "
-            f"memory={way_out}"
+            f"memory={'' if folder else ', or give it a folder'}"
         )
 
 
@@ -141,65 +126,50 @@ def build(game: Game, folder: Path | None = None, *, stones: int = 0, work: Work
     Raises:
         FolderLockedError: another process builds in the folder.
         MemoryError: memory is too small.
-        ValueError: the board is larger, the disk is full (no finished layer is lost), or the folder holds something
-            else.
+        ValueError: the board is larger, or the folder holds something else.
+        OSError: the disk is full; no finished layer is lost.
     """
     check_size(game, stones)
     numbering, dtype = Numbering(game), dtype_of(game, stored=folder is not None)
     store = None if folder is None else Folder(folder, game, stones)
-    order = range(game.cells, stones - 1, -1)
-    done = {} if store is None or store.missing() else _read_all(store, numbering, order)
+    done = {} if store is None or store.missing() else _read_all(store, numbering)
+    needed = _estimate(numbering, stones, dtype)
     with ExitStack() as stack:
-        if len(done) < len(order):
-            needed = _estimate(numbering, stones, dtype)
+        if len(done) < game.cells + 1 - stones:
             check_memory(needed, game, folder=store is not None, memory=work.memory)
             if store is not None:
                 stack.enter_context(store.writing())
-                done = _read_all(store, numbering, order)
-                store.check_free_space(needed.disk - sum(values.nbytes for values in done.values()))
-            for number, values in _sweep(numbering, needed, order, done, dtype, work):
-                if store is not None and number not in done:
-                    store.write_layer(number, values)
-                done[number] = values if store is None else store.mapped(number)
-        elif work.progress is not None:
-            work.progress(1.0)
+                done = _read_all(store, numbering)
+        for number, values in _sweep(numbering, needed, stones, done, dtype, work):
+            if store is not None and number not in done:
+                store.write_layer(number, values)
+            done[number] = values if store is None else store.mapped(number)
     return LayeredSolution(numbering, stones, dtype, done.__getitem__)
 
 
-def _read_all(store: Folder, numbering: Numbering, order: range) -> dict[int, Values]:
+def _read_all(store: Folder, numbering: Numbering) -> dict[int, Values]:
     """Return the layers of a folder that are present and intact."""
-    layers = {n: store.read(n, numbering.size(n)) for n in order if n not in store.missing()}
+    present = set(range(store.stones, store.game.cells + 1)) - set(store.missing())
+    layers = {n: store.read(n, numbering.size(n)) for n in sorted(present, reverse=True)}
     return {n: values for n, values in layers.items() if values is not None}
 
 
 def _sweep(
-    numbering: Numbering,
-    needed: Estimate,
-    order: range,
-    done: dict[int, Values],
-    dtype: np.dtype,
-    work: Work,
+    numbering: Numbering, needed: Estimate, stones: int, done: Mapping[int, Values], dtype: np.dtype, work: Work
 ) -> Iterator[tuple[int, Values]]:
-    """Yield the layers of ``order``: those of ``done``, others as they are computed from the one before."""
+    """Yield the layers from the last one to that of ``stones``: those of ``done``, others from the one before."""
     above, finished, total = None, 0, max(1, sum(needed.by_stones))
-    threads, progress = count_threads(work.threads), work.progress
-    for stones in order:
-        share = needed.by_stones[stones]
-        values = done.get(stones)
+    threads, progress = count_threads(work.threads), work.progress or (lambda share: None)
+    for number in range(numbering.game.cells, stones - 1, -1):
+        share, values = needed.by_stones[number], done.get(number)
         if values is None:
-            report = None if progress is None else partial(_report, progress, finished / total, share / total)
-            values = np.empty(numbering.size(stones), dtype)
-            numbering.compute(stones, above, values, threads=threads, progress=report)
+            values = np.empty(numbering.size(number), dtype)
+            numbering.compute(number, above, values, threads=threads)
             values.flags.writeable = False
         finished += share
-        if progress is not None:
-            progress(finished / total)
-        yield stones, values
+        progress(finished / total)
+        yield number, values
         above = values
-
-
-def _report(progress: Progress, start: float, share: float, done: float) -> None:
-    progress(start + share * done)
 
 
 def start_value(game: Game, *, work: Work = DEFAULT_WORK) -> float:
@@ -219,8 +189,8 @@ def start_value(game: Game, *, work: Work = DEFAULT_WORK) -> float:
     numbering, dtype = Numbering(game), np.dtype(np.int8 if game.skip_chance == 0 else np.float64)
     needed = _estimate(numbering, 1, dtype)
     check_memory(needed, game, memory=work.memory)
-    ((_, last),) = deque(_sweep(numbering, needed, range(game.cells, 0, -1), {}, dtype, work), maxlen=1)
-    return LayeredSolution(numbering, 1, dtype, lambda _: last).value
+    ((_, first_moves),) = deque(_sweep(numbering, needed, 1, {}, dtype, work), maxlen=1)  # keeps no other layer
+    return LayeredSolution(numbering, 1, dtype, lambda _: first_moves).value
 
 
 def open_layers(game: Game | None, folder: Path) -> LayeredSolution:
@@ -236,12 +206,11 @@ def open_layers(game: Game | None, folder: Path) -> LayeredSolution:
     store = Folder.open(folder)
     if game is not None and store.game != game:
         raise ValueError(f"{folder} holds the layers of {store.game}, not of {game}: choose another folder")
-    missing = store.missing()
-    if missing:
-        numbers = str(missing[0]) if len(missing) == 1 else f"{missing[-1]} to {missing[0]}"
+    check_size(store.game, store.stones)
+    if missing := store.missing():
         raise ValueError(
-            f"{folder} has no finished table of {store.game}: its layers of {numbers} stones are missing. Build it "
-            f"there again: finished layers are reused"
+            f"{folder} has no finished table of {store.game}: its layers of {', '.join(map(str, missing))} stones are "
+            f"missing. Build it there again: finished layers are reused"
         )
     numbering = Numbering(store.game)
 
@@ -249,18 +218,15 @@ def open_layers(game: Game | None, folder: Path) -> LayeredSolution:
     def read(stones: int) -> Values:
         values = store.read(stones, numbering.size(stones))
         if values is None:
-            raise ValueError(
-                f"{folder / layer_name(stones)} is damaged: build the table again, which rebuilds only this file"
-            )
+            raise ValueError(f"{store.file(stones)} is damaged: build again, which rebuilds only this file")
         return values
 
-    return LayeredSolution(numbering, store.stones, dtype_of(store.game, stored=True), read)
+    return LayeredSolution(numbering, store.stones, store.dtype, read)
 
 
 def is_finished(game: Game, folder: Path) -> bool:
     """Return whether a folder has all layers of a game, by its manifest."""
     try:
-        store = Folder.open(folder)
+        return not Folder(folder, game, 0).missing()
     except ValueError:
         return False
-    return store.game == game and not store.missing() and store.stones == 0

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property, lru_cache
 from threading import Lock
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -13,16 +13,22 @@ from baselines.connect_four.bitboards import to_bits as to_column_bits
 from baselines.connect_four.solver import Solver
 from baselines.exact.count import Counts, count_positions
 from ttt_envs.agents.policy import VALUE_TOLERANCE
-from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, compiled, int8, int64
+from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, inlined, int8, int64, kernel
 from ttt_envs.game.bits import count_bits, to_bits
-from ttt_envs.game.boards import Boards
+from ttt_envs.game.boards import Boards, to_text
 from ttt_envs.game.game import Game
-from ttt_envs.game.parameters import Parameters, has_gravity, line_sign
+from ttt_envs.game.lines import has_line
+from ttt_envs.game.parameters import Parameters, line_sign
 from ttt_envs.game.rules import DRAW, NOT_OVER, legal_bits, terminal_outcome_inline
-from ttt_envs.graph.numbering import WON, Layer, Numbering, Values, rank
+from ttt_envs.graph.numbering import WON, Layer, Numbering, SetTables, Values, rank
+
+Fields = tuple[Any, ...]
+"""fields of a named tuple"""
+Table = tuple[Layer, Values]
+"""a layer and its values"""
 
 
-class Solution(ABC):
+class Solution(Protocol):
     """Exact values of positions under best play by both players.
 
     Attributes:
@@ -31,9 +37,8 @@ class Solution(ABC):
     """
 
     game: Game
-    tie = VALUE_TOLERANCE
+    tie: float = VALUE_TOLERANCE
 
-    @abstractmethod
     def values(self, boards: Boards) -> Float64Array:
         """Return the expected result for the mover: float64[B] from -1 to 1; of a finished board its result.
 
@@ -41,7 +46,6 @@ class Solution(ABC):
             ValueError: a position that is not in the solution.
         """
 
-    @abstractmethod
     def action_values(self, boards: Boards) -> Float64Array:
         """Return the value of each move for the mover: float64[B, rows * columns], NaN where illegal.
 
@@ -49,7 +53,6 @@ class Solution(ABC):
             ValueError: a position that is not in the solution.
         """
 
-    @abstractmethod
     def distance(self, boards: Boards) -> Int64Array:
         """Return the plies to the end under best play, int64[B]: winners minimise and losers maximise this distance.
 
@@ -93,137 +96,128 @@ class LayeredSolution(Solution):
         numbering: of the game.
         stones: number of stones of the first layer.
         dtype: of the layers.
-        read: returns the values of a layer, read-only.
+        layer: returns the values W of the layer with a number of stones, read-only, see
+            :mod:`ttt_envs.graph.numbering`; raises ValueError if its file is damaged.
     """
 
-    def __init__(self, numbering: Numbering, stones: int, dtype: np.dtype, read: Callable[[int], Values]) -> None:
+    def __init__(self, numbering: Numbering, stones: int, dtype: np.dtype, layer: Callable[[int], Values]) -> None:
         self.game, self.numbering, self.stones, self.dtype = numbering.game, numbering, stones, dtype
         self.error = (self.game.cells + 1) * 2.0**-25 if dtype == np.float32 else 0.0
         """maximum difference of a value from the exact one, apart from float64 rounding"""
         self.tie = VALUE_TOLERANCE + 2 * self.error
-        self._read = read
-
-    def layer(self, stones: int) -> Values:
-        """Return W of the positions with ``stones`` stones, read-only, see :mod:`ttt_envs.graph.numbering`.
-
-        Raises:
-            ValueError: the layer is not in the solution, or its file is damaged.
-        """
-        if not self.stones <= stones <= self.game.cells:
-            raise ValueError(
-                f"{self} begins at {self.stones} stones, and a move to {stones} was looked up: build the layers from "
-                f"{max(stones, 0)} stones on"
-            )
-        return self._read(stones)
+        self.layer, self._rules = layer, tuple(self.game.parameters)
 
     def values(self, boards: Boards) -> Float64Array:
         """See :meth:`Solution.values`; with a stone less than the first layer, too."""
-        values = self._read_values(boards)[0]
+        values = self._look_up(boards, of_moves=False)[:, -1]
         return np.sign(values) if self.game.skip_chance == 0 else values
 
     def action_values(self, boards: Boards) -> Float64Array:
         """See :meth:`Solution.action_values`; with a stone less than the first layer, too."""
-        values = self._read_values(boards)[1]
+        values = self._look_up(boards)[:, :-1]
         return np.sign(values) if self.game.skip_chance == 0 else values
 
     def distance(self, boards: Boards) -> Int64Array:
         """See :meth:`Solution.distance`."""
-        check_distance(self.game)
-        return _to_plies(self._read_values(boards)[0], np.count_nonzero(boards.cells == 0, axis=1))
+        return self._to_plies(boards, self._look_up(boards, of_moves=False)[:, -1:])[:, 0]
 
     def action_distances(self, boards: Boards) -> Int64Array:
         """Return the plies to the end with each move, including it: int64[B, rows * columns], -1 where illegal."""
-        check_distance(self.game)
-        values = self._read_values(boards)[1]
-        empty = np.count_nonzero(boards.cells == 0, axis=1, keepdims=True)
-        return np.where(np.isnan(values), -1, _to_plies(np.nan_to_num(values), empty))
+        return self._to_plies(boards, self._look_up(boards)[:, :-1])
 
-    def _read_values(self, boards: Boards) -> tuple[Float64Array, Float64Array]:
-        """Return values and action values in the units of the layers, see :func:`_read_values`."""
-        cells = np.ascontiguousarray(boards.cells)
-        best, of_moves = np.empty(len(cells)), np.empty(cells.shape)
+    def _to_plies(self, boards: Boards, values: Float64Array) -> Int64Array:
+        """Return the plies to the end by byte values [B, K], -1 for NaN; a draw fills the empty cells."""
+        if self.game.skip_chance > 0:
+            raise ValueError(f"distance is a number of plies only without skips: solve {self.game} with skip_chance=0")
+        plies = np.where(values == 0, (boards.cells == 0).sum(axis=1, keepdims=True), WON + 1 - np.abs(values))
+        return np.where(np.isnan(values), -1, plies).astype(np.int64)
+
+    def _look_up(self, boards: Boards, *, of_moves: bool = True) -> Float64Array:
+        """Return the values of moves and then of positions in the units of the layers, see :func:`_look_up`."""
+        cells, game = np.ascontiguousarray(boards.cells), self.game
+        out = np.empty((len(cells), game.cells + 1))
         # counting along an axis takes as long as the look-up of a single position
-        counts = [int(np.count_nonzero(cells))] if len(cells) == 1 else set((cells != 0).sum(axis=1).tolist())
+        counts = {game.cells - cells.tobytes().count(0)} if len(cells) == 1 else set((cells != 0).sum(axis=1).tolist())
         for stones in counts:
-            number = min(max(stones + 1, self.stones), self.game.cells)
-            layer, values = self.numbering.layer(number), self.layer(number)
-            parameters, alternates = self.game.parameters, self.numbering.alternates
-            row = _read_values(cells, boards.mover, stones, alternates, parameters, layer, values, best, of_moves)
+            # without skips, a position has the negative value of its last player's
+            is_own = not of_moves and game.skip_chance == 0 and stones >= self.stones
+            number = min(max(stones + (not is_own), self.stones), game.cells)
+            # a kernel call pays more for a named tuple than for a tuple
+            sets, words, tables = self.numbering.layer(number)[1:]
+            layer = number, sets, words, tuple(tables), self.layer(number)
+            row = _look_up(cells, boards.mover, stones, self._rules, layer, out)
             if row >= 0:
-                self._refuse(boards.own_first()[row], stones)
-        return best, of_moves
-
-    def _refuse(self, own_first: Int8Array, stones: int) -> None:
-        """Raise ValueError for a position in progress that is not numbered."""
-        game, taken = self.game, own_first != 0
-        if game.gravity and (taken[: -game.columns] & ~taken[game.columns :]).any():
-            raise ValueError("a stone above an empty cell comes from no game with gravity: choose another position")
-        ahead = 2 * np.count_nonzero(own_first == 1) - stones
-        if self.numbering.alternates and ahead not in (-1, 0):
-            raise ValueError(
-                f"a position in which the mover has {abs(ahead)} stones {'more' if ahead > 0 else 'less'} than the "
-                f"other player comes from no game without skips: choose one of alternate play, or solve the game with "
-                f"a skip chance, such as skip_chance=0.25"
-            )
-        self.layer(stones + 1)  # is not in the solution
+                raise ValueError(
+                    f"{to_text(boards.position(row), game)!r} is not in {self}, which begins at {self.stones} stones: "
+                    f"choose a position of a game by these rules, build the layers from fewer stones, or solve the "
+                    f"game with a skip chance, such as skip_chance=0.25"
+                )
+        return out
 
 
-def check_distance(game: Game) -> None:
-    """Raise ValueError for a game with skips, in which the number of plies to the end is random."""
-    if game.skip_chance > 0:
-        raise ValueError(
-            f"distance is a number of plies only without skips, and this game has skip_chance="
-            f"{game.skip_chance:g}: solve the game with skip_chance=0"
-        )
+@inlined
+def entry_value(own: int, other: int, table: Table, parameters: Parameters) -> float:
+    """Return W(own, other) in the units of a layer; of a line its result; NaN of other positions without an entry."""
+    layer, values = table
+    entry = rank(own, other, layer)
+    if entry >= 0:
+        return float(values[entry])
+    won = line_sign(parameters) * (WON if values.itemsize == 1 else 1)
+    return float(won) if has_line(own, parameters) else np.nan
 
 
-def _to_plies(values: Float64Array, empty: Int64Array) -> Int64Array:
-    """Return the plies to the end by byte values; a draw fills the empty cells."""
-    return np.where(values == 0, empty, WON + 1 - np.abs(values).astype(np.int64))
+@inlined
+def write_move_values(own: int, other: int, above: Table, parameters: Parameters, out: Float64Array) -> float:
+    """Return V(own, other) in the units of the next layer; NaN if a move has no value.
+
+    ``out`` float64[cells + 1] is written: the values of the moves, NaN where illegal, and of the position.
+    """
+    moves, last = legal_bits(own, other, parameters), len(out) - 1
+    best = -np.inf if moves else 0.0
+    for cell in range(last):
+        out[cell] = np.nan
+        if moves >> cell & 1:
+            value = entry_value(own | int64(1) << cell, other, above, parameters) + 0.0  # no -0.0
+            out[cell] = value
+            best = value if value > best or value != value else best  # NaN stays
+    out[last] = best
+    return best
 
 
-@compiled
-def _read_values(
-    cells: Int8Array,
-    mover: Int8Array,
-    stones: int,
-    alternates: bool,
-    parameters: Parameters,
-    layer: Layer,
-    values: Values,
-    best: Float64Array,
-    of_moves: Float64Array,
-) -> int:
-    """Write the values of the positions with so many stones, and those of their moves, NaN where illegal.
+@kernel
+def _look_up(cells: Int8Array, mover: Int8Array, stones: int, rules: Fields, fields: Fields, out: Float64Array) -> int:
+    """Look up the positions with so many stones, in the next layer or their own.
 
-    They are in the units of the layer. A board that is over has its result, in bytes one above a win in one ply.
+    Args:
+        cells, mover: of the boards.
+        stones: number of stones.
+        rules: the fields of ``Parameters``.
+        fields: of a ``Layer``, and its values.
+        out: float64[B, cells + 1], written: values of the moves, NaN where illegal or not looked up, and of the
+            position. They are in the units of the layer; a board that is over has its result, in bytes one above a win
+            in one ply.
 
     Returns:
-        The first position in progress that is not numbered, or whose moves do not lead to the layer; -1 for none.
+        The first position in progress without a value; -1 for none.
     """
-    won, over = (WON, WON + 1) if values.itemsize == 1 else (1, 1)
-    columns, size = parameters.columns, cells.shape[1]
-    floor = ((int64(1) << columns) - 1) << (size - columns) if has_gravity(parameters) else int64(-1)
+    number, sets, words, tables, values = fields
+    parameters, table = Parameters(*rules), (Layer(number, sets, words, SetTables(*tables)), values)
+    over, size = WON + 1 if values.itemsize == 1 else 1, cells.shape[1]
     for b in range(len(cells)):
         own, other = to_bits(cells[b], int8(mover[b] + 1)), to_bits(cells[b], int8(2 - mover[b]))
-        taken = own | other
-        if count_bits(taken) != stones:
+        if count_bits(own | other) != stones:
             continue
-        of_moves[b] = np.nan
+        out[b] = np.nan
         outcome = terminal_outcome_inline(cells[b], parameters)
         if outcome != NOT_OVER:
-            best[b] = 0.0 if outcome == DRAW else float(over) if outcome == mover[b] else -float(over)
-            continue
-        floats = taken & ~(taken >> columns | floor) != 0
-        if floats or (alternates and count_bits(own) != stones // 2) or layer.stones != stones + 1:
+            out[b, size] = 0.0 if outcome == DRAW else float(over) if outcome == mover[b] else -float(over)
+        elif number == stones:
+            value = entry_value(other, own, table, parameters)  # a ply later
+            out[b, size] = 0.0 if value == 0 else -value + (1.0 if value < 0 else -1.0)
+        elif number == stones + 1:
+            write_move_values(own, other, table, parameters, out[b])
+        if np.isnan(out[b, size]):
             return b
-        best[b], moves = -np.inf, legal_bits(own, other, parameters)
-        for cell in range(size):
-            if moves >> cell & 1:
-                entry = rank(own | int64(1) << cell, other, layer)
-                value = float(values[entry]) if entry >= 0 else float(won * line_sign(parameters))
-                of_moves[b, cell] = value + 0.0  # no -0.0
-                best[b] = max(best[b], of_moves[b, cell])
     return -1
 
 
@@ -253,14 +247,11 @@ class SearchedSolution(Solution):
     def action_values(self, boards: Boards) -> Float64Array:
         """See :meth:`Solution.action_values`; positions must not be over."""
         out = np.full(boards.cells.shape, np.nan)
-        empty = (boards.cells == 0).reshape(len(out), self.game.rows, self.game.columns)
-        landing = (empty.sum(axis=1) - 1) * self.game.columns + np.arange(self.game.columns)
         for row, (own, mask) in enumerate(zip(*to_column_bits(self._solver.board, boards), strict=True)):
             with self._lock:
                 values = self._solver.values(int(own), int(mask))
-            for cell, value in zip(landing[row], values, strict=True):
-                if value is not None:
-                    out[row, cell] = value
+            for cell in np.flatnonzero(boards.legal(self.game)[row]):
+                out[row, cell] = values[cell % self.game.columns]
         return out
 
     def distance(self, boards: Boards) -> Int64Array:
@@ -274,7 +265,5 @@ class SearchedSolution(Solution):
         return out
 
 
-@lru_cache(maxsize=1)
-def shared_solution(game: Game) -> SearchedSolution:
-    """Return a solution whose table is shared by all callers of this process."""
-    return SearchedSolution(game)
+shared_solution = lru_cache(maxsize=1)(SearchedSolution)
+"""a solution whose table is shared by all callers of this process"""

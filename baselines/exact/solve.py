@@ -3,37 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
-from weakref import WeakValueDictionary
 
 import numpy as np
 
 from baselines.connect_four import is_solvable
-from baselines.exact.folder import FORMAT, FolderLockedError
-from baselines.exact.layers import (
-    MAX_SOLVER_CELLS,
-    build,
-    check_memory,
-    check_size,
-    estimate,
-    is_finished,
-    open_layers,
-)
+from baselines.exact.folder import FORMAT
+from baselines.exact.layers import MAX_SOLVER_CELLS, build, check_memory, check_size, estimate, is_finished, open_layers
 from baselines.exact.solution import LayeredSolution, Solution, shared_solution
+from ttt_envs.agents.policy import ALL_VARIANTS
 from ttt_envs.agents.specs import Named
 from ttt_envs.core.array_cache import CachedArray, make_cached_folder, max_cache_bytes
+from ttt_envs.core.files import FolderLockedError
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 
-_alive: WeakValueDictionary[Game, Solution] = WeakValueDictionary()
-_latest: deque[Solution] = deque(maxlen=8)
-"""keeps recent solutions alive"""
+MAX_KEPT = 8
+"""Maximum number of solutions that are kept for the next call."""
+_kept: OrderedDict[Game, Solution] = OrderedDict()
 
 
 def is_searched(game: Game) -> bool:
@@ -61,13 +54,14 @@ def solve(game: Game, *, cache: bool = True, work: Work = DEFAULT_WORK) -> Solut
     """
     if is_searched(game):
         return shared_solution(game)
-    check_size(game)
-    solution = _alive.get(game) if cache else None
+    if not cache:
+        return build(game, work=work)
+    solution = _kept.get(game)
     if solution is None:
-        solution = _build_cached(game, work) if cache and game.cells > MAX_SOLVER_CELLS else build(game, work=work)
-        if cache:
-            _alive[game] = solution
-            _latest.append(solution)
+        solution = _build_cached(game, work) if game.cells > MAX_SOLVER_CELLS else build(game, work=work)
+        if len(_kept) == MAX_KEPT:
+            _kept.popitem(last=False)
+        _kept[game] = solution
     return solution
 
 
@@ -107,9 +101,9 @@ class Optimal(Named):
     """
 
     name: ClassVar[str] = "optimal"
-    pure: ClassVar[bool] = True
-    symmetric: ClassVar[bool] = True
-    colour_blind: ClassVar[bool] = True
+    symmetric = colour_blind = True
+    variants = ALL_VARIANTS
+    refusals: ClassVar = {"hidden": "it reads the whole board, to look up its exact value"}
 
     game: Game
     epsilon: float = 0.0
@@ -136,10 +130,7 @@ class Optimal(Named):
             return solve(self.game)
         solution = open_layers(self.game, Path(self.database))
         if solution.stones > 0:
-            raise ValueError(
-                f"database={self.database} begins at {solution.stones} stones, and optimal plays from the empty board: "
-                f"build the rest by evaluate.py database build --stones 0, or give it to a search as endgame="
-            )
+            raise ValueError(f"database={self.database} begins at {solution.stones} stones: build it from 0 stones")
         return solution
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:

@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baselines.exact.layers import open_layers
-from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array, compiled_nogil, inlined, int8
+from baselines.exact.solution import entry_value
+from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array, inlined, int8, kernel
 from ttt_envs.game.bits import to_bits
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
-from ttt_envs.game.parameters import Parameters, line_sign
+from ttt_envs.game.parameters import Parameters
 from ttt_envs.game.rules import legal_bits
-from ttt_envs.graph.numbering import WON, Layer, Numbering, rank
+from ttt_envs.graph.numbering import WON, Layer, Numbering
 
 NO_LAYER = -1
 """number of stones of a probe without values"""
@@ -54,8 +55,6 @@ class Tablebase:
         self.solution = open_layers(game, Path(path))
         self.stones = max(1, self.solution.stones)
         """minimum number of stones of positions in the database"""
-        self.error = self.solution.error
-        """maximum difference of a value from the exact one"""
 
     def probe_layers(self, boards: Boards) -> Int64Array:
         """Return int64[B]: the number of stones at which a search from these positions probes the database."""
@@ -82,23 +81,17 @@ class Tablebase:
             ValueError: the layer's file is damaged.
         """
         number = min(stones + of_moves, self.solution.game.cells)
-        values, layer = self.solution.layer(number), self.solution.numbering.layer(number)
-        none = _empty_values()
-        return (
-            Probe(stones, layer, values, none[1]) if values.dtype == np.int8 else Probe(stones, layer, none[0], values)
-        )
-
-
-def _empty_values() -> tuple[NDArray[np.int8], Float32Array]:
-    plies, results = np.zeros(0, np.int8), np.zeros(0, np.float32)
-    plies.flags.writeable = results.flags.writeable = False  # as all layers, so that kernels are compiled once
-    return plies, results
+        layer, values = self.solution.numbering.layer(number), self.solution.layer(number)
+        field = "plies" if values.dtype == np.int8 else "results"
+        return empty_probe()._replace(stones=stones, layer=layer, **{field: values})
 
 
 @cache
 def empty_probe() -> Probe:
     """Return the probe without a database, which is never read."""
-    return Probe(NO_LAYER, Numbering(Game(1, 1, 1)).layer(0), *_empty_values())
+    plies, results = np.zeros(0, np.int8), np.zeros(0, np.float32)
+    plies.flags.writeable = results.flags.writeable = False  # as all layers, so that kernels are compiled once
+    return Probe(NO_LAYER, Numbering(Game(1, 1, 1)).layer(0), plies, results)
 
 
 def group_by_layer(layers: Int64Array) -> Iterator[tuple[int, Int64Array]]:
@@ -110,13 +103,12 @@ def group_by_layer(layers: Int64Array) -> Iterator[tuple[int, Int64Array]]:
 @inlined
 def _entry_value(own: int, other: int, probe: Probe, parameters: Parameters) -> float:
     """Return W(own, other) in the units of the database; of a position with a line its result."""
-    entry = rank(own, other, probe.layer)
-    if entry < 0:
-        return float(line_sign(parameters) * (1 if parameters.skip_chance > 0 else WON))
-    return float(probe.results[entry]) if parameters.skip_chance > 0 else float(probe.plies[entry])
+    if parameters.skip_chance > 0:
+        return entry_value(own, other, (probe.layer, probe.results), parameters)
+    return entry_value(own, other, (probe.layer, probe.plies), parameters)
 
 
-@compiled_nogil
+@kernel(interpreted=False, nogil=True)
 def result_for_last_player(cells: Int8Array, mover: int, skipped: bool, probe: Probe, parameters: Parameters) -> float:
     """Return the expected result for ``mover``, the last player of a position, once the next mover is known.
 

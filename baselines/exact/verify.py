@@ -10,40 +10,21 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from baselines.exact.folder import Folder
-from ttt_envs.core.jit import Int64Array, compiled_nogil, inlined
-from ttt_envs.core.threads import Threads, count_threads, map_threads, split_rows
+from baselines.exact.solution import Table, write_move_values
+from ttt_envs.core.jit import Int64Array, kernel
 from ttt_envs.game.boards import to_text
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.lines import has_line
-from ttt_envs.game.parameters import Parameters, line_sign
-from ttt_envs.game.rules import legal_bits, value_over_skip
-from ttt_envs.graph.numbering import WON, Layer, Numbering, Values, rank, unrank
-
-ENTRIES_AT_ONCE = 1 << 16
-"""Number of entries that a thread checks at a time, some hundredths of a second."""
-ROUNDING = {"int8": 0.0, "float32": 2.0**-24, "float64": 2.0**-50}
-"""maximum difference, by rounding, between a value and its recomputation from its successors"""
-WRONG = 1000.0
-"""difference of an entry whose position is not one of the layer"""
+from ttt_envs.game.parameters import Parameters
+from ttt_envs.game.rules import value_over_skip
+from ttt_envs.graph.numbering import Numbering, rank, unrank
 
 
-class CheckResult(NamedTuple):
-    """Result of checking entries against their successors."""
-
-    entries: int
-    """number of entries checked"""
-    largest: float
-    """maximum difference: in values, or without skips in byte values"""
-    wrong: tuple[int, int] | None
-    """stones and index of the first entry whose difference exceeds rounding"""
-
-
-def check_entries(folder: Path, stones: int, entries: range | Int64Array, *, threads: Threads = 1) -> CheckResult:
+def check_entries(folder: Path, stones: int, entries: range | Int64Array) -> tuple[float, int]:
     """Recompute entries of a layer from the rules and from single look-ups in the next layer.
 
     Hashes are not checked.
@@ -52,33 +33,21 @@ def check_entries(folder: Path, stones: int, entries: range | Int64Array, *, thr
         folder: of a database.
         stones: the layer.
         entries: the entries to check, in increasing order.
-        threads: number of threads, see :mod:`ttt_envs.core.threads`; the result does not depend on it.
+
+    Returns:
+        The maximum difference, in values, or without skips in byte values; infinite if an entry is not in its place.
+        And the first entry whose difference exceeds rounding, -1 for none.
 
     Raises:
         ValueError: there is no database, or a file cannot be read.
     """
-    numbering, values, above = _map_layers(folder, stones)
-    game, next_stones = numbering.game, min(stones + 1, numbering.game.cells)
-    layer, next_layer = numbering.layer(stones), numbering.layer(next_stones)
-    chosen, tolerance = np.asarray(entries, np.int64), ROUNDING[values.dtype.name]
-
-    def check(_: int, rows: slice) -> tuple[float, int]:
-        return _check_entries(chosen[rows], layer, next_layer, game.parameters, values, above, tolerance)
-
-    results = map_threads(check, split_rows(len(chosen), ENTRIES_AT_ONCE), count_threads(threads))
-    largest = max((difference for difference, _ in results), default=0.0)
-    wrong = next((entry for _, entry in results if entry >= 0), None)
-    return CheckResult(len(chosen), largest, None if wrong is None else (stones, wrong))
-
-
-@lru_cache(maxsize=2)
-def _map_layers(folder: Path, stones: int) -> tuple[Numbering, Values, Values]:
-    """Return the numbering of a folder, one of its layers, and the next, which is not read for the full board."""
     store = Folder.open(folder)
-    return _numbering(store.game), store.mapped(stones), store.mapped(min(stones + 1, store.game.cells))
+    numbering, next_stones = _numbering(store.game), min(stones + 1, store.game.cells)
+    table, above = ((numbering.layer(n), store.mapped(n)) for n in (stones, next_stones))
+    return _check_entries(np.asarray(entries, np.int64), table, above, store.game.parameters)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=1)
 def _numbering(game: Game) -> Numbering:
     return Numbering(game)
 
@@ -90,48 +59,25 @@ def describe_entry(game: Game, stones: int, entry: int) -> str:
     return to_text(Position(np.array(cells, np.int8), 0), game)
 
 
-@compiled_nogil
-def _check_entries(
-    entries: Int64Array,
-    layer: Layer,
-    next_layer: Layer,
-    parameters: Parameters,
-    values: Values,
-    above: Values,
-    tolerance: float,
-) -> tuple[float, int]:
-    """Return the maximum difference, and the first entry whose difference exceeds the tolerance, -1 for none."""
+@kernel(interpreted=False, nogil=True, allocates=True)
+def _check_entries(entries: Int64Array, table: Table, above: Table, parameters: Parameters) -> tuple[float, int]:
+    """Return the maximum difference, infinite if an entry is not in its place, and the first wrong entry or -1."""
+    layer, values = table
     largest, wrong, skip = 0.0, -1, parameters.skip_chance
+    tolerance = 0.0 if values.itemsize == 1 else 2.0**-24 if values.itemsize == 4 else 2.0**-50  # by rounding
+    of_moves = np.empty(parameters.rows * parameters.columns + 1)
     for entry in entries:
         own, other = unrank(entry, layer)
-        turned = _position_value(other, own, next_layer, parameters, above)
+        value = -write_move_values(other, own, above, parameters, of_moves)
         if skip > 0:
-            value = value_over_skip(_position_value(own, other, next_layer, parameters, above), -turned, skip)
+            value = value_over_skip(write_move_values(own, other, above, parameters, of_moves), value, skip)
         else:
-            value = (1.0 if turned > 0 else 0.0) - (1.0 if turned < 0 else 0.0) - turned
+            value += (1.0 if value < 0 else 0.0) - (1.0 if value > 0 else 0.0)
         difference = abs(value - float(values[entry]))
-        if has_line(own, parameters) or has_line(other, parameters) or rank(own, other, layer) != entry:
-            difference = WRONG
-        if not difference <= largest:
-            largest = difference
-        if not difference <= tolerance and wrong < 0:
+        lines = has_line(own, parameters) or has_line(other, parameters)
+        if lines or rank(own, other, layer) != entry or np.isnan(difference):
+            difference = np.inf
+        largest = max(largest, difference)
+        if difference > tolerance and wrong < 0:
             wrong = entry
     return largest, wrong
-
-
-@inlined
-def _position_value(own: int, other: int, next_layer: Layer, parameters: Parameters, above: Values) -> float:
-    """Return V(own, other) in the units of the layers, from each move and its successor."""
-    moves, best = legal_bits(own, other, parameters), -WRONG
-    if moves == 0:
-        return 0.0
-    while moves:
-        stone = moves & -moves
-        moves ^= stone
-        entry = rank(own | stone, other, next_layer)
-        if has_line(own | stone, parameters):
-            value = float(line_sign(parameters) * (WON if above.itemsize == 1 else 1))
-        else:
-            value = float(above[entry]) if entry >= 0 else WRONG
-        best = max(best, value)
-    return best

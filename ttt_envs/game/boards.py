@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.core.jit import Int8Array, Int64Array, UInt64Array, compiled, inlined, int64
+from ttt_envs.core.jit import Int8Array, Int64Array, UInt64Array, inlined, int64, kernel
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import AnyGame, visible
 from ttt_envs.game.rules import DRAW, NOT_OVER, check_cells, legal, play_rows, winner
@@ -75,7 +75,7 @@ class Boards(NamedTuple):
         return out
 
 
-@compiled
+@kernel
 def own_first_rows(cells: Int8Array, mover: Int8Array, out: Int8Array) -> None:
     """Write ``Boards.own_first`` into ``out``: stones 1 and 2 are exchanged where player_1 is to move."""
     for b in range(len(cells)):
@@ -156,7 +156,7 @@ def _num_words(size: int) -> int:
     return 1 if size <= MAX_CELLS_BASE_3 else 2 * -(-size // 64)
 
 
-@compiled
+@kernel
 def _base_3(cells: Int8Array, out: UInt64Array) -> None:
     for b in range(len(cells)):
         out[b] = base_3(cells[b])
@@ -188,7 +188,7 @@ def from_keys(key: UInt64Array, game: AnyGame) -> Int8Array:
     return out
 
 
-@compiled
+@kernel
 def _digits(key: UInt64Array, out: Int8Array) -> None:
     for b in range(len(out)):
         rest = key[b]

@@ -15,18 +15,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.core.jit import (
-    Float64Array,
-    Int8Array,
-    Int64Array,
-    UInt64Array,
-    compiled,
-    compiled_at_once,
-    inlined,
-    inlined_public,
-    int8,
-    int64,
-)
+from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, inlined, int8, int64, kernel
 from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game.bits import MAX_CELLS_IN_BITS, to_bits
 from ttt_envs.game.game import Game, Position
@@ -132,7 +121,7 @@ def _put(cells: Int8Array, mover: int, cell: int, stones: int, own: int, paramet
     return outcome_of_move(line, mover, stones + 1, parameters)
 
 
-@inlined_public
+@kernel(forceinline=True)
 def place(cells: Int8Array, mover: int, cell: int, stones: int, parameters: Parameters) -> int:
     """Put a stone of ``mover`` on ``cell``, in place; ``stones`` counts the stones before the move.
 
@@ -142,13 +131,13 @@ def place(cells: Int8Array, mover: int, cell: int, stones: int, parameters: Para
     return _put(cells, mover, cell, stones, stones + 1, parameters)
 
 
-@inlined_public
+@kernel(forceinline=True)
 def next_mover(mover: int, u: float, parameters: Parameters) -> int:
     """Return the next mover after a stone that does not end the game: ``mover`` again when ``u < skip_chance``."""
     return mover if u < parameters.skip_chance else 1 - mover
 
 
-@inlined_public
+@kernel(forceinline=True)
 def mover_after(mover: int, episode_key: np.uint64, stones: int, parameters: Parameters) -> int:
     """Like :func:`next_mover`, with the episode's skip draw for the ply ``stones``."""
     if parameters.skip_chance > 0:
@@ -250,13 +239,13 @@ def terminal_outcome_inline(cells: Int8Array, parameters: Parameters) -> int:
     return outcome
 
 
-@compiled
+@kernel
 def terminal_outcome(cells: Int8Array, parameters: Parameters) -> int:
     """Like :func:`terminal_outcome_inline`, for calls from Python."""
     return terminal_outcome_inline(cells, parameters)
 
 
-@compiled
+@kernel
 def play_rows(
     cells: Int8Array,
     mover: Int8Array,
@@ -302,7 +291,7 @@ def begin(
     episode_keys[b] = splitmix64(key, episode)
 
 
-@compiled
+@kernel
 def begin_rows(
     cells: Int8Array,
     mover: Int8Array,
@@ -449,7 +438,7 @@ def perft(game: Game, plies: int) -> int:
     return int(_perft(np.zeros(game.cells, np.int8), 0, 0, plies, game.parameters))
 
 
-@compiled_at_once
+@kernel(interpreted=False)
 def _perft(cells: Int8Array, mover: int, stones: int, plies: int, parameters: Parameters) -> int:
     if plies == 0:
         return 1

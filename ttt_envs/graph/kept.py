@@ -16,7 +16,7 @@ from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array
 from ttt_envs.game.boards import Boards, position_keys
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame
-from ttt_envs.graph.layers import Layer, Traversal
+from ttt_envs.graph.layers import Traversal
 from ttt_envs.graph.passes import DRAW, WIN_0, WIN_1, backward, forward_again
 
 MAX_EDGES = 1 << 22
@@ -60,7 +60,7 @@ class KeptGraph:
     Attributes:
         boards: the V information sets of both players, in a game with visible stones by the number of stones.
         legal: bool[V, cells]: the legal moves.
-        traversal, layers: the graph.
+        traversal: the graph.
         info_set: int64[N]: the information set of each node, in the order of the layers.
 
     Raises:
@@ -70,11 +70,8 @@ class KeptGraph:
     def __init__(self, game: AnyGame) -> None:
         self.game = game
         self.traversal = Traversal(game, (None, None), complete=(True, True), merge=False)
-        self.layers: list[Layer] = []
         parts, num_edges = [], 0
         for layer, _, nodes in self.traversal.walk(keep=True):
-            if len(self.layers) == layer.depth:
-                self.layers.append(layer)
             parts.append(self.traversal.boards(layer, nodes))
             num_edges += len(nodes.child)
             if num_edges > MAX_EDGES:
@@ -98,7 +95,7 @@ class KeptGraph:
     def _number_edges(self) -> tuple[Int64Array, Int64Array]:
         """Return the node of each edge, and its place in a table, int64[K] each; shares become views of one array."""
         start, node, places = 0, 0, []
-        for layer in self.layers:
+        for layer in self.traversal.layers:
             for at, nodes in enumerate(layer.nodes):
                 stop = start + len(nodes.child)
                 row, cell = nodes.places
@@ -132,10 +129,10 @@ class KeptGraph:
         results, visits = self._visits()
         paid = None
         if costs is not None:
-            ends = np.cumsum([len(nodes.child) for layer in self.layers for nodes in layer.nodes])
+            ends = np.cumsum([len(nodes.child) for layer in self.traversal.layers for nodes in layer.nodes])
             paid = np.split(costs.ravel()[self._edge], ends[:-1])
         best = responder == 0, responder == 1
-        passes = backward(self.traversal, self.layers, best=best, costs=paid)
+        passes = backward(self.traversal, best=best, costs=paid)
         parts = [(values[nodes.rows, nodes.mover], gains, nodes.mover) for _, nodes, values, gains in passes][::-1]
         node_values = np.concatenate([chances[:, mover] - chances[:, 1 - mover] for chances, _, mover in parts])
         gains = np.concatenate([part for _, part, _ in parts])
@@ -156,5 +153,5 @@ class KeptGraph:
     def _visits(self) -> tuple[tuple[float, float, float], Float64Array]:
         """Return the results of the table that is played, and the probability of each node, float64[N]."""
         results = np.zeros(4)
-        visits = np.concatenate(list(forward_again(self.traversal, self.layers, results)))
+        visits = np.concatenate(list(forward_again(self.traversal, results)))
         return (float(results[WIN_0]), float(results[DRAW]), float(results[WIN_1])), visits

@@ -14,12 +14,11 @@ within a class, and a best responder may play symmetric moves in symmetric posit
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ttt_envs.agents.peeking import is_peeking
-from ttt_envs.agents.policy import Policy, is_symmetric
+from ttt_envs.agents.policy import Policy
 from ttt_envs.core.hash_index import KeyIndex, extend_rows
 from ttt_envs.core.jit import (
     BoolArray,
@@ -29,9 +28,9 @@ from ttt_envs.core.jit import (
     Int64Array,
     UInt8Array,
     UInt64Array,
-    compiled_nogil_small,
     inlined,
     int64,
+    kernel,
 )
 from ttt_envs.game.bits import count_bits
 from ttt_envs.game.boards import Boards, position_keys, to_text
@@ -53,9 +52,9 @@ MAX_CELLS, MAX_PHANTOM_CELLS = 31, 9
 millions of boards."""
 QUERY_SIZE = 1 << 14
 """Maximum number of positions per query of a policy."""
-KEPT_BYTES = 1 << 28
+KEPT_BYTES = 1 << 29
 """Size of the edges of a traversal in bytes beyond which those of further nodes are dropped, and made again."""
-NO_EDGES = (np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.uint8), np.zeros(0))
+NO_EDGES = (np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.uint8), np.zeros(0))
 TOLERANCE = 1e-6
 """Maximum difference of a sum of probabilities from 1."""
 
@@ -67,10 +66,10 @@ class Nodes(NamedTuple):
     """B nodes of a layer with the same player to move, and their K edges."""
 
     mover: int
-    rows: Int64Array
-    """int64[B]: boards of the layer"""
-    ends: Int64Array
-    """int64[B]: end of each node's edges; empty if they are dropped"""
+    rows: Int32Array
+    """int32[B]: boards of the layer"""
+    ends: Int32Array
+    """int32[B]: end of each node's edges; empty if they are dropped"""
     child: Int32Array
     """int32[K]: board of the next layer, ``LINE`` or ``FULL``"""
     action: UInt8Array
@@ -137,6 +136,9 @@ class Traversal:
         masked: whether a probability of an illegal move is refused; else games end by it.
         query_size: maximum number of positions per query of a policy; no result depends on it.
 
+    Attributes:
+        layers: those of a walk that keeps them.
+
     Raises:
         ValueError: ``query_size`` is not positive.
         MemoryError: a board of too many cells.
@@ -159,11 +161,12 @@ class Traversal:
             raise ValueError(f"chunk={query_size} leaves nothing to ask: choose 1 or more positions at once")
         self.game, self.players, self.complete, self.query_size = game, players, complete, query_size
         self.starts, self.roles, self.masked = starts, roles, masked
+        self.layers: list[Layer] = []
         self.kind = 1 + KINDS.index(game.kind) if isinstance(game, PhantomGame) else 0
         self.shift = 21 if self.kind else 32
         self.parameters = visible(game).parameters
         if merge is None:
-            merge = self.kind == 0 and all(is_symmetric(player) for player in players if player is not None)
+            merge = self.kind == 0 and all(player.symmetric for player in players if player is not None)
         self.merge = merge
         self.stones = np.int64(1) << inverse(symmetries(game, "all" if merge else "none")).T.copy()
 
@@ -171,7 +174,7 @@ class Traversal:
         """Yield nodes with their edges in order, with their layer and the next one.
 
         Args:
-            keep: whether layers keep their nodes, the edges up to ``KEPT_BYTES``.
+            keep: whether to keep the layers and their nodes, the edges up to ``KEPT_BYTES``.
 
         Raises:
             ValueError: a policy that does not play by the rules.
@@ -182,8 +185,10 @@ class Traversal:
         layer.reach[0, list(self.starts)] = ON_POLICY
         while layer.index.size:
             following = Layer(layer.depth + 1)
+            if keep:
+                self.layers.append(layer)
             for mover in (0, 1):
-                rows = layer.reach[: layer.index.size, mover].nonzero()[0]
+                rows = layer.reach[: layer.index.size, mover].nonzero()[0].astype(np.int32)
                 for start in range(0, len(rows), self.query_size):
                     nodes = self._expand(layer, following, mover, rows[start : start + self.query_size])
                     yield layer, following, nodes
@@ -203,12 +208,13 @@ class Traversal:
     def boards(self, layer: Layer, nodes: Nodes) -> Boards:
         """Return the positions as the policy sees them: in a phantom game the mover's views, unless it peeks."""
         boards = Boards(np.empty((len(nodes.rows), self.game.cells), np.int8), np.empty(len(nodes.rows), np.int8))
-        views = self.kind > 0 and not is_peeking(self.players[nodes.mover])
+        policy = self.players[nodes.mover]
+        views = self.kind > 0 and not (policy is not None and policy.peeks)
         keys = layer.index.keys[nodes.rows, 0]
         _write_boards(keys, nodes.mover, self.shift, views, self.roles, self.game.skip_chance > 0, *boards)
         return boards
 
-    def _expand(self, layer: Layer, following: Layer, mover: int, rows: Int64Array) -> Nodes:
+    def _expand(self, layer: Layer, following: Layer, mover: int, rows: Int32Array) -> Nodes:
         """Ask the mover about nodes; number the boards after their moves, and mark the nodes that these lead to."""
         game, policy = self.game, self.players[mover]
         width = min(game.columns, game.cells) if game.gravity else game.cells
@@ -216,7 +222,7 @@ class Traversal:
         nodes = Nodes(
             mover,
             rows,
-            np.empty(len(rows), np.int64),
+            np.empty(len(rows), np.int32),
             np.empty(limit, np.int32),
             np.empty(limit, np.uint8),
             np.empty(0 if policy is None else limit),
@@ -238,16 +244,15 @@ class Traversal:
                 f"{policy} gave no distribution over legal moves in {to_text(boards.position(row), visible(game))!r}: "
                 f"{np.array2string(p[row], precision=4)} must be 0 on occupied cells, nowhere negative, and sum to 1"
             )
-        nodes = nodes._replace(
-            child=nodes.child[:num_edges].copy(), action=nodes.action[:num_edges].copy(), share=nodes.share[:num_edges]
-        )
+        edges: list[Any] = [array[:num_edges].copy() for array in nodes[3:]]
+        nodes = Nodes(mover, rows, nodes.ends, *edges)
         following.reserve(num_keys)
         _link(nodes, following.index.rows(keys[:num_keys]), marks, game.skip_chance, following.reach)
         return nodes
 
     def _query(self, policy: Policy, boards: Boards) -> Float64Array:
         """Return a policy's probabilities; views, which several nodes share, are asked about once."""
-        if self.kind == 0 or is_peeking(policy):
+        if self.kind == 0 or policy.peeks:
             return query_policy(policy, boards)
         _, first, view = np.unique(position_keys(boards), return_index=True, return_inverse=True)
         return query_policy(policy, boards.take(first))[view.reshape(-1)]
@@ -305,7 +310,7 @@ def stay_chance(action: int, skip: float) -> float:
     return skip if action < AGAIN else 1.0 if action < OVER else 0.0
 
 
-@compiled_nogil_small
+@kernel(nogil=True)
 def _write_boards(
     keys: UInt64Array,
     mover: int,
@@ -345,7 +350,7 @@ def _is_distribution(p: Float64Array, legal: int, masked: bool) -> bool:
     return sound and abs(total - 1.0) <= TOLERANCE
 
 
-@compiled_nogil_small
+@kernel(nogil=True)
 def _write_edges(
     boards: UInt64Array,
     p: Float64Array,
@@ -432,7 +437,7 @@ def _write_edges(
     return made, num_keys
 
 
-@compiled_nogil_small
+@kernel(nogil=True)
 def _link(nodes: Nodes, numbers: Int64Array, marks: Int8Array, skip: float, reach: Int8Array) -> None:
     """Write the numbers of the boards that edges lead to, and mark the nodes that they reach.
 

@@ -16,23 +16,13 @@ to the next layer, and symmetries are found per set and not per position.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable
 from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.core.jit import (
-    Int32Array,
-    Int64Array,
-    UInt32Array,
-    compiled_nogil_small_allocating,
-    inlined,
-    inlined_public,
-    int64,
-)
+from ttt_envs.core.jit import Int32Array, Int64Array, inlined, int64, kernel
 from ttt_envs.core.threads import map_threads
 from ttt_envs.game.bits import count_bits, count_bits_of
 from ttt_envs.game.game import Game
@@ -43,12 +33,14 @@ Values = NDArray[Any]
 
 WON = 127
 """The byte of a stone that wins. A win d plies away, that stone included, is 128 - d, and a loss d - 128."""
-MAX_CODED_CELLS = 16
-"""Maximum number of cells of a board with a table of all sets of cells, which makes single look-ups faster."""
+MAX_UNPAIRED_CELLS = 16
+"""Maximum number of cells of a board whose numbering without skips has positions of no alternating play, too."""
+MAX_CODED_CELLS = 21
+"""Maximum number of cells of a board with a table of all sets of cells, which makes look-ups faster."""
 MAX_ENTRIES = 1 << 32
 """Maximum number of entries of a layer."""
 MAX_INDEX_BYTES = 1 << 30
-"""Maximum size in bytes of kept layers, apart from the two used last."""
+"""Maximum size in bytes of kept layers, apart from the two numbered last."""
 MAX_SAMPLED_WORDS = 1 << 18
 """Number of words of a layer up to which its size is counted, and beyond which it is estimated by a sample."""
 BLOCKS_PER_THREAD, MIN_BLOCK_SETS = 64, 8
@@ -93,8 +85,8 @@ class Layer(NamedTuple):
 class Numbering:
     """The layers of a game.
 
-    On boards of more than ``MAX_CODED_CELLS`` cells, a game without skips has only the positions of alternating play:
-    the last mover has half of the stones, rounded up. Otherwise all divisions of the stones are numbered.
+    Without skips, boards of more than ``MAX_UNPAIRED_CELLS`` cells have only positions of alternating play: the last
+    mover has half of the stones, rounded up. Otherwise all divisions of the stones are numbered.
 
     Args:
         game: up to 31 cells; the caller bounds the number of positions.
@@ -102,24 +94,22 @@ class Numbering:
 
     def __init__(self, game: Game) -> None:
         self.game = game
-        self.alternates = game.skip_chance == 0 and game.cells > MAX_CODED_CELLS
+        self.alternates = game.skip_chance == 0 and game.cells > MAX_UNPAIRED_CELLS
         lines = [(_to_bits(line.cells), _to_bits(line.beyond)) for line in game.lines]
         self._lines = np.array(lines, np.int64).reshape(-1, 2)
         self._column_sets = _sets_of_columns(game) if game.gravity else None
         targets, low = inverse(symmetries(game)), (game.cells + 1) // 2
         images = spread_all(targets[:, :low]).astype(np.int64), spread_all(targets[:, low:]).astype(np.int64)
-        codes: Int32Array = np.zeros(0, np.int32)
-        self._tables = SetTables(low, *images, codes)
-        if game.cells <= MAX_CODED_CELLS:
-            self._tables = self._tables._replace(codes=self._make_codes())
+        self._tables = SetTables(low, *images, np.zeros(0, np.int32))
         self._lock = Lock()  # so that two threads do not number one layer
-        self._layers: OrderedDict[int, Layer] = OrderedDict()  # those used last
+        self._layers: dict[int, Layer] = {}  # those numbered last
         self._sizes: dict[int, int] = {}
 
     def sets(self, stones: int) -> Int64Array:
         """Return the canonical sets of a number of cells that stones can fill, int64[L], ascending."""
-        sets = self._all_sets(stones)
-        return np.asarray(sets[self._canonical(sets)[0] == sets])
+        sets, codes = self._all_sets(stones), self._tables.codes
+        by = codes[sets] % len(self._tables.low_images) if len(codes) else self._canonical(sets)[1]
+        return np.asarray(sets[by == 0])
 
     def _all_sets(self, stones: int) -> Int64Array:
         if self._column_sets is not None:
@@ -150,18 +140,20 @@ class Numbering:
         Raises:
             ValueError: the layer has more than 2**32 entries.
         """
+        if (kept := self._layers.get(stones)) is not None:
+            return kept
         with self._lock:
-            layer = self._layers.get(stones)
-            if layer is None:
+            if stones not in self._layers:
                 layer = self._layers[stones] = self._make_layer(stones)
                 self._sizes[stones] = layer.size
                 bytes_kept = sum(each.words.nbytes for each in self._layers.values())
                 while len(self._layers) > 2 and bytes_kept > MAX_INDEX_BYTES:
-                    bytes_kept -= self._layers.popitem(last=False)[1].words.nbytes
-            self._layers.move_to_end(stones)
-            return layer
+                    bytes_kept -= self._layers.pop(next(iter(self._layers))).words.nbytes
+            return self._layers[stones]
 
     def _make_layer(self, stones: int) -> Layer:
+        if self.game.cells <= MAX_CODED_CELLS and not len(self._tables.codes):
+            self._tables = self._tables._replace(codes=self._make_codes())
         sets = self.sets(stones)
         index = self._mark(sets, stones)
         counts = count_bits_of(index)
@@ -227,7 +219,6 @@ class Numbering:
         threads: int = 1,
         average: bool = False,
         of_positions: bool = False,
-        progress: Callable[[float], None] | None = None,
     ) -> None:
         """Compute the values of a layer from those of the next.
 
@@ -238,7 +229,6 @@ class Numbering:
             threads: number of threads; the values do not depend on it.
             average: whether the players move at random; else they play optimally.
             of_positions: write V(B, A) in place of W(A, B).
-            progress: called with the fraction done, after each block of a large layer.
         """
         layer, game = self.layer(stones), self.game
         next_layer = layer if above is None else self.layer(stones + 1)  # no cell is empty on a full board
@@ -251,14 +241,11 @@ class Numbering:
         begins = layer.words[:: num_words(stones)] >> 32 & 0xFFFFFFFF
         largest = int(np.diff(begins, append=layer.size).max(initial=0))
 
-        def compute_block(_: int, block: int) -> None:
-            rows = range(edges[block], edges[block + 1])
+        def compute_block(block: int) -> None:
             sweep(
-                rows.start, rows.stop, layer, next_layer, legal, largest, game.skip_chance, line_value,
+                edges[block], edges[block + 1], layer, next_layer, legal, largest, game.skip_chance, line_value,
                 average, of_positions, above, out,
             )  # fmt: skip
-            if progress is not None and rows.stop < edges[-1]:
-                progress(rows.stop / edges[-1])
 
         if len(out):
             map_threads(compute_block, range(count), threads)
@@ -273,7 +260,7 @@ def num_words(stones: int) -> int:
     return max(1, (1 << stones) >> 5)
 
 
-def spread_all(targets: Int64Array) -> UInt32Array:
+def spread_all(targets: Int64Array) -> NDArray[np.uint32]:
     """Return uint32[S, 2**n]: all sets of n cells, with cell i moved to ``targets[s, i]``."""
     out = np.zeros((len(targets), 1), np.uint32)
     for bits in np.uint32(1) << targets.T.astype(np.uint32):
@@ -308,7 +295,7 @@ def _words_of_patterns() -> tuple[Int64Array, Int64Array, Int64Array]:
     return contain, avoid, of_size
 
 
-@compiled_nogil_small_allocating
+@kernel(nogil=True, allocates=True)
 def _mark_open(
     sets: Int64Array,
     stones: int,
@@ -418,7 +405,7 @@ def find_entry(row: int, pattern: int, index: Int64Array) -> int:
     return (word >> 32 & 0xFFFFFFFF) + count_marks(word & (bit - 1)) if word & bit else int64(-1)
 
 
-@inlined_public
+@kernel(forceinline=True)
 def rank(own: int, other: int, layer: Layer) -> int:
     """Return the entry of W(own, other) in the layer of their number of stones; -1 if it is not numbered."""
     i, symmetry = find_set(own | other, layer)
@@ -428,7 +415,7 @@ def rank(own: int, other: int, layer: Layer) -> int:
     return find_entry(i * max(1, (1 << layer.stones) >> 5), pattern, layer.words)
 
 
-@inlined_public
+@kernel(forceinline=True)
 def unrank(entry: int, layer: Layer) -> tuple[int, int]:
     """Return the stones of the last mover and of the other player in an entry's position."""
     first, last = int64(0), int64(len(layer.words)) - 1
@@ -492,7 +479,7 @@ def list_patterns(words: Int64Array, start: int, stop: int, out: Int32Array) -> 
     return count
 
 
-@compiled_nogil_small_allocating
+@kernel(nogil=True, allocates=True)
 def sweep(
     first: int,
     last: int,

@@ -13,7 +13,7 @@ import numpy as np
 
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.core.hash_index import extend_rows
-from ttt_envs.core.jit import BoolArray, Float64Array, compiled_nogil_small, inlined, int64
+from ttt_envs.core.jit import BoolArray, Float64Array, inlined, int64, kernel
 from ttt_envs.game.phantom import visible
 from ttt_envs.graph.layers import LINE, Layer, Nodes, Traversal, stay_chance
 
@@ -54,15 +54,13 @@ def forward(traversal: Traversal, results: Float64Array | None = None) -> Iterat
         yield layer, nodes, layer.mass[nodes.rows, nodes.mover]
 
 
-def forward_again(
-    traversal: Traversal, layers: Sequence[Layer], results: Float64Array, clock: Clock = NO_DISCOUNT
-) -> Iterator[Float64Array]:
-    """Yield the probabilities float64[B] of nodes in order, as :func:`forward`.
+def forward_again(traversal: Traversal, results: Float64Array, clock: Clock = NO_DISCOUNT) -> Iterator[Float64Array]:
+    """Yield the probabilities float64[B] of kept nodes in order, as :func:`forward`.
 
     With a discount they are weighed by ``discount**n``, where n is the number of earlier decisions of the clock's
     player.
     """
-    mass = np.array([[1.0, 0.0]])
+    mass, layers = np.array([[1.0, 0.0]]), traversal.layers
     for layer, next_layer in zip(layers, [*layers[1:], Layer(len(layers))], strict=True):
         following = np.zeros((next_layer.index.size, 2))
         for compact in layer.nodes:
@@ -74,11 +72,6 @@ def forward_again(
         mass = following
 
 
-def collect(walk: Iterator[tuple[Layer, Layer, Nodes]]) -> list[Layer]:
-    """Return all layers of :meth:`Traversal.walk` that keeps them, for :func:`backward`."""
-    return list({layer.depth: layer for layer, *_ in walk}.values())
-
-
 def _rules(traversal: Traversal, nodes: Nodes) -> tuple[float, int]:
     """Return the skip chance, and the player who wins by a line of the mover."""
     return traversal.game.skip_chance, 1 - nodes.mover if visible(traversal.game).misere else nodes.mover
@@ -86,16 +79,15 @@ def _rules(traversal: Traversal, nodes: Nodes) -> tuple[float, int]:
 
 def backward(
     traversal: Traversal,
-    layers: Sequence[Layer],
     *,
     best: tuple[bool, bool] | None = None,
     clock: Clock = NO_DISCOUNT,
     costs: Sequence[Float64Array] | None = None,
 ) -> Iterator[tuple[Layer, Nodes, Float64Array, Float64Array]]:
-    """Yield nodes from the last layer to the first.
+    """Yield kept nodes from the last layer to the first.
 
     Args:
-        traversal, layers: the nodes.
+        traversal: the nodes.
         best: whether a player makes the best moves, and else those of its policy; by default if it has no policy.
         clock: discount of the values, which are then those of its player only.
         costs: for all nodes in order, float64[K]: what each edge costs its mover; None for nothing.
@@ -107,6 +99,7 @@ def backward(
     """
     if best is None:
         best = traversal.players[0] is None, traversal.players[1] is None
+    layers = traversal.layers
     number = sum(len(layer.nodes) for layer in layers)
     following, empty = np.zeros((0, 2, 2)), Layer(len(layers))
     for layer, next_layer in zip(reversed(layers), [empty, *reversed(layers[1:])], strict=True):
@@ -136,7 +129,7 @@ def _has_not_moved(traversal: Traversal, layer: Layer, nodes: Nodes) -> BoolArra
 # Kernels
 
 
-@compiled_nogil_small
+@kernel(nogil=True)
 def _push(
     nodes: Nodes,
     skip: float,
@@ -192,7 +185,7 @@ def _chance(
     return chance
 
 
-@compiled_nogil_small
+@kernel(nogil=True)
 def _pull(
     nodes: Nodes,
     skip: float,

@@ -15,7 +15,7 @@ from ttt_envs.game.boards import Boards, to_text
 from ttt_envs.game.game import Game
 from ttt_envs.graph.layers import Traversal, check_cells, to_keys
 from ttt_envs.graph.passes import backward
-from ttt_eval.exact.dynamic_programming import collect_within
+from ttt_eval.exact.dynamic_programming import keep_layers
 from ttt_eval.exact.results import check_responder, make_pure
 
 
@@ -50,8 +50,9 @@ class BestResponseValues:
         players = (None, self.policy) if self.seat == 0 else (self.policy, None)
         complete = self.seat == 0, self.seat == 1
         traversal = Traversal(self.game, players, complete=complete, merge=False, query_size=self._work.chunk)
-        layers = collect_within(traversal, self._work)
-        chances = {layer.depth: values for layer, _, values, _ in backward(traversal, layers)}
+        keep_layers(traversal, self._work)
+        layers = traversal.layers
+        chances = {layer.depth: values for layer, _, values, _ in backward(traversal)}
         parts = [chances[layer.depth][:, :, self.seat] - chances[layer.depth][:, :, 1 - self.seat] for layer in layers]
         reached = [layer.reach[: layer.index.size] > 0 for layer in layers]
         values = np.where(np.concatenate(reached), np.concatenate(parts), np.nan)
@@ -76,7 +77,7 @@ class BestResponseValues:
             )
 
 
-class BestResponsePolicy:
+class BestResponsePolicy(Policy):
     """The best response to a pure policy, in both seats, as a policy: equal shares for the best moves.
 
     In a position that the two players cannot reach, it plays uniformly.
@@ -88,8 +89,6 @@ class BestResponsePolicy:
     Raises:
         ValueError, MemoryError: as :class:`BestResponseValues`.
     """
-
-    pure = True
 
     def __init__(self, game: Game, policy: str | Policy) -> None:
         self.game = game

@@ -6,6 +6,7 @@ positions that games reach, in a phantom game about views, by which it plays; be
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeGuard
 
@@ -13,14 +14,14 @@ import numpy as np
 
 from baselines.exact import MAX_SOLVER_CELLS, solve
 from baselines.exact.layers import is_layered, start_value
-from ttt_envs.agents.policy import Policy, is_colour_blind
-from ttt_envs.core.jit import Float64Array, compiled
+from ttt_envs.agents.policy import Policy
+from ttt_envs.core.jit import Float64Array, kernel
 from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame
-from ttt_envs.graph.layers import Layer, Traversal
-from ttt_envs.graph.passes import DRAW, WIN_0, WIN_1, backward, collect, forward
+from ttt_envs.graph.layers import Traversal
+from ttt_envs.graph.passes import DRAW, WIN_0, WIN_1, backward, forward
 from ttt_eval.exact.estimate import watch
 from ttt_eval.exact.phantom_best_response import best_response as search_best_response
 from ttt_eval.exact.results import Exploitation as Exploitation
@@ -152,7 +153,7 @@ def _best_responses(game: AnyGame, policy: Policy, seats: tuple[int, ...], work:
     """Return the best responder's results, by its seats."""
     if isinstance(game, PhantomGame):
         return [search_best_response(game, policy, seat) for seat in seats]
-    if is_colour_blind(policy):  # one traversal serves both seats
+    if policy.colour_blind:  # one traversal serves both seats
         traversal = Traversal(game, (None, policy), roles=True, starts=seats, query_size=work.chunk)
         values = _start_values(traversal, work)
         return [_result(values[seat, 0], values[seat, 1]) for seat in seats]
@@ -170,14 +171,14 @@ def _result(win: float, loss: float) -> OutcomeProbabilities:
 
 def _start_values(traversal: Traversal, work: Work) -> Float64Array:
     """Return the chances that player_0 and player_1 win on the empty board, float64[2, 2] by the player to move."""
-    layers = collect_within(traversal, work.part(0, 2))
-    *_, (_, _, values, _) = watch(work.part(1, 2), traversal.game, backward(traversal, layers))
+    keep_layers(traversal, work.part(0, 2))
+    *_, (_, _, values, _) = watch(work.part(1, 2), traversal.game, backward(traversal))
     return np.asarray(values[0])
 
 
-def collect_within(traversal: Traversal, work: Work) -> list[Layer]:
-    """Return all layers of a traversal, for a backward pass."""
-    return collect(watch(work, traversal.game, traversal.walk(keep=True), keep=True))
+def keep_layers(traversal: Traversal, work: Work) -> None:
+    """Walk all layers of a traversal, which keeps them for a backward pass."""
+    deque(watch(work, traversal.game, traversal.walk(keep=True), keep=True), maxlen=0)
 
 
 def regret(game: Game, policy: str | Policy, *, work: Work = DEFAULT_WORK) -> float:
@@ -217,7 +218,7 @@ def expected_losses(action_values: Float64Array, probabilities: Float64Array) ->
     return losses
 
 
-@compiled
+@kernel
 def _write_losses(action_values: Float64Array, probabilities: Float64Array, losses: Float64Array) -> None:
     for b in range(len(losses)):
         best, value = -np.inf, 0.0

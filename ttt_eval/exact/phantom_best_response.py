@@ -11,15 +11,16 @@ not exceed the best value are not searched (branch and bound: Land and Doig, 196
 
 from __future__ import annotations
 
+from collections import deque
 from typing import NamedTuple
 
 import numpy as np
 
 from ttt_envs.agents.policy import Policy
-from ttt_envs.core.jit import Float64Array, Int64Array, UInt8Array, compiled_nogil, inlined, int64
+from ttt_envs.core.jit import Float64Array, Int64Array, UInt8Array, inlined, int64, kernel
 from ttt_envs.game.phantom import PhantomGame
 from ttt_envs.graph.layers import AGAIN, LINE, OVER, Layer, Players, Traversal, stay_chance
-from ttt_envs.graph.passes import backward, collect
+from ttt_envs.graph.passes import backward
 from ttt_eval.exact.results import OutcomeProbabilities
 
 FAILED, SUCCEEDED, SKIPPED = range(3)
@@ -85,8 +86,8 @@ def best_response(game: PhantomGame, policy: Policy, responder: int) -> OutcomeP
     """
     players: Players = (None, policy) if responder == 0 else (policy, None)
     traversal = Traversal(game, players, complete=(responder == 0, responder == 1))
-    layers = collect(traversal.walk(keep=True))
-    flat = _flatten(game, layers, [gains for _, _, _, gains in backward(traversal, layers)][::-1])
+    deque(traversal.walk(keep=True), maxlen=0)
+    flat = _flatten(game, traversal.layers, [gains for _, _, _, gains in backward(traversal)][::-1])
     size, depth = len(flat.mover), game.cells + 2
     lists = np.empty(3 * size, np.int64), np.empty(3 * size), np.empty((2, size), np.int64), np.empty((2, size))
     levels = Levels(np.zeros((depth, 4), np.int64), np.zeros((depth, game.cells)), np.zeros((depth, 3)))
@@ -146,7 +147,7 @@ def _line_value(k: int, flat: Flat) -> int:
     return flat.line_value if flat.other[k] == LINE else 0
 
 
-@compiled_nogil
+@kernel(interpreted=False, nogil=True)
 def _reply(count: int, begin: int, end: int, flat: Flat, beliefs: Beliefs) -> tuple[float, float, int]:
     """Follow the policy from the first ``count`` nodes of the frontier until the responder moves.
 
@@ -177,7 +178,7 @@ def _reply(count: int, begin: int, end: int, flat: Flat, beliefs: Beliefs) -> tu
     return value, wins, end
 
 
-@compiled_nogil
+@kernel(interpreted=False, nogil=True)
 def _attempt(
     j: int, begin: int, stop: int, top: int, limits: Int64Array, flat: Flat, beliefs: Beliefs
 ) -> tuple[float, float]:
@@ -223,7 +224,7 @@ def _write_bounds(begin: int, end: int, flat: Flat, beliefs: Beliefs, out: Float
     return top
 
 
-@compiled_nogil
+@kernel(interpreted=False, nogil=True)
 def _search(
     depth: int, belief: tuple[int, int, int], need: float, flat: Flat, beliefs: Beliefs, levels: Levels
 ) -> tuple[float, float]:
@@ -265,7 +266,7 @@ def _search(
             best, best_wins = value, wins
 
 
-@compiled_nogil
+@kernel(interpreted=False, nogil=True)
 def _start(flat: Flat, beliefs: Beliefs, levels: Levels, responder: int) -> tuple[float, float]:
     """Return value and wins of the best response from the first node."""
     value, wins, end = 0.0, 0.0, int64(1)

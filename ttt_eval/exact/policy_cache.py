@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import ClassVar
 
 import numpy as np
 
-from ttt_envs.agents.policy import Policy, is_colour_blind, is_quick, is_symmetric
+from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import FromFile, make_policy
 from ttt_envs.core.hash_index import KeyIndex, extend_rows
 from ttt_envs.core.jit import Float64Array, UInt64Array
@@ -20,7 +19,7 @@ MAX_CACHE_BYTES = 1 << 28
 """Maximum size of the cached answers of a policy in bytes; beyond it the policy is queried again."""
 
 
-class CachedPolicy:
+class CachedPolicy(Policy):
     """A pure policy with a cache of its answers.
 
     One entry serves all positions that the policy declares to answer alike: symmetric positions, if it is symmetric,
@@ -34,19 +33,25 @@ class CachedPolicy:
         num_queries: number of positions on which the policy was queried.
     """
 
-    pure: ClassVar[bool] = True
-
     def __init__(self, policy: Policy, game: AnyGame) -> None:
         self.policy = policy
         self.game = game
-        self.symmetric = is_symmetric(policy)
-        self.colour_blind = is_colour_blind(policy)
         self.num_queries = 0
         self._permutations = symmetries(game, "all" if self.symmetric else "none")
         self._inverses = inverse(self._permutations)
         self._index = KeyIndex(num_words(game) + 1)
         self._answers = np.zeros((0, game.cells))
         """answers on canonical boards, in the order of the index"""
+
+    @property
+    def symmetric(self) -> bool:
+        """As of the policy."""
+        return self.policy.symmetric
+
+    @property
+    def colour_blind(self) -> bool:
+        """As of the policy."""
+        return self.policy.colour_blind
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return move probabilities float64[B, cells]."""
@@ -84,7 +89,7 @@ class CachedPolicy:
 
 def cached(policy: Policy, game: AnyGame) -> Policy:
     """Return a pure policy with a cache, see :class:`CachedPolicy`; return any other, and a quick one, unchanged."""
-    useless = isinstance(policy, CachedPolicy) or not policy.pure or is_quick(policy)
+    useless = isinstance(policy, CachedPolicy) or not policy.pure or policy.quick
     return policy if useless else CachedPolicy(policy, game)
 
 
@@ -95,7 +100,7 @@ def make_policy_once(game: AnyGame, policy: str | Policy) -> Policy:
         ValueError: an unknown policy.
     """
     if not isinstance(policy, str):
-        return policy
+        return make_policy(policy, game)
     return _make_trusted_or_not(game, str(policy), not isinstance(policy, FromFile))
 
 

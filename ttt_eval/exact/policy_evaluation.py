@@ -20,8 +20,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from baselines.softmax_table import PositionIndex
-from ttt_envs.agents.peeking import is_peeking
-from ttt_envs.agents.policy import Policy, is_symmetric
+from ttt_envs.agents.policy import Policy
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array
 from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.boards import Boards, position_keys
@@ -30,7 +29,7 @@ from ttt_envs.game.phantom import AnyGame, PhantomGame
 from ttt_envs.graph.kept import sum_by
 from ttt_envs.graph.layers import ON_POLICY, Layer, Nodes, Traversal
 from ttt_envs.graph.passes import DRAW, Clock, backward, forward_again
-from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, collect_within, make_pure
+from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, keep_layers, make_pure
 
 
 class SeatEvaluation(NamedTuple):
@@ -159,12 +158,12 @@ def evaluate_policy(
         )
     own = make_pure(policy, game)
     other = own if opponent is None else make_pure(opponent, game)
-    if merge_symmetries and not (is_symmetric(own) and is_symmetric(other) and isinstance(game, Game)):
+    if merge_symmetries and not (own.symmetric and other.symmetric and isinstance(game, Game)):
         raise ValueError(
             f"symmetries of {own} against {other} cannot be merged: both must declare themselves symmetric, in a game "
             f"with visible stones"
         )
-    if is_peeking(own):
+    if own.peeks:
         raise ValueError(f"{own} sees hidden stones, so that it is no policy over views: choose one that is")
     seats = (0, 1) if seat is None else (seat,)
     games = [seats] if opponent is None else [(one,) for one in seats]
@@ -225,10 +224,10 @@ def _evaluate(
     traversal: Traversal, seats: tuple[int, ...], discount: float, work: Work
 ) -> tuple[_Rows, list[SeatEvaluation]]:
     """Return the rows of the evaluated seats of a game, and their results."""
-    layers = collect_within(traversal, work)
+    keep_layers(traversal, work)
     wins, unused = np.zeros(4), np.zeros(4)
-    mass = list(forward_again(traversal, layers, wins))
-    movers = [nodes.mover for layer in layers for nodes in layer.nodes]
+    mass = list(forward_again(traversal, wins))
+    movers = [nodes.mover for layer in traversal.layers for nodes in layer.nodes]
     decisions = [
         sum(float(part.sum()) for part, mover in zip(mass, movers, strict=True) if mover == one) for one in (0, 1)
     ]
@@ -236,9 +235,9 @@ def _evaluate(
     results = []
     for seat in seats:
         clock = Clock(seat, discount)
-        weighed = mass if discount == 1 else list(forward_again(traversal, layers, unused, clock))
+        weighed = mass if discount == 1 else list(forward_again(traversal, unused, clock))
         number = len(movers)
-        for layer, nodes, values, gains in backward(traversal, layers, clock=clock):
+        for layer, nodes, values, gains in backward(traversal, clock=clock):
             number -= 1
             if nodes.mover == seat:
                 parts[number] = _make_rows(traversal, layer, nodes, values, gains, mass[number], weighed[number])

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from baselines.exact import MAX_SOLVER_CELLS, Solution, solve
-from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, Values
+from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array
 from ttt_envs.core.work import DEFAULT_WORK, Work
@@ -233,7 +233,7 @@ def choice_in(policy: Policy, boards: Boards, row: int = 0, *, solution: Solutio
     """
     one = boards.take(np.array([row]))
     rng = None if policy.pure else np.random.default_rng(seed)
-    own = policy.action_values(one)[0] if isinstance(policy, Values) else None
+    own = None if policy.action_values is None else policy.action_values(one)[0]
     exact = None if solution is None else solution.action_values(one)[0]
     return Choice(one.position(0), np.asarray(policy.probabilities(one, rng)[0]), own, exact)
 
@@ -349,6 +349,8 @@ def differences_within(game: AnyGame, a: str | Policy, b: str | Policy) -> list[
     """
     both = make_policy(a, game), make_policy(b, game)
     # a count, not a time, so that a result is the same on any machine
-    if not isinstance(game, Game) or sum(boards_by_stones(game)) > MAX_BOARDS_COMPARED:
+    if not isinstance(game, Game) or not all(policy.pure for policy in both):
+        return None
+    if sum(boards_by_stones(game)) > MAX_BOARDS_COMPARED:
         return None
     return [one.to_dict(game) for one in differences(game, *both)]
