@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from baselines.connect_four import MoveResults, landing_cells
+from baselines.connect_four import Solver, landing_cells
 from baselines.expectiminimax import Search
 from baselines.proof_number import LOSS, TAKEN, TIED, WIN, Prover
-from baselines.proof_number.winner import check_provable
+from baselines.proof_number.prover import check_provable
 from ttt_apps.versions import make_provenance
 from ttt_envs.agents.policy import act
 from ttt_envs.core.files import write_atomically
@@ -191,20 +191,28 @@ def _candidate(plan: PositionSetPlan, number: int) -> ProvedPosition | str:
 
 
 def _candidate_of_connect_four(game: Game, position: Position, nodes: int) -> ProvedPosition | str:
-    prover = MoveResults(game, nodes)
-    scores = prover.scores(position)
+    solver = Solver(game, memory=1 << 23)
+    scores = _scores(solver, position, nodes)
     if scores is None:
         return UNDECIDED
     results = _to_results(game, position, scores)
     known = [score for score in scores if score is not None]
     stones = int(np.count_nonzero(position.cells))
-    if prover.distance(max(known), stones) == 1 and max(known) > 0:
+    if solver.distance(max(known), stones) == 1 and max(known) > 0:
         return AT_ONCE
     if len({np.sign(score) for score in known}) == 1:
         return ALIKE
     decisive = max(known) if max(known) > 0 else max(score for score in known if score < 0)
-    plies = prover.distance(decisive, stones)
+    plies = solver.distance(decisive, stones)
     return ProvedPosition(to_text(position, game), results_to_letters(results), plies if plies <= SEARCH_DEPTH else 0)
+
+
+def _scores(solver: Solver, position: Position, nodes: int) -> list[int | None] | None:
+    """Return for each column the score of a stone there, None if it is full; or None if ``nodes`` are not enough."""
+    bounds = solver.scores(position, nodes=nodes)
+    if any(found is not None and found.score is None for found in bounds):
+        return None
+    return [found and found.score for found in bounds]
 
 
 def _to_results(game: Game, position: Position, scores: Sequence[int | None]) -> Int8Array:
@@ -293,7 +301,7 @@ def _prove(game: Game, position: Position) -> Int8Array | None:
     """Return the results of all moves without a limit on the number of nodes."""
     if not game.gravity:
         return Prover(game, nodes=1 << 40).results(position)
-    scores = MoveResults(game, nodes=1 << 40).scores(position)
+    scores = _scores(Solver(game, memory=1 << 23), position, 1 << 40)
     return None if scores is None else _to_results(game, position, scores)
 
 

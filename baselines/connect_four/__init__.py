@@ -6,8 +6,7 @@ columns.
 
 from __future__ import annotations
 
-from baselines.connect_four.solution import MoveResults as MoveResults
-from baselines.connect_four.solution import landing_cells as landing_cells
+from baselines.connect_four.bitboards import landing_cells as landing_cells
 from baselines.connect_four.solver import Bounds as Bounds
 from baselines.connect_four.solver import Solution as Solution
 from baselines.connect_four.solver import Solver as Solver

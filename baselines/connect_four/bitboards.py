@@ -12,7 +12,9 @@ import numpy as np
 
 from ttt_envs.core.jit import Int64Array, inlined, int64
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.game import Game
+from ttt_envs.game.game import Game, Position
+from ttt_envs.game.lines import completing_bits
+from ttt_envs.game.parameters import Parameters
 
 MAX_BITS = 63
 """Maximum number of bits of a board, ``columns * (rows + 1)``."""
@@ -44,6 +46,12 @@ def to_bits(board: Board, boards: Boards) -> tuple[Int64Array, Int64Array]:
     return mine, (boards.cells != 0) @ bits
 
 
+def landing_cells(game: Game, position: Position) -> Int64Array:
+    """Return int64[columns]: the lowest empty cell of each column; negative if there is none."""
+    empty = (position.cells == 0).reshape(game.rows, game.columns).sum(axis=0)
+    return np.asarray((empty - 1) * game.columns + np.arange(game.columns) * (empty > 0), np.int64)
+
+
 @inlined
 def column_bits(board: Board, column: int) -> int:
     """Return the bits of the cells of a column."""
@@ -51,29 +59,18 @@ def column_bits(board: Board, column: int) -> int:
 
 
 @inlined
-def completing_bits(stones: int, board: Board) -> int:
-    """Return the cells, as bits, where one more stone completes a line; ignore the bits of cells that are not empty."""
+def winning_cells(stones: int, board: Board) -> int:
+    """Return the empty cells, as bits, where one more stone completes a line; bits of taken cells may be set too.
+
+    For lines of four the shifts are written out, as :func:`ttt_envs.game.lines.completing_bits` takes several times as
+    long. To that, the columns are rows, and no line leaves one over its top bit, which is empty.
+    """
     height = board.rows + 1
     if board.win_length != 4:
-        found = int64(0)
-        for direction in range(4):
-            if _fits(direction, board):
-                found |= _completing_along(stones, _step(direction, board), board.win_length)
-        return found
-    found = (stones << 1) & (stones << 2) & (stones << 3)  # cells above the highest stone only
-    return found | _fours(stones, height - 1) | _fours(stones, height) | _fours(stones, height + 1)
-
-
-@inlined
-def _step(direction: int, board: Board) -> int:
-    """Return the number of bits between neighbours in a line: upwards, falling, across, rising."""
-    return int64(1) if direction == 0 else board.rows + direction - 1
-
-
-@inlined
-def _fits(direction: int, board: Board) -> bool:
-    """Return whether there are lines in a direction; for those that do not fit, shifts may exceed 63 bits."""
-    return (direction == 2 or board.win_length <= board.rows) and (direction == 0 or board.win_length <= board.columns)
+        rules = Parameters(board.columns, height, board.win_length, 0.0, 0, int64(-1), int64(-1), int64(-1), None)
+        return completing_bits(stones, rules) & board.cells
+    above = (stones << 1) & (stones << 2) & (stones << 3)  # cells above the highest stone only
+    return (above | _fours(stones, height - 1) | _fours(stones, height) | _fours(stones, height + 1)) & board.cells
 
 
 @inlined
@@ -81,41 +78,7 @@ def _fours(stones: int, step: int) -> int:
     """Return the cells of which the other three cells of a line of four hold stones."""
     up = (stones << step) & (stones << 2 * step)  # two stones before the cell
     down = (stones >> step) & (stones >> 2 * step)
-    return (
-        (up & (stones << 3 * step))
-        | (up & (stones >> step))
-        | (down & (stones << step))
-        | (down & (stones >> 3 * step))
-    )
-
-
-@inlined
-def _completing_along(stones: int, step: int, win_length: int) -> int:
-    """Return the cells of which all other cells of a line hold stones, for lines of any length."""
-    found = int64(0)
-    for gap in range(win_length):
-        line = int64(-1)
-        for place in range(win_length):
-            shift = (place - gap) * step
-            if shift > 0:
-                line &= stones >> shift
-            elif shift < 0:
-                line &= stones << -shift
-        found |= line
-    return found
-
-
-@inlined
-def has_line(stones: int, board: Board) -> bool:
-    """Return whether stones contain a line."""
-    found = int64(0)
-    for direction in range(4):
-        if _fits(direction, board):
-            run = stones
-            for place in range(1, board.win_length):
-                run &= stones >> (place * _step(direction, board))
-            found |= run
-    return found != 0
+    return (up & ((stones << 3 * step) | (stones >> step))) | (down & ((stones << step) | (stones >> 3 * step)))
 
 
 @inlined

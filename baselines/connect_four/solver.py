@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines.connect_four.bitboards import MAX_BITS, Board, has_line, to_bits
-from baselines.connect_four.search import begin, new_search, run
-from baselines.connect_four.table import empty_table, index_shift
+from baselines.connect_four.bitboards import MAX_BITS, Board, to_bits, winning_cells
+from baselines.connect_four.search import TABLE_WORDS, Path, bound_score
+from baselines.transpositions import FOREVER, empty_table, num_visits
 from ttt_envs.core.jit import Int64Array
 from ttt_envs.game.boards import Boards, check_opening
 from ttt_envs.game.game import Game, Position
@@ -17,9 +17,11 @@ from ttt_envs.game.rules import check_cells
 
 SLICE = 1 << 17
 """Number of positions between two checks for interrupts."""
-UNBOUNDED = 1 << 62
+MIN_TABLE_BYTES = 1 << 22
 MAX_SCORE = 31
 """Maximum score of a position."""
+Window = tuple[int, int]
+ALL = -MAX_SCORE, MAX_SCORE
 
 Progress = Callable[[int], None]
 """Takes the number of positions visited; called a few dozen times a second."""
@@ -87,9 +89,9 @@ class Solver:
         check_solvable(game)
         self.game = game
         self.board = Board.from_game(game)
-        self._table: Int64Array = empty_table(self.board, memory)
-        self._shift = index_shift(self._table, self.board)
-        self._search = new_search(self.board)
+        rows = max(memory, MIN_TABLE_BYTES) // (8 * TABLE_WORDS)
+        self._table: Int64Array = empty_table(1 << rows.bit_length() - 1, TABLE_WORDS)
+        self._path = Path.empty(self.board)
 
     def clear(self) -> None:
         """Forget all positions."""
@@ -106,7 +108,7 @@ class Solver:
         Raises:
             ValueError: the position is over, or unreachable with gravity.
         """
-        return self._score(*self.to_bits(position), nodes, progress)
+        return self._score(*self.to_bits(position), nodes, progress, ALL)
 
     def scores(
         self, position: Position, *, nodes: int | None = None, progress: Progress | None = None
@@ -121,14 +123,7 @@ class Solver:
         Raises:
             ValueError: as for :meth:`score`.
         """
-        mine, mask = self.to_bits(position)
-        out: list[Bounds | None] = [None] * self.game.columns
-        before = 0
-        for column in self._open_columns(mask):
-            left = None if nodes is None else nodes - before
-            out[column] = found = self._score_of_move(mine, mask, column, left, _offset(progress, before))
-            before += found.nodes
-        return out
+        return self._bound_moves(*self.to_bits(position), nodes, progress, ALL)
 
     def solve(self, position: Position, *, progress: Progress | None = None) -> Solution:
         """Return the result of a position and the best moves.
@@ -143,15 +138,11 @@ class Solver:
             ValueError: as for :meth:`score`.
         """
         mine, mask = self.to_bits(position)
-        score, _, total = self._score(mine, mask, None, progress)
-        best = []
-        for column in self._open_columns(mask):
-            found = self._score_of_move(mine, mask, column, None, _offset(progress, total), score - 1, score)
-            total += found.nodes
-            if found.low >= score:
-                best.append(column)
-        stones = mask.bit_count()
-        return Solution(int(np.sign(score)), score, self.distance(score, stones), tuple(sorted(best)), total)
+        score, _, visited = self._score(mine, mask, None, progress, ALL)
+        bounds = self._bound_moves(mine, mask, None, _offset(progress, visited), (score - 1, score))
+        columns = tuple(column for column, limits in enumerate(bounds) if limits is not None and limits.low >= score)
+        visited += sum(limits.nodes for limits in bounds if limits is not None)
+        return Solution(int(np.sign(score)), score, self.distance(score, mask.bit_count()), columns, visited)
 
     def values(self, mine: int, mask: int) -> list[int | None]:
         """Return for each column the value of a stone there: 1 a win, 0 a draw, -1 a loss, None if the column is full.
@@ -162,10 +153,7 @@ class Solver:
             mine: stones of the mover, as bits (:meth:`to_bits`).
             mask: stones of both players.
         """
-        out: list[int | None] = [None] * self.game.columns
-        for column in self._open_columns(mask):
-            out[column] = self._score_of_move(mine, mask, column, None, None, -1, 1).value
-        return out
+        return [bounds and bounds.value for bounds in self._bound_moves(mine, mask, None, None, (-1, 1))]
 
     def distance(self, score: int, stones: int) -> int:
         """Return the number of plies to the end of a game from a position with this score and number of stones."""
@@ -181,55 +169,40 @@ class Solver:
         mine, mask = to_bits(self.board, Boards.from_positions([position]))
         return int(mine[0]), int(mask[0])
 
-    def _open_columns(self, mask: int) -> list[int]:
-        """Return the columns with an empty cell, from the middle."""
-        height, columns = self.game.rows + 1, self.game.columns
-        is_open = [column for column in range(columns) if not mask >> (column * height + height - 2) & 1]
-        return sorted(is_open, key=lambda column: abs(2 * column + 1 - columns))
+    def _bound_moves(
+        self, mine: int, mask: int, nodes: int | None, progress: Progress | None, window: Window
+    ) -> list[Bounds | None]:
+        """Return for each column the score of a stone there, bounded as by :meth:`_score`; None if it is full."""
+        out: list[Bounds | None] = [None] * self.game.columns
+        height, visited, wins = self.game.rows + 1, 0, winning_cells(mine, self.board)
+        for column in sorted(range(len(out)), key=lambda column: abs(2 * column + 1 - len(out))):  # from the middle
+            move = (mask + (1 << column * height)) & ~mask & self.board.cells
+            if move & wins:
+                score = (self.game.cells + 1 - mask.bit_count()) // 2
+                out[column] = Bounds(score, score, 0)
+            elif move:
+                remaining = None if nodes is None else nodes - visited
+                limits = -window[1], -window[0]
+                low, high, count = self._score(mine ^ mask, mask | move, remaining, _offset(progress, visited), limits)
+                out[column] = Bounds(-high, -low, count)
+                visited += count
+        return out
 
-    def _score_of_move(
-        self,
-        mine: int,
-        mask: int,
-        column: int,
-        nodes: int | None,
-        progress: Progress | None,
-        low: int = -MAX_SCORE,
-        high: int = MAX_SCORE,
-    ) -> Bounds:
-        """Return the score of a move for its player; one outside of ``low`` to ``high`` is only bounded by it."""
-        move = mask + (1 << column * (self.game.rows + 1)) & ~mask
-        move &= -move
-        if has_line(mine | move, self.board):
-            score = (self.game.cells + 1 - mask.bit_count()) // 2
-            return Bounds(score, score, 0)
-        if mask | move == self.board.cells:
-            return Bounds(0, 0, 0)
-        found = self._score(mine ^ mask, mask | move, nodes, progress, -high, -low)
-        return Bounds(-found.high, -found.low, found.nodes)
-
-    def _score(
-        self,
-        mine: int,
-        mask: int,
-        nodes: int | None,
-        progress: Progress | None,
-        low: int = -MAX_SCORE,
-        high: int = MAX_SCORE,
-    ) -> Bounds:
-        """Return the score of a position that is not over; one outside of ``low`` to ``high`` is only bounded by it."""
-        stones = begin(self._search, mine, mask, low, high, self.board)
-        state = self._search.states[0]
-        limit = UNBOUNDED if nodes is None else nodes
-        while state.low < state.high and state.nodes < limit:
-            stop = min(limit, int(state.nodes) + SLICE)
-            run(self._search, stones, self._table, self._shift, self.board, stop)
+    def _score(self, mine: int, mask: int, nodes: int | None, progress: Progress | None, window: Window) -> Bounds:
+        """Return the score of a position that is not over; one outside of the window is only bounded by it."""
+        state, limit = self._path.states[0], FOREVER if nodes is None else nodes
+        (state.low, state.high), state.nodes = window, 0
+        while True:
+            state.stop = min(limit, int(state.nodes) + num_visits(int(state.nodes), SLICE, self._table))
+            bound_score(mine, mask, self._path, self._table, self.board)
             if progress is not None:
                 progress(int(state.nodes))
+            if state.low >= state.high or state.nodes >= limit:
+                break
         # Initial bounds are no results
-        at_least = int(state.low) if state.low > low else -MAX_SCORE
-        at_most = int(state.high) if state.high < high else MAX_SCORE
-        return Bounds(at_least, at_most, int(state.nodes))
+        low = int(state.low) if state.low > window[0] else -MAX_SCORE
+        high = int(state.high) if state.high < window[1] else MAX_SCORE
+        return Bounds(low, high, int(state.nodes))
 
 
 def _offset(progress: Progress | None, before: int) -> Progress | None:

@@ -8,19 +8,16 @@ So a node's value depends only on its board, its mover and the plies left.
 
 Without ``width`` the value is exact, and is computed with
 
-- star1 and star2 pruning (Ballard, "The *-minimax search procedure for trees containing chance nodes", 1983; Hauk, Buro
-  and Schaeffer, "Rediscovering *-minimax search", 2004): a chance node has bounds on the value of either turn, and
-  searches a turn only within the window that could still matter. Without skips this is alpha-beta;
-- static bounds: a player cannot win in fewer plies than the missing stones of the best open line need (`bounds`);
-- static evaluation of the last ply from the tallies of open lines (`bounds.last_ply`);
-- a transposition table of bounds, one entry for a board up to symmetry and the plies left (Veness and Blair, "Effective
-  use of transposition tables in stochastic game tree search", 2007). Entries hold the whole key, so there are no
-  collisions.
+- star1 pruning (`search`): a chance node has bounds on the value of either turn, and searches a turn only within the
+  window that could still matter. Without skips this is alpha-beta;
+- static bounds: a player cannot win in fewer plies than the missing stones of the best open line need;
+- static evaluation of the last ply from the tallies of open lines;
+- a table of bounds, one row for a board up to symmetry and the plies left (`canonical`).
 
 With ``width``, every decision node below the root tries this number of random moves. A width that restricts no node is
 ignored.
 
-The lines are those of ``rules.winning_lines`` (`lines`). In misère, lines count against the player who has them. The
+The lines are those of the game (`lines`). In misère, lines count against the player who has them. The
 last ply of a variant is evaluated move by move, and its bounds do not take a line with one missing stone for a win.
 """
 
@@ -29,7 +26,7 @@ from __future__ import annotations
 from baselines.expectiminimax.lines import Heuristic as Heuristic
 from baselines.expectiminimax.policy import Analysis as Analysis
 from baselines.expectiminimax.policy import Expectiminimax as Expectiminimax
+from baselines.expectiminimax.search import Pruning as Pruning
 from baselines.expectiminimax.search import Search as Search
 from baselines.expectiminimax.search import SearchSettings as SearchSettings
 from baselines.expectiminimax.search import check_settings as check_settings
-from baselines.expectiminimax.star1 import Pruning as Pruning

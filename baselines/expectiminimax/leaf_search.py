@@ -2,95 +2,20 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from baselines.exact.tablebase import NO_LAYER, Tablebase
 from baselines.expectiminimax.order import key_after, key_of_turn, write_moves
 from ttt_envs.agents.policy import Values
 from ttt_envs.core.hash_index import KeyIndex
-from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, compiled_at_once_allocating, int64
-from ttt_envs.game.boards import Boards, keys
+from ttt_envs.core.jit import BoolArray, Float64Array, UInt64Array
+from ttt_envs.game.boards import Boards, keys, play_moves
 from ttt_envs.game.game import Game
-from ttt_envs.game.parameters import Parameters, line_sign
-from ttt_envs.game.rules import DRAW, NOT_OVER, place, values_over_skip
+from ttt_envs.game.parameters import line_sign
+from ttt_envs.game.rules import DRAW, NOT_OVER, values_over_skip
 
 BATCH = 1 << 14
 """Maximum number of positions expanded at once; the leaf policy evaluates up to twice as many per call."""
-
-
-class _Children(NamedTuple):
-    """The M positions after the moves of B positions, one for each move that does not end the game."""
-
-    row: Int64Array
-    """int64[B, cells]: the move's row in the other arrays, -1 for none"""
-    after: Int8Array
-    """int8[M, cells]"""
-    maker: Int8Array
-    """int8[M]: the last player"""
-    turns: UInt64Array
-    """uint64[M, 2]: random keys of the other player's turn, and of the same player's after a skip"""
-
-    @classmethod
-    def empty(cls, positions: int, size: int, count: int) -> _Children:
-        """Return ``count`` unwritten children of ``positions`` boards of ``size`` cells."""
-        return cls(
-            np.full((positions, size), -1),
-            np.empty((count, size), np.int8),
-            np.empty(count, np.int8),
-            np.empty((count, 2), np.uint64),
-        )
-
-
-@compiled_at_once_allocating
-def _expand(
-    cells: Int8Array,
-    mover: Int8Array,
-    random_keys: UInt64Array,
-    width: int,
-    depth: int,
-    parameters: Parameters,
-    values: Float64Array,
-    children: _Children,
-) -> int:
-    """Make all moves of every position, or ``width`` random ones.
-
-    Args:
-        cells: int8[B, cells]; mover: int8[B]; random_keys: uint64[B], the positions and their random keys.
-        width: number of moves to draw, 0 for all.
-        depth: the score of a win: plies left, or 1.
-        parameters: ``Game.parameters``.
-        values: float64[B, cells], written if a move ends the game, for the mover.
-        children: written otherwise.
-
-    Returns:
-        The number of successors written.
-    """
-    row, after, maker, turns = children
-    size = cells.shape[1]
-    moves = np.empty((1, size), np.int64)
-    made = 0
-    for b in range(len(cells)):
-        player = int64(mover[b])
-        count = write_moves(width, random_keys[b], cells[b], 0, moves, parameters)
-        stones = 0
-        for cell in range(size):
-            stones += int64(cells[b, cell] != 0)
-        for i in range(count):
-            cell = moves[0, i]
-            for at in range(size):
-                after[made, at] = cells[b, at]
-            outcome = place(after[made], player, cell, stones, parameters)
-            if outcome == NOT_OVER:
-                node = key_after(random_keys[b], cell)
-                turns[made, 0], turns[made, 1] = key_of_turn(node, 1 - player), key_of_turn(node, player)
-                maker[made] = player
-                row[b, cell] = made
-                made += 1
-            else:
-                values[b, cell] = 0.0 if outcome == DRAW else float(depth * line_sign(parameters))
-    return made
 
 
 class SearchByLeaves:
@@ -109,33 +34,43 @@ class SearchByLeaves:
         self, boards: Boards, random_keys: UInt64Array, depth: int, width: int | None = None
     ) -> Float64Array:
         """Return float64[B, rows * columns], for the mover, NaN where illegal or not drawn; ``width`` is the root's."""
+        values, step = [np.empty((0, self._game.cells))], max(1, BATCH // self._game.cells)
+        for start in range(0, len(random_keys), step):
+            part = slice(start, start + step)
+            values.append(self._expand(Boards(boards.cells[part], boards.mover[part]), random_keys[part], depth, width))
+        return np.concatenate(values)
+
+    def _expand(self, boards: Boards, random_keys: UInt64Array, depth: int, width: int | None) -> Float64Array:
+        """Do :meth:`move_values` for one batch."""
         values = np.full(boards.cells.shape, np.nan)
-        empty = boards.legal(self._game).sum(axis=1)
-        children = _Children.empty(
-            len(values), self._game.cells, int(np.minimum(empty, width or self._game.cells).sum())
-        )
-        made = _expand(
-            np.ascontiguousarray(boards.cells),
-            boards.mover,
-            random_keys,
-            width or 0,
-            1 if self._by_result else depth,
-            self._game.parameters,
-            values,
-            children,
-        )
-        row, after, maker, turns = children.row, children.after[:made], children.maker[:made], children.turns[:made]
-        self.nodes += made
-        if made:
-            skip = self._game.skip_chance
+        row, cell = np.nonzero(boards.legal(self._game) if width is None else self._draw(boards, random_keys, width))
+        cells, outcomes = play_moves(self._game, boards, row, cell)
+        win = (1 if self._by_result else depth) * line_sign(self._game.parameters)
+        values[row, cell] = np.where(outcomes == DRAW, 0.0, win)
+        going = np.flatnonzero(outcomes == NOT_OVER)
+        self.nodes += len(going)
+        if len(going):
+            row, cell, cells = row[going], cell[going], cells[going]
+            maker, skip = boards.mover[row], self._game.skip_chance
+            turn_keys = np.zeros((2, len(row)), np.uint64)  # of the other player's turn, and of the maker's own
+            if self._width is not None:
+                nodes = [np.uint64(key_after(random_keys[b], int(c))) for b, c in zip(row, cell, strict=True)]
+                for turn, movers in zip(turn_keys, (1 - maker, maker), strict=True):
+                    turn[:] = [key_of_turn(node, int(mover)) for node, mover in zip(nodes, movers, strict=True)]
             if skip > 0:  # all leaves in one batch
-                both = Boards(np.concatenate([after, after]), np.concatenate([1 - maker, maker]))
-                other, own = np.split(self._values(both, turns.T.ravel(), depth - 1), 2)
-                child_values = values_over_skip(own, -other, skip)
+                both = Boards(np.concatenate([cells, cells]), np.concatenate([1 - maker, maker]))
+                other, own = np.split(self._values(both, turn_keys.ravel(), depth - 1), 2)
+                values[row, cell] = values_over_skip(own, -other, skip)
             else:
-                child_values = -self._values(Boards(after, 1 - maker), turns[:, 0].copy(), depth - 1)
-            values[row >= 0] = child_values[row[row >= 0]]
+                values[row, cell] = -self._values(Boards(cells, 1 - maker), turn_keys[0], depth - 1)
         return values
+
+    def _draw(self, boards: Boards, random_keys: UInt64Array, width: int) -> BoolArray:
+        """Return bool[B, rows * columns]: ``width`` moves drawn at random in each position."""
+        out, moves = np.zeros(boards.cells.shape, np.bool_), np.empty(self._game.cells, np.int64)
+        for row, cells in enumerate(np.ascontiguousarray(boards.cells)):
+            out[row, moves[: write_moves(width, random_keys[row], cells, moves, self._game.parameters)]] = True
+        return out
 
     def _values(self, boards: Boards, random_keys: UInt64Array, depth: int) -> Float64Array:
         """Return float64[B], for the mover."""
@@ -148,23 +83,15 @@ class SearchByLeaves:
             boards, random_keys = boards.take(first), random_keys[first]
         else:
             rows = np.arange(len(random_keys))
-        values = np.empty(len(random_keys))
-        if self._endgame is not None:
-            known = np.count_nonzero(boards.cells, axis=1) == self._stones
-            values[known] = self._endgame.scores(boards.take(known), depth)
-            values[~known] = self._search_distinct(boards.take(~known), random_keys[~known], depth)
-            return values[rows]
-        return self._search_distinct(boards, random_keys, depth)[rows]
+        if self._endgame is None:
+            return self._search_distinct(boards, random_keys, depth)[rows]
+        values, stored = np.empty(len(random_keys)), np.count_nonzero(boards.cells, axis=1) == self._stones
+        values[stored] = self._endgame.scores(boards.take(stored), depth)
+        values[~stored] = self._search_distinct(boards.take(~stored), random_keys[~stored], depth)
+        return values[rows]
 
     def _search_distinct(self, boards: Boards, random_keys: UInt64Array, depth: int) -> Float64Array:
         """Return float64[B], for the mover, of distinct positions."""
-        if depth == 0:
-            return self._leaf.values(boards) if len(random_keys) else np.empty(0)
-        values = np.empty(len(random_keys))
-        for start in range(0, len(random_keys), max(1, BATCH // self._game.cells)):
-            part = slice(start, start + max(1, BATCH // self._game.cells))
-            moves = self.move_values(
-                Boards(boards.cells[part], boards.mover[part]), random_keys[part], depth, self._width
-            )
-            values[part] = np.nanmax(moves, axis=1)
-        return values
+        if depth == 0 and len(random_keys):
+            return self._leaf.values(boards)
+        return np.asarray(np.nanmax(self.move_values(boards, random_keys, depth, self._width), axis=1))

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, cast
 
 import numpy as np
 
 from baselines.exact.tablebase import NO_LAYER, Tablebase, group_by_layer
-from baselines.expectiminimax.leaf_search import BATCH, SearchByLeaves
+from baselines.expectiminimax.leaf_search import SearchByLeaves
 from baselines.expectiminimax.lines import Heuristic
 from baselines.expectiminimax.order import key_after, key_of_turn, write_moves
 from baselines.expectiminimax.search import DEFAULT_TABLE_BYTES, Search, SearchSettings, check_settings
-from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, Values, best_shares, is_colour_blind, is_symmetric
+from ttt_envs.agents.policy import ALL_VARIANTS, VALUE_TOLERANCE, Policy, Values, best_shares
 from ttt_envs.agents.specs import Named, make_policy
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array
 from ttt_envs.game.boards import Boards
@@ -49,6 +49,8 @@ class Expectiminimax(Named):
     """
 
     name: ClassVar[str] = "expectiminimax"
+    variants = ALL_VARIANTS
+    refusals: ClassVar = {"hidden": "it reads the whole board, to search the moves of both players"}
 
     game: Game
     depth: int = 3
@@ -80,12 +82,12 @@ class Expectiminimax(Named):
     @property
     def symmetric(self) -> bool:
         """Whether the policy is equivariant: it draws no moves, and the leaf policy, if any, is equivariant."""
-        return self.pure and (self.leaf is None or is_symmetric(make_policy(self.leaf, self.game)))
+        return self.pure and (self.leaf is None or make_policy(self.leaf, self.game).symmetric)
 
     @property
     def colour_blind(self) -> bool:
         """Whether the policy is colour-blind, by the same conditions."""
-        return self.pure and (self.leaf is None or is_colour_blind(make_policy(self.leaf, self.game)))
+        return self.pure and (self.leaf is None or make_policy(self.leaf, self.game).colour_blind)
 
     @property
     def _num_drawn_moves(self) -> int | None:
@@ -96,9 +98,9 @@ class Expectiminimax(Named):
     def _leaf(self) -> Values:
         assert self.leaf is not None
         policy = make_policy(self.leaf, self.game)
-        if not isinstance(policy, Values):
+        if policy.action_values is None:
             raise ValueError(f"leaf={self.leaf} has no values: choose a policy that has, as optimal or run:PATH")
-        return policy
+        return cast("Values", policy)
 
     @cached_property
     def _database(self) -> Tablebase:
@@ -108,7 +110,7 @@ class Expectiminimax(Named):
     @property
     def tie(self) -> float:
         """Tolerance within which moves count as equally good."""
-        return VALUE_TOLERANCE if self.endgame is None else VALUE_TOLERANCE + 2 * self._database.error
+        return VALUE_TOLERANCE if self.endgame is None else self._database.solution.tie
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, rows * columns]; with ``width``, draws one 64-bit number per position from ``rng``."""
@@ -202,15 +204,12 @@ class Expectiminimax(Named):
             search.run(depth)
             return search.move_values, search.nodes
         values, nodes = np.empty(boards.cells.shape), np.empty(len(random_keys), np.int64)
-        rows = 1 if every_move else max(1, BATCH // self.game.cells)  # one by one, to count the nodes of an analysis
-        for start in range(0, len(random_keys), rows):
-            part = slice(start, start + rows)
-            database = None if stones == NO_LAYER else self._database
+        database = None if stones == NO_LAYER else self._database
+        rows = [slice(row, row + 1) for row in range(len(nodes))]  # one by one, to count the nodes of an analysis
+        for part in rows if every_move else [slice(None)]:
             by_leaves = SearchByLeaves(self.game, self._leaf, self._num_drawn_moves, database, stones)
-            values[part] = by_leaves.move_values(
-                Boards(boards.cells[part], boards.mover[part]), random_keys[part], depth
-            )
-            nodes[part] = by_leaves.nodes
+            some = Boards(boards.cells[part], boards.mover[part])
+            values[part], nodes[part] = by_leaves.move_values(some, random_keys[part], depth), by_leaves.nodes
         return values, nodes
 
     def variation(self, position: Position, key: np.uint64, values: Float64Array) -> tuple[int, ...]:
@@ -229,6 +228,6 @@ class Expectiminimax(Named):
             width = self._num_drawn_moves
             values = self._search(after, np.array([key]), self.depth - len(moves), every_move=width is not None)[0][0]
             if width is not None:  # restrict to the moves drawn here, as in the search
-                drawn = np.empty((1, self.game.cells), np.int64)
-                count = write_moves(width, key, cells, 0, drawn, self.game.parameters)
-                values[np.setdiff1d(np.arange(self.game.cells), drawn[0, :count])] = np.nan
+                drawn = np.empty(self.game.cells, np.int64)
+                count = write_moves(width, key, cells, drawn, self.game.parameters)
+                values[np.setdiff1d(np.arange(self.game.cells), drawn[:count])] = np.nan

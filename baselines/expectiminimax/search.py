@@ -1,68 +1,66 @@
-"""Search to a fixed depth that can be interrupted at any node and resumed with the same result."""
+"""Star1 (Ballard, "The *-minimax search procedure for trees containing chance nodes", 1983; Hauk, Buro and Schaeffer,
+"Rediscovering *-minimax search", 2004): alpha-beta with chance nodes, to a fixed depth, as a recursion.
+
+The value of a chance node is ``(1 - p) v + p w``: v of the other player's turn, w of the maker's own after a skip.
+Bounds on both turns, L <= v, w <= U, give bounds on the node. If these show that it is at most alpha or at least beta,
+no search is needed. Else a turn is searched, but only in the window that still matters: if v lies outside of
+
+    (alpha - p U_w) / (1 - p)  to  (beta - p L_w) / (1 - p)
+
+the node is at most alpha, or at least beta, for any w. The result for one turn narrows the window of the other.
+"""
 
 from __future__ import annotations
 
 import typing
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from baselines.exact.tablebase import NO_LAYER, Probe, afterstate_score, empty_probe
-from baselines.expectiminimax.bounds import board_horizon, last_ply, last_stone, limits
-from baselines.expectiminimax.lines import Heuristic, LineArrays, clear, line_arrays, most_stones, put, take
-from baselines.expectiminimax.order import in_order, key_after, key_of_turn, write_moves
-from baselines.expectiminimax.search_stack import (
-    BEGIN_CHANCE,
-    BEGIN_ROOT,
-    DECIDE,
-    END_TURN,
-    OTHER,
-    OWN,
-    PROBE,
-    TAKE_BACK,
-    TRY,
-    TURN,
-    Chance,
-    Path,
-    Turn,
-)
-from baselines.expectiminimax.star1 import (
-    NO_PRUNING,
-    STAR2,
-    Pruning,
-    can_prune,
-    child_window,
-    decided_value,
-    is_decided,
-    learn,
-)
-from baselines.expectiminimax.transpositions import (
-    SymmetryState,
-    Table,
-    empty_table,
+from baselines.expectiminimax.canonical import (
+    HIGH,
+    LOW,
+    ChanceNodes,
+    key_words,
     look_up,
     mark,
-    num_set_words,
-    refill,
-    store,
-    table_bytes,
+    store_bounds,
     use_symmetries,
-    write_key,
 )
+from baselines.expectiminimax.lines import (
+    SCORED,
+    Board,
+    Heuristic,
+    LineArrays,
+    completes_line,
+    horizon,
+    line_arrays,
+    most_stones,
+    put,
+    take,
+)
+from baselines.expectiminimax.order import key_after, key_of_turn, sort_moves, write_moves
+from baselines.transpositions import FOREVER, empty_table, grow
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.core.checks import check_choice
-from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, compiled_nogil, inlined, int64
+from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, inlined, int64, kernel
+from ttt_envs.core.records import Records, records
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.parameters import Parameters, line_sign
 from ttt_envs.game.rules import DRAW, NOT_OVER, outcome_of_move, value_over_skip
 
 MAX_DEPTH = 361
-FOREVER = np.iinfo(np.int64).max
 DEFAULT_TABLE_BYTES = 1 << 28
 """Default maximum size of a table in bytes."""
-MIN_TABLE_ENTRIES = 1 << 10
+PATIENCE = 1 << 10
+"""Number of stops at the same move after which a search with a table visits twice as many positions until the next."""
+Pruning = Literal["none", "alpha-beta", "star1"]
+"""``"none"`` tries everything; ``"alpha-beta"`` prunes at decision nodes, and through chance nodes only without skips;
+``"star1"`` through all chance nodes"""
+NO_PRUNING, ALPHA_BETA, STAR1 = range(len(typing.get_args(Pruning)))
 
 
 class Fixed(NamedTuple):
@@ -90,7 +88,7 @@ class Roots(NamedTuple):
     """int8[B, cells]"""
     mover: Int8Array
     """int8[B]"""
-    before: Int64Array
+    hints: Int64Array
     """int64[B]: a move to try first, -1 for none"""
     random_keys: UInt64Array
     """uint64[B]: random keys of a narrow search"""
@@ -100,253 +98,347 @@ class Roots(NamedTuple):
     """int64[B], positions visited; added to"""
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Roots
+class State:
+    """Progress of a search."""
+
+    row: int
+    """index of the position being searched"""
+    index: int
+    """number of its moves that are searched"""
+    best: float
+    """the best of their values"""
+    empty: int
+    """number of empty cells"""
+    nodes: int
+    """number of positions visited"""
+    limit: int
+    """number of nodes after which to stop"""
+    stored: int
+    """number of rows in the table"""
+    full: int
+    """number of rows at which to stop"""
+    stopped: int
+    """whether the search has to stop"""
 
 
-@inlined
-def _begin_root(
-    cells: Int8Array, mover: int, before: int, key: np.uint64, fixed: Fixed, path: Path, of_board: SymmetryState
-) -> None:
-    """Make a position the root: a decision node with an open window. ``before`` is a move to try first, -1 for none."""
-    board, weight, moves, _, _, decisions, _, states = path
-    root, state, decision = len(moves) - 1, states[0], decisions[len(moves) - 1]
-    clear(root, fixed.lines, board)
-    use_symmetries(cells, of_board)
-    state.empty = len(cells)
-    for cell in range(len(cells)):
-        if cells[cell] != 0:
-            player = int64(cells[cell]) - 1
-            put(cell, player, root, root, fixed.lines, board, fixed.parameters)
-            mark(cell, player, of_board)
-            state.empty -= 1
-    decision.mover, decision.index, decision.key = mover, 0, key
-    decision.alpha = decision.best = -np.inf
-    decision.beta = decision.ceiling = np.inf
-    decision.count = in_order(mover, before, root, fixed.lines, board, weight, moves, fixed.parameters)
+class Path(NamedTuple):
+    """The current position and the nodes that lead to it, indexed by plies left: D is the depth + 1.
+
+    A decision node and the chance node before it share a row.
+    """
+
+    board: Board
+    weight: Int64Array
+    """int64[cells]: scratch for sorting moves"""
+    moves: Int64Array
+    """int64[D, cells]: the moves to try"""
+    chosen: Int64Array
+    """int64[D]: the best move of a decision node"""
+    nodes: ChanceNodes
+    states: Records
+    """`State`[1]"""
+
+    @classmethod
+    def empty(cls, game: Game, depth: int, lines: LineArrays, states: Records) -> Path:
+        """Return a path with capacity for a search to this depth."""
+        moves, chosen = np.zeros((depth + 1, game.cells), np.int64), np.zeros(depth + 1, np.int64)
+        board, nodes = Board.empty(game, lines, depth), ChanceNodes.empty(game, depth)
+        return cls(board, np.zeros(game.cells, np.int64), moves, chosen, nodes, states)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Chance nodes
+class Tree(NamedTuple):
+    """All that a search reads and writes."""
 
-
-@inlined
-def _begin_chance(depth: int, fixed: Fixed, path: Path, of_board: SymmetryState, table: Table) -> None:
-    """Initialise a chance node, with static bounds and table bounds on its turns."""
-    board, _, _, chances, turns, _, keys, states = path
-    chance, other, own = chances[depth], turns[depth, OTHER], turns[depth, OWN]
-    chance.stage = PROBE if fixed.pruning == STAR2 else TURN
-    chance.beyond = chance.changed = 0
-    other.move = own.move = -1
-    other.low = own.low = -np.inf
-    other.high = own.high = np.inf
-    if fixed.pruning != NO_PRUNING:
-        mine, theirs = most_stones(chance.maker, depth, board), most_stones(1 - chance.maker, depth, board)
-        empty = states[0].empty
-        to_layer = fixed.probe.stones - len(board.cells) + empty
-        beyond = fixed.probe.stones != NO_LAYER and to_layer <= depth < empty
-        low, high = limits(theirs, mine, depth, empty, fixed.width, fixed.by_result, beyond, fixed.parameters)
-        other.low, other.high = -high, -low
-        own.low, own.high = limits(mine, theirs, depth, empty, fixed.width, fixed.by_result, beyond, fixed.parameters)
-    if len(table.meta) > 0:
-        chance.symmetry = write_key(depth, of_board, keys)
-        look_up(depth, chance, turns, keys, of_board, table)
-
-
-@inlined
-def _decide(depth: int, fixed: Fixed, path: Path, of_board: SymmetryState, table: Table) -> tuple[int, float]:
-    """Decide a chance node, or start to search a turn; return the next step and the value of a decided node."""
-    chance, other, own = path.chances[depth], path.turns[depth, OTHER], path.turns[depth, OWN]
-    state, skip = path.states[0], fixed.parameters.skip_chance
-    least, most = value_over_skip(own.low, other.low, skip), value_over_skip(own.high, other.high, skip)
-    if is_decided(chance, least, most):
-        if len(table.meta) > 0:
-            if chance.changed != 0:
-                state.stored += store(depth, chance, path.turns, path.keys, of_board, table)
-            mark(path.moves[depth + 1, path.decisions[depth + 1].index], chance.maker, of_board)
-        return TAKE_BACK, decided_value(chance, least, most)
-    if can_prune(chance, other if chance.stage == TURN else own, most, skip):
-        chance.stage += 1
-        return DECIDE, 0.0
-    _begin_turn(depth, chance, other, own, fixed, path)
-    return TRY, 0.0
-
-
-@inlined
-def _begin_turn(depth: int, chance: Chance, other: Turn, own: Turn, fixed: Fixed, path: Path) -> None:
-    """Start to search the turn of this stage: set its window, from its mover's view, and its moves."""
-    decision = path.decisions[depth]
-    low, high = child_window(chance, other, own, fixed.parameters.skip_chance, fixed.pruning)
-    if chance.stage == TURN:
-        mover, before = 1 - chance.maker, other.move
-        decision.alpha, decision.beta, decision.ceiling = -high, -low, -other.low
-    else:
-        mover, before = chance.maker, own.move
-        decision.alpha, decision.beta, decision.ceiling = low, high, own.high
-    decision.mover, decision.best, decision.index = mover, -np.inf, 0
-    if fixed.pruning != NO_PRUNING and fixed.width == 0:
-        count = in_order(mover, before, depth, fixed.lines, path.board, path.weight, path.moves, fixed.parameters)
-    else:
-        if fixed.width > 0:
-            decision.key = key_of_turn(chance.key, mover)
-        count = write_moves(fixed.width, decision.key, path.board.cells, depth, path.moves, fixed.parameters)
-    decision.count = 1 if chance.stage == PROBE else count
+    fixed: Fixed
+    path: Path
+    roots: Roots
+    table: Int64Array
+    """of chance nodes, may have no rows"""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Moves
+# Static evaluation
 
 
 @inlined
-def _try(depth: int, fixed: Fixed, path: Path, of_board: SymmetryState, in_table: bool) -> tuple[int, float]:
-    """Make the next move of a decision node; return the next step, and the value if the successor is not searched."""
-    board, decision, state = path.board, path.decisions[depth], path.states[0]
-    mover, cell = decision.mover, path.moves[depth, decision.index]
-    completes_line = put(cell, mover, depth, depth - 1, fixed.lines, board, fixed.parameters)
-    state.empty -= 1
-    state.nodes += 1
-    outcome = outcome_of_move(completes_line, mover, len(board.cells) - state.empty, fixed.parameters)
-    if outcome != NOT_OVER:
-        win = 1.0 if fixed.by_result else float(depth)
-        return TAKE_BACK, 0.0 if outcome == DRAW else win * line_sign(fixed.parameters)
-    stones = len(board.cells) - state.empty
-    if stones == fixed.probe.stones:
-        return TAKE_BACK, afterstate_score(board.cells, mover, depth - 1, fixed.probe, fixed.parameters)
-    if depth == 1:
-        return TAKE_BACK, board_horizon(mover, board, fixed.parameters)
-    key = key_after(decision.key, cell) if fixed.width > 0 else np.uint64(0)
-    if depth == 2 and stones + 1 != fixed.probe.stones:
-        return TAKE_BACK, _last_turns(mover, key, fixed, path)
-    if in_table:
-        mark(cell, mover, of_board)
-    chance = path.chances[depth - 1]
-    chance.maker, chance.key, chance.beta = mover, key, decision.beta
-    at_root = depth == len(path.moves) - 1
-    chance.alpha = decision.alpha if at_root else max(decision.alpha, decision.best)
-    return BEGIN_CHANCE, 0.0
+def _limits(mover: int, depth: int, fixed: Fixed, path: Path) -> tuple[float, float]:
+    """Return bounds on the value for a mover with ``depth`` plies left: a win needs the missing stones first."""
+    rules, board, empty = fixed.parameters, path.board, path.states[0].empty
+    mine, theirs = most_stones(mover, depth, board), most_stones(1 - mover, depth, board)
+    skips, plies = rules.skip_chance > 0, min(depth, empty)
+    to_layer = fixed.probe.stones - len(board.cells) + empty
+    is_beyond = fixed.probe.stones != NO_LAYER and to_layer <= depth < empty  # a database has wins beyond the horizon
+    high = 0.5 if empty > depth else 0.0
+    low = -high
+    if is_beyond:
+        high = 1.0 if mine >= 0 else high
+        low = -1.0 if theirs >= 0 else low
+    missing = rules.win_length - mine
+    ply = missing if skips else 2 * missing - 1
+    if mine >= 0 and ply <= plies:
+        high = 1.0 if fixed.by_result else depth - ply + 1.0
+    missing_theirs = rules.win_length - theirs
+    ply = missing_theirs + 1 if skips else 2 * missing_theirs
+    if theirs >= 0 and ply <= plies:
+        low = -1.0 if fixed.by_result else -(depth - ply + 1.0)
+    # Win now: no score is higher. Of variants, the cell may be out of reach, or the line too long
+    if rules.variants == 0 and missing == 1 and fixed.width == 0:
+        low = high
+    return (low, high) if line_sign(rules) > 0 else (-high, -low)
 
 
 @inlined
 def _last_turns(maker: int, key: np.uint64, fixed: Fixed, path: Path) -> float:
-    """Return the value for its maker of a chance node with one ply left, by static evaluation."""
-    board, state, skip = path.board, path.states[0], fixed.parameters.skip_chance
-    value_of_own, value_of_other, count = 0.0, 0.0, 0
-    for own in range(2 if skip > 0 else 1):
-        player = maker if own else 1 - maker
-        if fixed.parameters.variants != 0:
-            best, count = _last_moves(player, key_of_turn(key, player), fixed, path)
-        elif fixed.pruning != NO_PRUNING and fixed.width == 0:
-            best, count = last_ply(player, state.empty, fixed.lines, board, fixed.parameters)
-        else:
-            if fixed.width > 0 or own == 0:
-                count = write_moves(fixed.width, key_of_turn(key, player), board.cells, 1, path.moves, fixed.parameters)
-            best = -1.0
-            for i in range(count):
-                cell = path.moves[1, i]
-                best = max(best, last_stone(cell, player, state.empty, fixed.lines, board, fixed.parameters))
-        state.nodes += count
-        if own:
-            value_of_own = best
-        else:
-            value_of_other -= best
-    return value_over_skip(value_of_own, value_of_other, skip)
+    """Return the value for its maker of a chance node with one ply left."""
+    own, other = 0.0, 0.0
+    for turn in range(2 if fixed.parameters.skip_chance > 0 else 1):
+        value = _last_ply(maker if turn else 1 - maker, key, fixed, path)
+        own, other = (value, other) if turn else (own, -value)
+    return value_over_skip(own, other, fixed.parameters.skip_chance)
 
 
 @inlined
-def _last_moves(mover: int, key: np.uint64, fixed: Fixed, path: Path) -> tuple[float, int]:
-    """Return the value of a position with one ply left for its mover, move by move, and the number of moves."""
-    board, state, parameters = path.board, path.states[0], fixed.parameters
-    count = write_moves(fixed.width, key, board.cells, 1, path.moves, parameters)
-    best = -1.0
-    for i in range(count):
-        cell = path.moves[1, i]
-        completes_line = put(cell, mover, 1, 0, fixed.lines, board, parameters)
-        outcome = outcome_of_move(completes_line, mover, len(board.cells) - state.empty + 1, parameters)
-        if outcome == NOT_OVER:
-            value = board_horizon(mover, board, parameters)
-        else:
-            value = 0.0 if outcome == DRAW else 1.0 * line_sign(parameters)
-        take(cell, mover, fixed.lines, board)
-        best = max(best, value)
-    return best, count
+def _last_ply(mover: int, key: np.uint64, fixed: Fixed, path: Path) -> float:
+    """Return the value for a mover with one ply left.
+
+    By the standard rules a stone never worsens the mover's best line nor improves the other player's. And while a line
+    is open and not full, some stone improves it. So most positions need no stone to be tried.
+    """
+    lines, rules, board, moves, state = fixed.lines, fixed.parameters, path.board, path.moves[1], path.states[0]
+    best, ceiling, count = -1.0, np.inf, -1
+    mine, theirs = board.best[1, SCORED, mover], board.best[1, SCORED, 1 - mover]
+    wins = most_stones(mover, 1, board) == rules.win_length - 1
+    if fixed.pruning != NO_PRUNING and rules.variants == 0:
+        ceiling = 1.0 if wins else 0.5
+        if fixed.width == 0:
+            state.nodes += 1
+            if wins:
+                return 1.0
+            if state.empty == 1 or (mine < 0 and theirs <= 0):
+                return 0.0
+            if mine >= theirs:
+                return 0.5
+            if lines.counts:  # a stone adds at most one, and weakens their best lines only in a cell of all of them
+                best = 0.0 if mine == theirs - 1 and mine >= 0 else -0.5
+                if board.tally[1, SCORED, 1 - mover, theirs] >= lines.through.shape[1]:
+                    return best
+                line, count = 0, 0
+                while board.masks[mover, line] != 0 or lines.scores[SCORED, board.masks[1 - mover, line]] != theirs:
+                    line += 1
+                for cell in lines.cells[line]:
+                    if board.cells[cell] == 0:
+                        moves[count] = cell
+                        count += 1
+    if count < 0:
+        count = write_moves(fixed.width, key_of_turn(key, mover), board.cells, moves, rules)
+    i = 0
+    while i < count and best < ceiling:
+        best = max(best, _last_stone(moves[i], mover, mine, theirs, wins, fixed, path))
+        i += 1
+    state.nodes += i
+    return best
 
 
 @inlined
-def _take_back(depth: int, value: float, fixed: Fixed, path: Path, values: Float64Array) -> int:
-    """Take back the move of a decision node, given its ``value``; return the next step."""
-    board, decision, state = path.board, path.decisions[depth], path.states[0]
-    cell = path.moves[depth, decision.index]
-    take(cell, int64(decision.mover), fixed.lines, board)
-    state.empty += 1
-    if value > decision.best:
-        decision.best = value
-        decision.chosen = cell
-    decision.index += 1
-    ended = decision.index == decision.count
-    if depth == len(path.moves) - 1:
-        values[state.row, cell] = value
-        if not fixed.every_move:
-            decision.alpha = decision.best - 2 * fixed.margin
-    elif decision.best >= min(decision.beta, decision.ceiling):
-        ended = True
-    return END_TURN if ended else TRY
+def _last_stone(cell: int, mover: int, mine: int, theirs: int, wins: bool, fixed: Fixed, path: Path) -> float:
+    """Return the score of a stone at the last ply, where ``mine`` and ``theirs`` are the best lines before it.
+
+    ``wins`` tells whether some stone completes a line: only then all lines through the cell are read.
+    """
+    lines, rules, board, empty = fixed.lines, fixed.parameters, path.board, path.states[0].empty
+    num_closed, is_line = int64(0), False
+    for i in range(1, lines.through[cell, 0, 0 if wins else 1] if rules.variants == 0 else 0):
+        line = lines.through[cell, i, 0]
+        own, against = board.masks[mover, line], board.masks[1 - mover, line]
+        kind = int64(line >= lines.num_scored)
+        if against == 0:
+            score = lines.scores[kind, own | lines.through[cell, i, 1]]
+            is_line |= score == rules.win_length
+            mine = max(mine, score if kind == SCORED else mine)
+        elif own == 0 and kind == SCORED:
+            num_closed += int64(lines.scores[SCORED, against] == theirs)
+    if rules.variants != 0 or (theirs > 0 and num_closed == board.tally[1, SCORED, 1 - mover, theirs]):
+        put(cell, mover, 1, 0, lines, board)
+        mine, theirs = board.best[0, SCORED, mover], board.best[0, SCORED, 1 - mover]
+        is_line = completes_line(cell, mover, 0, board, rules)
+        take(cell, mover, lines, board)
+    outcome = outcome_of_move(is_line, mover, len(board.cells) - empty + 1, rules)
+    if outcome == NOT_OVER:
+        return horizon(mine, theirs, rules)
+    return 0.0 if outcome == DRAW else float(line_sign(rules))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # The search
 
 
-@compiled_nogil
-def run_search(fixed: Fixed, path: Path, of_board: SymmetryState, table: Table, roots: Roots) -> None:
-    """Continue a search of the roots until it is finished or has to stop.
+@inlined
+def _begin_chance(depth: int, maker: int, key: np.uint64, tree: Tree) -> int:
+    """Initialise a chance node, with static bounds and table bounds on its turns; return the symmetry of its key."""
+    fixed, path, _, table = tree
+    bounds, hints = path.nodes.bounds[depth], path.nodes.hints[depth]
+    for own in range(2):
+        hints[own] = -1
+        bounds[own, LOW], bounds[own, HIGH] = -np.inf, np.inf
+        if fixed.pruning != NO_PRUNING:
+            low, high = _limits(maker if own else 1 - maker, depth, fixed, path)
+            bounds[own, LOW], bounds[own, HIGH] = (low, high) if own else (-high, -low)
+    if len(table) == 0:
+        return 0
+    return look_up(depth, maker, int64(key) if fixed.width > 0 else int64(0), path.nodes, table)
 
-    The path leads from the root, a decision node, through chance nodes. A chance node has its turns searched stage by
-    stage, until the bounds on both decide it: `star1`. It returns its value if that lies between alpha and beta, else a
-    bound that is at most alpha or at least beta.
+
+@inlined
+def _window(own: int, alpha: float, beta: float, bounds: Float64Array, fixed: Fixed) -> tuple[float, float]:
+    """Return the window, for the maker, in which the value of a turn matters, given the bounds of the other one."""
+    skip = fixed.parameters.skip_chance
+    if skip == 0:
+        return alpha, beta
+    if fixed.pruning < STAR1:
+        return -np.inf, np.inf
+    chance, rest = (skip, 1.0 - skip) if own else (1.0 - skip, skip)
+    return (alpha - rest * bounds[1 - own, HIGH]) / chance, (beta - rest * bounds[1 - own, LOW]) / chance
+
+
+@inlined
+def _solve(side: int, alpha: float, beta: float, bounds: Float64Array, skip: float) -> tuple[bool, float]:
+    """Return whether a chance node needs no further search, and its value, a bound if at most alpha or at least beta.
+
+    ``side`` is 1 or -1 if the value of a turn was above or below its window, which solves the node whatever rounding
+    says.
     """
-    cells, mover, before, random_keys, values, nodes = roots
-    root, state = len(path.moves) - 1, path.states[0]
-    depth, step, nodes_before, value = int64(state.depth), int64(state.step), state.nodes, 0.0
-    while state.row < len(cells):
-        if step == BEGIN_ROOT:
-            if state.nodes >= state.limit:
-                break
-            row = state.row
-            _begin_root(cells[row], int64(mover[row]), before[row], random_keys[row], fixed, path, of_board)
-            depth = root
-            step = TRY
+    low = value_over_skip(bounds[1, LOW], bounds[0, LOW], skip)
+    high = value_over_skip(bounds[1, HIGH], bounds[0, HIGH], skip)
+    is_solved = side != 0 or low >= beta or high <= alpha or low >= high
+    return is_solved, high if side < 0 or (side == 0 and high <= alpha) else low
 
-        if step == BEGIN_CHANCE:
-            if state.nodes >= state.limit or state.stored >= state.full:
-                break
-            _begin_chance(depth, fixed, path, of_board, table)
-            step = DECIDE
 
-        if step == DECIDE:
-            step, value = _decide(depth, fixed, path, of_board, table)
-            if step == TAKE_BACK:
-                depth += 1
+@kernel(interpreted=False, nogil=True)
+def _search(
+    mover: int, depth: int, alpha: float, beta: float, ceiling: float, hint: int, key: np.uint64, tree: Tree
+) -> float:
+    """Return the value of a decision node for its mover: exact between alpha and beta, else a bound beyond them.
 
-        if step == TRY:
-            step, value = _try(depth, fixed, path, of_board, len(table.meta) > 0)
-            if step == BEGIN_CHANCE:
-                depth -= 1
+    At the root, the values of the moves are written, and moves that have one are left out. The chance nodes after the
+    moves are searched here, so that one kernel calls itself and no two call each other.
 
-        if step == TAKE_BACK:
-            step = _take_back(depth, value, fixed, path, values)
+    Args:
+        mover: the player to move.
+        depth: plies left.
+        alpha: the value matters only above this.
+        beta: the value matters only below this.
+        ceiling: upper bound on the value of all moves.
+        hint: a move to try first, -1 for none.
+        key: random key of the node.
+        tree: all else.
+    """
+    fixed, path, roots, table = tree
+    board, moves, rules, state = path.board, path.moves[depth], fixed.parameters, path.states[0]
+    is_root = depth == len(path.moves) - 1
+    if state.nodes >= state.limit or state.stored >= state.full:
+        state.stopped = 1
+        return 0.0
+    count = write_moves(0 if is_root else fixed.width, key, board.cells, moves, rules)
+    if is_root or (fixed.pruning != NO_PRUNING and fixed.width == 0):
+        sort_moves(hint, fixed.lines, board, moves, path.weight, count)
+    best, first = (state.best, state.index) if is_root else (-np.inf, int64(0))
+    for i in range(first, count):
+        if is_root and not fixed.every_move:
+            alpha = best - 2 * fixed.margin
+        cell = moves[i]
+        put(cell, mover, depth, depth - 1, fixed.lines, board)
+        state.empty -= 1
+        state.nodes += 1
+        stones = len(board.cells) - state.empty
+        outcome = outcome_of_move(completes_line(cell, mover, depth - 1, board, rules), mover, stones, rules)
+        node_key = key_after(key, cell) if fixed.width > 0 else np.uint64(0)
+        if outcome == DRAW:
+            value = 0.0
+        elif outcome != NOT_OVER:
+            value = (1.0 if fixed.by_result else float(depth)) * line_sign(rules)
+        elif stones == fixed.probe.stones:
+            value = afterstate_score(board.cells, mover, depth - 1, fixed.probe, rules)
+        elif depth == 1:
+            value = horizon(board.best[0, SCORED, mover], board.best[0, SCORED, 1 - mover], rules)
+        elif depth == 2 and stones + 1 != fixed.probe.stones:
+            value = _last_turns(mover, node_key, fixed, path)
+        else:
+            bounds, hints = path.nodes.bounds[depth - 1], path.nodes.hints[depth - 1]
+            if len(table) > 0:
+                mark(cell, mover, path.nodes)
+            symmetry = _begin_chance(depth - 1, mover, node_key, tree)
+            floor = alpha if is_root else max(alpha, best)
+            is_solved, value = _solve(0, floor, beta, bounds, rules.skip_chance)
+            is_changed, own = False, int64(0)
+            while own < (2 if rules.skip_chance > 0 else 1) and not is_solved:
+                if bounds[own, LOW] < bounds[own, HIGH]:
+                    player = mover if own else 1 - mover
+                    turn_key = key_of_turn(node_key, player) if fixed.width > 0 else node_key
+                    low, high = _window(own, floor, beta, bounds, fixed)
+                    top = bounds[own, HIGH] if own else -bounds[own, LOW]
+                    bottom, limit = (low, high) if own else (-high, -low)
+                    result = _search(player, depth - 1, bottom, limit, top, hints[own], turn_key, tree)
+                    if state.stopped != 0:
+                        break
+                    result = result if own else -result
+                    if result > low:
+                        bounds[own, LOW] = max(bounds[own, LOW], result)
+                    if result < high:
+                        bounds[own, HIGH] = min(bounds[own, HIGH], result)
+                    hints[own], is_changed = path.chosen[depth - 1], True
+                    side = int64(result >= high) - int64(result <= low)
+                    is_solved, value = _solve(side, floor, beta, bounds, rules.skip_chance)
+                own += 1
+            if len(table) > 0:
+                if is_changed:
+                    state.stored += store_bounds(depth - 1, mover, symmetry, path.nodes, table)
+                mark(cell, mover, path.nodes)
+        take(cell, mover, fixed.lines, board)
+        state.empty += 1
+        if state.stopped != 0:
+            break
+        if value > best:
+            best, path.chosen[depth] = value, cell
+        if is_root:
+            roots.values[state.row, cell] = value
+            state.best, state.index = best, i + 1
+        elif best >= min(beta, ceiling):
+            break
+    return best
 
-        if step == END_TURN and depth < root:
-            chance = path.chances[depth]
-            learn(chance, path.turns[depth, OTHER if chance.stage == TURN else OWN], path.decisions[depth])
-            step = DECIDE
-        elif step == END_TURN:
-            nodes[state.row] += state.nodes - nodes_before
-            nodes_before = state.nodes
-            state.row += 1
-            step = BEGIN_ROOT
-    state.depth, state.step = depth, step
-    if state.row < len(cells):
-        nodes[state.row] += state.nodes - nodes_before
+
+@inlined
+def _begin_root(row: int, tree: Tree) -> None:
+    """Replace the stones on the board by those of a root."""
+    cells, lines, path = tree.roots.cells[row], tree.fixed.lines, tree.path
+    board, state, root = path.board, path.states[0], len(path.moves) - 1
+    for cell in range(len(cells)):
+        if board.cells[cell] != 0:
+            take(cell, int64(board.cells[cell]) - 1, lines, board)
+    board.tally[root, :, :, :] = 0
+    for player in range(2):
+        for kind in range(2):
+            board.tally[root, kind, player, 0] = abs(len(lines.cells) * kind - lines.num_scored)
+            board.best[root, kind, player] = 0 if board.tally[root, kind, player, 0] > 0 else -1
+    use_symmetries(cells, path.nodes)
+    state.empty = len(cells)
+    for cell in range(len(cells)):
+        if cells[cell] != 0:
+            put(cell, int64(cells[cell]) - 1, root, root, lines, board)
+            state.empty -= 1
+
+
+@kernel(interpreted=False, nogil=True)
+def run_search(tree: Tree) -> None:
+    """Search the roots, from the one that state names, until all are searched or the search has to stop."""
+    roots, state, depth = tree.roots, tree.path.states[0], int64(len(tree.path.moves) - 1)
+    while state.row < len(roots.cells) and state.stopped == 0:
+        row, nodes_before = int64(state.row), state.nodes
+        _begin_root(row, tree)
+        _search(int64(roots.mover[row]), depth, -np.inf, np.inf, np.inf, roots.hints[row], roots.random_keys[row], tree)
+        roots.nodes[row] += state.nodes - nodes_before
+        if state.stopped == 0:
+            state.row, state.index, state.best = row + 1, 0, -np.inf
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -361,8 +453,7 @@ class SearchSettings:
         heuristic: quantity compared at the horizon.
         pruning: amount of pruning; values do not depend on it.
         width: number of random moves at every decision node below the root; None for all moves.
-        memory: maximum size of the table in bytes; 0 for no table. A search with ``width`` or without pruning has no
-            table.
+        memory: maximum size of the table in bytes; 0 for no table. A search without pruning has none.
         every_move: whether to compute the value of every move; else of the best moves, and upper bounds of others.
         by_result: whether every win counts 1; else sooner wins count more.
         margin: moves within this distance of the best have exact values.
@@ -384,21 +475,17 @@ class SearchSettings:
         if self.memory < 0:
             raise ValueError(f"memory={self.memory} is negative: choose the bytes of the table, or 0 for no table")
 
-    def compile(self, game: Game, probe: Probe) -> Fixed:
-        """Return the constants of a search with these settings."""
-        lines, level = line_arrays(game, self.heuristic), typing.get_args(Pruning).index(self.pruning)
-        width, every_move, by_result = self.width or 0, self.every_move, self.by_result
-        return Fixed(lines, game.parameters, level, width, every_move, by_result, self.margin, probe)
-
 
 class Search:
-    """A search of positions that can be interrupted, resumed and deepened.
+    """A search of positions that can be stopped, continued and deepened.
 
-    Interruptions do not change the result; the table is kept between depths.
+    A stopped search keeps the values of finished moves and begins the next move again, with what the table holds. The
+    values are the same as without a stop; the table is kept between depths. A clock needs ``run(depth, nodes)``, which
+    tells whether the search is finished, ``move_values`` and ``nodes``: :mod:`baselines.timed` calls no more.
 
     >>> search = Search(Game(skip_chance=0.25), Boards.start(Game()))
     >>> for depth in (1, 2, 3):
-    ...     while not search.run(depth, nodes=50):
+    ...     while not search.run(depth, nodes=500):
     ...         pass  # look at the clock
     ...     print(depth, search.move_values[0].max())
     1 0.5
@@ -435,67 +522,72 @@ class Search:
         if width is not None and random_keys is None:
             raise ValueError(f"width={width} draws moves at random: give a 64-bit key for each position")
         count = len(boards.mover)
-        self.depth = 0
-        self._game = game
-        self._fixed = settings.compile(game, empty_probe() if probe is None else probe)
-        self._words = num_set_words(game)
-        self._path = Path.empty(game, len(self._fixed.lines.lines), self._words)
-        self._symmetries = SymmetryState.from_game(game)
-        self._table = empty_table(0, self._words)
-        self._memory = 0 if width is not None or settings.pruning == "none" else settings.memory
+        self.depth, self._stops = 0, 0
+        self._game, self._states = game, records(State, (1,))
+        self._table = empty_table(0, key_words(game) + 5)
+        self._memory = 0 if settings.pruning == "none" else settings.memory
+        self._fixed = Fixed(
+            line_arrays(game, settings.heuristic),
+            game.parameters,
+            typing.get_args(Pruning).index(settings.pruning),
+            width or 0,
+            settings.every_move,
+            settings.by_result,
+            settings.margin,
+            empty_probe() if probe is None else probe,
+        )
         self._roots = Roots(
             np.ascontiguousarray(boards.cells),
             np.ascontiguousarray(boards.mover),
-            before=np.full(count, -1),
+            hints=np.full(count, -1),
             random_keys=np.zeros(count, np.uint64) if random_keys is None else random_keys,
             values=np.full(boards.cells.shape, np.nan),
             nodes=np.zeros(count, np.int64),
         )
         self.move_values, self.nodes = self._roots.values, self._roots.nodes
+        self._path = Path.empty(game, 0, self._fixed.lines, self._states)
 
     def run(self, depth: int, nodes: int | None = None) -> bool:
-        """Search to ``depth``, or resume this search.
+        """Search to ``depth``, or continue this search.
 
         Args:
             depth: plies to look ahead, 1 to 361. A depth other than the last one starts a new search.
-            nodes: number of positions after which to stop at the next chance node or root; None for no limit.
+            nodes: number of positions after which to stop at the next decision node; None for no limit. At least as
+                many are visited as may lead back to where the search stopped, and twice the last number of a move
+                that is begun again without a table.
 
         Returns:
-            Whether the search is finished.
+            Whether the search is finished; if not, ``move_values`` has the values of the finished moves.
         """
         check_settings(depth)
+        state = self._states[0]
         if depth != self.depth:
             self._begin(depth)
-        state = self._path.states[0]
-        state.limit = FOREVER if nodes is None else state.nodes + nodes
+        # Without a table a stop loses the unfinished move; with a small one it may lose so much that none is gained
+        doublings = self._stops // PATIENCE if len(self._table) else self._stops
+        visits = FOREVER if nodes is None else max(nodes, 2 * depth * self._game.cells) << min(doublings, 32)
+        limit = min(int(state.nodes) + visits, FOREVER)
+        before = int(state.row), int(state.index)
         while True:
-            self._make_room()
-            run_search(self._fixed, self._path, self._symmetries, self._table, self._roots)
-            if state.row == len(self.nodes) or state.nodes >= state.limit:
-                return bool(state.row == len(self.nodes))
+            if depth > 2:  # the last two plies are not stored
+                stored, words = int(state.stored), key_words(self._game)
+                self._table, state.stored, state.full = grow(self._table, stored, words, self._memory)
+            state.limit, state.stopped = limit, 0
+            run_search(Tree(self._fixed, self._path, self._roots, self._table))
+            if not state.stopped or state.nodes >= limit:
+                self._stops = self._stops + 1 if before == (state.row, state.index) else 0
+                return not state.stopped
 
     def _begin(self, depth: int) -> None:
         """Start a search to another depth, with the best known moves first."""
-        known = np.nan_to_num(self.move_values, nan=-np.inf)
-        searched = np.isfinite(known).any(axis=1)
-        self._roots.before[searched] = known[searched].argmax(axis=1)
+        values = np.nan_to_num(self.move_values, nan=-np.inf)
+        searched = np.isfinite(values).any(axis=1)
+        self._roots.hints[searched] = values[searched].argmax(axis=1)
         self.move_values[:] = np.nan
-        self.depth = depth
-        self._path = self._path.to(depth, self._game)
-        state = self._path.states[0]
-        state.row, state.step = 0, BEGIN_ROOT
-
-    def _make_room(self) -> None:
-        """Move the table into a larger one once it is half full, if the memory limit holds both."""
-        state, size = self._path.states[0], len(self._table.meta)
-        if self.depth > 2 and 2 * state.stored >= size:  # the last two plies are not stored
-            larger = max(4 * size, MIN_TABLE_ENTRIES)
-            if table_bytes(size + larger, self._words) <= self._memory:
-                table = empty_table(larger, self._words)
-                state.stored = refill(self._table, table)
-                self._table, size = table, larger
-        grows = table_bytes(5 * size, self._words) <= self._memory
-        state.full = size // 2 if size and grows else FOREVER
+        self.depth, self._stops = depth, 0
+        self._path = Path.empty(self._game, depth, self._fixed.lines, self._states)
+        state = self._states[0]
+        state.row, state.index, state.best, state.full = 0, 0, -np.inf, FOREVER
 
 
 def check_settings(depth: int, width: int | None = None, heuristic: str = "count", pruning: str = "star1") -> None:

@@ -10,7 +10,7 @@ them, over positions as two sets of cells, one bit a cell. Four techniques keep 
   cell of every one of them (Erdos and Selfridge, 1973). This is combined with a pairing strategy (Hales and Jewett,
   1963): `holds` adds pairs of cells, of which player_1 always gets one, as long as they reduce the weight.
 - *Symmetry.* All symmetric variants of a position are maintained, and the least of them is its key.
-- *A transposition table* with proof numbers. Entries hold the whole key, so there are no collisions.
+- *A transposition table* with proof numbers (`baselines.transpositions`).
 
 Uiterwijk and van den Herik ("The advantage of the initiative", 2000) solved boards up to 6 x 6 by proof-number search,
 Hsu et al. ("On solving the 7,7,5-game and the 8,8,5-game", 2020) larger ones by weighing threats and pairs.
@@ -22,12 +22,12 @@ attacker: :class:`Prover`.
 
 from __future__ import annotations
 
-from baselines.proof_number.positions import LOSS as LOSS
-from baselines.proof_number.positions import TAKEN as TAKEN
-from baselines.proof_number.positions import TIED as TIED
-from baselines.proof_number.positions import UNDECIDED as UNDECIDED
-from baselines.proof_number.positions import WIN as WIN
-from baselines.proof_number.positions import Prover as Prover
-from baselines.proof_number.winner import MAX_PROOF_CELLS as MAX_PROOF_CELLS
-from baselines.proof_number.winner import Proof as Proof
-from baselines.proof_number.winner import prove as prove
+from baselines.proof_number.prover import LOSS as LOSS
+from baselines.proof_number.prover import MAX_PROOF_CELLS as MAX_PROOF_CELLS
+from baselines.proof_number.prover import TAKEN as TAKEN
+from baselines.proof_number.prover import TIED as TIED
+from baselines.proof_number.prover import UNDECIDED as UNDECIDED
+from baselines.proof_number.prover import WIN as WIN
+from baselines.proof_number.prover import Proof as Proof
+from baselines.proof_number.prover import Prover as Prover
+from baselines.proof_number.prover import prove as prove

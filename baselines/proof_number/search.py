@@ -1,182 +1,133 @@
-"""Depth-first proof-number search (df-pn) that can be interrupted and resumed."""
+"""Depth-first proof-number search (df-pn), as a recursion that stops after a number of positions."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from baselines.proof_number.bitsets import NONE, ONE, Board, cell_bit, lowest_bit
 from baselines.proof_number.pairing_strategy import holds
-from baselines.proof_number.table import SOLVED, lookup, pack_numbers, store, unpack_numbers
-from baselines.proof_number.threats import NO, UNKNOWN, YES, find_threats
-from ttt_envs.core.jit import Int64Array, UInt64Array, compiled_at_once, compiled_at_once_allocating, inlined
+from baselines.proof_number.threats import NO, UNKNOWN, YES, Board, find_threats, lowest_cell
+from baselines.transpositions import WORTH_SHIFT, count_digits, empty_table, find, grow, num_visits, store
+from ttt_envs.core.jit import Int64Array, inlined, int64, kernel
 from ttt_envs.core.records import Records, records
 
+SOLVED = (1 << 24) - 1
+"""infinity for proof and disproof numbers of solved positions; other numbers stay far below, see :func:`search`"""
 MAX_WEIGHT_FOR_PAIRS = 3
 """Maximum weight of the open lines for which a search for pairs pays."""
-
-
-class Frame:
-    """A position on the path."""
-
-    count: int
-    """number of moves to search"""
-    chosen: int
-    """index of the move being searched"""
-    proof_limit: int
-    """the search returns from the position when a number reaches its limit"""
-    disproof_limit: int
-    nodes_before: int
-    """number of positions visited before this one"""
+KEY_WORDS, TABLE_WORDS = 2, 3
+"""Number of words of a key, the stones of attacker and defender; and of a row of the table, which has both numbers."""
+SLICE = 1 << 14
+"""Number of positions between two checks of the clock and of interrupts."""
 
 
 class State:
     """Progress of a search."""
 
-    root: int
-    """depth of the root"""
-    depth: int
-    """depth of the current position"""
-    is_new: int
-    """whether the current position is still to be expanded"""
     nodes: int
     """number of positions visited"""
+    stop: int
+    """number of positions after which to stop"""
     stored: int
-    """number of entries in the table"""
-    result: int
-    """``YES``, ``NO`` or ``UNKNOWN``"""
+    """number of rows in the table"""
+    full: int
+    """number of rows at which to stop"""
     move: int
-    """the first move to try"""
+    """the first move to try at the root"""
 
 
-class Search(NamedTuple):
-    """State of an interruptible search: the path from the root, of at most D = cells + 2 positions.
+class Path(NamedTuple):
+    """The positions that lead to the current one: the attacker moves at even depths, the defender at odd ones.
 
-    The attacker moves at even depths, the defender at odd ones, and the root is at depth 0 or 1.
+    D is the number of cells + 2, the root is at depth 0 or 1.
     """
 
-    stones: UInt64Array
-    """uint64[D, S, 2]: the stones of attacker and defender under all symmetries"""
+    stones: Int64Array
+    """int64[D, S, 2]: the stones of attacker and defender under all symmetries"""
     moves: Int64Array
     """int64[D, cells]: the candidate moves"""
-    keys: UInt64Array
-    """uint64[D, cells, 2]: canonical keys of the positions after them"""
-    proof: Int64Array
-    """int64[D, cells]: their proof numbers"""
-    disproof: Int64Array
-    """int64[D, cells]: their disproof numbers"""
-    frames: Records
-    """`Frame`[D]"""
+    keys: Int64Array
+    """int64[D, cells, 2]: canonical keys of the positions after them"""
+    numbers: Int64Array
+    """int64[D, 2, cells]: their proof numbers and disproof numbers"""
     states: Records
     """`State`[1]"""
 
 
-def search_from(board: Board, attacker: int = 0, defender: int = 0, mover: int = 0) -> Search:
-    """Return a search that starts at a position.
+class Tree(NamedTuple):
+    """All that a search reads and writes."""
 
-    Args:
-        board: of the game.
-        attacker: stones, as a set, of the player whose win is to be proved; neither player has a line.
-        defender: stones of the other player.
-        mover: player to move, 0 the attacker or 1 the defender.
-    """
-    variants, cells = board.permutations.shape
-    deep = cells + 2
-    frames, states = records(Frame, (deep,)), records(State, (1,))
-    frames[mover].proof_limit = frames[mover].disproof_limit = SOLVED
-    states[0].root = states[0].depth = mover
-    states[0].is_new = 1
-    stones = np.zeros((deep, variants, 2), np.uint64)
-    bits = ONE << board.permutations.astype(np.uint64)
-    for player, members in enumerate((attacker, defender)):
-        chosen = [cell for cell in range(cells) if members >> cell & 1]
-        stones[mover, :, player] = np.bitwise_or.reduce(bits[:, chosen], axis=1)
-    return Search(
-        stones=stones,
-        moves=np.zeros((deep, cells), np.int64),
-        keys=np.zeros((deep, cells, 2), np.uint64),
-        proof=np.zeros((deep, cells), np.int64),
-        disproof=np.zeros((deep, cells), np.int64),
-        frames=frames,
-        states=states,
-    )
+    path: Path
+    table: Int64Array
+    """of positions, may have no rows"""
+    board: Board
 
 
-@compiled_at_once_allocating  # np.max does
-def _expand(search: Search, depth: int, table: Records, board: Board) -> int:
-    """Evaluate the new position at ``depth`` of the path and write its moves.
+@kernel(interpreted=False, allocates=True)  # np.max does
+def _expand(depth: int, tree: Tree) -> tuple[int, int]:
+    """Evaluate the position at ``depth`` of the path and write its moves.
 
     Returns:
-        Whether the attacker wins. If ``UNKNOWN``, the moves to search are written with their numbers; if ``YES`` with
-        the attacker to move, the first move wins.
+        (verdict, count): ``YES`` if the mover reaches its goal, for the attacker to win and for the defender to prevent
+        it, ``NO`` if the other player does. If ``UNKNOWN``, ``count`` moves to search are written with their numbers;
+        if ``YES`` with the attacker to move, the first move wins.
     """
-    stones, moves, keys, proof, disproof, frames, _ = search
+    (stones, moves, keys, numbers, _), table, board = tree
     mover = depth & 1
     first, second = stones[depth, 0, 0], stones[depth, 0, 1]
-    if mover == 0:
-        verdict, choice = find_threats(first, second, board)
-    else:
-        verdict, choice = find_threats(second, first, board)
-        verdict = -verdict
+    verdict, choice = find_threats(stones[depth, 0, mover], stones[depth, 0, 1 - mover], board)
     if verdict != UNKNOWN:
-        if choice != NONE:
-            moves[depth, 0] = lowest_bit(choice)
-        return verdict
+        if choice != 0:
+            moves[depth, 0] = lowest_cell(choice)
+        return verdict, 0
     total, weight = board.total[mover], board.weight[mover]  # the attacker's
     one = 1 << board.win_length
-    most = total + (np.max(weight) if mover == 0 else 0)
-    if most < one or (most < MAX_WEIGHT_FOR_PAIRS * one and holds(first, second, mover, True, board)):
-        return NO
-    permutations = board.permutations
-    same = False  # whether a symmetry maps the position to itself
-    for s in range(1, len(permutations)):
-        same |= stones[depth, s, 0] == first and stones[depth, s, 1] == second
+    heaviest = total + (np.max(weight) if mover == 0 else 0)
+    if heaviest < one or (heaviest < MAX_WEIGHT_FOR_PAIRS * one and holds(first, second, mover, board)):
+        return YES if mover == 1 else NO, 0
+    symmetric = False
+    for s in range(1, len(board.permutations)):
+        symmetric |= stones[depth, s, 0] == first and stones[depth, s, 1] == second
     count = 0
-    while choice != NONE:
-        cell = lowest_bit(choice)
-        choice &= choice - ONE
-        low, high = key_after(stones[depth], mover, cell, permutations)
-        if same:
-            seen = False
-            for i in range(count):
-                seen |= keys[depth, i, 0] == low and keys[depth, i, 1] == high
-            if seen:
-                continue
-        numbers = lookup(low, high, table)
-        after = total + (weight[cell] if mover == 0 else -weight[cell])
+    while choice != 0:
+        cell = lowest_cell(choice)
+        choice &= choice - 1
+        write_key(cell, mover, stones[depth], board.permutations, keys[depth, count])
+        repeated = False
+        for i in range(count if symmetric else 0):
+            repeated |= keys[depth, i, 0] == keys[depth, count, 0] and keys[depth, i, 1] == keys[depth, count, 1]
+        if repeated:
+            continue
+        entry = find(keys[depth], count, KEY_WORDS, table)
+        open_weight = total + (weight[cell] if mover == 0 else -weight[cell])
         moves[depth, count] = cell
-        keys[depth, count, 0], keys[depth, count, 1] = low, high
-        if numbers != NONE:
-            proof[depth, count], disproof[depth, count] = unpack_numbers(numbers)
-        elif mover == 0 and after < one:  # with the defender to move, the position holds
-            proof[depth, count] = SOLVED
-            disproof[depth, count] = 0
-        else:
-            # Heavier open lines are harder to stop
-            proof[depth, count] = 1
-            disproof[depth, count] = 1 + 4 * after // one
+        if entry >= 0:
+            numbers[depth, 0, count] = table[entry, KEY_WORDS] & SOLVED
+            numbers[depth, 1, count] = table[entry, KEY_WORDS] >> 24 & SOLVED
+        elif mover == 0 and open_weight < one:  # with the defender to move, the position holds
+            numbers[depth, 0, count], numbers[depth, 1, count] = SOLVED, 0
+        else:  # heavier open lines are harder to stop
+            numbers[depth, 0, count], numbers[depth, 1, count] = 1, 1 + 4 * open_weight // one
         count += 1
-    frames[depth].count = count
-    return UNKNOWN
+    return UNKNOWN, count
 
 
 @inlined
-def key_after(stones: UInt64Array, mover: int, cell: int, permutations: Int64Array) -> tuple[np.uint64, np.uint64]:
-    """Return the canonical key of the position after a move, from all variants uint64[S, 2] of the one before."""
-    low, high = ~NONE, ~NONE
+def write_key(cell: int, mover: int, stones: Int64Array, permutations: Int64Array, key: Int64Array) -> None:
+    """Write the canonical key int64[2] of the position after a move, from ``stones`` int64[S, 2] before it."""
     for s in range(len(permutations)):
-        stone = cell_bit(permutations[s, cell])
-        first = stones[s, 0] | (stone if mover == 0 else NONE)
-        second = stones[s, 1] | (stone if mover == 1 else NONE)
-        if first < low or (first == low and second < high):
-            low, high = first, second
-    return low, high
+        stone = int64(1) << permutations[s, cell]
+        first = stones[s, 0] | (stone if mover == 0 else int64(0))
+        second = stones[s, 1] | (stone if mover == 1 else int64(0))
+        if s == 0 or first < key[0] or (first == key[0] and second < key[1]):
+            key[0], key[1] = first, second
 
 
-@compiled_at_once
-def run(search: Search, table: Records, board: Board, stop: int) -> None:
-    """Continue a search until it is decided or ``stop`` positions have been visited.
+@kernel(interpreted=False)
+def search(depth: int, limit: int, other_limit: int, tree: Tree) -> tuple[int, int]:
+    """Search a position until one of its numbers reaches its limit, or the search has to stop.
 
     The proof number of a position estimates the number of positions below that must still be won to prove that the
     attacker wins; the disproof number, the number that must fail to disprove it (Allis et al., 1994). If the attacker
@@ -187,66 +138,49 @@ def run(search: Search, table: Records, board: Board, stop: int) -> None:
     avoids switching back and forth (Pawlewicz and Lew, 2007).
 
     So the numbers of unsolved positions are bounded by the initial estimates plus the moves along a path, far below
-    ``SOLVED``. The numbers of all moves along the path are stored outside the table, so a table of any size leads
-    to the same result in the end, in spite of lost entries.
+    ``SOLVED``. The numbers of all moves along the path are kept outside the table, so a table of any size leads
+    to the same result in the end, in spite of lost rows. A search that stops leaves the numbers of its path in the
+    table.
+
+    Args:
+        depth: of the position, whose stones are written; the attacker moves at even depths.
+        limit: of the number that counts towards the mover's goal: the proof number if the attacker moves.
+        other_limit: of the other number.
+        tree: all else.
+
+    Returns:
+        The two numbers, that of the mover first.
     """
-    stones, moves, keys, proof, disproof, frames, states = search
-    state = states[0]
-    depth = state.depth
-    while state.nodes < stop:
-        mover = depth & 1
-        frame = frames[depth]
-        verdict = UNKNOWN
-        if state.is_new == 1:
-            state.is_new = 0
-            frame.nodes_before = state.nodes
-            state.nodes += 1
-            verdict = _expand(search, depth, table, board)
-        best, next_best, others = 0, SOLVED, 0
-        if verdict != UNKNOWN:
-            proving, disproving = (0, SOLVED) if verdict == YES else (SOLVED, 0)
-        elif mover == 0:
-            proving, disproving, best, next_best, others = _proof_numbers(proof[depth], disproof[depth], frame.count)
-        else:
-            disproving, proving, best, next_best, others = _proof_numbers(disproof[depth], proof[depth], frame.count)
-        if proving >= frame.proof_limit or disproving >= frame.disproof_limit:
-            if depth == state.root:
-                state.result = YES if proving == 0 else NO
-                state.move = moves[depth, best]
-                break
-            numbers = pack_numbers(proving, disproving, state.nodes - frame.nodes_before)
-            depth -= 1
-            chosen = frames[depth].chosen
-            proof[depth, chosen] = proving
-            disproof[depth, chosen] = disproving
-            state.stored += store(keys[depth, chosen, 0], keys[depth, chosen, 1], numbers, table)
-        else:
-            frame.chosen = best
-            for s in range(len(board.permutations)):
-                stone = cell_bit(board.permutations[s, moves[depth, best]])
-                stones[depth + 1, s, 0] = stones[depth, s, 0] | (stone if mover == 0 else NONE)
-                stones[depth + 1, s, 1] = stones[depth, s, 1] | (stone if mover == 1 else NONE)
-            limit = next_best + next_best // 4 + 1
-            depth += 1
-            below = frames[depth]
-            if mover == 0:
-                below.proof_limit = min(frame.proof_limit, limit)
-                below.disproof_limit = _lower(frame.disproof_limit, others)
-            else:
-                below.disproof_limit = min(frame.disproof_limit, limit)
-                below.proof_limit = _lower(frame.proof_limit, others)
-            state.is_new = 1
-    state.depth = depth
+    (stones, moves, keys, numbers, states), table, board = tree
+    state, mover = states[0], depth & 1
+    state.nodes += 1
+    verdict, count = _expand(depth, tree)
+    if verdict != UNKNOWN:
+        state.move = moves[depth, 0]
+        return (int64(0), int64(SOLVED)) if verdict == YES else (int64(SOLVED), int64(0))
+    while True:
+        number, other_number, best, next_best, siblings = _combine(
+            numbers[depth, mover], numbers[depth, 1 - mover], count
+        )
+        is_reached = number >= limit or other_number >= other_limit
+        if is_reached or state.nodes >= state.stop or state.stored >= state.full:
+            state.move = moves[depth, best]
+            return number, other_number
+        for s in range(len(board.permutations)):
+            stones[depth + 1, s, 0], stones[depth + 1, s, 1] = stones[depth, s, 0], stones[depth, s, 1]
+            stones[depth + 1, s, mover] |= int64(1) << board.permutations[s, moves[depth, best]]
+        nodes_before = state.nodes
+        below = other_limit if other_limit == SOLVED else other_limit - siblings
+        other_below = min(limit, next_best + next_best // 4 + 1)
+        numbers[depth, 1 - mover, best], numbers[depth, mover, best] = search(depth + 1, below, other_below, tree)
+        if len(table) > 0:
+            info = count_digits(state.nodes - nodes_before) << WORTH_SHIFT
+            info |= numbers[depth, 1, best] << 24 | numbers[depth, 0, best]
+            state.stored += store(keys[depth], best, KEY_WORDS, info, table)[1]
 
 
 @inlined
-def _lower(limit: int, others: int) -> int:
-    """Return the limit of a move whose siblings add ``others`` to the number."""
-    return limit if limit == SOLVED else limit - others
-
-
-@inlined
-def _proof_numbers(aim: Int64Array, hurdle: Int64Array, count: int) -> tuple[int, int, int, int, int]:
+def _combine(aim: Int64Array, hurdle: Int64Array, count: int) -> tuple[int, int, int, int, int]:
     """Return the numbers of a position from those of its moves, from the view of the player to move.
 
     Args:
@@ -257,17 +191,76 @@ def _proof_numbers(aim: Int64Array, hurdle: Int64Array, count: int) -> tuple[int
     Returns:
         (aim, hurdle) of the position, the most promising move, the second best aim, and the number of other open moves.
     """
-    best, least, next_best = 0, SOLVED, SOLVED
-    greatest, others = 0, -1
+    best, least, next_best = 0, int64(SOLVED), int64(SOLVED)
+    greatest, siblings = int64(0), -1
     for i in range(count):
         if aim[i] < least:
-            next_best = least
-            least = aim[i]
-            best = i
+            next_best, least, best = least, aim[i], i
         elif aim[i] < next_best:
             next_best = aim[i]
         greatest = max(greatest, hurdle[i])
-        others += 1 if hurdle[i] > 0 else 0
+        siblings += 1 if hurdle[i] > 0 else 0
     if 0 < greatest < SOLVED:  # else all moves have failed, or one cannot fail
-        greatest += others
-    return least, greatest, best, next_best, others
+        greatest += siblings
+    return least, greatest, best, next_best, siblings
+
+
+class ProofSearch:
+    """Decides whether one player, the attacker, wins positions, with a table that later positions share.
+
+    They must have the same attacker and the same player to move.
+    """
+
+    def __init__(self, board: Board, memory: int) -> None:
+        """Make it, for a board and a maximum size of the table in bytes; it starts small."""
+        self._board, self._memory = board, memory
+        self._table, self._stored = empty_table(0, TABLE_WORDS), 0
+
+    def decide(
+        self,
+        stones: Sequence[Sequence[int]],
+        mover: int,
+        nodes: int | None,
+        progress: Callable[[int], None] | None = None,
+    ) -> tuple[int, int, int]:
+        """Search a position.
+
+        Args:
+            stones: the cells of attacker and defender; neither player has a line.
+            mover: player to move, 0 the attacker or 1 the defender.
+            nodes: number of positions after which to stop undecided; None for no limit.
+            progress: called with the number of positions visited, a few times a second.
+
+        Returns:
+            ``YES``, ``NO`` or ``UNKNOWN``; the number of positions visited; the first move to try.
+        """
+        path = _make_path(self._board, stones, mover)
+        state = path.states[0]
+        while True:
+            self._table, state.stored, state.full = grow(self._table, self._stored, KEY_WORDS, self._memory)
+            stop = int(state.nodes) + num_visits(int(state.nodes), SLICE, self._table)
+            state.stop = stop if nodes is None else min(stop, nodes)
+            number, other_number = search(mover, SOLVED, SOLVED, Tree(path, self._table, self._board))
+            self._stored = int(state.stored)
+            if progress is not None:
+                progress(int(state.nodes))
+            if number == 0 or other_number == 0:
+                verdict = YES if (number == 0) == (mover == 0) else NO
+                return verdict, int(state.nodes), int(state.move)
+            if state.nodes == nodes:
+                return UNKNOWN, int(state.nodes), -1
+
+
+def _make_path(board: Board, stones: Sequence[Sequence[int]], mover: int) -> Path:
+    variants, cells = board.permutations.shape
+    depth = cells + 2
+    path = Path(
+        np.zeros((depth, variants, 2), np.int64),
+        np.zeros((depth, cells), np.int64),
+        np.zeros((depth, cells, 2), np.int64),
+        np.zeros((depth, 2, cells), np.int64),
+        records(State, (1,)),
+    )
+    for player, members in enumerate(stones):
+        path.stones[mover, :, player] = np.bitwise_or.reduce(np.int64(1) << board.permutations[:, members], axis=1)
+    return path

@@ -1,19 +1,86 @@
-"""Static analysis of threats: forced results and candidate moves."""
+"""Static analysis of threats: forced results and candidate moves.
+
+Sets of cells are int64, cell i as bit i, on at most 64 cells.
+"""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from baselines.proof_number.bitsets import NONE, ONE, Board, cell_bit, count_cells, has_several, lowest_bit
-from ttt_envs.core.jit import compiled_at_once, inlined
+from ttt_envs.core.jit import Int64Array, inlined, int64, kernel
+from ttt_envs.game.game import Game
+from ttt_envs.game.symmetry import symmetries
 
 # Verdicts. For the attacker: wins, does not win, or unknown. For a mover: completes a line first, or the other player
 # does.
 YES, NO, UNKNOWN = 1, -1, 0
 
 
-@compiled_at_once
-def find_threats(own: np.uint64, other: np.uint64, board: Board) -> tuple[int, np.uint64]:
+class Board(NamedTuple):
+    """Constants of a game, and scratch memory for one position."""
+
+    win_length: int
+    lines: Int64Array
+    """int64[W]: the cells of every line, as sets"""
+    permutations: Int64Array
+    """int64[S, cells]: new cell of a stone under each symmetry, the identity first"""
+    weight: Int64Array
+    """int64[2, cells]: total weight of the open lines through a cell, the mover's and the other player's"""
+    total: Int64Array
+    """int64[2]: total weight of all open lines"""
+    partners: Int64Array
+    """int64[2, cells]: cells that together with this cell complete a line"""
+    shared: Int64Array
+    """int64[cells]: the empty cells common to all live lines through a cell"""
+    rests: Int64Array
+    """int64[W]: in `holds`, the free cells of the lines that no pair stops"""
+    heavy: Int64Array
+    """int64[cells]: in `holds`, total weight of these lines through a cell"""
+    common: Int64Array
+    """int64[cells, cells]: in `holds`, total weight of these lines through two cells"""
+
+
+def make_board(game: Game) -> Board:
+    """Return the board of a game."""
+    cells, lines = game.cells, np.bitwise_or.reduce(np.int64(1) << game.line_cells, axis=1)
+    return Board(
+        game.win_length,
+        lines,
+        np.unique(symmetries(game), axis=0),  # a board of one row has fewer than 4; the identity sorts first
+        weight=np.zeros((2, cells), np.int64),
+        total=np.zeros(2, np.int64),
+        partners=np.zeros((2, cells), np.int64),
+        shared=np.zeros(cells, np.int64),
+        rests=np.zeros(len(lines), np.int64),
+        heavy=np.zeros(cells, np.int64),
+        common=np.zeros((cells, cells), np.int64),
+    )
+
+
+@inlined
+def count_cells(cells: int) -> int:
+    """Return the number of cells in a set; the compiler has one instruction for it."""
+    cells = cells - ((cells >> 1) & 0x5555555555555555)
+    cells = (cells & 0x3333333333333333) + ((cells >> 2) & 0x3333333333333333)
+    return (((cells + (cells >> 4)) & 0x0F0F0F0F0F0F0F0F) * 0x0101010101010101) >> 56 & 127
+
+
+@inlined
+def lowest_cell(cells: int) -> int:
+    """Return the smallest cell of a non-empty set."""
+    return count_cells((cells & -cells) - 1)
+
+
+@inlined
+def has_several(cells: int) -> bool:
+    """Return whether a set has more than one cell."""
+    return cells & (cells - 1) != 0
+
+
+@kernel(interpreted=False)
+def find_threats(own: int, other: int, board: Board) -> tuple[int, int]:
     """Scan all lines: return the player who completes one first, if threats alone decide, else the candidate moves.
 
     A line is open to a player while the other has no stone in it. It weighs 2**(own stones in it), that is 2**-(empty
@@ -29,40 +96,40 @@ def find_threats(own: np.uint64, other: np.uint64, board: Board) -> tuple[int, n
         if no line is open to either player.
     """
     partners, shared = board.partners, board.shared
-    shared[:] = ~NONE
+    shared[:] = -1
     live_0, wins_0, twos_0 = _read(own, other, 0, board)
     live_1, wins_1, _ = _read(other, own, 1, board)
     live = live_0 | live_1
-    if wins_0 != NONE:
+    if wins_0 != 0:
         return YES, wins_0
-    if wins_1 != NONE:
-        return (NO, NONE) if has_several(wins_1) else (UNKNOWN, wins_1)
+    if wins_1 != 0:
+        return (NO, int64(0)) if has_several(wins_1) else (UNKNOWN, wins_1)
     moves = live
     for cell in range(len(shared)):
         mine, theirs = partners[0, cell], partners[1, cell]
-        if mine != NONE and has_several(mine):
-            return YES, cell_bit(cell)
-        if theirs != NONE and has_several(theirs):
+        if has_several(mine):
+            return YES, int64(1) << cell
+        if has_several(theirs):
             # The other player could make two threats there: take that cell, block the threats, or make a threat first
-            moves &= cell_bit(cell) | twos_0 | (NONE if has_several(theirs & (theirs - ONE)) else theirs)
-    if moves == NONE and live != NONE:
-        return NO, NONE
+            moves &= int64(1) << cell | twos_0 | (int64(0) if has_several(theirs & (theirs - 1)) else theirs)
+    if moves == 0 and live != 0:
+        return NO, int64(0)
     # If all live lines through a cell contain a second empty cell too, that one dominates it, for either player: a
     # stone there is in every line that a stone here could complete, and stops every line that it could stop.
     for cell in range(len(shared)):
-        if (moves & cell_bit(cell)) != NONE:
-            better = shared[cell] & ~cell_bit(cell)
-            while better != NONE:
-                best = lowest_bit(better)
-                better &= better - ONE
-                if best < cell or (shared[best] & cell_bit(cell)) == NONE:  # of equivalent cells the first stays
-                    moves &= ~cell_bit(cell)
+        if moves & int64(1) << cell != 0:
+            better = shared[cell] & ~(int64(1) << cell)
+            while better != 0:
+                best = lowest_cell(better)
+                better &= better - 1
+                if best < cell or shared[best] & int64(1) << cell == 0:  # of equivalent cells the first stays
+                    moves &= ~(int64(1) << cell)
                     break
     return UNKNOWN, moves
 
 
 @inlined
-def _read(stones: np.uint64, against: np.uint64, row: int, board: Board) -> tuple[np.uint64, np.uint64, np.uint64]:
+def _read(stones: int, against: int, row: int, board: Board) -> tuple[int, int, int]:
     """Read one player's open lines into a row of ``weight``, ``total`` and ``partners`` of the board, and ``shared``.
 
     Returns:
@@ -71,11 +138,11 @@ def _read(stones: np.uint64, against: np.uint64, row: int, board: Board) -> tupl
     weight, partners, shared = board.weight[row], board.partners[row], board.shared
     win_length = board.win_length
     weight[:] = 0
-    partners[:] = NONE
-    live, ones, twos = NONE, NONE, NONE
+    partners[:] = 0
+    live, ones, twos = int64(0), int64(0), int64(0)
     total = 0
     for line in board.lines:
-        if (line & against) == NONE:
+        if line & against == 0:
             empty = line & ~stones
             own = count_cells(line & stones)
             total += 1 << own
@@ -84,13 +151,13 @@ def _read(stones: np.uint64, against: np.uint64, row: int, board: Board) -> tupl
                 ones |= empty
             elif own == win_length - 2:
                 twos |= empty
-                low, rest = lowest_bit(empty), empty & (empty - ONE)
+                low, rest = lowest_cell(empty), empty & (empty - 1)
                 partners[low] |= rest
-                partners[lowest_bit(rest)] |= cell_bit(low)
+                partners[lowest_cell(rest)] |= int64(1) << low
             cells = empty
-            while cells != NONE:
-                cell = lowest_bit(cells)
-                cells &= cells - ONE
+            while cells != 0:
+                cell = lowest_cell(cells)
+                cells &= cells - 1
                 weight[cell] += 1 << own
                 shared[cell] &= empty
     board.total[row] = total

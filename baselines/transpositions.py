@@ -1,0 +1,121 @@
+"""One transposition table for all tree searches: rows of int64, in buckets of four.
+
+A row has the whole key of a position first, so that there are no collisions, and then what is known of it. The first
+word behind the key has the worth of the row in its upper 16 bits: plies left, or the number of binary digits of the
+positions visited for it. It is at least 1, and 0 in a free row. A table has no rows, or a power of two of them.
+
+A search stops when the table is half full, and goes on once it has been moved into a larger one (:func:`grow`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ttt_envs.core.jit import Int64Array, inlined, int64, kernel
+
+BUCKET = 4
+"""Number of rows in a bucket."""
+WORTH_SHIFT = 48
+MIN_ROWS = 1 << 10
+FOREVER = int(np.iinfo(np.int64).max)
+_FACTOR = int64(0x9E3779B97F4A7C15 - (1 << 64))
+
+
+def empty_table(rows: int, words: int) -> Int64Array:
+    """Return a table of free rows, int64[rows, words]."""
+    return np.zeros((rows, words), np.int64)
+
+
+@inlined
+def _bucket(keys: Int64Array, row: int, words: int, table: Int64Array) -> int:
+    """Return the first row of the bucket of a key, see :func:`find`."""
+    mixed = int64(0)
+    for word in range(words):
+        mixed = (mixed ^ keys[row, word]) * _FACTOR
+        mixed ^= mixed >> 32
+    return BUCKET * (mixed & (len(table) // BUCKET - 1))
+
+
+@inlined
+def find(keys: Int64Array, row: int, words: int, table: Int64Array) -> int:
+    """Return the row of the table with the key ``keys[row, :words]``, -1 if there is none."""
+    index = -1
+    if len(table) > 0:
+        start = _bucket(keys, row, words, table)
+        for entry in range(start, start + BUCKET):
+            same = table[entry, words] != 0
+            for word in range(words):
+                same &= table[entry, word] == keys[row, word]
+            if same:
+                index = entry
+    return index
+
+
+@inlined
+def store(keys: Int64Array, row: int, words: int, info: int, table: Int64Array) -> tuple[int, int]:
+    """Write a key and ``info``, the word behind it, in place of the key's old row, or else of the least worth.
+
+    Returns:
+        The row, and the number of rows that are no longer free, 0 or 1. The table must have rows.
+    """
+    place, least_worth = 0, FOREVER
+    start = _bucket(keys, row, words, table)
+    for entry in range(start, start + BUCKET):
+        worth = table[entry, words] >> WORTH_SHIFT
+        same = worth != 0
+        for word in range(words):
+            same &= table[entry, word] == keys[row, word]
+        if same:
+            worth = -1
+        if worth < least_worth:
+            place, least_worth = entry, worth
+    for word in range(words):
+        table[place, word] = keys[row, word]
+    table[place, words] = info
+    return place, int64(least_worth == 0)
+
+
+@inlined
+def count_digits(number: int) -> int:
+    """Return the number of binary digits."""
+    digits = 0
+    while number > 0:
+        number >>= 1
+        digits += 1
+    return digits
+
+
+@kernel(interpreted=False, nogil=True)
+def _refill(old: Int64Array, words: int, new: Int64Array) -> int:
+    """Write all rows of one table, with keys of ``words`` words, into another; return the number of rows in it."""
+    count = 0
+    for entry in range(len(old)):
+        if old[entry, words] != 0:
+            to, gained = store(old, entry, words, old[entry, words], new)
+            count += gained
+            for word in range(words + 1, old.shape[1]):
+                new[to, word] = old[entry, word]
+    return count
+
+
+def grow(table: Int64Array, num_stored: int, key_words: int, memory: int) -> tuple[Int64Array, int, int]:
+    """Move a table that is half full into a larger one, if ``memory`` bytes hold both.
+
+    Returns:
+        The table, the number of rows stored in it, and the number at which to grow it again.
+    """
+    size, row_bytes = len(table), 8 * table.shape[1]
+    larger = max(4 * size, MIN_ROWS)
+    if 2 * num_stored >= size and (size + larger) * row_bytes <= memory:
+        new = empty_table(larger, table.shape[1])
+        num_stored = int(_refill(table, key_words, new))
+        table, size = new, larger
+    return table, num_stored, size // 2 if size and 5 * size * row_bytes <= memory else FOREVER
+
+
+def num_visits(nodes: int, least: int, table: Int64Array) -> int:
+    """Return the number of positions that a search visits until its next stop, after ``nodes`` positions.
+
+    A stopped search begins again, and the table holds its results. The smaller the table, the more of them are lost.
+    """
+    return max(least, nodes * least // max(len(table), least))
