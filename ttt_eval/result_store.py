@@ -27,7 +27,7 @@ Content = TypeVar("Content")
 Unit = Mapping[str, Any]
 """JSON-ready settings of one unit of work."""
 
-RESULT_VERSION = 1
+RESULT_VERSION = 2
 """Version of the code that determines stored results: raise it with a change that alters any of them."""
 UNITS = "units.jsonl"
 """File in a folder that stores results, one per line."""

@@ -4,21 +4,62 @@ from __future__ import annotations
 
 import functools
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from baselines.mcts.search import MCTSSearch, check_settings
-from baselines.mcts.select import GUMBEL, SelectionParams, scan_children
-from baselines.mcts.tree import SearchBatch, is_solved, tree_view
+from baselines.mcts.select import SelectionParams, scan_children
+from baselines.mcts.tree import Tree, is_solved
 from ttt_envs.agents.policy import Evaluator, best_shares
-from ttt_envs.core.jit import Float64Array, Int64Array, compiled_nogil, int64
+from ttt_envs.core.jit import Float64Array, int64, kernel
 from ttt_envs.core.threads import Threads
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 
 
-class GumbelSearch(MCTSSearch):
-    """A complete search of B positions, see :mod:`baselines.mcts`: sequential halving of the root's moves.
+@dataclass(frozen=True)
+class GumbelResult:
+    """The results of :func:`gumbel_search`."""
+
+    search: MCTSSearch
+    """the trees; they cannot be extended, because the schedule depends on the total number of simulations"""
+    improved: Float64Array
+    """float64[B, cells]: the improved policy, the training target"""
+    scores: Float64Array
+    """float64[B, cells], of the moves left at the end of the search, -inf of others; the largest is chosen"""
+    improved_values: Float64Array
+    """float64[B]: the root's value for its mover under the improved policy"""
+
+    def probabilities(self, temperature: float = 0.0) -> Float64Array:
+        """Return float64[B, rows * columns]: the chosen move, with equal shares for ties; or the sharpened policy.
+
+        With a temperature, shares are proportional to ``improved ** (1 / temperature)``.
+        """
+        if temperature == 0:
+            return best_shares(np.where(np.isfinite(self.scores), self.scores, np.nan))
+        shares = (self.improved / self.improved.max(axis=1, keepdims=True)) ** (1 / temperature)
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+    @property
+    def values(self) -> Float64Array:
+        """float64[B], for the mover: value of the chosen move."""
+        return np.asarray((self.probabilities() * np.nan_to_num(self.search.action_values)).sum(axis=1))
+
+
+def gumbel_search(
+    game: Game,
+    boards: Boards,
+    evaluator: Evaluator,
+    *,
+    simulations: int = 32,
+    max_num_considered_actions: int = 16,
+    noise: Float64Array | None = None,
+    maxvisit_init: float = 50.0,
+    value_scale: float = 0.1,
+    threads: Threads = 1,
+) -> GumbelResult:
+    """Search B positions, see :mod:`baselines.mcts`: sequential halving of the root's moves.
 
     It is deterministic, a function of the positions, the evaluator and the noise.
 
@@ -35,138 +76,99 @@ class GumbelSearch(MCTSSearch):
             and a strong evaluator, and explore less of the moves it rates as poor.
         threads: as of :class:`MCTSSearch`.
 
-    Attributes:
-        improved: float64[B, cells]: the improved policy, the training target.
-        scores: float64[B, cells], of the moves left at the end of the search, -inf of others; the largest is chosen.
-        improved_values: float64[B]: the root's value for its mover under the improved policy.
-
     Raises:
         ValueError: a number is out of range.
     """
-
-    def __init__(
-        self,
-        game: Game,
-        boards: Boards,
-        evaluator: Evaluator,
-        *,
-        simulations: int = 32,
-        max_num_considered_actions: int = 16,
-        noise: Float64Array | None = None,
-        maxvisit_init: float = 50.0,
-        value_scale: float = 0.1,
-        threads: Threads = 1,
-    ) -> None:
-        check_gumbel(simulations, max_num_considered_actions, maxvisit_init, value_scale)
-        no_keys = np.zeros(len(boards.mover), np.uint64)
-        super().__init__(game, boards, no_keys, leaf=evaluator, room=simulations, threads=threads)
-        self._evaluate_roots()
-        priors = self._trees.priors[:, 0]
-        root_logits = np.log(priors, out=np.full(priors.shape, -np.inf), where=priors > 0, dtype=np.float64)
-        if noise is not None:
-            root_logits += noise
-        moves = np.minimum(np.isfinite(root_logits).sum(axis=1), max_num_considered_actions)
-        if max_num_considered_actions < game.cells:
-            least = np.partition(root_logits, -max_num_considered_actions, axis=1)[:, -max_num_considered_actions]
-            root_logits[root_logits < least[:, None]] = -np.inf
-        schedule = considered_visits_table(min(max_num_considered_actions, game.cells), simulations)
-        self._params = self._params._replace(
-            rule=int(GUMBEL), root_logits=root_logits, maxvisit_init=maxvisit_init, value_scale=value_scale
-        )
-        self._run_guided(schedule[moves].T)
-        self.simulations = simulations
-        self.improved, self.scores = np.empty(root_logits.shape), np.empty(root_logits.shape)
-        self.improved_values = np.empty(len(root_logits))
-        for rows, batch in self._batches:
-            params = self._params._replace(root_logits=root_logits[rows])
-            _read_results(batch, params, self.improved[rows], self.scores[rows], self.improved_values[rows])
-
-    def run(self, simulations: int) -> None:
-        """Raise ValueError: the schedule depends on the total number of simulations, so a search cannot be extended."""
-        raise ValueError("a search by the Gumbel rule has all its simulations from the start: make another of more")
-
-    def probabilities(self, temperature: float = 0.0) -> Float64Array:
-        """Return float64[B, rows * columns]: the chosen move, with equal shares for ties; or the sharpened policy.
-
-        With a temperature, shares are proportional to ``improved ** (1 / temperature)``.
-        """
-        if temperature == 0:
-            return best_shares(np.where(np.isfinite(self.scores), self.scores, np.nan))
-        shares = (self.improved / self.improved.max(axis=1, keepdims=True)) ** (1 / temperature)
-        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+    check_gumbel(simulations, max_num_considered_actions, maxvisit_init, value_scale)
+    no_keys = np.zeros(len(boards.mover), np.uint64)
+    search = MCTSSearch(game, boards, no_keys, leaf=evaluator, room=simulations, threads=threads)
+    params = SelectionParams(0.0, np.zeros(boards.cells.shape), float(maxvisit_init), float(value_scale))
+    search.simulate(np.full((1, len(boards.mover)), -1), params)  # evaluates the roots
+    priors = search.tree.priors[:, 0]
+    root_logits = np.log(priors, out=np.full(priors.shape, -np.inf), where=priors > 0, dtype=np.float64)
+    if noise is not None:
+        root_logits += noise
+    moves = np.minimum(np.isfinite(root_logits).sum(axis=1), max_num_considered_actions)
+    if max_num_considered_actions < game.cells:
+        least = np.partition(root_logits, -max_num_considered_actions, axis=1)[:, -max_num_considered_actions]
+        root_logits[root_logits < least[:, None]] = -np.inf
+    schedule = np.array([considered_visits(m, simulations) for m in range(int(moves.max(initial=0)) + 1)], np.int64)
+    params = params._replace(root_logits=root_logits)
+    search.simulate(np.ascontiguousarray(schedule[moves].T), params)
+    search.simulations = simulations
+    improved, scores, values = np.empty(priors.shape), np.empty(priors.shape), np.empty(len(priors))
+    _read_results(search.tree, params, root_logits, improved, scores, values)
+    return GumbelResult(search, improved, scores, values)
 
 
-@compiled_nogil
+@kernel(interpreted=False, nogil=True)
 def _read_results(
-    batch: SearchBatch, params: SelectionParams, improved: Float64Array, scores: Float64Array, values: Float64Array
+    tree: Tree,
+    params: SelectionParams,
+    root_logits: Float64Array,
+    improved: Float64Array,
+    scores: Float64Array,
+    values: Float64Array,
 ) -> None:
     """Read the results of finished searches.
 
     Args:
-        batch: the trees.
-        params: parameters of action selection.
+        tree: the trees.
+        params, root_logits: parameters of action selection.
         improved: float64[B, cells], written: the improved policy, softmax(log p + scale * q).
         scores: float64[B, cells], written: ``g + log p + scale * q`` of the moves with most visits and of solved moves;
             -inf for others, and for moves proved to be worse than another.
         values: float64[B], written: the root's value for its mover under the improved policy, or the solved value.
     """
-    root_logits = params.root_logits
-    _, _, visits, edges, q, p = batch.scratch
-    size = root_logits.shape[1]
     for b in range(len(root_logits)):
-        tree = tree_view(b, batch)
-        count, _, most, _, mixed_value = scan_children(0, tree, batch.scratch)
-        scale = (params.maxvisit_init + most) * params.value_scale
-        left = -count
-        for cell in range(size):
-            left += int64(tree.priors[0, cell] > 0)
-        highest, best_solved = mixed_value if left > 0 else -np.inf, -np.inf
-        for i in range(count):
-            highest = max(highest, q[i])
-            if tree.edges.is_solved[edges[i]] == 1:
-                best_solved = max(best_solved, q[i])
-        weight = math.exp(scale * (mixed_value - highest)) if left > 0 else 0.0
-        for cell in range(size):
-            improved[b, cell] = tree.priors[0, cell] * weight
-            scores[b, cell] = root_logits[b, cell] + scale * mixed_value if most == 0 else -np.inf
-        value = 0.0
-        for i in range(count):
-            cell = tree.edges.cell[edges[i]]
-            solved = tree.edges.is_solved[edges[i]] == 1
-            improved[b, cell] = p[i] * math.exp(scale * (q[i] - highest))
-            value += improved[b, cell] * (q[i] - mixed_value)
-            if (visits[i] == most or solved) and not (solved and q[i] < best_solved):
-                scores[b, cell] = root_logits[b, cell] + scale * q[i]
-        total = 0.0
-        for cell in range(size):
+        edges, root, priors = tree.edges[b], tree.nodes[b][0], tree.priors[b, 0]
+        most_visits, highest, mixed, _ = scan_children(b, 0, tree)
+        scale = (params.maxvisit_init + most_visits) * params.value_scale
+        best_solved, num_unvisited, value, total = -np.inf, int64(0), 0.0, 0.0
+        for cell in range(len(priors)):
+            num_unvisited += priors[cell] > 0
+        edge = int64(root.first_child)
+        while edge > 0:
+            num_unvisited -= 1
+            if edges[edge].is_solved == 1:
+                best_solved = max(best_solved, edges[edge].q)
+            edge = int64(edges[edge].next_sibling)
+        highest = max(highest, mixed) if num_unvisited > 0 else highest
+        for cell in range(len(priors)):
+            improved[b, cell] = priors[cell] * math.exp(scale * min(0.0, mixed - highest))
+            scores[b, cell] = root_logits[b, cell] + scale * mixed if most_visits == 0 else -np.inf
+        edge = int64(root.first_child)
+        while edge > 0:
+            move = edges[edge]
+            cell = int64(move.cell)
+            improved[b, cell] = move.p * math.exp(scale * (move.q - highest))
+            value += improved[b, cell] * (move.q - mixed)
+            if move.q >= best_solved if move.is_solved == 1 else move.visits == most_visits:
+                scores[b, cell] = root_logits[b, cell] + scale * move.q
+            edge = int64(move.next_sibling)
+        for cell in range(len(priors)):
             total += improved[b, cell]
-        for cell in range(size):
+        for cell in range(len(priors)):
             improved[b, cell] /= total
-        values[b] = -tree.nodes.solved_value[0] if is_solved(0, tree.nodes) else mixed_value + value / total
+        values[b] = -root.solved_value if is_solved(0, tree.nodes[b]) else mixed + value / total
 
 
 @functools.cache
-def considered_visits_table(max_num_considered_actions: int, simulations: int) -> Int64Array:
+def considered_visits(num_considered: int, simulations: int) -> tuple[int, ...]:
     """Return by sequential halving (Karnin, Koren and Somekh, 2013) the earlier visits of each simulation's move.
 
-    With m moves considered, each phase gives every move the same number of simulations and keeps the better half.
-
-    Returns:
-        int64[considered + 1, simulations], a row for each m up to ``max_num_considered_actions``.
+    Each phase gives every move considered the same number of simulations and keeps the better half.
     """
-    out = np.zeros((max_num_considered_actions + 1, simulations), np.int64)
-    out[:2] = np.arange(simulations)
-    for m in range(2, max_num_considered_actions + 1):
-        phases = math.ceil(math.log2(m))
-        left, done = m, 0
-        visits: list[int] = []
-        while len(visits) < simulations:
-            for _ in range(max(1, simulations // (phases * left))):
-                visits += [done] * left
-                done += 1
-            left = max(2, left // 2)
-        out[m] = visits[:simulations]
-    return out
+    if num_considered < 2:
+        return tuple(range(simulations))
+    phases, remaining, done = math.ceil(math.log2(num_considered)), num_considered, 0
+    visits: list[int] = []
+    while len(visits) < simulations:
+        for _ in range(max(1, simulations // (phases * remaining))):
+            visits += [done] * remaining
+            done += 1
+        remaining = max(2, remaining // 2)
+    return tuple(visits[:simulations])
 
 
 def check_gumbel(simulations: int, max_num_considered_actions: int, maxvisit_init: float, value_scale: float) -> None:

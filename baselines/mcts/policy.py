@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, cast
 
 import numpy as np
 
 from baselines.exact.tablebase import Tablebase
 from baselines.mcts.search import MCTSSearch, check_settings
-from baselines.mcts.tree import SavedSubtree, Tree
-from ttt_envs.agents.policy import Evaluator, Policy, Values, sample
+from baselines.mcts.tree import Tree
+from ttt_envs.agents.policy import ALL_VARIANTS, Evaluator, Player, Policy, Values, sample
 from ttt_envs.agents.specs import Named, make_policy
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, UInt64Array
 from ttt_envs.core.threads import Threads, count_threads
@@ -49,6 +49,8 @@ class MCTS(Named):
     """
 
     name: ClassVar[str] = "mcts"
+    variants = ALL_VARIANTS
+    refusals: ClassVar = {"hidden": "it reads the whole board, to search the moves of both players"}
 
     game: Game
     simulations: int = 200
@@ -56,10 +58,10 @@ class MCTS(Named):
     c: float = 1.4
     """exploration weight"""
     rollout: str | Policy = "random"
-    """evaluation of a leaf: random play to the end, or the values of a policy, as in ``rollout=(run:PATH)``; a policy
-    with priors, such as a run of alpha-zero, guides the search by PUCT"""
+    """evaluation of a leaf: random play to the end, or the values of a policy, as in ``rollout=(run:PATH)``; moves have
+    equal priors, or those of a policy that has some, such as a run of alpha-zero"""
     decisive: bool = True
-    """win at once if possible, block the other player's win first, and propagate solved values"""
+    """win at once if possible, without skips block the other player's win, and propagate solved values"""
     temperature: float = 0.0
     """0 plays the most visited move, with equal shares for ties; else shares are ``visits ** (1 / temperature)``"""
     reuse: bool = True
@@ -88,24 +90,15 @@ class MCTS(Named):
     def _leaf(self) -> Values | None:
         if self.rollout == "random":
             return None
-        try:
-            policy = make_policy(self.rollout, self.game)
-        except (ValueError, TypeError) as problem:
-            raise ValueError(f"rollout={self.rollout} cannot evaluate leaves, {problem}") from None
-        if not isinstance(policy, Values):
+        policy = make_policy(self.rollout, self.game)
+        if policy.action_values is None:
             raise ValueError(
                 f"rollout={self.rollout} cannot evaluate leaves, it has no values: choose random or a policy with "
                 f"values, as in rollout=(run:PATH)"
             )
-        return policy
+        return cast("Values", policy)
 
-    def search(
-        self,
-        boards: Boards,
-        keys: UInt64Array,
-        subtrees: Sequence[SavedSubtree | None] | None = None,
-        room: int = 0,
-    ) -> MCTSSearch:
+    def search(self, boards: Boards, keys: UInt64Array, trees: Sequence[Tree | None] = (), room: int = 0) -> MCTSSearch:
         """Return trees of positions with these settings, without simulations; see :class:`MCTSSearch`."""
         return MCTSSearch(
             self.game,
@@ -114,7 +107,7 @@ class MCTS(Named):
             c=self.c,
             leaf=self._leaf,
             decisive=self.decisive,
-            subtrees=subtrees,
+            trees=trees,
             endgame=self._database,
             room=room,
             threads=self.threads,
@@ -124,7 +117,7 @@ class MCTS(Named):
         """Yield rows 0 to ``count - 1`` in groups whose trees fit into ``MEMORY``."""
         prior_cells = self.game.cells if self.pure else 0
         step = max(1, MEMORY // Tree.num_bytes(self.simulations + 1, 2, prior_cells))
-        for start in range(0, count, step):
+        for start in range(0, max(1, count), step):
             yield slice(start, min(start + step, count))
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
@@ -135,44 +128,36 @@ class MCTS(Named):
         """
         if rng is None and not self.pure:
             raise ValueError(f"{self} draws its simulations: give it rng=np.random.default_rng(seed)")
-        out = np.empty(boards.cells.shape)
-        for rows, search in self._searches(boards, rng):
-            out[rows] = search.probabilities(self.temperature)
-        return out
+        return self._collect(boards, rng, lambda search: search.probabilities(self.temperature))
 
     def values(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B], values of the chosen moves for the mover; without ``rng`` every position has the key 0."""
-        out = np.empty(len(boards.mover))
-        for rows, search in self._searches(boards, rng):
-            out[rows] = search.values
-        return out
+        return self._collect(boards, rng, lambda search: search.values)
 
     def action_values(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells], for the mover, NaN where illegal or untried; ``rng`` as in :meth:`values`."""
-        out = np.empty(boards.cells.shape)
-        for rows, search in self._searches(boards, rng):
-            out[rows] = search.action_values
-        return out
+        return self._collect(boards, rng, lambda search: search.action_values)
 
     def analyse(self, position: Position, rng: np.random.Generator | None = None) -> MCTSAnalysis:
         """Return all search results for one position that is not over; ``rng`` as in :meth:`values`."""
-        ((_, search),) = self._searches(Boards.from_positions([position]), rng)
-        return MCTSAnalysis(
-            float(search.values[0]),
-            search.action_values[0],
-            search.solved[0],
-            search.visits[0],
-            search.variation(0),
-            int(search.counts[0]),
-        )
+        (search,) = self._searches(Boards.from_positions([position]), rng)
+        visits, action_values, solved = (of_moves[0] for of_moves in search.root_moves)
+        value, nodes = float(search.values[0]), int(search.tree.counts[0])
+        return MCTSAnalysis(value, action_values, solved, visits, search.variation(0), nodes)
 
-    def _searches(self, boards: Boards, rng: np.random.Generator | None) -> Iterator[tuple[slice, MCTSSearch]]:
-        """Yield the rows of each group and their finished search."""
+    def _searches(self, boards: Boards, rng: np.random.Generator | None) -> Iterator[MCTSSearch]:
+        """Yield the finished search of each group of positions."""
         keys = np.zeros(len(boards.mover), np.uint64) if rng is None else drawn_keys(rng, len(boards.mover))
         for rows in self.groups(len(keys)):
             search = self.search(Boards(boards.cells[rows], boards.mover[rows]), keys[rows], room=self.simulations)
             search.run(self.simulations)
-            yield rows, search
+            yield search
+
+    def _collect(
+        self, boards: Boards, rng: np.random.Generator | None, read: Callable[[MCTSSearch], Float64Array]
+    ) -> Float64Array:
+        """Return the results of all groups, one after another."""
+        return np.concatenate([read(search) for search in self._searches(boards, rng)])
 
     def player(self) -> MCTSPlayer:
         """Return a player that reuses its trees between moves."""
@@ -184,22 +169,22 @@ def drawn_keys(rng: np.random.Generator, count: int) -> UInt64Array:
     return rng.integers(0, 1 << 64, count, np.uint64)
 
 
-class MCTSPlayer:
+class MCTSPlayer(Player):
     """Plays games with ``mcts``, and continues the tree of the previous move in each.
 
-    It keeps the subtree of the move played. At its next move, it finds the position there through the other player's
-    moves and the skips, and adds simulations to it. So a tree never has more moves than the game has had simulations.
+    At its next move, it finds the position there through its own move, the other player's moves and the skips, and adds
+    simulations to a copy of that subtree. So a tree never has more moves than the game has had simulations.
     """
 
     def __init__(self, policy: MCTS) -> None:
         self.policy = policy
-        self.subtrees: dict[int, SavedSubtree | None] = {}
-        """slot -> subtree of the last move"""
+        self.trees: dict[int, Tree] = {}
+        """slot -> tree of the last position"""
 
     def begin(self, slots: Int64Array) -> None:
         """Start new games in ``slots`` int64[B], which discards their trees."""
         for slot in slots.tolist():
-            self.subtrees.pop(slot, None)
+            self.trees.pop(slot, None)
 
     def act(
         self, boards: Boards, slots: Int64Array, rng: np.random.Generator, time_left: Float64Array | None = None
@@ -213,12 +198,11 @@ class MCTSPlayer:
         out = np.empty(count, np.int64)
         for rows in policy.groups(count):
             games = slots[rows].tolist()
-            subtrees = [self.subtrees.pop(game, None) for game in games]
+            trees = [self.trees.pop(game, None) for game in games]
             positions = Boards(boards.cells[rows], boards.mover[rows])
-            search = policy.search(positions, keys[rows], subtrees, policy.simulations)
+            search = policy.search(positions, keys[rows], trees, policy.simulations)
             search.run(policy.simulations)
             out[rows] = sample(search.probabilities(policy.temperature), u[rows])
             if policy.reuse:
-                for row, game in enumerate(games):
-                    self.subtrees[game] = search.subtree(row, int(out[rows][row]))
+                self.trees |= {game: search.tree.rows(slice(row, row + 1)) for row, game in enumerate(games)}
         return out

@@ -3,212 +3,179 @@
 from __future__ import annotations
 
 import math
-from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
 
-from baselines.mcts.tree import Edges, TreeView, Workspace, edge_visits, is_solved
-from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, inlined, int64
-
-
-class SelectionRule(IntEnum):
-    """How a guided simulation selects moves, see :mod:`baselines.mcts`."""
-
-    PUCT = 0
-    GUMBEL = 1
-
-
-PUCT, GUMBEL = SelectionRule
+from baselines.mcts.tree import Tree, is_solved
+from ttt_envs.core.jit import Float64Array, inlined, int64, pasted
 
 
 class SelectionParams(NamedTuple):
-    """Parameters of action selection in B guided trees."""
+    """Parameters of action selection in B trees, by PUCT or, with ``root_logits``, by the Gumbel rule."""
 
-    rule: int
-    """a `SelectionRule`, as a plain integer: a member would slow down every call of a kernel"""
     c: float
     """exploration weight of PUCT"""
-    root_logits: Float64Array
-    """float64[B, cells], Gumbel: noise plus log priors of the root's moves, -inf for moves that are not considered;
-    else float64[B, 0]"""
-    maxvisit_init: float
+    root_logits: Float64Array | None = None
+    """float64[B, cells]: noise plus log priors of the root's moves, -inf for moves that are not considered"""
+    maxvisit_init: float = 0.0
     """visit offset of the Gumbel rule"""
-    value_scale: float
+    value_scale: float = 0.0
+
+    def rows(self, rows: slice) -> SelectionParams:
+        """Return the parameters of some of the trees."""
+        return self if self.root_logits is None else self._replace(root_logits=self.root_logits[rows])
 
 
-@inlined
-def select_uct(node: int, tree: TreeView, c: float) -> int:
-    """Return the edge with the largest upper confidence bound; ties go to the one tried last."""
-    edges = tree.edges
-    width = 0.0 if is_solved(node, tree.nodes) else c * math.sqrt(math.log(tree.nodes.visits[node]))
-    best = 0
-    most = -np.inf
-    edge = int64(tree.nodes.first_child[node])
-    while edge > 0:
-        bound = edges.q[edge] + width * edges.inv_sqrt_visits[edge]
-        if bound > most:
-            most = bound
-            best = edge
-        edge = int64(edges.next_sibling[edge])
-    return best
-
-
-@inlined
-def view_sign(node: int, turns_per_move: int) -> float:
+@pasted
+def view_sign(node: int, tree: Tree) -> float:
     """Return 1 if the mover at a node is the player of the edge above, else -1."""
-    return 1.0 if node % turns_per_move == 1 else -1.0
+    return 1.0 if node % tree.turns_per_move == 1 else -1.0
 
 
-@inlined
-def scan_children(node: int, tree: TreeView, scratch: Workspace) -> tuple[int, int, int, float, float]:
-    """Collect the edges of a node, the last one first, and the value of unvisited moves.
+@pasted
+def prior_of(b: int, node: int, cell: int, tree: Tree) -> float:
+    """Return the prior of a move; equal priors are 1 / sqrt(number of moves), see :mod:`baselines.mcts`."""
+    if tree.priors.shape[2] > 0:
+        return float(tree.priors[b, node, cell])
+    return 1.0 / math.sqrt(tree.nodes[b][node].num_legal)
 
-    Written into ``scratch``, edge by edge: ``q`` values for the mover, ``p`` priors, ``visits`` simulations, and
-    ``edges`` themselves.
 
-    Returns:
-        (number of edges, their simulations in total, maximum simulations of an edge, their total prior, and the mixed
-        value, which is the value of unvisited moves).
+@pasted
+def mixed_value(b: int, node: int, prior_sum: float, q_sum: float, tree: Tree) -> float:
+    """Return the value of unvisited moves, from the sums over the others of the priors, and of the values times these.
+
+    It is for the mover: the mean of the raw value and of the moves' mean value, weighted by their visits.
     """
-    _, _, visits, edges, q, p = scratch
-    count, total, most, likely, mean = int64(0), int64(0), int64(0), 0.0, 0.0
-    edge = int64(tree.nodes.first_child[node])
+    record = tree.nodes[b][node]
+    value, visits = view_sign(node, tree) * record.raw_value, int64(record.visits) - 1
+    return float((value + visits * q_sum / prior_sum) / (1 + visits)) if visits > 0 else float(value)
+
+
+@pasted
+def select_puct(b: int, node: int, c: float, tree: Tree) -> tuple[int, int]:
+    """Return the move selected by PUCT: (cell or `ANY`, edge, 0 if unvisited); ties go to the first cell."""
+    edges, record = tree.edges[b], tree.nodes[b][node]
+    width = c * math.sqrt(record.visits)  # with the evaluation, so the first move is the likeliest
+    best_cell, best, highest = int64(-1), int64(0), -np.inf
+    prior_sum, q_sum = 0.0, 0.0
+    edge = int64(record.first_child)
     while edge > 0:
-        q[count], p[count] = tree.edges.q[edge], tree.priors[node, tree.edges.cell[edge]]
-        visits[count], edges[count] = edge_visits(edge, tree.nodes, tree.turns_per_move, True), edge
-        total += visits[count]
-        most = max(most, visits[count])
-        likely += p[count]
-        mean += p[count] * q[count]
-        count += 1
-        edge = int64(tree.edges.next_sibling[edge])
-    mixed_value = view_sign(node, tree.turns_per_move) * tree.raw_values[node]
-    if total > 0:
-        mixed_value = (mixed_value + total * mean / likely) / (1 + total)
-    return count, total, most, likely, mixed_value
-
-
-@inlined
-def select_guided(node: int, params: SelectionParams, tree: TreeView, scratch: Workspace) -> tuple[int, int]:
-    """Return the move selected by PUCT, or by the Gumbel rule below the root: (cell, edge, 0 if unvisited)."""
-    count, total, most, likely, mixed_value = scan_children(node, tree, scratch)
-    if params.rule == PUCT:
-        return _select_puct(node, count, tree, scratch, params.c, total, mixed_value)
-    scale = (params.maxvisit_init + most) * params.value_scale
-    return _select_improved_policy(node, count, tree, scratch, scale, total, likely, mixed_value)
-
-
-@inlined
-def _select_puct(
-    node: int, count: int, tree: TreeView, scratch: Workspace, c: float, total: int, mixed_value: float
-) -> tuple[int, int]:
-    """Return the move selected by PUCT. The output of :func:`scan_children` is overwritten."""
-    _, _, visits, edges, q, p = scratch
-    width = c * math.sqrt(1.0 + total)  # 1: the evaluation is a visit, so the first move is the likeliest
-    cell, most = int64(tree.nodes.next_prior[node]), -np.inf
+        move = edges[edge]
+        cell, p, q = int64(move.cell), move.p, move.q
+        score = q + width * p / (1.0 + move.visits)
+        if score > highest or (score == highest and cell < best_cell):
+            best_cell, best, highest = cell, edge, score
+        prior_sum += p
+        q_sum += p * q
+        edge = int64(move.next_sibling)
+    cell = int64(record.next_cell)
     if cell >= 0:
-        most = mixed_value + width * tree.priors[node, cell]
-    for i in range(count):
-        p[i] = q[i] + width * p[i] / (1.0 + visits[i])
-    return _argmax(cell, most, count, tree.edges, edges, p)
+        score = mixed_value(b, node, prior_sum, q_sum, tree) + width * prior_of(b, node, cell, tree)
+        if score > highest or (score == highest and cell < best_cell):
+            return cell, int64(0)
+    return best_cell, best
 
 
-@inlined
-def _select_improved_policy(
-    node: int,
-    count: int,
-    tree: TreeView,
-    scratch: Workspace,
-    scale: float,
-    total: int,
-    likely: float,
-    mixed_value: float,
-) -> tuple[int, int]:
-    """Return the move that brings visits closest to the improved policy.
+@pasted
+def scan_children(b: int, node: int, tree: Tree) -> tuple[int, float, float, float]:
+    """Return the most visits of a node's edges, their highest value, the mixed value, and their sum of priors."""
+    most_visits, highest, prior_sum, q_sum = int64(0), -np.inf, 0.0, 0.0
+    edge = int64(tree.nodes[b][node].first_child)
+    while edge > 0:
+        move = tree.edges[b][edge]
+        most_visits = max(most_visits, int64(move.visits))
+        highest = max(highest, move.q)
+        prior_sum += move.p
+        q_sum += move.p * move.q
+        edge = int64(move.next_sibling)
+    return most_visits, highest, mixed_value(b, node, prior_sum, q_sum, tree), prior_sum
 
-    Unvisited moves share one value, so the likeliest of them is the best. The output of :func:`scan_children` is
-    overwritten.
+
+@pasted
+def select_improved(b: int, node: int, params: SelectionParams, tree: Tree) -> tuple[int, int]:
+    """Return the move that brings visits closest to the improved policy, as :func:`select_puct`.
+
+    Unvisited moves share one value, so the likeliest of them is the best.
     """
-    _, _, visits, edges, q, p = scratch
-    cell, most, highest = int64(tree.nodes.next_prior[node]), -np.inf, -np.inf
-    if cell >= 0:
-        highest = mixed_value
-    for i in range(count):
-        highest = max(highest, q[i])
-    weights = 0.0
-    if cell >= 0:
-        weight = math.exp(scale * (mixed_value - highest))
-        prior = float(tree.priors[node, cell])
-        weights = max(prior, 1.0 - likely) * weight
-        most = (1 + total) * prior * weight
-    for i in range(count):
-        p[i] *= math.exp(scale * (q[i] - highest))
-        weights += p[i]
-    for i in range(count):
-        p[i] = (1 + total) * p[i] - visits[i] * weights
-    return _argmax(cell, most, count, tree.edges, edges, p)
+    edges, record, weights = tree.edges[b], tree.nodes[b][node], tree.weights
+    most_visits, highest, value, prior_sum = scan_children(b, node, tree)
+    scale = (params.maxvisit_init + most_visits) * params.value_scale
+    best_cell, best, score, weight_sum = int64(record.next_cell), int64(0), -np.inf, 0.0
+    visits = int64(record.visits)
+    if best_cell >= 0:
+        highest = max(highest, value)
+        weight, p = math.exp(scale * (value - highest)), prior_of(b, node, best_cell, tree)
+        weight_sum = max(p, 1.0 - prior_sum) * weight
+        score = visits * p * weight
+    edge = int64(record.first_child)
+    while edge > 0:
+        move = edges[edge]
+        weights[move.cell] = move.p * math.exp(scale * (move.q - highest))
+        weight_sum += weights[move.cell]
+        edge = int64(move.next_sibling)
+    edge = int64(record.first_child)
+    while edge > 0:
+        move = edges[edge]
+        cell = int64(move.cell)
+        move_score = visits * weights[cell] - move.visits * weight_sum
+        if move_score > score or (move_score == score and cell < best_cell):
+            best_cell, best, score = cell, edge, move_score
+        edge = int64(move.next_sibling)
+    return best_cell, best
 
 
-@inlined
-def _argmax(
-    cell: int, most: float, count: int, edges: Edges, scanned: Int64Array, scores: Float64Array
-) -> tuple[int, int]:
-    """Return the move of the highest score, (cell, edge, 0 if unvisited); ties go to the first cell.
-
-    ``most`` is the score of the unvisited ``cell``; ``scores`` are those of the edges ``scanned``.
-    """
-    best = int64(0)
-    for i in range(count):
-        score = scores[i]
-        if score > most or (score == most and edges.cell[scanned[i]] < cell):
-            cell, best, most = int64(edges.cell[scanned[i]]), scanned[i], score
-    return cell, best
-
-
-@inlined
+@pasted
 def select_root_gumbel(
-    considered_visit: int, root_logits: Float64Array, params: SelectionParams, tree: TreeView, visited: Int8Array
+    b: int, considered_visit: int, root_logits: Float64Array, params: SelectionParams, tree: Tree
 ) -> tuple[int, int]:
     """Return the best of the root's moves with ``considered_visit`` visits, (cell, edge); -1 if there is none.
 
-    Unvisited moves all have the same value, so only noise and priors rank them. ``visited`` is scratch.
+    Unvisited moves all have the same value, so only noise and priors rank them.
     """
-    edges, nodes, turns_per_move = tree.edges, tree.nodes, tree.turns_per_move
-    best, best_edge, most = int64(-1), int64(0), -np.inf
-    most_visits = int64(0)
-    for cell in range(len(visited)):
-        visited[cell] = 0
-    edge = int64(nodes.first_child[0])
+    edges, is_visited = tree.edges[b], tree.mask
+    best_cell, best, highest = int64(-1), int64(0), -np.inf
+    scale = (params.maxvisit_init + scan_children(b, 0, tree)[0]) * params.value_scale
+    for cell in range(len(is_visited)):
+        is_visited[cell] = 0
+    edge = int64(tree.nodes[b][0].first_child)
     while edge > 0:
-        most_visits = max(most_visits, edge_visits(edge, nodes, turns_per_move, True))
-        visited[edges.cell[edge]] = 1
-        edge = int64(edges.next_sibling[edge])
+        move = edges[edge]
+        cell = int64(move.cell)
+        is_visited[cell] = 1
+        if move.visits == considered_visit:
+            score = root_logits[b, cell] + scale * move.q
+            if score > highest or (score == highest and cell < best_cell):
+                best_cell, best, highest = cell, edge, score
+        edge = int64(move.next_sibling)
     if considered_visit == 0:
-        for cell in range(len(visited)):
-            if visited[cell] == 0 and root_logits[cell] > most:
-                best, most = cell, root_logits[cell]
-        return best, best_edge
-    scale = (params.maxvisit_init + most_visits) * params.value_scale
-    edge = int64(nodes.first_child[0])
-    while edge > 0:
-        if edge_visits(edge, nodes, turns_per_move, True) == considered_visit:
-            cell = int64(edges.cell[edge])
-            score = root_logits[cell] + scale * edges.q[edge]
-            if score > most or (score == most and cell < best):
-                best, best_edge, most = cell, edge, score
-        edge = int64(edges.next_sibling[edge])
-    return best, best_edge
+        for cell in range(len(is_visited)):
+            if is_visited[cell] == 0 and root_logits[b, cell] > highest:
+                best_cell, highest = int64(cell), root_logits[b, cell]
+    return best_cell, best
 
 
 @inlined
-def select_turn(edge: int, tree: TreeView, skip: float) -> int:
+def select_move(
+    b: int, node: int, considered_visit: int, root_logits: Float64Array | None, params: SelectionParams, tree: Tree
+) -> tuple[int, int]:
+    """Return the move selected by the rule of ``params``; numba leaves out the other, by the type of an argument."""
+    if root_logits is None:
+        return select_puct(b, node, params.c, tree)
+    if node > 0:
+        return select_improved(b, node, params, tree)
+    return select_root_gumbel(b, considered_visit, root_logits, params, tree)
+
+
+@pasted
+def select_turn(b: int, edge: int, tree: Tree) -> int:
     """Return the node after an edge in which a simulation continues: an unsolved one with the smallest share of its
     visits.
     """
-    nodes, first = tree.nodes, edge * tree.turns_per_move
-    if tree.turns_per_move == 1 or is_solved(first + 1, nodes):
+    nodes, turns, skip = tree.nodes[b], tree.turns_per_move, tree.parameters.skip_chance
+    first = edge * turns
+    if turns == 1 or is_solved(first + 1, nodes):
         return first
     if is_solved(first, nodes):
         return first + 1
-    return first + int64(skip * nodes.visits[first] > (1.0 - skip) * nodes.visits[first + 1])
+    return first + int64(skip * nodes[first].visits > (1.0 - skip) * nodes[first + 1].visits)

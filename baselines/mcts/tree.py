@@ -1,72 +1,66 @@
 """Search trees in arrays, many side by side: storage, reading and subtree copies.
 
 An *edge* is a move, a *node* is a position with its mover. Two nodes follow an edge where turns may be skipped, else
-one. An array holds the fields of an edge, or of a node, side by side; kernels read each field as an array of its own
-(:func:`tree_view`).
+one. Symbols are those of Silver et al. (2018).
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from baselines.exact.tablebase import Probe
-from ttt_envs.core.jit import (
-    BoolArray,
-    Float32Array,
-    Float64Array,
-    Int8Array,
-    Int32Array,
-    Int64Array,
-    compiled_at_once,
-    compiled_at_once_allocating,
-    inlined,
-    int64,
-)
-from ttt_envs.core.records import Records
+from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array, UInt64Array, int64, kernel, pasted
+from ttt_envs.core.records import Records, records
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.game import Game
 from ttt_envs.game.parameters import Parameters
 
 
-class Edges(NamedTuple):
-    """The edges of one tree, an array for each field."""
+class Edge:
+    """A move, made in a position s."""
 
-    player: Int32Array
-    cell: Int32Array
-    next_sibling: Int32Array
-    """the edge tried before, from the same node; 0 for none"""
-    is_solved: Int32Array
+    parent: np.int32
+    """the node s"""
+    player: np.int32
+    cell: np.int32
+    next_sibling: np.int32
+    """the edge made before, from the same node; 0 for none"""
+    visits: np.int32
+    """N(s, a): simulations through it"""
+    is_solved: np.int32
     """whether ``q`` is solved"""
-    q: Float64Array
-    """value for the player"""
-    inv_sqrt_visits: Float64Array
-    """1 / sqrt(visits), which only UCT needs"""
+    q: float
+    """Q(s, a): value for the player"""
+    p: float
+    """P(s, a): prior"""
 
 
-class Nodes(NamedTuple):
-    """The nodes of one tree, an array for each field."""
+class Node:
+    """A position with its mover. Values are for the player of the edge above."""
 
-    first_child: Int32Array
-    """the edge tried last; 0 for none"""
-    visits: Int32Array
-    num_children: Int32Array
-    """number of edges"""
-    num_legal: Int32Array
-    """number of moves to try; 0 if not expanded"""
-    num_forced: Int32Array
-    """number of forced moves, which are tried first"""
-    num_unsolved: Int32Array
+    first_child: np.int32
+    """the edge made last; 0 for none"""
+    visits: np.int32
+    """1 for the evaluation, and the simulations through its edges; 0 if not evaluated"""
+    num_legal: np.int32
+    """number of moves to try; 0 if not known yet"""
+    num_unsolved: np.int32
     """number of moves that are not solved"""
-    next_prior: Int32Array
-    """in guided searches the likeliest cell without an edge; -1 for none"""
-    value_sum: Float64Array
-    """sum of results, for the player of the edge above"""
-    solved_value: Float64Array
-    """solved value, if any, for the player of the edge above"""
+    next_cell: np.int32
+    """the move to try next; `ANY` to draw one of those without an edge, -1 for none"""
+    raw_value: float
+    """its evaluation"""
+    value_sum: float
+    """W: sum of the evaluation and of the values of the edges, by their visits"""
+    solved_value: float
+    """solved value, if any"""
 
 
-EDGE = np.dtype({"names": Edges._fields, "formats": ["i4"] * 4 + ["f8"] * 2}, align=True)
-NODE = np.dtype({"names": Nodes._fields, "formats": ["i4"] * 7 + ["f8"] * 2}, align=True)
+ANY = 1 << 20
+"""next cell of positions whose moves have equal priors"""
 
 
 class Tree(NamedTuple):
@@ -77,287 +71,163 @@ class Tree(NamedTuple):
     """
 
     edges: Records
-    """`EDGE`[B, N]"""
+    """`Edge`[B, N]"""
     nodes: Records
-    """`NODE`[B, N * T]"""
+    """`Node`[B, N * T]"""
     priors: Float32Array
-    """float32[B, N * T, cells], in guided searches: priors of the moves, 0 for moves never to be made; else no cells"""
-    raw_values: Float64Array
-    """float64[B, N * T], in guided searches: raw value of a position, for the player of the edge above; else empty"""
+    """float32[B, N * T, cells]: priors of the moves, 0 for moves never to be made; no cells if all are equal"""
+    cells: Int8Array
+    """int8[B, cells], the roots, with the stones of the current simulation"""
+    stones: Int64Array
+    """int64[B], number of stones of the roots"""
+    counts: Int64Array
+    """int64[B], edges in use; every simulation needs room for one more"""
+    keys: UInt64Array
+    """uint64[B], keys of the random numbers, of which each edge has its own"""
+    reached: Int64Array
+    """int64[B]: the last node of the current simulation, the first of those after a new edge; -1 for no simulation"""
+    leaves: Int8Array
+    """int8[A, cells]: positions to evaluate; A is 2 for evaluators with their own kernel, else 2 * B"""
+    movers: Int8Array
+    """int8[A]: their movers"""
+    prior_logits: Float32Array
+    """float32[A, cells]: their evaluations: log priors, up to a constant; no cells if priors are equal"""
+    values: Float64Array
+    """float64[A]: values for their movers"""
+    mask: Int8Array
+    """int8[cells], scratch"""
+    weights: Float64Array
+    """float64[cells], scratch"""
+    parameters: Parameters
+    probe: Probe | None
+    """None, or the layer of a database: positions with this number of stones are solved"""
+    decisive: bool
+    """whether moves are forced and solved values propagated"""
+    turns_per_move: int
+    """T"""
 
     @classmethod
-    def empty(cls, count: int, room: int, turns_per_move: int, cells: int = 0) -> Tree:
-        """Allocate empty trees; ``cells`` of the board for guided searches."""
-        nodes = room * turns_per_move
-        return cls(
-            np.zeros((count, room), EDGE),
-            np.zeros((count, nodes), NODE),
-            np.zeros((count, nodes, cells), np.float32),
-            np.zeros((count, nodes if cells else 0)),
+    def empty(
+        cls, game: Game, boards: Boards, keys: UInt64Array, *, room: int, leaves: int, has_priors: bool, decisive: bool
+    ) -> Tree:
+        """Allocate trees of positions with capacity for ``room`` edges and ``leaves``, without a database."""
+        count, size = boards.cells.shape
+        turns, prior_cells = 2 if game.skip_chance > 0 else 1, size if has_priors else 0
+        tree = cls(
+            edges=records(Edge, (count, room)),
+            nodes=records(Node, (count, room * turns)),
+            priors=np.zeros((count, room * turns, prior_cells), np.float32),
+            cells=boards.cells.copy(),
+            stones=np.count_nonzero(boards.cells, axis=1),
+            counts=np.ones(count, np.int64),
+            keys=keys,
+            reached=np.zeros(count, np.int64),
+            leaves=np.zeros((leaves, size), np.int8),
+            movers=np.zeros(leaves, np.int8),
+            prior_logits=np.zeros((leaves, prior_cells), np.float32),
+            values=np.zeros(leaves),
+            mask=np.zeros(size, np.int8),
+            weights=np.zeros(size),
+            parameters=game.parameters,
+            probe=None,
+            decisive=decisive,
+            turns_per_move=turns,
         )
+        tree.edges["player"][:, 0] = 1 - boards.mover
+        return tree
 
-    @property
-    def turns_per_move(self) -> int:
-        """Number of nodes after an edge."""
-        return int(self.nodes.shape[1] // self.edges.shape[1])
-
-    def view(self, rows: slice) -> Tree:
-        """Return views of some of the trees."""
-        edges, nodes, priors, raw_values = self
-        return Tree(edges[rows], nodes[rows], priors[rows], raw_values[rows])
+    def rows(self, rows: slice) -> Tree:
+        """Return views of some of the trees, with leaves and scratch of their own."""
+        batched: dict[str, Any] = {name: getattr(self, name)[rows] for name in self._fields[:8]}
+        return self._replace(**batched, **{name: getattr(self, name).copy() for name in self._fields[8:14]})
 
     def resized(self, room: int) -> Tree:
-        """Return a copy with capacity for ``room`` edges, more or fewer."""
-        count, before = self.edges.shape
-        new = Tree.empty(count, room, self.turns_per_move, self.priors.shape[2])
-        edges = min(room, before)
-        nodes = edges * self.turns_per_move
-        new.edges[:, :edges] = self.edges[:, :edges]
-        new.nodes[:, :nodes], new.priors[:, :nodes] = self.nodes[:, :nodes], self.priors[:, :nodes]
-        new.raw_values[:, :nodes] = self.raw_values[:, :nodes]
-        return new
+        """Return a copy with capacity for more edges: ``room``."""
+        new: dict[str, Any] = {}
+        for name, turns in (("edges", 1), ("nodes", self.turns_per_move), ("priors", self.turns_per_move)):
+            array = getattr(self, name)
+            new[name] = np.zeros((len(array), room * turns, *array.shape[2:]), array.dtype)
+            new[name][:, : array.shape[1]] = array
+        return self._replace(**new)
 
     @staticmethod
     def num_bytes(room: int, turns_per_move: int, cells: int = 0) -> int:
-        """Return the size of one tree in bytes."""
-        return room * (EDGE.itemsize + (NODE.itemsize + (4 * cells + 8 if cells else 0)) * turns_per_move)
+        """Return the size of one tree in bytes; ``cells`` of the board if moves have priors."""
+        edge, node = (records(kind, (1,)).itemsize for kind in (Edge, Node))
+        return room * (edge + (node + 4 * cells) * turns_per_move)
 
 
-class SavedSubtree(NamedTuple):
-    """A move that was made, and its subtree."""
-
-    cells: Int8Array
-    """int8[rows * columns], the board after it"""
-    tree: Tree
-    """one tree, whose edge 0 is the move"""
-
-
-class Workspace(NamedTuple):
-    """Workspace of the kernels of one search, with one entry per cell of the board."""
-
-    forced_mask: Int8Array
-    closed: Int8Array
-    visits: Int64Array
-    edges: Int64Array
-    q: Float64Array
-    p: Float64Array
-
-    @classmethod
-    def empty(cls, cells: int) -> Workspace:
-        """Allocate for a board of ``cells`` cells."""
-        return cls(*np.zeros((2, cells), np.int8), *np.zeros((2, cells), np.int64), *np.zeros((2, cells)))
-
-
-class SearchBatch(NamedTuple):
-    """B trees, with the state of their current simulation."""
-
-    cells: Int8Array
-    """int8[B, rows * columns], the positions"""
-    stones: Int64Array
-    """int64[B], their numbers of stones"""
-    counts: Int64Array
-    """int64[B], edges in use; every simulation needs room for one more"""
-    trees: Tree
-    parameters: Parameters
-    paths: Int64Array
-    """int64[B, cells + 1]: the nodes that a simulation visits"""
-    depths: Int64Array
-    """int64[B]: index of the last of them; -1 for no simulation"""
-    probe: Probe
-    """positions with this number of stones are solved, see :class:`baselines.exact.tablebase.Probe`"""
-    scratch: Workspace
-
-    def of_rows(self, rows: slice, scratch: Workspace) -> SearchBatch:
-        """Return views of some of the trees, with a workspace of their own."""
-        cells, stones, counts, trees, parameters, paths, depths, probe, _ = self
-        return SearchBatch(
-            cells[rows],
-            stones[rows],
-            counts[rows],
-            trees.view(rows),
-            parameters,
-            paths[rows],
-            depths[rows],
-            probe,
-            scratch,
-        )
-
-
-class TreeView(NamedTuple):
-    """One tree of a batch, with the state of its current simulation."""
-
-    edges: Edges
-    nodes: Nodes
-    priors: Float32Array
-    """float32[nodes, cells], see `Tree`"""
-    raw_values: Float64Array
-    """float64[nodes], see `Tree`"""
-    board: Int8Array
-    """int8[cells], the root, with the stones that the simulation has put"""
-    path: Int64Array
-    """int64[cells + 1], the nodes visited"""
-    turns_per_move: int
-
-
-@inlined
-def edge_fields(edges: Records) -> Edges:
-    """Return the fields of the edges of one tree."""
-    return Edges(
-        edges["player"],
-        edges["cell"],
-        edges["next_sibling"],
-        edges["is_solved"],
-        edges["q"],
-        edges["inv_sqrt_visits"],
-    )
-
-
-@inlined
-def node_fields(nodes: Records) -> Nodes:
-    """Return the fields of the nodes of one tree."""
-    return Nodes(
-        nodes["first_child"],
-        nodes["visits"],
-        nodes["num_children"],
-        nodes["num_legal"],
-        nodes["num_forced"],
-        nodes["num_unsolved"],
-        nodes["next_prior"],
-        nodes["value_sum"],
-        nodes["solved_value"],
-    )
-
-
-@inlined
-def tree_view(b: int, batch: SearchBatch) -> TreeView:
-    """Return tree ``b`` of a batch."""
-    trees = batch.trees
-    return TreeView(
-        edge_fields(trees.edges[b]),
-        node_fields(trees.nodes[b]),
-        trees.priors[b],
-        trees.raw_values[b],
-        batch.cells[b],
-        batch.paths[b],
-        2 if batch.parameters.skip_chance > 0 else 1,
-    )
-
-
-@inlined
-def is_solved(node: int, nodes: Nodes) -> bool:
+@pasted
+def is_solved(node: int, nodes: Records) -> bool:
     """Return whether the value of a node is solved."""
-    solved: bool = nodes.num_legal[node] > 0 and nodes.num_unsolved[node] == 0
-    return solved
-
-
-@inlined
-def edge_visits(edge: int, nodes: Nodes, turns_per_move: int, guided: bool) -> int:
-    """Return the simulations through an edge; in guided searches, the first one visits both nodes after it."""
-    visits = int64(nodes.visits[edge * turns_per_move])
-    if turns_per_move == 2:
-        visits += int64(nodes.visits[edge * turns_per_move + 1]) - int64(guided)
-    return visits
-
-
-@compiled_at_once
-def read_roots(trees: Tree, turns_per_move: int, visits: Int64Array, q: Float64Array, solved: BoolArray) -> None:
-    """Read all root moves: visits int64[B, cells], values float64[B, cells], solved or not bool[B, cells]."""
-    for b in range(len(visits)):
-        edges, nodes = edge_fields(trees.edges[b]), node_fields(trees.nodes[b])
-        edge = int64(nodes.first_child[0])
-        while edge > 0:
-            cell = edges.cell[edge]
-            visits[b, cell] = edge_visits(edge, nodes, turns_per_move, len(trees.raw_values[b]) > 0)
-            q[b, cell] = edges.q[edge]
-            solved[b, cell] = edges.is_solved[edge] == 1
-            edge = int64(edges.next_sibling[edge])
+    return bool(nodes[node].num_legal > 0) and bool(nodes[node].num_unsolved == 0)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Tree reuse between moves
 
 
-@compiled_at_once
-def find_node(before: Int8Array, now: Int8Array, mover: int, trees: Tree, turns_per_move: int) -> int:
-    """Return the node of a saved subtree for the position (now, mover); -1 if it is not in the tree.
+def children_of(tree: Tree, row: int, node: int) -> list[int]:
+    """Return the edges of a node of tree ``row``, the last one first."""
+    edges, next_sibling = [], tree.edges["next_sibling"][row]
+    edge = int(tree.nodes["first_child"][row, node])
+    while edge > 0:
+        edges.append(edge)
+        edge = int(next_sibling[edge])
+    return edges
 
-    If the other player has made several moves in a row because of skips, their order is unknown: the most visited one
+
+def find_node(tree: Tree, cells: Int8Array, mover: int) -> int:
+    """Return the node of tree 0 for the position (cells, mover), after one move of the root's mover; -1 for none.
+
+    The other player may have made several moves in a row because of skips. Their order is unknown: the most visited one
     is taken.
-
-    Args:
-        before: int8[cells], the board of the `SavedSubtree`.
-        now: int8[cells].
-        mover: player to move.
-        trees: the tree of the `SavedSubtree`.
-        turns_per_move: 1 without skips, else 2.
     """
-    edges, nodes = edge_fields(trees.edges[0]), node_fields(trees.nodes[0])
-    player = int64(edges.player[0])
-    left = 0
-    for cell in range(len(now)):
-        if before[cell] != now[cell]:
-            if before[cell] != 0 or now[cell] != 2 - player:
-                return -1
-            left += 1
-    if left == 0:
-        own = int64(mover == player)
-        return own if own < turns_per_move else -1
-    if mover != player:
+    before, player = tree.cells[0], 1 - int(tree.edges["player"][0, 0])
+    stones = set(np.flatnonzero(before != cells).tolist())
+    own = {cell for cell in stones if cells[cell] == player + 1}
+    if len(own) != 1 or any(before[cell] for cell in stones) or (mover != player and len(stones) > 1):
         return -1
     node = 0
-    while left > 0:
-        most = 0
-        best = 0
-        edge = int64(nodes.first_child[node])
-        while edge > 0:
-            cell = edges.cell[edge]
-            visits = edge_visits(edge, nodes, turns_per_move, False)
-            if before[cell] != now[cell] and visits > most:
-                most = visits
-                best = edge
-            edge = int64(edges.next_sibling[edge])
-        left -= 1
-        own = int64(left > 0)
-        if best == 0 or own >= turns_per_move:
+    for last, following in pairwise([player, *(1 - player,) * (len(stones) - 1), mover]):
+        made = own if last == player else stones - own
+        moves = [edge for edge in children_of(tree, 0, node) if tree.edges["cell"][0, edge] in made]
+        if not moves or (last == following and tree.turns_per_move == 1):
             return -1
-        node = best * turns_per_move + own
+        best = max(moves, key=lambda edge: int(tree.edges["visits"][0, edge]))
+        node = best * tree.turns_per_move + int(last == following)
     return node
 
 
-@compiled_at_once_allocating
-def copy_tree(edge: int, turn: int, old: Tree, row: int, new: Tree, to: int, turns_per_move: int) -> int:
-    """Copy an edge of tree ``row`` and its subtree into the empty tree ``to``; return the number of edges copied.
+def copy_subtree(root: int, old: Tree, new: Tree, row: int) -> None:
+    """Copy the subtree of node ``root`` > 0 of tree 0 into the empty tree ``row``."""
+    count, turns = int(old.counts[0]), old.turns_per_move
+    number = np.zeros(count, np.int64)  # edge -> its number in the copy, 0 if it is not there
+    new.counts[row] = number_edges(root, old, number)
+    edges = np.flatnonzero(number)
+    nodes = np.concatenate([[root], *(turn + turns * edges for turn in range(turns))])
+    copies = np.concatenate([[0], *(turn + turns * number[edges] for turn in range(turns))])
+    new.nodes[row, copies], new.priors[row, copies] = old.nodes[0, nodes], old.priors[0, nodes]
+    new.nodes["first_child"][row, copies] = number[new.nodes["first_child"][row, copies]]
+    copy_of_node = np.zeros(count * turns, np.int64)
+    copy_of_node[nodes] = copies
+    moves = old.edges[0, edges]
+    moves["parent"], moves["next_sibling"] = copy_of_node[moves["parent"]], number[moves["next_sibling"]]
+    new.edges[row, 1 : 1 + len(edges)] = moves
+    if root % turns == 1:  # values are for the player not to move at the root
+        for value in ("raw_value", "value_sum", "solved_value"):
+            new.nodes[value][row, 0] *= -1
 
-    ``turn`` selects the node after the edge that becomes the root, without the other one; -1 copies both.
+
+@kernel(interpreted=False)
+def number_edges(root: int, tree: Tree, number: Int64Array) -> int:
+    """Number the edges below a node of tree 0, from 1, in ``number`` int64[edges], zeros; return the next number.
+
+    Edges come after those above them.
     """
-    edges, nodes, new_edges, new_nodes = old.edges[row], old.nodes[row], new.edges[to], new.nodes[to]
-    first_child, new_first_child = nodes["first_child"], new_nodes["first_child"]
-    next_sibling, new_next_sibling = edges["next_sibling"], new_edges["next_sibling"]
-    guided = len(old.raw_values[row]) > 0
-    origin = np.empty(len(new_edges), np.int64)
-    origin[0] = edge
-    new_edges[0] = edges[edge]
-    new_next_sibling[0] = 0
-    count = 1
-    copied = 0
-    while copied < count:
-        one = turn >= 0 and copied == 0
-        for i in range(1 if one else turns_per_move):
-            node = origin[copied] * turns_per_move + (turn if one else i)
-            new_node = copied * turns_per_move + i
-            new_nodes[new_node] = nodes[node]
-            if guided:
-                for cell in range(old.priors.shape[2]):  # an assignment of rows would take seconds to compile
-                    new.priors[to, new_node, cell] = old.priors[row, node, cell]
-                new.raw_values[to, new_node] = old.raw_values[row, node]
-            child = int64(first_child[node])
-            if child > 0:
-                new_first_child[new_node] = count
-            while child > 0:
-                origin[count] = child
-                new_edges[count] = edges[child]
-                child = int64(next_sibling[child])
-                new_next_sibling[count] = count + 1 if child > 0 else 0
-                count += 1
-        copied += 1
+    edges, count = tree.edges[0], int64(1)
+    for edge in range(1, len(number)):
+        if edges[edge].parent == root or number[edges[edge].parent // tree.turns_per_move] > 0:
+            number[edge] = count
+            count += 1
     return count

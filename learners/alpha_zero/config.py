@@ -12,7 +12,7 @@ from learners.alpha_zero.settings import AlphaZeroSettings
 from learners.alpha_zero.training import SelfPlay
 from learners.config import TrainingOptions
 from learners.training import make_initial_rng
-from ttt_envs.envs.lockstep import SELF
+from ttt_envs.envs.config import SELF
 from ttt_envs.game.phantom import AnyGame, visible
 
 

@@ -9,15 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines.mcts import SearchBatch, SelectionParams, backup, simulate
+from baselines.mcts import SelectionParams, Tree, backup, simulate
 from learners.alpha_zero.settings import MAX_SMALL_CELLS
 from learners.dense import Packed, evaluate_net
-from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array, compiled_nogil, inlined, int64
+from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array, inlined, int64, kernel
 from ttt_envs.game.boards import Boards, base_3, own_first_row
-
-CHUNK_SIZE = 4_096
-"""Maximum number of simulations per call, a fraction of a second, so that other threads and Ctrl-C can run between
-calls."""
 
 
 class SymmetryTables(NamedTuple):
@@ -36,10 +32,6 @@ class _Workspace(NamedTuple):
     seen: Int8Array  # int8[cells]
     image: Int8Array  # int8[cells]
     means: Float64Array  # float64[cells]
-    leaves: Int8Array  # int8[2, cells]
-    movers: Int8Array  # int8[2]
-    logits: Float32Array  # float32[2, cells]
-    values: Float64Array  # float64[2]
 
     @classmethod
     def empty(cls, net: Packed, cells: int) -> _Workspace:
@@ -49,10 +41,6 @@ class _Workspace(NamedTuple):
             seen=np.zeros(cells, np.int8),
             image=np.zeros(cells, np.int8),
             means=np.zeros(cells),
-            leaves=np.zeros((2, cells), np.int8),
-            movers=np.zeros(2, np.int8),
-            logits=np.zeros((2, cells), np.float32),
-            values=np.zeros(2),
         )
 
 
@@ -105,16 +93,11 @@ class NetEvaluator:
         logits, values = self.means(boards)
         return logits.astype(np.float32), values
 
-    def run_simulations(self, considered_visit: Int64Array, params: SelectionParams, batch: SearchBatch) -> None:
+    def run_simulations(self, considered_visit: Int64Array, params: SelectionParams, tree: Tree) -> None:
         """See :class:`~baselines.mcts.FusedEvaluator`."""
-        simulations, count = considered_visit.shape
-        trees = max(1, CHUNK_SIZE // max(1, simulations))
         with self._unshared_cache() as cache:
-            fixed = self._net, self._group, _Workspace.empty(self._net, batch.cells.shape[1]), cache
-            for first in range(0, count, trees):
-                last = min(count, first + trees)
-                for done in range(0, simulations, CHUNK_SIZE):
-                    _run_simulations(first, last, considered_visit[done : done + CHUNK_SIZE], params, batch, *fixed)
+            work = _Workspace.empty(self._net, tree.cells.shape[1])
+            _run_simulations(considered_visit, params, tree, self._net, self._group, work, cache)
 
     @contextmanager
     def _unshared_cache(self) -> Iterator[EvaluationCache]:
@@ -148,7 +131,7 @@ def _evaluate(seen: Int8Array, net: Packed, group: SymmetryTables, work: _Worksp
     return value / count
 
 
-@compiled_nogil
+@kernel(interpreted=False, nogil=True)
 def _evaluate_rows(
     seen: Int8Array,
     net: Packed,
@@ -165,45 +148,42 @@ def _evaluate_rows(
 
 
 @inlined
-def _cached_evaluate(leaf: int, net: Packed, group: SymmetryTables, work: _Workspace, cache: EvaluationCache) -> None:
-    """Write the logits and the value of a leaf into the workspace, from the cache if possible."""
-    seen, logits = work.seen, work.logits[leaf]
-    own_first_row(work.leaves[leaf], int64(work.movers[leaf]), seen)
+def _cached_evaluate(
+    leaf: int, tree: Tree, net: Packed, group: SymmetryTables, work: _Workspace, cache: EvaluationCache
+) -> None:
+    """Write the logits and the value of a leaf into the tree, from the cache if possible."""
+    seen, logits = work.seen, tree.prior_logits[leaf]
+    own_first_row(tree.leaves[leaf], int64(tree.movers[leaf]), seen)
     has_cache = len(cache.known) > 0
-    key = int64(0)
-    if has_cache:
-        key = int64(base_3(seen))
-        if cache.known[key] == 1:
-            work.values[leaf] = cache.values[key]
-            for cell in range(len(seen)):
-                logits[cell] = cache.logits[key, cell]
-            return
-    work.values[leaf] = _evaluate(seen, net, group, work)
+    key = int64(base_3(seen)) if has_cache else int64(0)
+    if has_cache and cache.known[key] == 1:
+        tree.values[leaf] = cache.values[key]
+        for cell in range(len(seen)):
+            logits[cell] = cache.logits[key, cell]
+        return
+    tree.values[leaf] = _evaluate(seen, net, group, work)
     for cell in range(len(seen)):
         logits[cell] = work.means[cell]
     if has_cache:
         cache.known[key] = 1
-        cache.values[key] = work.values[leaf]
+        cache.values[key] = tree.values[leaf]
         for cell in range(len(seen)):
             cache.logits[key, cell] = logits[cell]
 
 
-@compiled_nogil
+@kernel(interpreted=False, nogil=True)
 def _run_simulations(
-    first: int,
-    last: int,
     considered_visit: Int64Array,
     params: SelectionParams,
-    batch: SearchBatch,
+    tree: Tree,
     net: Packed,
     group: SymmetryTables,
     work: _Workspace,
     cache: EvaluationCache,
 ) -> None:
-    """Run S simulations of trees ``first`` to ``last`` - 1, tree by tree for cache locality."""
-    for b in range(first, last):
+    """Run S simulations in all trees, tree by tree for cache locality."""
+    for b in range(len(tree.cells)):
         for simulation in range(len(considered_visit)):
-            asked = simulate(b, considered_visit[simulation, b], params, batch, work.leaves, work.movers, int64(0))
-            for leaf in range(asked):
-                _cached_evaluate(leaf, net, group, work, cache)
-            backup(b, batch, work.movers, work.logits, work.values, int64(0))
+            for leaf in range(simulate(b, considered_visit[simulation, b], params, tree, int64(0))):
+                _cached_evaluate(leaf, tree, net, group, work, cache)
+            backup(b, tree, int64(0))

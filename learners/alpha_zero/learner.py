@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from baselines.mcts import SearchBatch, SelectionParams, forced_moves_of_rows
+from baselines.mcts import SelectionParams, Tree, forced_moves_of_rows
 from learners.alpha_zero.inference import NetEvaluator, SymmetryTables
 from learners.alpha_zero.settings import AlphaZeroSettings
-from learners.base import Arrays, get_array
+from learners.base import Arrays, Checkpointable, get_array
 from learners.dense import Packed, layer_shapes
 from learners.one_ply import one_ply_ahead
 from learners.tensorflow_tools import MAX_FLOAT32
@@ -37,7 +37,7 @@ def array_shapes(game: Game, config: AlphaZeroSettings) -> dict[str, tuple[int, 
     return layer_shapes((inputs, *config.layers_for(game), game.cells + 1))
 
 
-class AlphaZero:
+class AlphaZero(Checkpointable):
     """The learner of :class:`~learners.alpha_zero.config.AlphaZeroConfig`.
 
     One net serves both seats: it sees the mover's stones as its own.
@@ -50,8 +50,8 @@ class AlphaZero:
         mean: the net averaged over the training symmetries, as in greedy play.
     """
 
-    pure: ClassVar[bool] = True
-    colour_blind: ClassVar[bool] = True
+    colour_blind = True
+    game: Game
 
     def __init__(self, config: AlphaZeroSettings, game: Game, rng: np.random.Generator) -> None:
         self.config = config
@@ -86,9 +86,9 @@ class AlphaZero:
         """Evaluate positions without averaging over symmetries: see :class:`~ttt_envs.agents.policy.Evaluator`."""
         return self._own.evaluate(boards)
 
-    def run_simulations(self, considered_visit: Int64Array, params: SelectionParams, batch: SearchBatch) -> None:
+    def run_simulations(self, considered_visit: Int64Array, params: SelectionParams, tree: Tree) -> None:
         """Run simulations without averaging over symmetries: see :class:`~baselines.mcts.FusedEvaluator`."""
-        self._own.run_simulations(considered_visit, params, batch)
+        self._own.run_simulations(considered_visit, params, tree)
 
     def values(self, boards: Boards) -> Float64Array:
         """Return the net's values float64[B] from the mover's view."""

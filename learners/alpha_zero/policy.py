@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
-from baselines.mcts import GumbelSearch, Tree, check_gumbel
+from baselines.mcts import GumbelResult, Tree, check_gumbel, gumbel_search
 from baselines.mcts.policy import MEMORY
 from learners.alpha_zero.learner import AlphaZero
 from learners.alpha_zero.settings import value_scale_for
-from learners.checkpoint import load_policy
-from ttt_envs.agents.policy import Evaluator
+from learners.checkpoint import RunPolicy
+from ttt_envs.agents.policy import ALL_VARIANTS, Evaluator
 from ttt_envs.agents.specs import Named
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.threads import Threads, count_threads
@@ -42,7 +42,9 @@ class AlphaZeroSearch(Named):
     """
 
     name: ClassVar[str] = "alpha-zero"
-    pure: ClassVar[bool] = True
+    colour_blind = True
+    variants = ALL_VARIANTS
+    refusals: ClassVar = {"hidden": "it reads the whole board, to search the moves of both players"}
 
     game: Game
     path: str
@@ -72,24 +74,19 @@ class AlphaZeroSearch(Named):
 
     @cached_property
     def _evaluator(self) -> Evaluator:
-        policy = load_policy(self.game, self.path)
+        policy = RunPolicy(self.game, self.path)
         if isinstance(policy.learner, AlphaZero) and self.symmetrize:
             return SymmetrizedEvaluator(policy.learner)
-        if not isinstance(policy, Evaluator):
+        if policy.evaluate is None:
             raise ValueError(
                 f"{policy} guides no search, it does not say how likely moves are: choose a run of train.py --learner "
                 f"alpha-zero"
             )
-        return policy
+        return cast("Evaluator", policy)
 
-    @property
-    def colour_blind(self) -> bool:
-        """True: the net sees own and opponent's stones, not their colours."""
-        return True
-
-    def search(self, boards: Boards) -> GumbelSearch:
+    def search(self, boards: Boards) -> GumbelResult:
         """Search positions that are not over, and return the finished search."""
-        return GumbelSearch(
+        return gumbel_search(
             self.game,
             boards,
             self._evaluator,
@@ -100,7 +97,7 @@ class AlphaZeroSearch(Named):
             threads=self.threads,
         )
 
-    def _searches(self, boards: Boards) -> Iterator[tuple[slice, GumbelSearch]]:
+    def _searches(self, boards: Boards) -> Iterator[tuple[slice, GumbelResult]]:
         room = MEMORY // Tree.num_bytes(self.simulations + 1, 2, self.game.cells)
         step = max(1, min(CHUNK_SIZE, room))
         for start in range(0, len(boards.mover), step):
@@ -108,7 +105,7 @@ class AlphaZeroSearch(Named):
             yield rows, self.search(Boards(boards.cells[rows], boards.mover[rows]))
 
     def _collect(
-        self, out: Float64Array, boards: Boards, result: Callable[[GumbelSearch], Float64Array]
+        self, out: Float64Array, boards: Boards, result: Callable[[GumbelResult], Float64Array]
     ) -> Float64Array:
         for rows, search in self._searches(boards):
             out[rows] = result(search)
@@ -116,12 +113,12 @@ class AlphaZeroSearch(Named):
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells]: 1 for the move that the search selects."""
-        return self._collect(np.empty(boards.cells.shape), boards, lambda search: search.probabilities())
+        return self._collect(np.empty(boards.cells.shape), boards, GumbelResult.probabilities)
 
     def values(self, boards: Boards) -> Float64Array:
         """Return float64[B] from the mover's view: the values of the selected moves."""
-        return self._collect(np.empty(len(boards.mover)), boards, lambda search: search.values)
+        return self._collect(np.empty(len(boards.mover)), boards, lambda result: result.values)
 
     def action_values(self, boards: Boards) -> Float64Array:
         """Return action values float64[B, cells] from the mover's view, NaN where illegal or not visited."""
-        return self._collect(np.empty(boards.cells.shape), boards, lambda search: search.action_values)
+        return self._collect(np.empty(boards.cells.shape), boards, lambda result: result.search.action_values)

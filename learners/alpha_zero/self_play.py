@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from baselines.mcts import GumbelSearch, MCTSSearch
+from baselines.mcts import MCTSSearch, gumbel_search
 from learners.alpha_zero.learner import AlphaZero
 from learners.alpha_zero.settings import AlphaZeroSettings
 from learners.base import Arrays
@@ -163,7 +163,7 @@ def _search(
     if config.search == "gumbel":
         each = (stones[:, None] * game.cells + np.arange(game.cells)).ravel()
         u = _draw_uniforms(np.repeat(keys, game.cells), NOISE, each).reshape(shape)
-        gumbel = GumbelSearch(
+        gumbel = gumbel_search(
             search_game,
             boards,
             evaluator,

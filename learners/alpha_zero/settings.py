@@ -18,7 +18,7 @@ from learners.limits import (
     PositiveInt,
     Range,
 )
-from ttt_envs.envs.lockstep import SELF
+from ttt_envs.envs.config import SELF
 from ttt_envs.game.game import VARIANTS, Game
 from ttt_envs.game.phantom import HIDING
 from ttt_envs.game.symmetry import Symmetries

@@ -15,7 +15,7 @@ import numpy as np
 from ttt_envs.agents.policy import act
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.files import read_json, write_json
-from ttt_envs.core.jit_settings import compile_at_once
+from ttt_envs.core.jit import compile_at_once
 from ttt_envs.core.subprocesses import end_with_stdin, subprocess_environment
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
@@ -108,8 +108,8 @@ def _positions(game: Game) -> Boards:
 def _main() -> None:
     described, out, *specs = sys.argv[1:]
     game = Game.from_dict(json.loads(described))
-    boards = _positions(game)
     with compile_at_once():
+        boards = _positions(game)  # also loads the compiler, which is no cost of a policy
         write_json(Path(out), [time_moves(game, spec, boards) for spec in specs])
 
 

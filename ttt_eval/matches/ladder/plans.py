@@ -76,10 +76,10 @@ PLANS: Mapping[str, LadderPlan] = {
         Game(5, 5, 4, 0.1),
         (
             "random",
-            *(_tree(simulations, decisive=False) for simulations in (10, 15, 20, 30, 50)),
+            *(_tree(simulations, decisive=False) for simulations in (10, 15, 20, 30, 40)),
             "win-or-block",
             "expectiminimax:depth=1",
-            *(_tree(simulations) for simulations in (100, 200, 500)),
+            *(_tree(simulations) for simulations in (100, 200, 350)),
             "expectiminimax:depth=3",
             "expectiminimax:depth=5",
         ),
