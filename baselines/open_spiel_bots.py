@@ -7,18 +7,17 @@ They play OpenSpiel's own ``tic_tac_toe`` or ``mnk``, see :mod:`ttt_envs.open_sp
 from __future__ import annotations
 
 import importlib.util
-import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 import numpy as np
 
-from ttt_envs.agents.specs import REFUSAL_REASONS, Named, load_object
-from ttt_envs.core.checks import closest_names
+from ttt_envs.agents.policy import check_game
+from ttt_envs.agents.specs import Named, load_object
+from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
-from ttt_envs.game.phantom import check_variants
 from ttt_envs.open_spiel import load_game, to_states
 
 if TYPE_CHECKING:
@@ -44,6 +43,11 @@ class OpenSpielBot(Named):
     """
 
     name: ClassVar[str] = "openspiel"
+    refusals: ClassVar = {
+        "gravity": "it takes the cells of OpenSpiel's boards as moves, and Connect Four has columns there",
+        **dict.fromkeys(("overlines", "misere", "torus"), "tic_tac_toe and mnk of OpenSpiel have no such rule"),
+        "hidden": "it reads the whole board, as a position of a game of OpenSpiel in which nothing is hidden",
+    }
 
     game: Game
     algorithm: Algorithm = "mcts"
@@ -59,22 +63,16 @@ class OpenSpielBot(Named):
     """number of plies to look ahead, for alpha-beta; an unfinished game counts as a draw; none: to the end"""
 
     def __post_init__(self) -> None:
-        check_variants(self.name, self.game, reasons=REFUSAL_REASONS[self.name])
-        if self.algorithm not in get_args(Algorithm):
-            raise ValueError(
-                f"algorithm={self.algorithm!r} is not known: {closest_names(self.algorithm, get_args(Algorithm))}"
-            )
-        for name in ("simulations", "rollouts"):
-            if not 1 <= getattr(self, name) <= MAX_INT32:
-                raise ValueError(f"{name}={getattr(self, name)} makes no search: choose 1 to {MAX_INT32:,}")
-        if not 0 <= self.c < math.inf:
-            raise ValueError(f"c={self.c:g} is no weight of exploration: choose 0 or more")
+        check_game(self.name, type(self), self.game)
+        check_choice("algorithm", self.algorithm, get_args(Algorithm))
+        for name, least, most in (("simulations", 1, MAX_INT32), ("rollouts", 1, MAX_INT32), ("c", 0, MAX_INT32)):
+            if not least <= getattr(self, name) <= most:
+                raise ValueError(f"{name}={getattr(self, name):g} makes no search: choose {least} to {most:,}")
         if self.depth is not None and self.depth < 1:
             raise ValueError(f"depth={self.depth} looks at nothing: choose 1 or more, or none")
         if self.algorithm == "alpha-beta" and self.depth is None and self.game.cells > WHOLE:
             raise ValueError(
-                f"alpha-beta of OpenSpiel does not come to the end of a game on {self.game.cells} cells: choose a "
-                f"depth, as in openspiel:algorithm=alpha-beta,depth=3, or a board of up to {WHOLE}"
+                f"alpha-beta does not search {self.game.cells} cells to the end: choose a depth, such as 3"
             )
         if importlib.util.find_spec("pyspiel") is None:
             raise ValueError("openspiel needs OpenSpiel, which is not installed: pip install open_spiel")
@@ -93,14 +91,12 @@ class OpenSpielBot(Named):
         """
         if rng is None and not self.pure:
             raise ValueError(f"{self} draws its simulations: give it rng=np.random.default_rng(seed)")
-        seeds = (
-            np.zeros((len(boards.mover), 2))
-            if self.pure or rng is None
-            else rng.integers(0, MAX_INT32, (len(boards.mover), 2))
-        )
+        seeds = np.zeros((len(boards.mover), 2), np.int64)
+        if rng is not None and not self.pure:
+            seeds = rng.integers(0, MAX_INT32, seeds.shape)
         out = np.zeros(boards.cells.shape)
         for row, state in enumerate(to_states(boards, self.game)):
-            for action, share in self._shares(state, *map(int, seeds[row])):
+            for action, share in self._shares(state, *seeds[row].tolist()):
                 out[row, action] = share
         return out
 
@@ -108,23 +104,12 @@ class OpenSpielBot(Named):
         """Return actions and their probabilities in one state."""
         import pyspiel
 
-        game = state.get_game()
+        game, player = state.get_game(), state.current_player()
         if self.algorithm == "alpha-beta":
-            return [(self._alpha_beta(game, state), 1.0)]
+            search = load_object("open_spiel.python.algorithms.minimax:alpha_beta_search")
+            return [(search(game, state, lambda _: 0.0, self.depth or self.game.cells)[1], 1.0)]
         if self.algorithm == "random":
-            shares: list[tuple[int, float]] = pyspiel.make_uniform_random_bot(state.current_player(), 0).get_policy(
-                state
-            )
-            return shares
+            return list(pyspiel.make_uniform_random_bot(player, 0).get_policy(state))
         evaluator = pyspiel.RandomRolloutEvaluator(self.rollouts, seed_of_rollouts)
         bot = pyspiel.MCTSBot(game, evaluator, self.c, self.simulations, 0, self.solve, seed, False)  # no memory limit
         return [(bot.step(state), 1.0)]
-
-    def _alpha_beta(self, game: pyspiel.Game, state: pyspiel.State) -> int:
-        search = load_object("open_spiel.python.algorithms.minimax:alpha_beta_search")
-
-        def draw(_: Any) -> float:
-            return 0.0
-
-        found: tuple[float, int] = search(game, state, draw, self.depth or self.game.cells)
-        return found[1]

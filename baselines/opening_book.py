@@ -5,7 +5,7 @@ mover's wins, draws and losses in those games (Hsu, Theory of Computer Games: th
 successors, so a move counts only for the position in which it was made. The score of a move is
 (wins + draws / 2) / games.
 
-A book is one file: a line of JSON with its description, then the arrays of :class:`Book`, which are memory-mapped.
+A book is one file: a line of JSON with its description and a hash, then the arrays of :class:`Book`.
 """
 
 from __future__ import annotations
@@ -13,24 +13,23 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 from collections.abc import Iterable
-from dataclasses import InitVar, dataclass, field
-from functools import cache, cached_property
+from dataclasses import dataclass, field
+from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import IO, Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.agents.policy import VALUE_TOLERANCE, HasPlayer, Player, Policy, is_colour_blind, is_symmetric, sample
+from ttt_envs.agents.policy import ALL_VARIANTS, VALUE_TOLERANCE, Player, Policy, sample
 from ttt_envs.agents.specs import Named, make_policy
-from ttt_envs.core.array_cache import mapped
 from ttt_envs.core.checks import check_choice
 from ttt_envs.core.files import open_to_read, parse_json, write_atomically
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, UInt64Array
-from ttt_envs.game.boards import Boards, from_keys, num_words
+from ttt_envs.game.boards import Boards, num_words
 from ttt_envs.game.game import Game
-from ttt_envs.game.rules import legal
 from ttt_envs.game.symmetry import canonical_keys, inverse, symmetries
 
 FORMAT = 1
@@ -120,20 +119,27 @@ class Book:
         """Its arrays, in the order of the file."""
         return self.positions, self.starts, self.cells, self.results
 
+    @property
+    def header(self) -> dict[str, Any]:
+        """The first line of the file, JSON-ready: the description, and a hash of the arrays."""
+        digest = hashlib.sha256()
+        for array in self.arrays:
+            digest.update(np.ascontiguousarray(array).data)
+        fields = {"format": FORMAT, "content": "opening book", "game": self.game.to_dict(), "plies": self.plies}
+        return {**fields, "games": self.games, "sha256": digest.hexdigest()}
+
     @cached_property
     def _sorted_keys(self) -> NDArray[Any]:
-        """[P]: the keys in a form that numpy can search in."""
-        return self.positions[:, 0] if self.positions.shape[1] == 1 else _to_bytes(self.positions)
+        return _to_sortable(self.positions)
 
     def find(self, boards: Boards) -> tuple[Int64Array, BoolArray]:
         """Return the rows of positions, int64[B], -1 if unknown; and the symmetries that lead there, bool[B, S]."""
         canonical = Canonical.from_boards(boards, self.game)
         rows = np.full(len(boards.mover), -1)
         if len(self.positions):
-            keys = canonical.keys[:, 0] if canonical.keys.shape[1] == 1 else _to_bytes(canonical.keys)
-            places = np.minimum(np.searchsorted(self._sorted_keys, keys), len(self.positions) - 1)
-            found = (self.positions[places] == canonical.keys).all(axis=1)
-            rows[found] = places[found]
+            places = np.searchsorted(self._sorted_keys, _to_sortable(canonical.keys))
+            places = np.minimum(places, len(self.positions) - 1)
+            rows = np.where((self.positions[places] == canonical.keys).all(axis=1), places, -1)
         return rows, canonical.same
 
     def moves(self, boards: Boards) -> list[Moves | None]:
@@ -177,13 +183,9 @@ class Book:
         Raises:
             OSError: the file cannot be written.
         """
-        digest = hashlib.sha256()
-        for array in self.arrays:
-            digest.update(np.ascontiguousarray(array).data)
-        header = {**_game_fields(self.game), "plies": self.plies, "games": self.games, "sha256": digest.hexdigest()}
 
         def write(file: Any) -> None:
-            file.write(json.dumps(header).encode().ljust(_HEAD - 1) + b"\n")
+            file.write(json.dumps(self.header).encode().ljust(_HEAD - 1) + b"\n")
             for array in self.arrays:
                 file.write(b"\0" * (-file.tell() % _ALIGNED))
                 np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
@@ -191,17 +193,15 @@ class Book:
         write_atomically(path, write)
 
 
-def _game_fields(game: Game) -> dict[str, Any]:
-    return {"format": FORMAT, "content": "opening book", "game": game.to_dict()}
-
-
-def _to_bytes(found: UInt64Array) -> NDArray[Any]:
-    """Return keys of several words as bytes with the same order."""
-    return np.ascontiguousarray(found.astype(">u8")).view(f"S{8 * found.shape[1]}").ravel()
+def _to_sortable(keys: UInt64Array) -> NDArray[Any]:
+    """Return keys [P, words] in a form [P] that numpy can sort and search: several words as bytes of the same order."""
+    if keys.shape[1] == 1:
+        return keys[:, 0]
+    return np.ascontiguousarray(keys.astype(">u8")).view(f"S{8 * keys.shape[1]}").ravel()
 
 
 def read_book(path: str | Path, game: Game | None = None) -> Book:
-    """Return the book in a file, memory-mapped, after a check of its hash.
+    """Return the book in a file, after a check of its hash.
 
     Args:
         path: the file.
@@ -211,60 +211,24 @@ def read_book(path: str | Path, game: Game | None = None) -> Book:
         OSError: there is no file.
         BookError: the file is something else, of another game, or damaged.
     """
-    path = Path(path)
+    arrays: list[NDArray[Any]] = []
     try:
-        file = open_to_read(path, _MAX_FILE_BYTES)
-    except ValueError as problem:
-        raise BookError(str(problem)) from None
-    with file:
-        try:
+        with open_to_read(Path(path), _MAX_FILE_BYTES) as file:
             header = parse_json(file.read(_HEAD).rstrip(b" \n"), _HEAD)
-            own = Game.from_dict(header["game"])
-            if {name: header[name] for name in _game_fields(own)} != _game_fields(own):
-                raise ValueError("the fields of its game differ")
-            arrays: list[Any] = []
-            at = _HEAD
             for _ in range(4):
-                file.seek(at)
-                arrays.append(mapped(file))  # this moves the file position
-                file.seek(at)
-                at = _next_offset(file, arrays[-1].nbytes)
-            book = Book(own, int(header["plies"]), int(header["games"]), *arrays)
-            _check(book, str(header["sha256"]))
-        except Exception as problem:  # files can be wrong in endless ways
-            raise BookError(
-                f"{path} is no opening book, or a damaged one: make one by evaluate.py book build"
-            ) from problem
+                file.seek(-file.tell() % _ALIGNED, os.SEEK_CUR)
+                arrays.append(np.lib.format.read_array(file, allow_pickle=False))
+                arrays[-1].flags.writeable = False
+        book = Book(Game.from_dict(header["game"]), header["plies"], header["games"], *arrays)
+        if book.header != header:
+            raise ValueError("its description or its hash differs")
+    except OSError:
+        raise
+    except Exception as problem:  # files can be wrong in endless ways
+        raise BookError(f"{path} is no opening book, or a damaged one: make one by evaluate.py book build") from problem
     if game is not None and book.game != game:
         raise BookError(f"{path} is a book of {book.game}, not of {game}: choose another, or play that game")
     return book
-
-
-def _next_offset(file: IO[bytes], size: int) -> int:
-    """Return the offset after the array of ``size`` bytes that begins here."""
-    np.lib.format.read_magic(file)
-    np.lib.format.read_array_header_1_0(file)
-    return -(-(file.tell() + size) // _ALIGNED) * _ALIGNED
-
-
-def _check(book: Book, sha256: str) -> None:
-    """Raise ValueError if the arrays are invalid."""
-    positions, starts, cells, results = arrays = book.arrays
-    shapes = (len(positions), num_words(book.game)), (len(positions) + 1,), (len(cells),), (len(cells), 3)
-    kinds = np.uint64, np.int64, np.int64, np.int64
-    digest = hashlib.sha256()
-    for array, shape, kind in zip(arrays, shapes, kinds, strict=True):
-        if array.shape != shape or array.dtype != kind:
-            raise ValueError("an array has another shape or kind of number")
-        digest.update(np.ascontiguousarray(array).data)
-    in_order = starts[0] == 0 and starts[-1] == len(cells) and (np.diff(starts) > 0).all()
-    on_board = ((cells >= 0) & (cells < book.game.cells)).all()
-    if digest.hexdigest() != sha256 or not in_order or not on_board or (results < 0).any() or not results.any(1).all():
-        raise ValueError("it is damaged")
-    boards = from_keys(np.asarray(positions), book.game)
-    allowed = legal(book.game, boards)
-    if len(cells) and not allowed[np.repeat(np.arange(len(positions)), np.diff(starts)), cells].all():
-        raise ValueError("a move is not legal")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -284,19 +248,12 @@ class PlayedMoves(NamedTuple):
     """number of games of which this part has the first moves; 0 where they are from no games, as by a search"""
 
 
-class _Counts(NamedTuple):
-    keys: UInt64Array
-    cells: Int64Array
-    results: Int64Array
-
-    def merge(self, other: _Counts) -> _Counts:
-        """Merge the moves of both, sorted and unique."""
-        keys = np.concatenate([self.keys, other.keys])
-        cells, results = np.append(self.cells, other.cells), np.concatenate([self.results, other.results])
-        order = np.lexsort((cells, *keys.T[::-1]))
-        keys, cells, results = keys[order], cells[order], results[order]
-        first = _is_first(np.column_stack([keys, cells.astype(np.uint64)]))
-        return _Counts(keys[first], cells[first], np.add.reduceat(results, np.flatnonzero(first)))
+def _merge(keys: UInt64Array, cells: Int64Array, results: Int64Array) -> tuple[UInt64Array, Int64Array, Int64Array]:
+    """Return moves sorted, with the results of equal ones added up."""
+    order = np.lexsort((cells, *keys.T[::-1]))
+    keys, cells, results = keys[order], cells[order], results[order]
+    first = _is_first(np.column_stack([keys, cells.astype(np.uint64)]))
+    return keys[first], cells[first], np.add.reduceat(results, np.flatnonzero(first))
 
 
 def _is_first(rows: UInt64Array) -> BoolArray:
@@ -319,19 +276,16 @@ def make_book(game: Game, played: Iterable[PlayedMoves], *, plies: int, minimum:
     check_plies(plies)
     if minimum < 1:
         raise ValueError(f"minimum={minimum} is no number of games: choose 1 or more")
-    words = num_words(game)
     num_games = 0
-    total = _Counts(np.zeros((0, words), np.uint64), np.zeros(0, np.int64), np.zeros((0, 3), np.int64))
+    total = np.zeros((0, num_words(game)), np.uint64), np.zeros(0, np.int64), np.zeros((0, 3), np.int64)
     for boards, actions, results, games in played:
         num_games += games
         early = np.count_nonzero(boards.cells, axis=1) < plies
-        if not early.any():
-            continue
-        some = Canonical.from_boards(boards.take(early), game)
-        part = _Counts(some.keys, some.cells(actions[early], game), results[early])
-        total = total.merge(part)
-    often = total.results.sum(axis=1) >= minimum
-    keys, cells, results = total.keys[often], total.cells[often], total.results[often]
+        if early.any():
+            canonical = Canonical.from_boards(boards.take(early), game)
+            part = canonical.keys, canonical.cells(actions[early], game), results[early]
+            total = _merge(*map(np.concatenate, zip(total, part, strict=True)))
+    keys, cells, results = (array[total[2].sum(axis=1) >= minimum] for array in total)
     first = _is_first(keys)
     starts = np.append(np.flatnonzero(first), len(keys)).astype(np.int64)
     return Book(game, plies, num_games, np.ascontiguousarray(keys[first]), starts, cells, results)
@@ -347,56 +301,46 @@ def check_plies(plies: int) -> None:
 # Playing by books
 
 
-def ucb_shares(starts: Int64Array, results: NDArray[Any], c: float) -> Float64Array:
-    """Return how often UCB1 selects each move of a position with constant scores, as shares of its games.
+def choice_shares(
+    choose: Choose, starts: Int64Array, results: NDArray[Any], *, c: float = 1.4, temperature: float = 0.05
+) -> Float64Array:
+    """Return the shares of the moves of each position.
 
-    Its index is score + c sqrt(ln N / n), with n of N games for a move (Auer, Cesa-Bianchi and Fischer, 2002; there c
-    is the root of 2). It selects the move with the highest index, so that in the long run all indices equal a number l,
-    and n = c**2 ln N / (l - score)**2; l follows from the sum N of all n.
+    ``"best"``: equal shares for the best moves. ``"softmax"``: by exp(score / temperature). ``"ucb"``: how often UCB1
+    selects each move if scores are constant. Its index is score + c sqrt(ln N / n), with n of N games for a move (Auer,
+    Cesa-Bianchi and Fischer, 2002; there c is the root of 2). It selects the move with the highest index, so that in
+    the long run all indices equal a number l, and n = c**2 ln N / (l - score)**2; l follows from the sum N of all n.
 
     Args:
+        choose: the kind of shares.
         starts: int64[P + 1]: start of the moves of a position.
         results: [M, 3]: games won, drawn and lost.
         c: exploration weight, above 0.
+        temperature: above 0.
 
     Returns:
         float64[M].
     """
-    scores, count = move_scores(results), np.diff(starts)
-    games = np.add.reduceat(results.sum(axis=1), starts[:-1]).astype(np.float64)
-    unit = c * np.sqrt(np.log(np.maximum(games, 2)) / games)  # a position with one game has one move
-    best = np.maximum.reduceat(scores, starts[:-1])
-    low, high = best + unit, best + unit * np.sqrt(count)  # extremes: one move has all games; all scores are equal
-    for _ in range(60):
-        middle = (low + high) / 2
-        wide = np.add.reduceat((np.repeat(unit, count) / (np.repeat(middle, count) - scores)) ** 2, starts[:-1]) > 1
-        low, high = np.where(wide, middle, low), np.where(wide, high, middle)
-    return _normalise(starts, (np.repeat(unit, count) / (np.repeat(high, count) - scores)) ** 2)
-
-
-def best_move_shares(starts: Int64Array, results: NDArray[Any]) -> Float64Array:
-    """Return equal shares for the best moves of each position, float64[M]; arguments as for :func:`ucb_shares`."""
-    return _normalise(starts, (_below_best(starts, results) >= -VALUE_TOLERANCE).astype(np.float64))
-
-
-def softmax_shares(starts: Int64Array, results: NDArray[Any], temperature: float) -> Float64Array:
-    """Return shares by exp(score / temperature), float64[M]; arguments as for :func:`ucb_shares`."""
-    return _normalise(starts, np.exp(_below_best(starts, results) / temperature))
-
-
-def _below_best(starts: Int64Array, results: NDArray[Any]) -> Float64Array:
-    """Return the score of each move minus the best of its position, float64[M]."""
-    scores = move_scores(results)
-    return np.asarray(scores - np.repeat(np.maximum.reduceat(scores, starts[:-1]), np.diff(starts)))
-
-
-def _normalise(starts: Int64Array, weights: Float64Array) -> Float64Array:
-    return np.asarray(weights / np.repeat(np.add.reduceat(weights, starts[:-1]), np.diff(starts)))
+    scores, count, first = move_scores(results), np.diff(starts), starts[:-1]
+    best = np.maximum.reduceat(scores, first)
+    if choose == "ucb":
+        games = np.add.reduceat(results.sum(axis=1), first).astype(np.float64)
+        unit = c * np.sqrt(np.log(np.maximum(games, 2)) / games)  # a position with one game has one move
+        low, high = best + unit, best + unit * np.sqrt(count)  # extremes: one move has all games; all scores are equal
+        for _ in range(60):
+            middle = (low + high) / 2
+            sums = np.add.reduceat((np.repeat(unit, count) / (np.repeat(middle, count) - scores)) ** 2, first)
+            low, high = np.where(sums > 1, middle, low), np.where(sums > 1, high, middle)
+        weights = (np.repeat(unit, count) / (np.repeat(high, count) - scores)) ** 2
+    else:
+        loss = np.repeat(best, count) - scores
+        weights = np.exp(-loss / temperature) if choose == "softmax" else (loss <= VALUE_TOLERANCE).astype(np.float64)
+    return np.asarray(weights / np.repeat(np.add.reduceat(weights, first), count))
 
 
 @dataclass(frozen=True)
 class OpeningBook(Named):
-    """Plays by an opening book while it has moves, and then like another policy.
+    """Plays by an opening book while it has moves, and then like another policy, with its memory if it has one.
 
     Raises:
         BookError, ValueError: the file is not a book of the game, or a setting is out of range.
@@ -404,6 +348,8 @@ class OpeningBook(Named):
     """
 
     name: ClassVar[str] = "book"
+    variants = ALL_VARIANTS
+    refusals: ClassVar = {"hidden": "it reads the whole board, to find it among those of the book"}
 
     game: Game
     path: str
@@ -416,17 +362,17 @@ class OpeningBook(Named):
     """exploration weight, for ucb"""
     temperature: float = 0.05
     """for softmax: shares are exp(score / temperature)"""
-    following: InitVar[Policy | None] = None
-    """the policy of ``then``, if it has been made"""
     _then: Policy = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self, following: Policy | None) -> None:
+    def __post_init__(self) -> None:
         for name, value in (("c", self.c), ("temperature", self.temperature)):
             if not 0 < value < math.inf:
                 raise ValueError(f"{name}={value:g} is out of range: choose a number above 0")
         check_choice("choose", self.choose, get_args(Choose))
         self.book  # noqa: B018  # raises errors early
-        object.__setattr__(self, "_then", make_policy(self.then if following is None else following, self.game))
+        object.__setattr__(self, "_then", make_policy(self.then, self.game))
+        if self._then.player is not None:  # only then is this policy one with a player, too
+            object.__setattr__(self, "player", partial(BookPlayer, self))
 
     @cached_property
     def book(self) -> Book:
@@ -441,12 +387,12 @@ class OpeningBook(Named):
     @property
     def symmetric(self) -> bool:
         """Whether the following policy is; a book itself is, because positions are stored up to symmetry."""
-        return is_symmetric(self._then)
+        return self._then.symmetric
 
     @property
     def colour_blind(self) -> bool:
         """Whether the following policy is; a book itself is, because positions are stored in the mover's view."""
-        return is_colour_blind(self._then)
+        return self._then.colour_blind
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, rows * columns]; ``rng`` as the following policy needs it."""
@@ -461,11 +407,7 @@ class OpeningBook(Named):
         book = self.book
         if not len(book.cells):
             return np.zeros(0)
-        if self.choose == "ucb":
-            return ucb_shares(book.starts, book.results, self.c)
-        if self.choose == "softmax":
-            return softmax_shares(book.starts, book.results, self.temperature)
-        return best_move_shares(book.starts, book.results)
+        return choice_shares(self.choose, book.starts, book.results, c=self.c, temperature=self.temperature)
 
     def book_probabilities(self, boards: Boards) -> tuple[Float64Array, BoolArray]:
         """Return the distributions of the book alone, float64[B, rows * columns], and whether it has one, bool[B]."""
@@ -476,24 +418,24 @@ class OpeningBook(Named):
         return out, known
 
 
-class OpeningBookWithMemory(OpeningBook):
-    """An opening book followed by a policy with a player, which takes over at the end of the book."""
-
-    def player(self) -> BookPlayer:
-        """Return a new player with empty memory."""
-        assert isinstance(self._then, HasPlayer)
-        return BookPlayer(self, self._then.player())
-
-
-class BookPlayer:
+class BookPlayer(Player):
     """Plays games by a book, and hands each over to a player with memory at the end of the book."""
 
-    def __init__(self, policy: OpeningBook, then: Player) -> None:
-        self.policy, self.then = policy, then
+    def __init__(self, policy: OpeningBook) -> None:
+        assert policy._then.player is not None
+        self.policy, self.then = policy, policy._then.player()
 
     def begin(self, slots: Int64Array) -> None:
         """Start new games in ``slots`` int64[B]."""
         self.then.begin(slots)
+
+    def use_clock(self, seconds: float, increment: float) -> None:
+        """See :class:`ttt_envs.agents.policy.Player`."""
+        self.then.use_clock(seconds, increment)
+
+    def close(self) -> None:
+        """See :class:`ttt_envs.agents.policy.Player`."""
+        self.then.close()
 
     def act(
         self, boards: Boards, slots: Int64Array, rng: np.random.Generator, time_left: Float64Array | None = None
@@ -507,17 +449,3 @@ class BookPlayer:
             times = None if time_left is None else time_left[~known]
             out[~known] = self.then.act(boards.take(~known), slots[~known], rng, times)
         return out
-
-
-def load_book(
-    game: Game,
-    path: str,
-    choose: Choose = "best",
-    then: str | Policy = "expectiminimax",
-    c: float = 1.4,
-    temperature: float = 0.05,
-) -> OpeningBook:
-    """Plays the moves of an opening book, and another policy outside it; see :class:`OpeningBook`."""
-    following = make_policy(then, game)
-    kind = OpeningBookWithMemory if isinstance(following, HasPlayer) else OpeningBook
-    return kind(game, path, choose, then, c, temperature, following)

@@ -1,18 +1,39 @@
-"""A softmax policy with one logit for each move of each position, and the index of its positions."""
+"""Softmax distributions, a policy with one logit for each move of each position, and the index of its positions."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
+from ttt_envs.agents.policy import Policy
 from ttt_envs.core.hash_index import KeyIndex
-from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array
+from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, kernel
 from ttt_envs.game.boards import Boards, keys, num_words
-from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame
+
+
+@kernel(interpreted=False)
+def softmax(values: Float64Array, mover: Int8Array, w: float) -> None:
+    """Convert values for player_0, float64[B, cells] with NaN where illegal, to distributions by exp(w v), in place.
+
+    For ``mover`` 1 they are proportional to exp(-w v).
+    """
+    for b in range(len(values)):
+        weight = w if mover[b] == 0 else -w
+        best = -np.inf
+        for cell in range(values.shape[1]):
+            if not np.isnan(values[b, cell]):
+                best = max(best, weight * values[b, cell])
+        total = 0.0
+        for cell in range(values.shape[1]):
+            share = 0.0 if np.isnan(values[b, cell]) else math.exp(weight * values[b, cell] - best)
+            values[b, cell] = share
+            total += share
+        for cell in range(values.shape[1]):
+            values[b, cell] /= total
 
 
 class PositionIndex:
@@ -49,14 +70,12 @@ class PositionIndex:
 
 
 @dataclass(frozen=True)
-class SoftmaxTable:
+class SoftmaxTable(Policy):
     """Plays each legal move with a probability proportional to exp(logit); uniformly in positions without a row.
 
     Raises:
         ValueError: logits of another shape, or that are not finite.
     """
-
-    pure: ClassVar[bool] = True
 
     index: PositionIndex
     logits: Float64Array
@@ -68,11 +87,6 @@ class SoftmaxTable:
             raise ValueError(f"logits of shape {self.logits.shape} do not fit {shape[0]} positions: give {shape}")
         if not np.isfinite(self.logits).all():
             raise ValueError("logits must be finite: mask no moves in them, illegal ones are ignored")
-
-    @classmethod
-    def uniform(cls, game: Game, boards: Boards) -> SoftmaxTable:
-        """Return the table with logits 0 for distinct positions."""
-        return cls(PositionIndex(game, boards), np.zeros(boards.cells.shape))
 
     @property
     def game(self) -> AnyGame:
@@ -89,7 +103,6 @@ class SoftmaxTable:
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells]."""
-        legal = boards.legal(self.game)
-        logits = np.where(legal, self._rows[self.index.find(boards)], -np.inf)
-        weights = np.exp(logits - logits.max(axis=1, keepdims=True))
-        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+        out = np.where(boards.legal(self.game), self._rows[self.index.find(boards)], np.nan)
+        softmax(out, np.zeros_like(boards.mover), 1.0)
+        return out

@@ -20,22 +20,13 @@ import numpy as np
 
 from baselines.exact import MAX_SOLVER_CELLS
 from baselines.exact.count import WON, reachable_boards
-from ttt_envs.agents.policy import Policy, Values, is_colour_blind, is_symmetric
+from baselines.softmax_table import softmax
+from ttt_envs.agents.policy import ALL_VARIANTS, Policy
 from ttt_envs.agents.specs import Named, make_policy
 from ttt_envs.core.array_cache import CachedArray, load_or_compute
 from ttt_envs.core.checks import check_choice
-from ttt_envs.core.jit import (
-    BoolArray,
-    Float64Array,
-    Int8Array,
-    Int64Array,
-    UInt8Array,
-    compiled,
-    compiled_at_once,
-    inlined,
-    int64,
-)
-from ttt_envs.game.boards import Boards, from_keys
+from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt8Array, int64, kernel
+from ttt_envs.game.boards import Boards, from_keys, keys
 from ttt_envs.game.game import Game
 from ttt_envs.game.symmetry import inverse, symmetries
 from ttt_envs.graph.numbering import Numbering
@@ -56,6 +47,9 @@ CHUNK = 1 << 14
 # ---------------------------------------------------------------------------------------------------------------------
 # Making tables
 
+_alive: WeakValueDictionary[tuple[Game, str, str], Float64Array] = WeakValueDictionary()
+"""tables in use, by game, source and terminal"""
+
 
 def random_play_values(game: Game, terminal: Terminal = "equation") -> Float64Array:
     """Return the paper's evaluation function: the expected result for player_0 if both players move at random.
@@ -75,7 +69,7 @@ def random_play_values(game: Game, terminal: Terminal = "equation") -> Float64Ar
     Raises:
         ValueError: the board is larger, or ``terminal`` is unknown.
     """
-    return _table(game, "random", terminal)
+    return source_values(game, "random", terminal)
 
 
 def learned_values(game: Game, policy: str | Policy) -> Float64Array:
@@ -94,7 +88,7 @@ def learned_values(game: Game, policy: str | Policy) -> Float64Array:
     """
     check_size(game, moves=True)
     source = make_policy(policy, game)
-    if not isinstance(source, Values):
+    if source.action_values is None:
         raise ValueError(f"{source} has no values: choose a learner with a table or a net, as in run:PATH")
     kinds = reachable_boards(game)
     halves = 2 if game.skip_chance > 0 else 1
@@ -115,9 +109,17 @@ def source_values(game: Game, source: str, terminal: Terminal = "equation") -> F
     Returns:
         As for :func:`random_play_values`; for a policy as for :func:`learned_values`.
     """
-    if not is_policy(source):
-        return _table(game, source, terminal)
-    return learned_values(game, source)
+    check_source(game, source, terminal)
+    if is_policy(source):
+        return learned_values(game, source)
+    key = game, source, terminal
+    table = _alive.get(key)
+    if table is None:
+        content = {"format": FORMAT, "game": game.to_dict(), "source": source, "terminal": terminal}
+        shape = (2, 3**game.cells) if game.skip_chance > 0 else (3**game.cells,)
+        cached = CachedArray(f"{source}-play-{game.slug}", content)
+        table = _alive[key] = load_or_compute(cached, shape, lambda: _fill(game, source, terminal))
+    return table
 
 
 def is_policy(source: str) -> bool:
@@ -130,40 +132,15 @@ def check_source(game: Game, source: str, terminal: Terminal) -> None:
     check_size(game, moves=is_policy(source))
     check_choice("terminal", terminal, get_args(Terminal))
     if is_policy(source) and terminal != "equation":
-        raise ValueError(
-            f"terminal={terminal} sets the entries of won boards, and the table of source={source} holds moves: "
-            f"leave it out"
-        )
+        raise ValueError(f"terminal={terminal} sets won boards, and source={source} has a table of moves: leave it out")
 
 
 def check_size(game: Game, *, moves: bool = False) -> None:
     """Raise ValueError for a board too large for a table, of positions or of moves."""
     largest = MAX_CELLS_OF_MOVES if moves else MAX_SOLVER_CELLS
     if game.cells > largest:
-        needed = 8 * 3**game.cells * (game.cells if moves else 1) * (2 if game.skip_chance > 0 else 1)
-        size = f"{needed:,}" if needed < 10**15 else f"{needed:.1e}"
-        what = "of moves " if moves else ""
-        raise ValueError(
-            f"a board of {game.rows} x {game.columns} is too large for a table {what}of {size} bytes: "
-            f"boards up to {largest} cells have one"
-        )
-
-
-_alive: WeakValueDictionary[tuple[Game, str, str], Float64Array] = WeakValueDictionary()
-
-
-def _table(game: Game, source: str, terminal: Terminal) -> Float64Array:
-    """Return a table from memory, from the disk cache, or computed."""
-    check_source(game, source, terminal)
-    found = _alive.get((game, source, terminal))
-    if found is not None:
-        return found
-    shape = (2, 3**game.cells) if game.skip_chance > 0 else (3**game.cells,)
-    content = {"format": FORMAT, "game": game.to_dict(), "source": source, "terminal": terminal}
-    name = f"{source}-play-{game.rows}x{game.columns}-{game.win_length}-skip{game.skip_chance:g}"
-    table = load_or_compute(CachedArray(name, content), shape, lambda: _fill(game, source, terminal))
-    _alive[game, source, terminal] = table
-    return table
+        size = f"{game.rows} x {game.columns}"
+        raise ValueError(f"{size} is too large for a table{' of moves' * moves}: choose up to {largest} cells")
 
 
 def _fill(game: Game, source: str, terminal: Terminal) -> Float64Array:
@@ -192,9 +169,9 @@ def _write_positions(
     for symmetry in inverse(symmetries(game)):
         own_keys, other_keys = ((stones[:, None] >> cells & 1) @ powers[symmetry] for stones in (own, other))
         for mover in (0, 1):
-            keys = (1 + mover) * own_keys + (2 - mover) * other_keys
-            reached = kinds[keys] >> mover & 1 == 1
-            out[mover % len(out), keys[reached]] = (1 - 2 * mover) * values[reached]
+            board_keys = (1 + mover) * own_keys + (2 - mover) * other_keys
+            reached = kinds[board_keys] >> mover & 1 == 1
+            out[mover % len(out), board_keys[reached]] = (1 - 2 * mover) * values[reached]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -222,20 +199,11 @@ class Evaluation(ABC):
         """
 
     @abstractmethod
-    def _children(self, half: int, cells: Int8Array, mover: Int8Array, legal: BoolArray) -> Float64Array:
-        """Return the values in half ``half`` after every move, float64[B, cells], NaN where a cell is taken."""
-
     def after_moves(self, boards: Boards) -> Float64Array:
         """Return the values after the mover's moves, float64[B, cells], for player_0, NaN where a cell is taken.
 
         With skips the value is (1 - p) f(the other moves) + p f(the same moves).
         """
-        cells, legal = np.ascontiguousarray(boards.cells), boards.legal(self.game)
-        if self.halves == 1:
-            return self._children(0, cells, boards.mover, legal)
-        of_first, of_second = (self._children(half, cells, boards.mover, legal) for half in (0, 1))
-        _mix(boards.mover, 1.0 if self.of_moves else self.game.skip_chance, of_first, of_second)
-        return of_first
 
     def values(self, boards: Boards) -> Float64Array:
         """Return the values of positions, float64[B], for player_0; for a table of moves that of the best move."""
@@ -244,15 +212,6 @@ class Evaluation(ABC):
             return np.asarray(sign * np.nanmax(sign[:, None] * self.after_moves(boards), axis=1))
         of_halves = [self.read(boards.cells, half=half) for half in range(self.halves)]
         return np.where(boards.mover == 1, of_halves[-1], of_halves[0])
-
-
-@compiled
-def _mix(mover: Int8Array, share: float, of_first: Float64Array, of_second: Float64Array) -> None:
-    """Mix halves float64[B, cells] into ``of_first``: the mover's with weight ``share``, the other with the rest."""
-    for b in range(len(mover)):
-        first = share if mover[b] == 0 else 1.0 - share
-        for cell in range(of_first.shape[1]):
-            of_first[b, cell] = first * of_first[b, cell] + (1.0 - first) * of_second[b, cell]
 
 
 class Table(Evaluation):
@@ -267,18 +226,48 @@ class Table(Evaluation):
         self.game = game
         self.of_moves, self.halves = table_shape(game, values)
         self.entries = values.reshape(self.halves, 3**game.cells, -1)
-        """float64[halves, 3**cells, 1 or cells]"""
+        """float64[halves, 3**cells, 1 or cells], read-only"""
+        self.entries.flags.writeable = False
 
     def read(self, cells: Int8Array, actions: Int64Array | None = None, half: int = 0) -> Float64Array:
         """Return single entries of a half, float64[B]."""
-        out = np.empty(len(cells))
-        _read(np.ascontiguousarray(cells), actions_or_zeros(cells, actions), self.entries[half], out)
+        return np.asarray(self.entries[half, keys(cells), 0 if actions is None else actions])
+
+    def after_moves(self, boards: Boards) -> Float64Array:
+        """Return the values after the mover's moves, float64[B, cells]."""
+        out = np.empty(boards.cells.shape)
+        cells, legal = np.ascontiguousarray(boards.cells), boards.legal(self.game)
+        mover_share = 1.0 if self.of_moves else self.game.skip_chance
+        _after_moves(cells, boards.mover, legal, self.of_moves, mover_share, self.entries, out)
         return out
 
-    def _children(self, half: int, cells: Int8Array, mover: Int8Array, legal: BoolArray) -> Float64Array:
-        out = np.empty(cells.shape)
-        _table_children(cells, mover, legal, self.of_moves, self.entries[half], out)
-        return out
+
+@kernel
+def _after_moves(
+    cells: Int8Array,
+    mover: Int8Array,
+    legal: BoolArray,
+    of_moves: bool,
+    mover_share: float,
+    entries: Float64Array,
+    out: Float64Array,
+) -> None:
+    for b in range(len(cells)):
+        key, power = int64(0), int64(1)
+        for cell in range(cells.shape[1]):
+            key += power * int64(cells[b, cell])
+            power *= 3
+        power = int64(mover[b]) + 1
+        for cell in range(cells.shape[1]):
+            row, column = (key, cell) if of_moves else (key + power, 0)
+            power *= 3
+            if not legal[b, cell]:
+                out[b, cell] = np.nan
+            elif len(entries) == 1:
+                out[b, cell] = entries[0, row, column]
+            else:
+                own, other = entries[mover[b], row, column], entries[1 - mover[b], row, column]
+                out[b, cell] = mover_share * own + (1.0 - mover_share) * other
 
 
 def table_shape(game: Game, values: Float64Array) -> tuple[bool, int]:
@@ -297,46 +286,11 @@ def table_shape(game: Game, values: Float64Array) -> tuple[bool, int]:
     )
 
 
-def actions_or_zeros(cells: Int8Array, actions: Int64Array | None) -> Int64Array:
-    """Return the actions, or zeros if there are none."""
-    return np.zeros(len(cells), np.int64) if actions is None else np.ascontiguousarray(actions, np.int64)
-
-
-@inlined
-def table_key(cells: Int8Array) -> int:
-    """Return the base-3 key of a board of up to 16 cells."""
-    key = int64(0)
-    for cell in range(len(cells) - 1, -1, -1):
-        key = key * 3 + int64(cells[cell])
-    return key
-
-
-@compiled
-def _read(cells: Int8Array, actions: Int64Array, entries: Float64Array, out: Float64Array) -> None:
-    for b in range(len(cells)):
-        out[b] = entries[table_key(cells[b]), actions[b]]
-
-
-@compiled
-def _table_children(
-    cells: Int8Array, mover: Int8Array, legal: BoolArray, of_moves: bool, entries: Float64Array, out: Float64Array
-) -> None:
-    for b in range(len(cells)):
-        key = table_key(cells[b])
-        step = int64(mover[b]) + 1
-        for cell in range(cells.shape[1]):
-            if not legal[b, cell]:
-                out[b, cell] = np.nan
-            else:
-                out[b, cell] = entries[key, cell] if of_moves else entries[key + step, 0]
-            step *= 3
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Policies that play by tables
 
 
-class Softmax:
+class Softmax(Policy):
     """Plays by an evaluation function f: weight exp(w f) for player_0, exp(-w f) for player_1 (the paper's Eq. 17).
 
     f is evaluated after every legal move.
@@ -346,8 +300,6 @@ class Softmax:
         w: its weight, at least 0; 0 is random play. The paper uses 10.
     """
 
-    pure: ClassVar[bool] = True
-
     def __init__(self, evaluation: Evaluation, w: float = 10.0) -> None:
         check_weight(w)
         self.evaluation = evaluation
@@ -355,9 +307,9 @@ class Softmax:
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, rows * columns]."""
-        after = self.evaluation.after_moves(boards)
-        _softmax(boards.mover, self.w, after)
-        return after
+        out = self.evaluation.after_moves(boards)
+        softmax(out, boards.mover, self.w)
+        return out
 
     def values(self, boards: Boards) -> Float64Array:
         """Return the evaluation of positions, float64[B], for the mover."""
@@ -374,47 +326,29 @@ class Softmax:
 def check_weight(w: float) -> None:
     """Raise ValueError for an invalid weight of :class:`Softmax`."""
     if not (math.isfinite(w) and w >= 0):
-        raise ValueError(
-            f"w={w} is no weight of an evaluation function: choose 0 (random play) or more; the paper's is 10"
-        )
+        raise ValueError(f"w={w} is no weight of an evaluation function: choose 0 (random play) or more")
 
 
-@compiled_at_once
-def _softmax(mover: Int8Array, w: float, values: Float64Array) -> None:
-    """Convert values for player_0, float64[B, cells] with NaN for taken cells, to probabilities, in place."""
-    for b in range(len(values)):
-        weight = w if mover[b] == 0 else -w
-        best = -np.inf
-        for cell in range(values.shape[1]):
-            if not np.isnan(values[b, cell]):
-                best = max(best, weight * values[b, cell])
-        total = 0.0
-        for cell in range(values.shape[1]):
-            share = 0.0 if np.isnan(values[b, cell]) else math.exp(weight * values[b, cell] - best)
-            values[b, cell] = share
-            total += share
-        for cell in range(values.shape[1]):
-            values[b, cell] /= total
+class NamedSoftmax(Named, Softmax):
+    """Base of named softmax policies: dataclasses of (game, ..., w, terminal, source) that make their evaluation.
 
+    Copies have no evaluation, so that each process loads its own.
+    """
 
-class NamedSoftmax(Softmax, Named):
-    """Base of named softmax policies: dataclasses of (game, ..., w, terminal, source) that build their evaluation."""
+    plays_hidden = True
+    variants = ALL_VARIANTS
 
     game: Game
-    w: float
+    terminal: Terminal
+    source: str
 
-    @cached_property
-    def evaluation(self) -> Evaluation:  # type: ignore[override]  # created on first access
-        """The evaluation function."""
-        return self._make_evaluation()
+    def __post_init__(self) -> None:
+        check_source(self.game, self.source, self.terminal)
+        check_weight(self.w)
 
-    def _make_evaluation(self) -> Evaluation:
-        raise NotImplementedError
-
-    __str__ = Named.__str__
-
-    def __reduce__(self) -> tuple[Any, ...]:  # without the evaluation, which each process loads itself
-        return type(self), tuple(getattr(self, field.name) for field in dataclasses.fields(self))  # type: ignore[arg-type]
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the settings."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -435,23 +369,21 @@ class TablePolicy(NamedSoftmax):
     source: str = "random"
     """random, optimal, or the spec string of a policy with values, as in (run:PATH)"""
 
-    def __post_init__(self) -> None:
-        check_source(self.game, self.source, self.terminal)
-        check_weight(self.w)
-
     @property
     def symmetric(self) -> bool:
         """Whether the policy is equivariant: the values are, and the weight is too small to reveal rounding."""
-        return self.w <= MAX_STEADY_WEIGHT and (not is_policy(self.source) or is_symmetric(self._source_policy))
+        return self.w <= MAX_STEADY_WEIGHT and (not is_policy(self.source) or self._source_policy.symmetric)
 
     @property
     def colour_blind(self) -> bool:
         """Whether the policy is colour-blind, by the same conditions."""
-        return self.w <= MAX_STEADY_WEIGHT and (not is_policy(self.source) or is_colour_blind(self._source_policy))
+        return self.w <= MAX_STEADY_WEIGHT and (not is_policy(self.source) or self._source_policy.colour_blind)
 
     @cached_property
     def _source_policy(self) -> Policy:
         return make_policy(self.source, self.game)
 
-    def _make_evaluation(self) -> Evaluation:
+    @cached_property
+    def evaluation(self) -> Evaluation:  # type: ignore[override]  # made when it is first used
+        """The table."""
         return Table(self.game, source_values(self.game, self.source, self.terminal))

@@ -22,7 +22,6 @@ from baselines.compression.decomposition import Decomposition as Decomposition
 from baselines.compression.decomposition import decompose as decompose
 from baselines.compression.decomposition import decomposition as decomposition
 from baselines.compression.decomposition import split_errors as split_errors
-from baselines.compression.grouping import Grouping as Grouping
 from baselines.compression.grouping import Method as Method
 from baselines.compression.grouping import make_grouping as make_grouping
 from baselines.compression.policy import HOOI as HOOI
@@ -30,7 +29,5 @@ from baselines.compression.policy import HOSVD as HOSVD
 from baselines.compression.policy import HOSVD2 as HOSVD2
 from baselines.compression.policy import SVD as SVD
 from baselines.compression.policy import TT as TT
-from baselines.compression.policy import CompressedPolicy as CompressedPolicy
 from baselines.compression.ranks import default_rank as default_rank
 from baselines.compression.ranks import largest_rank as largest_rank
-from baselines.compression.ranks import stored_numbers as stored_numbers

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
-from weakref import WeakValueDictionary
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -13,14 +13,19 @@ from baselines.compression import singular_vectors
 from baselines.compression.factors import Factors, Train, Tucker
 from baselines.compression.grouping import Grouping, Method, make_grouping, tensor_grouping
 from baselines.compression.ranks import MAX_TRUNCATED_RANK, TRUNCATED, check_rank, largest_rank
-from baselines.compression.singular_vectors import Projection, iterate_hooi, leading_vectors, project
-from baselines.tables import Evaluation, Terminal, actions_or_zeros, check_source, is_policy, source_values, table_shape
+from baselines.compression.singular_vectors import iterate_hooi, leading_vectors, project
+from baselines.tables import Evaluation, Table, Terminal, check_source, is_policy, source_values, table_shape
 from ttt_envs.core.array_cache import CachedArray, load_or_compute
-from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array
+from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array
+from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 
 FORMAT = 2
 """version of the storage format, and of the values"""
+MAX_WORK = 1 << 24
+"""Maximum number of values in an intermediate product."""
+MAX_CELLS_OF_TABLE = 9
+"""Maximum number of cells for play by the reconstructed table, which is faster than by the factors."""
 
 
 class Compressed(Evaluation):
@@ -35,16 +40,10 @@ class Compressed(Evaluation):
     def __init__(
         self, method: Method, grouping: Grouping, rank: int, factors: Sequence[Factors], relative_error: float
     ) -> None:
-        self.method = method
-        self.grouping = grouping
-        self.rank = rank
-        self.factors = list(factors)
-        self.relative_error = relative_error
-        self.game = grouping.game
-        self.of_moves = grouping.of_moves
-        self.halves = len(factors)
+        self.method, self.grouping, self.rank = method, grouping, rank
+        self.factors, self.relative_error = list(factors), relative_error
+        self.game, self.of_moves, self.halves = grouping.game, grouping.of_moves, len(factors)
         self._tensor_grouping = tensor_grouping(method, grouping)
-        self._axes = self._tensor_grouping.axes
 
     @property
     def stored_numbers(self) -> int:
@@ -64,14 +63,31 @@ class Compressed(Evaluation):
 
     def read(self, cells: Int8Array, actions: Int64Array | None = None, half: int = 0) -> Float64Array:
         """Return single entries of a half, float64[B]."""
-        out = np.empty(len(cells))
-        self.factors[half].read(np.ascontiguousarray(cells), actions_or_zeros(cells, actions), self._axes, out)
+        places = self._tensor_grouping.places
+        moves = 0 if actions is None or not self.of_moves else actions[:, None] * places[-1]
+        index, factors = cells.astype(np.int64) @ places[: self.game.cells] + moves, self.factors[half]
+        chunk = max(1, MAX_WORK // factors.work)
+        parts = [factors.entries(index[start : start + chunk]) for start in range(0, len(index), chunk)]
+        return np.concatenate([np.zeros(0), *parts])
+
+    def after_moves(self, boards: Boards) -> Float64Array:
+        """Return the values after the mover's moves, float64[B, cells]; on small boards by the whole table."""
+        if self.game.cells <= MAX_CELLS_OF_TABLE:
+            return self._whole.after_moves(boards)
+        rows, moves = np.nonzero(boards.legal(self.game))
+        cells, mover = boards.cells[rows], boards.mover[rows]
+        if not self.of_moves:
+            cells[np.arange(len(rows)), moves] = mover + 1
+        halves = [self.read(cells, moves, half) for half in range(self.halves)]
+        own, other = np.where(mover == 0, halves, halves[::-1])[[0, -1]]
+        out = np.full(boards.cells.shape, np.nan)
+        mover_share = 1.0 if self.of_moves or self.halves == 1 else self.game.skip_chance
+        out[rows, moves] = mover_share * own + (1.0 - mover_share) * other
         return out
 
-    def _children(self, half: int, cells: Int8Array, mover: Int8Array, legal: BoolArray) -> Float64Array:
-        out = np.empty(cells.shape)
-        self.factors[half].children(cells, mover, legal, self._axes, out)
-        return out
+    @cached_property
+    def _whole(self) -> Table:
+        return Table(self.game, self.table())
 
     def __str__(self) -> str:
         return f"{self.method} of {self.grouping} at rank {self.rank}"
@@ -89,7 +105,10 @@ class Decomposition:
         self.method = method
         self.grouping = grouping
         self.largest = largest_rank(method, grouping, most)
-        self._parts = [_unpack(method, grouping, most, half) for half in parts]
+        *_, shapes = _shapes(method, grouping, most)
+        borders = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
+        self._parts = [list(map(np.reshape, np.split(half, borders), shapes)) for half in parts]
+        """for each half the results of :func:`project`"""
 
     def at(self, rank: int) -> Compressed:
         """Return the table at a rank, one number for all axes; a smaller axis is kept whole.
@@ -101,9 +120,8 @@ class Decomposition:
             ValueError: the rank is not in 0 to ``largest``.
         """
         check_rank(self.method, self.grouping, rank, self.largest)
-        truncated = [_TRUNCATE[self.method](part, rank) for part in self._parts]
-        factors, missed = zip(*truncated, strict=True)
-        total = sum(float(part[2][0]) for part in self._parts)
+        factors, missed = zip(*(_truncate(self.method, part, rank) for part in self._parts), strict=True)
+        total = sum(float(part[-1][0]) for part in self._parts)
         error = math.sqrt(sum(missed) / total) if total > 0 else 0.0
         return Compressed(self.method, self.grouping, rank, factors, error)
 
@@ -112,50 +130,27 @@ class Decomposition:
         return map(self.at, range(self.largest + 1))
 
 
-def _truncate_train(part: Projection, rank: int) -> tuple[Factors, float]:
-    """Truncate a train: SVDs from the left, of which the first is given."""
-    bases, core, missed = part
-    first = bases[0][:, :rank]
-    cores = [first[None]]
+def _truncate(method: Method, part: list[Float64Array], rank: int) -> tuple[Factors, float]:
+    """Return the factors of a half at a rank, and their squared error."""
+    *bases, core, missed = part
+    leading = [basis[:, :rank] for basis in bases]
     lost = float(missed[min(rank, len(missed) - 1)])
-    rest = core[:rank]
-    for size in core.shape[1:-1]:
-        matrix = rest.reshape(rest.shape[0] * size, math.prod(rest.shape[1:]) // size)
-        vectors, more = leading_vectors(matrix, rank)
-        cores.append(vectors.reshape(rest.shape[0], size, vectors.shape[1]))
-        lost += more
-        rest = vectors.T @ matrix
-    return Train([*cores, rest[:, :, None]]), lost
-
-
-def _truncate_tucker(part: Projection, rank: int) -> tuple[Factors, float]:
-    bases, core, missed = part
-    leading = core[(slice(rank),) * core.ndim]
-    return Tucker(leading, [basis[:, :rank] for basis in bases]), float(missed[min(rank, len(missed) - 1)])
-
-
-def _truncate_hosvd2(part: Projection, rank: int) -> tuple[Factors, float]:
-    bases, core, missed = part
-    first, last = (basis[:, :rank] for basis in bases)
-    return Train([first[None], core[:rank, :, :rank], last.T[:, :, None]]), float(missed[min(rank, len(missed) - 1)])
-
-
-def _truncate_hooi(part: Projection, rank: int) -> tuple[Factors, float]:
-    bases, core, missed = part
-    if rank == 0 or rank >= max(core.shape):
-        return _truncate_tucker(part, rank)
-    matrices, leading, lost = iterate_hooi(core, rank)
-    turned = [basis @ matrix for basis, matrix in zip(bases, matrices, strict=True)]
-    return Tucker(leading, turned), lost + float(missed[-1])
-
-
-_TRUNCATE: dict[Method, Callable[[Projection, int], tuple[Factors, float]]] = {
-    "svd": _truncate_train,
-    "tt": _truncate_train,
-    "hosvd": _truncate_tucker,
-    "hooi": _truncate_hooi,
-    "hosvd2": _truncate_hosvd2,
-}
+    if method in ("svd", "tt"):  # SVDs from the left, of which the first is given
+        cores, rest = [leading[0][None]], core[:rank]
+        for size in core.shape[1:-1]:
+            matrix = rest.reshape(rest.shape[0] * size, math.prod(rest.shape[1:]) // size)
+            vectors, more = leading_vectors(matrix, rank)
+            cores.append(vectors.reshape(rest.shape[0], size, vectors.shape[1]))
+            lost += more
+            rest = vectors.T @ matrix
+        return Train([*cores, rest[:, :, None]]), lost
+    if method == "hosvd2":
+        return Train([leading[0][None], core[:rank, :, :rank], leading[1].T[:, :, None]]), lost
+    if method == "hooi" and 0 < rank < max(core.shape):
+        matrices, core, lost = iterate_hooi(core, rank)
+        leading = [basis @ matrix for basis, matrix in zip(bases, matrices, strict=True)]
+        lost += float(missed[-1])
+    return Tucker(core[(slice(rank),) * core.ndim], leading), lost
 
 
 def _shapes(method: Method, grouping: Grouping, most: int) -> tuple[Grouping, list[int], list[tuple[int, ...]]]:
@@ -187,17 +182,8 @@ def _project(method: Method, grouping: Grouping, most: int, values: Float64Array
     out = np.empty((halves, sum(map(math.prod, shapes))))
     for half, entries in zip(out, values.reshape(halves, -1), strict=True):
         counts = [shape[1] for shape in shapes[: len(axes)]]
-        bases, core, missed = project(grouping.tensor(entries), axes, counts)
-        np.concatenate([array.reshape(-1) for array in (*bases, core, missed)], out=half)
+        np.concatenate([array.reshape(-1) for array in project(grouping.tensor(entries), axes, counts)], out=half)
     return out
-
-
-def _unpack(method: Method, grouping: Grouping, most: int, half: Float64Array) -> Projection:
-    """Return one half of :func:`_project` in the form of :func:`project`."""
-    _, _, shapes = _shapes(method, grouping, most)
-    borders = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
-    *bases, core, missed = (part.reshape(shape) for part, shape in zip(np.split(half, borders), shapes, strict=True))
-    return bases, core, missed
 
 
 def decompose(method: Method, values: Float64Array, grouping: Grouping, *, most: int = TRUNCATED) -> Decomposition:
@@ -222,9 +208,6 @@ def decompose(method: Method, values: Float64Array, grouping: Grouping, *, most:
     return Decomposition(method, grouping, most, _project(method, grouping, most, values))
 
 
-_alive: WeakValueDictionary[tuple[Game, Method, str, str, str, int], Decomposition] = WeakValueDictionary()
-
-
 def decomposition(
     game: Game,
     method: Method,
@@ -236,7 +219,7 @@ def decomposition(
 ) -> Decomposition:
     """Return the decomposed table of a game, as used by the policies ``svd``, ``hosvd``, ...
 
-    It is shared while it is referenced. A large one is cached on disk like a table.
+    A large one is cached on disk like a table.
 
     Args:
         game: up to 16 cells.
@@ -253,27 +236,15 @@ def decomposition(
     grouping = make_grouping(game, method, split, of_moves=is_policy(source))
     if is_policy(source):  # not cached, because its files may change
         return decompose(method, source_values(game, source, terminal), grouping, most=most)
-    key = (game, method, str(grouping), terminal, source, most)
-    found = _alive.get(key)
-    if found is None:
-        tensor_groups, axes, shapes = _shapes(method, grouping, most)
-        content = {
-            "format": FORMAT,
-            "game": game.to_dict(),
-            "source": source,
-            "terminal": terminal,
-            "groups": str(tensor_groups),
-            "axes": axes,
-            "most": most,
-        }
-        name = f"{source}-factors-{game.rows}x{game.columns}-{game.win_length}-skip{game.skip_chance:g}"
-        parts = load_or_compute(
-            CachedArray(name, content),
-            (2 if game.skip_chance > 0 else 1, sum(map(math.prod, shapes))),
-            lambda: _project(method, grouping, most, source_values(game, source, terminal)),
-        )
-        found = _alive[key] = Decomposition(method, grouping, most, parts)
-    return found
+    tensor_groups, axes, shapes = _shapes(method, grouping, most)
+    content = {"format": FORMAT, "game": game.to_dict(), "source": source, "terminal": terminal}
+    content |= {"groups": str(tensor_groups), "axes": axes, "most": most}
+    parts = load_or_compute(
+        CachedArray(f"{source}-factors-{game.slug}", content),
+        (2 if game.skip_chance > 0 else 1, sum(map(math.prod, shapes))),
+        lambda: _project(method, grouping, most, source_values(game, source, terminal)),
+    )
+    return Decomposition(method, grouping, most, parts)
 
 
 def split_errors(values: Float64Array, game: Game, first: int) -> tuple[list[Grouping], Float64Array]:

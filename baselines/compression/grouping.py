@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-import typing
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
-from ttt_envs.core.checks import closest_names
+from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.game import Game
 
@@ -40,23 +39,10 @@ class Grouping:
     of_moves: bool = False
 
     def __post_init__(self) -> None:
-        size = self.game.cells
-        named = [axis for group in self.groups for axis in group]
-        wanted = range(size + self.of_moves)
-        letters = LETTERS[:size] + MOVE
-        faults = (
-            ("has no place for", [letters[axis] for axis in wanted if axis not in named]),
-            (
-                "names more than once",
-                sorted({letters[axis] for axis in named if axis in wanted and named.count(axis) > 1}),
-            ),
-            ("names unknown cells,", sorted({str(axis) for axis in named if axis not in wanted})),
-        )
-        for fault, found in faults:
-            if found:
-                raise ValueError(
-                    f"the grouping {self} {fault} {', '.join(found)}: {describe_groupings(self.game, self.of_moves)}"
-                )
+        if sorted(itertools.chain(*self.groups)) != list(range(self.game.cells + self.of_moves)):
+            raise ValueError(
+                f"the grouping {self} does not name each cell once: {describe_groupings(self.game, self.of_moves)}"
+            )
 
     @classmethod
     def parse(cls, game: Game, split: str, *, of_moves: bool = False) -> Grouping:
@@ -81,27 +67,24 @@ class Grouping:
         if split.isdecimal() and 1 <= int(split) < size + of_moves:
             axes = tuple(range(size + of_moves))
             return cls(game, (axes[: int(split)], axes[int(split) :]), of_moves)
-        places = {letter: axis for axis, letter in enumerate(LETTERS[:size])} | ({MOVE: size} if of_moves else {})
-        parts = split.split("/")
-        if len(parts) < 2 or not all(parts) or any(letter not in places for letter in "".join(parts)):
+        letters, parts = LETTERS[:size] + MOVE * of_moves, split.split("/")
+        if len(parts) < 2 or not all(parts) or set(split) - {*letters, "/"}:
             raise ValueError(f"split={split!r} is no grouping: {describe_groupings(game, of_moves)}")
-        return cls(game, tuple(tuple(places[letter] for letter in part) for part in parts), of_moves)
+        return cls(game, tuple(tuple(map(letters.index, part)) for part in parts), of_moves)
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """Lengths of the axes of the tensor."""
-        return tuple(math.prod(self._contents(axis) for axis in group) for group in self.groups)
+        return tuple(math.prod(self._shape[axis] for axis in group) for group in self.groups)
 
     @property
-    def axes(self) -> Int64Array:
-        """int64[2, cells (+ 1)]: for each cell (last, the move) its group, and its place value in the group."""
-        found = np.empty((2, self.game.cells + self.of_moves), np.int64)
+    def places(self) -> Int64Array:
+        """int64[cells (+ 1), groups]: the place value of each cell (last, the move) in its group, 0 in the others."""
+        out = np.zeros((self.game.cells + self.of_moves, len(self.groups)), np.int64)
         for number, group in enumerate(self.groups):
-            place = 1
-            for axis in group:
-                found[:, axis] = number, place
-                place *= self._contents(axis)
-        return found
+            sizes = [self._shape[axis] for axis in group]
+            out[list(group), number] = [math.prod(sizes[:index]) for index in range(len(group))]
+        return out
 
     def tensor(self, entries: Float64Array) -> Float64Array:
         """Return a half of a table, by keys (and moves), as a tensor with one axis for each group."""
@@ -111,14 +94,6 @@ class Grouping:
         """Return the entries of a tensor, float64[3**cells, 1 or cells]: the inverse of :meth:`tensor`."""
         shape = [self._shape[axis] for axis in self._order]
         return tensor.reshape(shape).transpose(np.argsort(self._order)).reshape(3**self.game.cells, -1)
-
-    def merged(self) -> Grouping:
-        """Return the first group, all groups between merged into one (possibly empty), and the last."""
-        first, *between, last = self.groups
-        return Grouping(self.game, (first, tuple(itertools.chain(*between)), last), self.of_moves)
-
-    def _contents(self, axis: int) -> int:
-        return 3 if axis < self.game.cells else self.game.cells
 
     @property
     def _shape(self) -> tuple[int, ...]:
@@ -132,19 +107,20 @@ class Grouping:
         return [size - 1 - axis if axis < size else size for group in self.groups for axis in reversed(group)]
 
     def __str__(self) -> str:
-        letters = dict(enumerate(LETTERS[: self.game.cells])) | {self.game.cells: MOVE}
-        return "/".join("".join(letters.get(axis, f"({axis})") for axis in group) for group in self.groups)
+        letters = LETTERS[: self.game.cells] + MOVE
+        return "/".join(
+            "".join(letters[axis] if axis in range(len(letters)) else f"({axis})" for axis in group)
+            for group in self.groups
+        )
 
 
 def describe_groupings(game: Game, of_moves: bool) -> str:
     """Return the end of the error message for an invalid grouping."""
-    cells = LETTERS[: game.cells]
-    half = max(1, game.cells // 2)
-    example = f"{cells[:half]}/{cells[half:]}{MOVE}" if of_moves else f"{cells[:half]}/{cells[half:]}"
-    move = " and the move m" if of_moves else ""
+    cells, half = LETTERS[: game.cells], max(1, game.cells // 2)
+    example = f"{cells[:half]}/{cells[half:]}{MOVE * of_moves}"
     return (
-        f"write groups that name each of the cells {cells[0]} to {cells[-1]}{move} once, as in split={example}, "
-        f"the cells of the first group as a number, as in split={half}, or split=rows, columns or cells"
+        f"write groups that name each of the cells {cells[0]} to {cells[-1]}{' and the move m' * of_moves} once, as in "
+        f"split={example}, or the number of cells in the first group, as in split={half}, or rows, columns or cells"
     )
 
 
@@ -157,24 +133,25 @@ def make_grouping(game: Game, method: Method, split: str | None = None, *, of_mo
     Raises:
         ValueError: the method is unknown, there are too few groups, more than two for ``svd``, or the text is invalid.
     """
-    if method not in typing.get_args(Method):
-        raise ValueError(f"method={method!r} is not known: {closest_names(method, typing.get_args(Method))}")
-    if split is None and method == "svd":
-        split = str(game.cells if of_moves else max(1, game.cells // 2))
-    elif split is None:
-        split = "rows" if game.rows > 1 else "cells"
+    check_choice("method", method, get_args(Method))
+    if split is None:
+        halves = str(game.cells if of_moves else max(1, game.cells // 2))
+        split = halves if method == "svd" else "rows" if game.rows > 1 else "cells"
     if game.cells + of_moves < 2:
         raise ValueError(f"{method} needs two groups of cells, and a board of 1 x 1 has one cell")
-    found = Grouping.parse(game, split, of_moves=of_moves)
-    if len(found.groups) < 2 or (method == "svd" and len(found.groups) > 2):
-        wanted = "exactly two groups" if method == "svd" else "two groups or more"
+    grouping = Grouping.parse(game, split, of_moves=of_moves)
+    if len(grouping.groups) < 2 or (method == "svd" and len(grouping.groups) > 2):
+        rule = "exactly two groups" if method == "svd" else "two groups or more"
         raise ValueError(
-            f"{method} needs {wanted}, and split={split} makes {len(found.groups)}: "
+            f"{method} needs {rule}, and split={split} makes {len(grouping.groups)}: "
             f"{describe_groupings(game, of_moves)}"
         )
-    return found
+    return grouping
 
 
 def tensor_grouping(method: Method, grouping: Grouping) -> Grouping:
     """Return the groups of the decomposed tensor: ``hosvd2`` merges all groups between the first and the last."""
-    return grouping.merged() if method == "hosvd2" else grouping
+    if method != "hosvd2":
+        return grouping
+    first, *between, last = grouping.groups
+    return Grouping(grouping.game, (first, tuple(itertools.chain(*between)), last), grouping.of_moves)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 from baselines.compression.decomposition import Compressed, decomposition
 from baselines.compression.grouping import Grouping, Method, make_grouping
 from baselines.compression.ranks import MAX_TRUNCATED_RANK, TRUNCATED, check_rank, default_rank, largest_rank
-from baselines.tables import NamedSoftmax, Terminal, check_source, check_weight, is_policy
+from baselines.tables import NamedSoftmax, Terminal, is_policy
 from ttt_envs.game.game import Game
 
 
@@ -35,8 +36,7 @@ class CompressedPolicy(NamedSoftmax):
     """random, optimal, or the spec string of a policy with values, as in (run:PATH)"""
 
     def __post_init__(self) -> None:
-        check_source(self.game, self.source, self.terminal)
-        check_weight(self.w)
+        super().__post_init__()
         grouping = self._grouping
         if self.rank is not None:
             check_rank(self.name, grouping, self.rank, largest_rank(self.name, grouping))
@@ -45,11 +45,12 @@ class CompressedPolicy(NamedSoftmax):
     def _grouping(self) -> Grouping:
         return make_grouping(self.game, self.name, self.split, of_moves=is_policy(self.source))
 
-    def _make_evaluation(self) -> Compressed:
+    @cached_property
+    def evaluation(self) -> Compressed:  # type: ignore[override]  # made when it is first used
+        """The compressed table."""
         rank = default_rank(self.name, self._grouping) if self.rank is None else self.rank
-        most = TRUNCATED
-        while most < rank and most < MAX_TRUNCATED_RANK:  # doubling, so that one decomposition serves many ranks
-            most *= 2
+        # a power of two, so that one decomposition serves many ranks
+        most = min(MAX_TRUNCATED_RANK, max(TRUNCATED, 1 << max(0, rank - 1).bit_length()))
         return decomposition(
             self.game, self.name, split=self.split, terminal=self.terminal, source=self.source, most=most
         ).at(rank)

@@ -7,14 +7,13 @@ same approximation with every linear algebra library.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
 
 from ttt_envs.core.jit import Float64Array
 
-Projection = tuple[list[Float64Array], Float64Array, Float64Array]
-"""singular vectors, core and squared errors, see :func:`project`"""
 EXACT = 3**12
 """Maximum number of entries of a matrix decomposed directly; larger ones are decomposed by their Gram matrix."""
 GRAM = 3**7
@@ -41,7 +40,7 @@ def leading_vectors(matrix: Float64Array, most: int) -> tuple[Float64Array, floa
     """
     smaller = min(matrix.shape)
     if min(smaller, most) == 0:
-        return np.zeros((len(matrix), 0)), squared_norm(matrix)
+        return np.zeros((len(matrix), 0)), float(np.vdot(matrix, matrix))
     if matrix.size <= EXACT:
         u, s, _ = np.linalg.svd(matrix, full_matrices=False)
     elif smaller <= GRAM:
@@ -52,7 +51,9 @@ def leading_vectors(matrix: Float64Array, most: int) -> tuple[Float64Array, floa
     else:
         u, s = _lanczos(matrix, min(most + SPARE, smaller - 1))
     u = _fix_rotation(u, s)[:, :most]
-    missed = np.square(s[most:]).sum() if len(s) == smaller else squared_norm(matrix) - np.square(s[:most]).sum()
+    missed = (
+        np.square(s[most:]).sum() if len(s) == smaller else float(np.vdot(matrix, matrix)) - np.square(s[:most]).sum()
+    )
     return np.ascontiguousarray(u), max(0.0, float(missed))
 
 
@@ -62,8 +63,8 @@ def _lanczos(matrix: Float64Array, count: int) -> tuple[Float64Array, Float64Arr
     from scipy.sparse.linalg import svds
 
     start = np.random.default_rng(0).standard_normal(min(matrix.shape))
-    mostly_zero = np.count_nonzero(matrix) < matrix.size / 4  # as on large boards without skips
-    operator = csr_array(matrix) if mostly_zero else matrix
+    # tables of large boards without skips are mostly zero
+    operator = csr_array(matrix) if np.count_nonzero(matrix) < matrix.size / 4 else matrix
     u, s, _ = svds(operator, count, v0=start, return_singular_vectors="u")
     order = np.argsort(-s)
     return u[:, order], s[order]
@@ -85,12 +86,6 @@ def _fix_rotation(u: Float64Array, s: Float64Array) -> Float64Array:
     return u
 
 
-def squared_norm(array: Float64Array) -> float:
-    """Return the squared Frobenius norm."""
-    flat = array.reshape(-1)
-    return float(flat @ flat)
-
-
 def _unfolded(tensor: Float64Array, axis: int) -> Float64Array:
     """Return a tensor as a matrix, with an axis as its rows."""
     return np.moveaxis(tensor, axis, 0).reshape(tensor.shape[axis], -1)
@@ -101,7 +96,7 @@ def _multiply_axis(tensor: Float64Array, matrix: Float64Array, axis: int) -> Flo
     return np.moveaxis(np.tensordot(tensor, matrix, (axis, 0)), -1, axis)
 
 
-def project(tensor: Float64Array, axes: Sequence[int], counts: Sequence[int]) -> Projection:
+def project(tensor: Float64Array, axes: Sequence[int], counts: Sequence[int]) -> list[Float64Array]:
     """Project a tensor onto the singular vectors of its unfoldings along some axes: the first step of all methods.
 
     Args:
@@ -110,8 +105,8 @@ def project(tensor: Float64Array, axes: Sequence[int], counts: Sequence[int]) ->
         counts: maximum number of singular vectors of each.
 
     Returns:
-        The singular vectors, float64[d, k] for each of ``axes``. The core: the tensor multiplied by them. And, with n
-        the largest k, float64[n + 1]: the squared error if only the leading 0, 1, ..., n of each are kept.
+        The singular vectors, float64[d, k] for each of ``axes``. Then the core: the tensor multiplied by them. Last,
+        with n the largest k, float64[n + 1]: the squared error if only the leading 0, 1, ..., n of each are kept.
     """
     bases = [leading_vectors(_unfolded(tensor, axis), count)[0] for axis, count in zip(axes, counts, strict=True)]
     core = tensor
@@ -119,18 +114,16 @@ def project(tensor: Float64Array, axes: Sequence[int], counts: Sequence[int]) ->
         core = np.tensordot(core, bases[axes.index(axis)], (0, 0)) if axis in axes else np.moveaxis(core, 0, -1)
     core = np.ascontiguousarray(core)
     shells = np.zeros(max(core.shape[axis] for axis in axes))
-    for rank in range(len(shells)):  # the entries that rank + 1 adds to rank
-        for i, axis in enumerate(axes):
-            if rank < core.shape[axis]:
-                chosen: list[slice | int] = [slice(None)] * core.ndim
-                for j, other in enumerate(axes):
-                    chosen[other] = slice(rank if j < i else rank + 1)
-                chosen[axis] = rank
-                shells[rank] += np.square(core[tuple(chosen)]).sum()
+    for rank, (number, axis) in itertools.product(range(len(shells)), enumerate(axes)):
+        box = [slice(None)] * core.ndim  # the entries that rank + 1 adds to rank: of them those last on this axis
+        for other_number, other in enumerate(axes):
+            box[other] = slice(rank if other_number < number else rank + 1)
+        box[axis] = slice(rank, rank + 1)
+        shells[rank] += np.square(core[tuple(box)]).sum()
     complete = all(basis.shape[1] == min(len(basis), tensor.size // len(basis)) for basis in bases)
-    beyond = 0.0 if complete else max(0.0, squared_norm(tensor) - float(shells.sum()))
+    beyond = 0.0 if complete else max(0.0, float(np.vdot(tensor, tensor)) - float(shells.sum()))
     missed = beyond + np.append(np.cumsum(shells[::-1])[::-1], 0.0)
-    return bases, core, missed
+    return [*bases, core, missed]
 
 
 def iterate_hooi(core: Float64Array, rank: int) -> tuple[list[Float64Array], Float64Array, float]:
@@ -141,7 +134,7 @@ def iterate_hooi(core: Float64Array, rank: int) -> tuple[list[Float64Array], Flo
     """
     ranks = [min(rank, size) for size in core.shape]
     matrices = [np.eye(size, r) for size, r in zip(core.shape, ranks, strict=True)]
-    total, before = squared_norm(core), -1.0
+    total, before = float(np.vdot(core, core)), -1.0
     for _ in range(MAX_ITERATIONS):
         captured = 0.0
         for axis, r in enumerate(ranks):
@@ -150,7 +143,7 @@ def iterate_hooi(core: Float64Array, rank: int) -> tuple[list[Float64Array], Flo
                 if other != axis:
                     seen = _multiply_axis(seen, matrix, other)
             matrices[axis], missed = leading_vectors(_unfolded(seen, axis), r)
-            captured = squared_norm(np.ascontiguousarray(seen)) - missed
+            captured = float(np.vdot(seen, seen)) - missed
         if captured - before <= CONVERGENCE_TOLERANCE * total:
             break
         before = captured
@@ -158,7 +151,7 @@ def iterate_hooi(core: Float64Array, rank: int) -> tuple[list[Float64Array], Flo
     for axis, r in enumerate(ranks):  # sum up the truncated parts: a difference of norms would lose precision
         turned = np.linalg.qr(matrices[axis], mode="complete")[0]
         seen = np.moveaxis(_multiply_axis(core, turned, axis), axis, 0)
-        missed += squared_norm(np.ascontiguousarray(seen[r:]))
+        missed += float(np.vdot(seen[r:], seen[r:]))
         core = np.moveaxis(seen[:r], 0, axis)
         matrices[axis] = turned[:, :r]
     return matrices, core, missed

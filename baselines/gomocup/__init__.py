@@ -6,8 +6,7 @@ choice, this package follows piskvork, https://github.com/plastovicka/Piskvork, 
 manager's side; ``play.py --gomocup`` is the engine's.
 
 - :mod:`baselines.gomocup.program`: a subprocess with line-based communication that never outlives its parent.
-- :mod:`baselines.gomocup.engine`: the protocol: games, moves and times.
-- :mod:`baselines.gomocup.policy`: the policy and its player.
+- :mod:`baselines.gomocup.engine`: the protocol: games, moves and times; the policy and its player.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from baselines.gomocup.engine import MAX_EDGE as MAX_EDGE
 from baselines.gomocup.engine import MIN_EDGE as MIN_EDGE
 from baselines.gomocup.engine import NO_LIMIT as NO_LIMIT
 from baselines.gomocup.engine import WIN_LENGTH as WIN_LENGTH
+from baselines.gomocup.engine import Gomocup as Gomocup
+from baselines.gomocup.engine import GomocupPlayer as GomocupPlayer
 from baselines.gomocup.engine import check_game as check_game
 from baselines.gomocup.engine import parse_cell as parse_cell
-from baselines.gomocup.policy import Gomocup as Gomocup
-from baselines.gomocup.policy import GomocupPlayer as GomocupPlayer

@@ -1,4 +1,4 @@
-"""The manager's side of the Gomocup protocol: games, moves and times.
+"""The manager's side of the Gomocup protocol: games, moves and times; and the policy that plays by an engine.
 
 It relies on these rules of the protocol (see :mod:`baselines.gomocup`):
 
@@ -19,17 +19,27 @@ https://github.com/dhbloo/rapfi, command/gomocup.cpp, discards input until it ha
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import math
 import re
+import shlex
+import shutil
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 
-from baselines.gomocup.program import EngineExitedError, EngineTimeoutError, Program
-from ttt_envs.agents.specs import REFUSAL_REASONS, SUPPORTED_VARIANTS
+from baselines.gomocup.program import Program
+from baselines.timed.clock import Clock, ClockedPlayer
+from ttt_envs.agents.policy import Forfeit
+from ttt_envs.agents.specs import Named
 from ttt_envs.core.checks import truncate
-from ttt_envs.core.jit import Int8Array
+from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array
+from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import check_variants
 from ttt_envs.game.rules import legal
@@ -37,9 +47,12 @@ from ttt_envs.game.rules import legal
 MIN_EDGE, MAX_EDGE = 5, 19
 """Minimum edge of boards for engines, and maximum edge here."""
 WIN_LENGTH = 5
+DEFAULT_MOVE_S = 1.0
+"""Default time for a move in seconds."""
+MAX_MEMORY_MIB = 1 << 20
+"""Maximum memory limit in MiB."""
 NO_LIMIT = 2**31 - 1
 """``time_left`` of a game without a clock; also the maximum of a number in the protocol"""
-_CHATTER = ("MESSAGE", "DEBUG")
 
 
 class EngineError(ValueError):  # the engine's, not ours
@@ -52,20 +65,11 @@ class EngineTimeLossError(EngineError):
 
 def check_game(game: Game) -> None:
     """Raise ValueError for a game that engines cannot play."""
-    check_variants(
-        "an engine of the Gomocup protocol", game, SUPPORTED_VARIANTS["gomocup"], reasons=REFUSAL_REASONS["gomocup"]
-    )
-    wrong = None
-    if game.win_length != WIN_LENGTH:
-        wrong = f"{game.win_length} in a row"
-    elif game.skip_chance:
-        wrong = f"skip_chance={game.skip_chance:g}"
-    elif min(game.rows, game.columns) < MIN_EDGE:
-        wrong = f"a board of {game.rows} x {game.columns}"
-    if wrong is not None:
+    check_variants("an engine of the Gomocup protocol", game, Gomocup.variants, reasons=Gomocup.refusals)
+    if game.win_length != WIN_LENGTH or game.skip_chance or min(game.rows, game.columns) < MIN_EDGE:
         raise ValueError(
-            f"engines of the Gomocup protocol do not play {wrong}: choose {WIN_LENGTH} in a row without skips on "
-            f"a board with edges of {MIN_EDGE} to {MAX_EDGE}"
+            f"engines of the Gomocup protocol do not play {game}: choose {WIN_LENGTH} in a row without skips on a "
+            f"board with edges of {MIN_EDGE} to {MAX_EDGE}"
         )
 
 
@@ -75,44 +79,21 @@ def parse_cell(text: str) -> tuple[int, int] | None:
     return None if match is None else (int(match[1]), int(match[2]))
 
 
-def quote_line(text: str) -> str:
-    """Return a program's output on one line, shortened."""
-    return ascii(truncate(text))
-
-
 class Engine:
     """One process of an engine, with one game at a time; started on demand, and restarted after a fault.
 
     Args:
-        name: its name in messages.
-        command: the program and its arguments.
-        game: the game, see :func:`check_game`.
-        memory: memory limit sent to the engine in MiB, 0 for no limit.
-        start_s: maximum start-up time in seconds.
-        tolerance_s: maximum seconds that a move may exceed the time sent to the engine.
-        pause_s: minimum seconds between an answer and the next command; they do not count as the engine's time.
+        policy: the engine's program and settings.
+
+    Attributes:
+        cells: int8[rows * columns], the board after the engine's last move; None before the first, or after the game.
     """
 
-    def __init__(
-        self,
-        name: str,
-        command: Sequence[str],
-        game: Game,
-        *,
-        memory: int = 0,
-        start_s: float = 30.0,
-        tolerance_s: float = 1.0,
-        pause_s: float = 0.0,
-    ) -> None:
-        self.name, self.command, self.game = name, tuple(command), game
-        self._memory, self._start_s, self._tolerance_s = memory, start_s, tolerance_s
-        self._pause_s, self._answered = pause_s, -math.inf
+    def __init__(self, policy: Gomocup) -> None:
+        self.policy, self.game = policy, policy.game
+        self.cells: Int8Array | None = None
         self._program: Program | None = None
-        self._untouched = False
-        """whether the engine has an empty board and no game yet"""
-        self._cells: Int8Array | None = None
-        """int8[rows * columns], the board after the engine's last move; None before the first, or after the game"""
-        self._mover = 0
+        self._has_empty_board, self._mover, self._answered = False, 0, -math.inf
 
     def start(self) -> None:
         """Start the engine if it is not running, with an empty board.
@@ -121,27 +102,20 @@ class Engine:
             EngineError: its answer is not OK, or comes too late.
             ValueError: there is no such program.
         """
-        if self._program is not None:
-            return
-        rows, columns = self.game.rows, self.game.columns
-        self._program = Program(self.command, "END")
-        start = f"START {rows}" if rows == columns else f"RECTSTART {columns},{rows}"
-        answer = self._ask([start], self._start_s, "start=")
-        if not _is_ok(answer):
-            raise self._fault(
-                f"answered {quote_line(answer)} to {start}: choose a board that it plays, or another engine"
-            )
-        self._untouched, self._cells = True, None
+        if self._program is None:
+            rows, columns = self.game.rows, self.game.columns
+            self._program = Program(self.policy.command, "END")
+            start = f"START {rows}" if rows == columns else f"RECTSTART {columns},{rows}"
+            answer = self._ask([start], self.policy.start)
+            if not _is_ok(answer):
+                raise self._fault(f"answered {truncate(answer)!a} to {start}: choose another board or engine")
+            self._has_empty_board, self.cells = True, None
 
     def close(self) -> None:
         """End the engine."""
         if self._program is not None:
             self._program.close()
         self._program = None
-
-    def game_over(self) -> None:
-        """Mark the game as over: the next position starts a new game, even if it looks like the same one."""
-        self._cells = None
 
     def move(self, position: Position, turn_s: float | None, left_s: float | None, match_s: float | None) -> int:
         """Return the cell of the engine's move.
@@ -159,113 +133,95 @@ class Engine:
             EngineError: the engine exits, or its answer is not a legal move.
             ValueError: there is no such program.
         """
-        last_move = self._last_move(position)
+        last_move, lines = self._last_move(position), []
         if last_move is None:
             self._begin_game()
-        assert self._program is not None
-        lines = []
-        if last_move is None:
             lines = [
                 f"INFO timeout_turn {_ms(turn_s if turn_s is not None else left_s)}",
                 f"INFO timeout_match {_ms(match_s) if match_s is not None else 0}",
-                f"INFO max_memory {min(self._memory << 20, NO_LIMIT)}",
+                f"INFO max_memory {min(self.policy.memory << 20, NO_LIMIT)}",
                 "INFO game_type 1",
                 f"INFO rule {int(not self.game.overlines)}",
             ]
-        lines.append(f"INFO time_left {NO_LIMIT if left_s is None else _ms(left_s)}")
         request = self._position_lines(position) if last_move is None else [f"TURN {self._coordinate(last_move)}"]
-        limit_s = min(seconds for seconds in (turn_s, left_s) if seconds is not None) + self._tolerance_s
-        self._untouched = False
-        answer = self._ask([*lines, *request], limit_s, "move= or tolerance=", request[0])
+        lines += [f"INFO time_left {_ms(left_s)}", *request]
+        limit_s = min(seconds for seconds in (turn_s, left_s) if seconds is not None) + self.policy.tolerance
+        self._has_empty_board = False
+        answer = self._ask(lines, limit_s, request[0])
         if answer[:8].upper() == "SUGGEST " and parse_cell(answer[8:]) is not None:
-            answer = self._ask([f"PLAY {answer[8:].strip()}"], limit_s, "move= or tolerance=")
-        cell = self._cell(answer, request[0], position)
-        self._cells, self._mover = position.cells.copy(), position.mover
-        self._cells[cell] = position.mover + 1
+            answer = self._ask([f"PLAY {answer[8:].strip()}"], limit_s)
+        column, row = parse_cell(answer) or (self.game.columns, 0)
+        cell = row * self.game.columns + column
+        if column >= self.game.columns or row >= self.game.rows or not legal(self.game, position.cells)[cell]:
+            raise self._fault(f"answered {truncate(answer)!a} to {request[0]}, no legal move: choose another engine")
+        self.cells, self._mover = position.cells.copy(), position.mover
+        self.cells[cell] = position.mover + 1
         return cell
 
     def _begin_game(self) -> None:
         """Get an empty board, by a restart if needed."""
-        if self._program is not None and not self._untouched:
-            answer = self._ask(["RESTART"], self._start_s, "start=")
-            if _is_ok(answer):
-                self._untouched, self._cells = True, None
+        if self._program is not None and not self._has_empty_board:
+            if _is_ok(self._ask(["RESTART"], self.policy.start)):
+                self._has_empty_board, self.cells = True, None
             else:  # "the manager sends END and executes the brain again"
                 self.close()
         self.start()
 
     def _last_move(self, position: Position) -> int | None:
         """Return the opponent's move after the engine's last one that leads here; None if there is no such move."""
-        if self._program is None or self._cells is None or self._mover != position.mover:
+        if self._program is None or self.cells is None or self._mover != position.mover:
             return None
-        changed = np.flatnonzero(self._cells != position.cells)
-        if len(changed) != 1 or self._cells[changed[0]] or position.cells[changed[0]] != 2 - position.mover:
-            return None
-        return int(changed[0])
+        changed = np.flatnonzero(self.cells != position.cells)
+        is_move = len(changed) == 1 and not self.cells[changed[0]] and position.cells[changed[0]] == 2 - position.mover
+        return int(changed[0]) if is_move else None
 
     def _position_lines(self, position: Position) -> list[str]:
         """Return the lines that set up a position and request a move, in alternating order, which some engines use."""
         by_player = [np.flatnonzero(position.cells == player + 1).tolist() for player in (0, 1)]
-        own, others = by_player[position.mover], by_player[1 - position.mover]
-        if not own and len(others) <= 1:
+        others = by_player[1 - position.mover]
+        if not by_player[position.mover] and len(others) <= 1:
             return [f"TURN {self._coordinate(others[0])}"] if others else ["BEGIN"]
-        lines = []
-        for number in range(max(map(len, by_player))):
-            for player, cells in enumerate(by_player):
-                if number < len(cells):
-                    lines.append(f"{self._coordinate(cells[number])},{1 if player == position.mover else 2}")
-        return ["BOARD", *lines, "DONE"]
+        cells = [cell for pair in itertools.zip_longest(*by_player) for cell in pair if cell is not None]
+        own = position.mover + 1
+        return [
+            "BOARD",
+            *(f"{self._coordinate(cell)},{1 if position.cells[cell] == own else 2}" for cell in cells),
+            "DONE",
+        ]
 
     def _coordinate(self, cell: int) -> str:
         row, column = divmod(cell, self.game.columns)
         return f"{column},{row}"
 
-    def _cell(self, answer: str, request: str, position: Position) -> int:
-        found = parse_cell(answer)
-        if found is None:
-            raise self._fault(f"answered {quote_line(answer)} to {request}, which is no move: choose another engine")
-        column, row = found
-        if row >= self.game.rows or column >= self.game.columns:
-            raise self._fault(f"moved to {quote_line(answer)}, which is not on the board: choose another engine")
-        cell = row * self.game.columns + column
-        if not legal(self.game, position.cells)[cell]:
-            raise self._fault(
-                f"moved to {quote_line(answer)}, which is a cell that is not empty: choose another engine"
-            )
-        return cell
-
-    def _ask(self, lines: Sequence[str], limit_s: float, more: str, request: str | None = None) -> str:
+    def _ask(self, lines: Sequence[str], limit_s: float, request: str | None = None) -> str:
         """Send lines and return the answer, skipping messages."""
-        program, request = self._program, request or lines[0]
+        program, request, message = self._program, request or lines[0], ""
         assert program is not None
-        last = ""
-        time.sleep(max(0.0, self._answered + self._pause_s - time.monotonic()))
+        time.sleep(max(0.0, self._answered + self.policy.pause - time.monotonic()))
         until = time.monotonic() + limit_s
         try:
             program.discard_unread()
             program.send(lines)
-            while (answer := program.line(until)).partition(" ")[0].upper() in _CHATTER:
-                last = f", and wrote {quote_line(answer)}"
-        except EngineTimeoutError:
-            problem = f"did not answer {request} within {limit_s:g} s{last}: choose another engine, or more of {more}"
+            while (answer := program.line(until)).partition(" ")[0].upper() in ("MESSAGE", "DEBUG"):
+                message = f", and wrote {truncate(answer)!a}"
+        except TimeoutError:
+            problem = f"did not answer {request} within {limit_s:g} s{message}: choose another engine, or more time"
             raise self._fault(problem, EngineTimeLossError) from None
-        except EngineExitedError as end:
-            last = f", and wrote {quote_line(str(end))}" if str(end) else last
-            raise self._fault(f"ended before it answered {request}{last}: choose another engine") from None
+        except EOFError as end:
+            message = f", and wrote {truncate(end)!a}" if end.args else message
+            raise self._fault(f"ended before it answered {request}{message}: choose another engine") from None
         except BaseException:  # such as an interrupt: the state of the engine is unknown
-            self._kill()
+            self._fault("")
             raise
         self._answered = time.monotonic()
         return answer
 
     def _fault(self, problem: str, kind: type[EngineError] = EngineError) -> EngineError:
-        self._kill()
-        return kind(f"{self.name} {problem}")
-
-    def _kill(self) -> None:
+        """Kill the engine, and return the error to raise."""
         program, self._program = self._program, None
         if program is not None:
             program.kill()
+        return kind(f"{self.policy} {problem}")
 
 
 def _is_ok(answer: str) -> bool:
@@ -274,5 +230,152 @@ def _is_ok(answer: str) -> bool:
 
 
 def _ms(seconds: float | None) -> int:
-    """Return milliseconds in the protocol's range."""
+    """Return milliseconds in the protocol's range; without a limit, its number for that."""
     return NO_LIMIT if seconds is None else max(0, min(round(seconds * 1000), NO_LIMIT))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The policy and its player
+
+
+@dataclass(frozen=True)
+class Gomocup(Named):
+    """An engine with the Gomocup protocol: five or more in a row, or exactly five, without skips, on boards of 5 to 19.
+
+    The program runs with all rights of the caller, in the caller's folder. An illegal, late or malformed move, or the
+    exit of the engine, raises a :class:`ValueError` with a description; in a match, the game is lost.
+
+    Raises:
+        ValueError: engines cannot play the game, the program does not exist, or a setting is out of range.
+    """
+
+    name: ClassVar[str] = "gomocup"
+    pure: ClassVar[bool] = False
+    runs_program = True
+    variants = ("overlines",)
+    refusals: ClassVar = {
+        "gravity": "the Gomocup protocol lets an engine put a stone on any empty cell",
+        "misere": "in the Gomocup protocol the player who completes a line wins",
+        "torus": "the board of the Gomocup protocol has edges",
+        "hidden": "it reads the whole board: the Gomocup protocol tells an engine every move",
+    }
+
+    game: Game
+    path: str
+    """the program, or its name if the shell finds it"""
+    arguments: str = ""
+    """its arguments, with quotes as in a shell"""
+    move: float | None = None
+    """seconds per move, 0 as fast as possible; none: 1 if there is no game clock"""
+    clock: str | None = None
+    """seconds for a game, as in 60, or with an increment per move, as in 60+1; a match's clocks take precedence"""
+    memory: int = 0
+    """memory limit sent to the engine in MiB, 0 for no limit"""
+    start: float = 30.0
+    """maximum start-up time in seconds, which is on no clock"""
+    tolerance: float = 1.0
+    """maximum seconds that a move may exceed the time sent to the engine"""
+    pause: float = 0.02
+    """minimum seconds between its answer and the next command, because some engines do not listen at once"""
+
+    def __post_init__(self) -> None:
+        check_game(self.game)
+        for name in ("move", "start", "tolerance", "pause"):
+            if not 0 <= (getattr(self, name) or 0) < math.inf:
+                raise ValueError(f"{name}={getattr(self, name):g} is no time: choose 0 seconds or more")
+        if not 0 <= self.memory <= MAX_MEMORY_MIB:
+            raise ValueError(f"memory={self.memory} is no amount of MiB: choose 0 (no limit) to {MAX_MEMORY_MIB:,}")
+        self.own_clock  # noqa: B018  # raises errors in the clock early
+        self.command  # noqa: B018
+
+    @cached_property
+    def own_clock(self) -> Clock | None:
+        """The clock named by ``clock``."""
+        return None if self.clock is None else Clock.from_text(self.clock)
+
+    @cached_property
+    def command(self) -> list[str]:
+        """The program and its arguments."""
+        program = None if "\0" in self.path else shutil.which(self.path)
+        if program is None:
+            raise ValueError(f"there is no program {self.path}: give the path of an engine that may be run")
+        try:
+            return [program, *shlex.split(self.arguments)]
+        except ValueError as problem:
+            raise ValueError(f"arguments={self.arguments} are none, {str(problem).lower()}: close its quotes") from None
+
+    @cached_property
+    def _player(self) -> GomocupPlayer:
+        return self.player()
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
+        """Return float64[B, cells], one-hot for the engine's move, one position after another; ``rng`` is not used.
+
+        Each position gets the time for a move; with ``clock``, as the first move of a game.
+
+        Raises:
+            Forfeit: the engine is at fault.
+            ValueError: the engine cannot be started.
+        """
+        slots = np.arange(len(boards.mover))
+        self._player.fill_clocks(slots)
+        return np.eye(self.game.cells)[self._player.act(boards, slots, rng)]
+
+    def player(self) -> GomocupPlayer:
+        """Return a player with its own process and clocks; the engine is started before this returns."""
+        return GomocupPlayer(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the settings: a copy starts its own process."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+
+class GomocupPlayer(ClockedPlayer):
+    """Plays games with an engine, in one process: a single game is sent move by move, simultaneous games as boards.
+
+    A fault of the engine forfeits the game in which it happens, and the engine is restarted for the next one.
+    """
+
+    def __init__(self, policy: Gomocup) -> None:
+        super().__init__(policy.own_clock)
+        self.policy = policy
+        self._engine = Engine(policy)
+        self._engine.start()
+
+    def begin(self, slots: Int64Array) -> None:
+        """Start new games in ``slots`` int64[B]: the next position is a new game, even if it looks like the same."""
+        self._engine.cells = None
+        self.fill_clocks(slots)
+
+    def close(self) -> None:
+        """End the engine; the next move restarts it."""
+        self._engine.close()
+
+    def act(
+        self, boards: Boards, slots: Int64Array, rng: np.random.Generator | None, time_left: Float64Array | None = None
+    ) -> Int64Array:
+        """Return int64[B], a move in each of the games ``slots``, one after another; ``rng`` is not used.
+
+        Raises:
+            Forfeit: the engine is at fault. If only the time on a match's clock runs out, any legal move is returned
+                late instead, and the match counts the game as lost on time.
+            ValueError: the engine cannot be started.
+        """
+        out = np.empty(len(slots), np.int64)
+        for row, slot in enumerate(slots.tolist()):
+            left_s, position = self.time_left(slot, row, time_left), boards.position(row)
+            self._engine.start()  # outside try: a failure to start would recur in every game
+            turn_s = DEFAULT_MOVE_S if self.policy.move is None and left_s is None else self.policy.move
+            match_s = None if self.clock is None else self.clock.seconds
+            start = time.monotonic()
+            try:
+                if time_left is not None and time_left[row] <= 0:
+                    raise EngineTimeLossError  # the game is lost already
+                out[row] = self._engine.move(position, turn_s, left_s, match_s)
+            except EngineError as problem:
+                is_late = isinstance(problem, EngineTimeLossError) and time_left is not None
+                if not (is_late and left_s is not None and time.monotonic() - start >= left_s):
+                    raise Forfeit(str(problem), out[:row]) from None
+                out[row] = np.flatnonzero(legal(self.policy.game, position.cells))[0]
+            self.spend(slot, time.monotonic() - start, time_left)
+        return out

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import os
 import queue
@@ -10,8 +9,8 @@ import signal
 import subprocess
 import threading
 import time
-import uuid
 import weakref
+from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import IO
 
@@ -23,24 +22,14 @@ MAX_UNREAD_LINES = 10_000
 """Maximum number of unread lines; after more, reading stops."""
 END_S = 1.0
 """Seconds between a request to end and the kill: "e.g. 1 second" in the protocol."""
-KILL_ROUNDS = 20
-"""Maximum number of searches for processes of a program, because it may start others in the meantime."""
-
-
-class EngineExitedError(Exception):  # not necessarily an error
-    """The program has closed its output; the message is the last line of its standard error, or empty."""
-
-
-class EngineTimeoutError(Exception):
-    """There was no answer in time."""
 
 
 class Program:
     """A running program and its standard streams.
 
     It has its own process group, so that Ctrl-C at the terminal does not reach it. When it is closed, when this object
-    is no longer referenced, and when Python exits, it gets the request to end, and is killed after a moment, with all
-    processes it has started. Processes that have left the group are recognised by an environment variable.
+    is no longer referenced, and when Python exits, it gets the request to end, and is killed after a moment, with its
+    group and all processes below it. A process that has left the group and has lost its parent is not found.
 
     Args:
         command: the program and its arguments.
@@ -50,18 +39,10 @@ class Program:
         ValueError: the program cannot be started.
     """
 
-    def __init__(self, command: Sequence[str], end_command: str | None = None) -> None:
-        mark = f"TTT_ENVS_PROGRAM_{uuid.uuid4().hex.upper()}"
+    def __init__(self, command: Sequence[str], end_command: str = "") -> None:
+        pipe = subprocess.PIPE
         try:
-            child = subprocess.Popen(
-                command,
-                bufsize=0,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-                env={**os.environ, mark: "1"},
-            )
+            child = subprocess.Popen(command, bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
         except OSError as problem:
             raise ValueError(f"{command[0]} does not start, {problem.strerror or problem}: is it a program?") from None
         assert child.stdin is not None
@@ -72,38 +53,37 @@ class Program:
         self._stdin = child.stdin
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         """its lines; None follows the last one"""
-        self._ended = False
-        self._last_error: collections.deque[str] = collections.deque(maxlen=1)
-        reader = threading.Thread(target=_queue_lines, args=(child.stdout, self._lines), daemon=True)
-        self._errors_reader = threading.Thread(target=_keep_last, args=(child.stderr, self._last_error), daemon=True)
-        readers = [reader, self._errors_reader]  # which do not reference this object
-        for one in readers:
-            one.start()
-        self._end_command = [] if end_command is None else [f"{end_command}\r\n".encode()]
-        self._finalizer = weakref.finalize(self, _terminate, child, mark, readers, self._end_command, os.getpid())
+        self._last_error: deque[str] = deque(maxlen=1)
+        self._readers = [  # which do not reference this object
+            threading.Thread(target=_queue_lines, args=(child.stdout, self._lines), daemon=True),
+            threading.Thread(target=_keep_last, args=(child.stderr, self._last_error), daemon=True),
+        ]
+        for reader in self._readers:
+            reader.start()
+        self._end_command = bytearray(f"{end_command}\r\n" if end_command else "", "ascii")
+        self._finalizer = weakref.finalize(self, _terminate, child, self._readers, self._end_command, os.getpid())
 
     def send(self, lines: Sequence[str]) -> None:
         """Write lines, each ended by CR LF, as in the protocol.
 
         Raises:
-            EngineExitedError: the program has closed its input.
-            EngineTimeoutError: the program has not read earlier lines.
+            EOFError: the program has closed its input; the message is the last line of its standard error, or empty.
+            TimeoutError: the program has not read earlier lines.
         """
         data = "".join(f"{line}\r\n" for line in lines).encode("ascii")
-        while data:
-            try:
-                written = os.write(self._stdin.fileno(), data)
-            except BlockingIOError:
-                raise EngineTimeoutError from None
-            except (OSError, ValueError):
-                raise EngineExitedError(self._last_error_line()) from None
-            data = data[written:]
+        try:
+            while data:
+                data = data[os.write(self._stdin.fileno(), data) :]
+        except BlockingIOError:
+            raise TimeoutError from None
+        except (OSError, ValueError):
+            raise self._exited() from None
 
     def discard_unread(self) -> None:
         """Discard unread lines."""
-        with contextlib.suppress(queue.Empty):
-            while True:
-                self._ended |= self._lines.get_nowait() is None
+        for _ in range(self._lines.qsize()):
+            if self._lines.get() is None:
+                self._lines.put(None)
 
     def line(self, until: float) -> str:
         """Return the next non-empty line, without surrounding spaces.
@@ -112,24 +92,22 @@ class Program:
             until: the deadline, by ``time.monotonic``.
 
         Raises:
-            EngineExitedError: there are no more lines.
-            EngineTimeoutError: the deadline has passed.
+            EOFError: there are no more lines; the message is the last line of standard error, or empty.
+            TimeoutError: the deadline has passed.
         """
-        if self._ended:
-            raise EngineExitedError(self._last_error_line())
         try:
             line = self._lines.get(timeout=max(0.0, until - time.monotonic()))
         except queue.Empty:
-            raise EngineTimeoutError from None
+            raise TimeoutError from None
         if line is None:
-            self._ended = True
-            raise EngineExitedError(self._last_error_line())
+            self._lines.put(None)
+            raise self._exited()
         return line
 
-    def _last_error_line(self) -> str:
-        """Return the last line of its standard error."""
-        self._errors_reader.join(END_S)
-        return self._last_error[0] if self._last_error else ""
+    def _exited(self) -> EOFError:
+        """Return the error for a program that has closed its streams."""
+        self._readers[1].join(END_S)
+        return EOFError(*self._last_error)
 
     def close(self) -> None:
         """End the program, and wait for its termination."""
@@ -150,80 +128,56 @@ def _queue_lines(stream: IO[bytes], lines: queue.SimpleQueue[str | None]) -> Non
     lines.put(None)
 
 
-def _keep_last(stream: IO[bytes], last: collections.deque[str]) -> None:
+def _keep_last(stream: IO[bytes], last: deque[str]) -> None:
     last.extend(_read_lines(stream))
 
 
 def _read_lines(stream: IO[bytes]) -> Iterator[str]:
-    """Yield lines, which may end with CR LF, LF or CR, except empty ones."""
+    """Yield lines, which may end with CR LF, LF or CR, except empty ones; long ones are cut."""
     rest = b""
-    with stream:
-        while chunk := _read_available(stream):
-            *whole, rest = (rest + chunk).replace(b"\r", b"\n").split(b"\n")
+    with stream, contextlib.suppress(OSError, ValueError):
+        while chunk := stream.read(1 << 14):  # unbuffered: returns what is available
+            *lines, rest = (rest + chunk).replace(b"\r", b"\n").split(b"\n")
             rest = rest[:MAX_LINE_LENGTH]
-            yield from filter(None, map(_decode, whole))
-    if last := _decode(rest):
-        yield last
+            yield from filter(None, map(_decode, lines))
+    if line := _decode(rest):
+        yield line
 
 
 def _decode(line: bytes) -> str:
     return line[:MAX_LINE_LENGTH].decode("ascii", "replace").strip()
 
 
-def _read_available(stream: IO[bytes]) -> bytes:
-    try:
-        return stream.read(1 << 14) or b""  # unbuffered: returns what is available
-    except (OSError, ValueError):
-        return b""
-
-
-def _marked_processes(mark: str) -> list[psutil.Process]:
-    """Return running processes with this environment variable; those of other users cannot be read."""
-    found = []
-    for number in psutil.pids():
-        with contextlib.suppress(psutil.Error, OSError):
-            process = psutil.Process(number)
-            if mark in process.environ():
-                found.append(process)
-    return found
-
-
-def _kill_marked(mark: str) -> None:
-    """Kill all processes that have inherited a variable."""
-    for _ in range(KILL_ROUNDS):
-        found = _marked_processes(mark)
-        if not found:
-            return
-        for process in found:
-            with contextlib.suppress(psutil.Error):
-                process.kill()  # psutil compares start times: the process id may have been reused
-        psutil.wait_procs(found, END_S)
+def _processes_below(pid: int) -> list[psutil.Process]:
+    with contextlib.suppress(psutil.Error):
+        return list(psutil.Process(pid).children(recursive=True))
+    return []
 
 
 def _terminate(
-    child: subprocess.Popen[bytes],
-    mark: str,
-    readers: Sequence[threading.Thread],
-    end_command: Sequence[bytes],
-    owner: int,
+    child: subprocess.Popen[bytes], readers: Sequence[threading.Thread], end_command: bytearray, owner: int
 ) -> None:
-    """Ask a child to end, kill it and all processes it has started, and wait for it."""
+    """Ask a child to end, kill it and all processes below it, and wait for it."""
     if os.getpid() != owner or child.stdin is None:  # in a forked copy of the process, the child is not ours
         return
+    processes = _processes_below(child.pid)  # while they have their parents
     if end_command and readers[0].is_alive():
         with contextlib.suppress(OSError):
-            os.write(child.stdin.fileno(), end_command[0])
+            os.write(child.stdin.fileno(), end_command)
             readers[0].join(END_S)  # until its output ends
+    processes += _processes_below(child.pid)
     if hasattr(os, "killpg"):
         # the child has not been waited for, so its process id is still its own, even if it has ended
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, signal.SIGKILL)
-    else:
-        child.kill()
+    child.kill()
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            process.kill()  # psutil compares start times: the process id may have been reused
     with contextlib.suppress(OSError):
         child.stdin.close()
     child.wait()
-    _kill_marked(mark)
+    psutil.wait_procs(processes, END_S)
     for reader in readers:
         if reader is not threading.current_thread():
             reader.join(END_S)  # they close the other streams

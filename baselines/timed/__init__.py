@@ -5,8 +5,8 @@ divide a game's time by the expected number of moves left; start no new depth th
 ``t(i + 1) = t(i) * t(i) / t(i - 1)``; do not search with a single legal move; stop early if depths agree or nothing can
 change, and take more time if they disagree; and never exceed the time on the clock.
 
-- :mod:`baselines.timed.clock`: clocks, and the number of moves left.
-- :mod:`baselines.timed.interruptible`: the interface of an interruptible search, and two implementations.
+- :mod:`baselines.timed.clock`: clocks, players with clocks, and the number of moves left.
+- :mod:`baselines.timed.search`: searches that can be interrupted, of expectiminimax and of MCTS.
 - :mod:`baselines.timed.time_management`: time management for a move.
 - :mod:`baselines.timed.pondering`: the second thread.
 - :mod:`baselines.timed.policy`: the policy and its player.
@@ -19,9 +19,8 @@ from baselines.timed.clock import default_moves_left as default_moves_left
 from baselines.timed.clock import estimate_moves_left as estimate_moves_left
 from baselines.timed.clock import read_moves_left as read_moves_left
 from baselines.timed.clock import write_moves_left as write_moves_left
-from baselines.timed.interruptible import Interruptible as Interruptible
-from baselines.timed.interruptible import TimedSearch as TimedSearch
 from baselines.timed.policy import Timed as Timed
 from baselines.timed.policy import TimedPlayer as TimedPlayer
+from baselines.timed.search import TimedSearch as TimedSearch
 from baselines.timed.time_management import TimePlan as TimePlan
 from baselines.timed.time_management import run_until as run_until

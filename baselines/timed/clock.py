@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ttt_envs.agents.policy import Player
 from ttt_envs.core.files import read_json, write_json
-from ttt_envs.core.jit import Float64Array
+from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.game import Game
 
 MAX_SECONDS = 1e6
@@ -35,12 +36,11 @@ class Clock(NamedTuple):
         """
         number = r"(\d+(?:\.\d*)?|\.\d+)"
         match = re.fullmatch(rf"{number}(?:\+{number})?", text.strip())
-        if match is None or len(text) > 40:
-            raise ValueError(f"{text[:40]!r} is no clock: write seconds, or seconds+seconds a move, such as 10+0.1")
-        clock = cls(float(match[1]), float(match[2] or 0))
+        clock = cls(0) if match is None else cls(float(match[1]), float(match[2] or 0))
         if not 0 < clock.seconds <= MAX_SECONDS or clock.increment > MAX_SECONDS:
             raise ValueError(
-                f"{text!r} leaves no time, or too much: choose more than 0 seconds, up to {MAX_SECONDS:,.0f}"
+                f"{text[:40]!r} is no clock: write seconds, or seconds+seconds a move, such as 10+0.1, up to "
+                f"{MAX_SECONDS:,.0f} seconds"
             )
         return clock
 
@@ -83,20 +83,13 @@ def estimate_moves_left(game: Game, games: Iterable[tuple[int, Sequence[int]]]) 
             to_come[movers[index]] += 1
             sums[stones + index] += to_come[movers[index]]
             counts[stones + index] += 1
-    enough = counts >= MIN_POSITIONS
-    found = default_moves_left(game)
-    found[enough] = sums[enough] / counts[enough]
-    return found
-
-
-_CONTENT = "moves left"
+    is_enough = counts >= MIN_POSITIONS
+    return np.where(is_enough, sums / np.maximum(counts, 1), default_moves_left(game))
 
 
 def write_moves_left(path: str | Path, game: Game, moves: Float64Array) -> None:
     """Write an estimate to a file, which ``timed:moves-left=FILE`` reads."""
-    write_json(
-        Path(path), {"format": 1, "content": _CONTENT, "game": game.to_dict(), "moves": [float(one) for one in moves]}
-    )
+    write_json(Path(path), {"format": 1, "content": "moves left", "game": game.to_dict(), "moves": moves.tolist()})
 
 
 def read_moves_left(path: str | Path, game: Game) -> Float64Array:
@@ -108,13 +101,48 @@ def read_moves_left(path: str | Path, game: Game) -> Float64Array:
     """
     data: Any = read_json(Path(path))
     try:
-        if data["format"] != 1 or data["content"] != _CONTENT:
-            raise ValueError
-        of, moves = Game.from_dict(data["game"]), np.array(data["moves"], np.float64)
+        board, moves = Game.from_dict(data["game"]), np.array(data["moves"], np.float64)
     except (ValueError, TypeError, KeyError):
         raise ValueError(f"moves-left={path} is no estimate of moves: write one with write_moves_left") from None
-    if (of.rows, of.columns) != (game.rows, game.columns) or moves.shape != (game.cells + 1,):
-        raise ValueError(f"moves-left={path} is of {of}, and {game} is played: choose an estimate of the same board")
+    if (board.rows, board.columns) != (game.rows, game.columns) or moves.shape != (game.cells + 1,):
+        raise ValueError(f"moves-left={path} is of {board}, and {game} is played: choose an estimate of the same board")
     if not ((moves >= 1) & (moves <= game.cells)).all():
         raise ValueError(f"moves-left={path} has numbers of moves below 1 or above {game.cells}: estimate them again")
     return moves
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Players with clocks
+
+
+class ClockedPlayer(Player):
+    """Base of players that have a clock for each game, unless a match keeps the clocks.
+
+    Args:
+        clock: the clock; None without one.
+
+    Attributes:
+        left: slot -> seconds on its own clock; empty without a clock. Never below 0.
+    """
+
+    def __init__(self, clock: Clock | None) -> None:
+        self.clock = clock
+        self.left: dict[int, float] = {}
+
+    def use_clock(self, seconds: float, increment: float) -> None:
+        """Set the clock of a match: see :class:`ttt_envs.agents.policy.Player`."""
+        self.clock = Clock(seconds, increment)
+
+    def fill_clocks(self, slots: Int64Array) -> None:
+        """Give all seconds to new games in ``slots`` int64[B]."""
+        if self.clock is not None:
+            self.left.update(dict.fromkeys(slots.tolist(), self.clock.seconds))
+
+    def time_left(self, slot: int, row: int, of_match: Float64Array | None) -> float | None:
+        """Return the seconds left, by the match's clocks or else by its own; None without a clock."""
+        return self.left.get(slot) if of_match is None else float(of_match[row])
+
+    def spend(self, slot: int, seconds: float, of_match: Float64Array | None) -> None:
+        """Subtract the seconds of a move from its own clock, and add the increment."""
+        if of_match is None and self.clock is not None and slot in self.left:
+            self.left[slot] = max(0.0, self.left[slot] - seconds) + self.clock.increment

@@ -1,19 +1,19 @@
 """Pondering: searching on the opponent's time, in a second thread.
 
-The thread makes progress while compiled code releases the GIL: the kernels of ``expectiminimax`` (``run_search``) and
-of ``mcts`` (``simulate``) do, so two searches in one process run on two cores. During other kernels, and between its
-own, the thread waits; it costs the other side a few microseconds for each check of the clock. On a single core,
-pondering takes its time from the opponent.
+The thread makes progress while the compiled kernels of ``expectiminimax`` and ``mcts`` release the GIL, so two searches
+in one process run on two cores. During other kernels, and between its own, the thread waits; it costs the other side a
+few microseconds for each check of the clock. On a single core, pondering takes its time from the opponent.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
-from baselines.timed.interruptible import Now, TimedSearch
+from baselines.timed.search import Now, TimedSearch
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.rules import NOT_OVER, place
 
@@ -22,38 +22,31 @@ MAX_PONDER_S = 600.0
 STOP_CHECK_S = 0.001
 """Maximum delay in seconds until a thread stops."""
 
-Begin = Callable[[Position], TimedSearch]
 
-
+@dataclass(eq=False)
 class Pondering:
-    """A thread that searches the position after a move and its likeliest reply.
+    """A thread that searches the position after a move and its likeliest reply."""
 
-    Args:
-        game: the game.
-        position: the position before the move; its mover ponders.
-        search: of that position; it must not be used elsewhere until :meth:`stop`.
-        cell: the move.
-        max_depth: maximum depth of the search.
-        begin: starts the search of the predicted position.
-        now: the clock.
-    """
+    game: Game
+    position: Position
+    """the position before the move; its mover ponders"""
+    search: TimedSearch
+    """the search of that position; it must not be used elsewhere until :meth:`stop`"""
+    cell: int
+    """the move"""
+    max_depth: int
+    """maximum depth of the search"""
+    begin: Callable[[Position], TimedSearch]
+    """starts the search of the predicted position"""
+    now: Now
+    """the clock"""
 
-    def __init__(
-        self,
-        game: Game,
-        position: Position,
-        search: TimedSearch,
-        cell: int,
-        max_depth: int,
-        begin: Begin,
-        now: Now,
-    ) -> None:
-        self._work = game, position, search, cell, max_depth, begin, now
-        self._stop = threading.Event()
-        self._expected: tuple[Position, TimedSearch] | None = None
+    def __post_init__(self) -> None:
+        self.expected: tuple[Position, TimedSearch] | None = None
         self._problem: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="pondering", daemon=True)
-        self._thread.start()
+        self._stopped = threading.Event()
+        self.thread = threading.Thread(target=self._run, name="pondering", daemon=True)
+        self.thread.start()
 
     def stop(self) -> tuple[Position, TimedSearch] | None:
         """Stop the thread, and return the predicted position and its search, None if there is none.
@@ -61,43 +54,30 @@ class Pondering:
         Raises:
             Exception: the exception raised in the thread.
         """
-        self._stop.set()
-        self._thread.join()
+        self._stopped.set()
+        self.thread.join()
         if self._problem is not None:
             raise self._problem
-        return self._expected
-
-    def _going(self) -> bool:
-        return not self._stop.is_set()
+        return self.expected
 
     def _run(self) -> None:
         try:
-            self._ponder(*self._work)
+            self._ponder()
         except BaseException as problem:  # re-raised by `stop`
             self._problem = problem
 
-    def _ponder(
-        self,
-        game: Game,
-        position: Position,
-        search: TimedSearch,
-        cell: int,
-        max_depth: int,
-        begin: Begin,
-        now: Now,
-    ) -> None:
-        cells, me = position.cells.copy(), position.mover
+    def _ponder(self) -> None:
+        cells, me, start = self.position.cells.copy(), self.position.mover, self.now()
         stones = int(np.count_nonzero(cells))
-        if place(cells, me, cell, stones, game.parameters) != NOT_OVER:
+        if place(cells, me, self.cell, stones, self.game.parameters) != NOT_OVER:
             return
-        start = now()
-        reply = search.reply(cell, self._going)
-        if reply is None or place(cells, 1 - me, reply, stones + 1, game.parameters) != NOT_OVER:
+        reply = self.search.reply(self.cell, lambda: not self._stopped.is_set())
+        if reply is None or place(cells, 1 - me, reply, stones + 1, self.game.parameters) != NOT_OVER:
             return
-        expected = Position(cells, me)
-        ahead = begin(expected)
-        self._expected = expected, ahead
-        while self._going() and ahead.depth < max_depth and ahead.can_change(float("inf")):
-            if now() - start > MAX_PONDER_S:
+        position = Position(cells, me)
+        search = self.begin(position)
+        self.expected = position, search
+        while not self._stopped.is_set() and search.depth < self.max_depth and search.can_change(float("inf")):
+            if self.now() - start > MAX_PONDER_S:
                 return
-            ahead.search_until(now() + STOP_CHECK_S, max_depth)
+            search.search_until(self.now() + STOP_CHECK_S, self.max_depth)

@@ -5,18 +5,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from baselines.timed.clock import Clock
-from baselines.timed.interruptible import UNBOUNDED_DEPTH, Now, TimedSearch
+from baselines.timed.search import UNBOUNDED_DEPTH, Now, TimedSearch
 
-MAX_CLOCK_SHARE = 0.5
-"""Maximum share of the time on the clock for one move; ``MAX_CLOCK_SHARE_EXTENDED``: the same with extra time."""
-MAX_CLOCK_SHARE_EXTENDED = 0.6
-SHARE_OF_INCREMENT = 0.8
-"""Share of the increment that is planned for a move."""
 STEADY_SHARE = 0.25
 """Share of its time after which a move with agreeing depths is made."""
-MAX_MARGIN_SHARE = 0.1
-"""Maximum share of a fixed time per move that the margin may take."""
 
 
 class TimePlan(NamedTuple):
@@ -36,31 +28,6 @@ class TimePlan(NamedTuple):
     """factor on ``soft_s`` if the last two depths disagree"""
     steady: int | None = None
     """number of depths that must agree to stop early, None for never"""
-
-
-def plan_by_clock(
-    left_s: float, clock: Clock, moves: float, moves_at_start: float, *, margin_s: float, extra: float, dynamic: bool
-) -> tuple[float, float]:
-    """Return the planned and the maximum seconds for a move, by a game's clock.
-
-    Args:
-        left_s: seconds on the clock.
-        clock: its initial time and increment.
-        moves: own moves left, including this one.
-        moves_at_start: the same on the first board.
-        margin_s: seconds in reserve, for overhead between player and clock.
-        extra: maximum factor on the planned time for a move that needs it.
-        dynamic: whether to divide the remaining time by the moves left; else the initial time by all moves.
-    """
-    usable = max(0.0, left_s - margin_s)
-    share = usable / moves if dynamic else clock.seconds / moves_at_start
-    planned = min(share + SHARE_OF_INCREMENT * clock.increment, MAX_CLOCK_SHARE * usable)
-    return planned, min(extra * planned, MAX_CLOCK_SHARE_EXTENDED * usable)
-
-
-def plan_by_move(move_s: float, margin_s: float) -> float:
-    """Return the seconds to spend with a fixed time per move."""
-    return move_s - min(margin_s, MAX_MARGIN_SHARE * move_s)
 
 
 def run_until(search: TimedSearch, plan: TimePlan, start: float, now: Now) -> None:
