@@ -26,7 +26,7 @@ SIDE_BY_SIDE := -n logical --dist loadgroup
 # Tests that are quick where NUMBA_DISABLE_JIT=1 has kernels run as plain Python, and the choice among them: one is slow there,
 # and for another the mover in an info is a number of numpy
 PLAIN_TESTS := $(addprefix tests/,ttt_envs/test_boards.py ttt_envs/test_environments.py \
-	ttt_envs/test_mnk_v0.py ttt_envs/test_policy.py ttt_envs/test_single_env.py ttt_envs/test_specs.py ttt_envs/test_step_kernels.py \
+	ttt_envs/test_mnk_v0.py ttt_envs/test_policy.py ttt_envs/test_single_env.py ttt_envs/test_specs.py ttt_envs/test_engine.py \
 	ttt_envs/test_simple.py)
 OLDEST_TESTS := $(addprefix tests/,ttt_envs/test_files.py ttt_envs/test_array_cache.py ttt_envs/test_adapters.py \
 	ttt_envs/test_parallel.py ttt_envs/test_render.py learners/test_checkpoint.py)

@@ -1,97 +1,63 @@
-"""Disk cache for arrays that are expensive to compute: named, hashed, memory-mapped, bounded in size."""
+"""Disk cache for arrays that are expensive to compute: hashed names, memory-mapped, oldest out."""
 
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 import math
 import os
-import re
+import shutil
 import sys
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import ModuleType
 from typing import IO, Any
 
 import numpy as np
 import platformdirs
 from numpy.typing import NDArray
 
-from ttt_envs.core.files import locked, open_to_read, read_json, write_atomically, write_json
-from ttt_envs.version import __version__
+from ttt_envs.core.files import locked, write_atomically
 
 CACHE_VARIABLE, CACHE_BYTES_VARIABLE = "TTT_ENVS_CACHE", "TTT_ENVS_CACHE_BYTES"
 """environment variables: the cache folder, and its maximum size in bytes"""
 DEFAULT_MAX_BYTES = 1 << 32
 """Default maximum size of the cache in bytes."""
-
-_OURS = re.compile(r"-[0-9a-f]{16}\.json$")
-_UNFINISHED = re.compile(r"-[0-9a-f]{16}\.(npy|json).*\.tmp$")
-_FOLDER = re.compile(r"-[0-9a-f]{16}$")
-_IN_FOLDER = re.compile(r"(manifest\.json|[0-9]+-([0-9]+|layer)\.npy)([0-9a-f]{8}\.tmp)?$")
-_ABANDONED_S = 3600
-"""Age in seconds after which an unfinished file counts as abandoned."""
 MIN_CACHED_BYTES = 1 << 22
 """Minimum size in bytes of a table cached on disk; computing a smaller one is faster than reading it."""
-OVERHEAD_BYTES = 1 << 12
-"""Maximum size in bytes of a file's header and label."""
+_ENTRIES = "*-" + "[0-9a-f]" * 16 + "*"
+"""pattern of the names of arrays, of their unfinished files, and of folders"""
 
 
 class CachedArray:
-    """A cached array: ``NAME-HASH.npy``, with a label ``NAME-HASH.json`` that describes it.
+    """A cached array: ``NAME-HASH.npy``. Only this user can write there, so it is not checked further.
 
     Args:
         name: human-readable name.
         content: JSON-ready data that determines the array.
-        code_hash: a hash of the code that computes it, if that should be part of the file's name, too.
     """
 
-    def __init__(self, name: str, content: Mapping[str, Any], code_hash: str = "") -> None:
-        digest = hashlib.sha256(json.dumps([dict(content), sys.byteorder, code_hash]).encode()).hexdigest()[:16]
-        label_content = {**content, "code_hash": code_hash, "byteorder": sys.byteorder}
-        self.label_content: dict[str, Any] = json.loads(
-            json.dumps(label_content)
-        )  # in the form in which the label is read back
-        """content of the label, except the hash of the array"""
+    def __init__(self, name: str, content: Mapping[str, Any]) -> None:
+        digest = hashlib.sha256(json.dumps([dict(content), sys.byteorder]).encode()).hexdigest()[:16]
         self.path = cache_root() / f"{name}-{digest}.npy"
-        self.label = self.path.with_suffix(".json")
 
     def read(self, shape: tuple[int, ...], dtype: type) -> np.ndarray[Any, Any] | None:
-        """Return the array, memory-mapped and read-only; None if it is missing, damaged or of other content.
-
-        The label must match, so that a renamed file is not accepted.
-        """
+        """Return the array, memory-mapped and read-only; None if it is missing, damaged or of another form."""
         if max_cache_bytes() == 0:
             return None
         try:
-            data = read_json(self.label, OVERHEAD_BYTES)
-            if data != {**self.label_content, "sha256": data["sha256"]}:
-                return None
-            with open_to_read(self.path, math.prod(shape) * np.dtype(dtype).itemsize + OVERHEAD_BYTES) as file:
-                if hashlib.file_digest(file, "sha256").hexdigest() != data["sha256"]:
-                    return None
-                file.seek(0)
-                found = mapped(file)
-            os.utime(self.label)  # eviction removes the least recently used first
-        except Exception:  # files can be wrong in endless ways, and the array can be recomputed
+            array = np.asarray(np.load(self.path, mmap_mode="r"))
+            os.utime(self.path)  # eviction removes the least recently used first
+        except (OSError, ValueError, EOFError):
             return None
-        return found if found.shape == shape and found.dtype == dtype else None
+        return array if array.shape == shape and array.dtype == dtype else None
 
     def write(self, array: np.ndarray[Any, Any]) -> bool:
         """Store the array, evicting older ones; return False if it does not fit or the folder is not writable."""
-        room = max_cache_bytes() - array.nbytes - OVERHEAD_BYTES
-        if room < 0:
-            return False
         try:
-            _make_root(self.path.parent)
-            _make_room(self.path.parent, room)
-            write_atomically(self.path, lambda file: np.lib.format.write_array(file, array, allow_pickle=False))
-            with self.path.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-            write_json(self.label, {**self.label_content, "sha256": digest})
+            if not _make_room(self.path, array.nbytes):
+                return False
+            write_atomically(self.path, lambda file: np.save(file, array, allow_pickle=False))
         except OSError:
             return False
         return True
@@ -113,7 +79,7 @@ def load_or_compute(
 
 
 def make_cached_folder(name: str, content: Mapping[str, Any], size: int) -> Path | None:
-    """Return a cached folder ``NAME-HASH`` for ``manifest.json`` and arrays ``N-layer.npy``; it counts as cache.
+    """Return a cached folder ``NAME-HASH``; it counts as cache.
 
     A writer must hold it (:func:`ttt_envs.core.files.locked`), because held folders are not evicted.
 
@@ -125,18 +91,15 @@ def make_cached_folder(name: str, content: Mapping[str, Any], size: int) -> Path
     Returns:
         The folder, created if missing; None if the size exceeds the limit or the folder cannot be created.
     """
-    place = CachedArray(name, content).path.with_suffix("")
-    room = max_cache_bytes() - size - OVERHEAD_BYTES
-    if room < 0:
-        return None
+    folder = CachedArray(name, content).path.with_suffix("")
     try:
-        _make_root(place.parent)
-        _make_room(place.parent, room, excluded=place)
-        place.mkdir(exist_ok=True)
-        os.utime(place)  # eviction removes the least recently used first
+        if not _make_room(folder, size):
+            return None
+        folder.mkdir(exist_ok=True)
+        os.utime(folder)  # eviction removes the least recently used first
     except OSError:
         return None
-    return place
+    return folder
 
 
 def mapped(file: IO[bytes]) -> np.ndarray[Any, Any]:
@@ -152,20 +115,11 @@ def mapped(file: IO[bytes]) -> np.ndarray[Any, Any]:
         shape, by_columns, dtype = read(file)
         if dtype.hasobject:
             raise ValueError("it holds objects")
-        found = np.memmap(file, dtype, "r", file.tell(), shape, "F" if by_columns else "C")
+        return np.asarray(np.memmap(file, dtype, "r", file.tell(), shape, "F" if by_columns else "C"))
     except OSError:
         raise
     except Exception as problem:  # a malformed header can raise many exceptions, such as those of a tokenizer
         raise ValueError(f"it holds no array of numpy: {type(problem).__name__}") from problem
-    return np.asarray(found)
-
-
-def _make_root(root: Path) -> None:
-    """Create a folder private to the user: anybody with write access could plant other values."""
-    root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not os.environ.get(CACHE_VARIABLE):  # a folder chosen by the user may be shared
-        with suppress(OSError):
-            root.chmod(0o700)
 
 
 def cache_root() -> Path:
@@ -189,48 +143,23 @@ def max_cache_bytes() -> int:
     return int(text)
 
 
-def hash_of_sources(*modules: ModuleType) -> str:
-    """Return a hash of the code of modules. Call it while they are imported, because files may change later.
+def _make_room(new: Path, size: int) -> bool:
+    """Evict entries, least recently used first, until ``size`` bytes more fit; return False if they never do.
 
-    Without source files, as in some installations, the hash is of the package version.
+    The entry ``new``, and folders that somebody holds, are not evicted.
+
+    Raises:
+        OSError: the folder of the cache cannot be used.
     """
-    try:
-        sources = "".join(map(inspect.getsource, modules))
-    except OSError:
-        sources = __version__
-    return hashlib.sha256(sources.encode()).hexdigest()
-
-
-def _make_room(root: Path, room: int, excluded: Path | None = None) -> None:
-    """Evict arrays and folders, least recently read first, until the others take at most ``room`` bytes.
-
-    Only files named by this module are counted or removed, including those of killed processes; the folder
-    ``excluded`` is left out.
-    """
-    found = []
-    for path in root.iterdir():
-        if _UNFINISHED.search(path.name) and time.time() - path.stat().st_mtime > _ABANDONED_S:
-            path.unlink(missing_ok=True)
-        elif _OURS.search(path.name) or (_FOLDER.search(path.name) and path.is_dir() and path != excluded):
-            found.append((path.lstat().st_mtime, path))
-    for _, path in sorted(found, reverse=True):
-        files = _files_of(path)
-        room -= OVERHEAD_BYTES + sum(file.lstat().st_size for file in files)
+    room = max_cache_bytes() - size
+    if room < 0:
+        return False
+    new.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # others could plant other values
+    for path in sorted(set(new.parent.glob(_ENTRIES)) - {new}, key=lambda path: path.stat().st_mtime, reverse=True):
+        room -= sum(file.stat().st_size for file in (path, *path.glob("*")))
         if room < 0 and path.is_dir():
-            with suppress(ValueError), locked(path):
-                for file in files:
-                    file.unlink(missing_ok=True)
-                with suppress(OSError):  # the folder holds a foreign file
-                    path.rmdir()
+            with suppress(ValueError, OSError), locked(path):
+                shutil.rmtree(path)
         elif room < 0:
-            with suppress(PermissionError):  # on Windows a mapped array cannot be removed; its label stays too
-                for file in reversed(files):
-                    file.unlink(missing_ok=True)
-
-
-def _files_of(path: Path) -> list[Path]:
-    """Return the label of an array and the array, or the files of a folder."""
-    if path.is_dir():
-        return sorted(file for file in path.iterdir() if _IN_FOLDER.match(file.name))
-    array = path.with_suffix(".npy")
-    return [path, array] if array.exists() else [path]
+            path.unlink(missing_ok=True)
+    return True

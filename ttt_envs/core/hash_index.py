@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.core.jit import Int64Array, UInt64Array, compiled_nogil_small, inlined, int64
+from ttt_envs.core.jit import Int64Array, UInt64Array, inlined, int64, kernel
 from ttt_envs.core.random import splitmix64
 
 MANY = 1 << 16
@@ -101,7 +101,7 @@ def _equal(a: UInt64Array, b: UInt64Array) -> bool:
     return True
 
 
-@compiled_nogil_small
+@kernel(nogil=True)
 def _find(wanted: UInt64Array, row_keys: UInt64Array, slots: Int64Array, out: Int64Array) -> None:
     for b in range(len(wanted)):
         slot = _first_slot(wanted[b], slots)
@@ -110,7 +110,7 @@ def _find(wanted: UInt64Array, row_keys: UInt64Array, slots: Int64Array, out: In
         out[b] = slots[slot]
 
 
-@compiled_nogil_small
+@kernel(nogil=True)
 def _insert(wanted: UInt64Array, row_keys: UInt64Array, slots: Int64Array, size: int, out: Int64Array) -> int:
     for b in range(len(wanted)):
         slot = _first_slot(wanted[b], slots)

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ttt_envs.core.jit_settings import Interpretable
+Interpretable = bool | Callable[..., int]
+"""see :func:`ttt_envs.core.jit.kernel`"""
 
 MAX_INTERPRETED_ELEMENTS = 1 << 18
 """Maximum number of array elements, over all arguments, of a call that is interpreted."""
@@ -33,7 +34,7 @@ def add_source(function: Callable[..., Any]) -> None:
 
 
 def is_small(interpretable: Interpretable, args: tuple[Any, ...]) -> bool:
-    """Return whether a call is short enough for the interpreter; ``interpretable`` as in ``jit.kernel``."""
+    """Return whether a call is short enough for the interpreter; ``interpretable`` is ``interpreted`` of ``kernel``."""
     steps = interpretable(*args) if callable(interpretable) else 0
     return count_elements(args) <= MAX_INTERPRETED_ELEMENTS and steps <= MAX_INTERPRETED_STEPS
 

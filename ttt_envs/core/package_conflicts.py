@@ -18,11 +18,9 @@ ROOT = Path(__file__).resolve().parents[2]
 def find_conflict() -> str | None:
     """Return a sentence on the first package that is not this project's, with the remedy; None if all are."""
     for package in PACKAGES:
-        spec = importlib.util.find_spec(package)
-        places = [] if spec is None else [spec.origin] if spec.origin else list(spec.submodule_search_locations or ())
-        own = ROOT / package / "__init__.py"
-        if [Path(place).resolve() for place in places] != [own] or MARKER not in own.read_bytes():
-            place = places[0] if places else own
+        spec, own = importlib.util.find_spec(package), ROOT / package / "__init__.py"
+        place = own if spec is None else spec.origin or next(iter(spec.submodule_search_locations or ()), "")
+        if Path(place).resolve() != own or MARKER not in own.read_bytes():
             return (
                 f"{place} is not the package {package} of ttt_envs: run from another folder, or install ttt_envs in an "
                 f"environment of its own"

@@ -5,7 +5,6 @@ A block is a pure function of its arguments, so results depend neither on the wo
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import functools
 import itertools
@@ -13,7 +12,6 @@ import logging
 import os
 import signal
 import socket
-import sys
 import threading
 import time
 import warnings
@@ -26,7 +24,6 @@ from typing import Any, TypeVar
 from joblib import Parallel, delayed
 from joblib.externals.loky.backend import resource_tracker as loky_resource_tracker
 from joblib.externals.loky.process_executor import BrokenProcessPool
-from joblib.parallel import LokyBackend, get_active_backend
 
 from ttt_envs.core.extras import install_command
 from ttt_envs.core.subprocesses import environment_variables
@@ -36,10 +33,8 @@ Result = TypeVar("Result")
 Block = Sequence[Any]
 """the arguments of one call"""
 
-MAX_ATTEMPTS = 3
+MAX_ATTEMPTS = 2
 """Maximum number of consecutive worker deaths, without a finished block in between."""
-TASK_S = 0.5
-"""Maximum duration in seconds of a task on a cluster that groups short blocks."""
 MAX_JOBS = 1024
 """Maximum number of processes; all are started at once, however little work there is."""
 STOP_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -62,10 +57,8 @@ Jobs = int | Cluster
 
 def check_jobs(jobs: Jobs) -> None:
     """Raise ValueError for an invalid number of processes."""
-    if isinstance(jobs, int) and jobs < 1 and jobs != -1:
-        raise ValueError(f"jobs={jobs} gives no worker: choose 1 or more processes, or -1 for one per core")
-    if isinstance(jobs, int) and jobs > MAX_JOBS:
-        raise ValueError(f"jobs={jobs} is too many: choose {MAX_JOBS} or fewer processes")
+    if isinstance(jobs, int) and not (jobs == -1 or 1 <= jobs <= MAX_JOBS):
+        raise ValueError(f"jobs={jobs} is no number of processes: choose 1 to {MAX_JOBS}, or -1 for one per core")
 
 
 def map_blocks(
@@ -98,27 +91,15 @@ def map_blocks(
 def results_in_order(results: Iterable[tuple[int, Result]]) -> Iterator[Result]:
     """Yield the results of :func:`map_blocks` in the order of blocks, each once all earlier ones are done."""
     early: dict[int, Result] = {}
-    wanted = 0
+    next_number = 0
     for number, result in results:
         early[number] = result
-        while wanted in early:
-            yield early.pop(wanted)
-            wanted += 1
-
-
-def _with_number(function: Callable[..., Result], number: int, block: Block) -> tuple[int, Result]:
-    return number, function(*block)
-
-
-def _worker_died_error(problem: BaseException) -> ValueError:
-    return ValueError(
-        f"workers died {MAX_ATTEMPTS} times before they had done a block, killed or out of memory "
-        f"({type(problem).__name__}): choose fewer jobs, or give them more memory"
-    )
+        while next_number in early:
+            yield early.pop(next_number)
+            next_number += 1
 
 
 def _not_picklable_error(problem: BaseException) -> ValueError:
-    """Return the error for work that cannot be pickled."""
     why = str(problem.__cause__).strip('"\n ').rpartition("\n")[2] or "it cannot be pickled"
     return ValueError(
         f"the work cannot be handed to other processes ({why}): choose jobs=1, or spec strings for the players"
@@ -129,67 +110,70 @@ def _not_picklable_error(problem: BaseException) -> ValueError:
 # On local cores
 
 
-class _TiedLokyBackend(LokyBackend):  # type: ignore[misc]
-    """joblib processes that leave Ctrl-C to their parent, and exit when it exits in any way."""
+def _on_cores(
+    function: Callable[..., Result], numbered: Iterator[tuple[int, Block]], jobs: int
+) -> Generator[tuple[int, Result], None, None]:
+    """Run blocks with joblib. A dead worker breaks its pool: unfinished blocks are restarted in a new one."""
+    under_way: dict[int, Block] = {}
+    run = delayed(functools.partial(_run, os.getpid(), jobs, function))
 
-    def configure(self, n_jobs: int = 1, parallel: Any = None, **settings: Any) -> Any:
-        """Return the number of workers."""
-        settings |= {"initializer": _prepare_worker, "initargs": (os.getpid(), self.effective_n_jobs(n_jobs))}
-        return super().configure(n_jobs, parallel, **settings)
+    def take(blocks: Iterable[tuple[int, Block]]) -> Iterator[Any]:
+        for number, block in blocks:
+            under_way[number] = block
+            yield run(number, block)
+
+    # a worker whose memory has grown is replaced, which is harmless
+    warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
+    deaths = 0
+    while True:
+        results: Any = None
+        try:
+            again = sorted(under_way.items())
+            with _interrupts_deferred():
+                results = Parallel(jobs, return_as="generator_unordered")(take(itertools.chain(again, numbered)))
+            for number, result in results:
+                del under_way[number]
+                deaths = 0
+                yield number, result
+            return
+        except KeyboardInterrupt:
+            _ignore_errors_of_executor()
+            raise
+        except BrokenProcessPool as problem:
+            deaths += 1
+            if deaths == MAX_ATTEMPTS:
+                raise ValueError(
+                    f"workers died {MAX_ATTEMPTS} times before they had done a block, killed or out of memory "
+                    f"({type(problem).__name__}): choose fewer jobs, or give them more memory"
+                ) from None
+        except PicklingError as problem:
+            raise _not_picklable_error(problem) from None
+        finally:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of cancelled blocks, whose results are not needed
+                if results is not None:
+                    results.close()
 
 
+def _run(parent: int, workers: int, function: Callable[..., Result], number: int, block: Block) -> tuple[int, Result]:
+    """Run a block in a worker of a process."""
+    if parent != os.getpid():
+        _prepare_worker(parent, workers)
+    return number, function(*block)
+
+
+@functools.cache
 def _prepare_worker(parent: int, workers: int) -> None:
-    """Initialise this process as one of the workers of ``parent``."""
-    share_cores(workers)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent stops its workers
+    """Make this process a worker: it leaves Ctrl-C to its parent, and exits when it exits in any way."""
+    share_cores(workers if workers > 0 else MAX_THREADS)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_exit_with_parent, args=(parent,), name="parent", daemon=True).start()
 
 
 def _exit_with_parent(parent: int) -> None:
-    """Exit this process once its parent has exited."""
-    if sys.platform == "win32":  # getppid does not change there
-        import psutil
-
-        with contextlib.suppress(psutil.Error):
-            psutil.Process(parent).wait()
-    else:
-        while os.getppid() == parent:
-            time.sleep(PARENT_CHECK_S)
+    while os.getppid() == parent:
+        time.sleep(PARENT_CHECK_S)
     os._exit(1)
-
-
-def _start_trackers() -> None:
-    """Start the processes that clean up after workers, without warnings of what an interrupt left behind."""
-    with environment_variables({"PYTHONWARNINGS": "ignore"}):
-        for tracker in (resource_tracker, loky_resource_tracker):
-            tracker.ensure_running()
-
-
-@contextlib.contextmanager
-def _interrupts_deferred() -> Iterator[None]:
-    """Defer stop signals to the end of the context; processes started within ignore Ctrl-C.
-
-    Any thread of this process may receive a signal, such as that of a progress bar, so blocking it in this one is not
-    enough: its handler is deferred, too.
-    """
-    received: list[int] = []
-
-    def raise_received() -> None:
-        if received:
-            signal.raise_signal(received[0])
-
-    with contextlib.ExitStack() as stack:
-        stack.callback(raise_received)  # after the others
-        if hasattr(signal, "pthread_sigmask"):
-            _start_trackers()  # before the block, which they would lift
-            before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-            stack.callback(signal.pthread_sigmask, signal.SIG_SETMASK, before)
-        if threading.current_thread() is threading.main_thread():
-            for number in STOP_SIGNALS:
-                if callable(handler := signal.getsignal(number)):
-                    signal.signal(number, lambda number, _: received.append(number))
-                    stack.callback(signal.signal, number, handler)
-        yield
 
 
 @functools.cache
@@ -204,165 +188,90 @@ def _ignore_errors_of_executor() -> None:
     threading.excepthook = handle
 
 
-def _in_parallel(jobs: int) -> Parallel:
-    """Return a Parallel with workers tied to this process; within its workers or another backend, a default one."""
-    active, _ = get_active_backend()
-    tied = {"backend": _TiedLokyBackend()} if isinstance(active, LokyBackend) else {}
-    return Parallel(n_jobs=jobs, return_as="generator_unordered", **tied)
+@contextlib.contextmanager
+def _interrupts_deferred() -> Iterator[None]:
+    """Defer stop signals to the end of the context; processes started within ignore Ctrl-C while Python starts.
 
-
-def _on_cores(
-    function: Callable[..., Result], numbered: Iterator[tuple[int, Block]], jobs: int
-) -> Generator[tuple[int, Result], None, None]:
-    """Run blocks with joblib. A dead worker breaks its pool: unfinished blocks are restarted in a new one."""
-    under_way: dict[int, Block] = {}
-    wanted = True
-
-    def take(blocks: Iterable[tuple[int, Block]]) -> Iterator[Any]:
-        for number, block in blocks:
-            if not wanted:
-                return
-            under_way[number] = block
-            yield delayed(_with_number)(function, number, block)
-
-    # loky replaces a worker whose memory has grown, and warns; the replacement is harmless
-    warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
-    deaths = 0
-    while True:
-        again = sorted(under_way.items())
-        results: Any = None
-        try:
-            with _interrupts_deferred():  # an interrupt during Python's start-up would print a traceback
-                results = _in_parallel(jobs)(take(itertools.chain(again, numbered)))
-            for number, result in results:
-                del under_way[number]
-                deaths = 0
-                yield number, result
-            return
-        except GeneratorExit:  # wait for the few unfinished blocks, and keep the workers
-            wanted = False
-            with contextlib.suppress(Exception):
-                collections.deque(results, maxlen=0)
-            raise
-        except KeyboardInterrupt:
-            _ignore_errors_of_executor()
-            raise
-        except BrokenProcessPool as problem:
-            deaths += 1
-            if deaths == MAX_ATTEMPTS:
-                raise _worker_died_error(problem) from None
-        except PicklingError as problem:
-            raise _not_picklable_error(problem) from None
-        finally:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # about cancelled blocks, whose results are not needed
-                if results is not None:
-                    results.close()
+    Otherwise a worker that is interrupted, or loses its parent, before it has its work prints a traceback. Any thread
+    of this process may receive a signal, such as that of a progress bar, so the handlers are deferred, too.
+    """
+    received: list[int] = []
+    with contextlib.ExitStack() as stack:
+        stack.callback(lambda: signal.raise_signal(received[0]) if received else None)
+        if hasattr(signal, "pthread_sigmask"):
+            with environment_variables({"PYTHONWARNINGS": "ignore"}):  # of what an interrupt leaves behind
+                resource_tracker.ensure_running()  # these would lift the block
+                loky_resource_tracker.ensure_running()
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+            stack.callback(signal.pthread_sigmask, signal.SIG_SETMASK, before)
+        if threading.current_thread() is threading.main_thread():
+            for number in STOP_SIGNALS:
+                if callable(handler := signal.getsignal(number)):
+                    signal.signal(number, lambda number, _: received.append(number))
+                    stack.callback(signal.signal, number, handler)
+        yield
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # On a cluster
 
 
-def connect(cluster: Cluster) -> bool:
-    """Connect to a cluster, for several calls of :func:`map_blocks`; the connection lasts until this process exits.
-
-    Returns:
-        Whether this call made the connection.
+def connect(cluster: Cluster) -> Any:
+    """Connect to a cluster until this process exits, unless it is connected already, and return the module ``ray``.
 
     Raises:
         ValueError: the cluster or Ray is missing.
     """
     try:
-        ray = _import_ray()
+        # Ray reads these when it is imported: its threads print on standard output, which is reserved for results
+        with environment_variables({"RAY_DEDUP_LOGS": "1", "RAY_DEDUP_LOGS_SKIP_REGEX": "^"}):
+            import ray
     except ImportError:
         raise ValueError(f"a cluster needs Ray: {install_command('cluster')}") from None
-    if ray.is_initialized():
-        return False
     try:
-        _check_reachable(cluster.address)
-        ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.ERROR)
+        if not ray.is_initialized():
+            host, _, port = cluster.address.rpartition(":")
+            if host and "://" not in host:
+                socket.create_connection((host, int(port)), timeout=10).close()  # Ray itself would retry for minutes
+            ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, ValueError, RuntimeError) as problem:
         raise ValueError(
             f"there is no Ray cluster at {cluster.address!r} ({type(problem).__name__}): start one here with "
             f'"ray start --head", or write the address of its head, host:port'
         ) from None
-    return True
-
-
-def _import_ray() -> Any:
-    """Import Ray so that it prints nothing on standard output, which is reserved for results.
-
-    A thread of Ray reports dead workers there despite ``log_to_driver``. Ray reads these variables on import; an import
-    before this one is not affected.
-    """
-    with environment_variables({"RAY_DEDUP_LOGS": "1", "RAY_DEDUP_LOGS_SKIP_REGEX": "^"}):
-        import ray
     return ray
 
 
 def _on_cluster(
     function: Callable[..., Result], numbered: Iterator[tuple[int, Block]], cluster: Cluster
 ) -> Generator[tuple[int, Result], None, None]:
-    """Run blocks as Ray tasks, twice as many at a time as there are CPUs. Ray itself retries tasks of dead workers.
-
-    Submitting a task takes milliseconds, so short blocks are grouped.
-    """
-    begun_here = connect(cluster)
-    import ray
-
-    task: Any = ray.remote(num_cpus=1, max_retries=MAX_ATTEMPTS - 1)(_shared)
-    under_way: dict[Any, list[int]] = {}
-    together = 1
+    """Run blocks as Ray tasks, twice as many at a time as there are CPUs. Ray itself retries tasks of dead workers."""
+    ray = connect(cluster)
+    task = ray.remote(num_cpus=1, max_retries=MAX_ATTEMPTS - 1)(_run_on_one_core)
+    under_way: dict[Any, int] = {}
     try:
-        shared = _submit_to_ray(ray.put, function)
-        cpus: float = ray.cluster_resources().get("CPU", 1)  # type: ignore[no-untyped-call]
-        at_once = max(2, int(2 * cpus))
+        shared = ray.put(function)
+        at_once = max(2, int(2 * ray.cluster_resources().get("CPU", 1)))
         while True:
-            while len(under_way) < at_once and (some := list(itertools.islice(numbered, together))):
-                future = _submit_to_ray(task.remote, shared, [block for _, block in some])
-                under_way[future] = [number for number, _ in some]
+            for number, block in itertools.islice(numbered, at_once - len(under_way)):
+                under_way[task.remote(shared, block)] = number
             if not under_way:
                 return
-            done, _ = ray.wait(list(under_way), num_returns=1)
-            for one in done:
-                numbers = under_way.pop(one)
-                try:
-                    seconds, results = ray.get(one)
-                except ray.exceptions.RayTaskError as problem:  # re-raise the function's own exception
-                    raise problem.cause from None
-                except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError) as problem:
-                    raise _worker_died_error(problem) from None
-                except ray.exceptions.RayError as problem:
-                    raise ValueError(f"the cluster at {cluster.address!r} failed: {type(problem).__name__}") from None
-                together = max(1, min(2 * together, int(TASK_S * len(numbers) / max(seconds, 1e-9))))
-                yield from zip(numbers, results, strict=True)
-    finally:
-        for one in under_way:
-            with contextlib.suppress(ray.exceptions.RayError):
-                ray.cancel(one, force=True)
-        if begun_here:
-            ray.shutdown()
-
-
-def _submit_to_ray(hand: Callable[..., Any], *what: object) -> Any:
-    """Submit to Ray, with a clear error for work that cannot be pickled."""
-    try:
-        return hand(*what)
+            [done], _ = ray.wait(list(under_way), num_returns=1)
+            number = under_way.pop(done)
+            yield number, ray.get(done)
+    except ray.exceptions.RayError as problem:
+        cause = getattr(problem, "cause", None)  # the function's own exception
+        raise cause or ValueError(
+            f"the cluster at {cluster.address!r} failed ({type(problem).__name__}): give each task more memory"
+        ) from None
     except TypeError as problem:
         raise _not_picklable_error(problem) from None
+    finally:
+        for future in under_way:
+            ray.cancel(future, force=True)
 
 
-def _check_reachable(address: str) -> None:
-    """Raise OSError if nothing answers at ``host:port``, because Ray would retry for minutes."""
-    host, _, port = address.rpartition(":")
-    if host and "://" not in address:
-        socket.create_connection((host, int(port)), timeout=10).close()
-
-
-def _shared(function: Callable[..., Result], blocks: Sequence[Block]) -> tuple[float, list[Result]]:
-    """Run blocks with the function stored once in Ray, and return the elapsed seconds and the results."""
-    share_cores(MAX_THREADS)  # a task has one core
-    start = time.perf_counter()
-    results = [function(*block) for block in blocks]
-    return time.perf_counter() - start, results
+def _run_on_one_core(function: Callable[..., Result], block: Block) -> Result:
+    share_cores(MAX_THREADS)
+    return function(*block)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array, compiled, inlined_public
+from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array, kernel
 
 
-@inlined_public
+@kernel(forceinline=True)
 def splitmix64(state: np.uint64, n: int) -> np.uint64:
     """Return output number n, from 0, of splitmix64 for a 64-bit state (Steele, Lea and Flood, 2014, figure 19).
 
@@ -19,13 +19,13 @@ def splitmix64(state: np.uint64, n: int) -> np.uint64:
     return z ^ (z >> np.uint64(31))
 
 
-@inlined_public
+@kernel(forceinline=True)
 def uniform(key: np.uint64, stream: int, n: int) -> float:
     """Return number ``n`` of a key's stream, in [0, 1); each stream has 2**32 numbers."""
     return float(splitmix64(key, (stream << 32) + n) >> np.uint64(11)) * (1.0 / (1 << 53))
 
 
-@compiled
+@kernel
 def uniforms(keys: UInt64Array, stream: int, n: Int64Array, out: Float64Array) -> None:
     """Apply :func:`uniform` row by row: keys uint64[B], n int64[B], out float64[B]."""
     for b in range(len(out)):

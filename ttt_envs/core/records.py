@@ -20,6 +20,6 @@ def records(kind: type, shape: tuple[int, ...]) -> Records:
 
 @cache
 def _record_dtype(kind: type) -> np.dtype[Any]:
-    numbers = {int: np.int64, float: np.float64, np.uint64: np.uint64}
-    fields = [(name, numbers[number]) for name, number in typing.get_type_hints(kind).items()]
+    numbers = {int: np.int64, float: np.float64}
+    fields = [(name, numbers.get(number, number)) for name, number in typing.get_type_hints(kind).items()]
     return np.dtype((np.record, np.dtype(fields, align=True)))

@@ -6,32 +6,25 @@ import importlib
 import importlib.util
 import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 
 @contextmanager
 def silence_native_output() -> Iterator[None]:
-    """Discard output to the standard error inside the context, unless it ends in an exception.
+    """Discard output to the standard error inside the context.
 
     TensorFlow's native libraries report missing GPUs there, which neither Python nor any setting can suppress.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # for later output
-    sys.stderr.flush()
     stderr_copy = os.dup(2)
-    with tempfile.TemporaryFile() as captured:
-        os.dup2(captured.fileno(), 2)
-        try:
-            yield
-        except BaseException:
-            captured.seek(0)
-            os.write(stderr_copy, captured.read())
-            raise
-        finally:
-            sys.stderr.flush()
-            os.dup2(stderr_copy, 2)
-            os.close(stderr_copy)
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(stderr_copy, 2)
+        os.close(stderr_copy)
 
 
 def avoid_triton_crash() -> None:
