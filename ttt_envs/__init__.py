@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from ttt_envs.envs.registration import register_all
+from ttt_envs.envs import registration as registration
 from ttt_envs.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -70,6 +70,3 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     """Return the public names, including those not yet imported."""
     return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])
-
-
-register_all()

@@ -18,13 +18,12 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
+from ttt_envs.core.checks import check_choice
 from ttt_envs.core.extras import install_command
-from ttt_envs.core.jit import BoolArray
 from ttt_envs.core.silence import avoid_triton_crash
-from ttt_envs.envs.lockstep import parse_reset_options
 from ttt_envs.envs.registration import PRESETS
-from ttt_envs.envs.single_env import OUTCOME_DESCRIPTIONS, SingleEnv
-from ttt_envs.envs.vector_env import MOVING_METHODS, MNKVectorEnv
+from ttt_envs.envs.single_env import OUTCOME_DESCRIPTIONS, SingleEnv, parse_reset_options
+from ttt_envs.envs.vector_env import MNKVectorEnv
 
 avoid_triton_crash()  # Stable-Baselines3 imports TensorFlow where it is installed
 
@@ -93,8 +92,8 @@ class MNKVecEnv(VecEnv):
     and the time ``t`` in seconds since the environment was made. ``reset_infos`` has the infos of each game's last
     reset.
 
-    ``get_attr``, ``set_attr`` and ``env_method`` work on single environments that are copies of the games, made on
-    demand: such calls are slow, except ``action_masks``, and none can change a game.
+    The games are no environments of their own: ``get_attr`` returns attributes that all share, and ``env_method`` calls
+    ``action_masks`` only, as sb3-contrib does.
 
     Args:
         env: with ``autoreset_mode=AutoresetMode.SAME_STEP``.
@@ -121,13 +120,9 @@ class MNKVecEnv(VecEnv):
         self._start = time.time()
         self._writer: ResultsWriter | None = None
         if monitor_file is not None:
-            header: dict[str, float | str] = {
-                "t_start": self._start,
-                "env_id": str(env.spec.id if env.spec is not None else None),
-            }
-            self._writer = ResultsWriter(os.fspath(monitor_file), header)
-        self._returns = np.zeros(self.num_envs)
-        self._lengths = np.zeros(self.num_envs, np.int64)
+            env_id = str(env.spec.id if env.spec is not None else None)
+            self._writer = ResultsWriter(os.fspath(monitor_file), {"t_start": self._start, "env_id": env_id})
+        self._returns, self._lengths = np.zeros(self.num_envs), np.zeros(self.num_envs, np.int64)
 
     def reset(self) -> VecEnvObs:
         """Begin new episodes, with the seeds and options that were set before, which are used once.
@@ -135,35 +130,24 @@ class MNKVecEnv(VecEnv):
         Raises:
             TypeError, ValueError: an option is invalid; no game has changed then.
         """
-        groups = self._option_groups()
-        for options, _ in groups:
-            parse_reset_options(self.env.games, options, self.env.plays_both_seats)
+        for options in self._options:
+            parse_reset_options(self.env.config, options)
+        groups = [[row for row in range(self.num_envs) if self._options[row] == options] for options in self._options]
+        groups = [rows for index, rows in enumerate(groups) if rows[0] == index]  # each once
         observation: VecEnvObs
         if len(groups) > 1 and not self._began:
             self.env.reset(seed=self._seeds)  # the first reset is of all games
-        for options, rows in groups:
-            mask = np.zeros(self.num_envs, np.bool_)
-            mask[rows] = True
-            observation, info = self.env.reset(seed=self._seeds, options={**options, "reset_mask": mask})
-            for row, its_info in zip(rows, _split(info, rows), strict=True):
-                self.reset_infos[row] = its_info
+        for rows in groups:
+            mask = np.isin(np.arange(self.num_envs), rows)
+            options = {**self._options[rows[0]], "reset_mask": mask}
+            observation, info = self.env.reset(seed=self._seeds, options=options)
+            for row, row_info in zip(rows, _split(info, rows), strict=True):
+                self.reset_infos[row] = row_info
         self._began = True
-        self._returns[:] = 0
-        self._lengths[:] = 0
+        self._returns[:], self._lengths[:] = 0, 0
         self._reset_seeds()
         self._reset_options()
         return observation
-
-    def _option_groups(self) -> list[tuple[dict[str, Any], list[int]]]:
-        """Return the different options, each with its games."""
-        groups: list[tuple[dict[str, Any], list[int]]] = []
-        for row, options in enumerate(self._options):
-            rows = next((rows for other, rows in groups if other == options), None)
-            if rows is None:
-                groups.append((options, [row]))
-            else:
-                rows.append(row)
-        return groups
 
     def step_async(self, actions: np.ndarray[Any, Any]) -> None:
         """Store the actions int[B]."""
@@ -172,30 +156,21 @@ class MNKVecEnv(VecEnv):
     def step_wait(self) -> VecEnvStepReturn:
         """Make the moves; see the class and ``MNKVectorEnv.step``."""
         observation, rewards, terminated, truncated, info = self.env.step(self._actions)
-        dones: BoolArray = terminated | truncated
+        dones = terminated | truncated
         self._returns += rewards
         self._lengths += 1
-        infos = _split(info)
-        rows = np.flatnonzero(dones).tolist()
-        if rows:
-            now = round(time.time() - self._start, 6)
-            for row, its_info in zip(rows, _split(info["final_info"], rows), strict=True):
-                self.reset_infos[row], infos[row] = infos[row], its_info
-                its_info["terminal_observation"] = info["final_obs"][row]
-                its_info["episode"] = self._episode(row, now)
-            self._returns[rows] = 0
-            self._lengths[rows] = 0
-        for its_info, cut in zip(infos, (truncated & ~terminated).tolist(), strict=True):
-            its_info["TimeLimit.truncated"] = cut
-        observed: VecEnvObs = observation
-        return observed, rewards.astype(np.float32), dones, infos
-
-    def _episode(self, row: int, now: float) -> dict[str, float]:
-        """Return the statistics of the episode that has ended in a game, and write them to the file."""
-        episode = {"r": round(float(self._returns[row]), 6), "l": int(self._lengths[row]), "t": now}
-        if self._writer is not None:
-            self._writer.write_row(episode)
-        return episode
+        infos, rows = _split(info), np.flatnonzero(dones).tolist()
+        now = round(time.time() - self._start, 6)
+        for row, row_info in zip(rows, _split(info["final_info"], rows) if rows else (), strict=True):
+            self.reset_infos[row], infos[row] = infos[row], row_info
+            row_info["terminal_observation"] = info["final_obs"][row]
+            row_info["episode"] = {"r": round(float(self._returns[row]), 6), "l": int(self._lengths[row]), "t": now}
+            if self._writer is not None:
+                self._writer.write_row(row_info["episode"])
+        self._returns[rows], self._lengths[rows] = 0, 0
+        for row_info, is_cut in zip(infos, (truncated & ~terminated).tolist(), strict=True):
+            row_info["TimeLimit.truncated"] = is_cut
+        return observation, rewards.astype(np.float32), dones, infos
 
     def close(self) -> None:
         """Close the file, if any."""
@@ -212,53 +187,35 @@ class MNKVecEnv(VecEnv):
 
     def has_attr(self, attr_name: str) -> bool:
         """Return whether single environments have an attribute; sb3-contrib asks at every rollout."""
-        # not super's, which Stable-Baselines3 has only from 2.6 on
-        return hasattr(SingleEnv, attr_name) or all(hasattr(one, attr_name) for one in self.env.single_envs())
+        return hasattr(SingleEnv, attr_name) or hasattr(self.env, attr_name)
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        """Return an attribute of single environments.
+        """Return an attribute of the vector environment, which all games share.
 
         Raises:
-            AttributeError: they have no such attribute.
+            AttributeError: it has no such attribute.
         """
-        chosen = self._get_indices(indices)
-        if attr_name == "render_mode":
-            return [self.env.render_mode for _ in chosen]
-        singles = self.env.single_envs()
-        return [getattr(singles[index], attr_name) for index in chosen]
+        return [getattr(self.env, attr_name) for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
-        """Set a new attribute, which :meth:`get_attr` returns.
+        """Refuse: see the class.
 
         Raises:
-            ValueError: single environments already have it.
+            ValueError: always.
         """
-        chosen = list(self._get_indices(indices))
-        self.env.set_attr(attr_name, [value] * len(chosen), chosen)
+        raise ValueError(f"{attr_name} cannot be set, for the games share it: make another environment")
 
     def env_method(
         self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
     ) -> list[Any]:
-        """Return the results of a method of single environments.
+        """Return the ``action_masks`` of each game.
 
         Raises:
-            AttributeError: they have no such method.
-            ValueError: the method would change the copies and not the games.
+            ValueError: another method.
         """
-        chosen = list(self._get_indices(indices))
-        if method_name in MOVING_METHODS:
-            raise ValueError(
-                f"env_method({method_name!r}) would move copies of the games: use seed(), set_options(), reset() and "
-                f"step() of the VecEnv itself"
-            )
-        if method_name == "action_masks":
-            masks = self.env.action_masks()
-            return [masks[index] for index in chosen]
-        if method_name == "set_wrapper_attr":
-            name, value = method_args
-            self.set_attr(name, value, chosen)
-            return [True] * len(chosen)
-        return [method(*method_args, **method_kwargs) for method in self.get_attr(method_name, chosen)]
+        check_choice("method_name", method_name, ("action_masks",))
+        masks = self.env.action_masks()
+        return [masks[index] for index in self._get_indices(indices)]
 
     def env_is_wrapped(
         self, wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]], indices: VecEnvIndices = None
@@ -269,21 +226,10 @@ class MNKVecEnv(VecEnv):
 
 def _split(info: dict[str, Any], rows: Sequence[int] | None = None) -> list[dict[str, Any]]:
     """Return the infos of ``SingleEnv`` of some games, by default all, from the info of ``MNKVectorEnv``."""
-    columns = [info[name] if rows is None else info[name][rows] for name in ("action_mask", *_NUMBERS)]
-    masks, *numbers = columns
-    infos: list[dict[str, Any]] = [
-        {
-            "action_mask": mask,
-            "seat": seat,
-            "mover": mover,
-            "result": result,
-            "winner": winner,
-            "outcome": OUTCOME_DESCRIPTIONS[result],
-        }
-        for mask, seat, mover, result, winner in zip(masks, *(column.tolist() for column in numbers), strict=True)
-    ]
-    if "skip_chance" in info:  # of environments with several
-        chances = info["skip_chance"] if rows is None else info["skip_chance"][rows]
-        for its_info, skip_chance in zip(infos, chances.tolist(), strict=True):
-            its_info["skip_chance"] = skip_chance
+    names = [*_NUMBERS, *(["skip_chance"] if "skip_chance" in info else [])]
+    chosen = slice(None) if rows is None else rows
+    infos: list[dict[str, Any]] = [{"action_mask": mask} for mask in info["action_mask"][chosen]]
+    for row_info, *numbers in zip(infos, *(info[name][chosen].tolist() for name in names), strict=True):
+        row_info.update(zip(names, numbers, strict=True))
+        row_info["outcome"] = OUTCOME_DESCRIPTIONS[row_info["result"]]
     return infos

@@ -1,17 +1,11 @@
-"""Registration of the environments in Gymnasium and PettingZoo.
+"""Ids of the environments in Gymnasium and PettingZoo, which importing this module registers.
 
-Both are slow to import, so this module does not import them: the ids are registered with a library once it is imported,
-before or after this package.
+Neither library loads plug-ins by itself: ``gymnasium.make("ttt_envs:ttt/TicTacToe-v0")`` imports this package first.
 """
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from collections.abc import Callable, Sequence
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
-from types import ModuleType
+import gymnasium
 
 PRESETS: dict[str, dict[str, object]] = {
     "ttt/MNK-v0": {},
@@ -28,6 +22,9 @@ PRESETS: dict[str, dict[str, object]] = {
 }
 """Gymnasium ids and their preset arguments; all other arguments stay open"""
 
+MAX_EPISODE_STEPS = 2_000
+"""Registered bound on steps, which some libraries ask for: it cuts no game of any size, whatever its arguments."""
+
 TEXT_ID = "ttt/Text-v0"
 """Gymnasium id of the text environment"""
 
@@ -35,72 +32,23 @@ PETTINGZOO_PRESETS = {name.lower(): kwargs for name, kwargs in PRESETS.items()}
 """the same for PettingZoo, in lower case as its ids are"""
 
 
-def register_in_gymnasium() -> None:
-    """Register every preset that is not yet registered."""
-    import gymnasium
-
+def register_all() -> None:
+    """Register every preset with both libraries; PettingZoo has no registry before 1.27."""
     for name, kwargs in PRESETS.items():
-        if name not in gymnasium.registry:
-            gymnasium.register(
-                name,
-                entry_point="ttt_envs.envs.single_env:SingleEnv",
-                vector_entry_point="ttt_envs.envs.vector_env:MNKVectorEnv",
-                kwargs=dict(kwargs),
-            )
-    if TEXT_ID not in gymnasium.registry:
-        gymnasium.register(TEXT_ID, entry_point="ttt_envs.text.text_env:TextEnv")
-
-
-def register_in_pettingzoo() -> None:
-    """Register every preset that is not yet registered; PettingZoo has no registry before 1.27."""
+        gymnasium.register(
+            name,
+            entry_point="ttt_envs.envs.single_env:SingleEnv",
+            vector_entry_point="ttt_envs.envs.vector_env:MNKVectorEnv",
+            max_episode_steps=MAX_EPISODE_STEPS,
+            kwargs=dict(kwargs),
+        )
+    gymnasium.register(TEXT_ID, entry_point="ttt_envs.text.text_env:TextEnv")
     try:
-        from pettingzoo import aec_registry, register
+        from pettingzoo import register
     except ImportError:
         return
     for name, kwargs in PETTINGZOO_PRESETS.items():
-        if name not in aec_registry:
-            register("aec", name, entry_point="ttt_envs.mnk_v0:env", kwargs=dict(kwargs))
+        register("aec", name, entry_point="ttt_envs.mnk_v0:env", kwargs=dict(kwargs))
 
 
-REGISTRIES: dict[str, Callable[[], None]] = {
-    "gymnasium": register_in_gymnasium,
-    "pettingzoo": register_in_pettingzoo,
-}
-"""library -> function that registers the presets with it"""
-
-
-class _RegisterAfterImport(MetaPathFinder):
-    """Finds the libraries of ``REGISTRIES`` with the other finders, and registers the presets after their execution."""
-
-    def __init__(self) -> None:
-        self._searched: set[str] = set()
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """See :class:`importlib.abc.MetaPathFinder`."""
-        if fullname not in REGISTRIES or fullname in self._searched:
-            return None
-        self._searched.add(fullname)  # the search below calls this finder again
-        try:
-            spec = importlib.util.find_spec(fullname)
-        finally:
-            self._searched.discard(fullname)
-        if spec is not None and spec.loader is not None:
-            execute = spec.loader.exec_module
-
-            def execute_and_register(module: ModuleType) -> None:
-                execute(module)
-                REGISTRIES[fullname]()
-
-            spec.loader.exec_module = execute_and_register  # type: ignore[method-assign]
-        return spec
-
-
-def register_all() -> None:
-    """Register the presets with each library: now if it is already imported, else after its import."""
-    for library, register in REGISTRIES.items():
-        if library in sys.modules:
-            register()
-    if not any(isinstance(finder, _RegisterAfterImport) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _RegisterAfterImport())
+register_all()

@@ -1,58 +1,44 @@
-"""The Gymnasium environment: the learner in one seat, a policy in the other.
+"""The Gymnasium environment: the caller in one seat, a policy in the other.
 
-Rules: the board has rows x columns cells; player_0 (o) moves first, or with ``first="random"`` a drawn player. A move
-puts one own stone on an empty cell; ``win_length`` or more own stones in a row, column or diagonal win, a full board
-without such a line is a draw. After every stone that does not end the game, the other player's turn is skipped with
-probability ``skip_chance``, and the mover moves again.
+Rules: the board has rows x columns cells; player_0 (o) moves first, or with ``first_player="random"`` a drawn player. A
+move puts one own stone on an empty cell; ``win_length`` or more own stones in a row, column or diagonal win, a full
+board without such a line is a draw. After every stone that does not end the game, the other player's turn is skipped
+with probability ``skip_chance``, and the mover moves again.
 
 Actions: the index of an empty cell, counted row by row from 0 at the top left: ``row * columns + column``; with
 ``gravity=True`` a column, from 0 at the left. The action mask has 1 for each legal action.
 
 Rewards: 0 until the end; then +1 to the winner and -1 to the loser, 0 to both in a draw. The environment returns the
-learner's reward; an illegal action costs -1 and by default ends the game.
+caller's reward; an illegal action costs -1 and by default ends the game.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from collections.abc import Mapping
+from typing import Any
 
 import gymnasium
 import numpy as np
 from gymnasium.error import ResetNeeded
 
-from ttt_envs.agents.adapters import Opponent, as_opponent
-from ttt_envs.agents.observations import Context, DType, Observation, ObservationBuilder
-from ttt_envs.core.checks import check_argument_names, check_choice
+from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import BoolArray, Int8Array
 from ttt_envs.core.random import draw_key
 from ttt_envs.envs import render
-from ttt_envs.envs.contexts import First, SkipChance, make_games, make_openings
-from ttt_envs.envs.lockstep import (
-    IllegalAction,
-    Lockstep,
-    SeatChoice,
-    Symmetry,
-    parse_reset_options,
-)
-from ttt_envs.envs.opponents import SELF, make_opponents
-from ttt_envs.envs.render import Scene, make_scene
+from ttt_envs.envs.config import EnvConfig, environment, takes
+from ttt_envs.envs.engine import NumbaGames
 from ttt_envs.game.actions import check_action
-from ttt_envs.game.game import BOARD_HINTS, Position
-from ttt_envs.game.phantom import Kind, visible
+from ttt_envs.game.game import Position
+from ttt_envs.game.phantom import visible
 from ttt_envs.game.rules import NOT_OVER, ChanceOutcome, Outcome
 
-RenderMode = Literal["ansi", "rgb_array", "rgb_array_list", "human"]
-
-
-_INTEGERS = (int, np.int64)  # types of most actions; no bool
-_IS_OVER = 4  # index into `Lockstep.info_of_first`
 OUTCOME_DESCRIPTIONS = tuple(Outcome(number).description for number in (*range(6), NOT_OVER))
 """``info["outcome"]`` by ``info["result"]``, which is -1 during the game."""
+_INTEGERS = (int, np.int64)  # types of most actions; no bool
 
 
-@check_argument_names(BOARD_HINTS)
+@environment(EnvConfig)
 class SingleEnv(gymnasium.Env[Any, np.int64]):
     """One game at a time between the caller and an opponent.
 
@@ -68,107 +54,43 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
     number of the ``rules.Outcome``: -1 during the game, 0 or 1 the winner, 2 a draw, 3 or 4 the player who lost by an
     illegal action, 5 truncated) and ``winner`` (0 or 1; -1 during the game, and without a winner), and
     ``outcome``, the result as text, empty during the game. With several skip chances it also holds ``skip_chance``, the
-    one of the episode, which is for logs: a hidden context is no part of the observation.
+    one of the episode, which is for logs: unless ``observe_skip_chance`` is set, it is no part of the observation.
 
     Attributes:
-        games: the game of each skip chance, one or several.
-        game: the first of them.
-
-    Args:
-        size: edge of the board, or (rows, columns), 1 to 19.
-        win_length: stones in a line needed to win.
-        skip_chance: probability of a skipped turn, in [0, 1); or several, as in ``(0, 0.5)``, of which each episode
-            draws one, all equally often.
-        opponent: a spec string such as ``"random"``, a Policy, ``"self"``, or an argument of
-            :func:`ttt_envs.as_policy`: a function of (observation, mask) of one game, which returns an action, or a
-            model of Stable-Baselines3. These get the caller's kind of observation, from the opponent's seat. Or a
-            schedule, such as ``("random", "win-or-block@20000", "optimal@40000")``: each of these plays in episodes
-            that begin after so many steps, or episodes (``"optimal@500 episodes"``), since seeding. With several skip
-            chances, an opponent named by a spec string knows the one of the episode.
-        seat: the caller's seat: ``"first"``, ``"second"``, ``"random"`` or ``"alternate"`` (starting with first).
-        observation: ``"flat"`` [2 * cells] own stones then the opponent's, ``"planes"`` [rows, columns, 2],
-            ``"channels"`` [2, rows, columns], or ``"dict"`` with ``observation`` (planes) and ``action_mask``.
-        dtype: of the observation, ``"float32"`` as networks need it, or ``"int8"``.
-        illegal_action: ``"lose"`` (-1, terminated), ``"penalize"`` (-1, no move; truncated once there are as many as
-            cells) or ``"raise"``.
-        symmetry: ``"random"`` shows each episode under a random symmetry of the board; actions are mapped back.
-        context: ``"shown"`` adds the skip chance of the episode to observations: a last entry of ``"flat"``, a third
-            plane, or ``skip_chance`` float32[1] in ``"dict"``; or ``"hidden"``.
-        openings: positions as text, of which each episode begins with one, drawn uniformly; None for the empty board.
-        first: the player who moves first, ``"player_0"``, or ``"random"``: each episode draws one, both equally often.
-        gravity: stones fall to the lowest empty cell of their column, as in Connect Four, and actions are columns.
-        overlines: longer lines count too; without them only lines of exactly ``win_length``, as in standard gomoku.
-        misere: a player who completes a line loses.
-        torus: lines continue across the edges of the board, a torus.
-        phantom: ``"classic"`` or ``"abrupt"`` hides the opponent's stones until the caller tries their cells: see
-            :mod:`ttt_envs.game.attempts`. Observations show the own stones and the found ones, and the mask has 0 for
-            these. Pictures and :meth:`clone_state` are not for the players: they have all stones.
-        render_mode: None, ``"ansi"``, ``"rgb_array"``, ``"rgb_array_list"`` (a picture of each turn, including the
-            opponent's) or ``"human"`` (needs pygame).
+        config: the arguments.
+        game: the game, the first of several.
 
     Raises:
         TypeError, ValueError: an argument is invalid; the message lists valid ones.
     """
 
-    metadata: dict[str, Any] = {"render_modes": list(get_args(RenderMode)), "render_fps": render.FPS}  # noqa: RUF012
+    metadata: dict[str, Any] = {"render_modes": list(render.MODES), "render_fps": render.FPS}  # noqa: RUF012
 
-    def __init__(
-        self,
-        size: int | tuple[int, int] = 3,
-        win_length: int = 3,
-        skip_chance: SkipChance = 0.0,
-        *,
-        opponent: Opponent = "random",
-        seat: SeatChoice = "first",
-        observation: Observation = "flat",
-        dtype: DType = "float32",
-        illegal_action: IllegalAction = "lose",
-        symmetry: Symmetry = "none",
-        context: Context = "hidden",
-        openings: Sequence[str] | None = None,
-        first: First = "player_0",
-        gravity: bool = False,
-        overlines: bool = True,
-        misere: bool = False,
-        torus: bool = False,
-        phantom: Kind | None = None,
-        render_mode: RenderMode | None = None,
-    ) -> None:
-        check_choice("render_mode", render_mode, (None, *get_args(RenderMode)))
-        rules = {"gravity": gravity, "overlines": overlines, "misere": misere, "torus": torus, "phantom": phantom}
-        self.games = make_games(size, win_length, skip_chance, rules)
-        self.game = self.games[0]
-        self._builder = ObservationBuilder(self.game, observation, dtype, context)
-        opponents = make_opponents(
-            opponent, self.games, lambda other, game: as_opponent(other, game, observation, dtype, context)
+    @takes(EnvConfig)
+    def __init__(self, config: EnvConfig) -> None:
+        check_choice("render_mode", config.render_mode, (None, *render.MODES))
+        self.config, self.game, self.render_mode = config, config.game, config.render_mode
+        self.observation_space, self.action_space = (
+            config.observations.observation_space,
+            config.observations.action_space,
         )
-        # positions of the opponent's moves, for rgb_array_list
-        self._met: list[Position] | None = [] if render_mode == "rgb_array_list" and opponents is not None else None
-        positions = make_openings(self.games, openings, first)
-        self._games = Lockstep(
-            self.games, 1, opponents or SELF, seat, illegal_action, symmetry, openings=positions, met=self._met
-        )
-        self.observation_space = self._builder.observation_space
-        self.action_space = self._builder.action_space
-        self.render_mode = render_mode
-        self._renderer = render.Renderer(visible(self.game), render_mode)
-        self._has_contexts, self._has_openings = len(self.games) > 1, positions is not None
-        self._empty = np.zeros(self.game.cells, np.int8)
-        self._before = self._empty  # the board before the last step, for rendering; replaced, never changed
-        self._refused: int | None = None  # the action of the last step if it was illegal, for rendering
-        self._scenes: list[Scene] = []  # since the last render() or reset(), for rgb_array_list
-        self._seeded = False
-        self._action = np.zeros(1, np.int64)
-        self._row = np.zeros(1, np.int64)
+        self._games = NumbaGames(config, 1)
         self._out = self._games.output()
+        self._action, self._row = np.zeros(1, np.int64), np.zeros(1, np.int64)
+        self._is_over, self._seeded = True, False
+        self._renderer = render.Renderer(visible(self.game), config.render_mode)
+        # for rendering: the board before the last step, and its action if it was illegal
+        self._before = np.zeros(self.game.cells, np.int8)
+        self._refused: int | None = None
         self._name_views()
 
     def _name_views(self) -> None:
-        """Create the views of arrays; needed after copying, because a copy of a view is not a view."""
-        self._mask = self._out.mask[0]
-        self._numbers = self._games.info_of_first
-        builder = self._builder
-        self._flat = self._out.planes.reshape(-1) if builder.kind == "flat" and not builder.shows_context else None
+        """Create the views of the output; needed after copying, because a copy of a view is not a view."""
+        config, out = self.config, self._out
+        self._mask, self._numbers, self._flags = out.mask[0], out.info.ravel(), out.flags.ravel()
+        is_plain = config.observation == "flat" and not config.observe_skip_chance and len(config.games) == 1
+        self._flat = out.planes.reshape(-1) if is_plain else None
+        self._dtype = np.dtype(config.dtype)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -186,23 +108,16 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
         Raises:
             TypeError, ValueError: an option is unknown, or the position or seat is invalid.
         """
-        position, at_seat = parse_reset_options(self.games, options, self._games.is_self_play)
+        position, seat = parse_reset_options(self.config, options)
         super().reset(seed=seed)
+        keys = None
         if seed is not None or not self._seeded:
-            self._games.seed(self._row, np.array([draw_key(self.np_random)]))
-            self._seeded = True
-        if self._met is not None:
-            self._met.clear()
-        self._games.begin(self._row, position, at_seat, self._out)
-        if position is not None:
-            self._before = position.cells
-        elif self._has_openings:
-            self._before = self._games.first_cells(self._row)[0]
-        else:
-            self._before = self._empty
-        self._refused = None
+            keys, self._seeded = np.array([draw_key(self.np_random)]), True
+        self._games.reset(self._row, self._out, keys=keys, position=position, seat=seat)
+        self._is_over, self._refused = False, None
         if self.render_mode is not None:
-            self._draw(new_game=True)
+            self._before = self._games.first_boards(self._row).cells[0] if position is None else position.cells
+            self._show()
         return self._observation()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -216,35 +131,30 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
             ValueError: the action is off the board; with ``illegal_action="raise"`` also if it is illegal.
             ResetNeeded: before ``reset``, and after the end of a game.
         """
-        games = self._games
-        if self._numbers[_IS_OVER]:
+        if self._is_over:
             raise ResetNeeded(
                 "the game is over: call reset() to begin the next one"
                 if self._seeded
                 else "no game has begun: call reset() before step()"
             )
-        self._action[0] = self._checked_action(action)
-        out = self._out
-        if self.render_mode is None:
-            games.step(self._action, False, out)
-        else:
-            self._before = games.position(0).cells
-            illegal = int(games.num_illegal[0])
-            games.step(self._action, False, out)
-            self._refused = int(self._action[0]) if games.num_illegal[0] > illegal else None
-            self._draw()
+        index = operator.index(action) if type(action) in _INTEGERS else -1
+        if not 0 <= index < self._games.num_actions:
+            index = check_action(self.game, action)
+        self._action[0] = index
+        if self.render_mode is not None:
+            self._before = self._games.boards().cells[0]
+        self._games.step(self._action, self._out)
+        terminated, truncated = self._flags.tolist()
+        self._is_over = terminated or truncated
+        if self.render_mode is not None:
+            self._refused = index if self._games.column("illegal")[0] else None
+            self._show()
         observation, info = self._observation()
-        return observation, out.rewards.item(), out.terminated.item(), out.truncated.item(), info
-
-    def _checked_action(self, action: Any) -> int:
-        """Return an action as an int, checked for type and range."""
-        if type(action) in _INTEGERS and 0 <= (index := operator.index(action)) < self._games.num_actions:
-            return index  # the fast path for the common case
-        return check_action(self.game, action)
+        return observation, self._out.rewards.item(), terminated, truncated, info
 
     def _observation(self) -> tuple[Any, dict[str, Any]]:
         """Return the observation and info in ``_out``, as copies."""
-        mover, seat, result, winner, _ = self._numbers.tolist()
+        mover, seat, result, winner = self._numbers.tolist()
         info: dict[str, Any] = {
             "action_mask": self._mask.copy(),
             "seat": seat,
@@ -253,25 +163,24 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
             "winner": winner,
             "outcome": OUTCOME_DESCRIPTIONS[result],
         }
-        if self._has_contexts:
-            info["skip_chance"] = float(self._games.skip_chance[0])
         if self._flat is not None:  # the fast path for the common case
-            return self._flat.astype(self._builder.dtype), info
-        shown = self._builder.build(self._out.planes.copy(), self._out.mask, self._games.skip_chance)
-        if isinstance(shown, dict):
-            return {name: array[0] for name, array in shown.items()}, info
-        return shown[0], info
+            return self._flat.astype(self._dtype), info
+        skip_chance = self._games.column("skip_chance")
+        if len(self.config.games) > 1:
+            info["skip_chance"] = float(skip_chance[0])
+        observation = self.config.observations.build(self._out.planes.copy(), self._out.mask, skip_chance)
+        if isinstance(observation, dict):
+            return {name: array[0] for name, array in observation.items()}, info
+        return observation[0], info
 
     def action_masks(self) -> BoolArray:
         """Return bool[actions]: the legal actions, all of them when the game is over, for sb3-contrib."""
-        return np.asarray(self._games.observe_all().mask[0], np.bool_)
+        return np.asarray(self._mask, np.bool_)
 
     def legal_actions(self) -> list[int]:
         """Return the legal actions; none when the game is over."""
-        games = self._games
-        if self._numbers[_IS_OVER] or games.outcome[0] != NOT_OVER:
-            return []
-        actions: list[int] = np.flatnonzero(games.observe_all().mask[0]).tolist()
+        is_over = self._is_over or self._numbers[2] != NOT_OVER
+        actions: list[int] = [] if is_over else np.flatnonzero(self._mask).tolist()
         return actions
 
     def chance_outcomes(self, action: int) -> list[ChanceOutcome]:
@@ -301,52 +210,50 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
             super().reset(seed=seed)
             keys = np.array([draw_key(self.np_random)])
         self._games.restore(state, keys)
-        self._before = self._games.position(0).cells
-        self._refused = None
-        if self.render_mode is not None:
-            self._draw(new_game=True)
-        self._seeded = True
         self._games.observe(self._out)
+        self._is_over, self._seeded, self._refused = bool(self._games.over[0]), True, None
+        self._before = self._games.boards().cells[0]
+        self._show()
         return self._observation()
 
     def render(self) -> Any:
-        """Return the board as text (``"ansi"``) or uint8[height, width, 3] (``"rgb_array"``), or show it in a window.
+        """Return the board as text (``"ansi"``) or uint8[height, width, 3] (``"rgb_array"``), or show a window."""
+        return self._renderer.render(make_scene(self._games, 0, self._before, self._refused))
 
-        With ``"rgb_array_list"``, return the list of such pictures since the last ``render()`` or ``reset()``,
-        including the initial one: one after each turn, the caller's and each of the opponent's, at least one per step.
-        """
-        if self.render_mode == "rgb_array_list":
-            scenes, self._scenes = self._scenes, []
-            return [render.picture(visible(self.game), scene) for scene in scenes]
-        return self._renderer.render(self._scene())
-
-    def _scene(self) -> Scene:
-        """Return the scene of the current board."""
-        games = self._games
-        return self._make_scene(*games.position(0), games.description(0), self._refused)
-
-    def _make_scene(self, cells: Int8Array, mover: int, end: str | None = None, refused: int | None = None) -> Scene:
-        games = self._games
-        before, cells = games.to_caller_view(0, self._before), games.to_caller_view(0, cells)
-        seat = int(games.mover[0] if games.is_self_play else games.seat[0])
-        return make_scene(before, cells, mover, end, seat, refused)
-
-    def _draw(self, new_game: bool = False) -> None:
-        """Update the window, or add to the list of pictures, without a call of :meth:`render`.
-
-        Args:
-            new_game: whether a game begins.
-        """
+    def _show(self) -> None:
+        """Update the window, without a call of :meth:`render`."""
         if self.render_mode == "human":
             self.render()
-        elif self.render_mode == "rgb_array_list":
-            if new_game:
-                self._scenes.clear()
-            if self._met is not None:  # the opponent has seen the board after each turn but the last
-                self._scenes += [self._make_scene(cells, mover) for cells, mover in self._met]
-                self._met.clear()
-            self._scenes.append(self._scene())
 
     def close(self) -> None:
         """Close the window, if any."""
         self._renderer.close()
+
+
+def parse_reset_options(config: EnvConfig, options: Mapping[str, Any] | None) -> tuple[Position | None, int | None]:
+    """Return the position and the caller's seat from the options of a reset; None for each that is missing.
+
+    Raises:
+        TypeError, ValueError: an option is unknown, the position is over or unreachable, or the seat is invalid.
+    """
+    if not options:
+        return None, None
+    for name in options:
+        if name not in ("position", "seat"):
+            raise ValueError(f"options[{name!r}] is not known: choose 'position' or 'seat'")
+    seat, text = options.get("seat"), options.get("position")
+    if seat is not None:
+        if isinstance(seat, bool) or not isinstance(seat, (int, np.integer)) or seat not in (0, 1):
+            raise ValueError(f"options['seat']={seat!r} is no seat: choose 0 (first, o) or 1 (second, x)")
+        if not config.opponents:
+            raise ValueError("options['seat'] makes no sense with opponent='self': you move for both")
+    position = None if text is None else config.to_position(text, f"options['position']={text!r}")
+    return position, None if seat is None else int(seat)
+
+
+def make_scene(games: NumbaGames, row: int, before: Int8Array, refused: int | None) -> render.Scene:
+    """Return the picture of game ``row`` after a step from the board ``before``; ``refused`` is an illegal action."""
+    cells, mover = games.boards(np.array([row])).position(0)
+    before, cells = games.to_caller_view(row, before), games.to_caller_view(row, cells)
+    seat = mover if games.is_self_play else int(games.column("seat")[row])
+    return render.make_scene(before, cells, mover, games.description(row), seat, refused)

@@ -1,0 +1,293 @@
+"""The arguments of all environments: each is defined, documented and checked once.
+
+Environments take keywords, from which :func:`takes` makes their configuration; its ``Args`` are a part of their
+docstrings. Each class below adds its arguments to those of the class above.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, get_args
+
+import numpy as np
+
+from ttt_envs.agents.adapters import Opponent, as_policy
+from ttt_envs.agents.observations import DType, Observation, ObservationBuilder
+from ttt_envs.agents.policy import Policy
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.checks import check_argument_names, check_choice
+from ttt_envs.core.jit import Int64Array
+from ttt_envs.game.boards import Boards, check_opening, from_text
+from ttt_envs.game.game import BOARD_HINTS, Game, Position
+from ttt_envs.game.phantom import AnyGame, Kind, PhantomGame, visible
+from ttt_envs.game.symmetry import symmetries
+
+SeatChoice = Literal["first", "second", "random", "alternate"]
+IllegalAction = Literal["lose", "penalize", "raise"]
+Symmetry = Literal["none", "random"]
+FirstPlayer = Literal["player_0", "random"]
+SkipChance = float | Sequence[float]
+"""a skip chance, or two or more, of which each episode draws one"""
+SELF = "self"
+"""opponent name for self-play: the caller moves for both players"""
+
+
+@dataclass(frozen=True)
+class GameConfig:
+    """The game: arguments of every environment, the text environments too.
+
+    Args:
+        size: edge of the board, or (rows, columns), 1 to 19.
+        win_length: stones in a line needed to win.
+        skip_chance: probability of a skipped turn, in [0, 1); or several, as in (0, 0.5), of which each episode draws
+            one, all equally often.
+        gravity: stones fall to the lowest empty cell of their column, as in Connect Four, and actions are columns.
+        overlines: longer lines count too; without them only lines of exactly win_length, as in standard gomoku.
+        misere: a player who completes a line loses.
+        torus: lines continue across the edges of the board, a torus.
+    """
+
+    size: int | tuple[int, int] = 3
+    win_length: int = 3
+    skip_chance: SkipChance = 0.0
+    _: KW_ONLY
+    gravity: bool = False
+    overlines: bool = True
+    misere: bool = False
+    torus: bool = False
+
+    def __post_init__(self) -> None:
+        self.games  # noqa: B018  # checks them
+
+    @functools.cached_property
+    def games(self) -> tuple[AnyGame, ...]:
+        """The game of each skip chance, one or several."""
+        return self._make_games()
+
+    def _make_games(self) -> tuple[AnyGame, ...]:
+        chances = self.skip_chance if isinstance(self.skip_chance, (tuple, list)) else (self.skip_chance,)
+        if chances is self.skip_chance and (len(chances) < 2 or len(set(chances)) < len(chances)):
+            raise ValueError(
+                f"skip_chance={self.skip_chance!r} must have two or more different values, all of them drawn equally "
+                f"often: write skip_chance=(0, 0.5), or a number"
+            )
+        rules = {name: getattr(self, name) for name in ("gravity", "overlines", "misere", "torus")}
+        return tuple(Game.of_size(self.size, self.win_length, chance, **rules) for chance in chances)
+
+    @property
+    def game(self) -> AnyGame:
+        """The first of them."""
+        return self.games[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoardConfig(GameConfig):
+    """Arguments of the environments that show boards.
+
+    Args:
+        phantom: 'classic' or 'abrupt' hides the opponent's stones until the caller tries their cells, see
+            ttt_envs.game.attempts. Observations show the own stones and the found ones, and the mask has 0 for these.
+            Pictures and clone_state are not for the players: they have all stones.
+        symmetry: 'random' shows each episode under a random symmetry of the board; actions are mapped back.
+        observe_skip_chance: adds the skip chance of the episode to observations: a last entry of 'flat', a third plane,
+            or skip_chance float32[1] in dicts.
+        openings: positions as text, of which each episode begins with one, drawn uniformly; None for the empty board.
+        first_player: the player who moves first, 'player_0', or 'random': each episode draws one, both equally often.
+        render_mode: None, 'ansi', 'rgb_array' or, where games are not in lockstep, 'human'.
+    """
+
+    phantom: Kind | None = None
+    symmetry: Symmetry = "none"
+    observe_skip_chance: bool = False
+    openings: Sequence[str] | None = None
+    first_player: FirstPlayer = "player_0"
+    render_mode: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("symmetry", self.symmetry, get_args(Symmetry))
+        check_choice("observe_skip_chance", self.observe_skip_chance, (False, True))
+        check_choice("first_player", self.first_player, get_args(FirstPlayer))
+        self.opening_positions  # noqa: B018  # checks them
+
+    def _make_games(self) -> tuple[AnyGame, ...]:
+        games = super()._make_games()
+        return games if self.phantom is None else tuple(PhantomGame(visible(game), self.phantom) for game in games)
+
+    @functools.cached_property
+    def opening_positions(self) -> Boards | None:
+        """The positions that episodes begin with; None for the empty board with player_0 to move."""
+        if self.first_player == "random":
+            if self.openings is not None:
+                raise ValueError(
+                    "first_player='random' is for the empty board, and openings name their mover: omit one of them"
+                )
+            return Boards(np.zeros((2, self.game.cells), np.int8), np.array([0, 1], np.int8))
+        if self.openings is None:
+            return None
+        if isinstance(self.openings, str) or not isinstance(self.openings, Sequence):
+            raise TypeError(f"openings={self.openings!r} is no list of positions: write openings=['o../.../... x']")
+        if not self.openings:
+            raise ValueError("openings=[] leaves nothing to begin with: name one or more positions, or None for none")
+        return Boards.from_positions([self.to_position(text, f"the opening {text!r}") for text in self.openings])
+
+    def to_position(self, text: object, name: str) -> Position:
+        """Return the opening with this text, an opening of all games; ``name`` is for messages.
+
+        Raises:
+            TypeError, ValueError: it is no text, or no position of an unfinished game.
+        """
+        if not isinstance(text, str):
+            raise TypeError(f"{name} is no text: write rows and mover, as in 'x.o/.../..o x'")
+        position = from_text(text, self.game)
+        for game in self.games:
+            check_opening(game, position, name)
+        return position
+
+    @functools.cached_property
+    def permutations(self) -> Int64Array:
+        """int64[S, cells]: the symmetries under which episodes are seen."""
+        return symmetries(self.game, "all" if self.symmetry == "random" else "none")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvConfig(BoardConfig):
+    """Arguments of the environments in which the caller plays against an opponent.
+
+    Args:
+        opponent: a spec string such as 'random', a Policy, 'self' (the caller moves for both players), or an argument
+            of ttt_envs.as_policy, which gets the caller's kind of observation, from the opponent's seat. Or a list of
+            pairs (opponent, start), as in [('random', 0), ('optimal', 20000)]: each plays in episodes that begin after
+            so many steps of the game since seeding. With several skip chances, an opponent named by a spec string knows
+            the one of the episode.
+        seat: the caller's seat: 'first', 'second', 'random' or 'alternate' (starting with first).
+        observation: 'flat' [2 * cells] own stones, then the opponent's; 'planes' [rows, columns, 2]; 'channels' [2,
+            rows, columns]; or 'dict' with observation (planes) and action_mask.
+        dtype: of the observation, 'float32' as networks need it, or 'int8'.
+        illegal_action: 'lose' (-1, terminated), 'penalize' (-1, no move; truncated after as many as cells) or 'raise'.
+    """
+
+    opponent: Opponent = "random"
+    seat: SeatChoice = "first"
+    observation: Observation = "flat"
+    dtype: DType = "float32"
+    illegal_action: IllegalAction = "lose"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("seat", self.seat, get_args(SeatChoice))
+        check_choice("illegal_action", self.illegal_action, get_args(IllegalAction))
+        self.observations, self.opponents  # noqa: B018  # checks them
+
+    @functools.cached_property
+    def observations(self) -> ObservationBuilder:
+        """Builds spaces and observations."""
+        return ObservationBuilder(self.game, self.observation, self.dtype, self.observe_skip_chance)
+
+    @property
+    def schedule(self) -> list[tuple[Any, int]]:
+        """The pairs of ``opponent`` and start; none in self-play.
+
+        Raises:
+            TypeError, ValueError: an entry is no pair, or the starts do not increase from 0.
+        """
+        if isinstance(self.opponent, str) and self.opponent == SELF:
+            return []
+        if isinstance(self.opponent, Policy) or not isinstance(self.opponent, (list, tuple)):
+            return [(self.opponent, 0)]
+        return check_schedule(self.opponent)
+
+    @functools.cached_property
+    def opponents(self) -> tuple[tuple[Policy, ...], ...]:
+        """The opponents by stage of the schedule, then by skip chance; none in self-play."""
+        kinds: dict[str, Any] = {"dtype": self.dtype, "observe_skip_chance": self.observe_skip_chance}
+        return tuple(
+            tuple(
+                make_policy(opponent, game)
+                if isinstance(opponent, str)
+                else as_policy(opponent, game, self.observation, **kinds)
+                for game in self.games
+            )
+            for opponent, _ in self.schedule
+        )
+
+    @property
+    def plays_uniformly(self) -> bool:
+        """Whether all opponents are uniformly random over legal moves."""
+        policies = [policy for stage in self.opponents for policy in stage]
+        return all(policy.plays_uniformly for policy in policies)
+
+
+def check_schedule(schedule: Sequence[Any]) -> list[tuple[Any, int]]:
+    """Return a schedule of opponents as a list of pairs.
+
+    Raises:
+        TypeError, ValueError: an entry is no pair of an opponent and the number of steps after which it plays, or the
+            numbers do not increase from 0.
+    """
+    example = "write for example opponent=[('random', 0), ('win-or-block', 20000)]"
+    for pair in schedule:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2 or type(pair[1]) is not int:
+            raise TypeError(f"the entry {pair!r} of a schedule is no pair of an opponent and its start: {example}")
+        if isinstance(pair[0], str) and pair[0] == SELF:
+            raise ValueError("a schedule of opponents cannot hold 'self': self-play is opponent='self' alone")
+    starts = [start for _, start in schedule]
+    if starts != sorted({0, *starts}):
+        raise ValueError(f"the starts {starts} of a schedule of opponents must increase from 0: {example}")
+    return [(opponent, start) for opponent, start in schedule]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Keywords of environments
+
+
+def game_keywords(game: AnyGame) -> dict[str, Any]:
+    """Return the keywords of environments that play this game."""
+    board = visible(game)
+    kind = {"phantom": game.kind} if isinstance(game, PhantomGame) else {}
+    size, win_length, skip_chance = (board.rows, board.columns), board.win_length, board.skip_chance
+    return {"size": size, "win_length": win_length, "skip_chance": skip_chance, **board.variants, **kind}
+
+
+Config = TypeVar("Config")
+Keywords = ParamSpec("Keywords")
+Instance = TypeVar("Instance")
+Class = TypeVar("Class", bound=type[Any])
+
+
+def takes(
+    config: Callable[Keywords, Config],
+) -> Callable[[Callable[[Instance, Config], None]], Callable[Concatenate[Instance, Keywords], None]]:
+    """Decorate an ``__init__`` that takes a configuration: it then takes the keywords from which that is made."""
+
+    def decorate(init: Callable[[Instance, Config], None]) -> Callable[Concatenate[Instance, Keywords], None]:
+        def initialize(self: Instance, /, *args: Keywords.args, **kwargs: Keywords.kwargs) -> None:
+            init(self, config(*args, **kwargs))
+
+        functools.update_wrapper(initialize, init)
+        signature = inspect.signature(config)
+        instance = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        initialize.__signature__ = signature.replace(  # type: ignore[attr-defined]
+            parameters=[instance, *signature.parameters.values()]
+        )
+        return initialize
+
+    return decorate
+
+
+def environment(config: type[Any], hints: dict[str, str] | None = None) -> Callable[[Class], Class]:
+    """Decorate an environment whose ``__init__`` :func:`takes` a configuration: add its ``Args`` to the docstring.
+
+    For an unknown argument, its error names the closest one, or the advice in ``hints``.
+    """
+
+    def decorate(kind: Class) -> Class:
+        sections = [(base.__doc__ or "").partition("\n    Args:\n")[2].rstrip() for base in reversed(config.__mro__)]
+        arguments = "\n".join(filter(None, sections))
+        kind.__doc__ = f"{(kind.__doc__ or '').rstrip()}\n\n    Args:\n{arguments}\n    "
+        return check_argument_names(BOARD_HINTS | (hints or {}))(kind)
+
+    return decorate
