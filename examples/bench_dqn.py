@@ -41,7 +41,7 @@ class DQN:
         self.hyperparameters = SETTINGS
         self.both, self.steps = task.opponent == "self", task.steps
         cells = task.games[0].cells
-        inputs = 2 * cells + (task.context == "shown")
+        inputs = 2 * cells + task.observe_skip_chance
         self.model, self.target = make_net(inputs, cells), make_net(inputs, cells)
         self.target.load_state_dict(self.model.state_dict())
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=SETTINGS["learning_rate"])

@@ -46,7 +46,7 @@ class DQN:
         torch.set_num_threads(1)  # for a small net, more threads only wait for each other
         self.hyperparameters = SETTINGS
         self.steps, cells = task.steps, task.games[0].cells
-        inputs = 2 * cells + (task.context == "shown")
+        inputs = 2 * cells + task.observe_skip_chance
         self.net = Net(state_shape=inputs, action_shape=cells, hidden_sizes=SETTINGS["hidden"])
         policy = DiscreteQLearningPolicy(
             model=self.net, action_space=gymnasium.spaces.Discrete(cells), eps_training=SETTINGS["epsilon"][0]

@@ -43,7 +43,7 @@ class PPO:
         self.hyperparameters = SETTINGS
         self.both = task.opponent == "self"
         cells = task.games[0].cells
-        inputs = 2 * cells + (task.context == "shown")
+        inputs = 2 * cells + task.observe_skip_chance
         self.model, self.critic = make_net(inputs, cells), make_net(inputs, 1)
 
     def learn(self, env, steps):

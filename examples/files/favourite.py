@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from learners.base import Bootstrap, Transition
+from learners.base import Bootstrap, Learner, Transition
 from learners.config import TransitionLearnerConfig
 from learners.limits import Fraction
 from ttt_envs.agents.policy import best_shares, sample
@@ -31,10 +31,8 @@ class FavouriteConfig(TransitionLearnerConfig):
         return Favourite(self, game)
 
 
-class Favourite:
+class Favourite(Learner):
     """The learner of :class:`FavouriteConfig`."""
-
-    pure: ClassVar[bool] = True
 
     def __init__(self, config: FavouriteConfig, game: Game) -> None:
         self.config = config

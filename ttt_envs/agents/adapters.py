@@ -10,16 +10,17 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
 from gymnasium import spaces
 
-from ttt_envs.agents.observations import Context, DType, Observation, ObservationBuilder
-from ttt_envs.agents.policy import Policy, best_shares
+from ttt_envs.agents.observations import DType, Observation, ObservationBuilder
+from ttt_envs.agents.policy import Policy, to_policy
 from ttt_envs.core.checks import check_choice
-from ttt_envs.core.jit import Float64Array, Int8Array
-from ttt_envs.game.actions import legal_actions, num_actions, spread_over_cells
+from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array
+from ttt_envs.game.actions import num_actions, spread_over_cells
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.phantom import AnyGame
 
@@ -28,18 +29,21 @@ Opponent = str | Policy | Any
 """opponents that environments accept: also functions, networks, and models with ``predict``"""
 
 
+Function = Callable[[Any, Int8Array], Any]
+"""of observations and masks int8[actions], of one position or a batch"""
+
+
 @dataclass(frozen=True)
-class CallableAgent:
+class CallableAgent(Policy):
     """A function wrapped as a policy: see :func:`as_policy`."""
 
     game: AnyGame
-    function: Callable[[Any, Int8Array], Any]
+    function: Function
     builder: ObservationBuilder
     returns: Returns
-    batch: bool | int
+    batch: bool
     name: str
 
-    pure = True
     colour_blind = True
 
     def __str__(self) -> str:
@@ -51,114 +55,59 @@ class CallableAgent:
         Raises:
             TypeError, ValueError: the function's output has the wrong type, shape or values.
         """
-        planes, mask = _planes(boards), legal_actions(self.game, boards.cells).astype(np.int8)
-        if not len(mask):
-            return np.zeros(boards.cells.shape)
-        answer = self._answers(planes, mask)
-        shares = self._of_actions(answer, mask) if self.returns == "actions" else self._of_numbers(answer, mask)
+        output, legal = self._call(boards)
+        shares = np.eye(legal.shape[1])[output] if self.returns == "actions" else self._to_shares(output, legal)
         return spread_over_cells(self.game, boards.cells, shares)
-
-    def observe(self, boards: Boards) -> tuple[Any, Int8Array]:
-        """Return the observations and masks int8[B, actions] of positions."""
-        mask = legal_actions(self.game, boards.cells).astype(np.int8)
-        return self.builder.build(_planes(boards), mask), mask
 
     def illegal_mass(self, boards: Boards) -> Float64Array:
         """Return float64[B]: the probability of illegal moves before they are masked; 0 for a function of actions.
 
         Of values it is the share of illegal moves among those of highest value.
         """
-        if self.returns == "actions" or not len(boards.mover):
-            return np.zeros(len(boards.mover))
-        mask = legal_actions(self.game, boards.cells).astype(np.int8)
-        numbers = self._answers(_planes(boards), mask).astype(np.float64)
-        numbers = np.where((mask == 0) & np.isnan(numbers), -np.inf, numbers)
-        if self.returns == "probabilities":
-            weights = np.maximum(numbers, 0.0)
-        elif self.returns == "values":
-            weights = best_shares(numbers)
+        output, legal = self._call(boards)
+        if self.returns == "actions":
+            return np.zeros(len(output))
+        mass: Float64Array = np.where(legal, 0, self._to_shares(output, legal | ~np.isnan(output))).sum(axis=1)
+        return mass
+
+    def _call(self, boards: Boards) -> tuple[np.ndarray[Any, Any], BoolArray]:
+        """Return the function's checked output for all positions, and the legal actions bool[B, actions]."""
+        observations, mask = self.builder.observe(boards)
+        legal, (count, num), is_action = mask == 1, mask.shape, self.returns == "actions"
+        shape = () if is_action else (num,)
+        if not count:
+            return np.zeros((0, *shape), np.int64), legal
+        if self.batch:
+            output = _to_array(self.function(observations, mask), self.name, self.returns, (count, *shape))
         else:
-            weights = np.exp(numbers - numbers.max(axis=1, keepdims=True))
-        return np.asarray(np.where(mask == 0, weights, 0.0).sum(axis=1) / weights.sum(axis=1))
-
-    def _answers(self, planes: Int8Array, mask: Int8Array) -> np.ndarray[Any, Any]:
-        """Return the function's outputs for all positions."""
-        return self._in_batches(planes, mask) if self.batch else self._one_by_one(planes, mask)
-
-    def _in_batches(self, planes: Int8Array, mask: Int8Array) -> np.ndarray[Any, Any]:
-        """Return the outputs for all positions, in one batch or in batches of fixed size; the last one is padded."""
-        count = len(mask)
-        size = count if self.batch is True else self.batch
-        answers = []
-        for start in range(0, count, size):
-            rows = np.minimum(np.arange(start, start + size), count - 1)
-            answer = _to_array(
-                self.function(self.builder.build(planes[rows], mask[rows]), mask[rows]), self.name, self.returns
-            )
-            self._check_shape(answer.shape, (size, *self._shape))
-            answers.append(answer)
-        return np.concatenate(answers)[:count]
-
-    def _one_by_one(self, planes: Int8Array, mask: Int8Array) -> np.ndarray[Any, Any]:
-        """Return the outputs of a function that takes one position at a time."""
-        shown, masks = self.builder.build(planes, mask), mask.copy()
-        outputs = (self.function(_row(shown, b), masks[b]) for b in range(len(mask)))
-        answers = [_to_array(output, self.name, self.returns) for output in outputs]
-        shapes = {one.shape for one in answers}
-        if len(shapes) > 1:
-            raise ValueError(f"{self.name} returned {self.returns} of different shapes, {sorted(shapes)}")
-        self._check_shape(answers[0].shape, self._shape)
-        return np.stack(answers)
-
-    @property
-    def _shape(self) -> tuple[int, ...]:
-        """Shape of the output for one position."""
-        return () if self.returns == "actions" else (num_actions(self.game),)
-
-    def _check_shape(self, got: tuple[int, ...], fits: tuple[int, ...]) -> None:
-        if got != fits:
-            raise ValueError(
-                f"{self.name} returned {self.returns} of shape {got}, not {fits}: "
-                f"set as_policy(..., returns=..., batch=...) accordingly"
-            )
-
-    def _of_actions(self, actions: np.ndarray[Any, Any], mask: Int8Array) -> Float64Array:
-        if actions.dtype.kind not in "iu":
-            raise TypeError(f"{self.name} returned actions of type {actions.dtype}: an action is a whole number")
-        rows = np.arange(len(actions))
-        wrong = (actions < 0) | (actions >= mask.shape[1])
-        wrong[~wrong] = mask[rows[~wrong], actions[~wrong]] == 0
+            rows = ((_row(observations, b), mask[b].copy()) for b in range(count))
+            output = np.stack([_to_array(self.function(*row), self.name, self.returns, shape) for row in rows])
+        if not is_action:
+            return output.astype(np.float64), legal
+        wrong = (output < 0) | (output >= num) | ~legal[np.arange(count), output.clip(0, num - 1)]
         if wrong.any():
             raise ValueError(
-                f"{self.name} chose the illegal action {actions[wrong][0]}: it must choose where the mask is 1, "
+                f"{self.name} chose the illegal action {output[wrong][0]}: it must choose where the mask is 1, "
                 f"or return logits or probabilities, which are masked"
             )
-        shares = np.zeros(mask.shape)
-        shares[rows, actions] = 1
-        return shares
+        return output, legal
 
-    def _of_numbers(self, numbers: np.ndarray[Any, Any], mask: Int8Array) -> Float64Array:
-        legal = mask == 1
-        if numbers.dtype.kind in "OSUM":
-            raise TypeError(f"{self.name} returned {self.returns} of type {numbers.dtype}: they must be numbers")
-        numbers = numbers.astype(np.float64)
-        if np.isnan(numbers[legal]).any() or np.isposinf(numbers[legal]).any():
-            raise ValueError(f"{self.name} returned {self.returns} that are NaN or infinite for legal actions")
+    def _to_shares(self, numbers: Float64Array, allowed: BoolArray) -> Float64Array:
+        """Return the distribution float64[B, actions] over allowed actions, of values, logits or probabilities."""
         if self.returns == "probabilities":
-            numbers = np.where(legal, numbers, 0)
-            if (numbers < 0).any():
-                raise ValueError(f"{self.name} returned probabilities below 0 for legal actions")
+            weights = np.where(allowed, numbers, 0.0)
         else:
-            best = np.where(legal, numbers, -np.inf).max(axis=1, keepdims=True)
-            if np.isneginf(best).any():
-                raise ValueError(f"{self.name} returned {self.returns} of -inf for all legal actions of a position")
-            if self.returns == "values":
-                return best_shares(np.where(legal, numbers, np.nan))
-            numbers = np.exp(np.where(legal, numbers, -np.inf) - best)
-        total = numbers.sum(axis=1, keepdims=True)
-        if (total == 0).any():
-            raise ValueError(f"{self.name} returned probabilities of 0 for all legal actions of a position")
-        return np.asarray(numbers / total)
+            numbers = np.where(allowed, numbers, -np.inf)
+            best = numbers.max(axis=1, keepdims=True)
+            best = np.where(np.isfinite(best), best, np.nan)
+            weights = np.exp(numbers - best) if self.returns == "logits" else np.where(numbers == best, 1.0, 0.0)
+        total = weights.sum(axis=1, keepdims=True)
+        if not ((weights >= 0).all() and (total > 0).all() and np.isfinite(total).all()):
+            raise ValueError(
+                f"{self.name} returned {self.returns} that are no distribution over the legal actions of a position: "
+                f"they must be finite, or -inf for some, probabilities 0 or more with a sum above 0"
+            )
+        return np.asarray(weights / total)
 
 
 def as_policy(
@@ -167,9 +116,9 @@ def as_policy(
     observation: Observation | None = None,
     returns: Returns = "actions",
     *,
-    batch: bool | int | None = None,
+    batch: bool | None = None,
     dtype: DType = "float32",
-    context: Context | None = None,
+    observe_skip_chance: bool | None = None,
 ) -> Policy:
     """Wrap a function or model of any framework as a policy: for matches, exact evaluation, and as an opponent.
 
@@ -185,7 +134,7 @@ def as_policy(
               not it was trained with masks, and sees observations as normalised by its VecNormalize;
             - any other model with ``predict(observations)``, which must return actions (``deterministic=True`` and
               ``action_masks`` are passed if it accepts them);
-            - a policy of this package, which is returned unchanged.
+            - a policy of this package, which is returned unchanged, or an object with ``pure`` and ``probabilities``.
         game: the game to play.
         observation, dtype: the observation, as in ``SingleEnv``; by default what a model with an
             ``observation_space`` was trained with, else ``"flat"``.
@@ -193,27 +142,37 @@ def as_policy(
             best legal one is played, with equal shares for ties; ``"logits"`` or ``"probabilities"`` [actions], which
             are masked. For a Stable-Baselines3 model the last two use its action distribution.
         batch: whether the function takes and returns batches, [B, ...] each; by default networks and models do,
-            functions do not. A number is a fixed batch size, useful for compiled functions; the last batch is padded.
-        context: whether observations show the skip chance of ``game``, as in ``SingleEnv``; by default as a model with
-            an ``observation_space`` was trained, else ``"hidden"``.
+            functions do not.
+        observe_skip_chance: whether observations show the skip chance of ``game``, as in ``SingleEnv``; by default as a
+            model with an ``observation_space`` was trained, else False.
 
     Raises:
         TypeError: none of the above.
         ValueError: an option is unknown, or the model needs another observation, or its space fits several.
     """
     check_choice("returns", returns, get_args(Returns))
+    check_choice("batch", batch, (None, False, True))
     if isinstance(function, AnyGame) or not isinstance(game, AnyGame):
         raise TypeError("as_policy takes the function first and the game second: write as_policy(function, game)")
-    if isinstance(function, Policy):
-        return function
-    name = getattr(function, "__name__", type(function).__name__)
-    builder = _make_observation_builder(function, name, game, observation, dtype, context)
-    if not (batch is None or isinstance(batch, bool) or (isinstance(batch, int) and batch > 0)):
-        raise ValueError(f"batch={batch!r} is no size of batches: choose True, False, or a number above 0")
-    asked, returns, batched = _inspect_callable(function, name, returns)
-    if batched and batch is not None and not batch:
-        raise ValueError(f"batch=False does not work for {name}: nets and models take batches")
-    return CallableAgent(game, asked, builder, returns, batched if batch is None else batch, name)
+    if hasattr(function, "probabilities"):
+        return to_policy(function)
+    name = _name(function)
+    builder = _make_observation_builder(function, name, game, observation, dtype, observe_skip_chance)
+    call = _adapt_net(function, name, "actions" if returns in ("actions", "values") else "logits")
+    if call is not None and _sb3_policy(function, name) is not None:
+        returns = "values" if returns in ("actions", "values") else "logits"
+    if call is None and hasattr(function, "predict"):
+        if returns != "actions":
+            raise ValueError(f"{name} is a model whose predict gives actions: omit returns")
+        call = partial(_call_predict, function)
+    if call is not None:
+        if batch is False:
+            raise ValueError(f"batch=False does not work for {name}: nets and models take batches")
+        return CallableAgent(game, call, builder, returns, True, name)
+    if not callable(function):
+        raise TypeError(f"{function!r} is neither a function of (observation, mask) nor a model with predict")
+    call = function if _takes_mask(function, name, star=True) else lambda observations, masks: function(observations)
+    return CallableAgent(game, call, builder, returns, bool(batch), name)
 
 
 def as_value_function(
@@ -222,7 +181,7 @@ def as_value_function(
     observation: Observation | None = None,
     *,
     dtype: DType = "float32",
-    context: Context | None = None,
+    observe_skip_chance: bool | None = None,
 ) -> Callable[[Boards], Float64Array]:
     """Wrap a critic of any framework as a function of positions.
 
@@ -232,7 +191,7 @@ def as_value_function(
             policy: ``predict_values`` of an actor-critic, the highest value of a legal action of DQN; or a function of
             ``Boards``.
         game: the game.
-        observation, dtype, context: the critic's observation, as for :func:`as_policy`.
+        observation, dtype, observe_skip_chance: the critic's observation, as for :func:`as_policy`.
 
     Returns:
         A function of ``Boards`` that returns float64[B], values for the mover. It raises ValueError for an output of
@@ -242,130 +201,96 @@ def as_value_function(
         TypeError: none of the above.
         ValueError: an option is unknown, or the critic needs another observation.
     """
-    if callable(getattr(critic, "values", None)):
-        return _Critic(lambda boards: critic.values(boards), type(critic).__name__)
-    name = getattr(critic, "__name__", type(critic).__name__)
-    policy, owner = _sb3_policy(critic, name), getattr(critic, "__self__", critic)
-    if policy is not None:
-        function: Any = _SB3(critic, policy, returns="values")
-    elif _is_module(owner):
-        function = _Torch(critic, owner, _takes_mask(getattr(critic, "forward", critic), name, star=False))
-    elif any(_is_a(critic, package, "Model") for package in ("keras", "tf_keras")):
-        function = _Keras(critic)
+    name, function = _name(critic), getattr(critic, "values", None)
+    if callable(function):
+        name = type(critic).__name__
+    elif (net := _adapt_net(critic, name, "states")) is not None:
+        builder = _make_observation_builder(critic, name, game, observation, dtype, observe_skip_chance)
+        function = partial(_observe_and_call, net, builder)
     elif callable(critic):
-        return _Critic(critic, name)
+        function = critic
     else:
         raise TypeError(f"{critic!r} is no critic: give a function of Boards, a net, or an object with values(boards)")
-    builder = _make_observation_builder(critic, name, game, observation, dtype, context)
-
-    def values(boards: Boards) -> Any:
-        mask = legal_actions(game, boards.cells).astype(np.int8)
-        return function(builder.build(_planes(boards), mask), mask)
-
-    return _Critic(values, name)
+    return partial(_values_of_boards, name, function)
 
 
-@dataclass(frozen=True)
-class _Critic:
-    """A function of positions that gives one value for each."""
-
-    function: Callable[[Boards], Any]
-    name: str
-
-    def __str__(self) -> str:
-        return self.name
-
-    def __call__(self, boards: Boards) -> Float64Array:
-        answer = _to_array(self.function(boards), self.name, "values")
-        count = len(boards.mover)
-        if answer.shape not in ((count,), (count, 1)):
-            raise ValueError(
-                f"{self.name} returned values of shape {answer.shape} for {count} positions, not {(count,)} or "
-                f"{(count, 1)}: it must give one value for each"
-            )
-        return answer.astype(np.float64).reshape(count)
+def _observe_and_call(function: Function, builder: ObservationBuilder, boards: Boards) -> Any:
+    return function(*builder.observe(boards))
 
 
-def _planes(boards: Boards) -> Int8Array:
-    """Return int8[B, 2, cells]: the mover's stones, then the other player's."""
-    seen = boards.own_first()
-    return np.stack([seen == 1, seen == 2], axis=1).astype(np.int8)
+def _values_of_boards(name: str, function: Callable[[Boards], Any], boards: Boards) -> Float64Array:
+    """Return one value for each position, float64[B]."""
+    return _to_array(function(boards), name, "values", (len(boards.mover),)).astype(np.float64)
 
 
-def _to_array(answer: Any, name: str, returns: str) -> np.ndarray[Any, Any]:
-    """Convert an output to an array; torch tensors may need to be detached, moved and converted for numpy."""
-    if hasattr(answer, "detach"):
-        answer = answer.detach().cpu()
-        answer = answer.double() if answer.is_floating_point() else answer
+def _to_array(output: Any, name: str, returns: Returns, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """Convert an output to an array of a shape, which may have an axis of 1 behind it.
+
+    Torch tensors may need to be detached, moved and converted for numpy.
+
+    Raises:
+        TypeError, ValueError: the output is no array of this shape and of a type that fits.
+    """
+    if hasattr(output, "detach"):
+        output = output.detach().cpu()
+        output = output.double() if output.is_floating_point() else output
     try:
-        return np.asarray(answer)
+        array = np.asarray(output)
     except (TypeError, ValueError, RuntimeError):
+        array = np.asarray(None)
+    if array.dtype.kind not in ("iu" if returns == "actions" else "biuf"):
         raise TypeError(
-            f"{name} returned a {type(answer).__name__} that is no array: hand in a function that returns "
-            f"the {returns} and nothing else"
-        ) from None
+            f"{name} returned a {type(output).__name__} of type {array.dtype}, which is no array of {returns}: actions "
+            f"are integers, all else numbers; for others than actions set returns"
+        )
+    if array.shape not in (shape, (*shape, 1)):
+        raise ValueError(
+            f"{name} returned {returns} of shape {array.shape}, not {shape}: set returns and batch, or the observation "
+            f"accordingly"
+        )
+    return array.reshape(shape)
 
 
 def _make_observation_builder(
-    function: Any, name: str, game: AnyGame, observation: Observation | None, dtype: DType, context: Context | None
+    function: Any, name: str, game: AnyGame, observation: Observation | None, dtype: DType, shows_skip: bool | None
 ) -> ObservationBuilder:
     """Return the observations of a function; by default those that a model was trained with.
 
     Raises:
-        ValueError: the model needs another observation, or has other actions.
+        ValueError: the model needs another observation, or several fit, or it has other actions.
     """
     space = getattr(function, "observation_space", None)
-    kind, shown = _find_observation(space, game, observation, context, name)
-    builder = ObservationBuilder(game, kind, dtype, shown)
-    if space is not None and _space_shape(space) != _space_shape(builder.observation_space):
+    if space is None:
+        return ObservationBuilder(game, observation or "flat", dtype, bool(shows_skip))
+    actions = getattr(getattr(function, "action_space", None), "n", num_actions(game))
+    kinds = get_args(Observation) if observation is None else (observation,)
+    choices = (False, True) if shows_skip is None else (shows_skip,)
+    builders = [ObservationBuilder(game, kind, "float32", choice) for kind in kinds for choice in choices]
+    fitting = [builder for builder in builders if _space_shape(builder.observation_space) == _space_shape(space)]
+    if len(fitting) != 1 or actions != num_actions(game):
         raise ValueError(
-            f"{name} sees observations of shape {_space_shape(space)}, but observation={builder.kind!r} of {game} has "
-            f"{_space_shape(builder.observation_space)}: choose the observation of its training"
+            f"{name} sees observations of shape {_space_shape(space)} and has {actions} actions: {len(fitting)} kinds "
+            f"of observations of {game} have this shape, so choose the game and the observation of its training"
         )
-    actions = getattr(getattr(function, "action_space", None), "n", None)
-    if actions is not None and actions != num_actions(game):
-        raise ValueError(
-            f"{name} has {actions} actions, but {game} has {num_actions(game)}: choose the game of its training"
-        )
-    return builder
-
-
-def as_opponent(
-    opponent: Opponent, game: AnyGame, observation: Observation, dtype: DType, context: Context = "hidden"
-) -> str | Policy:
-    """Convert an environment's ``opponent``: functions and models become policies with the caller's observation."""
-    if isinstance(opponent, (str, Policy)) or not (callable(opponent) or hasattr(opponent, "predict")):
-        return opponent  # also anything unknown, which make_policy rejects
-    return as_policy(opponent, game, observation, dtype=dtype, context=context)
+    return ObservationBuilder(game, fitting[0].kind, dtype, fitting[0].observe_skip_chance)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Adapters to functions of (observations, masks)
 
 
-def _inspect_callable(
-    function: Any, name: str, returns: Returns
-) -> tuple[Callable[[Any, Int8Array], Any], Returns, bool]:
-    """Return the adapter, the kind of its output, and whether it takes batches."""
-    if (policy := _sb3_policy(function, name)) is not None:
-        if returns in ("logits", "probabilities"):
-            if not hasattr(policy, "get_distribution"):
-                raise ValueError(f"returns={returns!r} does not work for {name}: it has values and no distribution")
-            return _SB3(function, policy), "logits", True
-        return _SB3(function, policy), "values", True
-    owner = getattr(function, "__self__", function)
-    if _is_module(owner):
-        takes_mask = _takes_mask(getattr(function, "forward", function), name, star=False)
-        return _Torch(function, owner, takes_mask), returns, True
-    if any(_is_a(function, package, "Model") for package in ("keras", "tf_keras")):
-        return _Keras(function), returns, True
-    if hasattr(function, "predict"):
-        if returns != "actions":
-            raise ValueError(f"returns={returns!r} does not work for a model: its predict gives actions")
-        return _PredictCallable(function), returns, True
-    if not callable(function):
-        raise TypeError(f"{function!r} is neither a function of (observation, mask) nor a model with predict")
-    return (function if _takes_mask(function, name, star=True) else _UnmaskedCallable(function)), returns, False
+def _adapt_net(net: Any, name: str, returns: Literal["actions", "logits", "states"]) -> Function | None:
+    """Return the adapter of a net or a model of Stable-Baselines3, None for anything else."""
+    if (policy := _sb3_policy(net, name)) is not None:
+        if returns == "logits" and not hasattr(policy, "get_distribution"):
+            raise ValueError(f"{name} has values and no distribution: write returns='actions'")
+        return partial(_call_sb3, net, policy, returns)
+    owner = getattr(net, "__self__", net)
+    if _is_a(owner, "torch.nn", "Module"):
+        return partial(_call_torch, net, owner, _takes_mask(getattr(net, "forward", net), name, star=False))
+    if any(_is_a(net, package, "Model") for package in ("keras", "tf_keras")):
+        return lambda observations, masks: net(observations, training=False)
+    return None
 
 
 def _takes_mask(function: Any, name: str, *, star: bool) -> bool:
@@ -378,101 +303,53 @@ def _takes_mask(function: Any, name: str, *, star: bool) -> bool:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # compiled functions may have no signature
         return star
-    placed = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    starred = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-    needed = [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    if not (placed or starred) or needed != placed[: len(needed)] or len(needed) > 2:
-        raise TypeError(
-            f"{name}{inspect.signature(function)} cannot be called: give a function of (observation, mask) or of "
-            f"(observation)"
-        )
-    if len(placed) > 1:
-        return len(needed) == 2 or "mask" in placed[1].name.lower()
-    return starred and star
+    required = [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    places = [p for p in parameters if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)][:2]
+    if not places or len(required) > 2 or any(p not in places for p in required):
+        raise TypeError(f"{name} cannot be called: give a function of (observation, mask) or of (observation)")
+    last = places[-1]
+    if last.kind is last.VAR_POSITIONAL:
+        return star
+    return len(places) == 2 and (last in required or "mask" in last.name.lower())
 
 
-@dataclass(frozen=True)
-class _UnmaskedCallable:
-    """A function of observations alone."""
-
-    function: Any
-
-    def __call__(self, observations: Any, masks: Int8Array) -> Any:
-        return self.function(observations)
+def _call_predict(model: Any, observations: Any, masks: Int8Array) -> Any:
+    """Call a model with ``predict``, as in Stable-Baselines3 or scikit-learn."""
+    offered = {"deterministic": True, "action_masks": masks.astype(np.bool_)}
+    parameters = inspect.signature(model.predict).parameters
+    output = model.predict(observations, **{key: offered[key] for key in offered if key in parameters})
+    return output[0] if isinstance(output, tuple) else output  # without the recurrent state, which is None
 
 
-@dataclass(frozen=True)
-class _PredictCallable:
-    """A model with ``predict``, as in Stable-Baselines3 or scikit-learn."""
+def _call_torch(function: Any, module: Any, takes_mask: bool, observations: Any, masks: Int8Array) -> Any:
+    """Call a torch module, or a method of one."""
+    import torch
 
-    model: Any
+    weights = (weight for part in (module.parameters(), module.buffers()) for weight in part)
+    like = next((weight for weight in weights if weight.is_floating_point()), torch.zeros(0))
 
-    def __call__(self, observations: Any, masks: Int8Array) -> Any:
-        taken = inspect.signature(self.model.predict).parameters
-        offered = {"deterministic": True, "action_masks": masks.astype(np.bool_)}
-        answer = self.model.predict(observations, **{key: offered[key] for key in offered if key in taken})
-        return answer[0] if isinstance(answer, tuple) else answer  # without the recurrent state, which is None
+    def tensor(array: Any) -> Any:
+        return torch.as_tensor(array, device=like.device, dtype=like.dtype if array.dtype.kind == "f" else None)
 
-
-@dataclass(frozen=True)
-class _Keras:
-    """A Keras model."""
-
-    model: Any
-
-    def __call__(self, observations: Any, masks: Int8Array) -> Any:
-        return self.model(observations, training=False)
+    is_dict = isinstance(observations, dict)
+    tensors = {key: tensor(array) for key, array in observations.items()} if is_dict else tensor(observations)
+    with _in_eval_mode(module):
+        return function(tensors, tensor(masks == 1)) if takes_mask else function(tensors)
 
 
-@dataclass(frozen=True)
-class _Torch:
-    """A torch module, or a method of one."""
-
-    function: Any
-    module: Any
-    takes_mask: bool
-
-    def __call__(self, observations: Any, masks: Int8Array) -> Any:
-        import torch
-
-        weights = (one for part in (self.module.parameters(), self.module.buffers()) for one in part)
-        like = next((one for one in weights if one.is_floating_point()), torch.zeros(0))
-
-        def tensor(array: Any) -> Any:
-            return torch.as_tensor(array, device=like.device, dtype=like.dtype if array.dtype.kind == "f" else None)
-
-        shown = (
-            {key: tensor(array) for key, array in observations.items()}
-            if isinstance(observations, dict)
-            else tensor(observations)
-        )
-        with _in_eval_mode(self.module):
-            return self.function(shown, tensor(masks == 1)) if self.takes_mask else self.function(shown)
-
-
-@dataclass(frozen=True)
-class _SB3:
-    """The action values, the logits or the state values of a Stable-Baselines3 model; the caller masks actions."""
-
-    model: Any
-    policy: Any
-    returns: Literal["actions", "values"] = "actions"
-    """numbers for actions, or one value for each observation"""
-
-    def __call__(self, observations: Any, masks: Int8Array) -> Any:
-        normalizing = self.model.get_vec_normalize_env() if hasattr(self.model, "get_vec_normalize_env") else None
-        if normalizing is not None:
-            observations = normalizing.normalize_obs(observations)
-        with _in_eval_mode(self.policy):
-            shown = self.policy.obs_to_tensor(observations)[0]
-            if hasattr(self.policy, "q_net"):
-                q = self.policy.q_net(shown)
-                if self.returns == "actions":
-                    return q
-                return q.masked_fill(q.new_tensor(masks) == 0, -np.inf).max(dim=1).values
-            if self.returns == "values":
-                return self.policy.predict_values(shown)
-            return self.policy.get_distribution(shown).distribution.logits
+def _call_sb3(model: Any, policy: Any, returns: str, observations: Any, masks: Int8Array) -> Any:
+    """Return the action values or the logits of a Stable-Baselines3 model, or for "states" one value for each."""
+    normalizing = model.get_vec_normalize_env() if hasattr(model, "get_vec_normalize_env") else None
+    if normalizing is not None:
+        observations = normalizing.normalize_obs(observations)
+    with _in_eval_mode(policy):
+        tensors = policy.obs_to_tensor(observations)[0]
+        if hasattr(policy, "q_net"):
+            q = policy.q_net(tensors)
+            return q.masked_fill(q.new_tensor(masks) == 0, -np.inf).max(dim=1).values if returns == "states" else q
+        if returns == "states":
+            return policy.predict_values(tensors)
+        return policy.get_distribution(tensors).distribution.logits
 
 
 def _sb3_policy(model: Any, name: str) -> Any:
@@ -482,7 +359,7 @@ def _sb3_policy(model: Any, name: str) -> Any:
         ValueError: the policy is recurrent.
     """
     policy = getattr(model, "policy", model)
-    if not _is_module(policy) or not hasattr(policy, "obs_to_tensor"):
+    if not _is_a(policy, "torch.nn", "Module") or not hasattr(policy, "obs_to_tensor"):
         return None
     if hasattr(policy, "q_net"):  # of DQN; a QNetwork also has a q_net, which does not take observations
         return policy if hasattr(policy, "q_net_target") else None
@@ -508,52 +385,20 @@ def _in_eval_mode(module: Any) -> Iterator[None]:
             part.training = training
 
 
-def _is_module(thing: Any) -> bool:
-    return _is_a(thing, "torch.nn", "Module")
+def _name(thing: Any) -> str:
+    return str(getattr(thing, "__name__", type(thing).__name__))
 
 
 def _is_a(thing: Any, library: str, kind: str) -> bool:
     """Return whether an object is of a class of a library, which must be imported already for that."""
-    found = getattr(sys.modules.get(library), kind, None)
-    return isinstance(found, type) and isinstance(thing, found)
+    return isinstance(thing, getattr(sys.modules.get(library), kind, ()))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Observations
-
-
-def _row(shown: Any, row: int) -> Any:
+def _row(batch: Any, row: int) -> Any:
     """Return one observation of a batch."""
-    return {name: array[row] for name, array in shown.items()} if isinstance(shown, dict) else shown[row]
+    return {name: array[row] for name, array in batch.items()} if isinstance(batch, dict) else batch[row]
 
 
 def _space_shape(space: Any) -> Any:
     """Return the shape of observations; for dicts, shapes by name."""
     return {name: part.shape for name, part in space.items()} if isinstance(space, spaces.Dict) else space.shape
-
-
-def _find_observation(
-    space: Any, game: AnyGame, observation: Observation | None, context: Context | None, name: str
-) -> tuple[Observation, Context]:
-    """Return the kind of observation of a space, where not given, and whether it shows the skip chance.
-
-    If none matches, it is flat and hidden, so that the caller reports a mismatch.
-
-    Raises:
-        ValueError: planes and channels have the same shape.
-    """
-    kinds = get_args(Observation) if observation is None else (observation,)
-    contexts = get_args(Context) if context is None else (context,)
-    found = [
-        (kind, shown)
-        for kind in kinds
-        for shown in contexts
-        if space is not None
-        and _space_shape(space) == _space_shape(ObservationBuilder(game, kind, "float32", shown).observation_space)
-    ]
-    if len(found) > 1 and any(shown == "shown" for _, shown in found):
-        raise ValueError(
-            f"{name} sees observations of shape {_space_shape(space)}, which may be planes or channels: write "
-            f"observation='planes' or observation='channels'"
-        )
-    return found[0] if found else (kinds[0], contexts[0])

@@ -1,18 +1,25 @@
-"""The policy and player protocols, and sampling of moves."""
+"""The base classes of policies and players, and sampling of moves."""
 
 from __future__ import annotations
 
-import functools
 import typing
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array, compiled
+from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array, kernel
 from ttt_envs.core.random import uniforms
 from ttt_envs.game.boards import Boards
+from ttt_envs.game.game import VARIANTS
+from ttt_envs.game.phantom import HIDING, AnyGame, check_variants
 from ttt_envs.game.rules import STREAM_OPPONENT
+
+ALL_VARIANTS = ("gravity", "overlines", "misere", "torus")
+"""``Policy.variants`` of those that support all: a new rule is refused until it is added here, or to a class"""
+PEEKING = "peeking"
+"""key of a spec string: ``peeking=true`` shows the policy all stones of a phantom game; in others it has no effect"""
 
 
 class Uniforms(Protocol):
@@ -23,97 +30,147 @@ class Uniforms(Protocol):
         ...
 
 
-@runtime_checkable
-class Policy(Protocol):
+class Policy:
     """A distribution over moves for every position of a batch.
 
-    Callers never pass finished positions. Optional features are separate protocols, detected by the methods of the
-    class: :class:`ActsFast`, :class:`ActsInGames`, :class:`PlaysUniformly`, :class:`Symmetric`, :class:`ColourBlind`,
-    :class:`HasPlayer`, :class:`Values`.
+    Callers never pass finished positions. What a policy declares and offers are its attributes, which subclasses
+    override: as class attributes, properties, methods, or on the instance.
     """
 
-    @property
-    def pure(self) -> bool:
-        """Whether ``probabilities`` is a function of the boards alone; may be a class attribute."""
-        ...
+    if TYPE_CHECKING:  # properties may be overridden by attributes as well
+
+        @property
+        def pure(self) -> bool: ...  # noqa: D102
+        @property
+        def symmetric(self) -> bool: ...  # noqa: D102
+        @property
+        def colour_blind(self) -> bool: ...  # noqa: D102
+    else:
+        pure = True
+        """Whether ``probabilities`` is a function of the boards alone, so that the policy can be evaluated exactly."""
+        symmetric = False
+        """Whether a pure policy is equivariant: its probabilities for a position transformed by a symmetry of the
+        board (``symmetry.symmetries``) are the transformed probabilities, within :data:`SHARE_TOLERANCE`. Exact
+        evaluation relies on this and evaluates one of eight symmetric positions; ``wrappers.check_symmetric`` tests
+        it."""
+        colour_blind = False
+        """Whether a pure policy depends only on own and opponent stones, not on the first player: for two reachable
+        positions that differ only by exchanged stones and mover, its probabilities are the same, within
+        :data:`SHARE_TOLERANCE`; ``wrappers.check_colour_blind`` tests it."""
+    plays_uniformly: ClassVar[bool] = False
+    """Whether the policy is uniformly random over legal moves, so that environments may sample in its place."""
+    quick: ClassVar[bool] = False
+    """Whether a cache would take as long as its answers."""
+    samples_fast: ClassVar[bool] = False
+    """Whether ``act`` is called in place of sampling from ``probabilities``: where a class overrides it."""
+    peeks: ClassVar[bool] = False
+    """Whether it is asked about positions with all stones in phantom games, and not about views."""
+    runs_program: ClassVar[bool] = False
+    """Whether it runs a program named by an argument, which a file may not do."""
+
+    variants: ClassVar[Collection[str]] = ()
+    """Rules of ``game.VARIANTS`` that it supports."""
+    plays_hidden: ClassVar[bool] = False
+    """Whether it plays phantom games by views."""
+    refusals: ClassVar[Mapping[str, str]] = {}
+    """Rules that it does not support -> the reason, which follows "because" in messages."""
+
+    values: Callable[[Boards], Float64Array] | None = None
+    """Return the expected results, float64[B] from -1 (loss) to 1 (win), for the mover."""
+    action_values: Callable[[Boards], Float64Array] | None = None
+    """Return those of moves, float64[B, rows * columns], for the mover, NaN where illegal."""
+    evaluate: Callable[[Boards], tuple[NDArray[np.float32], Float64Array]] | None = None
+    """See :class:`Evaluator`."""
+    actor: Policy | None = None
+    """The policy of which ``values`` are estimates if it is another, such as the one that training samples from."""
+    player: Callable[[], Player] | None = None
+    """Return a new player with empty memory, for a policy that plays matches with memory."""
+    illegal_mass: Callable[[Boards], Float64Array] | None = None
+    """Return float64[B]: the probability of illegal moves before they are masked."""
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        if "act" in vars(cls) and "samples_fast" not in vars(cls):
+            cls.samples_fast = True  # an override is not passed over
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, rows * columns]: a distribution over legal moves for each position; rows sum to 1.
 
         A policy that is not pure needs ``rng``.
         """
-        ...
-
-
-@runtime_checkable
-class ActsFast(Protocol):
-    """A policy with a faster way to sample moves than from its probabilities; :func:`act` uses it."""
+        raise NotImplementedError
 
     def act(self, boards: Boards, rng: Uniforms) -> Int64Array:
-        """Sample int64[B] from the distribution of ``probabilities``, with exactly one ``rng.random(B)``."""
-        ...
+        """Sample int64[B] from the distribution of ``probabilities``, with exactly one ``rng.random(B)``.
 
-
-@runtime_checkable
-class ActsInGames(Protocol):
-    """An opponent whose play depends on the game number."""
+        Args:
+            boards: positions that are not over.
+            rng: a ``numpy.random.Generator``; for a policy that is not pure it must be a real one.
+        """
+        needed = () if self.pure else (typing.cast(np.random.Generator, rng),)
+        return sample(self.probabilities(boards, *needed), rng.random(len(boards.mover)))
 
     def act_in_games(
         self, boards: Boards, games: Int64Array, episode_keys: UInt64Array, plies: Int64Array
     ) -> Int64Array:
-        """Return int64[B]: a move in each of the ``games``.
+        """Return int64[B]: a move in each of the ``games``; opponents may depend on their numbers.
 
         Args:
             boards: the positions.
             games: int64[B], the numbers of the games.
-            episode_keys: uint64[B], see :func:`act_in_episodes`.
-            plies: int64[B], stones on the boards; in phantom games, cells that the player knows to be taken.
+            episode_keys, plies: uint64[B] and int64[B], see :func:`act_in_episodes`.
         """
-        ...
+        return act_in_episodes(self, boards, episode_keys, plies)
 
 
-@runtime_checkable
-class PlaysUniformly(Protocol):
-    """A policy that declares itself uniformly random over legal moves, so that environments sample in its place."""
+def check_game(name: str, kind: Any, game: AnyGame) -> None:
+    """Raise ValueError if a game has a rule that policies of a class do not support.
 
-    @property
-    def plays_uniformly(self) -> bool:
-        """Whether the policy is uniformly random; may be a class attribute."""
-        ...
-
-
-@runtime_checkable
-class Symmetric(Protocol):
-    """A pure policy that declares whether it is equivariant under board symmetries; undeclared means it is not.
-
-    Its probabilities for a position transformed by a symmetry of the board (``symmetry.symmetries``) are the
-    transformed probabilities of the position, within :data:`SHARE_TOLERANCE`. Exact evaluation relies on this and
-    evaluates one of eight symmetric positions; ``symmetrized.check_symmetric`` tests it.
+    Args:
+        name: of the policy.
+        kind: the class, or any other factory with some of the attributes of one.
+        game: the game.
     """
+    undeclared = "its class declares neither that rule in `variants` nor, for hidden stones, `plays_hidden`"
+    reasons = {**dict.fromkeys((*VARIANTS, HIDING), undeclared), **getattr(kind, "refusals", {})}
+    supported = (*getattr(kind, "variants", ()), *[HIDING] * getattr(kind, "plays_hidden", False))
+    hint = f"; or let it see hidden stones, which is cheating, with {PEEKING}=true"
+    check_variants(name, game, supported, reasons=reasons, hint=hint)
 
-    @property
-    def symmetric(self) -> bool:
-        """Whether the policy is equivariant; may be a class attribute."""
-        ...
+
+class PolicyWrapper(Policy):
+    """A policy that has all that another policy, or an object with ``pure`` and ``probabilities``, has of a policy."""
+
+    def __init__(self, policy: Any) -> None:
+        self.policy = policy
+        for name in vars(Policy):
+            if not name.startswith("_") and hasattr(policy, name):
+                setattr(self, name, getattr(policy, name))
+        self.__dict__.setdefault("samples_fast", "act" in self.__dict__)
+
+    def __str__(self) -> str:
+        return str(self.policy)
 
 
-@runtime_checkable
-class ColourBlind(Protocol):
-    """A pure policy that declares whether it depends only on own and opponent stones, not on the first player.
+def to_policy(policy: Any) -> Policy:
+    """Return a policy unchanged, and an object with ``pure`` and ``probabilities`` wrapped.
 
-    For two reachable positions that differ only by exchanged stones and mover, its probabilities are the same, within
-    :data:`SHARE_TOLERANCE`. ``symmetrized.check_colour_blind`` tests it.
+    Raises:
+        TypeError: anything else.
     """
-
-    @property
-    def colour_blind(self) -> bool:
-        """Whether the policy is colour-blind; may be a class attribute."""
-        ...
+    if isinstance(policy, Policy):
+        return policy
+    if hasattr(policy, "pure") and hasattr(policy, "probabilities"):
+        return PolicyWrapper(policy)
+    raise TypeError(
+        f"{policy} is no policy: hand in the name of one, an object with `pure` and `probabilities`, or "
+        f"ttt_envs.as_policy(function, game)"
+    )
 
 
 @runtime_checkable
 class Values(Protocol):
-    """A policy with value estimates: expected results, from -1 (loss) to 1 (win)."""
+    """What searches need of an evaluation of positions: expected results, from -1 (loss) to 1 (win)."""
 
     def values(self, boards: Boards) -> Float64Array:
         """Return float64[B], for the mover."""
@@ -125,22 +182,8 @@ class Values(Protocol):
 
 
 @runtime_checkable
-class ActorCritic(Protocol):
-    """A policy with a critic. The critic estimates the values of the actor, which may differ from what it plays."""
-
-    @property
-    def actor(self) -> Policy:
-        """The policy of which ``values`` are estimates, such as the distribution that training samples from."""
-        ...
-
-    def values(self, boards: Boards) -> Float64Array:
-        """Return float64[B], for the mover."""
-        ...
-
-
-@runtime_checkable
 class Evaluator(Values, Protocol):
-    """A policy that guides searches: one evaluation gives both priors and values."""
+    """What guides searches: one evaluation gives both priors and values."""
 
     def evaluate(self, boards: Boards) -> tuple[NDArray[np.float32], Float64Array]:
         """Evaluate positions.
@@ -174,12 +217,11 @@ MAX_REASON_LENGTH = 1000
 """Maximum number of characters of a reason; the rest is cut."""
 
 
-class Player(Protocol):
+class Player:
     """A player with memory between its moves: tree reuse, clocks, pondering."""
 
     def begin(self, slots: Int64Array) -> None:
         """Start new games in ``slots`` int64[B]."""
-        ...
 
     def act(
         self, boards: Boards, slots: Int64Array, rng: np.random.Generator, time_left: Float64Array | None = None
@@ -189,45 +231,17 @@ class Player(Protocol):
         Raises:
             Forfeit: one of the games is forfeited.
         """
-        ...
-
-
-@runtime_checkable
-class ReadsClocks(Protocol):
-    """A player that needs the time control of a match."""
+        raise NotImplementedError
 
     def use_clock(self, seconds: float, increment: float) -> None:
-        """Set the seconds per game and the increment in seconds per move; called before the first game begins."""
-        ...
+        """Take the seconds per game and the increment per move of a match; called before the first game begins."""
 
-
-@runtime_checkable
-class HasPlayer(Protocol):
-    """A policy that plays matches with memory."""
-
-    def player(self) -> Player:
-        """Return a new player with empty memory."""
-        ...
+    def close(self) -> None:
+        """Release threads and processes."""
 
 
 SHARE_TOLERANCE = 1e-9
-"""Maximum difference of probabilities that count as equal, for :class:`Symmetric` and :class:`ColourBlind`."""
-
-
-def is_symmetric(policy: Policy) -> bool:
-    """Return whether a policy declares itself :class:`Symmetric`."""
-    return bool(getattr(policy, "symmetric", False))
-
-
-def is_colour_blind(policy: Policy) -> bool:
-    """Return whether a policy declares itself :class:`ColourBlind`."""
-    return bool(getattr(policy, "colour_blind", False))
-
-
-def is_quick(policy: Policy) -> bool:
-    """Return whether a policy declares, by an attribute ``quick``, that a cache would take as long as its answers."""
-    return bool(getattr(policy, "quick", False))
-
+"""Maximum difference of probabilities that count as equal, where a policy is symmetric or colour-blind."""
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Sampling moves
@@ -243,7 +257,7 @@ def best_shares(values: Float64Array, tie: float = 0.0) -> Float64Array:
     return shares
 
 
-@compiled
+@kernel
 def _sample(probabilities: Float64Array, u: Float64Array, out: Int64Array) -> None:
     for b in range(len(probabilities)):
         rest = u[b]
@@ -274,31 +288,8 @@ def sample(probabilities: Float64Array, u: Float64Array) -> Int64Array:
 
 
 def act(policy: Policy, boards: Boards, rng: Uniforms) -> Int64Array:
-    """Sample one move for each position, int64[B], from exactly one ``rng.random(B)``.
-
-    Args:
-        policy: the policy that moves.
-        boards: positions that are not over.
-        rng: a ``numpy.random.Generator``; for a policy that is not pure it must be a real one.
-    """
-    if acts_fast(type(policy)):
-        return typing.cast(ActsFast, policy).act(boards, rng)
-    if policy.pure:
-        return sample(policy.probabilities(boards), rng.random(len(boards.mover)))
-    assert isinstance(rng, np.random.Generator)
-    return sample(policy.probabilities(boards, rng), rng.random(len(boards.mover)))
-
-
-@functools.cache  # checks of protocols are slow
-def acts_fast(kind: type) -> bool:
-    """Return whether policies of a class have their own sampling method: see :class:`ActsFast`."""
-    return issubclass(kind, ActsFast)
-
-
-@functools.cache
-def acts_in_games(kind: type) -> bool:
-    """Return whether policies of a class depend on the game number: see :class:`ActsInGames`."""
-    return issubclass(kind, ActsInGames)
+    """Return a move int64[B] of any policy: see :meth:`Policy.act`."""
+    return to_policy(policy).act(boards, rng)
 
 
 class EpisodeStreams:
@@ -332,7 +323,7 @@ class EpisodeStreams:
 
 
 def act_in_episodes(policy: Policy, boards: Boards, episode_keys: UInt64Array, plies: Int64Array) -> Int64Array:
-    """Like :func:`act`, with random numbers of each row's own episode, so that rows do not depend on each other.
+    """Like :meth:`Policy.act`, with random numbers of each row's own episode, so that rows do not depend on each other.
 
     Args:
         policy: the policy that moves.
@@ -345,7 +336,7 @@ def act_in_episodes(policy: Policy, boards: Boards, episode_keys: UInt64Array, p
     """
     if policy.pure:
         try:
-            actions = act(policy, boards, EpisodeStreams(episode_keys, plies))
+            actions = policy.act(boards, EpisodeStreams(episode_keys, plies))
         except Forfeit as problem:  # the game is unknown, because positions may have been queried in another order
             raise ValueError(f"{policy} is pure and gave up a game, {problem}: say pure = False") from None
     else:
@@ -353,7 +344,7 @@ def act_in_episodes(policy: Policy, boards: Boards, episode_keys: UInt64Array, p
         for b in range(len(plies)):  # a separate generator per row: draws must not depend on the batch
             rng = np.random.default_rng([int(episode_keys[b]), STREAM_OPPONENT, int(plies[b])])
             try:
-                actions[b] = act(policy, boards.take(np.array([b])), rng)[0]
+                actions[b] = policy.act(boards.take(np.array([b])), rng)[0]
             except Forfeit as problem:
                 raise Forfeit(str(problem), actions[:b]) from None
     return actions

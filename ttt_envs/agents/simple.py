@@ -7,15 +7,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from ttt_envs.agents.policy import Uniforms
+from ttt_envs.agents.policy import ALL_VARIANTS, Uniforms
 from ttt_envs.agents.specs import Named
-from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, compiled, compiled_allocating, inlined, int8, int64
+from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, int8, int64, kernel
 from ttt_envs.game.bits import MAX_CELLS_IN_BITS, count_bits, nth_bit, to_bits
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.lines import completing_bits
 from ttt_envs.game.parameters import Parameters, line_sign
-from ttt_envs.game.rules import completing_cells, is_legal, legal_bits, nth_empty_cell, nth_legal_cell
+from ttt_envs.game.rules import completing_cells, is_legal, legal_bits, nth_legal_cell
 
 
 @dataclass(frozen=True)
@@ -23,11 +23,8 @@ class Random(Named):
     """Plays every legal move with equal probability."""
 
     name: ClassVar[str] = "random"
-    pure: ClassVar[bool] = True
-    symmetric: ClassVar[bool] = True
-    colour_blind: ClassVar[bool] = True
-    plays_uniformly: ClassVar[bool] = True
-    quick: ClassVar[bool] = True
+    symmetric = colour_blind = plays_uniformly = quick = plays_hidden = True
+    variants = ALL_VARIANTS
 
     game: Game
 
@@ -44,7 +41,7 @@ class Random(Named):
         return out
 
 
-@compiled
+@kernel
 def _random_moves(cells: Int8Array, u: Float64Array, parameters: Parameters, out: Int64Array) -> None:
     for b in range(len(out)):
         out[b] = nth_legal_cell(cells[b], u[b], parameters)
@@ -59,87 +56,56 @@ class WinOrBlock(Named):
     """
 
     name: ClassVar[str] = "win-or-block"
-    pure: ClassVar[bool] = True
-    symmetric: ClassVar[bool] = True
-    colour_blind: ClassVar[bool] = True
+    symmetric = colour_blind = plays_hidden = True
+    variants = ALL_VARIANTS
 
     game: Game
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, rows * columns]."""
-        chosen = self._candidates(boards) == 0
-        shares: Float64Array = chosen / chosen.sum(axis=1, keepdims=True)
+        candidates = np.empty(boards.cells.shape, np.int8)
+        _mark_candidates(np.ascontiguousarray(boards.cells), boards.mover, self.game.parameters, candidates)
+        shares: Float64Array = candidates / candidates.sum(axis=1, keepdims=True)
         return shares
 
     def act(self, boards: Boards, rng: Uniforms) -> Int64Array:
         """Return int64[B]."""
+        if self.game.cells > MAX_CELLS_IN_BITS:
+            return super().act(boards, rng)
         out = np.empty(len(boards.mover), np.int64)
         cells = np.ascontiguousarray(boards.cells)
         _win_or_block(cells, boards.mover, rng.random(len(out)), self.game.parameters, out)
         return out
 
-    def _candidates(self, boards: Boards) -> Int8Array:
-        """Return int8[B, rows * columns]: 0 for candidate moves."""
-        out = np.empty(boards.cells.shape, np.int8)
-        _closed_cells(np.ascontiguousarray(boards.cells), boards.mover, self.game.parameters, out)
-        return out
+
+@kernel
+def _mark_candidates(cells: Int8Array, mover: Int8Array, parameters: Parameters, out: Int8Array) -> None:
+    """Mark the candidate moves with 1 in ``out`` int8[B, rows * columns], other cells with 0."""
+    is_misere = line_sign(parameters) < 0
+    for b in range(len(out)):
+        count = 0
+        for turn in range(1 if is_misere else 2):
+            if count == 0:
+                completing_cells(cells[b], int64(mover[b]) ^ turn, parameters, out[b])
+                for cell in range(out.shape[1]):
+                    if is_misere:
+                        out[b, cell] = is_legal(cells[b], cell, parameters) and out[b, cell] == 0
+                    count += out[b, cell]
+        if count == 0:
+            for cell in range(out.shape[1]):
+                out[b, cell] = is_legal(cells[b], cell, parameters)
 
 
-@inlined
-def _close(board: Int8Array, mover: int, parameters: Parameters, wins: Int8Array, closed: Int8Array) -> None:
-    """Mark all other cells than candidates with 1 in ``closed`` int8[rows * columns]; ``wins`` is scratch."""
-    size = len(board)
-    found = 0
-    if line_sign(parameters) < 0:
-        completing_cells(board, mover, parameters, wins)
-        for cell in range(size):
-            wins[cell] = is_legal(board, cell, parameters) and wins[cell] == 0
-            found += wins[cell]
-    for turn in range(2 if line_sign(parameters) > 0 else 0):
-        if found == 0:
-            completing_cells(board, mover ^ turn, parameters, wins)
-            for cell in range(size):
-                found += wins[cell]
-    for cell in range(size):
-        closed[cell] = wins[cell] == 0 if found > 0 else not is_legal(board, cell, parameters)
-
-
-@inlined
-def _candidate_bits(board: Int8Array, mover: int, parameters: Parameters) -> int:
-    """Return the candidate moves as bits, on a board up to ``MAX_CELLS_IN_BITS`` cells."""
-    own, other = to_bits(board, int8(mover + 1)), to_bits(board, int8(2 - mover))
-    legal = legal_bits(own, other, parameters)
-    if line_sign(parameters) < 0:
-        safe = legal & ~completing_bits(own, parameters)
-        return safe if safe != 0 else legal
-    wins, blocks = completing_bits(own, parameters) & legal, completing_bits(other, parameters) & legal
-    forced = wins if wins != 0 else blocks
-    return forced if forced != 0 else legal
-
-
-@compiled_allocating
-def _closed_cells(cells: Int8Array, mover: Int8Array, parameters: Parameters, out: Int8Array) -> None:
-    """Mark all other cells than candidates with 1 in ``out`` int8[B, rows * columns]."""
-    count, size = cells.shape
-    wins = np.empty(size, np.int8)
-    for b in range(count):
-        if size <= MAX_CELLS_IN_BITS:
-            bits = _candidate_bits(cells[b], int64(mover[b]), parameters)
-            for cell in range(size):
-                out[b, cell] = ~bits >> cell & 1
-        else:
-            _close(cells[b], int64(mover[b]), parameters, wins, out[b])
-
-
-@compiled_allocating
+@kernel
 def _win_or_block(cells: Int8Array, mover: Int8Array, u: Float64Array, parameters: Parameters, out: Int64Array) -> None:
-    """Sample moves int64[B] with uniform numbers."""
-    count, size = cells.shape
-    wins, closed = np.empty(size, np.int8), np.empty(size, np.int8)
-    for b in range(count):
-        if size <= MAX_CELLS_IN_BITS:
-            bits = _candidate_bits(cells[b], int64(mover[b]), parameters)
-            out[b] = nth_bit(bits, int(u[b] * count_bits(bits)))
-        else:
-            _close(cells[b], int64(mover[b]), parameters, wins, closed)
-            out[b] = nth_empty_cell(closed, u[b])
+    """Sample moves int64[B] with uniform numbers, on a board up to ``MAX_CELLS_IN_BITS`` cells."""
+    for b in range(len(out)):
+        own, other = to_bits(cells[b], int8(mover[b] + 1)), to_bits(cells[b], int8(2 - mover[b]))
+        legal = legal_bits(own, other, parameters)
+        lines = completing_bits(own, parameters) & legal
+        if line_sign(parameters) < 0:
+            lines = legal & ~lines
+        elif lines == 0:
+            lines = completing_bits(other, parameters) & legal
+        candidates = lines if lines != 0 else legal
+        out[b] = nth_bit(candidates, int(u[b] * count_bits(candidates)))

@@ -20,18 +20,17 @@ import importlib
 import importlib.util
 import inspect
 import os
+import re
 import sys
 import types
 import typing
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-from ttt_envs.core.checks import closest_name, closest_names, truncate
-
-if TYPE_CHECKING:  # parsing a spec imports no policy
-    from ttt_envs.agents.policy import Policy
-    from ttt_envs.game.phantom import AnyGame
+from ttt_envs.agents.policy import PEEKING, Policy, check_game, to_policy
+from ttt_envs.core.checks import closest_names, truncate
+from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import AnyGame, PhantomGame, visible
 
 POLICIES: dict[str, str] = {
     "random": "ttt_envs.agents.simple:Random",
@@ -46,78 +45,17 @@ POLICIES: dict[str, str] = {
     "tt": "baselines.compression:TT",
     "mcts": "baselines.mcts:MCTS",
     "timed": "baselines.timed:Timed",
-    "book": "baselines.opening_book:load_book",
+    "book": "baselines.opening_book:OpeningBook",
     "alpha-zero": "learners.alpha_zero:AlphaZeroSearch",
-    "run": "learners.checkpoint:load_policy",
+    "run": "learners.checkpoint:RunPolicy",
     "sb3": "learners.sb3:ZipPolicy",
     "openspiel": "baselines.open_spiel_bots:OpenSpielBot",
     "gomocup": "baselines.gomocup:Gomocup",
 }
-"""built-in names -> "module:factory", imported on demand and called as ``factory(game, **arguments)``"""
-
-_ALL_VARIANTS = ("gravity", "overlines", "misere", "torus")
-_AND_HIDDEN = (*_ALL_VARIANTS, "hidden")
-SUPPORTED_VARIANTS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("random", "win-or-block", "table", "svd", "hosvd", "hosvd2", "hooi", "tt"), _AND_HIDDEN),
-    **dict.fromkeys(("optimal", "expectiminimax", "timed", "mcts", "book"), _ALL_VARIANTS),
-    "alpha-zero": _ALL_VARIANTS,  # a run has one game, as below
-    "run": _AND_HIDDEN,  # a run has one game, which its learner supports
-    "sb3": ("gravity", "hidden"),  # a zip stores no rules; gravity alone shows, by the number of actions
-    "gomocup": ("overlines",),
-}
-"""built-in names -> the rules of ``game.VARIANTS`` that they support; others play by the standard rules only. With
-``hidden`` they play phantom games by views; others can only peek"""
-_BOARD = "it reads the whole board"
-REFUSAL_REASONS: dict[str, dict[str, str]] = {
-    "optimal": {"hidden": f"{_BOARD}, to look up its exact value"},
-    **{
-        name: {"hidden": f"{_BOARD}, to search the moves of both players"}
-        for name in ("expectiminimax", "timed", "mcts", "alpha-zero")
-    },
-    "book": {"hidden": f"{_BOARD}, to find it among those of the book"},
-    "openspiel": {
-        "gravity": "it takes the cells of OpenSpiel's boards as moves, and Connect Four has columns there",
-        **dict.fromkeys(("overlines", "misere", "torus"), "tic_tac_toe and mnk of OpenSpiel have no such rule"),
-        "hidden": f"{_BOARD}, as a position of a game of OpenSpiel in which nothing is hidden",
-    },
-    "gomocup": {
-        "gravity": "the Gomocup protocol lets an engine put a stone on any empty cell",
-        "misere": "in the Gomocup protocol the player who completes a line wins",
-        "torus": "the board of the Gomocup protocol has edges",
-        "hidden": f"{_BOARD}: the Gomocup protocol tells an engine every move",
-    },
-    "sb3": dict.fromkeys(
-        ("overlines", "misere", "torus"),
-        "a zip does not store the rules of its training, and its spaces do not show them",
-    ),
-}
-"""built-in names -> rules that they do not support -> the reason, which follows "because" in messages"""
-PEEKING = "peeking"
-"""key of a spec string: ``peeking=true`` shows the policy all stones of a phantom game; in others it has no effect"""
-
-OTHER_NAMES: dict[str, tuple[str, ...]] = {
-    "minimax": ("optimal", "expectiminimax"),
-    "negamax": ("optimal", "expectiminimax"),
-    "alpha-beta": ("expectiminimax",),
-    "alphabeta": ("expectiminimax",),
-    "perfect": ("optimal",),
-    "solver": ("optimal",),
-    "uct": ("mcts",),
-    "uniform": ("random",),
-}
-"""other common names -> built-in names"""
-
-NO_POLICIES: dict[str, str] = {
-    "self": "self-play is an opponent only in training and in environments",
-    "human": "in play.py you are the human, and name the policy that you play against, such as optimal",
-}
-"""names of other things than policies -> advice"""
+"""built-in names -> "module:factory", imported on demand and called as ``factory(game, **arguments)``; what each policy
+declares are attributes of its class"""
 
 GRAMMAR = 'write name or name:key=value,..., as in "random" or "run:PATH"'
-
-
-PROGRAMS = ("gomocup",)
-"""built-in policies that run a program named by an argument, which a file may not do"""
 
 TRUST = "TTT_ENVS_TRUST"
 """the environment variable that, set to 1, trusts every file: files that can run code when loaded, and classes that
@@ -159,92 +97,45 @@ class Spec(NamedTuple):
     unkeyed: str | None
     keyed: dict[str, str]
 
-    def from_file(self) -> Spec:
-        """Return the same spec, with its values marked as read from a file."""
-        return Spec(*from_file(list(self)))
 
-
-def _split(text: str, at: str) -> list[str]:
-    """Split ``text`` at ``at`` outside parentheses.
-
-    Raises:
-        ValueError: the parentheses do not match.
-    """
-    parts, depth, start = [], 0, 0
-    for index, letter in enumerate(text):
-        depth += (letter == "(") - (letter == ")")
-        if depth < 0:
-            break
-        if depth > MAX_SPEC_DEPTH:
-            raise ValueError(f"its parentheses are nested more than {MAX_SPEC_DEPTH} deep")
-        if letter == at and depth == 0:
-            parts.append(text[start:index])
-            start = index + 1
-    if depth != 0:
-        raise ValueError("its parentheses do not match")
-    return [*parts, text[start:]]
-
-
-def _unwrap(value: str) -> str:
-    """Return ``value`` without a pair of parentheses that encloses all of it."""
-    inner = value[1:-1]
-    if not (value.startswith("(") and value.endswith(")")):
-        return value
-    try:
-        _split(inner, ",")
-    except ValueError:  # as in (a)(b)
-        return value
-    return inner
+_NESTED = "[^()]*"
+for _ in range(MAX_SPEC_DEPTH - 1):
+    _NESTED = rf"[^()]*(?:\({_NESTED}\)[^()]*)*"
+_ARGUMENT = re.compile(rf"(?:[^(),]|\({_NESTED}\))+")
+_KEY_AND_VALUE = re.compile(r"(?:([^(),=]+)=|(?!=))(.*)")
+_WRAPPED = re.compile(rf"\A\(({_NESTED})\)\Z")
 
 
 def parse_spec(spec: str) -> Spec:
-    """Parse a spec string, without resolving its name.
+    """Parse a spec string, without resolving its name. Parts of a :class:`FromFile` are such strings too.
 
     Raises:
         TypeError: not a string.
         ValueError: the string is not a spec.
     """
     if not isinstance(spec, str):
-        raise TypeError(_no_spec(spec))
-    if len(spec) > MAX_SPEC_LENGTH:
-        raise ValueError(
-            f"{spec[:40]!r}... is no policy, it has {len(spec):,} characters, "
-            f"and at most {MAX_SPEC_LENGTH:,} are allowed"
-        )
-    if spec.splitlines() not in ([], [spec]):  # messages about a spec quote its parts
-        raise ValueError(f"text of several lines is no spec, {truncate(repr(spec))}: {GRAMMAR}")
-    try:
-        head, *rest = _split(spec, ":")
-        # [package.]module:Class[:arguments]
-        if rest and ("." in head or (head and head not in POLICIES and rest[0].isidentifier())):
-            head, rest = f"{head}:{rest[0]}", rest[1:]
-        if not head or head != head.strip():
-            raise ValueError("its name is missing")
-        unkeyed, keyed = None, {}
-        if rest:
-            for index, argument in enumerate(_split(":".join(rest), ",")):
-                key, *value = _split(argument, "=")
-                if not argument or (value and not key):
-                    raise ValueError("it has an empty argument")
-                if not value:
-                    if index > 0:
-                        raise ValueError(f"only the first argument may come without its key, {argument!r} does too")
-                    unkeyed = _unwrap(argument)
-                elif key in keyed:
-                    raise ValueError(f"it gives {key} twice")
-                else:
-                    keyed[key] = _unwrap("=".join(value))
-    except ValueError as problem:
-        raise ValueError(f"{spec!r} is no policy, {problem}: {GRAMMAR}") from None
-    return Spec(head, unkeyed, keyed)
-
-
-def closest_or_class(name: str, known: typing.Iterable[str]) -> str:
-    """Return the hint after an unknown name, in whose place a class may be named: see :func:`closest_names`."""
-    near = closest_names(name, known)
-    if near.endswith("?"):
-        return near
-    return f"{near}. A class of your own is written module:Class, with its module where python finds it"
+        raise TypeError(f"{spec!r} is no spec string: {GRAMMAR}")
+    name, colon, text = spec.partition(":")
+    head, next_colon, tail = text.partition(":")
+    if colon and ("." in name or (name and name not in POLICIES and head.isidentifier())):
+        name, colon, text = f"{name}:{head}", next_colon, tail  # [package.]module:Class[:arguments]
+    arguments = _ARGUMENT.findall(text)
+    pairs = [match.groups() for match in map(_KEY_AND_VALUE.fullmatch, arguments) if match]
+    keys = [key for key, _ in pairs]
+    if not (
+        len(spec) <= MAX_SPEC_LENGTH
+        and spec.splitlines() == [spec]  # messages about a spec quote its parts
+        and re.fullmatch(r"[^()]+", name)
+        and name == name.strip()
+        and ",".join(arguments) == text
+        and len(pairs) == len(arguments) >= bool(colon)
+        and None not in keys[1:]
+        and len(set(keys)) == len(keys)
+    ):
+        raise ValueError(f"{truncate(repr(spec))} is no policy: {GRAMMAR}")
+    values = {key: _WRAPPED.sub(r"\1", value) for key, value in pairs}
+    fields: list[Any] = [name, values.pop(None, None), values]
+    return Spec(*from_file(fields)) if isinstance(spec, FromFile) else Spec(*fields)
 
 
 def load_object(path: str) -> Any:
@@ -259,8 +150,8 @@ def load_object(path: str) -> Any:
         raise ValueError(f"{path!r} names no module: write package.module:name, without a dot before it")
     try:
         module = importlib.import_module(module_name)
-    except ImportError as problem:
-        if isinstance(problem, ModuleNotFoundError) and (problem.name or "").split(".")[0] == package:
+    except ModuleNotFoundError as problem:
+        if (problem.name or "").split(".")[0] == package:
             missing = f"there is no module {problem.name!r} to import for {path!r}: is it installed?"
             raise ValueError(missing) from None
         raise  # the module exists, and one of its own imports is missing
@@ -270,41 +161,40 @@ def load_object(path: str) -> Any:
     return getattr(module, name)
 
 
+_KINDS = {types.NoneType: "none", bool: "true or false", int: "a whole number of 64 bits", float: "a number"}
+_WORDS: dict[Any, dict[str, Any]] = {types.NoneType: {"none": None}, bool: {"true": True, "false": False}}
+
+
 def convert_value(name: str, key: str, value: str, kind: Any) -> Any:
     """Convert a value of a spec string to the type in the signature of what it names.
 
     Raises:
         ValueError: it has another type; the message begins with ``name``.
     """
-    if isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union:  # as in int | None
-        arms = typing.get_args(kind)
-        if type(None) in arms and value.lower() == "none":
-            return None
-        if any(typing.get_origin(arm) is typing.Literal and value in typing.get_args(arm) for arm in arms):
-            return value  # as in int | Literal["auto"]
-        kind = next(arm for arm in arms if arm is not type(None))
-    if typing.get_origin(kind) is typing.Literal:
-        if value not in typing.get_args(kind):
-            raise ValueError(f"{name}: {key}={value!r} is not known, {closest_names(value, typing.get_args(kind))}")
-        return value
-    try:
-        if kind is bool:
-            return {"true": True, "false": False}[value.lower()]
-        if kind is int and not -(2**63) <= int(value) < 2**63:
-            raise ValueError
-        if kind in (int, float):
-            return kind(value)
-    except (ValueError, KeyError):
-        wanted = {bool: "true or false", int: "a whole number of 64 bits", float: "a number"}[kind]
-        raise ValueError(f"{name}: {key}={value!r} is not {wanted}") from None
-    return value
+    is_union = typing.get_origin(kind) in (types.UnionType, typing.Union)  # as in int | None
+    rules = []
+    for arm in sorted(typing.get_args(kind) if is_union else (kind,), key=lambda arm: arm is str):
+        is_literal = typing.get_origin(arm) is typing.Literal
+        words: dict[str, Any] = {word: word for word in typing.get_args(arm)} if is_literal else _WORDS.get(arm, {})
+        if (word := value if is_literal else value.lower()) in words:
+            return words[word]
+        if not is_literal and arm not in _KINDS:
+            return value
+        try:
+            if arm is float or (arm is int and -(2**63) <= int(value) < 2**63):
+                return arm(value)
+        except ValueError:
+            pass
+        rules.append(f"known, {closest_names(value, words)}" if is_literal else _KINDS[arm])
+    raise ValueError(f"{name}: {key}={value!r} is not {' or '.join(rules)}")
 
 
 def make_policy(spec: str | Policy, game: AnyGame) -> Policy:
     """Create the policy named by a spec string, for a game; a policy is returned unchanged.
 
     Args:
-        spec: for example ``"random"``, ``"win-or-block"``, ``"run:runs/first"`` or ``"package.module:Class"``.
+        spec: for example ``"random"``, ``"win-or-block"``, ``"run:runs/first"`` or ``"package.module:Class"``; or any
+            object with ``pure`` and ``probabilities``.
         game: the game.
 
     Raises:
@@ -313,150 +203,76 @@ def make_policy(spec: str | Policy, game: AnyGame) -> Policy:
             value does not fit; a rule of the game is not supported; in an untrusted :class:`FromFile`, the name is
             not a built-in one.
     """
-    from ttt_envs.agents.policy import Policy
-    from ttt_envs.game.phantom import HIDING, check_variants, visible
+    from ttt_envs.agents.wrappers import Peeking
 
     if not isinstance(spec, str):
-        if isinstance(spec, Policy):
-            return spec
-        raise TypeError(_no_spec(spec))
+        return to_policy(spec)
     parsed = parse_spec(spec)
-    if PEEKING in parsed.keyed:
-        return _make_peeking(spec, parsed, game)
-    module, _, inside = parsed.name.partition(":")
-    if isinstance(spec, FromFile):
-        _check_from_file(parsed)
-        parsed = parsed.from_file()
+    kind = _resolve(parsed)
+    if convert_value(parsed.name, PEEKING, parsed.keyed.pop(PEEKING, "false"), bool) and isinstance(game, PhantomGame):
+        return Peeking(game, _build(parsed, kind, game.game))
+    return _build(parsed, kind, game)
+
+
+def _resolve(spec: Spec) -> Any:
+    """Return the class or factory that a spec names.
+
+    Raises:
+        ValueError: there is none, or it was read from a file, which may not name it.
+    """
+    module = spec.name.partition(":")[0]
+    untrusted = isinstance(spec.name, FromFile) and not trusted()
+    if untrusted and ":" in spec.name:
+        raise ValueError(_distrust(spec.name, "which may name built-in policies only, because others can run code"))
+    if untrusted and spec.keyed.get("trust", "false").lower() != "false":
+        raise ValueError(_distrust(f"trust={spec.keyed['trust']}", "which cannot declare itself trusted"))
+    if spec.name in POLICIES:
+        kind = load_object(POLICIES[spec.name])
+        if untrusted and kind.runs_program:
+            raise ValueError(_distrust(spec.name, "which may not name what runs a program"))
+        return kind
+    if {"/", "\\"} & set(module) or Path(module).is_dir():
+        raise ValueError(f"there is no policy {spec.name!r}: the learner of a run is written 'run:{spec.name}'")
     # find_spec raises ValueError for an imported module without a specification, such as the __main__ of a script
-    if inside and ("." in module or module in sys.modules or importlib.util.find_spec(module) is not None):
-        factory = load_object(parsed.name)
-        supported = (*getattr(factory, "variants", ()), *[HIDING] * getattr(factory, "plays_hidden", False))
-        reasons: Any = "its class declares neither that rule in `variants` nor, for hidden stones, `plays_hidden`"
-    elif parsed.name in POLICIES:
-        supported, reasons = SUPPORTED_VARIANTS.get(parsed.name, ()), REFUSAL_REASONS.get(parsed.name, {})
-    else:
-        raise ValueError(_unknown(spec, module))
-    hint = f"; or let it see hidden stones, which is cheating, with {PEEKING}=true"
-    check_variants(parsed.name, game, supported, reasons=reasons, hint=hint)
-    if parsed.name in POLICIES:
-        factory = load_object(POLICIES[parsed.name])
-        # a view is played as a board of the visible game; a run knows which game it has learned
-        game = game if parsed.name == "run" else visible(game)
-    if not callable(factory):
-        raise ValueError(f"{parsed.name} is not a class or function that makes policies: it is {factory!r}")
+    if ":" in spec.name and ("." in module or module in sys.modules or importlib.util.find_spec(module) is not None):
+        return load_object(spec.name)
+    missing = f"there is no policy and no module {module!r}" if ":" in spec.name else f"there is no policy {module!r}"
+    raise ValueError(f"{missing}: {closest_names(module, POLICIES)}")
+
+
+def _distrust(value: str, rule: str) -> str:
+    return f"{truncate(value)!r} was read from a file, {rule}: if you trust its author, {TRUSTING}"
+
+
+def _build(spec: Spec, kind: Any, game: AnyGame) -> Policy:
+    """Return the policy that a class or factory makes of a spec."""
+    check_game(spec.name, kind, game)
+    if not callable(kind):
+        raise ValueError(f"{spec.name} is not a class or function that makes policies: it is {kind!r}")
+    parameters = [p for p in inspect.signature(kind, eval_str=True).parameters.values() if p.kind is not p.VAR_KEYWORD]
+    if parameters and parameters[0].annotation in (Game, "Game"):  # plays views as boards of the visible game
+        game = visible(game)
+    unkeyed = [] if spec.unkeyed is None else [spec.unkeyed]
+    keyed = {key.replace("-", "_"): value for key, value in spec.keyed.items()}
     try:
-        policy = factory(game, **_arguments(parsed, factory))
-    except (ValueError, TypeError, OSError, MemoryError, ImportError):
+        arguments = inspect.Signature(parameters).bind(game, *unkeyed, **keyed)
+    except TypeError as problem:
+        keys = ", ".join(p.name.replace("_", "-") for p in parameters[1:]) or "none"
+        raise ValueError(f"{spec.name} does not take these arguments, {problem}: choose among {keys}") from None
+    for p in parameters[1:]:
+        if p.name in arguments.arguments:
+            key, value = p.name.replace("_", "-"), arguments.arguments[p.name]
+            arguments.arguments[p.name] = convert_value(spec.name, key, value, p.annotation)
+    try:
+        return to_policy(kind(*arguments.args, **arguments.kwargs))
+    except (ValueError, OSError, MemoryError, ImportError):
         raise
     except Exception as problem:
-        if parsed.name in POLICIES:
-            raise
-        raise ValueError(f"{parsed.name} made no policy of {game}: {type(problem).__name__}: {problem}") from problem
-    if not isinstance(policy, Policy):
-        wrap = "return as_policy(function, game), or an object with" if callable(policy) else "it needs"
-        raise ValueError(f"{parsed.name} made {policy!r}, which is no policy: {wrap} `pure` and `probabilities`")
-    return policy
+        raise ValueError(f"{spec.name} made no policy of {game}: {type(problem).__name__}: {problem}") from problem
 
 
-def _make_peeking(spec: str, parsed: Spec, game: AnyGame) -> Policy:
-    """Return the policy of a spec with the key ``peeking``: with true, one of the visible game that sees all stones.
-
-    In a game with visible stones the key changes nothing.
-    """
-    from ttt_envs.agents.peeking import Peeking
-    from ttt_envs.game.phantom import PhantomGame
-
-    peeks = convert_value(parsed.name, PEEKING, parsed.keyed[PEEKING], bool)
-    arguments = _split(spec[len(parsed.name) + 1 :], ",")
-    others = [argument for argument in arguments if not argument.startswith(f"{PEEKING}=")]
-    rest = type(spec)(f"{parsed.name}:{','.join(others)}" if others else parsed.name)
-    if peeks and isinstance(game, PhantomGame):
-        return Peeking(game, make_policy(rest, game.game))
-    return make_policy(rest, game)
-
-
-def _no_spec(found: Any) -> str:
-    """Return the error message for an object that is neither a policy nor a string."""
-    from ttt_envs.game.phantom import AnyGame
-
-    if isinstance(found, AnyGame):
-        return f"{found} is a game, where a policy is needed: exchange the game and the policy"
-    if callable(found) or hasattr(found, "predict"):
-        name = getattr(found, "__name__", type(found).__name__)
-        return f"{name} is no policy: wrap it with as_policy, as in ttt_envs.as_policy(function, game)"
-    return f"{found!r} is neither a policy nor the name of one: {GRAMMAR}"
-
-
-def _check_from_file(spec: Spec) -> None:
-    """Raise ValueError for specs that files may name only if they are trusted."""
-    if trusted():
-        return
-    if ":" in spec.name:
-        raise ValueError(
-            f"{truncate(spec.name)!r} was read from a file, and files may name built-in policies only, because others "
-            f"can run code: if you trust its author, {TRUSTING}"
-        )
-    if spec.name in PROGRAMS:
-        raise ValueError(
-            f"{spec.name} was read from a file, and runs a program, which a file may not name: if you trust its "
-            f"author, {TRUSTING}"
-        )
-    if spec.keyed.get("trust", "false").lower() != "false":
-        raise ValueError(
-            f"trust={truncate(spec.keyed['trust'])} of {spec.name} was read from a file, which cannot declare "
-            f"itself trusted: if you trust its author, {TRUSTING}"
-        )
-
-
-def _unknown(spec: str, name: str) -> str:
-    """Return the error message for a spec whose name is neither a policy nor a module."""
-    if spec[1:3] in (":/", ":\\"):  # a drive letter
-        name = spec
-    if {"/", "\\"} & set(name) or Path(name).is_dir():
-        return f"there is no policy {name!r}: the learner of a run is written 'run:{spec}'"
-    if name in NO_POLICIES:
-        return f"{name!r} is no policy: {NO_POLICIES[name]}"
-    if name in OTHER_NAMES:
-        meant = " or ".join(map(repr, OTHER_NAMES[name]))
-        return f"there is no policy {name!r}: did you mean {meant}?"
-    first, *rest = name.split()
-    if rest and first in POLICIES:
-        return f"there is no policy {name!r}: did you mean '{first}:{','.join(rest)}'?"
-    is_class = name != spec and spec.removeprefix(f"{name}:").partition(":")[0].isidentifier()
-    if is_class and closest_name(name, POLICIES) is None:
-        return f"there is no module {name!r} for {spec!r}: put {name}.py into the current folder, or install it"
-    return f"there is no policy {name!r}: {closest_or_class(name, POLICIES)}"
-
-
-def _arguments(spec: Spec, factory: Callable[..., Any]) -> Mapping[str, Any]:
-    """Return the arguments of a spec, converted by the factory's signature; its first parameter is the game."""
-    parameters = list(inspect.signature(factory, eval_str=True).parameters.values())[1:]
-    named = {p.name.replace("_", "-"): p for p in parameters if p.kind is not p.VAR_KEYWORD}
-    arguments = dict(spec.keyed)
-    if spec.unkeyed is not None:
-        if not named:
-            raise ValueError(f"{spec.name} takes no arguments: write {spec.name!r} without {spec.unkeyed!r}")
-        first = next(iter(named))
-        if first in arguments:
-            raise ValueError(f"{spec.name}: {first} is given twice, as {spec.unkeyed!r} and as {arguments[first]!r}")
-        arguments = {first: spec.unkeyed, **arguments}
-    converted = {}
-    for key, value in arguments.items():
-        parameter = named.get(key.replace("_", "-"))
-        if parameter is None:
-            if not named:
-                raise ValueError(f"{spec.name} takes no arguments: write {spec.name!r} without {key}={value}")
-            raise ValueError(f"{spec.name} has no argument {key!r}: {closest_names(key, named)}")
-        converted[parameter.name] = convert_value(spec.name, key, value, parameter.annotation)
-    for key, parameter in named.items():
-        if parameter.default is parameter.empty and parameter.name not in converted:
-            given = "".join(f"{each}={value}," for each, value in arguments.items())
-            raise ValueError(f"{spec.name} needs its argument {key}: write {spec.name}:{given}{key}=...")
-    return converted
-
-
-class Named:
-    """Mixin for policies that are dataclasses of (game, settings...): ``str`` returns their spec string."""
+class Named(Policy):
+    """Base of policies that are dataclasses of (game, settings...): ``str`` returns their spec string."""
 
     name: ClassVar[str]
 

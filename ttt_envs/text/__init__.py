@@ -7,19 +7,13 @@ the base installation; ``ttt_eval.credit`` computes the exact credit of each tur
 
 from __future__ import annotations
 
-from ttt_envs.text.answers import MAX_ANSWER_LENGTH, Problem, parse_answer
-from ttt_envs.text.presentations import PRESENTATIONS, Presentation, make_presentation, present
-from ttt_envs.text.text_game import Illegal, TextGame, Turn
-
-__all__ = [
-    "MAX_ANSWER_LENGTH",
-    "PRESENTATIONS",
-    "Illegal",
-    "Presentation",
-    "Problem",
-    "TextGame",
-    "Turn",
-    "make_presentation",
-    "parse_answer",
-    "present",
-]
+from ttt_envs.text.answers import MAX_ANSWER_LENGTH as MAX_ANSWER_LENGTH
+from ttt_envs.text.answers import Problem as Problem
+from ttt_envs.text.answers import parse_answer as parse_answer
+from ttt_envs.text.presentations import PRESENTATIONS as PRESENTATIONS
+from ttt_envs.text.presentations import Presentation as Presentation
+from ttt_envs.text.presentations import make_presentation as make_presentation
+from ttt_envs.text.presentations import present as present
+from ttt_envs.text.text_game import Illegal as Illegal
+from ttt_envs.text.text_game import TextGame as TextGame
+from ttt_envs.text.text_game import Turn as Turn

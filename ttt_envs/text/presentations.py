@@ -7,7 +7,8 @@ of words (Hot).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -19,7 +20,7 @@ from ttt_envs.game.actions import legal_actions
 from ttt_envs.game.boards import COLUMNS, STONES, coordinate
 from ttt_envs.game.game import VARIANTS, Game, Position
 from ttt_envs.game.phantom import check_variants
-from ttt_envs.game.rules import check_cells, legal
+from ttt_envs.game.rules import check_cells
 
 MAGIC_SQUARE = (2, 7, 6, 9, 5, 1, 4, 3, 8)
 """The numbers of the cells, row by row: the lines are all triples of different numbers from 1 to 9 with the sum 15.
@@ -56,11 +57,6 @@ class Presentation:
         return self.name
 
     @cached_property
-    def cells(self) -> dict[str, int]:
-        """Cell of each name, in lower case."""
-        return {name.lower(): cell for cell, name in enumerate(self.cell_names)}
-
-    @cached_property
     def move_names(self) -> tuple[str, ...]:
         """Name of each action: of the cells, or with gravity the letters of the columns."""
         return tuple(COLUMNS[: self.game.columns]) if self.game.gravity else self.cell_names
@@ -88,16 +84,14 @@ class Presentation:
 
     def legal_names(self, position: Position) -> list[str]:
         """Return the names of the legal moves of a position that is not over."""
-        if self.game.gravity:
-            return [self.move_names[column] for column in np.flatnonzero(legal_actions(self.game, position.cells))]
-        return self._listed(legal(self.game, position.cells))
+        return self._listed(legal_actions(self.game, position.cells), self.move_names)
 
-    def _listed(self, chosen: BoolArray) -> list[str]:
-        """Return the names of cells, bool[rows * columns], in an order that tells nothing about their places."""
-        names = [self.cell_names[cell] for cell in np.flatnonzero(chosen).tolist()]
+    def _listed(self, chosen: BoolArray, names: tuple[str, ...]) -> list[str]:
+        """Return the chosen names, in an order that tells nothing about the places of cells."""
+        listed = [name for name, is_chosen in zip(names, chosen, strict=True) if is_chosen]
         if self.name in ("grid", "coordinates"):
-            return names
-        return sorted(names, key=lambda name: int(name) if name.isdigit() else name)
+            return listed
+        return sorted(listed, key=lambda name: (len(name), name) if name.isdigit() else (0, name))
 
     def position_text(self, position: Position) -> str:
         """Return a position as lines of text, for the player to move."""
@@ -105,31 +99,29 @@ class Presentation:
 
     def view(self, position: Position, seat: int) -> str:
         """Return a position as lines of text, for the player of a seat, without the names of the legal moves."""
+        player = f"You are the {_ORDINALS[seat]} player"
         if self.layout == "board":
-            mark = STONES[seat + 1]
-            return f"{self._board(position)}\nYou are the {_ORDINALS[seat]} player, {mark}."
-        lines = [f"You are the {_ORDINALS[seat]} player."]
+            return f"{self._board(position)}\n{player}, {STONES[seat + 1]}."
         things = "cells" if self.game.gravity else f"{self.noun}s"
-        for owner, stone in (("Your", seat + 1), ("The other player's", 2 - seat)):
-            lines.append(f"{owner} {things}: {', '.join(self._listed(position.cells == stone)) or 'none'}")
-        return "\n".join(lines)
+        own, other = (
+            ", ".join(self._listed(position.cells == stone, self.cell_names)) for stone in (seat + 1, 2 - seat)
+        )
+        return f"{player}.\nYour {things}: {own or 'none'}\nThe other player's {things}: {other or 'none'}"
 
     def _board(self, position: Position) -> str:
         """Return the drawn board: with coordinates at its edges, or with the names of empty cells in their places."""
-        columns = self.game.columns
-        if self.name == "grid":
-            labels = [f"{row + 1:>{len(str(self.game.rows))}} " for row in range(self.game.rows)]
-            lines, empty = [" " * len(labels[0]) + " ".join(COLUMNS[:columns])], (STONES[0],) * self.game.cells
-        else:
-            labels = [""] * self.game.rows
-            lines, empty = [], self.cell_names
-        width = max(map(len, empty))
+        rows, columns = self.game.rows, self.game.columns
+        is_grid = self.name == "grid"
         marks = [
-            f"{STONES[stone] if stone else name:>{width}}"
-            for stone, name in zip(position.cells.tolist(), empty, strict=True)
+            STONES[stone] if stone or is_grid else name
+            for stone, name in zip(position.cells.tolist(), self.cell_names, strict=True)
         ]
-        rows = (" ".join(marks[start : start + columns]) for start in range(0, self.game.cells, columns))
-        return "\n".join([*lines, *(label + row for label, row in zip(labels, rows, strict=True))])
+        labels = [f"{row + 1:>{len(str(rows))}} " * is_grid for row in range(rows)]
+        lines = [" " * len(labels[0]) + " ".join(COLUMNS[:columns])] if is_grid else []
+        width = 1 if is_grid else max(map(len, self.cell_names))
+        for row, label in enumerate(labels):
+            lines.append(label + " ".join(f"{mark:>{width}}" for mark in marks[row * columns : (row + 1) * columns]))
+        return "\n".join(lines)
 
 
 def _line_goal(game: Game, parts: str = "stones") -> str:
@@ -154,11 +146,19 @@ def _board_goal(game: Game) -> str:
     return f"Two players {do}, the first player o, the second player x. {_line_goal(game)}"
 
 
+def _list_goal(things: str, thing: str, wins: str) -> str:
+    """Return what players do who take numbers or words, and what wins."""
+    return (
+        f"Two players take {things}, one {thing} in each turn; a {thing} that is taken cannot be taken again. The "
+        f"first player who holds three {wins} wins. If all {thing}s are taken and neither player has won, the game is "
+        f"a draw."
+    )
+
+
 def _grid(game: Game, seed: int) -> Presentation:
     names = tuple(coordinate(cell, game) for cell in range(game.cells))
-    goal = f"{_board_goal(game)} A cell is named by its column, a letter, and its row, a number counted from the top."
-    if game.gravity:
-        goal = f"{_board_goal(game)} A move is named by its column, a letter."
+    noun, row = ("move", "") if game.gravity else ("cell", ", and its row, a number counted from the top")
+    goal = f"{_board_goal(game)} A {noun} is named by its column, a letter{row}."
     return Presentation("grid", game, names, "board", "column" if game.gravity else "cell", goal)
 
 
@@ -168,62 +168,48 @@ def _coordinates(game: Game, seed: int) -> Presentation:
         f"cell that is taken cannot be taken again. A cell is named by its column, a letter from a to "
         f"{COLUMNS[game.columns - 1]}, and its row, a number from 1 to {game.rows}. {_line_goal(game, 'cells')}"
     )
-    if game.gravity:
-        goal += (
-            " A player chooses a column and takes the lowest cell of it that is not taken; row 1 is the highest. A "
-            "move is named by its column."
-        )
-    noun = "column" if game.gravity else "cell"
-    return Presentation("coordinates", game, _grid(game, seed).cell_names, "lists", noun, goal)
+    falls = (
+        " A player chooses a column and takes the lowest cell of it that is not taken; row 1 is the highest. A move is "
+        "named by its column."
+    )
+    return replace(_grid(game, seed), name="coordinates", layout="lists", goal=goal + falls * game.gravity)
 
 
-def _numbered(name: str, game: Game, numbers: list[int], order: str) -> Presentation:
+def _numbered(name: str, game: Game, numbers: Iterable[int], order: str) -> Presentation:
     if game.gravity:
         raise ValueError(
             f"presentation {name} names cells, and with gravity a move is a column: choose grid or coordinates"
         )
-    goal = f"{_board_goal(game)} {order}; the board shows the number of each empty cell."
+    goal = f"{_board_goal(game)} The cells {order}; the board shows the number of each empty cell."
     return Presentation(name, game, tuple(map(str, numbers)), "board", "cell", goal)
 
 
 def _numbers(game: Game, seed: int) -> Presentation:
-    order = f"The cells are numbered from 0 to {game.cells - 1}, row by row"
-    return _numbered("numbers", game, list(range(game.cells)), order)
+    return _numbered("numbers", game, range(game.cells), f"are numbered from 0 to {game.cells - 1}, row by row")
 
 
 def _shuffled(game: Game, seed: int) -> Presentation:
-    order = f"The cells have the numbers from 0 to {game.cells - 1}, in no order"
-    return _numbered("shuffled", game, np.random.default_rng(seed).permutation(game.cells).tolist(), order)
+    numbers = np.random.default_rng(seed).permutation(game.cells).tolist()
+    return _numbered("shuffled", game, numbers, f"have the numbers from 0 to {game.cells - 1}, in no order")
 
 
-def _check_is_tic_tac_toe(name: str, why: str, game: Game) -> None:
+def _tic_tac_toe(name: str, game: Game, names: Iterable[object], noun: str, goal: str) -> Presentation:
     if (game.rows, game.columns, game.win_length) != (3, 3, 3) or game.variants:
         raise ValueError(
-            f"presentation {name} is of 3 x 3 with 3 to win, not of {game}: {why}. Choose grid, coordinates, numbers "
-            f"or shuffled"
+            f"presentation {name} is of 3 x 3 with 3 to win, not of {game}: only its lines are what wins there. Choose "
+            f"grid, coordinates, numbers or shuffled"
         )
+    return Presentation(name, game, tuple(map(str, names)), "lists", noun, goal)
 
 
 def _magic_square(game: Game, seed: int) -> Presentation:
-    why = "only in the magic square of 3 x 3 are the lines exactly the triples with one sum"
-    _check_is_tic_tac_toe("magic-square", why, game)
-    goal = (
-        f"Two players take numbers from 1 to 9, one number in each turn; a number that is taken cannot be taken again. "
-        f"The first player who holds three numbers with the sum {MAGIC_SUM} wins. If all numbers are taken and neither "
-        f"player has won, the game is a draw."
-    )
-    return Presentation("magic-square", game, tuple(map(str, MAGIC_SQUARE)), "lists", "number", goal)
+    goal = _list_goal("numbers from 1 to 9", "number", f"numbers with the sum {MAGIC_SUM}")
+    return _tic_tac_toe("magic-square", game, MAGIC_SQUARE, "number", goal)
 
 
 def _words(game: Game, seed: int) -> Presentation:
-    why = "its nine words have a common letter exactly along the eight lines of that board"
-    _check_is_tic_tac_toe("words", why, game)
-    goal = (
-        f"Two players take words from {', '.join(sorted(HOT))}, one word in each turn; a word that is taken cannot be "
-        f"taken again. The first player who holds three words with a common letter wins. If all words are taken and "
-        f"neither player has won, the game is a draw."
-    )
-    return Presentation("words", game, HOT, "lists", "word", goal)
+    goal = _list_goal(f"words from {', '.join(sorted(HOT))}", "word", "words with a common letter")
+    return _tic_tac_toe("words", game, HOT, "word", goal)
 
 
 PRESENTATIONS = {

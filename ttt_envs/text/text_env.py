@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import gymnasium
 from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Text
 
+from ttt_envs.agents.policy import Policy
 from ttt_envs.core.checks import check_choice
-from ttt_envs.game.game import Game
+from ttt_envs.envs.config import GameConfig, environment, takes
+from ttt_envs.game.phantom import visible
 from ttt_envs.text.answers import Problem
-from ttt_envs.text.text_game import Reward, TextGame, result_reward
+from ttt_envs.text.presentations import Presentation
+from ttt_envs.text.text_game import MAX_ASKS, Illegal, Reward, TextGame, result_reward
 
 SeatChoice = Literal["first", "second", "alternate"]
 
@@ -21,6 +25,44 @@ MAX_ACTION_LENGTH = 1000
 """Maximum length of sampled actions; longer ones are allowed."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class TextConfig(GameConfig):
+    """Arguments of :class:`TextEnv`.
+
+    Args:
+        opponent, presentation, illegal, max_asks, show_legal: as of :class:`ttt_envs.text.TextGame`.
+        seat: the caller's seat: ``"first"``, ``"second"``, or ``"alternate"`` (starting with first).
+        rules: whether every observation contains the rules; by default the first one only.
+        reward: a function of the turns since the previous answer and the seat, such as
+            ``ttt_eval.credit.TurnReward``; by default :func:`result_reward`.
+        render_mode: None or ``"ansi"``, the current observation.
+    """
+
+    opponent: str | Policy = "random"
+    presentation: str | Presentation = "grid"
+    illegal: Illegal = "ask"
+    max_asks: int = MAX_ASKS
+    show_legal: bool = True
+    seat: SeatChoice = "first"
+    rules: bool | None = None
+    reward: Reward = result_reward
+    render_mode: Literal["ansi"] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("seat", self.seat, get_args(SeatChoice))
+        check_choice("render_mode", self.render_mode, (None, "ansi"))
+        if len(self.games) > 1:
+            raise ValueError(f"skip_chance={self.skip_chance!r} is not one number: text games draw no skip chance")
+        self.make_game()  # raises errors early
+
+    def make_game(self, **start: Any) -> TextGame:
+        """Return a new game; ``start`` are its ``seat``, ``seed`` and ``episode``."""
+        names = ("opponent", "presentation", "illegal", "max_asks", "show_legal")
+        return TextGame(visible(self.game), **{name: getattr(self, name) for name in names}, **start)
+
+
+@environment(TextConfig)
 class TextEnv(gymnasium.Env[str, str]):
     """One text game at a time; see :class:`ttt_envs.text.TextGame`.
 
@@ -32,46 +74,15 @@ class TextEnv(gymnasium.Env[str, str]):
     ``info`` holds ``seat``, ``mover``, ``result`` and ``winner`` as in ``ttt/MNK-v0``, and ``problem``, the kind of
     problem of the last answer, empty for a legal move.
 
-    Args:
-        size, win_length, skip_chance, gravity, overlines, misere, torus: as for ``ttt/MNK-v0``.
-        seat: the caller's seat: ``"first"``, ``"second"``, or ``"alternate"`` (starting with first).
-        rules: whether every observation contains the rules; by default the first one only.
-        reward: a function of the turns since the previous answer and the seat, such as
-            ``ttt_eval.credit.TurnReward``; by default :func:`result_reward`.
-        render_mode: None or ``"ansi"``, the current observation.
-        settings: other arguments of a text game: ``opponent``, ``presentation``, ``illegal``, ``max_asks``,
-            ``show_legal``.
-
     Raises:
         TypeError, ValueError: an argument is invalid.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 2}  # noqa: RUF012  # as Gymnasium has it
 
-    def __init__(
-        self,
-        size: int | tuple[int, int] = 3,
-        win_length: int = 3,
-        skip_chance: float = 0.0,
-        *,
-        seat: SeatChoice = "first",
-        rules: bool | None = None,
-        reward: Reward = result_reward,
-        render_mode: Literal["ansi"] | None = None,
-        gravity: bool = False,
-        overlines: bool = True,
-        misere: bool = False,
-        torus: bool = False,
-        **settings: Any,
-    ) -> None:
-        check_choice("seat", seat, get_args(SeatChoice))
-        check_choice("render_mode", render_mode, (None, "ansi"))
-        self.game = Game.of_size(
-            size, win_length, skip_chance, gravity=gravity, overlines=overlines, misere=misere, torus=torus
-        )
-        self._seat_choice, self._rules, self._reward, self.render_mode = seat, rules, reward, render_mode
-        self._settings = settings
-        TextGame(self.game, **self._settings)  # raises errors early
+    @takes(TextConfig)
+    def __init__(self, config: TextConfig) -> None:
+        self.config, self.game, self.render_mode = config, config.game, config.render_mode
         self.observation_space = Text(4000 + 100 * self.game.cells, min_length=1, charset=CHARACTERS)
         self.action_space = Text(MAX_ACTION_LENGTH, min_length=0, charset=CHARACTERS)
         self.text: TextGame | None = None
@@ -93,8 +104,8 @@ class TextEnv(gymnasium.Env[str, str]):
             self._seed, self._episode = int(self.np_random.integers(1 << 62)), 0
         else:
             self._episode += 1
-        seat = self._episode % 2 if self._seat_choice == "alternate" else int(self._seat_choice == "second")
-        self.text = TextGame(self.game, seat=seat, seed=self._seed, episode=self._episode, **self._settings)
+        seat = self._episode % 2 if self.config.seat == "alternate" else int(self.config.seat == "second")
+        self.text = self.config.make_game(seat=seat, seed=self._seed, episode=self._episode)
         self._is_done, self._seat, self._num_turns = False, self.text.seats[0], 0
         return self.render(), self._info(self.text, None)
 
@@ -114,7 +125,7 @@ class TextEnv(gymnasium.Env[str, str]):
             self._seat = self.text.mover
             problem = self.text.step(action)
         self._is_done = self.text.over
-        reward = self._reward(self.text.turns[self._num_turns :], self._seat)
+        reward = self.config.reward(self.text.turns[self._num_turns :], self._seat)
         self._num_turns = len(self.text.turns)
         return self.render(), reward, self._is_done, False, self._info(self.text, problem)
 
@@ -126,7 +137,7 @@ class TextEnv(gymnasium.Env[str, str]):
         """
         if self.text is None:
             raise ResetNeeded("no game has begun: call reset() before render()")
-        return self.text.prompt(rules=self._rules)
+        return self.text.prompt(rules=self.config.rules)
 
     def _info(self, text: TextGame, problem: Problem | None) -> dict[str, Any]:
         outcome = text.outcome

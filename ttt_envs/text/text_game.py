@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from ttt_envs.agents.policy import ActsInGames, Forfeit, Policy, act_in_episodes
+from ttt_envs.agents.policy import Forfeit, Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import check_argument_names, check_choice
 from ttt_envs.core.random import draw_key, splitmix64, uniform
@@ -82,6 +82,8 @@ class TextGame:
     Attributes:
         turns: list of :class:`Turn`, in order.
         outcome: NOT_OVER, or how the game ended.
+        position: the current position; of a finished game with the player who moved last.
+        problems: reasons why answers of the current turn were no legal moves.
 
     Raises:
         TypeError, ValueError: an argument is invalid, or the start position is over or does not fit the game.
@@ -116,11 +118,10 @@ class TextGame:
         self.illegal, self.max_asks, self.show_legal = illegal, max_asks, show_legal
         self.turns: list[Turn] = []
         self.outcome = Outcome.NOT_OVER
-        self._cells = np.zeros(game.cells, np.int8) if start is None else start.cells.copy()
-        self._mover = 0 if start is None else int(start.mover)
+        self.position = Position(np.zeros(game.cells, np.int8), 0) if start is None else start
         self._episode = episode
         self._episode_key = np.uint64(splitmix64(draw_key(np.random.default_rng(seed)), episode))
-        self._problems: list[Problem] = []
+        self.problems: tuple[Problem, ...] = ()
         self._remarks: tuple[list[str], list[str]] = ([], [])
         self._has_answered = [False, False]
         self._reply()
@@ -131,19 +132,9 @@ class TextGame:
         return self.outcome != NOT_OVER
 
     @property
-    def position(self) -> Position:
-        """The current position, copied; of a finished game with the player who moved last."""
-        return Position(self._cells.copy(), self._mover)
-
-    @property
     def mover(self) -> int:
         """The player to move, who is always one of ``seats`` while the game is in progress."""
-        return self._mover
-
-    @property
-    def problems(self) -> tuple[Problem, ...]:
-        """Reasons why answers of the current turn were no legal moves."""
-        return tuple(self._problems)
+        return int(self.position.mover)
 
     def legal_moves(self) -> list[str]:
         """Return the names of the legal moves; none when the game is over."""
@@ -162,16 +153,15 @@ class TextGame:
                 prompt without the earlier ones needs them always.
         """
         if seat is None:
-            seat = self.seats[0] if self.over else self._mover
-        position = self.position
+            seat = self.seats[0] if self.over else self.mover
         parts = [self.presentation.rules()] if (not self._has_answered[seat] if rules is None else rules) else []
         if self._remarks[seat]:
             parts.append("\n".join(self._remarks[seat]))
-        parts.append(self.presentation.view(position, seat))
+        parts.append(self.presentation.view(self.position, seat))
         if self.over:
             parts.append(f"The game is over. {_OWN_RESULTS[self.result(seat)]}")
-        elif seat == self._mover:
-            parts.append(question(self.presentation, position, self.show_legal))
+        elif seat == self.mover:
+            parts.append(question(self.presentation, self.position, self.show_legal))
         return "\n\n".join(parts)
 
     def parse(self, answer: object) -> int | Problem:
@@ -191,68 +181,63 @@ class TextGame:
         """
         if self.over:
             raise RuntimeError("the game is over: make a new TextGame")
-        seat, found = self._mover, self.parse(answer)
+        seat, move = self.mover, self.parse(answer)
         self._has_answered[seat] = True
         self._remarks[seat].clear()
-        if not isinstance(found, Problem):
-            self._move(found, "answer")
-            self._reply()
-            return None
-        self._problems.append(found)
-        left = self.max_asks + 1 - len(self._problems)
+        if isinstance(move, Problem):
+            self._refuse(move)
+        else:
+            self._move(move, "answer")
+        self._reply()
+        return move if isinstance(move, Problem) else None
+
+    def _refuse(self, problem: Problem) -> None:
+        """Draw the consequence of an answer that is no legal move."""
+        seat, self.problems = self.mover, (*self.problems, problem)
+        chances = self.max_asks + 1 - len(self.problems)
         if self.illegal == "random":
-            u = uniform(self._episode_key, STREAM_OPPONENT, int(np.count_nonzero(self._cells)))
-            action = int(nth_legal_cell(self._cells, u, self.game.parameters))
+            u = uniform(self._episode_key, STREAM_OPPONENT, int(np.count_nonzero(self.position.cells)))
+            action = int(nth_legal_cell(self.position.cells, u, self.game.parameters))
             name = self.presentation.move_name(action)
-            self._remarks[seat].append(f"{found.message} A random move was made for you: {name}.")
+            self._remarks[seat].append(f"{problem.message} A random move was made for you: {name}.")
             self._move(action, "random")
-            self._reply()
-        elif self.illegal == "lose" or left <= 0:
-            self._remarks[seat].append(f"{found.message} This loses the game.")
+        elif self.illegal == "lose" or chances <= 0:
+            self._remarks[seat].append(f"{problem.message} This loses the game.")
             self._remarks[1 - seat].append("The other player has lost by an illegal move.")
             self._forfeit("answer")
         else:
-            again = "once more" if left == 1 else f"up to {left} times more"
-            self._remarks[seat].append(f"{found.message} You may answer {again} in this turn.")
-        return found
+            again = "once more" if chances == 1 else f"up to {chances} times more"
+            self._remarks[seat].append(f"{problem.message} You may answer {again} in this turn.")
 
     def _move(self, action: int, by: By) -> None:
-        """Make a legal move and draw the chance event that follows."""
-        before, mover = self.position, self._mover
-        stones = int(np.count_nonzero(self._cells))
-        parameters = self.game.parameters
-        self.outcome = Outcome(int(place(self._cells, mover, action, stones, parameters)))
-        if not self.over:
-            self._mover = int(mover_after(mover, self._episode_key, stones, parameters))
-        self._add_turn(before, action, by)
-        name = self.presentation.move_name(action)
-        self._remarks[1 - mover].append(f"The other player chose {name}.")
-        if not self.over and self._mover == mover:
+        """Make a legal move, and draw the chance event that follows."""
+        mover, cells, parameters = self.mover, self.position.cells.copy(), self.game.parameters
+        stones = int(np.count_nonzero(cells))
+        outcome = Outcome(int(place(cells, mover, action, stones, parameters)))
+        next_mover = int(mover_after(mover, self._episode_key, stones, parameters)) if outcome == NOT_OVER else mover
+        self._end_turn(action, Position(cells, next_mover), outcome, by)
+        self._remarks[1 - mover].append(f"The other player chose {self.presentation.move_name(action)}.")
+        if self.turns[-1].skip:
             self._remarks[mover].append("The other player's turn was skipped: you move again.")
             self._remarks[1 - mover].append("Your turn was skipped.")
 
     def _forfeit(self, by: By) -> None:
         """End the game as a loss of the player to move."""
-        self.outcome = (Outcome.PLAYER_0_FORFEITED, Outcome.PLAYER_1_FORFEITED)[self._mover]
-        self._add_turn(self.position, -1, by)
+        outcome = (Outcome.PLAYER_0_FORFEITED, Outcome.PLAYER_1_FORFEITED)[self.mover]
+        self._end_turn(-1, self.position, outcome, by)
 
-    def _add_turn(self, before: Position, action: int, by: By) -> None:
-        self.turns.append(Turn(before, action, self.position, self.outcome, by, tuple(self._problems)))
-        self._problems.clear()
+    def _end_turn(self, action: int, after: Position, outcome: Outcome, by: By) -> None:
+        self.turns.append(Turn(self.position, action, after, outcome, by, self.problems))
+        self.position, self.outcome, self.problems = after, outcome, ()
 
     def _reply(self) -> None:
         """Let the opponent move until the caller's turn or the end."""
-        while self.opponent is not None and self._mover not in self.seats and not self.over:
-            boards = Boards(self._cells[None].copy(), np.array([self._mover], np.int8))
-            plies = np.array([np.count_nonzero(self._cells)])
-            keys = np.array([self._episode_key])
+        while self.opponent is not None and self.mover not in self.seats and not self.over:
+            boards, keys = Boards.from_positions([self.position]), np.array([self._episode_key])
+            plies = np.count_nonzero(boards.cells, axis=1)
             try:
-                if isinstance(self.opponent, ActsInGames):
-                    action = self.opponent.act_in_games(boards, np.array([self._episode]), keys, plies)[0]
-                else:
-                    action = act_in_episodes(self.opponent, boards, keys, plies)[0]
+                [action] = self.opponent.act_in_games(boards, np.array([self._episode]), keys, plies)
+                self._move(int(action), "opponent")
             except Forfeit:
                 self._remarks[self.seats[0]].append("The other player has given up.")
                 self._forfeit("opponent")
-                return
-            self._move(int(action), "opponent")

@@ -1,19 +1,52 @@
-"""Symmetrised policies, and checks of declared symmetry and colour-blindness."""
+"""Policies made of other policies: peeking and symmetrised; and checks of declared symmetry and colour-blindness."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from dataclasses import dataclass
 
 import numpy as np
 
-from ttt_envs.agents.policy import SHARE_TOLERANCE, VALUE_TOLERANCE, Policy, Values, best_shares, is_colour_blind
-from ttt_envs.core.jit import Float64Array
+from ttt_envs.agents.policy import SHARE_TOLERANCE, VALUE_TOLERANCE, Policy, Uniforms, best_shares
+from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.boards import Boards, to_text
 from ttt_envs.game.game import Game
+from ttt_envs.game.phantom import PhantomGame
 from ttt_envs.game.symmetry import inverse, symmetries
 
 
-class SymmetrizedPolicy:
+@dataclass(frozen=True)
+class Peeking(Policy):
+    """A policy of the game with visible stones in a phantom game: it is asked about positions and not about views.
+
+    It sees all stones, and so it never attempts an occupied cell. Environments and exact evaluation hand it the
+    position; what it plays is no strategy of the phantom game.
+    """
+
+    game: PhantomGame
+    policy: Policy
+    """of ``game.game``"""
+
+    peeks = True
+
+    @property
+    def pure(self) -> bool:
+        """As of the policy."""
+        return self.policy.pure
+
+    def __str__(self) -> str:
+        spec = str(self.policy)
+        return f"{spec}{',' if ':' in spec else ':'}peeking=true"
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
+        """Return float64[B, cells] in positions, with all stones."""
+        return self.policy.probabilities(boards, rng)
+
+    def act(self, boards: Boards, rng: Uniforms) -> Int64Array:
+        """Return int64[B] in positions, with all stones."""
+        return self.policy.act(boards, rng)
+
+
+class SymmetrizedPolicy(Policy):
     """Plays by the action values of a policy averaged over all symmetries of the board: equal shares for the best.
 
     Moves whose means differ by at most 1e-9 count as equally good, because rounding depends on the symmetry.
@@ -26,20 +59,23 @@ class SymmetrizedPolicy:
         ValueError: the policy is not pure, or has no action values.
     """
 
-    pure: ClassVar[bool] = True
-    symmetric: ClassVar[bool] = True
+    symmetric = True
 
     def __init__(self, policy: Policy, game: Game) -> None:
-        if not policy.pure or not isinstance(policy, Values):
+        if not policy.pure or policy.action_values is None:
             raise ValueError(
                 f"{policy} has no values of moves to average over symmetries: choose a pure policy with "
                 f"values, or leave symmetrize out"
             )
         self.policy = policy
-        self.colour_blind = is_colour_blind(policy)
-        self._values: Values = policy
+        self._action_values = policy.action_values
         self._permutations = symmetries(game)
         self._inverses = inverse(self._permutations)
+
+    @property
+    def colour_blind(self) -> bool:
+        """As of the policy."""
+        return self.policy.colour_blind
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells]: equal shares for the moves of highest mean value."""
@@ -50,7 +86,7 @@ class SymmetrizedPolicy:
         total = np.zeros(boards.cells.shape)
         for permutation, back in zip(self._permutations, self._inverses, strict=True):
             symmetric = Boards(np.ascontiguousarray(boards.cells[:, permutation]), boards.mover)
-            total += self._values.action_values(symmetric)[:, back]
+            total += self._action_values(symmetric)[:, back]
         return np.asarray(total / len(self._permutations))
 
     def values(self, boards: Boards) -> Float64Array:
@@ -62,7 +98,7 @@ class SymmetrizedPolicy:
 
 
 def check_symmetric(policy: Policy, game: Game, boards: Boards) -> None:
-    """Check that a policy is equivariant under the symmetries of the board, see ``policy.Symmetric``.
+    """Check that a policy is equivariant under the symmetries of the board, see :class:`Policy`.
 
     Args:
         policy: pure.
@@ -72,20 +108,13 @@ def check_symmetric(policy: Policy, game: Game, boards: Boards) -> None:
     Raises:
         ValueError: it is not equivariant; the message names a position.
     """
-    p = policy.probabilities(boards)
     for permutation in symmetries(game):
         symmetric = Boards(np.ascontiguousarray(boards.cells[:, permutation]), boards.mover)
-        apart = np.abs(policy.probabilities(symmetric) - p[:, permutation]).max(axis=1)
-        if not (apart <= SHARE_TOLERANCE).all():
-            row = int(np.argmax(~(apart <= SHARE_TOLERANCE)))
-            raise ValueError(
-                f"{policy} is not symmetric: it answers {to_text(boards.position(row), game)!r} and the symmetric "
-                f"{to_text(symmetric.position(row), game)!r} differently, by {apart[row]:.2g}"
-            )
+        _check_same(policy, game, boards, symmetric, permutation, "symmetric")
 
 
 def check_colour_blind(policy: Policy, game: Game, boards: Boards) -> None:
-    """Check that a policy has the same probabilities after exchange of stones and mover, see ``policy.ColourBlind``.
+    """Check that a policy has the same probabilities after exchange of stones and mover, see :class:`Policy`.
 
     Args:
         policy: pure.
@@ -97,10 +126,18 @@ def check_colour_blind(policy: Policy, game: Game, boards: Boards) -> None:
         ValueError: it is not colour-blind; the message names a position.
     """
     exchanged = Boards(np.where(boards.cells == 0, 0, 3 - boards.cells).astype(np.int8), 1 - boards.mover)
-    apart = np.abs(policy.probabilities(exchanged) - policy.probabilities(boards)).max(axis=1, initial=0.0)
-    if not (apart <= SHARE_TOLERANCE).all():
-        row = int(np.argmax(~(apart <= SHARE_TOLERANCE)))
+    _check_same(policy, game, boards, exchanged, np.arange(game.cells), "colour-blind")
+
+
+def _check_same(
+    policy: Policy, game: Game, boards: Boards, others: Boards, permutation: Int64Array, declaration: str
+) -> None:
+    """Check that permuted probabilities in ``boards`` are those in ``others``."""
+    differences = np.abs(policy.probabilities(others) - policy.probabilities(boards)[:, permutation])
+    wrong = np.flatnonzero(~(differences <= SHARE_TOLERANCE).all(axis=1))
+    if len(wrong):
+        row = int(wrong[0])
         raise ValueError(
-            f"{policy} is not colour-blind: it answers {to_text(boards.position(row), game)!r} and "
-            f"{to_text(exchanged.position(row), game)!r} differently, by {apart[row]:.2g}"
+            f"{policy} is not {declaration}: it answers {to_text(boards.position(row), game)!r} and "
+            f"{to_text(others.position(row), game)!r} differently, by {differences[row].max():.2g}"
         )

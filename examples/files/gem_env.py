@@ -54,4 +54,4 @@ class GemEnv(gem.Env):
 
 
 if ID not in gem.envs.registration.ENV_REGISTRY:
-    gem.register(ID, "ttt_envs.text.gem_env:GemEnv")
+    gem.register(ID, f"{__name__}:GemEnv")
