@@ -23,7 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from time import process_time
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from measuring import (
     MS,
@@ -48,7 +48,7 @@ import numpy as np
 from rich.box import MARKDOWN
 from rich.table import Table
 
-from baselines.mcts import GumbelSearch
+from baselines.mcts import GumbelResult, gumbel_search
 from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch
 from learners.alpha_zero.learner import AlphaZero
 from learners.alpha_zero.policy import CHUNK_SIZE, SymmetrizedEvaluator
@@ -71,12 +71,12 @@ TOLERANCE = 1e-9
 """Tolerance for sums of rounded probabilities that should be 0."""
 
 
-class SearchPolicy(NamedTuple):
+@dataclass(frozen=True)
+class SearchPolicy(Policy):
     """A deterministic Gumbel search guided by a learner, as ``alpha-zero:path=RUN``."""
 
     learner: AlphaZero
-    pure: bool = True
-    colour_blind: bool = True
+    colour_blind = True
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return the move that the search selects."""
@@ -84,7 +84,7 @@ class SearchPolicy(NamedTuple):
         for start in range(0, len(out), CHUNK_SIZE):
             rows = slice(start, start + CHUNK_SIZE)
             batch = Boards(boards.cells[rows], boards.mover[rows])
-            search = GumbelSearch(
+            search = gumbel_search(
                 self.learner.game,
                 batch,
                 SymmetrizedEvaluator(self.learner),
@@ -340,8 +340,8 @@ def make_learner(simulations: int) -> tuple[AlphaZeroConfig, AlphaZero]:
     return config, config.build(Game(), make_initial_rng(0))
 
 
-def num_simulations(search: GumbelSearch) -> int:
-    return int(search.visits.sum())
+def num_simulations(result: GumbelResult) -> int:
+    return int(result.search.visits.sum())
 
 
 def our_self_play(simulations: int, count_moves: bool = False) -> Stretch:
@@ -354,7 +354,7 @@ def our_self_play(simulations: int, count_moves: bool = False) -> Stretch:
 
     # count the simulations that a search really makes, in positions of real games
     seen = play().seen
-    search = GumbelSearch(
+    search = gumbel_search(
         learner.game,
         Boards(seen, np.zeros(len(seen), np.int8)),
         learner,
@@ -374,7 +374,7 @@ def our_search(simulations: int) -> Stretch:
     boards, rng = Boards.start(learner.game, TOGETHER_IN_SELF_PLAY), np.random.default_rng(0)
 
     def think() -> int:
-        search = GumbelSearch(
+        search = gumbel_search(
             learner.game,
             boards,
             learner,
@@ -624,10 +624,8 @@ class _Silent:
     opt_print = print
 
 
-class Theirs:
+class Theirs(Policy):
     """OpenSpiel's learner as a policy, by its net alone or with its search, without noise."""
-
-    pure: ClassVar[bool] = True
 
     def __init__(self, learner: TheirLearner, search: bool) -> None:
         self._learner, self._search = learner, search

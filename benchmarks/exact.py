@@ -218,10 +218,8 @@ def c_layers() -> Ask:
     return ask
 
 
-class Hidden:
+class Hidden(Policy):
     """A policy that hides its symmetries, so that it is queried about every position."""
-
-    pure = True
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy

@@ -28,7 +28,7 @@ from baselines.expectiminimax import Expectiminimax, Search, SearchSettings
 from baselines.mcts import MCTS
 from baselines.opening_book import OpeningBook, PlayedMoves, make_book
 from baselines.timed import Clock, TimePlan, run_until
-from baselines.timed.interruptible import TABLE_MIB, begin_timed
+from baselines.timed.search import TABLE_MIB, begin_timed
 from ttt_envs.agents.policy import Policy
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game

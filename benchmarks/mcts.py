@@ -2,9 +2,9 @@
 
 Both sides alternate in one process on one core, for several rounds. The ratio is taken within each round, so that a
 slow moment of the machine affects both. A rate is simulations per second of the process's CPU time; kernels and graphs
-are compiled before. Searches start at the empty board. Beside OpenSpiel both do the same: UCT with one random rollout
-per leaf, plain, or in the row "decisive" with each side's propagation of solved values. Beside mctx ours does more:
-mctx evaluates a leaf by a random number, ours plays a game to the end.
+are compiled before. Searches start at the empty board. Beside OpenSpiel both evaluate a leaf by one random rollout, and
+select by UCB1 there and PUCT with equal priors here; in the row "decisive" each side propagates solved values. Beside
+mctx ours does more: mctx evaluates a leaf by a random number, ours plays a game to the end.
 
     python benchmarks/mcts.py [--quick] [--rounds N] [--only NAME,...] [--json FILE]
 """
@@ -141,7 +141,7 @@ ROWS = (
         "mcts-3x3-move",
         "3 x 3, moves of 200 simulations, decisive",
         "OpenSpiel MCTSBot, tic_tac_toe, solve",
-        1.2,
+        1,
         partial(our_moves, Game(), 200),
         partial(open_spiel, "tic_tac_toe", 200, True),
     ),

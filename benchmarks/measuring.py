@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.table import Table
 
 import ttt_envs
-from ttt_envs.core.jit_settings import INTERPRET
+from ttt_envs.core.jit import INTERPRET
 from ttt_eval.cost import processor
 
 os.environ[INTERPRET] = "0"  # measure machine code

@@ -29,9 +29,8 @@ from rich.console import Console
 from rich.table import Table
 
 from learners.imitation import play_training_games
-from ttt_envs.core import parallel
 from ttt_envs.core.jit import Float64Array
-from ttt_envs.core.parallel import TASK_S, Cluster, Jobs, map_blocks
+from ttt_envs.core.parallel import Cluster, Jobs, map_blocks
 from ttt_envs.game.game import Game
 from ttt_eval.cost import processor
 from ttt_eval.matches.match import play_pairs
@@ -39,8 +38,8 @@ from ttt_eval.matches.score import Score
 
 SKIP_5 = Game(5, 5, 4, 0.1)
 SIMULATED = (10, 100, 1_000)
-TOGETHER_S = {"joblib": 0.2, "Ray": TASK_S}
-"""Seconds of work in a group of short blocks; joblib's is its own."""
+TOGETHER_S = {"joblib": 0.2, "Ray": 0.0}
+"""Seconds of work in a group of short blocks."""
 JOB_S = 3_600.0
 """CPU seconds of a simulated job."""
 
@@ -130,9 +129,7 @@ def measured(cluster: Cluster | None, rounds: int, job_s: float) -> dict[str, An
     overhead: dict[str, float] = {}
     for name, jobs in kinds.items():
         seconds(nothing, few, jobs)  # starts the workers
-        parallel.TASK_S = 0.0  # one task per block
         overhead[name] = statistics.median(seconds(nothing, many, jobs) / len(many) for _ in range(rounds))
-        parallel.TASK_S = TASK_S
     found: dict[str, Any] = {"cpu": processor(), "hand_out_s": overhead, "work": {}}
     for name, (function, blocks_of) in WORK.items():
         times = []

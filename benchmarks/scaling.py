@@ -80,14 +80,13 @@ class Point(NamedTuple):
 # Work
 
 
-def play_steps(game: Game, count: int, steps: int, threads: int = 1) -> Callable[[], float]:
+def play_steps(game: Game, count: int, steps: int) -> Callable[[], float]:
     """Return a function that makes random steps in a vector environment and returns their number in all games.
 
     Actions are drawn without regard to the mask, because masks cost as much as steps; an occupied cell loses.
     """
-    more: dict[str, Any] = {} if threads == 1 else {"threads": threads}
     env = MNKVectorEnv(
-        count, (game.rows, game.columns), game.win_length, game.skip_chance, opponent="random", dtype="int8", **more
+        count, (game.rows, game.columns), game.win_length, game.skip_chance, opponent="random", dtype="int8"
     )
     env.reset(seed=0)
     actions = np.random.default_rng(0).integers(0, game.cells, (16, count))
@@ -124,15 +123,7 @@ def works(quick: bool) -> list[Work]:
     """Return the work that is spread over threads."""
     layered = Game(3, 4, 3, 0.25) if quick else Game(4, 5, 4, 0.25)
     sims, count, played = (20, 32, 8) if quick else (200, 256, 256)
-    rows, steps = (2_048, 2) if quick else (4_096, 4_000)
     return [
-        Work(
-            f"vector environment of {rows:,}, 3x3",
-            "moves",
-            lambda n: play_steps(SKIP_3, rows, steps, n)(),
-            0.0,
-            "compute",
-        ),
         Work(
             f"MCTS of {count} positions, 3x3", "simulations", lambda n: run_uct(SKIP_3, count, sims, n), 0.0, "compute"
         ),
@@ -218,7 +209,7 @@ def measure_bandwidth(numbers: Sequence[int]) -> dict[int, float]:
     source, to = np.zeros((2, ARRAY_BYTES // 8))
     rows = split_rows(len(source), 1 << 17)
 
-    def copy(_: int, part: slice) -> None:
+    def copy(part: slice) -> None:
         np.copyto(to[part], source[part])
 
     found = {}

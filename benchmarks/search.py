@@ -137,9 +137,7 @@ SEARCHES: tuple[tuple[str, Pruning, int], ...] = (
     ("nothing pruned", "none", 0),
     ("alpha-beta", "alpha-beta", 0),
     ("star1", "star1", 0),
-    ("star2", "star2", 0),
     ("star1, table", "star1", 1 << 28),
-    ("star2, table", "star2", 1 << 28),
 )
 CHOSEN = "star1, table"
 """Search of the default policy."""

@@ -26,7 +26,7 @@ from rich.box import MARKDOWN
 from rich.console import Console
 from rich.table import Table
 
-from ttt_envs.core.jit_settings import INTERPRET
+from ttt_envs.core.jit import INTERPRET
 from ttt_eval.cost import measure_usage, processor
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.files import parse_json
-from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, compiled, inlined, int64
+from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, inlined, int64, kernel
 from ttt_envs.game.actions import cells_to_actions
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.phantom import AnyGame, PhantomGame
@@ -40,17 +40,16 @@ class Transition(NamedTuple):
     """int64[B]: the next action played; -1 if none, or if the learner does not want it"""
 
 
-class Checkpointable(Policy, Protocol):
+class Checkpointable(Policy):
     """A trained policy that can be saved as arrays."""
 
-    @property
-    def game(self) -> AnyGame:
-        """The game that it learns."""
-        ...
+    game: AnyGame
+    """The game that it learns."""
+    symmetric: bool
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """Return the learned state and all counters: with the training's arrays, enough to resume exactly."""
-        ...
+        raise NotImplementedError
 
     def from_arrays(self, arrays: Arrays) -> None:
         """Restore the state from the arrays of :meth:`to_arrays`.
@@ -58,10 +57,10 @@ class Checkpointable(Policy, Protocol):
         Raises:
             ValueError: arrays that are not of a learner of this kind and game.
         """
-        ...
+        raise NotImplementedError
 
 
-class Learner(Checkpointable, Protocol):
+class Learner(Checkpointable):
     """A policy that learns. ``probabilities`` is its greedy policy: no exploration, no learning."""
 
     bootstrap: Bootstrap
@@ -71,11 +70,11 @@ class Learner(Checkpointable, Protocol):
 
     def explore(self, boards: Boards, rng: np.random.Generator) -> Int64Array:
         """Return moves int64[B] of the behaviour policy used in training."""
-        ...
+        raise NotImplementedError
 
     def observe(self, transition: Transition) -> dict[str, float]:
         """Learn from the transition and return metrics to log."""
-        ...
+        raise NotImplementedError
 
 
 @runtime_checkable
@@ -193,7 +192,7 @@ def _lane(by_ply: bool, mover: int) -> int:
     return 0 if by_ply else mover
 
 
-@compiled
+@kernel
 def _store_decisions(
     slots: Int64Array, by_ply: bool, cells: Int8Array, mover: Int8Array, actions: Int64Array, decisions: Decisions
 ) -> None:
@@ -209,7 +208,7 @@ def _store_decisions(
             pending_cells[lane, slot, cell] = cells[i, cell]
 
 
-@compiled
+@kernel
 def _take_decisions(
     slots: Int64Array,
     player: Int8Array,

@@ -21,13 +21,11 @@ import numpy as np
 from learners import CONFIG as CONFIG
 from learners import OtherGameWarning, is_run
 from learners.config import AnyConfig, FitLearnerConfig, load_learner
-from ttt_envs.agents.policy import Policy, is_colour_blind, is_symmetric
+from ttt_envs.agents.policy import ALL_VARIANTS, Policy, PolicyWrapper
 from ttt_envs.agents.specs import FromFile, from_file
-from ttt_envs.agents.symmetrized import SymmetrizedPolicy
+from ttt_envs.agents.wrappers import SymmetrizedPolicy
 from ttt_envs.core.checks import closest_names, quote
 from ttt_envs.core.files import closest_path, open_to_read, parse_json, read_bounded, write_atomically
-from ttt_envs.core.jit import Float64Array
-from ttt_envs.game.boards import Boards
 from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict, visible
 
 CHECKPOINT, METRICS, COST = "checkpoint.npz", "metrics.jsonl", "cost.json"
@@ -285,7 +283,7 @@ def read_config(run: Path) -> dict[str, Any]:
             if not isinstance(data[name], kind):
                 raise ValueError(f"{name} is {quote(data[name])}, and must be {KINDS[kind]}")
         game_from_dict(data["game"])
-    except (ValueError, TypeError) as problem:
+    except (ValueError, TypeError, RecursionError) as problem:
         raise ValueError(f"{path} cannot be read as the settings of a run: {problem}") from None
     return data
 
@@ -310,52 +308,11 @@ def read_training(run: Path) -> dict[str, Any]:
     return config
 
 
-class RunPolicy:
-    """The policy trained by a run: ``run:PATH``. It has the learner's values and evaluations, where it has any.
+class RunPolicy(PolicyWrapper):
+    """The policy trained by the run in a folder.
 
-    Args:
-        path: folder of the run.
-        learner: the trained policy.
-        symmetrize: whether it is averaged over all symmetries: see :func:`load_policy`.
-    """
-
-    pure = True
-
-    def __init__(self, path: str, learner: Policy, symmetrize: bool = False) -> None:
-        self.path = path
-        self.learner = learner
-        self.symmetrize = symmetrize
-        for name in ("values", "action_values", "evaluate", "run_simulations"):  # methods of the optional protocols
-            if hasattr(learner, name):
-                setattr(self, name, getattr(learner, name))
-
-    @property
-    def symmetric(self) -> bool:
-        """Whether the learner plays all symmetric positions alike."""
-        return is_symmetric(self.learner)
-
-    @property
-    def colour_blind(self) -> bool:
-        """Whether it sees own and opponent's stones, and not which player moved first."""
-        return is_colour_blind(self.learner)
-
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
-        """Return move probabilities float64[B, cells]."""
-        return self.learner.probabilities(boards, rng)
-
-    def __str__(self) -> str:
-        return policy_name(self.path) + (",symmetrize=true" if self.symmetrize else "")
-
-
-def policy_name(run: str | Path) -> str:
-    """Return the spec string of a run."""
-    return f"run:({run})" if set(str(run)) & set(",:=()") else f"run:{run}"
-
-
-def load_policy(game: AnyGame, path: str, symmetrize: bool = False) -> RunPolicy:
-    """Load the policy trained by the run in the folder ``path``.
-
-    Warns with OtherGameWarning if the game is not the one of its training.
+    It has the learner's values and evaluations, where it has any. Warns with OtherGameWarning if the game is not the
+    one of its training.
 
     Args:
         game: the game to play.
@@ -367,34 +324,50 @@ def load_policy(game: AnyGame, path: str, symmetrize: bool = False) -> RunPolicy
         ValueError: no such run, a run on another board or by other rules, a damaged file, or ``symmetrize`` of a
             learner without action values.
     """
-    run = Path(path)
-    config = read_config(run)
-    trained = game_from_dict(config["game"])
-    if (trained.rows, trained.columns) != (game.rows, game.columns):
-        raise ValueError(
-            f"the run {path} learned on a board of {trained.rows} x {trained.columns}, "
-            f"and the game here is {game}: play it on its own board"
-        )
-    if trained.variants != game.variants:
-        raise ValueError(f"the run {path} learned {trained}, and the game here is {game}: play it by its own rules")
-    if isinstance(trained, PhantomGame) and not (isinstance(game, PhantomGame) and game.kind == trained.kind):
-        raise ValueError(
-            f"the run {path} learned {trained}, and the game here is {game}: play the game that it learned"
-        )
-    if trained != game and current_process().name == "MainProcess":  # worker processes would repeat the warning
-        warnings.warn(
-            f"run:{path} learned {trained}, and plays {game} here, which it has never seen",
-            OtherGameWarning,
-            stacklevel=2,
-        )
-    settings = build_config(config["learner"], config["settings"])
-    learner: Policy
-    if isinstance(settings, FitLearnerConfig):
-        learner = settings.load(trained, run)
-    else:
-        untrained = settings.build(trained, np.random.default_rng(0))
-        untrained.from_arrays(load_checkpoint(run).get("learner", {}))
-        learner = untrained
-    if symmetrize and not is_symmetric(learner):
-        learner = SymmetrizedPolicy(learner, visible(game))
-    return RunPolicy(path, learner, symmetrize)
+
+    variants = ALL_VARIANTS  # its run has one game, which the learner supports
+    plays_hidden = True
+
+    def __init__(self, game: AnyGame, path: str, symmetrize: bool = False) -> None:
+        run = Path(path)
+        config = read_config(run)
+        trained = game_from_dict(config["game"])
+        if (trained.rows, trained.columns) != (game.rows, game.columns):
+            raise ValueError(
+                f"the run {path} learned on a board of {trained.rows} x {trained.columns}, "
+                f"and the game here is {game}: play it on its own board"
+            )
+        if trained.variants != game.variants:
+            raise ValueError(f"the run {path} learned {trained}, and the game here is {game}: play it by its own rules")
+        if isinstance(trained, PhantomGame) and not (isinstance(game, PhantomGame) and game.kind == trained.kind):
+            raise ValueError(
+                f"the run {path} learned {trained}, and the game here is {game}: play the game that it learned"
+            )
+        if trained != game and current_process().name == "MainProcess":  # worker processes would repeat the warning
+            warnings.warn(
+                f"run:{path} learned {trained}, and plays {game} here, which it has never seen",
+                OtherGameWarning,
+                stacklevel=2,
+            )
+        settings = build_config(config["learner"], config["settings"])
+        learner: Policy
+        if isinstance(settings, FitLearnerConfig):
+            learner = settings.load(trained, run)
+        else:
+            untrained = settings.build(trained, np.random.default_rng(0))
+            untrained.from_arrays(load_checkpoint(run).get("learner", {}))
+            learner = untrained
+        if symmetrize and not learner.symmetric:
+            learner = SymmetrizedPolicy(learner, visible(game))
+        super().__init__(learner)
+        self.path, self.learner, self.symmetrize = path, learner, symmetrize
+        if hasattr(learner, "run_simulations"):  # guides searches in one kernel
+            self.run_simulations = learner.run_simulations
+
+    def __str__(self) -> str:
+        return policy_name(self.path) + (",symmetrize=true" if self.symmetrize else "")
+
+
+def policy_name(run: str | Path) -> str:
+    """Return the spec string of a run."""
+    return f"run:({run})" if set(str(run)) & set(",:=()") else f"run:{run}"

@@ -16,8 +16,9 @@ from learners.pool import NAME as POOL
 from learners.pool import parse_pool
 from learners.training import Progress, ResumableTraining, Task, Training, make_initial_rng
 from ttt_envs.agents.policy import Policy
-from ttt_envs.agents.specs import TRUSTING, FromFile, closest_or_class, load_object, make_policy, trusted
-from ttt_envs.envs.lockstep import SELF, SeatChoice
+from ttt_envs.agents.specs import TRUSTING, FromFile, load_object, make_policy, trusted
+from ttt_envs.core.checks import closest_names
+from ttt_envs.envs.config import SELF, SeatChoice
 from ttt_envs.game.game import VARIANTS
 from ttt_envs.game.phantom import HIDING, AnyGame, check_variants
 
@@ -190,7 +191,7 @@ def load_learner(name: str) -> type[AnyConfig]:
         kind: type[AnyConfig] = load_object(LEARNERS[name])
         return kind
     if ":" not in name:
-        raise ValueError(f"there is no learner {name!r}: {closest_or_class(name, LEARNERS)}")
+        raise ValueError(f"there is no learner {name!r}: {closest_names(name, LEARNERS)}")
     if isinstance(name, FromFile):
         if name not in _named and not trusted():
             raise ValueError(

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array, compiled_nogil, inlined, int64
+from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array, inlined, int64, kernel
 
 Activation = Literal["linear", "relu", "tanh", "sigmoid"]
 """Activation after a layer; ``linear`` is the identity."""
@@ -123,7 +123,7 @@ def line_states(seen: Int8Array, lines: Int64Array) -> Int8Array:
     return out
 
 
-@compiled_nogil
+@kernel(interpreted=False, nogil=True)
 def _states(seen: Int8Array, lines: Int64Array, out: Int8Array) -> None:
     for b in range(len(seen)):
         for line in range(len(lines)):

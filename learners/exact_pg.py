@@ -35,16 +35,15 @@ from typing import Any, ClassVar, Literal, NamedTuple, Unpack
 import numpy as np
 
 from baselines.softmax_table import PositionIndex, SoftmaxTable
-from learners.base import Arrays, get_array
+from learners.base import Arrays, Checkpointable, get_array
 from learners.config import LoopLearnerConfig, TrainingOptions
 from learners.limits import NonNegative, Positive, PositiveInt
 from learners.pool import NAME as POOL
 from learners.training import Progress, ResumableTraining, check_counts, make_initial_rng
-from ttt_envs.agents.peeking import is_peeking
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import BoolArray, Float64Array
-from ttt_envs.envs.lockstep import SELF, SeatChoice
+from ttt_envs.envs.config import SELF, SeatChoice
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import VARIANTS
 from ttt_envs.game.phantom import HIDING, AnyGame, PhantomGame
@@ -129,7 +128,7 @@ class ExactPGConfig(LoopLearnerConfig):
         """See :meth:`LoopLearnerConfig.check_opponent`."""
         if opponent.partition(":")[0] == POOL:
             raise ValueError(f"{self.name} makes exact updates and plays no games of a pool: choose self or a policy")
-        if opponent != SELF and is_peeking(make_policy(opponent, game)):
+        if opponent != SELF and make_policy(opponent, game).peeks:
             raise ValueError(f"{self.name} evaluates policies over views, and {opponent} sees hidden stones")
         if opponent != SELF and not make_policy(opponent, game).pure:
             raise ValueError(
@@ -138,14 +137,12 @@ class ExactPGConfig(LoopLearnerConfig):
             )
 
 
-class ExactPG:
+class ExactPG(Checkpointable):
     """The learner of :class:`ExactPGConfig`: its policy is the softmax of its logits.
 
     Attributes:
         logits: float64[N, cells]: logarithms of the probabilities, 0 where illegal.
     """
-
-    pure: ClassVar[bool] = True
 
     def __init__(self, config: ExactPGConfig, game: AnyGame, rng: np.random.Generator) -> None:
         self.config = config

@@ -14,7 +14,7 @@ import numpy as np
 from learners.base import from_bytes, to_bytes
 from learners.checkpoint import TEACHER_FOLDER, load_arrays, save_arrays
 from learners.training import SPAWN_TEACHER, Progress, Task, make_rng
-from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, Values
+from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.files import subfolder
 from ttt_envs.core.jit import Float64Array, Int8Array
@@ -67,9 +67,8 @@ class Teacher(NamedTuple):
         if isinstance(policy, ScoresMoves):
             depth = float(policy.depth)
             return cls(policy.scores, depth + 1, depth / (depth + 1))
-        if isinstance(policy, Values):
-            values = policy
-            return cls(lambda boards, rng: values.action_values(boards), 1.0, 1 - 2.0**-10)
+        if (values := policy.action_values) is not None:
+            return cls(lambda boards, rng: values(boards), 1.0, 1 - 2.0**-10)
         raise ValueError(f"teacher={spec} has no action values: choose a search, as expectiminimax:depth=3, or optimal")
 
 

@@ -21,7 +21,7 @@ from learners.tabular import (
     tabulate_step_sizes,
     update_entries,
 )
-from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, compiled
+from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, kernel
 from ttt_envs.game.game import VARIANTS
 from ttt_envs.game.phantom import HIDING, AnyGame, PhantomGame
 from ttt_envs.game.symmetry import Symmetries
@@ -124,7 +124,7 @@ class NaiveMC(TabularLearner):
             self._waiting = np.pad(self._waiting, ((0, 0), (0, more), (0, 0)))
 
 
-@compiled
+@kernel
 def _buffer_moves(
     seen: Int8Array,
     movers: Int8Array,
@@ -164,7 +164,7 @@ def _buffer_moves(
     return count
 
 
-@compiled
+@kernel
 def _update_means(
     rows: Int64Array,
     inverses: Int64Array,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from learners.base import Arrays, Learner
-from ttt_envs.agents.policy import act_in_episodes
+from ttt_envs.agents.policy import Policy, act_in_episodes
 from ttt_envs.agents.specs import parse_spec
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array
 from ttt_envs.core.random import uniforms
@@ -20,7 +20,7 @@ DIGITS = 15
 """Maximum number of digits of a pool's numbers."""
 
 
-class Pool:
+class Pool(Policy):
     """The latest snapshots of a learner; one of them, drawn uniformly, plays a whole game.
 
     A snapshot is taken before the first game, and whenever ``every`` more games have begun. Game n meets one of the

@@ -23,7 +23,7 @@ from learners.tabular import (
     update_entries,
     value_at,
 )
-from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, compiled
+from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, kernel
 from ttt_envs.game.game import VARIANTS
 from ttt_envs.game.parameters import Parameters
 from ttt_envs.game.phantom import HIDING, AnyGame, PhantomGame, visible
@@ -120,7 +120,7 @@ _Batch = tuple[Int64Array, Int64Array, Float64Array, Float64Array, Int8Array, In
 boards int8[B, cells] with own stones first, their rows (:meth:`PositionTable.move_rows`), and next actions."""
 
 
-@compiled
+@kernel
 def _update(batch: _Batch, inverses: Int64Array, steps: StepSizes, parameters: Parameters, entries: Entries) -> float:
     """Update from each transition, in order. Returns the mean absolute TD error."""
     total = 0.0

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from learners.base import Arrays, Bootstrap, Transition, get_array
+from learners.base import Arrays, Bootstrap, Learner, Transition, get_array
 from learners.config import TransitionLearnerConfig, check_rewards
 from learners.limits import Fraction, NonNegative, NonNegativeInt, Positive, PositiveInt, Range
 from learners.tabular import final_rewards
@@ -24,7 +24,7 @@ from learners.tensorflow_tools import (
     to_numpy,
 )
 from ttt_envs.agents.policy import best_shares, sample
-from ttt_envs.core.jit import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array, compiled
+from ttt_envs.core.jit import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array, kernel
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import VARIANTS
 from ttt_envs.game.parameters import Parameters
@@ -105,7 +105,7 @@ class QNetConfig(TransitionLearnerConfig):
         return QNet(self, game, rng)
 
 
-class QNet:
+class QNet(Learner):
     """The learner of :class:`QNetConfig`. One net serves both seats: it sees the mover's stones as its own.
 
     The same seed gives the same learner, bit for bit, on one machine with the same TensorFlow and one thread. Building
@@ -114,8 +114,7 @@ class QNet:
     Everything runs on the CPU, where a net of this size is fastest.
     """
 
-    pure: ClassVar[bool] = True
-    colour_blind: ClassVar[bool] = True
+    colour_blind = True
     wants_next_action = False
 
     def __init__(self, config: QNetConfig, game: AnyGame, rng: np.random.Generator) -> None:
@@ -444,7 +443,7 @@ def _greedy(legal: BoolArray, values: Float64Array) -> Float64Array:
     return best_shares(np.where(legal, values, np.nan))
 
 
-@compiled
+@kernel
 def _epsilon_greedy(
     seen: Int8Array,
     u: Float64Array,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 
-from learners.base import Arrays, Bootstrap, get_array, num_rows
+from learners.base import Arrays, Bootstrap, Learner, get_array, num_rows
 from learners.limits import Range
 from ttt_envs.core.hash_index import KeyIndex
-from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, compiled, inlined, int64
+from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, inlined, int64, kernel
 from ttt_envs.game.boards import Boards, from_keys, keys, num_words
 from ttt_envs.game.parameters import Parameters
 from ttt_envs.game.phantom import AnyGame, visible
@@ -151,7 +151,7 @@ class PositionTable:
         self._reserve(size, values, counts)
 
 
-class TabularLearner:
+class TabularLearner(Learner):
     """Base class of learners with a table and epsilon-greedy exploration; subclasses define the update.
 
     One table serves both seats: it sees the mover's stones as its own.
@@ -165,9 +165,7 @@ class TabularLearner:
         which: the symmetries under which every update is repeated.
     """
 
-    pure: ClassVar[bool] = True
-    colour_blind: ClassVar[bool] = True
-    quick: ClassVar[bool] = True
+    colour_blind = quick = True
     bootstrap: Bootstrap = "own-turn"
     wants_next_action = False
 
@@ -322,7 +320,7 @@ def update_entries(
     return first
 
 
-@compiled
+@kernel
 def _greedy(seen: Int8Array, values: Float64Array, rows: Int64Array, parameters: Parameters, out: Float64Array) -> None:
     """Write equal shares, float64[B, cells], for the legal actions with the highest value."""
     for b in range(len(seen)):
@@ -332,7 +330,7 @@ def _greedy(seen: Int8Array, values: Float64Array, rows: Int64Array, parameters:
             out[b, cell] = 1.0 / ties if chosen else 0.0
 
 
-@compiled
+@kernel
 def _action_values(
     seen: Int8Array, values: Float64Array, rows: Int64Array, parameters: Parameters, out: Float64Array
 ) -> None:
@@ -342,7 +340,7 @@ def _action_values(
             out[b, cell] = value_at(values, rows[b], cell) if is_legal(seen[b], cell, parameters) else np.nan
 
 
-@compiled
+@kernel
 def _explore(
     seen: Int8Array,
     rows: Int64Array,

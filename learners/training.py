@@ -25,14 +25,14 @@ from learners.base import (
     check_bootstrap,
     seen_from,
 )
-from ttt_envs.agents.peeking import is_peeking
 from ttt_envs.agents.policy import Policy, act_in_episodes
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import Int64Array
 from ttt_envs.core.random import draw_key, splitmix64, uniform
-from ttt_envs.envs.lockstep import SELF, Lockstep, SeatChoice
-from ttt_envs.envs.step_kernels import TRUNCATED
+from ttt_envs.envs.config import SELF, EnvConfig, SeatChoice, game_keywords
+from ttt_envs.envs.engine import NumbaGames
+from ttt_envs.envs.kernels import TRUNCATED
 from ttt_envs.game.actions import cells_to_actions
 from ttt_envs.game.phantom import AnyGame, PhantomGame
 from ttt_envs.game.rules import NOT_OVER, STREAM_SEAT
@@ -266,13 +266,14 @@ class Training(ResumableTraining):
         self.done = Progress()
         self.marked = 0
         self.steps = 0
-        self._board = Lockstep(learner.game, count, opponent, seat, "raise", "none", observes=False)
+        config = EnvConfig(**game_keywords(learner.game), opponent=opponent, seat=seat, illegal_action="raise")
+        self._games = NumbaGames(config, count, observes=False)
         self._pending = PendingTransitions(learner, count, make_exploration_rng(seed))
-        self._board.seed(np.arange(count), np.full(count, training_key(seed)))
+        self._games.seed(np.arange(count), np.full(count, training_key(seed)))
         self._started = 0
         self._live = np.zeros(count, np.bool_)
         self._actions = np.zeros(count, np.int64)
-        self._output = self._board.output()
+        self._output = self._games.output()
         self._begin(np.arange(count))
 
     @property
@@ -287,18 +288,17 @@ class Training(ResumableTraining):
 
     def step(self) -> None:
         """Make one step of all games."""
-        board = self._board
-        rows = np.flatnonzero(self._live & (board.outcome == NOT_OVER))
+        rows = np.flatnonzero(self._live & (self._games.column("outcome") == NOT_OVER))
         if len(rows):
-            cells = self._pending.take(rows, board.boards(rows))
-            self._actions[rows] = cells_to_actions(board.game, cells)
+            cells = self._pending.take(rows, self._games.views(rows))
+            self._actions[rows] = cells_to_actions(self._games.game, cells)
             self.steps = None if self.steps is None else self.steps + len(rows)
-        board.step(self._actions, False, self._output)
-        ended = np.flatnonzero(self._live & board.over)
+        self._games.step(self._actions, self._output)
+        ended = np.flatnonzero(self._live & self._games.over)
         if len(ended):
-            rewards = self._output.rewards[ended]
-            self._pending.end(ended, board.seat[ended].astype(np.int8), rewards)
-            self.done.count(np.where(self._both & (board.seat[ended] == 1), -rewards, rewards))
+            rewards, seats = self._output.rewards[ended], self._games.column("seat", ended)
+            self._pending.end(ended, seats.astype(np.int8), rewards)
+            self.done.count(np.where(self._both & (seats == 1), -rewards, rewards))
             self._live[ended] = False
             self._begin(ended)
 
@@ -309,17 +309,17 @@ class Training(ResumableTraining):
             return
         numbers = self._started + np.arange(len(slots))
         if self._adaptive is not None:
-            running = int(self._board.episode[self._live].min(initial=numbers[0]))
+            running = int(self._games.column("episode", self._live).min(initial=numbers[0]))
             self._adaptive.begin(int(numbers[0]), int(numbers[-1]), running, self.learner)
-        self._board.episode[slots] = numbers - 1
+        self._games.set_column("episode", slots, numbers - 1)
         self._started += len(slots)
         self._live[slots] = True
-        self._board.begin(slots)
+        self._games.reset(slots, self._output)
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """See :meth:`ResumableTraining.to_arrays`."""
-        state = self._board.clone(include_rng=True)
-        del state["game"]
+        state = self._games.clone(include_rng=True)
+        del state["games"]
         counts = (self.games, self._started, self.marked, *dataclasses.astuple(self.done))
         arrays = {
             "counts": np.array(counts, np.int64),
@@ -366,7 +366,7 @@ class Training(ResumableTraining):
                 raise ValueError("it has started more games than there are")
             self.done = Progress(*done)
             self._live[...] = arrays["live"]
-            self._board.restore({"game": self.learner.game, **_with_prefix("board.", arrays)}, None)
+            self._games.restore({"games": self._games.config.games, **_with_prefix("board.", arrays)})
             self._pending.from_arrays(_with_prefix("turns.", arrays))
             if self._adaptive is not None:
                 self._adaptive.from_arrays(_with_prefix("opponent.", arrays))
@@ -418,7 +418,7 @@ def train_in(
     check_choice("seat", seat, get_args(SeatChoice))
     both = opponent == SELF
     other = None if both else make_policy(opponent, learner.game)
-    if is_peeking(other):
+    if other is not None and other.peeks:
         raise ValueError(f"{other} needs to see hidden stones, and an agent of {env} sees its own view: choose another")
     rng = make_exploration_rng(seed)
     key = training_key(seed)
@@ -459,7 +459,7 @@ def training_key(seed: int) -> np.uint64:
 
 
 def _seat_in(seat: SeatChoice, number: int, episode_key: np.uint64) -> int:
-    """Return the learner's seat in game ``number``, as :class:`Lockstep` chooses it."""
+    """Return the learner's seat in game ``number``, as :class:`NumbaGames` chooses it."""
     if seat == "random":
         return int(uniform(episode_key, STREAM_SEAT, 0) * 2)
     return {"first": 0, "second": 1, "alternate": number % 2}[seat]

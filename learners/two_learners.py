@@ -12,7 +12,7 @@ from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.boards import Boards
 
 
-class TwoLearners:
+class TwoLearners(Learner):
     """One learner for player_0 and another for player_1, combined into a single self-playing learner.
 
     Args:
@@ -23,7 +23,6 @@ class TwoLearners:
         ValueError: a learner that learns ply by ply (it would learn from the other's moves), or one of another game.
     """
 
-    pure = True
     bootstrap: Bootstrap = "own-turn"
 
     def __init__(self, first: Learner, second: Learner) -> None:

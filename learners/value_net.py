@@ -26,7 +26,7 @@ from learners.limits import Fraction, Layers, NonNegativeInt, NumProcesses, Posi
 from learners.one_ply import one_ply_ahead
 from learners.tensorflow_tools import DEVICE, import_tensorflow
 from learners.training import Progress, Task, check_counts, make_initial_rng
-from ttt_envs.agents.policy import best_shares
+from ttt_envs.agents.policy import Policy, best_shares
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array
 from ttt_envs.game.boards import Boards
@@ -283,7 +283,7 @@ def _initial(shapes: list[tuple[int, ...]], rng: np.random.Generator) -> list[Fl
 # Playing
 
 
-class ValueNet:
+class ValueNet(Policy):
     """A trained value net at play, one ply deep.
 
     Args:
@@ -294,8 +294,7 @@ class ValueNet:
         which: symmetries over which values are averaged.
     """
 
-    pure: ClassVar[bool] = True
-    colour_blind: ClassVar[bool] = True
+    colour_blind = True
 
     def __init__(self, game: Game, layers: list[Dense], scale: float, bound: float, which: Symmetries = "none") -> None:
         self.game = game

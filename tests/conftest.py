@@ -180,6 +180,7 @@ def tiny_run(tmp_path_factory):
 @pytest.fixture(scope="module")  # for while it idles it takes the time of other tests
 def cluster():
     """A cluster of Ray on this machine, which is stopped again: for tests that say ``needs("ray")``."""
+    import ray
     from ray import cluster_utils
 
     from ttt_envs.core.parallel import Cluster
@@ -189,6 +190,7 @@ def cluster():
         small = {"num_cpus": 2, "include_dashboard": False, "include_log_monitor": False}
         machines = cluster_utils.Cluster(True, head_node_args=small)
     yield Cluster(machines.address)
+    ray.shutdown()
     machines.shutdown()
 
 

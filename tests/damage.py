@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ttt_envs.core.jit_settings import kernel_folder
+from ttt_envs.core.jit import kernel_folder
 
 ROOT = Path(__file__).resolve().parents[1]
 

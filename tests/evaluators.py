@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 
-from ttt_envs import make_policy
+from ttt_envs import Policy, make_policy
 
 
 class Perfect:
@@ -24,10 +24,8 @@ class Perfect:
         return logits.astype(np.float32), self.values(boards)
 
 
-class PlainEvaluator:
+class PlainEvaluator(Policy):
     """An evaluator whose method `of` gives the logits and the value of one position."""
-
-    pure = True
 
     def __str__(self):
         return type(self).__name__.lower()

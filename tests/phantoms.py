@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ttt_envs import Boards
-from ttt_envs.core.jit import compiled
+from ttt_envs import Boards, Policy
+from ttt_envs.core.jit import kernel
 from ttt_envs.game.attempts import FOUND, attempt
 from ttt_envs.game.boards import keys
 from ttt_envs.game.rules import ILLEGAL
@@ -72,10 +72,8 @@ def branches(game, state, cell):
     ]
 
 
-class ViewPolicy:
+class ViewPolicy(Policy):
     """Random probabilities of a view; some attempts have probability 0."""
-
-    pure = True
 
     def __init__(self, game, seed):
         rng = np.random.default_rng(seed)
@@ -120,7 +118,7 @@ class JointViews(NamedTuple):
         return np.where(own | (self.found == 1), self.cells, 0)
 
 
-@compiled
+@kernel
 def attempt_rows(cells, found, mover, stones, episode_keys, actions, abrupt, parameters, outcomes):
     """Attempt a cell in each of B games, in place."""
     for b in range(len(cells)):

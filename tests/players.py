@@ -2,11 +2,11 @@
 
 import numpy as np
 
+from ttt_envs import Policy
 
-class FirstEmpty:
+
+class FirstEmpty(Policy):
     """Takes the first empty cell."""
-
-    pure = True
 
     def __init__(self, game=None):
         """Specs pass the game."""
@@ -18,20 +18,16 @@ class FirstEmpty:
         return np.eye(boards.cells.shape[1])[np.argmax(boards.cells == 0, axis=1)]
 
 
-class Uniform:
+class Uniform(Policy):
     """Takes any empty cell: the policy ``random``, which no kernel replaces."""
-
-    pure = True
 
     def probabilities(self, boards, rng=None):
         empty = boards.cells == 0
         return empty / empty.sum(axis=1, keepdims=True)
 
 
-class Scripted:
+class Scripted(Policy):
     """Takes the first empty cell of a list, by default of all cells."""
-
-    pure = True
 
     def __init__(self, *cells):
         self.cells = cells
@@ -43,7 +39,7 @@ class Scripted:
         return p
 
 
-class Impure:
+class Impure(Policy):
     """Draws its weights with the generator, and records the boards of its turns."""
 
     pure = False

@@ -14,12 +14,12 @@ from baselines.expectiminimax.lines import Heuristic
 from baselines.opening_book import PlayedMoves, make_book
 from learners import LEARNERS
 from ttt_envs import Boards, Game, Policy, act, make_policy
-from ttt_envs.agents.policy import is_colour_blind, is_symmetric, sample
-from ttt_envs.agents.specs import POLICIES, REFUSAL_REASONS, SUPPORTED_VARIANTS, load_object
-from ttt_envs.agents.symmetrized import SymmetrizedPolicy, check_colour_blind, check_symmetric
+from ttt_envs.agents.policy import sample
+from ttt_envs.agents.specs import POLICIES, load_object
+from ttt_envs.agents.wrappers import SymmetrizedPolicy, check_colour_blind, check_symmetric
 from ttt_envs.envs.single_env import SingleEnv
-from ttt_envs.game.game import HIDING, NOT_ADAPTED
 from ttt_envs.game.game import VARIANTS as RULES
+from ttt_envs.game.phantom import HIDING, PhantomGame
 
 GAMES = [Game(), Game(skip_chance=0.25), Game(4, 6, 4, 0.1), Game(1, 5, 3), Game(15, 15, 5)]
 VARIANTS = [
@@ -55,8 +55,11 @@ COLOUR_BLIND = (*SYMMETRIC, "alpha-zero:alpha-zero", "run:naive-mc", "run:q-lear
 MODELS = {"DQN": "stable_baselines3", "PPO": "stable_baselines3", "MaskablePPO": "sb3_contrib"}
 
 
+KINDS = {name: load_object(path) for name, path in POLICIES.items()}
+
+
 def needs_arguments(name):
-    parameters = list(inspect.signature(load_object(POLICIES[name])).parameters.values())[1:]
+    parameters = list(inspect.signature(KINDS[name]).parameters.values())[1:]
     return any(parameter.default is parameter.empty for parameter in parameters)
 
 
@@ -64,7 +67,7 @@ NAMES = [name for name in sorted(POLICIES) if not needs_arguments(name)]
 
 
 def supports(name, game):
-    if not set(game.variants) <= set(SUPPORTED_VARIANTS.get(name, ())):
+    if not set(game.variants) <= set(KINDS[name].variants):
         return False
     if name in EXTERNAL:
         return game.cells <= MAX_TABLE_CELLS and game.skip_chance == 0
@@ -154,18 +157,22 @@ REFUSED = [
     (name, rule)
     for name in sorted(POLICIES)
     for rule in (*RULES, HIDING)
-    if rule not in SUPPORTED_VARIANTS.get(name, ())
+    if not (KINDS[name].plays_hidden if rule == HIDING else rule in KINDS[name].variants)
 ]
+
+
+def game_with(rule):
+    return PhantomGame() if rule == HIDING else Game(**{rule: RULES[rule]})
 
 
 @pytest.mark.parametrize(("name", "rule"), REFUSED)
 def test_policies_refuse_rules_by_name_with_the_reason(name, rule):
     with pytest.raises(ValueError, match=r"^\S+ does not support .* because ") as caught:
-        make_policy(name, Game(**{rule: "classic" if rule == HIDING else RULES[rule]}))
+        make_policy(name, game_with(rule))
     label = "hidden stones" if rule == HIDING else rule if RULES[rule] else f"{rule}=False"
-    reason = REFUSAL_REASONS.get(name, {}).get(rule, NOT_ADAPTED)
+    reason = KINDS[name].refusals.get(rule, "its class declares neither")
     assert f"{name} does not support {label} of the game 3 x 3, " in str(caught.value)
-    assert f", because {reason}: " in str(caught.value)
+    assert f", because {reason}" in str(caught.value)
     assert ("peeking=true" in str(caught.value)) == (rule == HIDING)
 
 
@@ -174,7 +181,7 @@ def test_learners_refuse_rules_by_name_with_the_reason(name):
     """Those that support all rules have nothing to refuse."""
     config = load_object(LEARNERS[name])
     for rule in (*RULES, HIDING):
-        game = Game(**{rule: "classic" if rule == HIDING else RULES[rule]})
+        game = game_with(rule)
         if rule not in config.variants:
             reason = config.refusal_reasons.get(rule, "")
             with pytest.raises(ValueError, match=f"^{name} does not support .*, because {reason}"):
@@ -182,14 +189,13 @@ def test_learners_refuse_rules_by_name_with_the_reason(name):
 
 
 def test_reasons_are_of_rules_that_are_refused():
-    explained = {(name, rule) for name, reasons in REFUSAL_REASONS.items() for rule in reasons}
-    assert explained == {(name, rule) for name, rule in REFUSED if name in REFUSAL_REASONS}
+    assert {(name, rule) for name, kind in KINDS.items() for rule in kind.refusals} <= set(REFUSED)
 
 
 @pytest.mark.parametrize("name", BY_TABLE)
 @pytest.mark.parametrize("game", [game for game in GAMES if game.cells > MAX_TABLE_CELLS], ids=str)
 def test_boards_too_large_for_a_table_are_rejected(name, game):
-    with pytest.raises(ValueError, match=f"a board of {game.rows} x {game.columns} is too large"):
+    with pytest.raises(ValueError, match=f"{game.rows} x {game.columns} is too large (for a table|to solve)"):
         make_policy(name, game)
 
 
@@ -273,11 +279,11 @@ def with_both_colours(boards):
 
 @pytest.mark.parametrize("case", PURE, indirect=True)
 def test_declarations_are_true(policy, case, game, boards):
-    assert is_symmetric(policy) >= (case[0] in SYMMETRIC)
-    assert is_colour_blind(policy) >= (case[0] in COLOUR_BLIND)
-    if is_symmetric(policy):
+    assert policy.symmetric >= (case[0] in SYMMETRIC)
+    assert policy.colour_blind >= (case[0] in COLOUR_BLIND)
+    if policy.symmetric:
         check_symmetric(policy, game, boards)
-    if is_colour_blind(policy) and game.skip_chance > 0:
+    if policy.colour_blind and game.skip_chance > 0:
         check_colour_blind(policy, game, with_both_colours(boards))
 
 
@@ -304,8 +310,8 @@ def test_factored_tables_are_neither_symmetric_nor_colour_blind(spec):
 @pytest.mark.parametrize("game", [Game(), Game(skip_chance=0.25), Game(3, 4, 3, 0.1)], ids=str)
 def test_settings_that_keep_the_declarations(spec, game):
     policy, boards = make_policy(spec, game), plain.positions_of_random_play(game, 64)
-    assert is_symmetric(policy)
-    assert is_colour_blind(policy)
+    assert policy.symmetric
+    assert policy.colour_blind
     check_symmetric(policy, game, boards)
     if game.skip_chance > 0:
         check_colour_blind(policy, game, with_both_colours(boards))
@@ -316,8 +322,8 @@ def test_settings_that_keep_the_declarations(spec, game):
 )
 def test_settings_that_withdraw_the_declarations(spec):
     policy = make_policy(spec, Game())
-    assert not is_symmetric(policy)
-    assert not is_colour_blind(policy)
+    assert not policy.symmetric
+    assert not policy.colour_blind
 
 
 @pytest.mark.parametrize(
@@ -334,7 +340,7 @@ def test_runs_trained_on_all_symmetries_declare_symmetry(learner, more, tmp_path
     run = tiny.train_run(learner, tmp_path / "run", "--symmetries=all", *more)
     policy = make_policy(f"run:{run}", tiny.GAME)
     boards = plain.positions_of_random_play(tiny.GAME, 256)
-    assert is_symmetric(policy)
+    assert policy.symmetric
     check_symmetric(policy, tiny.GAME, boards)
     check_colour_blind(policy, tiny.GAME, with_both_colours(boards))
 
@@ -345,8 +351,8 @@ def test_the_mean_over_symmetries_is_symmetric(learner, tiny_run):
     policy, own = make_policy(f"{spec},symmetrize=true", game), make_policy(spec, game)
     boards = plain.positions_of_random_play(game, 64)
     assert str(policy) == f"{spec},symmetrize=true"
-    assert is_symmetric(policy)
-    assert not is_symmetric(own)
+    assert policy.symmetric
+    assert not own.symmetric
     check_symmetric(policy, game, boards)
     with pytest.raises(ValueError, match="is not symmetric"):
         check_symmetric(own, game, boards)
@@ -370,10 +376,10 @@ def test_policies_without_action_values_cannot_be_symmetrized(tiny_run):
             SymmetrizedPolicy(make_policy(spec, Game()), Game())
 
 
-class FalselyDeclared:
+class FalselyDeclared(Policy):
     """Declares symmetry falsely: the players prefer cells in opposite orders, by a little."""
 
-    pure = symmetric = colour_blind = True
+    symmetric = colour_blind = True
 
     def __init__(self, slope):
         self.slope = slope
@@ -391,9 +397,7 @@ def test_false_declarations_are_detected():
     game = Game(skip_chance=0.25)
     boards = with_both_colours(plain.positions_of_random_play(game, 64))
     for slope in (0.1, 1e-6):
-        with pytest.raises(
-            ValueError, match=r"slanted is not symmetric: it answers '.* and the symmetric '.* differently"
-        ):
+        with pytest.raises(ValueError, match=r"slanted is not symmetric: it answers '.* and '.* differently"):
             check_symmetric(FalselyDeclared(slope), game, boards)
         with pytest.raises(ValueError, match=r"slanted is not colour-blind: it answers '.* and '.* differently"):
             check_colour_blind(FalselyDeclared(slope), game, boards)

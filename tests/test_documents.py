@@ -7,6 +7,7 @@ import shlex
 
 import pytest
 from documents import ROOT, Shell, blocks, pages
+from make_environment_table import PAGE, TABLE, argument_table
 
 from learners import LEARNERS
 from ttt_apps import evaluate
@@ -46,6 +47,10 @@ def test_shown_files_are_those_of_the_checkout(page):
     for block in blocks(page):
         if block.file:
             assert (ROOT / block.file).read_text() == block.text, f"{name_of(page)}:{block.line}"
+
+
+def test_the_table_of_arguments_is_that_of_the_code():
+    assert TABLE.findall(PAGE.read_text()) == [argument_table()]
 
 
 def test_every_file_of_the_pages_is_used():

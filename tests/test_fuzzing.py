@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from baselines.exact import build
 from learners import LEARNERS, OtherGameWarning
 from learners.checkpoint import (
+    RunPolicy,
     build_config,
     load_arrays,
-    load_policy,
     save_arrays,
 )
 from learners.pool import parse_pool
@@ -31,7 +31,7 @@ from ttt_apps import evaluate, play, train
 from ttt_apps.evaluate import COMMANDS
 from ttt_envs import Boards, Game, Policy, make_policy
 from ttt_envs.agents.specs import POLICIES, TRUST, FromFile, load_object
-from ttt_envs.core.array_cache import CACHE_BYTES_VARIABLE, CACHE_VARIABLE, CachedArray
+from ttt_envs.core.array_cache import CACHE_BYTES_VARIABLE
 from ttt_eval.matches.games import Move, PlayedGame, append_games, from_notation, read_games, to_notation, write_games
 from ttt_eval.result_store import UNITS
 from ttt_eval.run_files import RunDirectory
@@ -166,7 +166,7 @@ def read_all(run):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OtherGameWarning)
         with one_line_errors():
-            played = load_policy(GAME, str(run)).probabilities(Boards.start(GAME))
+            played = RunPolicy(GAME, str(run)).probabilities(Boards.start(GAME))
             assert played.shape == (1, 6)
             assert np.isclose(played.sum(), 1)
         readers = (
@@ -328,23 +328,6 @@ def test_damaged_results_of_a_study_are_measured_again(tmp_path):
             assert json.dumps(run_units(study, tmp_path, provenance)) == expected
 
     check_damaged([tmp_path / UNITS], 600, verify, tmp_path)
-
-
-def test_damaged_cached_arrays_are_rejected(tmp_path, monkeypatch):
-    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
-    array = np.linspace(0, 1, 60).reshape(20, 3)
-    cached = CachedArray("table", {"format": 1, "of": "a test"}, "nobody")
-    assert cached.write(array)
-
-    def damage_content(path, rng):
-        return damage_json(path, rng) if path == cached.label else damage.damaged_array(path.read_bytes(), rng)
-
-    def verify():
-        read = cached.read(array.shape, np.float64)
-        assert read is None or np.array_equal(read, array)
-
-    check_damaged([cached.path, cached.label], 1_000, verify, tmp_path, (damage_bytes, damage_content))
-    np.testing.assert_array_equal(cached.read(array.shape, np.float64), array)
 
 
 def test_damaged_layers_are_built_again(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from documents import ROOT, blocks
 from processes import run_program, run_python
 
-from ttt_envs.core.jit_settings import kernel_folder
+from ttt_envs.core.jit import kernel_folder
 
 PAGE = ROOT / "CONTRIBUTING.md"
 ENTRY = re.compile(r'`("\w+":\s"[\w.:]+")`\s+into\s+`(\w+)`\s+\(`([\w/.]+)`\)')

@@ -9,7 +9,7 @@ import sys
 import tokenize
 from pathlib import Path
 
-LIMITS = {"library": 44_057, "tests": 33_772}
+LIMITS = {"library": 40_554, "tests": 32_969}
 """Most lines of code. A change lowers them to what it leaves, and none raises them."""
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 

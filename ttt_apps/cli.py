@@ -36,7 +36,7 @@ from ttt_apps.messages import (
 from ttt_apps.signals import INTERRUPTED, interrupt_on_signals
 from ttt_envs.agents.specs import TRUST
 from ttt_envs.core.array_cache import CACHE_BYTES_VARIABLE
-from ttt_envs.core.jit_settings import NOTICE
+from ttt_envs.core.jit import NOTICE
 from ttt_envs.game.phantom import PhantomGame
 from ttt_envs.version import __version__
 

@@ -29,7 +29,7 @@ import numpy as np
 from baselines.expectiminimax import Expectiminimax
 from baselines.gomocup import MAX_EDGE, MIN_EDGE, NO_LIMIT, WIN_LENGTH, parse_cell
 from baselines.mcts import MCTS
-from baselines.timed import Interruptible, Timed
+from baselines.timed import Timed
 from ttt_apps.board import ONLY, LiveGame
 from ttt_envs.agents.policy import Player, Policy
 from ttt_envs.agents.specs import make_policy
@@ -307,7 +307,7 @@ def make_timed_policy(spec: str, game: Game, turn_s: float | None, clocked: bool
     if isinstance(policy, Timed):
         times = [seconds for seconds in (policy.move, turn_s) if seconds is not None]
         return dataclasses.replace(policy, move=min(times, default=None))
-    if (turn_s is None and not clocked) or not isinstance(policy, Expectiminimax | MCTS | Interruptible):
+    if (turn_s is None and not clocked) or not isinstance(policy, Expectiminimax | MCTS):
         return policy
     max_depth = policy.depth if isinstance(policy, Expectiminimax) else None
     max_depth = policy.simulations if isinstance(policy, MCTS) else max_depth

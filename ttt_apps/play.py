@@ -26,7 +26,7 @@ from ttt_apps.cli import (
 )
 from ttt_apps.messages import installed_names
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.envs.lockstep import SeatChoice
+from ttt_envs.envs.config import SeatChoice
 
 PERFECT, SEARCHING = "optimal", "mcts:simulations=2000"
 """Default opponents: on boards that can be solved, and on larger ones."""

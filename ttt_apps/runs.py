@@ -23,9 +23,9 @@ from ttt_apps.signals import Interrupt
 from ttt_apps.train_options import Options, batch_note, complete_options, default_folder
 from ttt_apps.versions import revision, versions
 from ttt_apps.watch_page import watch_page
-from ttt_envs.agents.policy import Policy, is_quick
+from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.jit_settings import compile_at_once, pause_garbage_collection
+from ttt_envs.core.jit import compile_at_once, pause_garbage_collection
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict
 from ttt_envs.graph.layers import MAX_PHANTOM_CELLS
@@ -536,7 +536,7 @@ class Run:
                 solve(tiny)  # by the interpreter: a game is solved once, so compiling the solver does not pay off
                 policy = make_policy("random", tiny)
                 with compile_at_once():
-                    strength(tiny, policy if is_quick(training.learner) else CachedPolicy(policy, tiny), ["random"])
+                    strength(tiny, policy if training.learner.quick else CachedPolicy(policy, tiny), ["random"])
         self.meter.end("compiling")
 
     @contextmanager

@@ -25,7 +25,7 @@ from ttt_envs.agents.specs import parse_spec
 from ttt_envs.core.checks import closest_names
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.random import draw_key
-from ttt_envs.envs.lockstep import SeatChoice
+from ttt_envs.envs.config import SeatChoice
 from ttt_envs.game.actions import action_to_cell
 from ttt_envs.game.boards import COLUMNS, MOVERS, Boards, cell_at, coordinate, winning_line_cells
 from ttt_envs.game.game import Game

@@ -18,7 +18,7 @@ from learners.pool import NAME as POOL
 from learners.training import Marks, check_counts, dense_first
 from ttt_apps.cli import GLOBAL, Count, GameOptions, WatchOptions, check_seed, option_names, parse
 from ttt_envs.agents.specs import load_object
-from ttt_envs.envs.lockstep import SELF
+from ttt_envs.envs.config import SELF
 from ttt_envs.game.phantom import AnyGame, PhantomGame
 from ttt_envs.graph.layers import MAX_PHANTOM_CELLS
 

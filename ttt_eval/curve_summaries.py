@@ -16,7 +16,7 @@ from learners.pool import NAME as POOL
 from ttt_envs.core import files
 from ttt_envs.core.checks import closest_names
 from ttt_envs.core.jit import Float64Array, Int64Array
-from ttt_envs.envs.lockstep import SELF
+from ttt_envs.envs.config import SELF
 from ttt_eval.curves import LEARNER, SEED, Curve, Label
 from ttt_eval.metrics import YAxis
 

@@ -19,7 +19,7 @@ from ttt_envs.agents.adapters import as_policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import truncate
 from ttt_envs.core.files import lock, open_to_read, open_to_write, parse_json, path_hint, read_bounded, replace_tail
-from ttt_envs.envs.lockstep import SELF
+from ttt_envs.envs.config import SELF
 from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict
 from ttt_eval.cost import is_number
 from ttt_eval.exact.strength import measure

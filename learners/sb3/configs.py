@@ -22,7 +22,7 @@ from learners.sb3.libraries import check_packages, preserve_random_state
 from learners.sb3.net import LinearLayer, SB3ActorCritic, SB3Net, SB3QNet, tower
 from learners.training import SPAWN_INITIAL, Progress, Task, check_counts, make_marks
 from ttt_envs.agents.policy import Policy
-from ttt_envs.envs.lockstep import SELF, IllegalAction, Symmetry
+from ttt_envs.envs.config import SELF, IllegalAction, Symmetry
 from ttt_envs.game.actions import num_actions
 from ttt_envs.game.game import VARIANTS
 from ttt_envs.game.phantom import HIDING, AnyGame, PhantomGame

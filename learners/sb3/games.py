@@ -9,9 +9,8 @@ from gymnasium.vector import AutoresetMode
 
 from learners.training import SPAWN_EXPLORATION, Progress, Task
 from ttt_envs.core.jit import Int64Array
-from ttt_envs.envs.lockstep import SELF, IllegalAction, Symmetry
+from ttt_envs.envs.config import SELF, IllegalAction, Symmetry, game_keywords
 from ttt_envs.envs.vector_env import MNKVectorEnv
-from ttt_envs.game.phantom import PhantomGame, visible
 
 
 def make_sb3_games(task: Task, symmetry: Symmetry, illegal_action: IllegalAction, done: Progress) -> Any:
@@ -22,23 +21,15 @@ def make_sb3_games(task: Task, symmetry: Symmetry, illegal_action: IllegalAction
     """
     from ttt_envs.sb3 import MNKVecEnv
 
-    game = task.game
     env = MNKVectorEnv(
         task.batch,
-        (game.rows, game.columns),
-        game.win_length,
-        game.skip_chance,
+        **game_keywords(task.game),
         opponent=task.opponent,
         seat=task.seat,
         illegal_action=illegal_action,
         symmetry=symmetry,
         dtype="int8",  # the dtype of the buffers
         autoreset_mode=AutoresetMode.SAME_STEP,
-        gravity=game.gravity,
-        overlines=visible(game).overlines,
-        misere=visible(game).misere,
-        torus=visible(game).torus,
-        phantom=game.kind if isinstance(game, PhantomGame) else None,
     )
     both = task.opponent == SELF
     sequence = np.random.SeedSequence(task.seed, spawn_key=(SPAWN_EXPLORATION,))

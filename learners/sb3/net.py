@@ -9,7 +9,7 @@ import numpy as np
 
 from learners.base import Arrays
 from learners.dense import Activation, Dense, forward
-from ttt_envs.agents.policy import best_shares
+from ttt_envs.agents.policy import Policy, best_shares
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.phantom import AnyGame
@@ -48,13 +48,12 @@ class LinearLayer(NamedTuple):
         return {f"{self.name}.weight": (self.outputs, self.inputs), f"{self.name}.bias": (self.outputs,)}
 
 
-class SB3Net:
+class SB3Net(Policy):
     """A snapshot of a Stable-Baselines3 net at play.
 
     It is computed in float64, so that a position's probabilities do not depend on the rest of its batch.
     """
 
-    pure = True
     colour_blind = True
 
     def __init__(

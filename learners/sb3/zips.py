@@ -44,8 +44,12 @@ class ZipPolicy(Named):
     """
 
     name: ClassVar[str] = "sb3"
-    pure: ClassVar[bool] = True
-    colour_blind: ClassVar[bool] = True
+    colour_blind = plays_hidden = True
+    variants = ("gravity",)  # which shows by the number of actions
+    refusals: ClassVar = dict.fromkeys(
+        ("overlines", "misere", "torus"),
+        "a zip does not store the rules of its training, and its spaces do not show them",
+    )
 
     game: Game
     path: str

@@ -1,4 +1,4 @@
-"""Node counts and results of deterministic searches, to detect changes of the searches.
+"""Results of deterministic searches, and node counts of trees, to detect changes of the searches.
 
 After an intended change, write the file again and give the reason in the commit:
 
@@ -25,12 +25,10 @@ PRUNING = {
     "none": {"pruning": "none"},
     "alpha-beta": {"pruning": "alpha-beta", "memory": 0},
     "star1": {"pruning": "star1", "memory": 0},
-    "star2": {"pruning": "star2", "memory": 0},
     "star1, small table": {"pruning": "star1", "memory": SMALL_TABLE_BYTES},
     "star1, table": {"pruning": "star1"},
-    "star2, table": {"pruning": "star2"},
     "star1, table, best moves": {"pruning": "star1", "every_move": False},
-    "star2, runs": {"pruning": "star2", "heuristic": "consecutive"},
+    "star1, runs": {"pruning": "star1", "heuristic": "consecutive"},
     "star1, all diagonals": {"pruning": "star1", "heuristic": "all-diagonals"},
     "star1, 3 drawn": {"pruning": "star1", "width": 3},
 }
@@ -73,7 +71,7 @@ def summarise(values):
 
 
 def search_counts(games=SEARCH_GAMES):
-    """Searches to a fixed depth: nodes from the empty board and from all positions, and the values."""
+    """Searches to a fixed depth: the values, which no way to search changes."""
     found = {}
     for game, depth, count in games:
         boards = boards_of(game, count)
@@ -81,19 +79,16 @@ def search_counts(games=SEARCH_GAMES):
             keys = np.arange(count, dtype=np.uint64) if "width" in settings else None
             search = Search(game, boards, SearchSettings(**settings), random_keys=keys)
             search.run(depth - 1 if game.cells > 16 and settings["pruning"] == "none" else depth)
-            nodes = search.nodes.tolist()
-            found[f"{game}, depth {search.depth}, {name}"] = [nodes[0], sum(nodes), summarise(search.move_values)]
+            found[f"{game}, depth {search.depth}, {name}"] = summarise(search.move_values)
     game = Game(skip_chance=0.25)
     analyses = Expectiminimax(game, 2, leaf="optimal").analyse_all(boards_of(game, 6))
-    by_leaves = [sum(analysis.nodes for analysis in analyses), summarise([analysis.value for analysis in analyses])]
-    found[f"{game}, depth 2, leaves of perfect play"] = [analyses[0].nodes, *by_leaves]
+    found[f"{game}, depth 2, leaves of perfect play"] = summarise([analysis.value for analysis in analyses])
     return found
 
 
 def proof_counts(games=PROOF_GAMES):
-    """Proofs: nodes, and the winner."""
-    proofs = {str(game): prove(game) for game in games}
-    return {name: [int(proof.nodes), str(proof.winner)] for name, proof in proofs.items()}
+    """Proofs: the winner."""
+    return {str(game): str(prove(game).winner) for game in games}
 
 
 def tree_counts(games=TREE_GAMES):
@@ -105,7 +100,7 @@ def tree_counts(games=TREE_GAMES):
         search = policy.search(boards, np.arange(6, dtype=np.uint64))
         search.run(policy.simulations)
         found[str(policy) + f" on {game}"] = [
-            *map(int, (search.counts.sum(), search.visits.sum())),
+            *map(int, (search.tree.counts.sum(), search.visits.sum())),
             summarise(search.visits),
             summarise(search.action_values),
         ]

@@ -3,6 +3,7 @@
 import copy
 import itertools
 import math
+import sys
 
 import numpy as np
 import plain
@@ -14,7 +15,6 @@ from scipy.sparse.linalg import svds
 from scipy.stats import ortho_group
 
 from baselines.compression import (
-    Grouping,
     decompose,
     decomposition,
     default_rank,
@@ -22,11 +22,11 @@ from baselines.compression import (
     make_grouping,
     singular_vectors,
     split_errors,
-    stored_numbers,
 )
+from baselines.compression.grouping import Grouping
+from baselines.compression.ranks import stored_numbers
 from baselines.tables import Softmax, Table, random_play_values, source_values
 from ttt_envs import Game, make_policy
-from ttt_envs.agents.policy import Values
 from ttt_envs.game.boards import from_keys
 
 METHODS = ["svd", "hosvd", "hosvd2", "hooi", "tt"]
@@ -180,10 +180,13 @@ def test_read_equals_the_reconstructed_table(method, data):
             assert_allclose(compressed.read(cells, actions, half=half), column, rtol=0, atol=1e-12)
     boards = plain.positions_of_random_play(game, 16, rank)
     rebuilt = Table(game, table)
-    assert_allclose(compressed.after_moves(boards), rebuilt.after_moves(boards), rtol=0, atol=1e-12)
-    assert_allclose(compressed.values(boards), rebuilt.values(boards), rtol=0, atol=1e-12)
-    p = Softmax(compressed, 2.0).probabilities(boards)
-    assert_allclose(p, Softmax(rebuilt, 2.0).probabilities(boards), rtol=0, atol=1e-11)
+    for of_small_boards in (0, 9):  # by the factors, and by the whole table
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys.modules["baselines.compression.decomposition"], "MAX_CELLS_OF_TABLE", of_small_boards)
+            assert_allclose(compressed.after_moves(boards), rebuilt.after_moves(boards), rtol=0, atol=1e-12)
+            assert_allclose(compressed.values(boards), rebuilt.values(boards), rtol=0, atol=1e-12)
+            p = Softmax(compressed, 2.0).probabilities(boards)
+            assert_allclose(p, Softmax(rebuilt, 2.0).probabilities(boards), rtol=0, atol=1e-11)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -351,7 +354,7 @@ def test_splits_into_halves_are_compared_once():
 @pytest.mark.parametrize("name", METHODS)
 def test_policy_uses_the_default_rank_and_is_copied_without_its_table(name):
     policy, boards = make_policy(name, SKIP), plain.positions_of_random_play(SKIP, 32)
-    assert isinstance(policy, Values)
+    assert policy.action_values is not None
     expected = decomposition(SKIP, name).at(default_rank(name, make_grouping(SKIP, name))).after_moves(boards)
     assert_array_equal(policy.action_values(boards), (1 - 2 * boards.mover)[:, None] * expected)
     copied = copy.deepcopy(policy)
@@ -415,63 +418,47 @@ def test_groupings_are_parsed_and_formatted(split, of_moves, text):
     assert str(Grouping.parse(Game(4, 4, 4), "0123/4567/89ab/cdef")) == str(Grouping.parse(Game(4, 4, 4), "rows"))
 
 
-HOW = "write groups that name each of the cells 0 to 8 once, as in split=0123/45678"
-
-
 @pytest.mark.parametrize(
-    ("spec", "game", "message"),
+    ("spec", "game", "fault"),
     [
-        ("svd:rank=82", Game(), "rank=82 is no rank of svd on a tensor of 81 x 243 (0123/45678): choose 0 to 81"),
-        ("svd:rank=-1", Game(), "rank=-1 is no rank of svd"),
-        ("hosvd:rank=28", Game(), "on a tensor of 27 x 27 x 27 (012/345/678): choose 0 to 27"),
+        ("svd:rank=82", Game(), "rank=82.* 81 x 243 .*: choose 0 to 81"),
+        ("svd:rank=-1", Game(), "rank=-1"),
+        ("hosvd:rank=28", Game(), "rank=28.* 27 x 27 x 27 .*: choose 0 to 27"),
         ("hosvd:rank=82", Game(4, 4, 4), "choose 0 to 81"),
         ("svd:rank=1025", Game(4, 4, 4), "choose 0 to 1024"),
-        ("tt:rank=10,split=12/345/678", Game(), f"the grouping 12/345/678 has no place for 0: {HOW}"),
-        ("tt:split=0123/345678", Game(), f"the grouping 0123/345678 names more than once 3: {HOW}"),
-        ("tt:split=0123/45679", Game(), f"split='0123/45679' is no grouping: {HOW}"),
-        ("tt:split=0123//45678", Game(), "is no grouping"),
-        ("tt:split=9", Game(), "split='9' is no grouping"),
-        ("tt:split=0", Game(), "split='0' is no grouping"),
-        ("svd:split=rows", Game(), f"svd needs exactly two groups, and split=rows makes 3: {HOW}"),
-        ("hosvd:split=rows", Game(1, 5, 3), "hosvd needs two groups or more, and split=rows makes 1"),
-        ("svd", Game(1, 1, 1), "svd needs two groups of cells, and a board of 1 x 1 has one cell"),
-        ("svd:w=nan", Game(), "w=nan is no weight"),
-        ("svd", Game(5, 4, 4), "a board of 5 x 4 is too large for a table"),
+        *((f"tt:split={split}", Game(), split) for split in ("12/345/678", "0123/345678", "0123/45679", "0123//45678")),
+        *((f"tt:split={split}", Game(), f"split='{split}'") for split in ("9", "0")),
+        ("svd:split=rows", Game(), "exactly two groups"),
+        ("hosvd:split=rows", Game(1, 5, 3), "two groups or more"),
+        ("svd", Game(1, 1, 1), "1 x 1 has one cell"),
+        ("svd:w=nan", Game(), "w=nan"),
+        ("svd", Game(5, 4, 4), "5 x 4 is too large"),
         ("hooi:source=(run:nowhere)", Game(4, 4, 4), "too large for a table of moves"),
-        ("svd:split=0123/45678,source=(run:nowhere)", Game(), "has no place for m"),
+        ("svd:split=0123/45678,source=(run:nowhere)", Game(), "and the move m once"),
     ],
 )
-def test_invalid_specs_are_refused(spec, game, message):
-    with pytest.raises(ValueError) as error_info:  # noqa: PT011  # the message is compared below
+def test_invalid_specs_are_refused(spec, game, fault):
+    with pytest.raises(ValueError, match=fault):
         make_policy(spec, game)
-    assert message in str(error_info.value)
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("method", "grouping", "most", "fault"),
     [
-        (
-            lambda values: decompose("svd", values, make_grouping(Game(), "svd", "4", of_moves=True)),
-            "the table has one value for every board, and the grouping 0123/45678m is",
-        ),
-        (lambda values: decompose("svd", values, make_grouping(BOARD, "svd")), "is no table of 2 x 3"),
-        (
-            lambda values: decompose("svd", values, make_grouping(Game(), "svd"), most=0),
-            "most=0 singular vectors cannot be computed: choose 1 to 1024",
-        ),
-        (lambda values: decompose("svd", values, make_grouping(Game(), "tt")), "svd needs exactly two groups"),
-        (lambda values: Grouping(Game(), ((0, 1, 2, 3), (4, 5, 6, 7, 8, 9))), "names unknown cells, 9"),
-        (
-            lambda values: decompose("hosdv", values, make_grouping(Game(), "svd")),
-            "method='hosdv' is not known: did you mean 'hosvd'",
-        ),
-        (lambda values: split_errors(values, Game(), 9), "1 to 8 cells in the first group"),
+        ("svd", lambda: make_grouping(Game(), "svd", "4", of_moves=True), 1, "0123/45678m"),
+        ("svd", lambda: make_grouping(BOARD, "svd"), 1, "no table of 2 x 3"),
+        ("svd", lambda: make_grouping(Game(), "svd"), 0, "most=0"),
+        ("svd", lambda: make_grouping(Game(), "tt"), 1, "exactly two groups"),
+        ("svd", lambda: Grouping(Game(), ((0, 1, 2, 3), (4, 5, 6, 7, 8, 9))), 1, "0123/45678m"),
+        ("hosdv", lambda: make_grouping(Game(), "svd"), 1, "hosdv"),
     ],
-    ids=range(7),
 )
-def test_invalid_calls_are_refused(call, message):
-    with pytest.raises(ValueError, match=message):
-        call(source_values(Game(), "optimal"))
+def test_invalid_calls_are_refused(method, grouping, most, fault):
+    values = source_values(Game(), "optimal")
+    with pytest.raises(ValueError, match=fault):
+        decompose(method, values, grouping(), most=most)
+    with pytest.raises(ValueError, match="1 to 8 cells"):
+        split_errors(values, Game(), 9)
 
 
 def test_table_of_zeros_has_no_error():

@@ -15,8 +15,8 @@ from numpy.testing import assert_array_equal
 
 from baselines.connect_four import Solver, is_solvable
 from baselines.connect_four import solver as solving
-from baselines.connect_four.bitboards import Board, completing_bits, has_line, mirror
-from baselines.connect_four.table import BUCKET, OFFSET, empty_table, index_shift, locate, look_up, position_key, store
+from baselines.connect_four.bitboards import Board, mirror, winning_cells
+from baselines.connect_four.search import position_key
 from baselines.exact import Optimal, SearchedSolution, solve
 from ttt_envs import Boards, Game, Position
 from ttt_envs.game import rules
@@ -242,14 +242,13 @@ def test_limited_searches_bound_the_score(nodes):
         assert found.score in (None, score)
 
 
-def test_interruptions_do_not_change_a_search(monkeypatch):
+def test_interruptions_do_not_change_a_score(monkeypatch):
     (columns, score), *_ = scored_positions(["middle, 14 to 27 left"])
-    position, seen = played(columns, CONNECT_FOUR), []
-    whole = Solver(CONNECT_FOUR).score(position)
-    monkeypatch.setattr(solving, "SLICE", 7)
-    assert Solver(CONNECT_FOUR).score(position, progress=seen.append) == whole
-    assert whole.score == score
-    assert seen == [*range(7, whole.nodes, 7), whole.nodes]
+    position, calls = played(columns, CONNECT_FOUR), []
+    monkeypatch.setattr(solving, "SLICE", 1000)
+    found = Solver(CONNECT_FOUR).score(position, progress=calls.append)
+    assert found.score == score
+    assert calls == [*range(1000, found.nodes, 1000), found.nodes]
 
 
 def test_a_cleared_solver_visits_the_same_positions_again():
@@ -275,52 +274,13 @@ def test_lines_are_found_as_in_plain_reading(game, data):
     bits = sum(bit(*cell) for cell in chosen)
     stones = {row * game.columns + column for row, column in chosen}
     lines = [set(line) for line in plain.all_lines(game)]
-    assert has_line(bits, board) == any(line <= stones for line in lines)
-    found = completing_bits(bits, board)
+    found = winning_cells(bits, board)
     for row, column in np.ndindex(game.rows, game.columns):
         if (row, column) not in cells:
             cell = row * game.columns + column
             completes = any(cell in line and line <= stones | {cell} for line in lines)
             assert bool(found & bit(row, column)) == completes
     assert mirror(bits, board) == sum(bit(row, game.columns - 1 - column) for row, column in chosen)
-
-
-@pytest.mark.parametrize("game", [CONNECT_FOUR, drop(2, 3, 2), drop(6, 9, 4), drop(1, 19, 5), drop(19, 3, 4)], ids=str)
-def test_table_holds_each_position_for_itself(game):
-    """A position's entry is found again if it was not replaced, and no other position finds it."""
-    board = Board.from_game(game)
-    table = empty_table(board, 1 << 12)
-    shift = index_shift(table, board)
-    rng = np.random.default_rng(0)
-    keys = {int(key) for key in rng.integers(0, 1 << game.columns * (game.rows + 1), 5_000)}
-    places = {}
-    for key in keys:
-        start, rest = locate(key, shift, board)
-        assert 0 <= start <= len(table) - BUCKET
-        places[start, rest] = key
-    assert len(places) == len(keys)
-    bounds = {}
-    for number, place in enumerate(places):
-        assert look_up(*place, table) == (-OFFSET, OFFSET)
-        bounds[place] = (-(number % 32), number % 31)
-        store(*place, *bounds[place], number, table)
-        assert look_up(*place, table) == bounds[place]
-    kept = [place for place in places if look_up(*place, table) != (-OFFSET, OFFSET)]
-    assert len(kept) == np.count_nonzero(table)
-    assert all(look_up(*place, table) == bounds[place] for place in kept)
-
-
-def test_an_expensive_entry_is_kept_longer_than_cheap_ones():
-    board = Board.from_game(CONNECT_FOUR)
-    table = empty_table(board, 0)
-    shift = index_shift(table, board)
-    rests = [locate(key, shift, board)[1] for key in range(BUCKET + 2)]
-    for number, rest in enumerate(rests[: BUCKET + 1]):
-        store(0, rest, 0, 1, 1 if number else 1_000_000, table)
-    assert look_up(0, rests[0], table) == (0, 1)
-    assert sum(look_up(0, rest, table) == (0, 1) for rest in rests) == BUCKET
-    store(0, rests[0], 1, 1, 1, table)
-    assert look_up(0, rests[0], table) == (1, 1)
 
 
 def test_mirrored_positions_share_a_key():
@@ -336,9 +296,8 @@ def test_mirrored_positions_share_a_key():
 
 @pytest.mark.parametrize("memory", [0, 1 << 14, 1 << 25])
 def test_tables_stay_within_their_memory(memory):
-    table = empty_table(Board.from_game(CONNECT_FOUR), memory)
-    assert table.nbytes <= max(memory, 1 << 22)
-    assert 2 * table.nbytes > memory
+    table = Solver(CONNECT_FOUR, memory=memory)._table
+    assert memory < 2 * table.nbytes <= max(2 * memory, 1 << 23)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numba import config
 
-from baselines.mcts import GumbelSearch, MCTSSearch
+from baselines.mcts import MCTSSearch, gumbel_search
 from learners.alpha_zero import AlphaZeroConfig
 from ttt_envs import Boards, Game
 
@@ -33,9 +33,9 @@ def guided_counts(games):
         net, boards = AlphaZeroConfig(hidden=(4,)).build(game, np.random.default_rng(0)), Boards.start(game, 2)
         search = MCTSSearch(game, boards, np.zeros(2, np.uint64), leaf=net)
         search.run(20)
-        gumbel = GumbelSearch(game, boards, net, simulations=20)
+        gumbel = gumbel_search(game, boards, net, simulations=20)
         values = [*gumbel.improved_values.round(6).tolist(), *net.values(boards).round(6).tolist()]
-        found.append([search.visits.tolist(), gumbel.visits.tolist(), values])
+        found.append([search.visits.tolist(), gumbel.search.visits.tolist(), values])
     return found
 
 

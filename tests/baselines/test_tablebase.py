@@ -8,7 +8,7 @@ import plain
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from baselines.exact import Tablebase, build, estimate, open_layers, solve, verify
+from baselines.exact import Tablebase, build, estimate, open_layers, solve
 from baselines.exact.count import reachable_boards
 from baselines.exact.folder import Folder
 from baselines.exact.verify import check_entries, describe_entry
@@ -72,7 +72,7 @@ def test_positions_before_the_first_layer_are_refused_but_not_moves_into_it(fold
     game = Game()
     table = open_layers(game, folder_of(game, 5))
     early, before = (Boards.from_positions([from_text(text)]) for text in ("o../.x./..o x", "o.x/.x./..o o"))
-    with pytest.raises(ValueError, match=r"begins at 5 stones, and a move to 4 was looked up: .*from 4 stones on"):
+    with pytest.raises(ValueError, match="begins at 5 stones"):
         table.values(early)
     assert_array_equal(table.values(before), solve(game).values(before))
     assert_array_equal(table.action_values(before), solve(game).action_values(before))
@@ -119,7 +119,7 @@ def test_killed_and_resumed_build_has_the_same_bytes(tmp_path, fresh, folder_of)
 
 
 def test_invalid_sizes_are_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"5 x 5 is too large to solve by layers: .*last layers of one of up to 25"):
+    with pytest.raises(ValueError, match="5 x 5 is too large to solve by layers"):
         build(Game(5, 5, 4))
     with pytest.raises(ValueError, match="4 x 7 is too large"):
         build(Game(4, 7, 4), stones=20)
@@ -133,8 +133,7 @@ def test_last_layers_of_5x5_are_verified(tmp_path, skip_chance):
     game = Game(5, 5, 4, skip_chance)
     numbering = build(game, tmp_path, stones=22).numbering
     for stones in range(25, 21, -1):
-        result = check_entries(tmp_path, stones, range(numbering.size(stones)))
-        assert (result.entries, result.wrong) == (numbering.size(stones), None)
+        assert check_entries(tmp_path, stones, range(numbering.size(stones)))[1] == -1
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -151,13 +150,11 @@ def test_wrong_entry_is_found(tmp_path, game, stones):
         content, layer = path.read_bytes(), np.array(table.layer(stones))
         layer[entry] = 5 if game.skip_chance == 0 else layer[entry] + 1e-3
         path.write_bytes(content[: -layer.nbytes] + layer.tobytes())
-        verify._map_layers.cache_clear()
         for entries in (range(size), np.array([entry])):
-            assert check_entries(tmp_path, stones, entries).wrong == (stones, entry)
+            assert check_entries(tmp_path, stones, entries)[1] == entry
         position = from_text(describe_entry(game, stones, entry), game)
         assert np.count_nonzero(position.cells) == stones
         path.write_bytes(content)
-    verify._map_layers.cache_clear()
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -203,7 +200,7 @@ def test_pruning_does_not_change_values(folder_of, skip_chance):
         for stones in np.unique(layers).tolist():
             part = boards.take(np.flatnonzero(layers == stones))
             found = []
-            for pruning in ("none", "alpha-beta", "star1", "star2"):
+            for pruning in ("none", "alpha-beta", "star1"):
                 settings = SearchSettings(pruning=pruning, by_result=skip_chance > 0)
                 search = Search(game, part, settings, probe=endgame.probe(stones))
                 search.run(depth)
@@ -241,10 +238,10 @@ def test_mcts_tries_no_further_move_after_a_proved_win(folder_of):
     search.run(1)
     won = (search.root_values == 1) & ((boards.cells == 0).sum(axis=1) > 4)
     assert won.sum() > 10
-    moves = search.counts.copy()
+    moves = search.tree.counts.copy()
     search.run(20)
-    assert_array_equal(search.counts[won], moves[won])
-    assert (search.counts > moves).any()
+    assert_array_equal(search.tree.counts[won], moves[won])
+    assert (search.tree.counts > moves).any()
 
 
 def test_rollouts_of_mcts_end_in_the_database(folder_of):
@@ -253,9 +250,8 @@ def test_rollouts_of_mcts_end_in_the_database(folder_of):
     root = from_text("o.x/.o./x.. x")
     count, legal = 3000, np.flatnonzero(root.cells == 0)
     boards = Boards(np.repeat(root.cells[None], count, 0), np.full(count, root.mover, np.int8))
-    search = MCTS(game, endgame=str(folder_of(game, 6)), decisive=False).search(
-        boards, np.arange(count, dtype=np.uint64)
-    )
+    policy = MCTS(game, c=1000.0, endgame=str(folder_of(game, 6)), decisive=False)  # every move is tried once
+    search = policy.search(boards, np.arange(count, dtype=np.uint64))
     search.run(len(legal))
     solution = solve(game)
 
@@ -306,7 +302,7 @@ def test_optimal_policy_plays_by_a_database(folder_of):
     assert_allclose(policy.values(boards), solve(game).values(boards), rtol=0, atol=1e-6)
     assert_allclose(policy.probabilities(boards), make_policy("optimal", game).probabilities(boards), atol=1e-12)
     assert str(make_policy(str(policy), game)) == str(policy)
-    with pytest.raises(ValueError, match="begins at 4 stones, and optimal plays from the empty board"):
+    with pytest.raises(ValueError, match="begins at 4 stones"):
         make_policy(f"optimal:database={folder_of(Game(2, 5, 3), 4)}", Game(2, 5, 3))
 
 
@@ -325,7 +321,7 @@ def test_invalid_databases_are_refused(spec, folder_of, tmp_path):
     whole = json.loads((folder_of(game, 4) / "manifest.json").read_text())
     for change in ({"stones": 99}, {"stones": -1}, {"game": {"rows": 99}}, {"game": 1}, {"dtype": "float32"}):
         (tmp_path / "manifest.json").write_text(json.dumps({**whole, **change}))
-        with pytest.raises(ValueError, match=r"stones=|manifest|dtype"):
+        with pytest.raises(ValueError, match=r"stones=|manifest|another format|rows=99"):
             make_policy(spec.format(tmp_path), game)
     del whole["layers"]["07-layer.npy"]
     (tmp_path / "manifest.json").write_text(json.dumps(whole))
@@ -417,24 +413,24 @@ def test_all_entries_of_all_rules_are_verified(folder_of, game):
     folder = folder_of(game, 0)
     for stones in range(game.cells + 1):
         size = open_layers(game, folder).numbering.size(stones)
-        result = check_entries(folder, stones, range(size))
-        assert (result.entries, result.wrong) == (size, None)
-        assert result.largest <= (0 if game.skip_chance == 0 else 2**-24)
+        largest, wrong = check_entries(folder, stones, range(size))
+        assert wrong == -1
+        assert largest <= (0 if game.skip_chance == 0 else 2**-24)
 
 
 def test_a_floating_stone_is_refused(folder_of):
     game = Game(3, 4, 3, 0.25, gravity=True)
     table = open_layers(game, folder_of(game, 0))
-    with pytest.raises(ValueError, match="a stone above an empty cell comes from no game with gravity"):
+    with pytest.raises(ValueError, match="a stone above an empty cell"):
         table.values(Boards.from_positions([from_text("..../o.../.x.. o")]))
 
 
 @pytest.mark.parametrize(
     ("game", "message"),
     [
-        (Game(6, 7, 4, 0.25, gravity=True), "6 x 7 with gravity is too large to solve by layers: .*as on 6 x 5"),
-        (Game(19, 19, 5, gravity=True), "19 x 19 with gravity is too large"),
-        (Game(19, 4, 4, gravity=True), "19 x 4 with gravity is too large"),
+        (Game(6, 7, 4, 0.25, gravity=True), "6 x 7 is too large"),
+        (Game(19, 19, 5, gravity=True), "19 x 19 is too large"),
+        (Game(19, 4, 4, gravity=True), "19 x 4 is too large"),
     ],
     ids=str,
 )

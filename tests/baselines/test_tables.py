@@ -16,7 +16,6 @@ from baselines.exact import solve
 from baselines.tables import Softmax, Table, TablePolicy, learned_values, random_play_values, source_values
 from ttt_apps import train
 from ttt_envs import Boards, Game, make_policy
-from ttt_envs.agents.policy import Values
 from ttt_envs.game.boards import keys
 from ttt_envs.game.rules import DRAW
 from ttt_eval.exact.dynamic_programming import match_outcome, outcome
@@ -84,7 +83,7 @@ def test_large_table_is_cached(tmp_path):
     game = Game(3, 4, 3)
     first = random_play_values(game).copy()
     files = sorted(path.name for path in (tmp_path / "kept").iterdir())
-    assert [name.split("-3x4")[0] for name in files] == ["random-play", "random-play"]
+    assert [name.split("-3x4")[0] for name in files] == ["random-play"]
     before = [(tmp_path / "kept" / name).stat().st_ino for name in files]
     assert_array_equal(random_play_values(game), first)
     assert [(tmp_path / "kept" / name).stat().st_ino for name in files] == before
@@ -187,7 +186,7 @@ def test_published_matches_have_known_results(known):
 def test_policy_is_copied_without_its_table():
     policy, boards = make_policy("table:5,terminal=as_published,source=optimal", Game()), Boards.start(Game())
     assert isinstance(policy, TablePolicy)
-    assert isinstance(policy, Values)
+    assert policy.action_values is not None
     assert str(policy) == "table:w=5.0,terminal=as_published,source=optimal"
     before, copied = policy.probabilities(boards), copy.deepcopy(policy)
     assert "evaluation" not in vars(copied)
@@ -202,10 +201,9 @@ def test_policy_is_copied_without_its_table():
         ("table:w=-1", Game(), "w=-1.0 is no weight of an evaluation function: choose 0 (random play) or more"),
         ("table:w=inf", Game(), "w=inf is no weight"),
         ("table:terminal=published", Game(), "terminal='published' is not known, did you mean 'as_published'?"),
-        ("table", Game(5, 4, 4), "a board of 5 x 4 is too large for a table of 27,894,275,208 bytes: boards up to 16"),
-        ("table", Game(5, 4, 4, 0.1), "too large for a table of 55,788,550,416 bytes"),
-        ("table:source=(run:nowhere)", Game(4, 4, 4), "too large for a table of moves of 5,509,980,288 bytes"),
-        ("table:source=(run:nowhere),terminal=as_published", Game(), "the table of source=run:nowhere holds moves"),
+        ("table", Game(5, 4, 4), "5 x 4 is too large for a table: choose up to 16"),
+        ("table:source=(run:nowhere)", Game(4, 4, 4), "too large for a table of moves"),
+        ("table:source=(run:nowhere),terminal=as_published", Game(), "source=run:nowhere has a table of moves"),
     ],
 )
 def test_invalid_specs_are_refused(spec, game, message):

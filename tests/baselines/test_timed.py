@@ -18,9 +18,9 @@ from baselines.expectiminimax import Expectiminimax, Search
 from baselines.mcts import MCTSSearch
 from baselines.timed import Clock, Timed, TimePlan, default_moves_left, estimate_moves_left, read_moves_left, run_until
 from baselines.timed import write_moves_left as write
-from baselines.timed.interruptible import Deepening, Sampling, begin_timed
+from baselines.timed.search import IterativeDeepening, MCTSTimedSearch, begin_timed
 from ttt_envs import Boards, Game, from_text, make_policy
-from ttt_envs.agents.policy import HasPlayer, ReadsClocks
+from ttt_envs.agents.policy import Player
 
 GAME = Game(5, 5, 4)
 ONE = np.zeros(1, np.int64)
@@ -78,7 +78,7 @@ def test_clocks_are_parsed(text, clock):
 
 @pytest.mark.parametrize("text", ["", "ten", "1+", "+1", "-1", "1+1+1", "0", "0+1", "nan", "inf", "1e3", "9" * 50])
 def test_invalid_clocks_are_rejected(text):
-    with pytest.raises(ValueError, match=r"is no clock: write|leaves no time, or too much: choose"):
+    with pytest.raises(ValueError, match="is no clock"):
         Clock.from_text(text)
 
 
@@ -117,32 +117,23 @@ def test_an_estimate_is_saved_and_loaded(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("spec", "message"),
+    "setting",
     [
-        ("timed:random", "search=random has no search that could be stopped: choose one of"),
-        ("timed:move=0", "move=0 is no time for a move"),
-        ("timed:move=nan", "move=nan is no time for a move"),
-        ("timed:clock=soon", "'soon' is no clock"),
-        ("timed:min-depth=0", "leave no depth"),
-        ("timed:min-depth=5,max-depth=4", "leave no depth"),
-        ("timed:max-depth=0", "max-depth=0 looks at nothing"),
-        ("timed:steady=1", "steady=1 depths always agree"),
-        ("timed:extra=0.5", "extra=0.5 takes time away"),
-        ("timed:margin=-1", "margin=-1 is no time"),
-        ("timed:allocation=best", "allocation='best' is not known"),
+        *("search=random", "move=0", "move=nan", "clock=soon", "min-depth=0", "min-depth=5,max-depth=4"),
+        *("max-depth=0", "steady=1", "extra=0.5", "margin=-1", "allocation=best"),
     ],
 )
-def test_invalid_settings_are_rejected(spec, message):
-    with pytest.raises(ValueError, match=message):
-        make_policy(spec, GAME)
+def test_invalid_settings_are_rejected(setting):
+    fault = setting.partition(",")[0].partition("=")
+    with pytest.raises(ValueError, match=f"{fault[2]}.* (choose|write) "):
+        make_policy(f"timed:{setting}", GAME)
 
 
 def test_a_timed_policy_has_players_and_a_spec_string():
     spec = "timed:search=(mcts:c=1.0),clock=2+0.02,ponder=true"
     policy = make_policy(spec, GAME)
     assert str(policy) == spec
-    assert isinstance(policy, HasPlayer)
-    assert isinstance(policy.player(), ReadsClocks)
+    assert isinstance(policy.player(), Player)
     with pytest.raises(ValueError, match="looks at a clock and draws"):
         policy.probabilities(Boards.start(GAME))
 
@@ -276,7 +267,7 @@ def test_time_is_divided_among_the_moves_left():
 @pytest.mark.parametrize("game", [GAME, Game(4, 4, 3, 0.25)], ids=str)
 def test_a_timed_search_equals_the_search_to_its_depth(game):
     for position in some_positions(game):
-        search = Deepening(Expectiminimax(game), position, np.uint64(0), time.perf_counter)
+        search = IterativeDeepening(Expectiminimax(game), position, np.uint64(0), time.perf_counter)
         for depth in range(1, 1 + min(4, np.count_nonzero(position.cells == 0))):
             while not search.search_until(0.0):  # a look at the clock every few positions
                 pass
@@ -287,7 +278,7 @@ def test_a_timed_search_equals_the_search_to_its_depth(game):
 
 def test_an_interrupted_depth_counts_once_it_has_searched_the_best_move(ticking):
     position = Boards.start(Game(5, 5, 4, 0.25)).position(0)
-    search = Deepening(Expectiminimax(Game(5, 5, 4, 0.25)), position, np.uint64(0), ticking)
+    search = IterativeDeepening(Expectiminimax(Game(5, 5, 4, 0.25)), position, np.uint64(0), ticking)
     for _ in range(3):
         search.search_until(np.inf)
     before = search.best()
@@ -330,7 +321,7 @@ def test_a_single_reply_is_made_without_a_search(ticking):
 def test_simulations_end_when_the_most_visited_move_cannot_be_overtaken(ticking):
     game = Game(3, 3, 3, 0.25)
     position = from_text("x.o/.../..o x", game)
-    search = Sampling(make_policy("mcts:decisive=false", game), position, np.uint64(1), None, ticking)
+    search = MCTSTimedSearch(make_policy("mcts:decisive=false", game), position, np.uint64(1), None, ticking)
     while search.can_change(1.0 - ticking.time):
         assert search.search_until(1.0)
     assert ticking.time < 0.9
@@ -343,10 +334,10 @@ def test_simulations_end_when_the_most_visited_move_cannot_be_overtaken(ticking)
 
 
 def test_a_tree_stays_within_its_memory(monkeypatch, ticking):
-    monkeypatch.setattr("baselines.timed.interruptible.TREE_BYTES", 100_000)
+    monkeypatch.setattr("baselines.timed.search.TREE_BYTES", 100_000)
     player = Timed(Game(7, 7, 5), "mcts", move=30).player(ticking)
     play(player, Boards.start(Game(7, 7, 5)).position(0))
-    assert 500 < player.depths[0] < 100_000 / 72
+    assert 500 < player.depths[0] < 100_000 / 88
 
 
 @pytest.mark.parametrize("spec", ["expectiminimax:width=3", "expectiminimax:leaf=optimal", "mcts:rollout=optimal"])
@@ -356,28 +347,6 @@ def test_searches_of_all_kinds_can_be_timed(spec):
     position = from_text("xx./oo./... o", game)
     assert play(player, position) == 5
     assert play(player, Boards.start(game).position(0)) in range(9)
-
-
-class Timeable:
-    """A policy of another kind with a search that a clock can be put around."""
-
-    pure = True
-
-    def probabilities(self, boards, rng=None):
-        raise NotImplementedError
-
-    def begin_timed(self, position, key, before, now):
-        self.search = Scripted([0.01] * 3)
-        self.search.best = lambda: np.eye(9)[4]
-        self.search.reply = lambda cell, going: None
-        return self.search
-
-
-def test_another_search_can_be_added():
-    policy = Timeable()
-    player = Timed(Game(), policy, move=0.2, max_depth=3).player()
-    assert play(player, Boards.start(Game()).position(0)) == 4
-    assert policy.search.depth == 3
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -494,11 +463,11 @@ def test_a_right_guess_keeps_the_search_and_a_wrong_one_does_not(search):
 
 def wait_for_pondering(player, depth=0):
     """The position that a player expects and its search, as soon as it is so deep."""
-    pondering = player._threads.going[1]
-    while pondering._expected is None or pondering._expected[1].depth < depth:
-        assert pondering._thread.is_alive()
+    pondering = player._pondering
+    while pondering.expected is None or pondering.expected[1].depth < depth:
+        assert pondering.thread.is_alive()
         time.sleep(0.01)
-    return pondering._expected
+    return pondering.expected
 
 
 def pondering_threads():
@@ -527,19 +496,11 @@ def test_players_of_many_games_at_once_do_not_ponder():
     assert not pondering_threads()
 
 
-def test_errors_in_the_thread_are_raised():
-    policy = Timeable()
-    player = Timed(Game(), policy, move=0.2, max_depth=3, ponder=True).player()
-    play(player, Boards.start(Game()).position(0))
-    player.close()
-    begin = policy.begin_timed
-
-    def with_a_fault(*arguments):
-        search = begin(*arguments)
-        search.reply = lambda cell, going: 1 // 0
-        return search
-
-    policy.begin_timed = with_a_fault
+def test_errors_in_the_thread_are_raised(monkeypatch):
+    monkeypatch.setattr(IterativeDeepening, "reply", lambda search, cell, going: 1 // 0)
+    policy = Timed(Game(), move=0.2, max_depth=1, ponder=True)
+    policy.__dict__["_is_warm"] = True  # warming up asks for a reply, too
+    player = policy.player()
     play(player, Boards.start(Game()).position(0))
     with pytest.raises(ZeroDivisionError):
         player.close()

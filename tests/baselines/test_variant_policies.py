@@ -134,7 +134,7 @@ def test_a_search_to_the_end_is_exact(game):
     boards, values = positions_and_values(game)
     rows = np.random.default_rng(0).permutation(len(boards.mover))[:200]
     boards, values = boards.take(rows), values[rows]
-    for pruning in ("star1", "star2", "none"):
+    for pruning in ("star1", "none"):
         settings = SearchSettings(pruning=pruning, by_result=True)
         late = np.count_nonzero(boards.cells, axis=1) >= (3 if pruning == "none" else 0)
         search = Search(game, boards.take(late), settings)
@@ -147,7 +147,7 @@ def test_a_search_to_the_end_is_exact(game):
 def test_pruning_changes_no_value_of_a_search(game, depth):
     boards = plain.positions_of_random_play(game, 64)
     found = []
-    for pruning in ("none", "alpha-beta", "star1", "star2"):
+    for pruning in ("none", "alpha-beta", "star1"):
         search = Search(game, boards, SearchSettings(pruning=pruning))
         search.run(depth)
         found.append(search.move_values)

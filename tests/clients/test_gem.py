@@ -1,5 +1,8 @@
 """GEM: its registry, its vector environments and wrappers, and games of a fake agent."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -7,7 +10,8 @@ gem = pytest.importorskip("gem")
 
 from gem.wrappers.observation_wrapper import ObservationWrapper
 
-from ttt_envs.text.gem_env import ID
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples" / "files"))
+from gem_env import ID
 
 
 def play(env, games, seed):

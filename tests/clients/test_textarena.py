@@ -1,6 +1,8 @@
 """TextArena: its registry, its wrappers and states, and games of fake agents."""
 
 import random
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -8,8 +10,10 @@ ta = pytest.importorskip("textarena")
 
 from ttt_envs import Game
 from ttt_envs.text import PRESENTATIONS, TextGame
-from ttt_envs.text.textarena_env import ID
 from ttt_eval.credit import TurnReward
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples" / "files"))
+from textarena_env import ID
 
 
 def play(env, players, games, agent):

@@ -8,8 +8,9 @@ from evaluators import Perfect
 from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.exact import solve
-from baselines.mcts import FusedEvaluator, GumbelSearch, MCTSSearch, Tree
-from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch, inference, training
+from baselines.mcts import FusedEvaluator, MCTSSearch, Tree, gumbel_search
+from baselines.mcts import search as search_module
+from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch, training
 from learners.alpha_zero.optimizer import Updater
 from learners.alpha_zero.policy import SymmetrizedEvaluator
 from learners.alpha_zero.self_play import Ply, TrainingExamples, _td_lambda_targets, play_block, play_games
@@ -17,7 +18,7 @@ from learners.one_ply import one_ply_ahead
 from learners.tensorflow_tools import ADAM_EPSILON, BETA_1, BETA_2
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.agents.policy import Evaluator
-from ttt_envs.agents.symmetrized import check_symmetric
+from ttt_envs.agents.wrappers import check_symmetric
 from ttt_envs.game.boards import keys
 from ttt_envs.game.symmetry import symmetries
 from ttt_eval.exact.dynamic_programming import exploitability
@@ -183,10 +184,10 @@ def test_the_fused_search_equals_one_that_calls_the_net(game, make_evaluator, mo
         search.run(50)
         return search
 
-    for search in (lambda guide: GumbelSearch(game, boards, guide, value_scale=0.5), by_puct):
-        for together in (inference.CHUNK_SIZE, 50, 7):  # the second time much is remembered
-            monkeypatch.setattr(inference, "CHUNK_SIZE", together)
-            for mine, theirs in zip(search(net)._trees, search(Unfused(net))._trees, strict=True):
+    for search in (lambda guide: gumbel_search(game, boards, guide, value_scale=0.5).search, by_puct):
+        for together in (search_module.CHUNK_SIZE, 50, 7):  # the second time much is remembered
+            monkeypatch.setattr(search_module, "CHUNK_SIZE", together)
+            for mine, theirs in zip(search(net).tree[:3], search(Unfused(net)).tree[:3], strict=True):
                 assert_array_equal(mine, theirs)
 
 
@@ -195,7 +196,7 @@ def test_searches_cache_evaluations_until_weights_change():
     boards = plain.positions_of_random_play(SKIPS, 300)
     for rows in (slice(0, 100), slice(0, 200), slice(100, 300)):
         search = MCTSSearch(SKIPS, boards.take(np.arange(300)[rows]), np.zeros(300, np.uint64)[rows], leaf=net)
-        search.add_root_noise(np.zeros((len(search.counts), 9)), 0.0)  # no more than the roots
+        search.add_root_noise(np.zeros((len(search.tree.counts), 9)), 0.0)  # no more than the roots
     cache = net._own.cache
     assert cache.known.sum() == len(np.unique(boards.own_first(), axis=0))
     assert set(np.flatnonzero(cache.known)) == set(keys(boards.own_first()).tolist())
@@ -594,9 +595,9 @@ def test_the_search_policy_equals_a_search_with_its_net(tiny_run, monkeypatch):
     own = make_policy(f"alpha-zero:{run},simulations=12,max_num_considered_actions=3,symmetrize=false", game)
     assert isinstance(own, AlphaZeroSearch)
     settings = {"simulations": 12, "max_num_considered_actions": 3, "value_scale": 2.0 if game.skip_chance else 0.5}
-    by_hand = GumbelSearch(game, boards, net, **settings)
+    by_hand = gumbel_search(game, boards, net, **settings)
     assert_array_equal(own.search(boards).improved, by_hand.improved)
-    assert_array_equal(own.search(boards).improved, GumbelSearch(game, boards, Unfused(net), **settings).improved)
+    assert_array_equal(own.search(boards).improved, gumbel_search(game, boards, Unfused(net), **settings).improved)
     search = policy.search(boards)
     assert (search.improved != by_hand.improved).any()
     monkeypatch.setattr("learners.alpha_zero.policy.MEMORY", 3 * Tree.num_bytes(13, 2, game.cells))
@@ -609,12 +610,12 @@ def test_the_search_policy_equals_a_search_with_its_net(tiny_run, monkeypatch):
     mean = SymmetrizedEvaluator(net.learner).evaluate(boards)
     assert_array_equal(mean[1], net.values(boards))
     assert_allclose(mean[0], net.learner.mean.means(boards)[0], rtol=1e-6)
-    assert search.simulations == 12
+    assert search.search.simulations == 12
     assert_array_equal(policy.probabilities(boards), search.probabilities())
     assert_array_equal(policy.values(boards), search.values)
-    assert_array_equal(policy.action_values(boards), search.action_values)
-    assert_array_equal(np.isnan(policy.action_values(boards)), search.visits == 0)
-    assert ((search.visits > 0).sum(axis=1) <= 3).all()
+    assert_array_equal(policy.action_values(boards), search.search.action_values)
+    assert_array_equal(np.isnan(policy.action_values(boards)), search.search.visits == 0)
+    assert ((search.search.visits > 0).sum(axis=1) <= 3).all()
     for row in range(0, 40, 9):
         assert_array_equal(policy.probabilities(boards.take(np.array([row])))[0], search.probabilities()[row])
 
@@ -635,7 +636,7 @@ def test_invalid_searches_are_refused(tiny_run, tmp_path):
         ),
         (f"alpha-zero:{run},value_scale=-1", "value_scale=-1 is no weight of values: choose 0 or more"),
         (f"alpha-zero:{run},symmetrize=all", "symmetrize='all' is not true or false"),
-        (f"alpha-zero:{run},sims=3", "alpha-zero has no argument 'sims'"),
+        (f"alpha-zero:{run},sims=3", "alpha-zero does not take .*'sims'"),
         ("alpha-zero", "path"),
     ):
         with pytest.raises((ValueError, TypeError), match=message):

@@ -82,10 +82,8 @@ def learned(make):
     return cache(make.trained)
 
 
-class Between:
+class Between(Policy):
     """Passes everything between a learner and its training loop."""
-
-    pure = True
 
     def __init__(self, learner):
         self.learner = learner
@@ -184,7 +182,7 @@ def test_probabilities_are_of_legal_moves_and_sum_to_one(make, learned, game):
     actions = learner.explore(frozen, np.random.default_rng(0))
     assert actions.dtype == np.int64
     assert legal[np.arange(64), actions].all()
-    if hasattr(learner, "action_values"):
+    if learner.action_values is not None:
         assert_array_equal(np.isnan(learner.action_values(frozen)), ~legal)
     for array, was in zip(frozen, boards, strict=True):
         assert_array_equal(array, was)
@@ -210,10 +208,10 @@ def test_probabilities_do_not_depend_on_colours(learned, game):
 def test_values_are_of_legal_moves_and_the_best_is_played(learned, game):
     learner = learned(game)
     boards = plain.positions_of_random_play(game, 64)
-    if hasattr(learner, "values"):
+    if learner.values is not None:
         assert learner.values(boards).shape == (64,)
         assert np.isfinite(learner.values(boards)).all()
-    if hasattr(learner, "action_values"):
+    if learner.action_values is not None:
         values = learner.action_values(boards)
         best = values == np.nanmax(values, axis=1, keepdims=True)
         assert_allclose(learner.probabilities(boards), best / best.sum(axis=1, keepdims=True), rtol=1e-12)
@@ -359,7 +357,7 @@ def test_evaluation_changes_nothing(make, game):
     learner.probabilities(boards)
     act(learner, boards, np.random.default_rng(0))
     for name in ("values", "action_values"):
-        if hasattr(learner, name):
+        if getattr(learner, name) is not None:
             getattr(learner, name)(boards)
     exploitability(game, learner)
     assert_same(learner, other)

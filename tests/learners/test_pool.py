@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from learners.pool import Pool, parse_pool
 from learners.q_learning import QLearningConfig
 from learners.training import Training, make_initial_rng
-from ttt_envs import Boards, Game
+from ttt_envs import Boards, Game, Policy
 
 GAME = Game()
 
@@ -38,10 +38,8 @@ def test_a_game_meets_one_snapshot():
     assert str(pool) == "pool:every=10,size=3"
 
 
-class Constant:
+class Constant(Policy):
     """Always plays the cell of its number."""
-
-    pure = True
 
     def __init__(self, number=0):
         self.number = number

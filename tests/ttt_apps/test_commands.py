@@ -13,13 +13,13 @@ from processes import ROOT
 
 from baselines.exact import solve
 from learners import LEARNERS
-from learners.checkpoint import load_checkpoint, load_policy, save_arrays
+from learners.checkpoint import RunPolicy, load_checkpoint, save_arrays
 from ttt_apps import evaluate, train, versions
 from ttt_apps.evaluate import ground_truth, warm_up
 from ttt_apps.evaluate import solve as solve_command
 from ttt_apps.train_options import batch_note, default_folder, parse_options
 from ttt_envs import Boards, Game, from_text, make_policy
-from ttt_envs.core.jit_settings import kernel_folder
+from ttt_envs.core.jit import kernel_folder
 from ttt_eval import exact
 
 
@@ -61,7 +61,7 @@ def test_the_revision_is_that_of_its_own_checkout(folder, own, tmp_path, monkeyp
 
 def test_run_of_another_board_is_refused(run):
     with pytest.raises(ValueError, match=r"learned on a board of 3 x 3, and the game here is 4 x 4, 3 to win"):
-        load_policy(Game(4, 4), str(run))
+        RunPolicy(Game(4, 4), str(run))
 
 
 def test_runs_carry_their_variant(tmp_path):
@@ -70,11 +70,11 @@ def test_runs_carry_their_variant(tmp_path):
     train.main([*options, "--no-report", "--out", str(folder)])
     game = Game(3, 4, 3, gravity=True, misere=True)
     assert Game.from_dict(json.loads((folder / "config.json").read_text())["game"]) == game
-    policy = load_policy(game, str(folder))
+    policy = RunPolicy(game, str(folder))
     boards = Boards.from_positions([from_text("..../x.../o..o x", game)])
     assert (policy.probabilities(boards)[~boards.legal(game)] == 0).all()
     with pytest.raises(ValueError, match=r"learned 3 x 4.*, and the game here is 3 x 4.*: play it by its own"):
-        load_policy(Game(3, 4, 3, gravity=True), str(folder))
+        RunPolicy(Game(3, 4, 3, gravity=True), str(folder))
 
 
 @pytest.mark.parametrize(
@@ -90,14 +90,14 @@ def test_damaged_checkpoint_is_one_sentence(damage, message, run, tmp_path):
     shutil.copytree(run, tmp_path / "copy")
     damage(tmp_path / "copy" / "checkpoint.npz")
     with pytest.raises(ValueError, match=message):
-        load_policy(Game(skip_chance=0.1), str(tmp_path / "copy"))
+        RunPolicy(Game(skip_chance=0.1), str(tmp_path / "copy"))
 
 
 @pytest.mark.parametrize("config", ["{", "[]", "{}", '{"game": {}, "learner": "q", "settings": {}}'])
 def test_damaged_config_is_one_sentence(config, tmp_path):
     (tmp_path / "config.json").write_text(config)
     with pytest.raises(ValueError, match=r"cannot be read as the settings of a run|there is no learner 'q'"):
-        load_policy(Game(), str(tmp_path))
+        RunPolicy(Game(), str(tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from processes import ROOT, run_python
 from baselines.gomocup import parse_cell
 from baselines.timed import Timed
 from ttt_apps.gomocup import Brain, make_timed_policy
-from ttt_envs import Game, make_policy
+from ttt_envs import Game, Policy, make_policy
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Position
@@ -144,7 +144,7 @@ def test_invalid_policy_is_an_error_reply(spec):
     assert "\n" not in said
 
 
-class Broken:
+class Broken(Policy):
     """A bad move of the opponent does not stop the engine."""
 
     pure = False
@@ -293,9 +293,9 @@ def engine(*words):
 FIRST_OF_THE_BEST = """
 import numpy as np
 from baselines.expectiminimax import Expectiminimax
+from ttt_envs import Policy
 
-class Policy:
-    pure = True
+class First(Policy):
     def __init__(self, game):
         self.search = Expectiminimax(game, depth=1)
     def probabilities(self, boards, rng=None):
@@ -309,7 +309,7 @@ def test_games_over_pipes_equal_those_of_the_policy(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.syspath_prepend(tmp_path)
     games = {}
-    for spec in (engine("first_of_the_best:Policy"), "first_of_the_best:Policy"):
+    for spec in (engine("first_of_the_best:First"), "first_of_the_best:First"):
         games[spec] = []
         play_pairs(Game(6, 6, 5), spec, "win-or-block", 2, seed=5, openings="random:2", log=games[spec].extend)
     through, itself = games.values()
@@ -325,10 +325,11 @@ def run(text, *words, **settings):
 LOUD = """
 import os, sys
 import numpy as np
+from ttt_envs import Policy
 
 print("imported")
 
-class Loud:
+class Loud(Policy):
     pure = False
     def __init__(self, game):
         print("made")

@@ -23,7 +23,7 @@ from ttt_apps.board import board_text
 from ttt_apps.cli import PlainConsole
 from ttt_apps.replay import replay
 from ttt_apps.terminal_game import SessionSettings, TerminalGame, search
-from ttt_envs import Boards, Game, from_text, make_policy
+from ttt_envs import Boards, Game, Policy, from_text, make_policy
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.game.boards import cell_at, coordinate, winning_line_cells
 from ttt_envs.game.rules import DRAW
@@ -361,9 +361,7 @@ def test_log_has_the_played_games(tmp_path):
 
 
 def test_illegal_move_of_the_opponent(monkeypatch):
-    class Stubborn:
-        pure = True
-
+    class Stubborn(Policy):
         def probabilities(self, boards, rng=None):
             return np.tile(np.eye(9)[4], (len(boards.mover), 1))
 

@@ -27,7 +27,7 @@ from ttt_apps.play_page.numbers import (
 )
 from ttt_apps.play_page.page import build_page, parse_numbers
 from ttt_envs.agents.policy import sample
-from ttt_envs.agents.symmetrized import check_colour_blind, check_symmetric
+from ttt_envs.agents.wrappers import check_colour_blind, check_symmetric
 from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game.boards import MOVERS, Boards, coordinate, from_text, play_moves, to_text
 from ttt_envs.game.game import VARIANTS as RULES
@@ -147,13 +147,13 @@ def test_training_again_gives_a_similar_net(tmp_path):
     import subprocess
     import sys
 
-    from learners.checkpoint import load_policy
+    from learners.checkpoint import RunPolicy
     from ttt_apps.play_page.nets import training_command
 
     game = GAMES[0]
     words = ["-m", "ttt_apps.train", *training_command(game), "--out", str(tmp_path / "run"), "--no-report", "--quiet"]
     subprocess.run([sys.executable, *words], cwd=ROOT, check=True)
-    learned, boards = load_policy(game, str(tmp_path / "run")), all_positions(game)
+    learned, boards = RunPolicy(game, str(tmp_path / "run")), all_positions(game)
     # the same seed gives the same learner on one machine only, and on another one as good
     kept = make_opponent(game, "net").action_values(boards)
     assert np.nanmean(np.abs(learned.action_values(boards) - kept)) < 0.2

@@ -274,8 +274,11 @@ def test_the_opponent_of_an_agent_runs_no_code(tmp_path, monkeypatch):
     [
         ('agent = "random"\nlearner = "q-learning"', "has a run with an agent and a learner: write one of them"),
         ('agent = "randm"', "did you mean 'random'"),
-        ('agent = "expectiminimax:depth=1,leaf=(uuid:uuid4)"', "'uuid:uuid4' was read from a file, and files may name"),
-        ('agent = "gomocup:engine"', "gomocup was read from a file, and runs a program"),
+        (
+            'agent = "expectiminimax:depth=1,leaf=(uuid:uuid4)"',
+            "'uuid:uuid4' was read from a file, which may name built-in policies only",
+        ),
+        ('agent = "gomocup:engine"', "'gomocup' was read from a file, which may not name what runs a program"),
         ('learner = "q-lerning"', "did you mean 'q-learning'"),
         (
             'phantom = "classic"\nsize = "3x4"',
@@ -375,10 +378,9 @@ def test_the_end_of_a_process_is_explained_and_its_output_kept(tmp_path, monkeyp
 
 DYING = """
 import os, signal
+from ttt_envs import Policy
 
-class Dies:
-    pure = True
-
+class Dies(Policy):
     def __init__(self, game, number: int):
         self.number = number
 

@@ -132,11 +132,8 @@ BOARDS = [
 ]
 SKIPS = (0, 0.25, 0.6)
 OPENINGS = ("o../.../... x", ".../.o./..x o", "ox./.../..o x")
-SEVERAL = {"skip_chance": (0, 0.5), "context": "shown"}
-SCHEDULES = {
-    "steps": ("random", "win-or-block@20", "optimal@40"),
-    "episodes": ("random@0", "win-or-block@4 episodes", "random@7episodes"),
-}
+SEVERAL = {"skip_chance": (0, 0.5), "observe_skip_chance": True}
+SCHEDULE = [("random", 0), ("win-or-block", 20), ("optimal", 40)]
 # what a game may draw for each episode, apart and together
 DRAWN = [
     {"skip_chance": SKIPS},
@@ -144,14 +141,14 @@ DRAWN = [
     {"openings": OPENINGS},
     {**SEVERAL, "openings": OPENINGS, "symmetry": "random"},
     {"skip_chance": SKIPS, "size": (8, 9)},
-    {"first": "random", "skip_chance": 0.5},
+    {"first_player": "random", "skip_chance": 0.5},
 ]
 DRAWN_AGAINST = [
     {**SEVERAL, "opponent": "random", "seat": "second"},
     {**SEVERAL, "opponent": "optimal", "seat": "alternate"},
-    {**SEVERAL, "opponent": SCHEDULES["steps"], "seat": "random"},
-    {"opponent": SCHEDULES["episodes"], "seat": "alternate", "openings": OPENINGS},
-    {"opponent": "optimal", "first": "random"},
+    {**SEVERAL, "opponent": SCHEDULE, "seat": "random"},
+    {"opponent": SCHEDULE, "seat": "alternate", "openings": OPENINGS},
+    {"opponent": "optimal", "first_player": "random"},
 ]
 
 

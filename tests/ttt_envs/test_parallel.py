@@ -159,11 +159,8 @@ def test_workers_that_die_again_and_again_are_an_error():
 def test_numbers_of_jobs_that_cannot_work_are_refused(check):
     """joblib starts all of them, and from 2**31 on it fails with an OverflowError."""
     check(MAX_JOBS)
-    for jobs in (0, -2):
-        with pytest.raises(ValueError, match=f"^jobs={jobs} gives no worker: choose"):
-            check(jobs)
-    for jobs in (MAX_JOBS + 1, 10**30):
-        with pytest.raises(ValueError, match=f"^jobs={jobs} is too many: choose 1024 or fewer"):
+    for jobs in (0, -2, MAX_JOBS + 1, 10**30):
+        with pytest.raises(ValueError, match=f"^jobs={jobs} is no number of processes: choose 1 to 1024"):
             check(jobs)
 
 
@@ -220,6 +217,12 @@ def test_signals_that_reach_another_thread_wait_for_the_start_of_workers(number)
 
 
 @pytest.mark.needs("ray")
+def test_missing_cluster_is_a_one_line_error():
+    with pytest.raises(ValueError, match=r"^there is no Ray cluster at '127\.0\.0\.1:1' "):
+        list(map_blocks(square, [(1,)], Cluster("127.0.0.1:1")))
+
+
+@pytest.mark.needs("ray")
 def test_results_on_a_cluster_are_the_same(cluster, tmp_path):
     assert sorted(map_blocks(square, [(n,) for n in range(20)], cluster)) == list(enumerate(SQUARES))
     assert list(results_in_order(map_blocks(square, [(n, str(tmp_path)) for n in range(20)], cluster))) == SQUARES
@@ -233,12 +236,6 @@ def test_results_on_a_cluster_are_the_same(cluster, tmp_path):
     for function, block in ((partial(square, threading.Lock()), ()), (square, (threading.Lock(),))):
         with pytest.raises(ValueError, match=stays):
             list(map_blocks(function, [block], cluster))
-    with pytest.raises(ValueError, match=f"^workers died {MAX_ATTEMPTS} times before they had done a block"):
+    with pytest.raises(ValueError, match=r"the cluster at .* failed"):
         list(map_blocks(die, [(0, str(tmp_path))], cluster))
     assert len(list(tmp_path.glob("attempt-*"))) == MAX_ATTEMPTS
-
-
-@pytest.mark.needs("ray")
-def test_missing_cluster_is_a_one_line_error():
-    with pytest.raises(ValueError, match=r"^there is no Ray cluster at '127\.0\.0\.1:1' "):
-        list(map_blocks(square, [(1,)], Cluster("127.0.0.1:1")))

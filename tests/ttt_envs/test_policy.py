@@ -79,12 +79,12 @@ FAULTS = {
     "moves to a stone": (
         lambda boards, rng: (boards.cells != 0).argmax(axis=1),
         ValueError,
-        "a cell that is not empty",
+        "moved to a cell that is illegal",
     ),
     "leaves the board": (
         lambda boards, rng: np.array([9]),
         ValueError,
-        "not empty: choose another, or correct",
+        "moved to a cell that is illegal",
     ),
 }
 

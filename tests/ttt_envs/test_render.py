@@ -1,14 +1,10 @@
 """Pictures of a board: text and pixels need no display and no pygame."""
 
-import copy
-import pickle
 import sys
-import types
 
 import gymnasium
 import numpy as np
 import pytest
-from players import Impure
 
 from ttt_envs import Game, from_text, mnk_v0
 from ttt_envs.envs import render
@@ -143,7 +139,7 @@ def test_vectors_draw_what_single_environments_draw(illegal_action):
                 env.step(action)
         _, _, terminated, truncated, _ = envs.step(actions)
         over = terminated | truncated
-        assert envs.render() == envs.call("render") == tuple(env.render() for env in singles)
+        assert envs.render() == tuple(env.render() for env in singles)
         refused += sum("refused" in text for text in envs.render())
     assert refused > 5
 
@@ -218,158 +214,6 @@ def turns_of(picture, game):
     """Return the number of stones in a picture."""
     drawn = (picture == render._RING).all(axis=2) | (picture == render._CROSS).all(axis=2)
     return drawn[: 64 * game.rows].reshape(game.rows, 64, game.columns, 64).any(axis=(1, 3)).sum()
-
-
-LISTED = [
-    {},
-    {"opponent": "self"},
-    {"seat": "second", "skip_chance": 0.4},
-    {"opponent": "win-or-block", "skip_chance": 0.4, "symmetry": "random", "seat": "alternate"},
-    {"size": (3, 4), "opponent": Impure(), "skip_chance": 0.25},
-]
-
-
-@pytest.mark.parametrize("settings", LISTED, ids=str)
-def test_a_list_of_pictures_has_every_turn_once(settings):
-    env = SingleEnv(render_mode="rgb_array_list", **settings)
-    rng = np.random.default_rng(0)
-    replies = 0
-    for episode in range(5):
-        _, info = env.reset(seed=3 if episode == 0 else None)
-        seen = env.render()
-        assert turns_of(seen[0], env.game) == 0
-        over = False
-        while not over:
-            before = len(seen)
-            _, _, over, _, info = env.step(int(rng.choice(np.flatnonzero(info["action_mask"]))))
-            seen += env.render()
-            assert len(seen) > before
-            replies += len(seen) - before - 1
-        if episode == 0 or info["result"] < 3:
-            stones = [turns_of(picture, env.game) for picture in seen]
-            lost_before = stones[-1] == stones[-2]  # the step that only tells of the end adds a picture of it
-            assert stones[: len(stones) - lost_before] == list(range(len(stones) - lost_before))
-        assert env.render() == []
-    assert (replies > 0) == (settings.get("opponent") != "self")
-
-
-@pytest.mark.parametrize("settings", LISTED, ids=str)
-def test_last_picture_of_a_list_is_the_single_picture(settings):
-    env, plain = (SingleEnv(render_mode=mode, **settings) for mode in ("rgb_array_list", "rgb_array"))
-    rng = np.random.default_rng(0)
-    for episode in range(8):
-        seed = 5 if episode == 0 else None
-        seen, shown = env.reset(seed=seed), plain.reset(seed=seed)
-        over = False
-        while True:
-            np.testing.assert_array_equal(seen[0], shown[0])
-            assert str(seen[1:]) == str(shown[1:])
-            np.testing.assert_array_equal(env.render()[-1], plain.render())
-            if over:
-                break
-            action = int(rng.choice(np.flatnonzero(shown[-1]["action_mask"])))
-            seen, shown = env.step(action), plain.step(action)
-            over = shown[2]
-
-
-def test_lists_of_pictures_show_movers_and_skips():
-    env = SingleEnv(4, 4, skip_chance=0.5, render_mode="rgb_array_list")
-    rng = np.random.default_rng(1)
-    longest = 0
-    for seed in range(40):
-        _, info = env.reset(seed=seed)
-        before = np.zeros(16, np.int8)
-        info = env.step(int(rng.integers(16)))[-1]
-        scenes = env._scenes[1:]
-        longest = max(longest, len(scenes))
-        assert scenes[0].last == tuple(np.flatnonzero(scenes[0].cells))
-        for index, scene in enumerate(scenes):
-            assert np.count_nonzero(scene.cells != before) == 1
-            before = scene.cells
-            assert len(scene.last) == max(index, 1)
-            assert scene.mover == (1 if index < len(scenes) - 1 else info["mover"])
-            if index == 0:  # after the caller's stone
-                assert scene.skipped() == (1 if scene.mover == 0 else None)
-            else:  # the opponent goes on, or has gone on
-                assert scene.skipped() == (0 if scene.mover == 1 or index > 1 else None)
-    assert longest >= 4
-
-
-def test_lists_follow_the_convention_of_gymnasiums_wrapper():
-    env = gymnasium.make("ttt/TicTacToe-v0", render_mode="rgb_array_list")
-    collected = gymnasium.wrappers.RenderCollection(
-        gymnasium.make("ttt/TicTacToe-v0", render_mode="rgb_array", opponent="self")
-    )
-    assert env.render_mode == collected.render_mode == "rgb_array_list"
-    assert not isinstance(env, gymnasium.wrappers.RenderCollection)
-    for one, a_step in ((env, 2), (collected, 1)):  # as many pictures as turns
-        one.reset(seed=0)
-        one.step(4)
-        one.reset(seed=0)  # forgets what was before
-        for action in (4, 8)[: 2 // a_step]:
-            one.step(action)
-        frames = one.render()
-        assert isinstance(frames, list)
-        assert [turns_of(frame, Game()) for frame in frames] == [0, 1, 2]
-        assert one.render() == []
-
-
-def filmed(monkeypatch):
-    """Put a library for films in the place of moviepy, and return the frames of each film that it will be given."""
-    films = []
-
-    class ImageSequenceClip:
-        def __init__(self, frames, fps):
-            self.frames = list(frames)
-
-        def write_videofile(self, path, logger=None):
-            films.append(self.frames)
-
-    for name in ("moviepy", "moviepy.video", "moviepy.video.io", "moviepy.video.io.ImageSequenceClip"):
-        module = types.ModuleType(name)
-        module.ImageSequenceClip = ImageSequenceClip
-        monkeypatch.setitem(sys.modules, name, module)
-    monkeypatch.delitem(sys.modules, "gymnasium.utils.save_video", raising=False)
-    return films
-
-
-def test_gymnasiums_recorder_takes_lists(monkeypatch, tmp_path):
-    films = filmed(monkeypatch)
-    env = gymnasium.make("ttt/TicTacToe-v0", render_mode="rgb_array_list")
-    video = gymnasium.wrappers.RecordVideo(env, str(tmp_path / "films"), episode_trigger=lambda episode: True)
-    video.reset(seed=0)
-    video.step(4)
-    video.step(video.unwrapped.legal_actions()[0])
-    # of every step the recorder films the last picture, and its render() gives all
-    assert [turns_of(frame, Game()) for frame in video.recorded_frames] == [0, 2, 4]
-    assert [turns_of(frame, Game()) for frame in video.render()] == [0, 1, 2, 3, 4]
-    video.close()
-    assert [len(film) for film in films] == [3]
-
-
-def test_copies_have_their_own_lists():
-    env = SingleEnv(render_mode="rgb_array_list", opponent="win-or-block")
-    env.reset(seed=0)
-    env.step(4)
-    for copied in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
-        copied.step(copied.legal_actions()[0])
-        assert len(copied.render()) == 5
-    assert len(env.render()) == 3
-    state = env.clone_state(include_rng=True)
-    env.step(env.legal_actions()[0])
-    env.restore_state(state)
-    (frame,) = env.render()
-    assert turns_of(frame, Game()) == 2
-
-
-def test_opponents_act_once_per_turn():
-    opponent = Impure()
-    env = SingleEnv(render_mode="rgb_array_list", opponent=opponent)
-    env.reset(seed=0)
-    env.step(4)
-    env.step(env.legal_actions()[0])
-    assert len(opponent.boards) == 2
-    assert len(env.render()) == 5
 
 
 def test_pictures_need_no_pygame(fresh):

@@ -7,10 +7,11 @@ import warnings
 import gymnasium
 import numpy as np
 import pytest
-from environment_contract import OPENINGS, SCHEDULES, SEVERAL
+from environment_contract import OPENINGS, SCHEDULE, SEVERAL
 from numpy.testing import assert_array_equal
 from processes import run_python
 
+from ttt_envs import Game
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.envs.vector_env import MNKVectorEnv
 
@@ -78,7 +79,7 @@ def assert_same_step(ours, theirs, actions):
         {"opponent": "self", "observation": "channels", "skip_chance": 0.5},
         {"max_episode_steps": 2, "seat": "random", "observation": "planes"},
         {"size": (9, 8), "win_length": 3, "skip_chance": 0.1},
-        {**SEVERAL, "opponent": SCHEDULES["steps"]},
+        {**SEVERAL, "opponent": SCHEDULE},
         {"openings": OPENINGS},
     ],
     ids=lambda settings: "-".join(map(str, settings)),
@@ -184,26 +185,13 @@ def test_attributes_and_methods(wrapper):
     assert envs.render_mode == "rgb_array"
     assert len(envs.get_images()) == 3
     assert not envs.has_attr("dummy")
-    envs.set_attr("dummy", 12)
-    assert envs.has_attr("dummy")
-    assert envs.get_attr("dummy") == [12] * 3
-    envs.env_method("set_wrapper_attr", "other", 2)
-    assert envs.get_attr("other") == [2] * 3
-    for index in range(3):
-        assert envs.set_attr("numbered", index, indices=index) is None
-    assert envs.get_attr("numbered") == [0, 1, 2]
-    envs.set_attr("numbered", 9, indices=[0, -1])
-    assert envs.get_attr("numbered") == [9, 1, 9]
-    assert envs.get_attr("numbered", indices=[-1]) == [9]
+    assert envs.has_attr("action_masks")
+    assert envs.get_attr("game", indices=[0, -1]) == [Game()] * 2
     envs.step(np.array([0, 4, 8]))
     masks = np.stack(envs.env_method("action_masks"))
     assert masks.shape == (3, 9)
     assert not masks[[0, 1, 2], [0, 4, 8]].any()
     assert_array_equal(np.stack(envs.env_method("action_masks", indices=[2, 0])), masks[[2, 0]])
-    legal = envs.env_method("legal_actions", indices=1)
-    assert legal == [np.flatnonzero(masks[1]).tolist()]
-    outcomes = envs.env_method("chance_outcomes", legal[0][0], indices=[1])
-    assert sum(outcome.probability for outcome in outcomes[0]) == 1
     envs.close()
 
 
@@ -315,27 +303,23 @@ def test_another_mode_of_reset_is_refused():
         MNKVecEnv(MNKVectorEnv(2))
 
 
-def test_no_call_changes_copies_in_place_of_games():
+def test_games_are_no_environments_of_their_own():
     envs = make(2)
     envs.reset()
-    for name in ("reset", "step", "restore_state"):
-        with pytest.raises(ValueError, match=f"env_method\\('{name}'\\) would move copies of the games: use"):
-            envs.env_method(name)
-    for call in (envs.set_attr, lambda *pair: envs.env_method("set_wrapper_attr", *pair)):
-        with pytest.raises(ValueError, match="game cannot be set"):
-            call("game", None)
+    with pytest.raises(ValueError, match="method_name='step' is not known: choose 'action_masks'"):
+        envs.env_method("step")
+    with pytest.raises(ValueError, match="game cannot be set"):
+        envs.set_attr("game", None)
     with pytest.raises(AttributeError, match="nonsense"):
         envs.get_attr("nonsense")
     assert not envs.has_attr("nonsense")
-    with pytest.raises(ValueError, match="2 values do not fit 1 games"):
-        envs.env.set_attr("new", [1, 2], [0])
 
 
 def test_an_illegal_action_that_is_an_error_changes_nothing():
     envs, theirs = make(2, illegal_action="raise"), make_theirs(2, illegal_action="raise")
     assert_same(envs.reset(), theirs.reset())
     assert_same_step(envs, theirs, np.array([0, 4]))
-    legal = [actions[-1] for actions in envs.env_method("legal_actions")]
+    legal = [int(np.flatnonzero(mask)[-1]) for mask in envs.env_method("action_masks")]
     with pytest.raises(ValueError, match="game 1: action 4 is illegal"):
         envs.step(np.array([legal[0], 4]))
     assert_same_step(envs, theirs, np.array(legal))

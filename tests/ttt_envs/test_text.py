@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from players import Impure
 
 from ttt_envs import Game, PhantomGame, Position, from_text
-from ttt_envs.agents.policy import Forfeit
+from ttt_envs.agents.policy import Forfeit, Policy
 from ttt_envs.game.rules import DRAW, Outcome, winner
 from ttt_envs.text import PRESENTATIONS, Problem, TextGame, make_presentation, parse_answer, present
 from ttt_envs.text.answers import MAX_ANSWER_LENGTH
@@ -467,7 +467,7 @@ def test_opponents_are_told_the_number_of_the_game():
 
 
 def test_an_opponent_may_give_up():
-    class Quits:
+    class Quits(Policy):
         pure = False
 
         def probabilities(self, boards, rng=None):

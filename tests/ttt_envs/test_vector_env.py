@@ -12,7 +12,7 @@ from gymnasium.wrappers import TimeLimit
 from numpy.testing import assert_array_equal
 from players import Impure
 
-from ttt_envs import Game, make_policy
+from ttt_envs import Game, Policy, make_policy
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.envs.vector_env import MNKVectorEnv
 
@@ -20,10 +20,8 @@ MODES = list(AutoresetMode)
 SEATS = ("first", "second", "random", "alternate")
 
 
-class Leftmost:
+class Leftmost(Policy):
     """A pure opponent without `act`."""
-
-    pure = True
 
     def probabilities(self, boards, rng=None):
         p = (boards.cells == 0) * 0.5 ** np.arange(boards.cells.shape[1])
@@ -287,7 +285,7 @@ def test_illegal_actions_raise_and_change_no_game():
         assert_array_equal(array, before[name])
 
 
-@pytest.mark.parametrize("rules", [{}, {"misere": True}], ids=str)
+@pytest.mark.parametrize("rules", [{}, {"misere": True}, {"size": 8}], ids=str)
 def test_an_illegal_action_raises_but_is_ignored_where_a_game_begins(rules):
     env = MNKVectorEnv(1, illegal_action="raise", opponent="self", max_episode_steps=2, **rules)
     env.reset()
@@ -369,61 +367,6 @@ def test_reset_options_apply_to_all_games(opponent, skip_chance):
             over = shown[2] | shown[3]
     with pytest.raises(ValueError, match=r"options\['unknown'\] is not known: choose 'position' or 'seat'"):
         ours.reset(options={"unknown": 1})
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"render_mode": "ansi", "opponent": "self", "illegal_action": "penalize"},
-        {"render_mode": "rgb_array", "seat": "random", "symmetry": "random", "observation": "dict"},
-    ],
-    ids=str,
-)
-def test_calls_of_single_environments_as_in_gymnasium(settings):
-    settings = {"size": (3, 4), "skip_chance": 0.25, **settings}
-    ours = MNKVectorEnv(3, autoreset_mode=AutoresetMode.SAME_STEP, **settings)
-    theirs = SyncVectorEnv([lambda: SingleEnv(**settings)] * 3, autoreset_mode=AutoresetMode.SAME_STEP)
-    attributes = ("game", "render_mode", "metadata", "spec", "observation_space", "action_space")
-    for name in attributes:
-        assert ours.get_attr(name) == theirs.get_attr(name), name
-    rng = np.random.default_rng(0)
-    seeds = {"seed": 5}
-    for _ in range(4):
-        ours.reset(**seeds)
-        theirs.reset(**seeds)
-        seeds = {}
-        for _ in range(5):
-            for name in (*attributes, "np_random", "np_random_seed"):
-                assert_same(ours.get_attr(name), theirs.get_attr(name), name)
-            calls = [("action_masks",), ("legal_actions",), ("render",), ("clone_state", True)]
-            calls += [("chance_outcomes", int(cell)) for cell in np.flatnonzero(ours.action_masks().all(axis=0))[:1]]
-            for call in calls:
-                assert_same(ours.call(*call), theirs.call(*call), call[0])
-            assert_same(ours.render(), theirs.render())
-            actions = (rng.random((3, 12)) * ours.action_masks()).argmax(axis=1)
-            assert_same(ours.step(actions), theirs.step(actions))
-    for values in ("all", [1, 2, 3], (4, 5, 6), np.arange(3)):
-        for vector in (ours, theirs):
-            vector.set_attr("of_mine", values)
-        assert_same(ours.get_attr("of_mine"), theirs.get_attr("of_mine"))
-    ours.step(ours.action_masks().argmax(axis=1))
-    assert_same(ours.get_attr("of_mine"), theirs.get_attr("of_mine"))
-    assert ours.metadata["render_fps"] == theirs.metadata["render_fps"]
-    for vector in (ours, theirs):
-        with pytest.raises(AttributeError, match="no_such_thing"):
-            vector.get_attr("no_such_thing")
-        with pytest.raises(ValueError, match="values"):
-            vector.set_attr("of_mine", [1, 2])
-
-
-def test_calls_that_would_change_copies_are_rejected():
-    env = MNKVectorEnv(2)
-    for name in ("reset", "step", "restore_state"):
-        with pytest.raises(ValueError, match=rf"call\('{name}'\) would move copies of the games"):
-            env.call(name)
-    for name in ("game", "render_mode", "action_space", "np_random"):
-        with pytest.raises(ValueError, match=f"{name} cannot be set, for the games share it: make another environment"):
-            env.set_attr(name, None)
 
 
 def test_make_vec_passes_the_time_limit():

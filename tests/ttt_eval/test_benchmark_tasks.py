@@ -5,7 +5,7 @@ import pytest
 from documents import ROOT
 
 from baselines.exact import solve
-from ttt_envs import Boards, Game, as_policy, make_policy
+from ttt_envs import Boards, Game, Policy, as_policy, make_policy
 from ttt_envs.game.boards import to_text
 from ttt_envs.game.game import Position
 from ttt_envs.game.rules import chance_outcomes
@@ -89,10 +89,8 @@ def test_the_score_of_an_opponent_that_changes_depends_on_the_steps():
 # Measures
 
 
-class Drawn:
+class Drawn(Policy):
     """Random probabilities over all cells, or over legal ones, by the position."""
-
-    pure = True
 
     def __init__(self, masked):
         self.masked = masked
@@ -156,9 +154,7 @@ def test_a_wrapped_function_is_measured_before_masking():
     assert score_policies(task, [legal]).score == 1
 
 
-class Constant:
-    pure = True
-
+class Constant(Policy):
     def __init__(self, row):
         self.row = row
 
@@ -248,7 +244,8 @@ def test_the_page_of_tasks_lists_them():
     for task in TASKS:
         game = task.games[0]
         skips = task.skip_chance if isinstance(task.skip_chance, tuple) else (task.skip_chance,)
-        opponents = task.opponent if isinstance(task.opponent, tuple) else (task.opponent,)
+        pairs = task.opponent if isinstance(task.opponent, tuple) else ((task.opponent, 0),)
+        opponents = [f"{opponent} from {start}" if start else opponent for opponent, start in pairs]
         board = f"{game.rows} x {game.columns}, {game.win_length}"
         cells = (f"`{task.name}`", ", ".join(task.axes), board, ", ".join(f"{skip:g}" for skip in skips))
         rows.append(f"| {' | '.join(cells)} | `{', '.join(opponents)}` | {task.measure} |")

@@ -169,9 +169,9 @@ GAME = '{"game": {"skip_chance": 0.25}, "players": ["random", "human"], "moves":
         ("b1", "b1+ c1 c2", "there is a move 5 and the game is over with move 4"),
         ("a1+ b1", "a1+ b1+ c1+", "a turn is skipped after move 4, and the game is over then"),
         ("0.25", "0", "a turn is skipped after move 2, and turns are never skipped in this game"),
-        ("0.25", "1e999", "1e999 is too large a number"),
+        ("0.25", "1e999", "1e999 is no number"),
         ("0.25", "NaN", "NaN is no number"),
-        ("0.25", "9" * 5000, "it has a number of 5000 digits"),
+        ("0.25", "9" * 5000, "5000 digits"),
         ("0.25", '"a"', "skip_chance='a' is not a number"),
         ('{"skip_chance": 0.25}', '{"rows": 20}', "rows=20 is not the edge of a board"),
         ('{"skip_chance": 0.25}', '{"toroid": 1}', "a stored game has the unknown field 'toroid'"),
@@ -265,7 +265,6 @@ def test_unreadable_settings_are_not_written(tmp_path):
     for settings, message in (
         ({"a": "x" * MAX_LINE_LENGTH}, "it has more than 65,536 bytes"),
         ({"a": float("nan")}, "not JSON compliant"),
-        ({"a": 10**50}, "it has a number of 51 digits"),
         ({"a": {1, 2}}, "set is not JSON serializable"),
     ):
         with pytest.raises(ValueError, match=f"a game could not be read again: .*{message}.*Keep other settings"):

@@ -21,6 +21,7 @@ from stub_endpoint import KEY, MOVES, answers_badly, serve_stub
 
 from baselines.exact import solve
 from ttt_apps import evaluate
+from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.game.boards import Boards, from_text, to_text
 from ttt_envs.game.game import Game, Position
@@ -100,10 +101,8 @@ def test_games_are_those_of_the_environment_seed_by_seed(model, skip, tmp_path):
         assert (own, text.result(seat)) == env_game(game, model, "random", 5 + pair, seat)
 
 
-class Named:
+class Named(Policy):
     """A model of the stub as a policy."""
-
-    pure = True
 
     def __init__(self, game, model):
         self.game, self.model = game, model

@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 from players import FirstEmpty
 
 from ttt_envs import Game, from_text, make_policy
-from ttt_envs.agents.policy import Forfeit
+from ttt_envs.agents.policy import Forfeit, Policy
 from ttt_eval.matches import match
 from ttt_eval.matches.match import PAIRS_PER_SEED_BLOCK, MatchSettings, play_blocks, play_pairs
 from ttt_eval.matches.openings import Openings
@@ -40,7 +40,7 @@ def test_random_play_has_its_known_rates():
             assert abs(count - float(share) * 50_000) < error
 
 
-class Quits:
+class Quits(Policy):
     """Random moves; forfeits before its third stone if the other player has the first cell."""
 
     pure = False
@@ -297,8 +297,7 @@ def test_variance_ratio_without_skips_and_between_equal_players():
 
 @pytest.mark.parametrize("game", [GAME, Game(5, 8, 4), Game(7, 7, 5, 0.25)], ids=str)
 def test_pure_policy_is_queried_once_per_distinct_position(game):
-    class Counted:
-        pure = True
+    class Counted(Policy):
         asked = 0
 
         def probabilities(self, boards, rng=None):

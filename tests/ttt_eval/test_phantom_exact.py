@@ -7,7 +7,7 @@ import phantoms
 import pytest
 from numpy.testing import assert_allclose
 
-from ttt_envs import Game, PhantomGame, make_policy
+from ttt_envs import Game, PhantomGame, Policy, make_policy
 from ttt_envs.game.boards import Boards
 from ttt_envs.graph.kept import KeptGraph
 from ttt_eval.exact import best_response, evaluate_policy, exploitability, exploitation, outcome, policy_gradient
@@ -98,8 +98,7 @@ def test_policies_that_break_the_rules_are_refused():
         exploitability(game, "optimal")
 
     @dataclasses.dataclass
-    class Wrong:
-        pure = True
+    class Wrong(Policy):
         answer: float
 
         def probabilities(self, boards, rng=None):

@@ -205,7 +205,7 @@ def test_softmax_table():
     assert_array_equal(
         table.probabilities(others), others.legal(SKIP3) / others.legal(SKIP3).sum(axis=1, keepdims=True)
     )
-    uniform = SoftmaxTable.uniform(SKIP3, found.boards)
+    uniform = SoftmaxTable(PositionIndex(SKIP3, found.boards), np.zeros(found.boards.cells.shape))
     assert_allclose(uniform.probabilities(found.boards), found.probabilities, rtol=0, atol=1e-15)
     assert "10864 positions" in str(table)
     with pytest.raises(ValueError, match="give each once"):

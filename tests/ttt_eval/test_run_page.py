@@ -15,9 +15,9 @@ import tiny
 from pages import check_in_browser, needs_chromium, read_page
 
 from baselines.exact import solve
-from learners.checkpoint import CHECKPOINT, CONFIG, COST, METRICS, load_policy
+from learners.checkpoint import CHECKPOINT, CONFIG, COST, METRICS, RunPolicy
 from ttt_apps import cli, demo, train
-from ttt_envs.agents.policy import ActorCritic
+from ttt_envs.agents.policy import Policy
 from ttt_envs.game.boards import MOVERS, Boards, coordinate, to_text
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import PhantomGame
@@ -88,7 +88,7 @@ def text_of(run, strength=None):
 
 
 def test_strength_and_results_are_those_of_the_exact_functions(run):
-    exact = strength(SKIP, load_policy(SKIP, str(run)), ["random", "optimal"])
+    exact = strength(SKIP, RunPolicy(SKIP, str(run)), ["random", "optimal"])
     page = read_page(write_report(run, exact))
     words = page.text()
     assert "\n".join(line for line in page.outline if line != "summary explore") == OUTLINE
@@ -110,7 +110,7 @@ def test_perfect_play_has_its_sentence(run):
 
 def test_heat_maps_have_the_numbers_of_the_solver_and_of_the_learner(run):
     page = read_page(write_report(run, None))
-    choice = first_choice(SKIP, load_policy(SKIP, str(run)), solution=solve(SKIP))
+    choice = first_choice(SKIP, RunPolicy(SKIP, str(run)), solution=solve(SKIP))
     assert page.map("Exact values") == pytest.approx(solve(SKIP).action_values(Boards.start(SKIP))[0], abs=0.0051)
     assert page.map("Its own values") == pytest.approx(choice.own, abs=0.0051)
     assert page.map("Move probabilities") == pytest.approx(choice.probabilities, abs=0.0051)
@@ -130,7 +130,7 @@ def test_boards_lead_to_the_explorer_and_to_the_page_without_a_server(run, monke
     links.PLAY_PAGE.write_text("")
     page = read_page(write_report(run, None))
     assert {link.partition("#")[0] for link in page.attributes("href", "a")} == {"../docs/play/index.html"}
-    worst = worst_positions(SKIP, load_policy(SKIP, str(run)))[0].choice.position
+    worst = worst_positions(SKIP, RunPolicy(SKIP, str(run)))[0].choice.position
     text = to_text(worst, SKIP)
     state = f"skip=0.25&you={MOVERS[worst.mover]}&position={text.replace(' ', '_')}"
     assert f"../docs/play/index.html#against=optimal&{state}" in page.attributes("href", "a")
@@ -165,7 +165,7 @@ def test_boards_of_a_run_with_other_rules_lead_there_with_these_rules(tmp_path):
 
 
 def test_worst_positions_have_their_loss_and_best_moves(run):
-    policy = load_policy(SKIP, str(run))
+    policy = RunPolicy(SKIP, str(run))
     found = [*worst_positions(SKIP, policy), *worst_positions(SKIP, policy, "random")]
     page = read_page(write_report(run, None))
     labels = [label for label in page.attributes("aria-label") if "best: " in label]
@@ -182,8 +182,8 @@ def test_worst_positions_have_their_loss_and_best_moves(run):
 def test_the_values_of_a_critic_are_those_of_its_actor(tmp_path):
     run = tiny.train_run("sb3-ppo", tmp_path / "run", "--exact-every", "0")
     game = Game(2, 3, 2, 0.25)
-    policy = load_policy(game, str(run)).learner
-    assert isinstance(policy, ActorCritic)
+    policy = RunPolicy(game, str(run)).learner
+    assert policy.actor is not None
     found = critic_error(game, policy.actor, "random", policy)
     assert "exact values of its actor, which samples moves, against random" in text_of(run)
     assert f"root mean square error {number(found.root_mean_square)}" in text_of(run)
@@ -202,7 +202,7 @@ def test_the_error_of_values_is_exact_with_the_discount_and_seat_of_the_training
     tmp_path, options, against, settings, words
 ):
     run = tiny.train_run("q-learning", tmp_path / "run", "--exact-every", "0", *options.split())
-    policy = load_policy(tiny.GAME, str(run)).learner
+    policy = RunPolicy(tiny.GAME, str(run)).learner
     found = critic_error(tiny.GAME, policy, against, policy, **settings)
     text = text_of(run)
     assert f"against {against or 'itself'}, {words}, weighted" in text
@@ -310,7 +310,7 @@ def test_without_matplotlib_the_page_has_its_boards_and_names_the_package(run, m
 
 
 def test_an_impure_policy_has_a_page_without_exact_answers(run, monkeypatch):
-    class Impure:
+    class Impure(Policy):
         pure = False
 
         def probabilities(self, boards, rng=None):
@@ -319,7 +319,7 @@ def test_an_impure_policy_has_a_page_without_exact_answers(run, monkeypatch):
         def act(self, boards, rng):
             return (boards.cells == 0).argmax(axis=1)
 
-    monkeypatch.setattr(run_page, "load_policy", lambda game, path: Impure())
+    monkeypatch.setattr(run_page, "RunPolicy", lambda game, path: Impure())
     page = read_page(write_report(run, None))
     assert "It plays every first move with the same probability, 0.1111." in page.text()
     assert "Left out: losses of moves" in page.text()
@@ -393,7 +393,7 @@ def test_markup_in_the_config_is_escaped(run):
 def test_the_overview_compares_runs_with_links_there_and_back(trained, tmp_path):
     folder = tmp_path / "de mo"
     runs = []
-    exact = strength(SKIP, load_policy(SKIP, str(trained)), ["random"])
+    exact = strength(SKIP, RunPolicy(SKIP, str(trained)), ["random"])
     for name in ("<&>", "ü\"x'", "c:d 50%"):
         runs.append(Compared(f"q {name}", shutil.copytree(trained, folder / name), exact))
         write_report(runs[-1].run, exact, back="../" + REPORT)
@@ -502,7 +502,7 @@ def test_text_has_enough_contrast_on_plain_and_on_coloured_ground(dark):
 
 @needs_chromium
 def test_a_browser_shows_pages_of_runs_at_any_width(trained, tmp_path):
-    exact = strength(SKIP, load_policy(SKIP, str(trained)), ["random", "win-or-block", "optimal"])
+    exact = strength(SKIP, RunPolicy(SKIP, str(trained)), ["random", "win-or-block", "optimal"])
     runs = [Compared(f"learner {index}", trained, exact) for index in range(4)]
     large = train_run(tmp_path / "large", "--size", "19", "--win-length", "5", games=20)
     pages = [write_report(trained, exact), write_overview(tmp_path, "All", runs, []), write_report(large, None)]

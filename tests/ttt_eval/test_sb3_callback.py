@@ -222,7 +222,7 @@ def test_the_observation_follows_from_the_models_space(observation):
     model.learn(32, measuring)
     policy = as_policy(model, GAME, observation, dtype="int8")
     assert measuring.evaluations[0]["exploitability"] == pytest.approx(exploitability(GAME, policy), abs=1e-12)
-    with pytest.raises(ValueError, match=r"DQN sees observations of shape .* but observation='flat'"):
+    with pytest.raises(ValueError, match=r"DQN sees observations of shape .* of 2 x 3"):
         as_policy(model, GAME, "flat")
 
 
@@ -235,9 +235,9 @@ def test_invalid_settings_and_files_are_refused(tmp_path):
     ):
         with pytest.raises(ValueError, match=message):
             callback(GAME, **settings)
-    with pytest.raises(ValueError, match=r"DQN sees observations of shape \(12,\), but observation='flat' of 3 x 3"):
+    with pytest.raises(ValueError, match=r"DQN sees observations of shape \(12,\) .* of 3 x 3"):
         model_of("dqn").learn(8, callback(Game(), eval_freq=1))
-    with pytest.raises(ValueError, match="returns='probabilities' does not work for DQN: it has values and no distrib"):
+    with pytest.raises(ValueError, match="DQN has values and no distribution"):
         model_of("dqn").learn(8, callback(GAME, eval_freq=1, deterministic=False))
     for damage in (b"no lines", b'{"timesteps": 1}\n', b"[]\n", b'{"timesteps": 16, "exploitability": 0.5}\n{"times'):
         (tmp_path / "exact.jsonl").write_bytes(damage)

@@ -7,7 +7,7 @@ import tiny
 from commands import error_of, text_of
 from pages import accessibility_faults, check_in_browser, in_browser, read_page
 
-from learners.checkpoint import load_policy
+from learners.checkpoint import RunPolicy
 from ttt_apps import evaluate
 from ttt_eval import exact
 from ttt_eval.reports.side_by_side import write_side_by_side
@@ -34,7 +34,7 @@ def test_numbers_are_exact(runs, tmp_path):
     page = read_page(write_side_by_side(tmp_path / "page.html", runs, lambda done, total: steps.append((done, total))))
     assert [line for line in page.outline if line in OUTLINE] == OUTLINE
     assert steps == [(done, 6) for done in range(1, 7)]  # three runs, and three pairs
-    policies = [load_policy(tiny.GAME, str(run)) for run in runs]
+    policies = [RunPolicy(tiny.GAME, str(run)) for run in runs]
     strength, matrix, *_ = (table["cells"] for table in page.tables if table["class"] == "data")
     values = [exact.exploitability(tiny.GAME, policy) for policy in policies]
     assert [float(value) for value in strength[::5]] == pytest.approx(values, abs=1e-4)

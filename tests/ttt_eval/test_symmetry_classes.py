@@ -13,6 +13,7 @@ from learners.training import train
 from ttt_envs import Game, make_policy
 from ttt_envs.core.work import Work
 from ttt_envs.game.symmetry import symmetries
+from ttt_envs.graph.layers import Traversal
 from ttt_eval.exact.dynamic_programming import (
     best_response,
     exploitability,
@@ -229,3 +230,8 @@ def test_edges_beyond_the_memory_limit_are_recomputed(monkeypatch):
     for most in (0, 5000):
         monkeypatch.setattr("ttt_envs.graph.layers.KEPT_BYTES", most)
         assert (exploitation(SIX, Averaged(SIX)), exploitation(SIX, Claiming(Averaged(SIX)))) == expected
+
+
+def test_kept_edges_take_no_more_memory_than_is_counted():
+    traversal = Traversal(SIX, (None, Averaged(SIX)))
+    assert all(nodes.share.base is None for *_, nodes in traversal.walk(keep=True))

@@ -131,7 +131,7 @@ class ShowBook(JsonOptions):
         Raises:
             OSError, ValueError: no book, no position of its game, one that is over.
         """
-        from baselines.opening_book import read_book, softmax_shares, ucb_shares
+        from baselines.opening_book import choice_shares, read_book
         from ttt_apps.board import parse_position
 
         book = read_book(self.book)
@@ -141,7 +141,7 @@ class ShowBook(JsonOptions):
         listed: list[dict[str, Any]] = []
         if moves is not None:
             starts = np.array([0, len(moves.results)])
-            by_ucb, by_softmax = ucb_shares(starts, moves.results, 1.4), softmax_shares(starts, moves.results, 0.05)
+            by_ucb, by_softmax = (choice_shares(kind, starts, moves.results) for kind in ("ucb", "softmax"))
             for index in np.argsort(-moves.scores, kind="stable").tolist():
                 wins, draws, losses = moves.results[index].tolist()
                 listed.append(

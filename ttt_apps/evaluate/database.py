@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -54,8 +53,9 @@ class Build(ThreadOptions, ExactOptions):
 
     def run(self) -> None:
         """Print the estimated cost, build the database, and print its hash."""
-        from baselines.exact import Work, build, check_memory, estimate
+        from baselines.exact import Work, build, estimate
         from baselines.exact.folder import Folder
+        from baselines.exact.layers import check_memory
 
         game, threads = self.game_for(), self.num_threads()
         needed = estimate(game, stones=self.stones)
@@ -86,7 +86,7 @@ class Build(ThreadOptions, ExactOptions):
 
 
 @dataclass(frozen=True)
-class Verify(JsonOptions, ThreadOptions, WorkOptions):
+class Verify(JsonOptions, WorkOptions):
     """Recompute the entries of a database from the rules, by single look-ups; errors end with exit code 2."""
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")] = tyro.MISSING
@@ -109,7 +109,6 @@ class Verify(JsonOptions, ThreadOptions, WorkOptions):
 
         check_seed(self.seed)
         jobs = self.workers()
-        check = partial(check_entries, threads=self.num_threads(jobs))
         if self.sample is not None and self.sample < 1:
             raise ValueError(f"--sample {self.sample} looks at nothing: choose 1 or more entries")
         store = Folder.open(self.folder)
@@ -126,15 +125,15 @@ class Verify(JsonOptions, ThreadOptions, WorkOptions):
         blocks = list(_blocks(self, sizes))
         with progress_bar() as bar:
             task = bar.add_task("entries", total=sum(len(entries) for _, _, entries in blocks))
-            for _, part in map_blocks(check, blocks, jobs):
-                if part.wrong is not None:
-                    stones, entry = part.wrong
-                    position = describe_entry(game, stones, entry)
+            for number, (difference, wrong) in map_blocks(check_entries, blocks, jobs):
+                _, stones, block = blocks[number]
+                if wrong >= 0:
+                    position = describe_entry(game, stones, wrong)
                     raise ValueError(
-                        f"{store.file(stones)} is wrong in entry {entry:,}, of the position {position!r}: it "
+                        f"{store.file(stones)} is wrong in entry {wrong:,}, of the position {position!r}: it "
                         f"contradicts the next layer. Remove the file and build again"
                     )
-                entries, largest = entries + part.entries, max(largest, part.largest)
+                entries, largest = entries + len(block), max(largest, difference)
                 bar.update(task, completed=entries)
         facts = {**store.facts(), "checked": entries, "largest_difference": largest}
         if self.json:

@@ -17,7 +17,7 @@ from ttt_apps.studies import STUDIES
 from ttt_apps.versions import make_provenance
 from ttt_envs.agents.specs import load_object
 from ttt_envs.core.checks import closest_names
-from ttt_envs.core.jit_settings import compile_at_once
+from ttt_envs.core.jit import compile_at_once
 from ttt_eval.reports.plots import check_pictures
 from ttt_eval.reports.study import write_report_files
 from ttt_eval.result_store import UNITS

@@ -9,10 +9,12 @@ from typing import Annotated
 import numpy as np
 import tyro
 
-from baselines.exact import MAX_SOLVER_CELLS, Work, check_size, estimate, is_layered, is_searched, solve
-from baselines.exact.count import can_count
+from baselines.exact import MAX_SOLVER_CELLS, Work, estimate, solve
+from baselines.exact.count import MAX_COUNTED_CELLS
+from baselines.exact.layers import check_size, is_layered
+from baselines.exact.solve import is_searched
 from baselines.proof_number import prove
-from baselines.proof_number.winner import check_provable
+from baselines.proof_number.prover import check_provable
 from ttt_apps.board import parse_position, values_json, values_text
 from ttt_apps.cli import Count, ExactOptions, ThreadOptions, print_output, progress_bar, share_bar, slow_status, warn
 from ttt_apps.evaluate.search_solve import print_results, solve_by_search
@@ -87,7 +89,7 @@ class Solve(ThreadOptions, ExactOptions):
                 "moves": values_json(game, moves),
                 "optimal": optimal,
                 "distance": distance,
-                "counts": solution.counts._asdict() if can_count(game) else None,
+                "counts": solution.counts._asdict() if game.cells <= MAX_COUNTED_CELLS else None,
             }
             print(json.dumps(data))
             return
@@ -103,7 +105,7 @@ class Solve(ThreadOptions, ExactOptions):
             print_output(
                 f"\nends after {distance} more moves: the winner minimises this number, the loser maximises it"
             )
-        if not can_count(game):
+        if game.cells > MAX_COUNTED_CELLS:
             return
         with slow_status("counting"):
             counts = solution.counts

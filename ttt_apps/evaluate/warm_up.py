@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ttt_apps.cli import JsonOptions, new_table, print_table, progress_bar
-from ttt_envs.core.jit_settings import compile_at_once, kernel_folder
+from ttt_envs.core.jit import compile_at_once, kernel_folder
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 
@@ -41,7 +41,7 @@ class WarmUp(JsonOptions):
                 bar.advance(task)
             bar.update(task, part="")
         folder = kernel_folder()
-        files = [] if folder is None else list(folder.glob("*.nb[ic]"))
+        files = [] if folder is None else list(folder.rglob("*.nb[ic]"))
         size = sum(file.stat().st_size for file in files)
         if self.json:
             where = None if folder is None else str(folder)

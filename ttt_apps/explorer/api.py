@@ -39,7 +39,7 @@ from ttt_apps.explorer.schemas import (
 )
 from ttt_apps.explorer.solutions import Solutions
 from ttt_envs.agents.policy import act
-from ttt_envs.core.jit_settings import compile_at_once_in_thread
+from ttt_envs.core.jit import compile_at_once_in_thread
 from ttt_envs.core.random import draw_key
 from ttt_envs.game.boards import Boards, coordinate, from_text, to_text
 from ttt_envs.game.game import default_win_length

@@ -9,7 +9,7 @@ import numpy as np
 
 from ttt_apps.explorer.board_json import best_cells, cell_names, value_text
 from ttt_apps.explorer.solutions import Exact
-from ttt_envs.envs.contexts import First
+from ttt_envs.envs.config import FirstPlayer
 from ttt_envs.game.boards import (
     MOVERS,
     Boards,
@@ -146,7 +146,7 @@ def summary_json(played: PlayedGame, review: Review) -> dict[str, Any]:
     }
 
 
-def as_o_began(game: Game, position: Position, name: str, first: First) -> Position:
+def as_o_began(game: Game, position: Position, name: str, first: FirstPlayer) -> Position:
     """Return a position of a game that o began: the same, or with exchanged colours if only x can have begun.
 
     Both colours have the same rules, so that all values for the mover are the same.
@@ -172,7 +172,7 @@ def as_o_began(game: Game, position: Position, name: str, first: First) -> Posit
     return position
 
 
-def to_played_game(game: Game, opening: str | None, moves: str, first: First = "player_0") -> PlayedGame:
+def to_played_game(game: Game, opening: str | None, moves: str, first: FirstPlayer = "player_0") -> PlayedGame:
     """Return an unfinished or finished game from its moves."""
     start = from_text(opening, game) if opening is not None else Boards.start(game).position(0)
     if opening is not None:

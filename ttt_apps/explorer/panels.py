@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -17,9 +17,9 @@ from baselines.connect_four.bitboards import MAX_BITS
 from baselines.expectiminimax import Expectiminimax
 from baselines.expectiminimax.search import run_search
 from baselines.mcts import MCTS
-from baselines.mcts.simulate import run_uct
+from baselines.mcts.random_games import run_random_games
 from baselines.proof_number import TAKEN, UNDECIDED, Prover
-from baselines.proof_number.search import run as proof_search
+from baselines.proof_number.search import search as proof_search
 from baselines.tables import Softmax, Table, source_values
 from learners.checkpoint import policy_name
 from ttt_apps.explorer import schemas
@@ -35,10 +35,9 @@ from ttt_apps.explorer.board_json import (
 from ttt_apps.explorer.caches import LRUCache
 from ttt_apps.explorer.schemas import MAX_TABLE_CELLS, PanelRequest, Root, check_spec, check_table, max_depth
 from ttt_apps.explorer.solutions import SEARCH_BYTES, Solutions, why_no_values
-from ttt_envs.agents.policy import Policy, Values
+from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.jit import Float64Array, estimate_compile_s
-from ttt_envs.core.jit_settings import compile_at_once_in_thread
+from ttt_envs.core.jit import Float64Array, compile_at_once_in_thread
 from ttt_envs.game.boards import Boards, coordinate
 from ttt_envs.game.game import Game, Position
 from ttt_eval.exact.strength import choice_in
@@ -54,15 +53,10 @@ MAX_LINES, MAX_LINE = 3, 6
 
 KERNELS: Mapping[str, tuple[Callable[..., Any], ...]] = {
     "search": (run_search,),
-    "mcts": (run_uct,),
+    "mcts": (run_random_games,),
     "prove": (proof_search,),
 }
 """The kernels of panels that take seconds to compile."""
-
-
-def estimate_panel_compile_s(kinds: Iterable[str]) -> float:
-    """Return the estimated seconds to compile the kernels of panels, except what is compiled."""
-    return estimate_compile_s(kernel for kind in set(kinds) for kernel in KERNELS.get(kind, ()))
 
 
 def why_not_proved(game: Game) -> str | None:
@@ -221,7 +215,7 @@ class Panels:
             raise ValueError("no run is chosen: choose one")
         policy, lock = self.policy(policy_name(request.run), game)
         with lock:
-            if not isinstance(policy, Values):
+            if policy.action_values is None:
                 return self._shares(game, policy, boards, "It has no values: these are its move probabilities.")
             values = policy.action_values(boards)[0]
         learned = self._root.run(request.run).read_game()

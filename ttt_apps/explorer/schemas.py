@@ -22,7 +22,7 @@ from learners.checkpoint import CONFIG, METRICS
 from ttt_envs.agents.specs import FromFile, parse_spec
 from ttt_envs.core.checks import closest_names
 from ttt_envs.core.files import parse_json
-from ttt_envs.envs.contexts import First
+from ttt_envs.envs.config import FirstPlayer
 from ttt_envs.game.game import VARIANTS, Game
 from ttt_eval.matches.games import read_games
 from ttt_eval.policy_snapshots import CHOICES
@@ -72,7 +72,7 @@ class GameRequest(BaseRequest):
     overlines: bool = True
     misere: bool = False
     torus: bool = False
-    first: First = "player_0"
+    first: FirstPlayer = "player_0"
     """who moves first; with ``"random"`` openings may be those of either player"""
 
     def game(self) -> Game:

@@ -17,21 +17,16 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from baselines.connect_four import is_solvable
-from baselines.exact import (
+from baselines.exact import MAX_SOLVER_CELLS, SearchedSolution, Solution, estimate, open_layers, solve
+from baselines.exact.layers import (
     MAX_CELLS_LAST_LAYERS,
     MAX_LAYERED_CELLS,
-    MAX_SOLVER_CELLS,
     Estimate,
-    SearchedSolution,
-    Solution,
+    bound_colourings,
     check_memory,
-    estimate,
     is_finished,
-    is_stored,
-    open_layers,
-    solve,
 )
-from baselines.exact.layers import bound_colourings
+from baselines.exact.solve import is_stored
 from ttt_apps.explorer.caches import LRUCache
 from ttt_apps.explorer.schemas import MAX_TABLE_CELLS
 from ttt_envs.agents.policy import VALUE_TOLERANCE

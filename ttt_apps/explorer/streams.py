@@ -11,8 +11,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from ttt_apps.explorer.panels import estimate_panel_compile_s
-from ttt_envs.core.jit import remaining_compile_s
+from ttt_envs.core.jit import is_compiling
 
 LINES = "application/x-ndjson"
 """Media type of a stream of JSON objects, one a line."""
@@ -107,10 +106,9 @@ async def stream_panels(
             done, pending = await asyncio.wait(pending, timeout=WAIT_S, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 yield _line({"number": tasks[task], **task.result()})
-            kinds_left = [kinds[tasks[task]] for task in pending]
             for task in () if done else pending:
                 number = tasks[task]
-                words = _describe_wait(number in begun, kinds_left)
+                words = _describe_wait(number in begun)
                 if said.get(number) != words:
                     said[number] = words
                     yield _line({"number": number, "kind": kinds[number], "waits": words})
@@ -118,11 +116,10 @@ async def stream_panels(
         left.set()
 
 
-def _describe_wait(has_begun: bool, kinds: Sequence[str]) -> str:
-    """Return what a panel waits for, while panels of ``kinds`` are not finished: kernels compile one after another."""
-    seconds = remaining_compile_s()
-    if seconds is not None:
-        return f"compiling, about {max(seconds, estimate_panel_compile_s(kinds)):.0f} s, once"
+def _describe_wait(has_begun: bool) -> str:
+    """Return what a panel waits for: kernels compile one after another."""
+    if is_compiling():
+        return "compiling, once on this machine"
     return "computing" if has_begun else "waiting for the other panels"
 
 

@@ -11,15 +11,15 @@ import sys
 from importlib import resources
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from learners.checkpoint import load_arrays, load_checkpoint, save_arrays
 from learners.dense import Dense, forward
 from ttt_apps.cli import inherited_options
-from ttt_envs.agents.policy import VALUE_TOLERANCE, best_shares
-from ttt_envs.agents.symmetrized import SymmetrizedPolicy
+from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, best_shares
+from ttt_envs.agents.wrappers import SymmetrizedPolicy
 from ttt_envs.core.jit import Float32Array, Float64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
@@ -32,7 +32,7 @@ WEIGHTS = ("hidden_kernel", "hidden_bias", "output_kernel", "output_bias")
 FILE = "nets.npz"
 
 
-class Net:
+class Net(Policy):
     """A trained Q-network in float64, without averaging over symmetries.
 
     Args:
@@ -40,8 +40,7 @@ class Net:
         weights: float32 arrays by the names of :data:`WEIGHTS`.
     """
 
-    pure: ClassVar[bool] = True
-    colour_blind: ClassVar[bool] = True
+    colour_blind = True
 
     def __init__(self, game: Game, weights: dict[str, Float32Array]) -> None:
         self.game = game

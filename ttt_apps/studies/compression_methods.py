@@ -11,7 +11,7 @@ from baselines.tables import Softmax, Table, learned_values, source_values
 from learners.q_learning import QLearningConfig
 from learners.training import make_initial_rng, train
 from ttt_apps.studies.compressed import SOURCE, WEIGHT
-from ttt_envs.envs.lockstep import SELF
+from ttt_envs.envs.config import SELF
 from ttt_envs.game.game import Game
 from ttt_eval.exact.compression_quality import CompressionQuality, compression_quality
 from ttt_eval.reports.plots import SERIES, draw_label_legend

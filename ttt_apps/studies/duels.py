@@ -12,7 +12,7 @@ from learners.checkpoint import build_config
 from learners.config import TransitionLearnerConfig
 from learners.training import Training
 from learners.two_learners import TwoLearners
-from ttt_envs.envs.lockstep import SELF
+from ttt_envs.envs.config import SELF
 from ttt_envs.game.game import Game
 from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, outcome
 from ttt_eval.matches.match import play_pairs

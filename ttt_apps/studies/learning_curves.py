@@ -12,7 +12,7 @@ import numpy as np
 
 from learners.checkpoint import new_config
 from ttt_apps.train_subprocess import train_in_subprocess
-from ttt_envs.envs.lockstep import SELF
+from ttt_envs.envs.config import SELF
 from ttt_envs.game.game import Game
 from ttt_eval.reports.formats import join_names
 from ttt_eval.reports.plots import SERIES, draw_label_legend

@@ -14,7 +14,7 @@ from scipy.stats import binom
 from baselines.expectiminimax import Expectiminimax, Pruning, Search, SearchSettings
 from ttt_apps.studies import trees
 from ttt_apps.studies.trees import BOARDS, DEPTH, GAMES, GAMES_PER_SEAT, ReportBoard, format_counts, format_rates
-from ttt_envs.agents.policy import VALUE_TOLERANCE, best_shares, sample
+from ttt_envs.agents.policy import VALUE_TOLERANCE, Player, Policy, best_shares, sample
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.boards import Boards
@@ -62,7 +62,7 @@ SEARCHES: tuple[Pruning, ...] = ("star1", "none")
 
 
 @dataclass
-class CountingTree:
+class CountingTree(Player):
     """A tree search that plays its policy's moves and counts their cost, by slot and search.
 
     Attributes:
@@ -74,15 +74,6 @@ class CountingTree:
     policy: Expectiminimax
     nodes: dict[tuple[int, str], int] = field(default_factory=dict)
     seconds: dict[tuple[int, str], float] = field(default_factory=dict)
-    pure = False
-
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
-        """Return the policy's probabilities."""
-        return self.policy.probabilities(boards, rng)
-
-    def player(self) -> CountingTree:
-        """Return itself, so that the counts can be read after a match."""
-        return self
 
     def begin(self, slots: Int64Array) -> None:
         """Reset the counts of new games in ``slots``."""
@@ -108,6 +99,19 @@ class CountingTree:
             # both searches return the same values
             out[row] = sample(best_shares(search.move_values, VALUE_TOLERANCE), rng.random(1))[0]
         return out
+
+
+class CountedPolicy(Policy):
+    """A policy of which a given player plays all games, so that its counts can be read after a match."""
+
+    pure = False
+
+    def __init__(self, tree: CountingTree) -> None:
+        self.tree = tree
+
+    def player(self) -> CountingTree:
+        """Return the player."""
+        return self.tree
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -152,12 +156,15 @@ def _measure_published(unit: Unit) -> dict[str, Any]:
     policy = make_policy(unit["tree"], game)
     assert isinstance(policy, Expectiminimax)
     counting = CountingTree(policy)
-    for _ in trees.play_games(game, counting, "random", SECOND, 1, unit["seed"]):
+    counted = CountedPolicy(counting)
+    for _ in trees.play_games(game, counted, "random", SECOND, 1, unit["seed"]):
         pass  # compiles or loads at the first move, outside the measurement
     results, lengths = [], []
     nodes: dict[str, list[int]] = {pruning: [] for pruning in SEARCHES}
     seconds = dict.fromkeys(map(str, SEARCHES), 0.0)
-    for result, stones in trees.play_games(game, counting, "random", SECOND, unit["games"], unit["seed"]):
+    for result, stones in trees.play_games(
+        game, CountedPolicy(counting), "random", SECOND, unit["games"], unit["seed"]
+    ):
         results.append(result)
         lengths.append(stones)
         for pruning in SEARCHES:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ttt_envs.agents.policy import Policy, is_symmetric
+from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import POLICIES, make_policy
 from ttt_envs.core.checks import closest_name
 from ttt_envs.core.hash_index import find_sorted
@@ -241,7 +241,7 @@ class Auditor:
     def _evaluation(self) -> PolicyEvaluation:
         settings, game = self.settings, self.game
         target, opponent = make_policy(self.policy, game), self._players.opponent
-        merge = game.cells > MAX_CELLS_UNMERGED and is_symmetric(target) and is_symmetric(opponent)
+        merge = game.cells > MAX_CELLS_UNMERGED and target.symmetric and opponent.symmetric
         return evaluate_policy(
             game, target, opponent, seat=settings.seat, discount=settings.discount, merge_symmetries=merge
         )
@@ -371,7 +371,6 @@ class Auditor:
 def _load_critic(spec: str, game: Game) -> Critic:
     """Return the values of a policy."""
     policy = make_policy(spec, game)
-    values: Critic | None = getattr(policy, "values", None)
-    if values is None:
+    if policy.values is None:
         raise ValueError(f"{spec} has no values: choose {EXACT}, {ZERO}, {LEARNED}:N or a policy such as run:PATH")
-    return values
+    return policy.values

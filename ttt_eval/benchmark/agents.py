@@ -24,7 +24,7 @@ from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import load_object, make_policy
 from ttt_envs.core.checks import closest_names
 from ttt_envs.core.jit import Float64Array
-from ttt_envs.envs.lockstep import SELF
+from ttt_envs.envs.config import SELF
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.rules import NOT_OVER
@@ -142,7 +142,8 @@ def agent_policy(agent: Agent, task: Task, game: Game) -> Policy:
     """
     model = agent.policy_for(game) if hasattr(agent, "policy_for") else getattr(agent, "model", agent)
     options = dict(getattr(agent, "env_options", {}))
-    shown = {"context": task.context} | {name: options[name] for name in ("observation", "dtype") if name in options}
+    shown: dict[str, Any] = {"observe_skip_chance": task.observe_skip_chance}
+    shown |= {name: options[name] for name in ("observation", "dtype") if name in options}
     returns: Returns = getattr(agent, "returns", "actions")
     policy = as_policy(model, game, returns=returns, batch=getattr(agent, "batch", None), **shown)
     values = _value_function(agent, model, game, shown)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
-
 import numpy as np
 
 from ttt_envs.agents.policy import Policy
@@ -15,19 +13,8 @@ from ttt_envs.graph.passes import ILLEGAL, forward
 from ttt_eval.exact.dynamic_programming import make_pure
 
 
-@runtime_checkable
-class HasIllegalMass(Protocol):
-    """A policy that reports the probability of illegal moves before they are masked."""
-
-    def illegal_mass(self, boards: Boards) -> Float64Array:
-        """Return float64[B]: the probability of all illegal moves of each position before masking."""
-        ...
-
-
-class UniformOverCells:
+class UniformOverCells(Policy):
     """A uniformly random action among all cells, legal or not."""
-
-    pure = True
 
     def __str__(self) -> str:
         return "uniform over cells"
@@ -37,7 +24,7 @@ class UniformOverCells:
         return np.full(boards.cells.shape, 1.0 / boards.cells.shape[1])
 
 
-class Unmasked:
+class Unmasked(Policy):
     """A policy before masking: its illegal mass is spread evenly over the occupied cells.
 
     Which occupied cell is chosen makes no difference, for any of them ends the game.
@@ -48,7 +35,11 @@ class Unmasked:
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
-        self.pure = policy.pure
+
+    @property
+    def pure(self) -> bool:
+        """As of the policy."""
+        return self.policy.pure
 
     def __str__(self) -> str:
         return f"{self.policy} without masks"
@@ -56,7 +47,7 @@ class Unmasked:
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells], over all cells."""
         masked = self.policy.probabilities(boards, rng)
-        if not isinstance(self.policy, HasIllegalMass):
+        if self.policy.illegal_mass is None:
             return masked
         mass = self.policy.illegal_mass(boards)[:, None]
         occupied = boards.cells != 0

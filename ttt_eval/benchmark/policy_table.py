@@ -27,7 +27,7 @@ MAX_SHARE = 255
 """Share of the most probable move in a packed table."""
 
 
-class PolicyTable:
+class PolicyTable(Policy):
     """A pure policy from a table of positions as their mover sees them, own stones first.
 
     Probabilities are normalised in float64.
@@ -43,7 +43,6 @@ class PolicyTable:
         ValueError: an array has another shape, codes are not ascending or no boards, or a row is no distribution.
     """
 
-    pure = True
     colour_blind = True
 
     def __init__(
@@ -157,11 +156,11 @@ def tabulate(
             [query_policy(pure, chunk).astype(dtype) for chunk in boards.chunks(QUERY_SIZE)]
         ),
     }
-    values = getattr(pure, "values", None)
-    if callable(values):
-        arrays["values"] = np.concatenate(
-            [np.asarray(values(chunk)).astype(dtype) for chunk in boards.chunks(QUERY_SIZE)]
-        )
+    if pure.values is not None:
+        parts: list[NDArray[Any]] = [
+            np.asarray(pure.values(chunk)).astype(dtype) for chunk in boards.chunks(QUERY_SIZE)
+        ]
+        arrays["values"] = np.concatenate(parts)
     return arrays
 
 

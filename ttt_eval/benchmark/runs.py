@@ -14,7 +14,7 @@ import gymnasium
 
 from ttt_envs.core.files import delete_temporary_files, read_bounded, subfolder, write_atomically, write_json
 from ttt_envs.core.parallel import Jobs
-from ttt_envs.envs.lockstep import SELF
+from ttt_envs.envs.config import SELF
 from ttt_eval.benchmark.agents import Agent, Env, agent_policy, load_agent
 from ttt_eval.benchmark.policy_table import tabulate
 from ttt_eval.benchmark.submission import (

@@ -142,7 +142,7 @@ def _score_tables(
     """
     hashes = [table.sha256 for table in tables]
     for task in _tasks_measured_by(run.task):
-        if task.measure == "critic-error" and not hasattr(tables[0].policy, "values"):
+        if task.measure == "critic-error" and tables[0].policy.values is None:
             continue
         key = task.name, str(task.stage(steps)), *hashes
         try:

@@ -7,7 +7,6 @@ from anywhere, also from tables that somebody has submitted: nothing is sampled 
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -18,26 +17,20 @@ import numpy as np
 from baselines.exact import solve
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.array_cache import CachedArray, hash_of_sources
+from ttt_envs.core.array_cache import CachedArray
 from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.work import DEFAULT_WORK, Work
 from ttt_envs.game.boards import Boards, keys
 from ttt_envs.game.game import Game
 from ttt_envs.game.symmetry import canonical_keys, symmetries
-from ttt_envs.graph import numbering
-from ttt_eval.benchmark import illegal_moves
 from ttt_eval.benchmark.illegal_moves import UniformOverCells, Unmasked, probability_of_illegal_move
 from ttt_eval.benchmark.tasks import MAX_CELLS_OF_CHECKPOINTS, VERSION, Task, split_openings
-from ttt_eval.exact import dynamic_programming, policy_evaluation
 from ttt_eval.exact.best_response_values import BestResponsePolicy
 from ttt_eval.exact.critics import critic_error
 from ttt_eval.exact.dynamic_programming import best_response, exploitability, make_pure, outcome, regret
 from ttt_eval.exact.policy_evaluation import evaluate_policy
 from ttt_eval.result_store import RESULT_VERSION
-
-MADE_BY = hash_of_sources(numbering, illegal_moves, dynamic_programming, policy_evaluation, sys.modules[__name__])
-"""Hash of the code that computes references."""
 
 
 class References(NamedTuple):
@@ -118,7 +111,7 @@ def _references(task: Task, stage: int) -> References:
         "stage": stage,
     }
     name = f"benchmark-{VERSION}-{task.name}-{stage}"
-    cached = CachedArray(name, content, MADE_BY)
+    cached = CachedArray(name, content)
     pair = cached.read((2,), np.float64)
     if pair is None:
         pair = np.array([_measure(task, random_policies(task), stage), _best(task, stage)])
@@ -182,7 +175,7 @@ def class_weights(game: Game, boards: Boards) -> Float64Array:
 
 def _score_critic(task: Task, policy: Policy) -> TaskScore:
     """Return the score of a policy's values; values that are all 0 score 0."""
-    if not callable(getattr(policy, "values", None)):
+    if policy.values is None:
         raise TypeError(f"{policy} has no values to measure: the task {task.name} needs a policy with values(boards)")
     [game] = task.games
     found = critic_error(game, policy, task.opponent_at(0), policy)
@@ -225,7 +218,7 @@ def best_policies(task: Task, steps: int | None = None) -> list[Policy]:
     return [make_policy("optimal", game) for game in task.games]
 
 
-class PolicyWithValues:
+class PolicyWithValues(Policy):
     """A colour-blind policy, and values of positions for the mover, clipped to the possible ones.
 
     Args:
@@ -233,7 +226,6 @@ class PolicyWithValues:
         values: returns float64[B] for boards.
     """
 
-    pure = True
     colour_blind = True
 
     def __init__(self, policy: Policy, values: Callable[[Boards], Float64Array]) -> None:

@@ -197,12 +197,12 @@ class RunFolder(NamedTuple):
 
 def stored_games(task: Task) -> tuple[Game, ...]:
     """Return the games for which a run stores tables: each one that is scored if it is shown, else the first."""
-    return task.games if task.context == "shown" else task.games[:1]
+    return task.games if task.observe_skip_chance else task.games[:1]
 
 
 def table_names(task: Task, steps: int) -> tuple[str, ...]:
     """Return the names of the tables after so many steps, for each of :func:`stored_games`."""
-    if task.context != "shown":
+    if not task.observe_skip_chance:
         return (f"steps-{steps:06d}.npz",)
     return tuple(f"steps-{steps:06d}-skip-{game.skip_chance:g}.npz" for game in task.games)
 

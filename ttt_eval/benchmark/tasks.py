@@ -14,11 +14,9 @@ from typing import Any, Literal
 import gymnasium
 import numpy as np
 
-from ttt_envs.agents.observations import Context
 from ttt_envs.core.checks import closest_names
 from ttt_envs.core.jit import BoolArray
-from ttt_envs.envs.lockstep import IllegalAction, SeatChoice
-from ttt_envs.envs.opponents import SELF, parse_schedule
+from ttt_envs.envs.config import SELF, IllegalAction, SeatChoice
 from ttt_envs.envs.single_env import SingleEnv
 from ttt_envs.game.boards import Boards, to_text
 from ttt_envs.game.game import Game
@@ -67,13 +65,13 @@ class Task:
     per move in self-play; ``opening-regret`` mean loss of value by the move in the held-out openings; ``critic-error``
     root mean square error of the values, weighted by occupancy; ``illegal-moves`` probability of an illegal action in a
     game"""
-    opponent: str | tuple[str, ...]
-    """a spec string, ``"self"``, or a schedule"""
+    opponent: str | tuple[tuple[str, int], ...]
+    """a spec string, ``"self"``, or a schedule of spec strings and their starts"""
     size: tuple[int, int] = (3, 3)
     win_length: int = 3
     skip_chance: float | tuple[float, ...] = 0.0
     seat: SeatChoice = "alternate"
-    context: Context = "hidden"
+    observe_skip_chance: bool = False
     scored_skip_chances: tuple[float, ...] = ()
     """skip chances of the games in which policies are measured; empty for those of the environment"""
     holds_out_openings: bool = False
@@ -119,13 +117,13 @@ class Task:
         """Return the stage of the schedule of opponents at the end of ``steps`` environment steps."""
         if not isinstance(self.opponent, tuple):
             return 0
-        return int(np.searchsorted(parse_schedule(self.opponent)[1], max(steps, 1), side="left")) - 1
+        return int(np.searchsorted([start for _, start in self.opponent], max(steps, 1), side="left")) - 1
 
     def opponent_at(self, stage: int) -> str:
         """Return the spec string of the opponent of a stage."""
         if isinstance(self.opponent, str):
             return self.opponent
-        return str(parse_schedule(self.opponent)[0][stage])
+        return self.opponent[stage][0]
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -136,7 +134,7 @@ class Task:
             "skip_chance": self.skip_chance,
             "opponent": self.opponent,
             "seat": "first" if self.opponent == SELF else self.seat,
-            "context": self.context,
+            "observe_skip_chance": self.observe_skip_chance,
         }
         if self.holds_out_openings:
             boards = split_openings(self.games[0])[0]
@@ -231,7 +229,7 @@ TASKS: tuple[Task, ...] = (
         "regret",
         SELF,
         skip_chance=BOTH,
-        context="shown",
+        observe_skip_chance=True,
         scored_skip_chances=(0.1, 0.25),
     ),
     Task("skips-hidden", ("generalisation",), "regret", SELF, skip_chance=BOTH, scored_skip_chances=(0.1, 0.25)),
@@ -240,7 +238,7 @@ TASKS: tuple[Task, ...] = (
         "opponents",
         ("non-stationarity",),
         "value",
-        ("random", "win-or-block@20000", f"{HALF_RANDOM}@40000", "svd:rank=3@60000", "random@80000"),
+        (("random", 0), ("win-or-block", 20000), (HALF_RANDOM, 40000), ("svd:rank=3", 60000), ("random", 80000)),
     ),
     Task("critic", ("critic",), "critic-error", HALF_RANDOM, skip_chance=0.25, uses_runs_of="chance-25"),
     Task("masks", ("masks",), "illegal-moves", "random", hides_masks=True),

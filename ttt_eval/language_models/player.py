@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 import numpy as np
 
@@ -151,7 +151,7 @@ def position_tasks(settings: TextSettings, boards: Boards) -> Iterator[Task[Mode
     return (turn_task(settings, presentation, boards.position(row), 0) for row in range(len(boards.mover)))
 
 
-class AnsweredPolicy:
+class AnsweredPolicy(Policy):
     """The policy of answers to all positions: the named moves; a random legal move where there is none.
 
     Args:
@@ -160,8 +160,6 @@ class AnsweredPolicy:
         boards: the positions.
         turns: by row of ``boards``, the answers.
     """
-
-    pure: ClassVar[bool] = True
 
     def __init__(self, game: Game, name: str, boards: Boards, turns: Mapping[int, ModelTurn]) -> None:
         self._game, self._name = game, name

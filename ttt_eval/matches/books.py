@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from baselines.opening_book import Book, Canonical, PlayedMoves, check_plies, make_book
-from ttt_envs.agents.policy import Policy, Values
+from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.jit import Int64Array, UInt64Array
+from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array
 from ttt_envs.core.parallel import Jobs
 from ttt_envs.game.boards import Boards, from_keys
 from ttt_envs.game.game import Game
@@ -201,13 +201,14 @@ def book_from_search(
     return make_book(game, parts, plies=plies)
 
 
-def _check_values(policy: Policy, spec: str) -> Values:
-    if not isinstance(policy, Values):
+def _check_values(policy: Policy, spec: str) -> Callable[[Boards], Float64Array]:
+    """Return the action values of a policy."""
+    if policy.action_values is None:
         raise ValueError(
             f"{spec} has no values, which a book needs: choose a policy with values, as "
             f"mcts:simulations=10000, optimal or run:PATH"
         )
-    return policy
+    return policy.action_values
 
 
 def _to_boards(game: Game, found: Any) -> Boards:
@@ -217,7 +218,7 @@ def _to_boards(game: Game, found: Any) -> Boards:
 
 def _search_positions(game: Game, policy: str, unit: Unit) -> list[list[float | None]]:
     """Return the action values of some positions, from the mover's view, None where there is none."""
-    values = _check_values(make_policy(policy, game), policy).action_values(_to_boards(game, unit["keys"]))
+    values = _check_values(make_policy(policy, game), policy)(_to_boards(game, unit["keys"]))
     return [[None if np.isnan(value) else float(value) for value in row] for row in values]
 
 

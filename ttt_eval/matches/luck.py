@@ -10,14 +10,15 @@ AIVAT: a new variance reduction technique for agent evaluation in imperfect info
 from __future__ import annotations
 
 from functools import cached_property, lru_cache
-from typing import Protocol, runtime_checkable
+from typing import Protocol, cast
 
 import numpy as np
 
-from baselines.exact import MAX_LAYERED_CELLS, Optimal
-from ttt_envs.agents.policy import HasPlayer, Policy
+from baselines.exact import Optimal
+from baselines.exact.layers import MAX_LAYERED_CELLS
+from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, compiled, int64
+from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, int64, kernel
 from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards, from_keys, keys
 from ttt_envs.game.game import Game
 from ttt_envs.game.rules import DRAW, NOT_OVER, value_over_skip, values_over_skip
@@ -29,7 +30,6 @@ MAX_CELLS_BY_DEFAULT = 12
 less than a second."""
 
 
-@runtime_checkable
 class StateValues(Protocol):
     """The part of :class:`ttt_envs.agents.policy.Values` that a correction needs."""
 
@@ -65,12 +65,12 @@ def value_function(spec: str | StateValues, game: Game) -> StateValues | None:
             )
         return Optimal(game)
     policy = make_policy(spec, game)
-    if not isinstance(policy, StateValues):
+    if policy.values is None:
         raise ValueError(
             f"{spec} has no values of positions to correct luck with: choose exact, a run with values such as one of "
             f"value-net or alpha-zero, or off"
         )
-    return policy
+    return cast("StateValues", policy)
 
 
 @lru_cache(maxsize=4)
@@ -178,7 +178,7 @@ class ExpectedValues:
 
 def make_expected_values(policy: Policy, correction: LuckCorrection) -> ExpectedValues | None:
     """Return the expected values of a policy if its probabilities are known: if it is pure and has no memory."""
-    if correction.exact is None or not policy.pure or isinstance(policy, HasPlayer):
+    if correction.exact is None or not policy.pure or policy.player is not None:
         return None
     return ExpectedValues(policy, correction)
 
@@ -234,7 +234,7 @@ class LuckTracker:
             self.luck[rows] += drawn - known.expected(before)
 
 
-@compiled
+@kernel
 def _add_luck(
     rows: Int64Array,
     move: tuple[Int8Array, Int64Array, Int8Array, Int8Array],

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from ttt_envs.agents.policy import Forfeit, HasPlayer, Player, Policy, act_in_episodes, acts_fast
+from ttt_envs.agents.policy import Forfeit, Player, Policy, act_in_episodes
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt64Array
 from ttt_envs.core.parallel import Jobs, map_blocks, results_in_order
@@ -144,7 +144,7 @@ def play_blocks(
     name = uuid4().hex
     policies = cached_policies(name, match)  # reports a wrong name before workers start
     if block is None:
-        stateful = any(isinstance(policy, HasPlayer) for policy in policies)
+        stateful = any(policy.player is not None for policy in policies)
         block = min(STATEFUL_BLOCK if stateful else PAIRS_PER_SEED_BLOCK, max(MIN_BLOCK, -(-pairs // MIN_BLOCKS)))
     limit = ForfeitLimit(match)
     blocks = split_blocks(pairs, block, match.openings)
@@ -215,7 +215,7 @@ def split_blocks(pairs: int, block: int, openings: Openings | None) -> Iterator[
 
 
 @dataclass(frozen=True)
-class StatelessPlayer:
+class StatelessPlayer(Player):
     """A stateless policy as a player: a game's moves are drawn from the game's own key."""
 
     policy: Policy
@@ -223,9 +223,6 @@ class StatelessPlayer:
     """uint64[slots]"""
     stones: Int64Array | None = None
     """int64[slots]: current number of stones of each game, if it is tracked"""
-
-    def begin(self, slots: Int64Array) -> None:
-        """Do nothing: there is no state."""
 
     def act(
         self, boards: Boards, slots: Int64Array, rng: np.random.Generator, time_left: Float64Array | None = None
@@ -236,12 +233,10 @@ class StatelessPlayer:
 
 
 @dataclass(frozen=True)
-class DeduplicatedPolicy:
+class DeduplicatedPolicy(Policy):
     """A pure policy queried once per distinct position of a batch: parallel games share many positions."""
 
     policy: Policy
-
-    pure = True
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return move probabilities float64[B, cells]."""
@@ -257,9 +252,9 @@ class DeduplicatedPolicy:
 
 def make_player(policy: Policy, keys: UInt64Array, stones: Int64Array | None = None) -> Player:
     """Return the player of a policy in a match: its own stateful ``player()`` if it has one."""
-    if isinstance(policy, HasPlayer):
+    if policy.player is not None:
         return policy.player()
-    distinct = policy.pure and not acts_fast(type(policy))
+    distinct = policy.pure and not policy.samples_fast
     return StatelessPlayer(DeduplicatedPolicy(policy) if distinct else policy, keys, stones)
 
 

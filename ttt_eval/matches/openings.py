@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ttt_envs.core.files import open_to_read, read_bounded
-from ttt_envs.core.jit import Int8Array, UInt64Array, compiled_allocating, int8, int64
+from ttt_envs.core.jit import Int8Array, UInt64Array, int8, int64, kernel
 from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game.boards import Boards, check_opening, from_text, keys, to_text
 from ttt_envs.game.game import MAX_EDGE, Game, Position
@@ -98,7 +98,7 @@ def draw_openings(game: Game, plies: int, episode_keys: UInt64Array) -> Boards:
     return boards
 
 
-@compiled_allocating
+@kernel(allocates=True)
 def _draw(cells: Int8Array, mover: Int8Array, episode_keys: UInt64Array, plies: int, parameters: Parameters) -> int:
     """Draw openings on empty boards for :func:`draw_openings`; return the first row without one, or -1."""
     closed = np.empty(cells.shape[1], np.int8)  # cells that are not legal, or where a stone ends the game

@@ -16,9 +16,8 @@ from uuid import uuid4
 import numpy as np
 
 from baselines.timed import TimedPlayer, estimate_moves_left
-from ttt_envs.agents.policy import Forfeit, Policy, ReadsClocks
-from ttt_envs.core.jit import Float64Array
-from ttt_envs.core.jit_settings import compile_at_once
+from ttt_envs.agents.policy import Forfeit, Policy
+from ttt_envs.core.jit import Float64Array, compile_at_once
 from ttt_envs.core.parallel import Jobs
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
@@ -174,8 +173,7 @@ def play_timed_block(
     sides = make_sides(match, name, block, games)
     tracker = make_tracker(match, name, sides, games)
     for side in sides:
-        if isinstance(side.player, ReadsClocks):
-            side.player.use_clock(*match.clock)
+        side.player.use_clock(*match.clock)
         if name != _warm_for:
             _warm(match.game, side.policy, games)
     _warm_for = name or None
@@ -195,8 +193,7 @@ def play_timed_block(
                 played.append(record.played(row, forfeit, clock=str(match.clock), seconds=seconds))
     finally:
         for side in sides:
-            if isinstance(side.player, TimedPlayer):
-                side.player.close()
+            side.player.close()
     for who, side in enumerate(sides):
         if isinstance(side.player, TimedPlayer):
             times[who] += Times(np.zeros(0), float("inf"), 0, side.player.guesses, side.player.hits)
@@ -215,8 +212,7 @@ def _warm(game: Game, policy: Policy, games: PairBatch) -> None:
     player.begin(np.zeros(1, np.int64))
     with suppress(Forfeit):
         player.act(first, np.zeros(1, np.int64), np.random.default_rng(0), np.zeros(1))
-    if isinstance(player, TimedPlayer):
-        player.close()
+    player.close()
 
 
 def _play_game(

@@ -16,12 +16,12 @@ import numpy as np
 from markupsafe import Markup
 
 from baselines.exact import MAX_SOLVER_CELLS, Solution, solve
-from learners.checkpoint import CONFIG, COST, METRICS, build_config, load_policy
+from learners.checkpoint import CONFIG, COST, METRICS, RunPolicy, build_config
 from learners.pool import NAME as POOL
-from ttt_envs.agents.policy import VALUE_TOLERANCE, ActorCritic, Policy, Values
+from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float64Array
-from ttt_envs.envs.lockstep import SELF
+from ttt_envs.envs.config import SELF
 from ttt_envs.game.boards import STONES, coordinate
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame, visible
@@ -258,7 +258,7 @@ def _result_lines(
 def _play(run: Run) -> Content:
     """Return the first move, a game, and the worst positions."""
     game = run.game
-    policy, no_policy = or_why(lambda: load_policy(game, str(run.directory)))
+    policy, no_policy = or_why(lambda: RunPolicy(game, str(run.directory)))
     if policy is None:
         return {"no_policy": no_policy}
     exact = policy.pure and affordable(game, policy)
@@ -280,9 +280,9 @@ def _play(run: Run) -> Content:
 
 def _critic(run: Run, policy: Policy) -> Content | None:
     """Return the error of the policy's own values, beside the exact values of its play; None if it has no values."""
-    if not isinstance(policy, Values | ActorCritic):
+    if policy.values is None or (policy.action_values is None and policy.actor is None):
         return None
-    actor = policy.actor if isinstance(policy, ActorCritic) else policy
+    actor = policy.actor or policy
     opponent = str(run.config.get("opponent", SELF))
     against = opponent if opponent in QUICK_OPPONENTS else None
     seat = None if opponent == SELF else SEATS.get(str(run.config.get("seat")))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from baselines.exact import solve
-from learners.checkpoint import load_policy
+from learners.checkpoint import RunPolicy
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
 from ttt_envs.core.checks import truncate
 from ttt_envs.game.phantom import AnyGame
@@ -71,7 +71,7 @@ def write_side_by_side(
         ValueError: as :func:`read_common_game`. Other damaged parts are left out of the page.
     """
     game = read_common_game(runs)
-    policies = [or_why(partial(load_policy, game, str(path))) for path in runs]
+    policies = [or_why(partial(RunPolicy, game, str(path))) for path in runs]
     exact = [policy is not None and policy.pure and affordable(game, policy) for policy, _ in policies]
     total, done = exact.count(True) + exact.count(True) * (exact.count(True) - 1) // 2, 0
 

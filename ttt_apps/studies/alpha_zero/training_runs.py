@@ -21,7 +21,7 @@ from learners.training import ResumableTraining
 from ttt_apps.runs import WARM_UP_GAMES
 from ttt_apps.train_options import default_options
 from ttt_envs.core.files import write_json
-from ttt_envs.envs.lockstep import SELF
+from ttt_envs.envs.config import SELF
 from ttt_envs.game.game import Game
 from ttt_eval.exact.dynamic_programming import exploitability
 from ttt_eval.result_store import Unit

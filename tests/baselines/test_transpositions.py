@@ -1,0 +1,50 @@
+"""The transposition table of the searches."""
+
+import numpy as np
+import pytest
+
+from baselines.transpositions import BUCKET, FOREVER, MIN_ROWS, WORTH_SHIFT, empty_table, find, grow, store
+
+
+@pytest.mark.parametrize("words", [1, 2, 3])
+def test_a_table_returns_what_was_stored_and_nothing_else(words):
+    rng = np.random.default_rng(0)
+    keys = rng.integers(-(1 << 63), 1 << 63, (500, words + 1))
+    keys[:, words] = 7 << WORTH_SHIFT | np.arange(500)
+    table = empty_table(1 << 12, words + 1)
+    gained = sum(store(keys, row, words, int(keys[row, words]), table)[1] for row in range(500))
+    assert gained == np.count_nonzero(table[:, words]) > 490
+    table, num_stored, _ = grow(table, 1 << 11, words, 1 << 30)
+    assert num_stored == gained
+    assert len(table) == 1 << 14
+    entries = [find(keys, row, words, table) for row in range(500)]
+    assert [tuple(table[entry]) for entry in entries if entry >= 0] == [
+        tuple(key) for key, entry in zip(keys, entries, strict=True) if entry >= 0
+    ]
+    assert sum(entry >= 0 for entry in entries) == gained
+    for word in range(words):
+        keys[:, word] ^= 1
+        assert all(find(keys, row, words, table) < 0 for row in range(500))
+        keys[:, word] ^= 1
+    assert find(keys, 0, words, table[:0]) == -1
+
+
+def test_a_full_bucket_replaces_the_row_of_the_least_worth():
+    keys, table = np.arange(1, 7)[:, None], empty_table(BUCKET, 2)
+    for row, worth in enumerate((9, 3, 7, 5)):
+        store(keys, row, 1, worth << WORTH_SHIFT, table)
+    assert store(keys, 4, 1, 4 << WORTH_SHIFT, table)[1] == 0
+    assert [find(keys, row, 1, table) >= 0 for row in range(6)] == [True, False, True, True, True, False]
+    store(keys, 0, 1, 2 << WORTH_SHIFT, table)
+    assert np.count_nonzero(table[:, 0] == 1) == 1
+
+
+@pytest.mark.parametrize("memory", [0, 16 * MIN_ROWS - 1, 16 * MIN_ROWS, 1 << 20, 1 << 24])
+def test_a_table_grows_within_its_memory(memory):
+    table, full = empty_table(0, 2), 0
+    while full < FOREVER:
+        old = table
+        table, _, full = grow(old, full, 1, memory)
+        assert table.nbytes + old.nbytes <= memory or table is old
+    assert 5 * table.nbytes + 16 * MIN_ROWS > memory
+    assert (len(table) > 0) == (memory >= 16 * MIN_ROWS)
