@@ -241,7 +241,7 @@ def test_models_that_saw_contexts_are_policies_of_each_game():
         as_policy(model, game).probabilities(type(plain.positions_of_random_play(game, 1)).from_positions([start]))
         assert model.seen.shape == (1, 19)
         assert model.seen[0, -1] == np.float32(skip_chance)
-    with pytest.raises(ValueError, match="may be planes or channels: write observation="):
+    with pytest.raises(ValueError, match="observation="):
         as_policy(Model(observation="channels", **SEVERAL), Game())
     as_policy(Model(observation="channels", **SEVERAL), Game(), "channels")
     with pytest.raises(ValueError, match=r"sees observations of shape \(19,\)"):

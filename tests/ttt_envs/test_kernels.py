@@ -40,7 +40,7 @@ WORK = {
     "ttt_envs": 12,
     "baselines.exact": 3,
     "baselines.expectiminimax": 4,
-    "baselines.mcts": 7,
+    "baselines.mcts": 6,
     "baselines.proof_number": 1,
     "ttt_envs.graph": 7,
     "learners": 6,

@@ -270,7 +270,7 @@ def _make_observation_builder(
     if len(fitting) != 1 or actions != num_actions(game):
         raise ValueError(
             f"{name} sees observations of shape {_space_shape(space)} and has {actions} actions: {len(fitting)} kinds "
-            f"of observations of {game} have this shape, so choose the game and the observation of its training"
+            f"of observations of {game} have this shape, so choose the game of its training, and its observation="
         )
     return ObservationBuilder(game, fitting[0].kind, dtype, fitting[0].observe_skip_chance)
 
