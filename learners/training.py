@@ -40,7 +40,7 @@ from ttt_envs.game.rules import NOT_OVER, STREAM_SEAT
 Callback = Callable[[int, Policy], dict[str, float]]
 """Called with the number of finished games and the learner; its return value is logged."""
 
-SPAWN_EXPLORATION, SPAWN_INITIAL, SPAWN_TEACHER, SPAWN_REPLAY, SPAWN_SAMPLE = range(5)
+SPAWN_EXPLORATION, SPAWN_INITIAL, SPAWN_TEACHER, SPAWN_REPLAY = range(4)
 """Spawn keys of a training's seed, so that its uses share no random numbers: a learner's exploration, of
 Stable-Baselines3 the seeds of games; initial weights and the learner's draws; and with a number of games as the second
 part of the key, games of a teacher, draws from a replay buffer, and sample games. Results of seeds depend on the

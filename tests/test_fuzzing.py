@@ -476,7 +476,6 @@ ASKED = {
     ),
     "report": ([FOLDERS], {"trust": None}),
     "cost": ([FOLDERS, ["--repeats=0", "--repeats=x"]], {"games": NUMBERS, "json": None}),  # else in other processes
-    "watch": ([["nowhere", "--port=-1", "--port=x", "--host=256.1.1.1"]], {"no-browser": None}),  # else it serves
     "reproduce": ([["", "x", "table-9", "\x00"]], {"jobs": ["0", "-1", "x"], "out": FOLDERS}),
     "policies": ([], {"json": None}),
     "learners": ([], {"json": None}),
@@ -552,7 +551,7 @@ def test_any_command_line_gives_a_result_or_an_error(program, count, here):
             name = data.draw(st.sampled_from([*COMMANDS, "x"]))
             positional, table = ASKED.get(name, ([], COMMON))
             given = [data.draw(st.sampled_from(players(data) if one == "P" else one)) for one in positional]
-            if data.draw(st.integers(0, 9)) == 0 and name not in ("cost", "ground-truth", "watch"):
+            if data.draw(st.integers(0, 9)) == 0 and name not in ("cost", "ground-truth"):
                 given = given[1:]
             return evaluate.main, [name, *given, *options_of(data, table)], ""
         if program == "train":  # a number of games always: the usual one takes long

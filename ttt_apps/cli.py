@@ -252,14 +252,6 @@ class PageOptions:
 
 
 @dataclass(frozen=True)
-class WatchOptions(PageOptions):
-    """Options of trainings that can be watched."""
-
-    watch: tyro.conf.FlagCreatePairsOff[bool] = False
-    """open a page that shows what is learned while it is learned, with a button that stops the run as Ctrl-C does"""
-
-
-@dataclass(frozen=True)
 class JsonOptions:
     """Format of the output."""
 

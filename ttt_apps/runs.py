@@ -16,13 +16,11 @@ from baselines.exact import solve
 from learners.checkpoint import build_config, new_config
 from learners.config import TEACHER, AnyConfig, FitLearnerConfig, LearnerConfig, TransitionLearnerConfig
 from learners.training import Progress, ResumableTraining, Task
-from ttt_apps.cli import Stopped, WatchOptions, print_output, print_status, progress_bar, warn
-from ttt_apps.live import LiveRun
+from ttt_apps.cli import Stopped, print_output, print_status, progress_bar, warn
 from ttt_apps.metrics import Metrics, SnapshotWriter
 from ttt_apps.signals import Interrupt
 from ttt_apps.train_options import Options, batch_note, complete_options, default_folder
 from ttt_apps.versions import revision, versions
-from ttt_apps.watch_page import watch_page
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import compile_at_once, pause_garbage_collection
@@ -95,19 +93,18 @@ def train_run(options: Options, settings: AnyConfig) -> Path:
     new = not directory.path.exists()
     if note:
         warn(note)
-    with watch_page(directory.path, options):
-        directory.path.mkdir(parents=True, exist_ok=True)
-        with directory.lock():
-            directory.clear()
-            directory.write_config(new_run_config(options, settings))
-            try:
-                run.train(training)
-            except (ValueError, TypeError, MemoryError):
-                if not directory.has_results():  # the run is refused
-                    directory.clear()
-                    if new:
-                        shutil.rmtree(directory.path, ignore_errors=True)
-                raise
+    directory.path.mkdir(parents=True, exist_ok=True)
+    with directory.lock():
+        directory.clear()
+        directory.write_config(new_run_config(options, settings))
+        try:
+            run.train(training)
+        except (ValueError, TypeError, MemoryError):
+            if not directory.has_results():  # the run is refused
+                directory.clear()
+                if new:
+                    shutil.rmtree(directory.path, ignore_errors=True)
+            raise
     return directory.path
 
 
@@ -129,7 +126,7 @@ def new_run_config(options: Options, settings: AnyConfig) -> dict[str, Any]:
     return {**config, "versions": versions(), "revision": revision()}
 
 
-def resume_run(path: Path, games: int | None = None, cluster: str = "", page: WatchOptions | None = None) -> Path:
+def resume_run(path: Path, games: int | None = None, cluster: str = "") -> Path:
     """Resume a run from its last checkpoint, or from the start if there is none yet; other processes are locked out.
 
     If the training is over, complete the missing files of a finished run.
@@ -138,7 +135,6 @@ def resume_run(path: Path, games: int | None = None, cluster: str = "", page: Wa
         path: the run directory.
         games: new total number of games, to extend the run.
         cluster: cluster of a teacher, as ``Options.cluster``.
-        page: options of the page that shows the run; None for none.
 
     Returns:
         The run directory.
@@ -150,7 +146,7 @@ def resume_run(path: Path, games: int | None = None, cluster: str = "", page: Wa
     directory = RunDirectory(path)
     directory.read_training()  # reports first that a folder is no run
     with directory.lock():
-        _resume(directory, games, cluster, page or WatchOptions())
+        _resume(directory, games, cluster)
     return path
 
 
@@ -188,7 +184,7 @@ def report_run(path: Path) -> Path:
         return write_report(path, run.strength())
 
 
-def _resume(directory: RunDirectory, games: int | None, cluster: str, page: WatchOptions) -> None:
+def _resume(directory: RunDirectory, games: int | None, cluster: str) -> None:
     """Resume a run in a locked directory."""
     state = directory.read_state()
     config = state.config
@@ -220,10 +216,9 @@ def _resume(directory: RunDirectory, games: int | None, cluster: str, page: Watc
         return
     training = run.restore_training(state)
     here = {"games": 0 if training is None else training.done.games, "versions": versions(), "revision": revision()}
-    with watch_page(directory.path, page):
-        directory.report.unlink(missing_ok=True)  # of fewer games: it must not pass for the final one
-        directory.write_config({**config, "games": options.games, "resumed": [*config.get("resumed", []), here]})
-        run.train(training, {} if training is None else state.sizes)
+    directory.report.unlink(missing_ok=True)  # of fewer games: it must not pass for the final one
+    directory.write_config({**config, "games": options.games, "resumed": [*config.get("resumed", []), here]})
+    run.train(training, {} if training is None else state.sizes)
 
 
 def _read_options(directory: RunDirectory, config: Mapping[str, Any], cluster: str = "") -> Options:
@@ -315,18 +310,15 @@ class Run:
             sizes: valid sizes of the run's lines, see :class:`~ttt_eval.run_files.RunState`.
         """
         self.meter.end("set-up")
-        resumes = not isinstance(self.settings, FitLearnerConfig) or self.settings.resumes
-        with LiveRun(self.directory, self.options, self.game, resumes) as live:
-            if training is None:
-                done = self._fit(live)
-            else:
-                live.begin("compiling")
-                self._warm_up()
-                done = self._learn(training, sizes or {}, live)
-            live.begin("evaluation")
-            self.print_end(done, None if self.options.no_report else self._write_report())
+        print_status(f"follow it with evaluate.py plot {shlex.quote(str(self.directory))}, or in TensorBoard")
+        if training is None:
+            done = self._fit()
+        else:
+            self._warm_up()
+            done = self._learn(training, sizes or {})
+        self.print_end(done, None if self.options.no_report else self._write_report())
 
-    def _learn(self, training: ResumableTraining, sizes: Mapping[str, int], live: LiveRun) -> Progress:
+    def _learn(self, training: ResumableTraining, sizes: Mapping[str, int]) -> Progress:
         """Train to the end, with periodic checkpoints and a final one; ``sizes`` are those of the last checkpoint."""
         options, directory = self.options, self.directory
         saved_games, saved_at = training.done.games, time.monotonic()
@@ -344,15 +336,11 @@ class Run:
                 directory.save_checkpoint(training.done, _sizes_on_disk(metrics, snapshots), **arrays)
                 saved_games, saved_at = training.done.games, time.monotonic()
 
-            live.begin("training", training.learner)
-
             def after_step(training: ResumableTraining) -> bool:
-                live.update(training.done)
-                stop = interrupt.asked or live.stop_asked
                 many = 0 < options.checkpoint_games <= training.done.games - saved_games
-                if stop or many or time.monotonic() - saved_at > options.checkpoint_seconds:
+                if interrupt.asked or many or time.monotonic() - saved_at > options.checkpoint_seconds:
                     save()
-                return not stop
+                return not interrupt.asked
 
             done = training.run(
                 every=options.marks(),
@@ -366,19 +354,11 @@ class Run:
             save()
         return done
 
-    def _fit(self, live: LiveRun) -> Progress:
+    def _fit(self) -> Progress:
         """Train a learner in its own loop."""
         assert isinstance(self.settings, FitLearnerConfig)
         options, directory = self.options, self.directory
         with Metrics(directory) as metrics, self._snapshots({}) as snapshots, self._bar() as show:
-            live.begin("training")
-
-            def progress(done: Progress) -> None:
-                show(done)
-                live.update(done)
-                if live.stop_asked:
-                    raise KeyboardInterrupt
-
             task = Task(
                 game=self.game,
                 opponent=options.opponent,
@@ -388,9 +368,9 @@ class Run:
                 seed=options.seed,
                 run=directory.path,
                 every=options.marks(),
-                callbacks=(*self._callbacks(0, snapshots), live.show_learner),
+                callbacks=self._callbacks(0, snapshots),
                 log=self._logger(metrics),
-                progress=progress,
+                progress=show,
                 cluster=options.cluster,
             )
             try:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 INTERRUPTED = 130
-"""Exit code of a command that a signal, or a watch page, asked to stop."""
+"""Exit code of a command that a signal asked to stop."""
 ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 """Signals for termination and for a closed terminal. ``ttt_envs.core.parallel`` has them too, but is imported later."""
 

@@ -15,9 +15,7 @@ import tyro
 
 from ttt_apps.cli import (
     ReportOptions,
-    Stopped,
     TrustOptions,
-    WatchOptions,
     WorkOptions,
     count_bar,
     new_table,
@@ -29,9 +27,8 @@ from ttt_apps.cli import (
 )
 from ttt_apps.runs import compared_policies, complete_run, new_run_config
 from ttt_apps.train_options import MEASURED, Options, batch_note, complete_options, folder_name, parse_options
-from ttt_apps.train_subprocess import TrainingStopped, measure_in_subprocess, train_in_subprocess
+from ttt_apps.train_subprocess import measure_in_subprocess, train_in_subprocess
 from ttt_apps.versions import make_provenance
-from ttt_apps.watch_page import watch_page
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import FromFile, from_file, make_policy, parse_spec, trusted
 from ttt_envs.core.files import read_bounded, read_json, subfolder, write_atomically
@@ -79,9 +76,6 @@ REFUSED = (
     "jobs",
     "threads",
     "json",
-    "watch",
-    "port",
-    "no-browser",
     "help",
     "tyro-print-completion",
     "tyro-write-completion",  # writes a file
@@ -89,7 +83,7 @@ REFUSED = (
 
 
 @dataclass(frozen=True)
-class Sweep(ReportOptions, TrustOptions, WorkOptions, WatchOptions):
+class Sweep(ReportOptions, TrustOptions, WorkOptions):
     """Train the runs described in a file, each with several seeds, and print one table of their results.
 
     The file is written in TOML:
@@ -104,8 +98,7 @@ class Sweep(ReportOptions, TrustOptions, WorkOptions, WatchOptions):
         [[runs]]                             # a policy, which is measured and not trained
         agent = "win-or-block"
 
-    After a stop or kill, the same command continues the sweep, with an identical final result. A run that is stopped
-    from its page of --watch is left out, and the others go on; Ctrl-C stops them all.
+    After a stop or kill, the same command continues the sweep, with an identical final result.
     """
 
     sweep: Path = tyro.MISSING
@@ -118,7 +111,7 @@ class Sweep(ReportOptions, TrustOptions, WorkOptions, WatchOptions):
 
         Raises:
             ValueError: a file that describes no runs, invalid options.
-            Stopped: an interrupt, or a stop of single runs; completed work is stored.
+            Stopped: an interrupt; completed work is stored.
         """
         workers = self.workers()
         rows, seeds = read_sweep(self.sweep, REFUSED)
@@ -129,7 +122,7 @@ class Sweep(ReportOptions, TrustOptions, WorkOptions, WatchOptions):
             _check_folder(folder, provenance, unit)
         far = isinstance(workers, Cluster)
         work = partial(train_unit, None if far else str((folder / RUNS).absolute()), provenance)
-        with watch_page(folder / RUNS, self), report_interrupt(folder), count_bar("training runs") as progress:
+        with report_interrupt(folder), count_bar("training runs") as progress:
             progress(0, len(units))
             done: dict[int, Any] = {}
             for index, numbers in do_units(
@@ -143,17 +136,9 @@ class Sweep(ReportOptions, TrustOptions, WorkOptions, WatchOptions):
             ):
                 done[index] = numbers
                 progress(len(done), len(units))
-            finished = [(unit, done[index]) for index, unit in enumerate(units) if done[index] is not None]
-            for unit, _ in finished:
+            for unit in units:
                 _complete(folder / RUNS / unit["name"])
-        stopped = len(units) - len(finished)
-        if finished:
-            self._write(folder, provenance, rows, finished)
-        if stopped:
-            raise Stopped(
-                f"{stopped} of {len(units)} runs {'was' if stopped == 1 else 'were'} stopped, and "
-                f"{'is' if stopped == 1 else 'are'} not in the results: the same command continues"
-            )
+        self._write(folder, provenance, rows, [(unit, done[index]) for index, unit in enumerate(units)])
 
     def _write(
         self,
@@ -163,9 +148,7 @@ class Sweep(ReportOptions, TrustOptions, WorkOptions, WatchOptions):
         finished: Sequence[tuple[Mapping[str, Any], Mapping[str, float]]],
     ) -> None:
         """Write the results of finished runs, each a unit with its numbers, and print them."""
-        shown_rows = sorted({unit["row"] for unit, _ in finished})
-        rows = [rows[row] for row in shown_rows]
-        trained = [RunResult(shown_rows.index(unit["row"]), unit["seed"], numbers) for unit, numbers in finished]
+        trained = [RunResult(unit["row"], unit["seed"], numbers) for unit, numbers in finished]
         runs = [
             {**one._asdict(), "run": f"{RUNS}/{unit['name']}"} for one, (unit, _) in zip(trained, finished, strict=True)
         ]
@@ -253,7 +236,7 @@ def train_unit(runs: str | None, provenance: Mapping[str, str], unit: Unit) -> d
         unit: of :func:`sweep_units`.
 
     Returns:
-        ``numbers``, and ``files`` by name if they are sent; or ``stopped``, a sentence, if the run was asked to stop.
+        ``numbers``, and ``files`` by name if they are sent.
     """
     if AGENT in unit:
         # where the folder is on another machine, the log stays on this one
@@ -263,12 +246,7 @@ def train_unit(runs: str | None, provenance: Mapping[str, str], unit: Unit) -> d
         run = RunDirectory(path)
         config = _run_config(provenance, unit)
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            train_in_subprocess(config, run)
-        except TrainingStopped as stop:
-            if runs is None:  # its files would be lost
-                raise
-            return {"stopped": str(stop)}
+        train_in_subprocess(config, run)
         numbers = measure_run(run, config)
         if runs is not None:
             return {"numbers": numbers}
@@ -322,10 +300,7 @@ def measure_policy(game: AnyGame, policy: Policy, opponent: str) -> dict[str, fl
 
 
 def _write_files(folder: Path, unit: Unit, result: Mapping[str, Any]) -> Any:
-    """Write the files that came with a result; return the numbers to store, None of a run that was stopped."""
-    if "stopped" in result:
-        warn(f"{result['stopped']}: the others go on")
-        return None
+    """Write the files that came with a result; return the numbers to store."""
     run = folder / RUNS / unit["name"]
     for name, content in result.get("files", {}).items():
         run.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import tyro
 
-from ttt_apps.cli import Count, TrustOptions, WatchOptions, command_words, parse, run_command
+from ttt_apps.cli import Count, TrustOptions, command_words, parse, run_command
 from ttt_apps.messages import installed_names
 from ttt_apps.train_options import is_given, parse_options, training_options
 
@@ -18,7 +18,7 @@ SWEPT = "has no effect with --sweep, where the settings come from the file: writ
 
 
 @dataclass(frozen=True)
-class Resume(WatchOptions, TrustOptions):
+class Resume(TrustOptions):
     """Continue a run that was stopped or killed: the final result is bit for bit the same."""
 
     resume: Path = tyro.MISSING
@@ -40,7 +40,7 @@ def _main(arguments: list[str]) -> None:
         old = parse(Resume, arguments, prog, elsewhere=lambda: dict.fromkeys(training_options(), RESUMED))
         from ttt_apps.runs import resume_run
 
-        resume_run(old.resume, old.games, old.cluster, old)
+        resume_run(old.resume, old.games, old.cluster)
         return
     if is_given(arguments, "--sweep"):
         from ttt_apps.sweep import Sweep

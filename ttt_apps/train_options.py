@@ -16,7 +16,7 @@ from learners import LEARNERS
 from learners.config import TEACHER, AnyConfig, FitLearnerConfig, LearnerConfig, load_learner
 from learners.pool import NAME as POOL
 from learners.training import Marks, check_counts, dense_first
-from ttt_apps.cli import GLOBAL, Count, GameOptions, WatchOptions, check_seed, option_names, parse
+from ttt_apps.cli import GLOBAL, Count, GameOptions, check_seed, option_names, parse
 from ttt_envs.agents.specs import load_object
 from ttt_envs.envs.config import SELF
 from ttt_envs.game.phantom import AnyGame, PhantomGame
@@ -30,7 +30,7 @@ MAX_NAME_LENGTH = 100
 
 
 @dataclass(frozen=True)
-class Options(WatchOptions, GameOptions):
+class Options(GameOptions):
     """Train a learner by playing, and write a run directory, playable as run:PATH, with a report.
 
     train.py --resume PATH continues a run that was stopped or killed, with an identical final result. train.py --sweep
@@ -107,8 +107,7 @@ class Options(WatchOptions, GameOptions):
 
     def stored(self) -> dict[str, Any]:
         """Return the fields of ``config.json`` except the game and the learner's settings."""
-        elsewhere = (*dataclasses.fields(GameOptions), *dataclasses.fields(WatchOptions))
-        left_out = {field.name for field in elsewhere} | {"out", "overwrite", "cluster"}
+        left_out = {field.name for field in dataclasses.fields(GameOptions)} | {"out", "overwrite", "cluster"}
         return {name: value for name, value in dataclasses.asdict(self).items() if name not in left_out}
 
 

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ttt_apps.signals import INTERRUPTED
 from ttt_envs.core.files import delete_temporary_files, read_json, write_atomically
 from ttt_envs.core.subprocesses import subprocess_environment
 from ttt_eval.cost import ProcessFailed, Usage, measure_usage
@@ -21,10 +20,6 @@ MEASURE = "import sys; from ttt_apps.sweep import write_numbers; write_numbers(*
 """Code of a process that measures an agent."""
 END_WITH_PARENT = "from ttt_envs.core.subprocesses import end_with_stdin; end_with_stdin()"
 """Code that comes before: a killed command leaves no process behind that holds the lock of a run."""
-
-
-class TrainingStopped(ValueError):  # noqa: N818  # what happened
-    """A training was asked to stop, by its watch page or by a signal, and can be resumed."""
 
 
 def measure_training(config: dict[str, Any]) -> Usage:
@@ -45,7 +40,6 @@ def train_in_subprocess(config: dict[str, Any], run: RunDirectory) -> Usage:
         The resource usage of the process, imports included; peak memory is measured by the process itself.
 
     Raises:
-        TrainingStopped: the process was asked to stop.
         ValueError: the process failed; its output is in the file that the message names, beside the run.
     """
     run.path.mkdir(exist_ok=True)
@@ -56,9 +50,6 @@ def train_in_subprocess(config: dict[str, Any], run: RunDirectory) -> Usage:
         used = _run_python(TRAIN, ("--resume", str(run)), log)
     except ProcessFailed as problem:
         progress = _describe_progress(run, config["games"])
-        if problem.code == INTERRUPTED:
-            log.unlink()
-            raise TrainingStopped(f"{run} was stopped {progress}") from None
         raise ValueError(_describe_failure(str(run), problem, progress, log)) from None
     peaks = [phase["peak_rss_bytes"] for phase in run.read_cost().values()]
     return used._replace(peak_rss_bytes=int(max(peaks)))

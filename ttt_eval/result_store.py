@@ -56,8 +56,7 @@ def do_units(
         jobs: the workers.
         other_files: names of the caller's files in the folder, or patterns of names: leftovers of their killed writers
             are removed, too.
-        postprocess: takes a unit and its result in this process, before storage, and returns the data to store, or
-            None for a unit that stays undone: the same call does it again.
+        postprocess: takes a unit and its result in this process, before storage, and returns the data to store.
 
     Yields:
         The number of a unit and its result, as read from the file: first the stored ones, in order, then the others as
@@ -82,9 +81,6 @@ def do_units(
             size = file.seek(0, os.SEEK_END)
             for number, result in results:
                 data = postprocess(units[missing[number]], result)
-                if data is None:
-                    yield missing[number], None
-                    continue
                 line = _line(names[missing[number]], data)
                 content = line.encode() + b"\n"
                 replace_tail(file, folder / UNITS, size, content, durable=False)

@@ -40,14 +40,6 @@ REPORT = "report.html"
 """Page of a run or of an evaluation."""
 EVENTS = "events.out.tfevents.run"
 """TensorBoard's file in a run."""
-LIVE = "live"
-"""Folder of a run in progress, for its watch page; removed when the run ends."""
-NOW = "now.json"
-"""File of the state of a run in progress."""
-WATCHED = "watched"
-"""File that a watch page touches every few seconds."""
-STOP = "stop"
-"""File that asks a run to stop."""
 RUN_FILES = (CONFIG, CHECKPOINT, MODEL, METRICS, CHOICES, COST, EVENTS, REPORT)
 """Files of a run; a learner with a teacher also has a folder of its games."""
 DERIVED_FILES = (EVENTS, REPORT)
@@ -103,7 +95,6 @@ class RunDirectory:
     Attributes:
         path: the directory; the other attributes are the paths of its files, which may not exist.
         teacher: folder of a teacher's games.
-        live: folder that exists while the run is in progress.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -111,7 +102,6 @@ class RunDirectory:
         self.config, self.checkpoint, self.model, self.metrics, *others = (self.path / name for name in RUN_FILES)
         self.choices, self.cost, self.events, self.report = others
         self.teacher = self.path / TEACHER_FOLDER
-        self.live = self.path / LIVE
 
     def __str__(self) -> str:
         return str(self.path)
@@ -231,7 +221,6 @@ class RunDirectory:
             ValueError: another process holds the lock.
         """
         with locked(self.path):
-            shutil.rmtree(self.live, ignore_errors=True)  # of a killed run, with a request to stop
             delete_temporary_files(self.path, RUN_FILES)
             if not self.teacher.is_symlink():
                 delete_temporary_files(self.teacher, ["[0-9]*.npz"])
@@ -241,8 +230,7 @@ class RunDirectory:
         """Remove the files of a run, ``config.json`` first: without it the rest is no run."""
         for name in RUN_FILES:
             (self.path / name).unlink(missing_ok=True)
-        for folder in (self.teacher, self.live):
-            shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(self.teacher, ignore_errors=True)
 
     def read_state(self) -> RunState:
         """Return the state of the run. A run is finished when its training is over and no file is missing.

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import psutil
 import pytest
@@ -20,15 +19,15 @@ from plain import assert_same_runs
 from processes import ROOT
 
 from learners.checkpoint import load_checkpoint
-from ttt_apps import live, runs, sweep, train, train_subprocess
+from ttt_apps import sweep, train, train_subprocess
 from ttt_apps.signals import INTERRUPTED
 from ttt_envs import Game, PhantomGame
 from ttt_envs.agents.specs import TRUST
 from ttt_envs.core.files import write_json
-from ttt_eval.cost import ProcessFailed, Usage
+from ttt_eval.cost import ProcessFailed
 from ttt_eval.exact import exploitability
 from ttt_eval.exact.strength import strength
-from ttt_eval.run_files import REPORT, STOP, RunDirectory
+from ttt_eval.run_files import REPORT, RunDirectory
 
 SWEEP = """
 seeds = 2
@@ -323,41 +322,6 @@ def test_the_page_of_a_sweep_has_learning_curves(once):
     ends = [run["numbers"]["exploitability"] for run in runs]
     assert float(curves[-1]["exploitability"]) == pytest.approx(sum(ends) / 2)
     assert [float(curves[-1][name]) for name in ("low", "high")] == pytest.approx(sorted(ends))
-
-
-def test_a_run_that_is_stopped_from_its_page_is_left_out_and_the_others_go_on(once, tmp_path, monkeypatch, capsys):
-    class StoppedRun(live.LiveRun):
-        def __enter__(self):
-            found = super().__enter__()
-            if self._options.seed == 0:
-                (self._folder / STOP).touch()  # as the page does
-            return found
-
-    def train_or_stop(config, run):
-        try:
-            train_here(config, run)
-        except SystemExit as end:
-            raise ProcessFailed(["train.py"], end.code, "stopped") from None
-
-    def measure(command, environment):
-        run = RunDirectory(Path(command[-1]))
-        train_or_stop(run.read_config(), run)
-        return Usage(0.0, 0.0, 0.0, 0)
-
-    monkeypatch.setattr(train_subprocess, "measure_usage", measure)
-    out = tmp_path / "out"
-    with monkeypatch.context() as patch:
-        patch.setattr(runs, "LiveRun", StoppedRun)
-        patch.setattr(live, "POLL_S", 0.0)
-        with pytest.raises(SystemExit) as end:
-            run_sweep(once, out)
-    assert end.value.code == INTERRUPTED
-    said = capsys.readouterr().err
-    assert "1 of 2 runs was stopped, and is not in the results: the same command continues" in said
-    assert [run["seed"] for run in json.loads((out / "result.json").read_text())["runs"]] == [1]
-    stopped = next((out / "runs").glob("*-seed0"))
-    assert not RunDirectory(stopped).read_state().is_trained(60)
-    assert run_sweep(once, out) == results_of(once / "out")
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,6 @@ COMMANDS: Commands = {
     ),
     "bench": ("ttt_apps.evaluate.bench:COMMANDS", "Run agents on the benchmark ttt-exact, and score submissions."),
     "cost": ("ttt_apps.evaluate.cost:Cost", "Measure the cost of runs in new processes."),
-    "watch": ("ttt_apps.evaluate.watch:Watch", "Show runs on a page while they learn, and stop them."),
     "report": ("ttt_apps.evaluate.report:Report", "Regenerate the pages of finished runs."),
     "compare": ("ttt_apps.evaluate.compare:Compare", "Show runs side by side on a page."),
     "plot": ("ttt_apps.evaluate.plot:Plot", "Draw learning curves over seeds, and write their numbers."),

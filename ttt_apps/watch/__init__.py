@@ -1,1 +1,0 @@
-"""Runs in progress, on a local web page."""
