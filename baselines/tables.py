@@ -23,7 +23,7 @@ from baselines.exact.count import WON, reachable_boards
 from baselines.softmax_table import softmax
 from ttt_envs.agents.policy import ALL_VARIANTS, Policy
 from ttt_envs.agents.specs import Named, make_policy
-from ttt_envs.core.array_cache import CachedArray, load_or_compute
+from ttt_envs.core.array_cache import load_or_compute
 from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt8Array, int64, kernel
 from ttt_envs.game.boards import Boards, from_keys, keys
@@ -117,8 +117,8 @@ def source_values(game: Game, source: str, terminal: Terminal = "equation") -> F
     if table is None:
         content = {"format": FORMAT, "game": game.to_dict(), "source": source, "terminal": terminal}
         shape = (2, 3**game.cells) if game.skip_chance > 0 else (3**game.cells,)
-        cached = CachedArray(f"{source}-play-{game.slug}", content)
-        table = _alive[key] = load_or_compute(cached, shape, lambda: _fill(game, source, terminal))
+        name = f"{source}-play-{game.slug}"
+        table = _alive[key] = load_or_compute(name, content, shape, lambda: _fill(game, source, terminal))
     return table
 
 

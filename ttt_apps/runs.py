@@ -23,7 +23,7 @@ from ttt_apps.train_options import Options, batch_note, complete_options, defaul
 from ttt_apps.versions import revision, versions
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.jit import compile_at_once, pause_garbage_collection
+from ttt_envs.core.jit import compile_at_once
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict
 from ttt_envs.graph.layers import MAX_PHANTOM_CELLS
@@ -503,7 +503,6 @@ class Run:
 
         return [measure_exactly]
 
-    @pause_garbage_collection()
     def _warm_up(self) -> None:
         """Compile a learner's code before its training is timed, with a few games that are discarded."""
         if self.options.games >= MIN_COMPILED_GAMES:

@@ -15,7 +15,7 @@ from baselines.compression.grouping import Grouping, Method, make_grouping, tens
 from baselines.compression.ranks import MAX_TRUNCATED_RANK, TRUNCATED, check_rank, largest_rank
 from baselines.compression.singular_vectors import iterate_hooi, leading_vectors, project
 from baselines.tables import Evaluation, Table, Terminal, check_source, is_policy, source_values, table_shape
-from ttt_envs.core.array_cache import CachedArray, load_or_compute
+from ttt_envs.core.array_cache import load_or_compute
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
@@ -240,7 +240,8 @@ def decomposition(
     content = {"format": FORMAT, "game": game.to_dict(), "source": source, "terminal": terminal}
     content |= {"groups": str(tensor_groups), "axes": axes, "most": most}
     parts = load_or_compute(
-        CachedArray(f"{source}-factors-{game.slug}", content),
+        f"{source}-factors-{game.slug}",
+        content,
         (2 if game.skip_chance > 0 else 1, sum(map(math.prod, shapes))),
         lambda: _project(method, grouping, most, source_values(game, source, terminal)),
     )

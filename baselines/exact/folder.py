@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from ttt_envs.core.array_cache import mapped
 from ttt_envs.core.files import delete_temporary_files, locked, open_to_read, read_json, write_atomically, write_json
 from ttt_envs.game.game import Game
 from ttt_envs.graph.numbering import MAX_UNPAIRED_CELLS, Values
@@ -122,8 +121,7 @@ class Folder:
 
     def mapped(self, stones: int) -> Values:
         """Return a layer that was just written or checked, memory-mapped."""
-        with self.file(stones).open("rb") as file:
-            return mapped(file)
+        return np.asarray(np.load(self.file(stones), mmap_mode="r"))
 
     def write_layer(self, stones: int, values: Values) -> None:
         """Write a layer, then its hash; raise OSError if the disk is full."""

@@ -17,7 +17,7 @@ from baselines.exact.layers import MAX_SOLVER_CELLS, build, check_memory, check_
 from baselines.exact.solution import LayeredSolution, Solution, shared_solution
 from ttt_envs.agents.policy import ALL_VARIANTS
 from ttt_envs.agents.specs import Named
-from ttt_envs.core.array_cache import CachedArray, make_cached_folder, max_cache_bytes
+from ttt_envs.core.array_cache import cache_path, make_cached_folder, max_cache_bytes
 from ttt_envs.core.files import FolderLockedError
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.work import DEFAULT_WORK, Work
@@ -67,7 +67,7 @@ def solve(game: Game, *, cache: bool = True, work: Work = DEFAULT_WORK) -> Solut
 
 def is_stored(game: Game) -> bool:
     """Return whether the layers of a game of 17 cells or more are in the disk cache, where :func:`solve` reads them."""
-    return is_finished(game, CachedArray(*_cache_entry(game)).path.with_suffix(""))
+    return is_finished(game, cache_path(*_cache_entry(game)))
 
 
 def _cache_entry(game: Game) -> tuple[str, dict[str, Any]]:

@@ -53,15 +53,6 @@ def test_devices_are_rejected(opened):
         opened(files.Path("/dev/zero"))
 
 
-@pytest.mark.parametrize("opened", OPENED)
-@pytest.mark.parametrize("name", ["link", "pipe", "zero"])
-def test_what_is_put_in_the_place_of_a_file_meanwhile_is_rejected(opened, name, odd, monkeypatch):
-    file = os.lstat(odd / "target")
-    monkeypatch.setattr(files.os, "lstat", lambda path: file)
-    with pytest.raises((ValueError, OSError)):
-        opened(odd / name)
-
-
 def test_reading_is_bounded(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"[1, 2, 3]")

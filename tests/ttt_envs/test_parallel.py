@@ -188,34 +188,6 @@ def test_interrupts_while_workers_start_print_no_traceback(delay_s, tmp_path):
         assert wait_for(lambda: not any(worker.is_running() for worker in workers))
 
 
-@pytest.mark.skipif(os.name != "posix", reason="a signal to one process")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signals_that_reach_another_thread_wait_for_the_start_of_workers(number):
-    """A worker that loses its parent before it has its work prints a traceback."""
-    started = []
-
-    def blocks():  # taken while the workers start
-        os.kill(os.getpid(), number)
-        time.sleep(0.1)
-        yield (1,)
-        started.append(True)
-        yield (2,)
-
-    end = threading.Event()
-    thread = threading.Thread(target=end.wait)
-    before = signal.signal(number, signal.default_int_handler)
-    try:
-        thread.start()
-        with pytest.raises(KeyboardInterrupt):
-            list(map_blocks(square, blocks(), 2))
-        assert started
-        assert signal.getsignal(number) is signal.default_int_handler
-    finally:
-        signal.signal(number, before)
-        end.set()
-        thread.join()
-
-
 @pytest.mark.needs("ray")
 def test_missing_cluster_is_a_one_line_error():
     with pytest.raises(ValueError, match=r"^there is no Ray cluster at '127\.0\.0\.1:1' "):

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import platformdirs
@@ -29,53 +29,57 @@ _ENTRIES = "*-" + "[0-9a-f]" * 16 + "*"
 """pattern of the names of arrays, of their unfinished files, and of folders"""
 
 
-class CachedArray:
-    """A cached array: ``NAME-HASH.npy``. Only this user can write there, so it is not checked further.
+def cache_path(name: str, content: Mapping[str, Any]) -> Path:
+    """Return the path ``NAME-HASH`` of an array, without its suffix, or of a folder in the cache.
 
     Args:
         name: human-readable name.
-        content: JSON-ready data that determines the array.
+        content: JSON-ready data that determines the array or what the folder holds.
     """
-
-    def __init__(self, name: str, content: Mapping[str, Any]) -> None:
-        digest = hashlib.sha256(json.dumps([dict(content), sys.byteorder]).encode()).hexdigest()[:16]
-        self.path = cache_root() / f"{name}-{digest}.npy"
-
-    def read(self, shape: tuple[int, ...], dtype: type) -> np.ndarray[Any, Any] | None:
-        """Return the array, memory-mapped and read-only; None if it is missing, damaged or of another form."""
-        if max_cache_bytes() == 0:
-            return None
-        try:
-            array = np.asarray(np.load(self.path, mmap_mode="r"))
-            os.utime(self.path)  # eviction removes the least recently used first
-        except (OSError, ValueError, EOFError):
-            return None
-        return array if array.shape == shape and array.dtype == dtype else None
-
-    def write(self, array: np.ndarray[Any, Any]) -> bool:
-        """Store the array, evicting older ones; return False if it does not fit or the folder is not writable."""
-        try:
-            if not _make_room(self.path, array.nbytes):
-                return False
-            write_atomically(self.path, lambda file: np.save(file, array, allow_pickle=False))
-        except OSError:
-            return False
-        return True
+    digest = hashlib.sha256(json.dumps([dict(content), sys.byteorder]).encode()).hexdigest()[:16]
+    return cache_root() / f"{name}-{digest}"
 
 
 def load_or_compute(
-    cached: CachedArray, shape: tuple[int, ...], compute: Callable[[], NDArray[np.float64]]
+    name: str,
+    content: Mapping[str, Any],
+    shape: tuple[int, ...],
+    compute: Callable[[], NDArray[np.float64]],
+    *,
+    min_bytes: int = MIN_CACHED_BYTES,
 ) -> NDArray[np.float64]:
-    """Return an array float64[shape], read-only: computed, or above 4 MiB loaded from the disk cache."""
-    is_large = 8 * math.prod(shape) >= MIN_CACHED_BYTES
-    array = cached.read(shape, np.float64) if is_large else None
+    """Return an array float64[shape], read-only: loaded from the disk cache, or else computed, and stored if it fits.
+
+    Only this user can write to the cache, so an array is not checked further.
+
+    Args:
+        name, content: as for :func:`cache_path`.
+        shape: the shape.
+        compute: makes the array.
+        min_bytes: minimum size of an array that is stored.
+    """
+    path = cache_path(name, content).with_suffix(".npy")
+    is_stored = 8 * math.prod(shape) >= min_bytes and max_cache_bytes() > 0
+    array = _load(path, shape) if is_stored else None
     if array is None:
         array = compute()
-        if is_large and cached.write(array):
-            stored = cached.read(shape, np.float64)  # its memory is shared with other processes
-            array = array if stored is None else stored
+        with suppress(OSError):
+            if is_stored and _make_room(path, array.nbytes):
+                write_atomically(path, lambda file: np.save(file, array, allow_pickle=False))
+                stored = _load(path, shape)  # its memory is shared with other processes
+                array = array if stored is None else stored
     array.flags.writeable = False
     return array
+
+
+def _load(path: Path, shape: tuple[int, ...]) -> NDArray[np.float64] | None:
+    """Return the array in a file, memory-mapped; None if it is missing, damaged or of another form."""
+    try:
+        array = np.asarray(np.load(path, mmap_mode="r"))
+        os.utime(path)  # eviction removes the least recently used first
+    except (OSError, ValueError, EOFError):
+        return None
+    return array if array.shape == shape and array.dtype == np.float64 else None
 
 
 def make_cached_folder(name: str, content: Mapping[str, Any], size: int) -> Path | None:
@@ -85,13 +89,13 @@ def make_cached_folder(name: str, content: Mapping[str, Any], size: int) -> Path
 
     Args:
         name: human-readable name.
-        content: as for :class:`CachedArray`.
+        content: as for :func:`cache_path`.
         size: total bytes of its files; older entries are evicted to make room.
 
     Returns:
         The folder, created if missing; None if the size exceeds the limit or the folder cannot be created.
     """
-    folder = CachedArray(name, content).path.with_suffix("")
+    folder = cache_path(name, content)
     try:
         if not _make_room(folder, size):
             return None
@@ -100,26 +104,6 @@ def make_cached_folder(name: str, content: Mapping[str, Any], size: int) -> Path
     except OSError:
         return None
     return folder
-
-
-def mapped(file: IO[bytes]) -> np.ndarray[Any, Any]:
-    """Return the array in a numpy file, memory-mapped and read-only.
-
-    Raises:
-        OSError: the file cannot be read.
-        ValueError: it holds no array.
-    """
-    try:
-        major, _ = np.lib.format.read_magic(file)
-        read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
-        shape, by_columns, dtype = read(file)
-        if dtype.hasobject:
-            raise ValueError("it holds objects")
-        return np.asarray(np.memmap(file, dtype, "r", file.tell(), shape, "F" if by_columns else "C"))
-    except OSError:
-        raise
-    except Exception as problem:  # a malformed header can raise many exceptions, such as those of a tokenizer
-        raise ValueError(f"it holds no array of numpy: {type(problem).__name__}") from problem
 
 
 def cache_root() -> Path:

@@ -195,25 +195,15 @@ def read_bounded(path: Path, most: int = MAX_FILE_BYTES) -> bytes:
 def _open_regular_file(path: Path, flags: int, most: int | None) -> int:
     """Return the descriptor of a regular file."""
     with suppress(FileNotFoundError):
-        _check_kind(path, os.lstat(path))
-    # the kind is checked again, because the file may have been replaced
-    descriptor = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o666)
-    try:
-        status = os.fstat(descriptor)
-        _check_kind(path, status)
+        status = os.lstat(path)
+        if not stat.S_ISREG(status.st_mode):
+            kinds = {stat.S_IFLNK: "a link", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe"}
+            kind = kinds.get(stat.S_IFMT(status.st_mode), "a device")
+            raise ValueError(f"{path} is {kind}, not a regular file: name a regular file")
         if most is not None and status.st_size > most:
             raise ValueError(f"{path} has {status.st_size:,} bytes, and at most {most:,} are read")
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
-
-
-def _check_kind(path: Path, status: os.stat_result) -> None:
-    if not stat.S_ISREG(status.st_mode):
-        kinds = {stat.S_IFLNK: "a link", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe"}
-        kind = kinds.get(stat.S_IFMT(status.st_mode), "a device")
-        raise ValueError(f"{path} is {kind}, not a regular file: name a regular file")
+    # what has replaced it since is no link and blocks nobody
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o666)
 
 
 def subfolder(folder: Path, name: str) -> Path:

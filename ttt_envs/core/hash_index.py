@@ -56,14 +56,9 @@ class KeyIndex:
 
     def reserve(self, capacity: int) -> None:
         """Set the capacity to exactly ``capacity`` keys in total."""
-        keys = np.empty((capacity, self.keys.shape[1]), np.uint64)
-        keys[: self.size] = self.keys[: self.size]
-        self.keys = keys
-        slots = 16
-        while slots < 2 * capacity:
-            slots *= 2
-        self._slots = np.full(slots, -1)
-        _insert(keys[: self.size], keys, self._slots, 0, np.empty(self.size, np.int64))
+        self.keys = extend_rows(self.keys[: self.size], capacity)
+        self._slots = np.full(1 << max(4, (2 * capacity - 1).bit_length()), -1)
+        _insert(self.keys[: self.size], self.keys, self._slots, 0, np.empty(self.size, np.int64))
 
     def pack(self) -> None:
         """Free all memory except the keys'; :meth:`reserve` makes the index usable again."""

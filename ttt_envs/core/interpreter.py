@@ -21,8 +21,7 @@ CAN_INTERPRET = np.lib.NumpyVersion(np.__version__) >= "2.0.0"
 """Whether results equal those of machine code; before numpy 2, types of Python and numpy numbers combine otherwise."""
 
 _sources: set[types.FunctionType] = set()
-_ready: dict[types.FunctionType, types.FunctionType] = {}  # source -> its interpreted function
-_functions: dict[types.FunctionType, types.FunctionType] = {}  # the same, also those with a namespace in the making
+_functions: dict[types.FunctionType, types.FunctionType] = {}  # source -> its interpreted function
 _namespaces: dict[str, dict[str, Any]] = {}
 _lock = threading.RLock()
 
@@ -66,10 +65,8 @@ def _interpreted(source: types.FunctionType) -> types.FunctionType:
 
     Machine code must not be mixed in, because it returns unsigned 64-bit integers as ``int``.
     """
-    if source not in _ready:
-        with _lock:  # no thread gets a namespace that is not filled yet
-            _ready[source] = _functions.get(source) or _make_function(source)
-    return _ready[source]
+    with _lock:  # no thread gets a namespace that is not filled yet
+        return _functions.get(source) or _make_function(source)
 
 
 def _make_function(source: types.FunctionType) -> types.FunctionType:

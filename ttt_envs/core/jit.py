@@ -21,7 +21,6 @@ import logging
 import os
 import shutil
 import sys
-import tempfile
 import threading
 import time
 import types
@@ -145,18 +144,6 @@ def compile_at_once() -> Iterator[None]:
         yield
 
 
-@contextmanager
-def pause_garbage_collection() -> Iterator[None]:
-    """Pause garbage collection within this context: compiling makes millions of objects, and little garbage."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
 def is_compiling() -> bool:
     """Return whether a thread compiles a kernel now, for which others have to wait."""
     return bool(_under_way)
@@ -164,6 +151,9 @@ def is_compiling() -> bool:
 
 class Kernel:
     """The placeholder of a kernel, which interprets calls, or compiles the kernel and is replaced by its dispatcher."""
+
+    total_compile_s = 0.0
+    """Estimated compile time in seconds of all kernels that this process has compiled."""
 
     def __init__(self, function: Callable[..., Any], interpreted: Interpretable, options: dict[str, Any]) -> None:
         functools.update_wrapper(self, function)
@@ -173,15 +163,16 @@ class Kernel:
         self.targetoptions = options
         self.has_wrapper = "no_cpython_wrapper" not in options
         """whether Python can call the machine code; if not, only kernels do"""
-        self._package = function.__module__.partition(".")[0]
         self._dispatcher: Any = None
         self._is_replaced = False
         self._interpreted_s = 0.0
 
     def __call__(self, *args: Any) -> Any:
         """Run the kernel."""
-        if self._is_replaced or not self._pays_to_interpret(args):
-            return self.compiled(args)(*args)
+        if self._is_replaced:  # the caller has kept this object
+            return self._dispatcher(*args)
+        if self.has_wrapper and not self._pays_to_interpret(args):
+            return self._compile(args)(*args)
         start = time.thread_time()
         try:
             return interpret(self.py_func, args)
@@ -189,17 +180,15 @@ class Kernel:
             self._interpreted_s += time.thread_time() - start
 
     def _pays_to_interpret(self, args: tuple[Any, ...]) -> bool:
-        if not self.interpreted or not self.has_wrapper:
-            return bool(self.interpreted)
         if getattr(_thread, "compiles_at_once", False) or os.environ.get(INTERPRET, "1") == "0":
             return False
-        return self._interpreted_s < self._budget_s and is_small(self.interpreted, args)
+        return bool(self.interpreted) and self._interpreted_s < self._budget_s and is_small(self.interpreted, args)
 
     @functools.cached_property
     def _budget_s(self) -> float:
-        return INTERPRETED_SHARE * self.estimate_compile_s()
+        return INTERPRETED_SHARE * self._estimate_compile_s()
 
-    def estimate_compile_s(self) -> float:
+    def _estimate_compile_s(self) -> float:
         """Return the estimated seconds to compile this kernel and its callees, except what is compiled or cached."""
         kernels: set[Kernel] = set()
         waiting: list[Any] = [self]
@@ -216,31 +205,55 @@ class Kernel:
         return bool(self._dispatcher and self._dispatcher.overloads) or name in _cached_names(self._package)
 
     @property
+    def _package(self) -> str:
+        return self.__module__.partition(".")[0]
+
+    @property
     def _numba_type_(self) -> Any:
         """The type of this object as a global of another kernel."""
         return self.dispatcher._numba_type_
 
     @property
     def dispatcher(self) -> Any:
-        """The function of numba, which compiles itself for the arguments of calls."""
+        """The function of numba, which compiles itself for the arguments of calls, and caches machine code."""
+        numba: Any = importlib.import_module("numba")
         with _lock:
             if self._dispatcher is None:
-                self._dispatcher = _dispatcher(self.py_func, self.targetoptions, _folder(self._package))
+                folder = _folder(self._package)
+                options = {"error_model": "numpy", "no_cfunc_wrapper": True, "cache": folder is not None}
+                before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)
+                try:
+                    self._dispatcher = numba.njit(**options | self.targetoptions)(self.py_func)
+                finally:
+                    numba.config.CACHE_DIR = before
+                _dispatchers.append(self._dispatcher)
             return self._dispatcher
 
-    def compiled(self, args: tuple[Any, ...]) -> Callable[..., Any]:
-        """Return a function with machine code for arguments of these types."""
-        if self._is_replaced or not self.has_wrapper:
-            return cast(Callable[..., Any], self._dispatcher if self._is_replaced else self.py_func)
+    def _compile(self, args: tuple[Any, ...]) -> Callable[..., Any]:
+        """Return the dispatcher with machine code for arguments of these types, after it has replaced this object.
+
+        A thread compiles, because no handler of signals runs there: LLVM calls numba's Python code from C, where an
+        interrupt is printed and dropped, and numba then lacks the code that it was about to note.
+        """
+        from concurrent.futures import ThreadPoolExecutor  # as numba, needed by long work only
+
         import numba
 
+        Kernel.total_compile_s += self._estimate_compile_s()
+        if Kernel.total_compile_s > NOTICE_S and os.environ.get(NOTICE, "1") != "0":
+            os.environ[NOTICE] = "0"  # child processes say nothing
+            _log.warning("compiling for this processor; machine code is cached in %s", kernel_folder() or "no folder")
         signature = tuple(map(numba.typeof, args))
-        with _compiling(self):
-            try:
-                self.dispatcher.compile(signature)
-            except _CACHE_ERRORS as problem:
-                _give_up_cache(None if isinstance(problem, OSError) else _folder(self._package))
-                self.dispatcher.compile(signature)
+        collects = gc.isenabled()
+        _under_way.append(self)
+        gc.disable()  # compiling makes millions of objects, and little garbage
+        try:
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(self._compile_for, signature).result()
+        finally:
+            _under_way.remove(self)
+            if collects:
+                gc.enable()
         for name, module in list(sys.modules.items()):
             if name.partition(".")[0] in (*PACKAGES, self._package):
                 for key, value in list(vars(module).items()):
@@ -249,68 +262,21 @@ class Kernel:
         self._is_replaced = True
         return cast(Callable[..., Any], self.dispatcher)
 
+    def _compile_for(self, signature: tuple[Any, ...]) -> None:
+        try:
+            self.dispatcher.compile(signature)
+        except _CACHE_ERRORS:  # a damaged file, or a full disk: go on without the cache
+            if folder := _folder(self._package):
+                shutil.rmtree(folder, ignore_errors=True)
+            for dispatcher in _dispatchers:
+                dispatcher._cache.disable()
+            self.dispatcher.compile(signature)
+
 
 _under_way: list[Kernel] = []
 """the kernels that threads compile now"""
+_dispatchers: list[Any] = []
 _lock = threading.RLock()
-
-
-class _Compilation:
-    """What this process has compiled, and with which dispatchers."""
-
-    expected_s = 0.0
-    dispatchers: list[Any] = []  # noqa: RUF012  # shared on purpose
-    caches = True
-
-
-def _dispatcher(function: Callable[..., Any], options: dict[str, Any], folder: Path | None) -> Any:
-    """Return numba's dispatcher for a kernel, which caches machine code in a folder, if given."""
-    numba: Any = importlib.import_module("numba")
-    options = {"error_model": "numpy", "no_cfunc_wrapper": True, "cache": folder is not None} | options
-    with _lock:
-        before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)
-        try:
-            made = numba.njit(**options)(function)
-        finally:
-            numba.config.CACHE_DIR = before
-        _Compilation.dispatchers.append(made)
-    return made
-
-
-@contextmanager
-def _compiling(kernel: Kernel) -> Iterator[None]:
-    """Log one notice per process tree, and compile a kernel without collecting garbage.
-
-    LLVM calls numba's Python code from C, where an interrupt is printed and dropped, and numba then lacks the code that
-    it was about to note. Such an interrupt is raised at the end, in place of what follows from it.
-    """
-    _Compilation.expected_s += kernel.estimate_compile_s()
-    if _Compilation.expected_s > NOTICE_S and os.environ.get(NOTICE, "1") != "0":
-        os.environ[NOTICE] = "0"
-        folder = kernel_folder()
-        kept = f"once: machine code is cached in {folder}" if folder else "in every process: no folder is writable"
-        _log.warning("compiling for this processor, %s", kept)
-    interrupts: list[object] = []
-    hook, in_main = sys.unraisablehook, threading.current_thread() is threading.main_thread()
-
-    def note(dropped: sys.UnraisableHookArgs) -> None:
-        if issubclass(dropped.exc_type, KeyboardInterrupt):
-            interrupts.append(dropped)
-        else:
-            hook(dropped)
-
-    _under_way.append(kernel)
-    if in_main:
-        sys.unraisablehook = note
-    try:
-        with pause_garbage_collection():
-            yield
-    finally:
-        _under_way.remove(kernel)
-        if in_main:
-            sys.unraisablehook = hook
-        if interrupts:
-            raise KeyboardInterrupt from None
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -319,43 +285,34 @@ def _compiling(kernel: Kernel) -> Iterator[None]:
 
 @functools.cache
 def kernel_folder() -> Path | None:
-    """Return the cache folder for machine code: the first writable one, None if there is none.
+    """Return the cache folder for machine code, None if it is not writable.
 
-    In order: ``NUMBA_CACHE_DIR``, if set; in a checkout ``.cache/numba``; the user's cache folder.
+    It is ``NUMBA_CACHE_DIR``, if set; in a checkout ``.cache/numba``; else in the user's cache folder.
     """
-    named = os.environ.get("NUMBA_CACHE_DIR")
-    checkout = [ROOT / ".cache" / "numba"] if (ROOT / "setup.cfg").is_file() else []
-    for folder in [Path(named)] if named else [*checkout, platformdirs.user_cache_path("ttt_envs") / "numba"]:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=folder):
-                return folder
-        except OSError:
-            continue
-    return None
+    root = ROOT / ".cache" if (ROOT / "setup.cfg").is_file() else platformdirs.user_cache_path("ttt_envs")
+    folder = Path(os.environ.get("NUMBA_CACHE_DIR") or root / "numba")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder if os.access(folder, os.W_OK) else None
+    except OSError:
+        return None
 
 
 @functools.cache
-def _folder(name: str) -> Path | None:
+def _folder(package: str) -> Path | None:
     """Return the folder of the machine code of a package, for the present sources of ours; None for no cache."""
+    packages = PACKAGES[: PACKAGES.index(package) + 1] if package in PACKAGES else PACKAGES
+    sources = [source for name in packages for source in sorted((ROOT / name).rglob("*.py"))]
     root = kernel_folder()
-    packages = PACKAGES[: PACKAGES.index(name) + 1] if name in PACKAGES else PACKAGES
-    digest = hashlib.sha256(__version__.encode())
-    for package in packages:
-        for source in sorted((ROOT / package).rglob("*.py")):
-            if source.stat().st_mtime > _start:
-                return None  # it has perhaps been edited since it was imported
-            digest.update(source.read_bytes())
-    if root is None or not _Compilation.caches:
-        return None
+    if root is None or any(source.stat().st_mtime > _start for source in sources):
+        return None  # a source has perhaps been edited since it was imported
+    digest = hashlib.sha256(b"".join([__version__.encode(), *(source.read_bytes() for source in sources)]))
     folder = root / f"{packages[-1]}-{digest.hexdigest()[:16]}"
     with suppress(OSError):
-        if not folder.is_dir():
-            folder.mkdir(exist_ok=True)
-            older = sorted(root.glob(f"{packages[-1]}-*"), key=lambda path: path.stat().st_mtime)
-            for path in older[:-MAX_FOLDERS]:
-                shutil.rmtree(path, ignore_errors=True)
+        folder.mkdir(exist_ok=True)
         os.utime(folder)
+        for path in sorted(root.glob(f"{packages[-1]}-*"), key=lambda path: path.stat().st_mtime)[:-MAX_FOLDERS]:
+            shutil.rmtree(path, ignore_errors=True)
     return folder
 
 
@@ -365,13 +322,3 @@ def _cached_names(package: str) -> frozenset[tuple[str, str]]:
     folder = _folder(package)
     files = [] if folder is None else folder.glob("*/*.nbi")
     return frozenset((file.parent.name.rpartition("_")[0], file.name.rpartition("-")[0]) for file in files)
-
-
-def _give_up_cache(damaged: Path | None) -> None:
-    """Go on without the cache in this process, after a damaged file or with a full disk; delete a damaged folder."""
-    _Compilation.caches = False
-    _folder.cache_clear()
-    for dispatcher in _Compilation.dispatchers:
-        dispatcher._cache.disable()
-    if damaged is not None:
-        shutil.rmtree(damaged, ignore_errors=True)

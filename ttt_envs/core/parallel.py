@@ -5,7 +5,6 @@ A block is a pure function of its arguments, so results depend neither on the wo
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 import logging
@@ -16,6 +15,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from pickle import PicklingError
@@ -37,8 +37,6 @@ MAX_ATTEMPTS = 2
 """Maximum number of consecutive worker deaths, without a finished block in between."""
 MAX_JOBS = 1024
 """Maximum number of processes; all are started at once, however little work there is."""
-STOP_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-"""Signals of Ctrl-C, for termination, and for a closed terminal."""
 PARENT_CHECK_S = 0.5
 """Interval in seconds at which a worker checks whether its parent is alive."""
 
@@ -128,17 +126,14 @@ def _on_cores(
     while True:
         results: Any = None
         try:
+            _start_workers(jobs)
             again = sorted(under_way.items())
-            with _interrupts_deferred():
-                results = Parallel(jobs, return_as="generator_unordered")(take(itertools.chain(again, numbered)))
+            results = Parallel(jobs, return_as="generator_unordered")(take(itertools.chain(again, numbered)))
             for number, result in results:
                 del under_way[number]
                 deaths = 0
                 yield number, result
             return
-        except KeyboardInterrupt:
-            _ignore_errors_of_executor()
-            raise
         except BrokenProcessPool as problem:
             deaths += 1
             if deaths == MAX_ATTEMPTS:
@@ -176,40 +171,22 @@ def _exit_with_parent(parent: int) -> None:
     os._exit(1)
 
 
-@functools.cache
-def _ignore_errors_of_executor() -> None:
-    """Print nothing when the thread of joblib that feeds the workers fails: after an interrupt nothing needs it."""
-    default = threading.excepthook
+def _start_workers(jobs: int) -> None:
+    """Start the workers in a thread, where no handler of signals runs, and which leaves them without Ctrl-C.
 
-    def handle(failure: threading.ExceptHookArgs) -> None:
-        if failure.thread is None or not failure.thread.name.startswith("ExecutorManagerThread"):
-            default(failure)
-
-    threading.excepthook = handle
-
-
-@contextlib.contextmanager
-def _interrupts_deferred() -> Iterator[None]:
-    """Defer stop signals to the end of the context; processes started within ignore Ctrl-C while Python starts.
-
-    Otherwise a worker that is interrupted, or loses its parent, before it has its work prints a traceback. Any thread
-    of this process may receive a signal, such as that of a progress bar, so the handlers are deferred, too.
+    Otherwise a worker that is interrupted, or loses its parent, before it has its work prints a traceback.
     """
-    received: list[int] = []
-    with contextlib.ExitStack() as stack:
-        stack.callback(lambda: signal.raise_signal(received[0]) if received else None)
+
+    def start() -> None:
         if hasattr(signal, "pthread_sigmask"):
             with environment_variables({"PYTHONWARNINGS": "ignore"}):  # of what an interrupt leaves behind
                 resource_tracker.ensure_running()  # these would lift the block
                 loky_resource_tracker.ensure_running()
-            before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-            stack.callback(signal.pthread_sigmask, signal.SIG_SETMASK, before)
-        if threading.current_thread() is threading.main_thread():
-            for number in STOP_SIGNALS:
-                if callable(handler := signal.getsignal(number)):
-                    signal.signal(number, lambda number, _: received.append(number))
-                    stack.callback(signal.signal, number, handler)
-        yield
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        Parallel(jobs)([delayed(os.getpid)()])
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(start).result()
 
 
 # ---------------------------------------------------------------------------------------------------------------------

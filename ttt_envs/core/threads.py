@@ -68,13 +68,9 @@ def map_threads(function: Callable[[Block], Result], blocks: Iterable[Block], th
     """
     if threads == 1:
         return list(map(function, blocks))
-
-    @compile_at_once_in_thread()  # work for several threads repays compilation
-    def run(block: Block) -> Result:
-        return function(block)
-
     pool = ThreadPoolExecutor(threads)
     try:
+        run = compile_at_once_in_thread()(function)  # work for several threads repays compilation
         return list(pool.map(run, blocks))
     finally:
         pool.shutdown(cancel_futures=True)

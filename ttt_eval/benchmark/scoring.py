@@ -17,7 +17,7 @@ import numpy as np
 from baselines.exact import solve
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.array_cache import CachedArray
+from ttt_envs.core.array_cache import load_or_compute
 from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.work import DEFAULT_WORK, Work
@@ -111,12 +111,11 @@ def _references(task: Task, stage: int) -> References:
         "stage": stage,
     }
     name = f"benchmark-{VERSION}-{task.name}-{stage}"
-    cached = CachedArray(name, content)
-    pair = cached.read((2,), np.float64)
-    if pair is None:
-        pair = np.array([_measure(task, random_policies(task), stage), _best(task, stage)])
-        cached.write(pair)
-    return References(float(pair[0]), float(pair[1]))
+
+    def measure() -> Float64Array:
+        return np.array([_measure(task, random_policies(task), stage), _best(task, stage)])
+
+    return References(*map(float, load_or_compute(name, content, (2,), measure, min_bytes=0)))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
