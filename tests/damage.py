@@ -266,7 +266,7 @@ def guarded(folder):
         sys.addaudithook(_hook)
         _installed = True
     caches = [os.environ[name] for name in ("TTT_ENVS_CACHE", "MPLCONFIGDIR") if name in os.environ]
-    caches += filter(None, [kernel_folder()])  # some kernel may not have been compiled yet
+    caches.append(kernel_folder())  # some kernel may not have been compiled yet
     python = [sys.prefix, sys.base_prefix, *sysconfig.get_paths().values(), *filter(None, sys.path)]
     write = [folder, *caches, ROOT / ".hypothesis", "/dev/null", "/dev/tty"]
     system = ["/proc", "/sys", "/dev", "/etc", "/usr/share", "/usr/lib", "/lib"]

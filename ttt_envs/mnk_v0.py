@@ -70,7 +70,7 @@ class _AfterReset:
         raise AttributeError(f"{self.name} cannot be accessed before reset")
 
 
-@environment(BoardConfig, {"opponent": "both players are agents; gymnasium.make takes an opponent"})
+@environment(BoardConfig)
 class raw_env(AECEnv[str, Any, Any]):  # PettingZoo looks for this name
     """m,n,k tic-tac-toe with skipped turns for two agents.
 

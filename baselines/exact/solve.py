@@ -17,7 +17,7 @@ from baselines.exact.layers import MAX_SOLVER_CELLS, build, check_memory, check_
 from baselines.exact.solution import LayeredSolution, Solution, shared_solution
 from ttt_envs.agents.policy import ALL_VARIANTS
 from ttt_envs.agents.specs import Named
-from ttt_envs.core.array_cache import cache_path, make_cached_folder, max_cache_bytes
+from ttt_envs.core.array_cache import cache_path, make_room, max_cache_bytes
 from ttt_envs.core.files import FolderLockedError
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.work import DEFAULT_WORK, Work
@@ -81,10 +81,11 @@ def _build_cached(game: Game, work: Work) -> LayeredSolution:
         needed = estimate(game)
         size = needed.disk
         check_memory(needed, game, folder=size <= max_cache_bytes(), memory=work.memory)
-    folder = make_cached_folder(*_cache_entry(game), size)
+    folder = cache_path(*_cache_entry(game))
+    is_cached = make_room(folder, size)
     while True:
         try:
-            return build(game, folder, work=work)
+            return build(game, folder if is_cached else None, work=work)
         except FolderLockedError:  # another process is building; its layers will be read
             time.sleep(1.0)
 

@@ -22,7 +22,7 @@ class RandomGames:
         run_random_games(considered_visit, params, tree, np.zeros(tree.cells.shape[1], np.int64))
 
 
-@kernel(interpreted=lambda visits, params, tree, cells: visits.size * len(cells) ** 2, nogil=True)
+@kernel(interpreted=False, nogil=True)
 def run_random_games(considered_visit: Int64Array, params: SelectionParams, tree: Tree, cells: Int64Array) -> None:
     """Run simulations ``considered_visit`` int64[S, B] in one tree after another; ``cells`` int64[cells] is scratch."""
     for b in range(len(tree.cells)):

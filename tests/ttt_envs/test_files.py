@@ -78,8 +78,8 @@ def test_a_file_is_opened_for_writing_with_what_it_holds(tmp_path):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        (b"{", "it is not JSON: .* at character 2"),
-        (b"\xff", "its bytes are not UTF-8"),
+        (b"{", "it is not JSON: .* column 2"),
+        (b"\xff", "it is not JSON: .* decode byte"),
         ("[" * 100_000, "it is nested too deeply"),
         ("[" * 100_000 + "]" * 100_000, "it is nested too deeply"),
         ("9" * 10_000, "10000 digits"),

@@ -200,18 +200,6 @@ def compute_exactly():
         strength(game, "table" if game.rows == 3 else "optimal:epsilon=0.5", ["random"])
 
 
-def search_trees():
-    """Searches without a net, whose simulations are bounded by numbers and not by arrays."""
-    rng = np.random.default_rng(0)
-    for game in (Game(skip_chance=0.25), Game(4, 5, 4)):
-        batch = plain.positions_of_random_play(game, 3)
-        for settings in ({}, {"decisive": False}):
-            player = MCTS(game, simulations=20, **settings).player()
-            for _ in range(2):
-                player.act(batch, np.arange(3), rng)
-            MCTS(game, simulations=20, **settings).action_values(batch)
-
-
 @contextmanager
 def both_tiers(calls):
     """Make the first ``calls`` calls of each interpretable kernel twice, interpreted and by machine code.
@@ -253,7 +241,6 @@ def compare_tiers():
         play_games()
         teach_everything()
         compute_exactly()
-        search_trees()
     print((sorted(counts), sorted(different)))
 
 

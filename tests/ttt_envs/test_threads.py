@@ -9,7 +9,7 @@ import pytest
 from processes import run_python
 
 from ttt_envs.core.parallel import map_blocks
-from ttt_envs.core.threads import MAX_THREADS, count_threads, map_threads, share_cores, split_rows
+from ttt_envs.core.threads import MAX_THREADS, count_threads, map_threads, split_rows
 
 NUMBERS = (1, 2, 3, 7)
 
@@ -62,12 +62,6 @@ def test_number_of_threads(monkeypatch):
     assert [count_threads(number) for number in (1, 2, MAX_THREADS)] == [1, 2, MAX_THREADS]
     monkeypatch.setattr("joblib.cpu_count", lambda: 8)
     assert [count_threads("auto", jobs) for jobs in (1, 2, 3, 8, 100, -1)] == [8, 4, 2, 1, 1, 1]
-    try:
-        share_cores(4)
-        assert count_threads("auto") == 2
-        assert count_threads(5) == 5
-    finally:
-        share_cores(1)
     for wrong in (0, -1, MAX_THREADS + 1, True, 2.0, "two", None):
         with pytest.raises(ValueError, match=r"is no number of threads: choose 1 to 1024, or auto"):
             count_threads(wrong)

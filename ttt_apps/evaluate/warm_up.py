@@ -41,18 +41,11 @@ class WarmUp(JsonOptions):
                 bar.advance(task)
             bar.update(task, part="")
         folder = kernel_folder()
-        files = [] if folder is None else list(folder.rglob("*.nb[ic]"))
-        size = sum(file.stat().st_size for file in files)
+        size = sum(file.stat().st_size for file in folder.rglob("*.nb[ic]"))
         if self.json:
-            where = None if folder is None else str(folder)
-            print(json.dumps({"seconds": seconds, "folder": where, "bytes": size}))
+            print(json.dumps({"seconds": seconds, "folder": str(folder), "bytes": size}))
             return
-        where = (
-            "no folder is writable: every process compiles again"
-            if folder is None
-            else f"{size / 1e6:.0f} MB in {folder}"
-        )
-        table = new_table("part", "seconds", title=f"machine code: {where}")
+        table = new_table("part", "seconds", title=f"machine code: {size / 1e6:.0f} MB in {folder}")
         for name, spent in seconds.items():
             table.add_row(name, f"{spent:.1f}")
         print_table(table)

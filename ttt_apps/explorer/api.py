@@ -39,7 +39,6 @@ from ttt_apps.explorer.schemas import (
 )
 from ttt_apps.explorer.solutions import Solutions
 from ttt_envs.agents.policy import act
-from ttt_envs.core.jit import compile_at_once_in_thread
 from ttt_envs.core.random import draw_key
 from ttt_envs.game.boards import Boards, coordinate, from_text, to_text
 from ttt_envs.game.game import default_win_length
@@ -74,27 +73,17 @@ class ExplorerApi:
         self._solutions = Solutions(root.databases)
         self._panels = Panels(root, self._solutions)
         self._choices = LRUCache(MAX_SNAPSHOTS)
-        self._board_compiled = threading.Event()
-        self._board_compiled.set()  # without warm-up, nothing waits
 
     def start_warming(self) -> None:
-        """Compile in the background by handling typical first requests: the board, and then panels and a reply.
+        """Compile in the background by handling typical first requests: panels and a reply.
 
-        Compilation is serial, so panels requested meanwhile wait for the board, whose moves are interpreted until then.
+        Moves on the board are interpreted meanwhile.
         """
-        self._board_compiled.clear()
         threading.Thread(target=self.warm, name="warm", daemon=True).start()
 
     def warm(self) -> None:
         """Do the work of :meth:`start_warming`, and return when it is done."""
         game = {"rows": 3, "columns": 3, "win_length": 3, "skip_chance": 0.0}
-        try:
-            # at once, because a move on the board that compiles waits for all other compilation
-            with compile_at_once_in_thread():
-                self.replay(LineRequest.model_validate({"game": game, "moves": "b2"}))
-                self.play(PlayRequest.model_validate({"game": game, "seed": 0, "cell": 0}))
-        finally:
-            self._board_compiled.set()
         panels = [{"kind": kind} for kind in ("exact", "random", "compressed", "mcts", "search", "prove")]
         self.values(ValuesRequest.model_validate({"game": game, "position": ".../.../... o", "panels": panels}))
         self.play(PlayRequest.model_validate({"game": game, "seed": 0, "policy": "optimal"}))
@@ -163,7 +152,6 @@ class ExplorerApi:
         key = LiveGame(game, draw_key(np.random.default_rng(request.seed)), 0).episode_key[0]
         cell = request.cell
         if request.policy is not None:
-            self._board_compiled.wait()
             policy, lock = self._panels.policy(request.policy, game)
             with lock:
                 rng = np.random.default_rng([int(key), STREAM_OPPONENT, stones])
@@ -239,12 +227,7 @@ class ExplorerApi:
         boards = Boards.from_positions([as_o_began(game, position, "the position", request.game.first)])
 
         def plan(one: schemas.PanelRequest) -> Callable[[], dict[str, Any]]:
-            def compute() -> dict[str, Any]:
-                if one.kind != "exact":  # compiles what the board does
-                    self._board_compiled.wait()
-                return self._panels.answer(game, boards, one)
-
-            return compute
+            return lambda: self._panels.answer(game, boards, one)
 
         return to_text(position, game), [plan(one) for one in request.panels]
 

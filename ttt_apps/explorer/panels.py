@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,11 +14,8 @@ from baselines.compression import Decomposition, decomposition, default_rank, la
 from baselines.connect_four import Solver, check_solvable, is_solvable, landing_cells
 from baselines.connect_four.bitboards import MAX_BITS
 from baselines.expectiminimax import Expectiminimax
-from baselines.expectiminimax.search import run_search
 from baselines.mcts import MCTS
-from baselines.mcts.random_games import run_random_games
 from baselines.proof_number import TAKEN, UNDECIDED, Prover
-from baselines.proof_number.search import search as proof_search
 from baselines.tables import Softmax, Table, source_values
 from learners.checkpoint import policy_name
 from ttt_apps.explorer import schemas
@@ -37,7 +33,7 @@ from ttt_apps.explorer.schemas import MAX_TABLE_CELLS, PanelRequest, Root, check
 from ttt_apps.explorer.solutions import SEARCH_BYTES, Solutions, why_no_values
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.jit import Float64Array, compile_at_once_in_thread
+from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards, coordinate
 from ttt_envs.game.game import Game, Position
 from ttt_eval.exact.strength import choice_in
@@ -50,13 +46,6 @@ CONNECT_FOUR_NODES = 20
 """Number of positions of Connect Four that are searched in the time of one of a proof."""
 MAX_LINES, MAX_LINE = 3, 6
 """Maximum number of lines of a search, and maximum number of moves in one of tree search."""
-
-KERNELS: Mapping[str, tuple[Callable[..., Any], ...]] = {
-    "search": (run_search,),
-    "mcts": (run_random_games,),
-    "prove": (proof_search,),
-}
-"""The kernels of panels that take seconds to compile."""
 
 
 def why_not_proved(game: Game) -> str | None:
@@ -115,9 +104,7 @@ class Panels:
             "policy": self._policy_panel,
         }
         try:
-            # these are compiled anyway, and the interpreter would delay it
-            with compile_at_once_in_thread() if request.kind in KERNELS else nullcontext():
-                return {"kind": request.kind, **kinds[request.kind](game, boards, request)}
+            return {"kind": request.kind, **kinds[request.kind](game, boards, request)}
         except (ValueError, TypeError, OSError, MemoryError) as problem:
             return {"kind": request.kind, "error": self._root.describe_error(problem)}
 

@@ -11,8 +11,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from ttt_envs.core.jit import is_compiling
-
 LINES = "application/x-ndjson"
 """Media type of a stream of JSON objects, one a line."""
 WORKERS = min(4, os.cpu_count() or 1)
@@ -108,19 +106,12 @@ async def stream_panels(
                 yield _line({"number": tasks[task], **task.result()})
             for task in () if done else pending:
                 number = tasks[task]
-                words = _describe_wait(number in begun)
+                words = "computing" if number in begun else "waiting for the other panels"
                 if said.get(number) != words:
                     said[number] = words
                     yield _line({"number": number, "kind": kinds[number], "waits": words})
     finally:
         left.set()
-
-
-def _describe_wait(has_begun: bool) -> str:
-    """Return what a panel waits for: kernels compile one after another."""
-    if is_compiling():
-        return "compiling, once on this machine"
-    return "computing" if has_begun else "waiting for the other panels"
 
 
 def _line(data: dict[str, Any]) -> bytes:

@@ -17,7 +17,7 @@ import numpy as np
 import platformdirs
 from numpy.typing import NDArray
 
-from ttt_envs.core.files import locked, write_atomically
+from ttt_envs.core.files import FolderLockedError, locked, write_atomically
 
 CACHE_VARIABLE, CACHE_BYTES_VARIABLE = "TTT_ENVS_CACHE", "TTT_ENVS_CACHE_BYTES"
 """environment variables: the cache folder, and its maximum size in bytes"""
@@ -60,50 +60,16 @@ def load_or_compute(
     """
     path = cache_path(name, content).with_suffix(".npy")
     is_stored = 8 * math.prod(shape) >= min_bytes and max_cache_bytes() > 0
-    array = _load(path, shape) if is_stored else None
-    if array is None:
-        array = compute()
-        with suppress(OSError):
-            if is_stored and _make_room(path, array.nbytes):
-                write_atomically(path, lambda file: np.save(file, array, allow_pickle=False))
-                stored = _load(path, shape)  # its memory is shared with other processes
-                array = array if stored is None else stored
+    with suppress(OSError, ValueError, EOFError):  # missing, or damaged
+        if is_stored:
+            os.utime(path)  # eviction removes the least recently used first
+            return np.asarray(np.load(path, mmap_mode="r"))
+    array = compute()
+    if is_stored and make_room(path, array.nbytes):
+        with suppress(OSError):  # such as a full disk
+            write_atomically(path, lambda file: np.save(file, array, allow_pickle=False))
     array.flags.writeable = False
     return array
-
-
-def _load(path: Path, shape: tuple[int, ...]) -> NDArray[np.float64] | None:
-    """Return the array in a file, memory-mapped; None if it is missing, damaged or of another form."""
-    try:
-        array = np.asarray(np.load(path, mmap_mode="r"))
-        os.utime(path)  # eviction removes the least recently used first
-    except (OSError, ValueError, EOFError):
-        return None
-    return array if array.shape == shape and array.dtype == np.float64 else None
-
-
-def make_cached_folder(name: str, content: Mapping[str, Any], size: int) -> Path | None:
-    """Return a cached folder ``NAME-HASH``; it counts as cache.
-
-    A writer must hold it (:func:`ttt_envs.core.files.locked`), because held folders are not evicted.
-
-    Args:
-        name: human-readable name.
-        content: as for :func:`cache_path`.
-        size: total bytes of its files; older entries are evicted to make room.
-
-    Returns:
-        The folder, created if missing; None if the size exceeds the limit or the folder cannot be created.
-    """
-    folder = cache_path(name, content)
-    try:
-        if not _make_room(folder, size):
-            return None
-        folder.mkdir(exist_ok=True)
-        os.utime(folder)  # eviction removes the least recently used first
-    except OSError:
-        return None
-    return folder
 
 
 def cache_root() -> Path:
@@ -120,30 +86,33 @@ def max_cache_bytes() -> int:
     """
     text = os.environ.get(CACHE_BYTES_VARIABLE, str(DEFAULT_MAX_BYTES))
     if not text.isdecimal():
-        raise ValueError(
-            f"{CACHE_BYTES_VARIABLE}={text!r} is no number of bytes: write for example "
-            f"{CACHE_BYTES_VARIABLE}={DEFAULT_MAX_BYTES}"
-        )
+        raise ValueError(f"{CACHE_BYTES_VARIABLE}={text!r} is no number of bytes: write {DEFAULT_MAX_BYTES}")
     return int(text)
 
 
-def _make_room(new: Path, size: int) -> bool:
-    """Evict entries, least recently used first, until ``size`` bytes more fit; return False if they never do.
+def make_room(entry: Path, size: int) -> bool:
+    """Make room for ``size`` bytes more in an array or folder of the cache, by eviction, least recently used first.
 
-    The entry ``new``, and folders that somebody holds, are not evicted.
+    The entry itself, and folders that somebody holds (:func:`ttt_envs.core.files.locked`), are not evicted.
 
-    Raises:
-        OSError: the folder of the cache cannot be used.
+    Returns:
+        Whether the entry may be written: not if the size exceeds the limit, or the folder of the cache cannot be used.
     """
     room = max_cache_bytes() - size
     if room < 0:
         return False
-    new.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # others could plant other values
-    for path in sorted(set(new.parent.glob(_ENTRIES)) - {new}, key=lambda path: path.stat().st_mtime, reverse=True):
-        room -= sum(file.stat().st_size for file in (path, *path.glob("*")))
-        if room < 0 and path.is_dir():
-            with suppress(ValueError, OSError), locked(path):
-                shutil.rmtree(path)
-        elif room < 0:
-            path.unlink(missing_ok=True)
+    try:
+        entry.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # others could plant other values
+        others = set(entry.parent.glob(_ENTRIES)) - {entry}
+        for path in sorted(others, key=lambda path: path.stat().st_mtime, reverse=True):
+            room -= sum(file.stat().st_size for file in (path, *path.glob("*")))
+            if room < 0 and path.is_dir():
+                with suppress(FolderLockedError), locked(path):
+                    shutil.rmtree(path)
+            elif room < 0:
+                path.unlink(missing_ok=True)
+        if entry.exists():
+            os.utime(entry)
+    except OSError:
+        return False
     return True

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import difflib
-import functools
-import inspect
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterable
 
 MIN_PREFIX = 3
 """Minimum length, in characters, of a prefix that means the whole name."""
-
-Class = TypeVar("Class", bound=type[Any])
 
 
 def check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
@@ -51,33 +46,3 @@ def closest_name(name: str, known: Iterable[str], similarity: float = 0.5) -> st
 
 def _plain(name: str) -> str:
     return name.lower().replace("_", "-")
-
-
-def check_argument_names(hints: Mapping[str, str]) -> Callable[[Class], Class]:
-    """Decorate a class, whose ``__init__`` then names the closest argument for an unknown one.
-
-    The message contains Python's own words, in which other libraries look for an argument that they may leave out.
-
-    Args:
-        hints: names that it does not have -> advice, where the closest name is of no help.
-    """
-
-    def decorate(kind: Class) -> Class:
-        init: Callable[..., None] = kind.__init__
-        known = list(inspect.signature(init).parameters)[1:]
-
-        @functools.wraps(init)
-        def checked(self: Any, *args: Any, **kwargs: Any) -> None:
-            wrong = [
-                f"an unexpected keyword argument {name!r}: {hints.get(name) or closest_names(name, known)}"
-                for name in kwargs
-                if name not in known
-            ]
-            if wrong:
-                raise TypeError(f"{kind.__name__}.__init__() got {', and '.join(wrong)}")
-            init(self, *args, **kwargs)
-
-        kind.__init__ = checked
-        return kind
-
-    return decorate

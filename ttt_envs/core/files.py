@@ -7,13 +7,13 @@ nested a million times. All of these are rejected with a one-line error.
 from __future__ import annotations
 
 import csv
-import errno
 import io
 import json
 import math
 import os
 import secrets
 import stat
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import BufferedRandom, BufferedReader
@@ -45,18 +45,17 @@ def write_atomically(path: Path, write: Any, *, durable: bool = True) -> None:
     Raises:
         OSError: the file cannot be written; the error names ``path``.
     """
+    target = Path(os.path.abspath(path))
+    unfinished = target.with_name(f"{target.name}{secrets.token_hex(4)}.tmp")
     try:
-        if not path.name:
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_name(f"{path.name}{secrets.token_hex(4)}.tmp")
+        target.parent.mkdir(parents=True, exist_ok=True)
         try:
             with unfinished.open("x+b") as file:  # a file from tempfile would be readable by its owner only
                 write(file)
                 file.flush()
                 if durable:
                     os.fsync(file.fileno())
-            os.replace(unfinished, path)
+            os.replace(unfinished, target)
         except BaseException:
             unfinished.unlink(missing_ok=True)
             raise
@@ -179,7 +178,7 @@ def open_to_write(path: Path) -> BufferedRandom:
         OSError: the file cannot be opened.
         ValueError: the path is a link, a device, a pipe or a folder.
     """
-    return os.fdopen(_open_regular_file(path, os.O_RDWR | os.O_CREAT, None), "r+b")
+    return os.fdopen(_open_regular_file(path, os.O_RDWR | os.O_CREAT, sys.maxsize), "r+b")
 
 
 def read_bounded(path: Path, most: int = MAX_FILE_BYTES) -> bytes:
@@ -192,7 +191,7 @@ def read_bounded(path: Path, most: int = MAX_FILE_BYTES) -> bytes:
         return file.read(most)
 
 
-def _open_regular_file(path: Path, flags: int, most: int | None) -> int:
+def _open_regular_file(path: Path, flags: int, most: int) -> int:
     """Return the descriptor of a regular file."""
     with suppress(FileNotFoundError):
         status = os.lstat(path)
@@ -200,7 +199,7 @@ def _open_regular_file(path: Path, flags: int, most: int | None) -> int:
             kinds = {stat.S_IFLNK: "a link", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe"}
             kind = kinds.get(stat.S_IFMT(status.st_mode), "a device")
             raise ValueError(f"{path} is {kind}, not a regular file: name a regular file")
-        if most is not None and status.st_size > most:
+        if status.st_size > most:
             raise ValueError(f"{path} has {status.st_size:,} bytes, and at most {most:,} are read")
     # what has replaced it since is no link and blocks nobody
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o666)
@@ -273,10 +272,8 @@ def parse_json(text: bytes | str, most: int = MAX_FILE_BYTES, *, nan: bool = Fal
         return json.loads(words, parse_float=number, parse_constant=number)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    except json.JSONDecodeError as problem:
-        raise ValueError(f"it is not JSON: {problem.msg} at character {problem.pos + 1}") from None
-    except UnicodeDecodeError:
-        raise ValueError("it is not JSON: its bytes are not UTF-8") from None
+    except ValueError as problem:
+        raise ValueError(f"it is not JSON: {problem}") from None
 
 
 def _finite_number(text: str) -> float:

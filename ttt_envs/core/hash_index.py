@@ -80,12 +80,15 @@ class KeyIndex:
 
 
 @inlined
-def _first_slot(key: UInt64Array, slots: Int64Array) -> int:
-    """Return the first slot to probe for a key."""
+def _find_slot(key: UInt64Array, row_keys: UInt64Array, slots: Int64Array) -> int:
+    """Return the slot of a key, or the empty one where it belongs."""
     mixed = key[0]
     for word in range(1, len(key)):
         mixed = splitmix64(mixed, 0) ^ key[word]
-    return int64(splitmix64(mixed, 0) & np.uint64(len(slots) - 1))
+    slot = int64(splitmix64(mixed, 0) & np.uint64(len(slots) - 1))
+    while slots[slot] >= 0 and not _equal(row_keys[slots[slot]], key):
+        slot = (slot + 1) & (len(slots) - 1)
+    return slot
 
 
 @inlined
@@ -99,18 +102,13 @@ def _equal(a: UInt64Array, b: UInt64Array) -> bool:
 @kernel(nogil=True)
 def _find(wanted: UInt64Array, row_keys: UInt64Array, slots: Int64Array, out: Int64Array) -> None:
     for b in range(len(wanted)):
-        slot = _first_slot(wanted[b], slots)
-        while slots[slot] >= 0 and not _equal(row_keys[slots[slot]], wanted[b]):
-            slot = (slot + 1) & (len(slots) - 1)
-        out[b] = slots[slot]
+        out[b] = slots[_find_slot(wanted[b], row_keys, slots)]
 
 
 @kernel(nogil=True)
 def _insert(wanted: UInt64Array, row_keys: UInt64Array, slots: Int64Array, size: int, out: Int64Array) -> int:
     for b in range(len(wanted)):
-        slot = _first_slot(wanted[b], slots)
-        while slots[slot] >= 0 and not _equal(row_keys[slots[slot]], wanted[b]):
-            slot = (slot + 1) & (len(slots) - 1)
+        slot = _find_slot(wanted[b], row_keys, slots)
         if slots[slot] < 0:
             slots[slot] = size
             for word in range(wanted.shape[1]):

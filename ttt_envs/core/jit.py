@@ -2,10 +2,9 @@
 
 The source of a kernel is plain Python and gives bit-identical results when interpreted. Compiling a kernel takes 0.1 to
 7 seconds; many callers, such as a first game, need only a few calls on small arrays, which take milliseconds. So calls
-on small arrays are interpreted until they have taken half of the estimated compile time; then the kernel is compiled.
-Long workloads thus take at most half a compile time more than with immediate compilation, and short ones compile
-nothing and do not import numba, which takes a quarter of a second. A compiled kernel replaces its placeholder in all
-modules, so that Python calls numba directly. ``NUMBA_DISABLE_JIT=1`` runs the same source as plain Python.
+on small arrays are interpreted until they have taken half a second; then the kernel is compiled. Short workloads thus
+compile nothing and do not import numba, which takes a quarter of a second. A compiled kernel replaces its placeholder
+in all modules, so that Python calls numba directly. ``NUMBA_DISABLE_JIT=1`` runs the same source as plain Python.
 
 Machine code is cached in a folder named by a hash of the sources of the kernel's package and of those that it imports,
 because numba's cache does not see edits of callees in other files: an edit compiles all kernels of these packages.
@@ -16,7 +15,6 @@ from __future__ import annotations
 import functools
 import gc
 import hashlib
-import importlib
 import logging
 import os
 import shutil
@@ -25,16 +23,16 @@ import threading
 import time
 import types
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any, TypeVar, cast, overload
 
 import numpy as np
 import platformdirs
 from numpy.typing import NDArray
 
-from ttt_envs.core.interpreter import CAN_INTERPRET, Interpretable, add_source, interpret, is_small
+from ttt_envs.core.interpreter import CAN_INTERPRET, MAX_INTERPRETED_ELEMENTS, count_elements, interpret
 from ttt_envs.core.package_conflicts import PACKAGES, ROOT
 from ttt_envs.core.subprocesses import environment_variables
 from ttt_envs.version import __version__
@@ -43,7 +41,6 @@ Int8Array = NDArray[np.int8]
 BoolArray = NDArray[np.bool_]
 UInt8Array = NDArray[np.uint8]
 Int32Array = NDArray[np.int32]
-UInt32Array = NDArray[np.uint32]
 Int64Array = NDArray[np.int64]
 UInt64Array = NDArray[np.uint64]
 Float32Array = NDArray[np.float32]
@@ -51,18 +48,13 @@ Float64Array = NDArray[np.float64]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 INTERPRET, NOTICE = "TTT_ENVS_INTERPRET", "TTT_ENVS_COMPILE_NOTICE"
-"""Environment variables. 0 compiles every kernel at its first call, however small; 0 disables compile notices."""
-INTERPRETED_SHARE = 0.5
-"""Share of the estimated compile time that calls of a kernel may spend in the interpreter before it is compiled."""
-COMPILE_S, COMPILE_S_PER_BYTE = 0.1, 0.0006
-"""Estimated compile time in seconds: for each kernel, and for each byte of its bytecode (AMD EPYC, family 25)."""
-NOTICE_S = 1.0
-"""Estimated compile time of a process, in seconds, above which a notice is logged."""
+"""Environment variables. 0 compiles every kernel at its first call, however small; 0 disables the compile notice."""
+MAX_INTERPRETED_S = 0.5
+"""CPU seconds that calls of a kernel may spend in the interpreter before it is compiled."""
 MAX_FOLDERS = 4
 """Maximum number of folders of machine code of a package, each for one state of the sources."""
 
 _log = logging.getLogger("ttt_envs")
-_CACHE_ERRORS = (OSError, EOFError, UnpicklingError, ValueError, TypeError, LookupError, AttributeError, ImportError)
 _start = time.time()
 
 int64 = cast(Callable[[Any], int], np.int64)
@@ -78,16 +70,14 @@ int8 = cast(Callable[[Any], int], np.int8)
 @overload
 def kernel(function: Function) -> Function: ...
 @overload
-def kernel(
-    *, interpreted: Interpretable = True, allocates: bool = False, **options: Any
-) -> Callable[[Function], Function]: ...
-def kernel(function: Any = None, *, interpreted: Interpretable = True, allocates: bool = False, **options: Any) -> Any:
+def kernel(*, interpreted: bool = True, allocates: bool = False, **options: Any) -> Callable[[Function], Function]: ...
+def kernel(function: Any = None, *, interpreted: bool = True, allocates: bool = False, **options: Any) -> Any:
     """Decorate a kernel for Python callers.
 
     Args:
         function: the source.
         interpreted: whether the size of the arrays bounds the time of a call, so that calls on small arrays may be
-            interpreted; or a function of the call's arguments that returns a bound on its elementary steps.
+            interpreted.
         allocates: whether the kernel makes arrays. The others are compiled without numba's reference counting: it
             counts at every call, even an inlined one, and for every array taken from a tuple, which takes longer than a
             function of a few nanoseconds, in execution and compilation.
@@ -121,19 +111,6 @@ def pasted(function: Function) -> Function:
 # When to compile
 
 
-_thread = threading.local()
-
-
-@contextmanager
-def compile_at_once_in_thread() -> Iterator[None]:
-    """Compile kernels at their first call within this context, in this thread only: others may still interpret."""
-    before, _thread.compiles_at_once = getattr(_thread, "compiles_at_once", False), True
-    try:
-        yield
-    finally:
-        _thread.compiles_at_once = before
-
-
 @contextmanager
 def compile_at_once() -> Iterator[None]:
     """Compile kernels at their first call within this context, in this process and in child processes.
@@ -144,25 +121,17 @@ def compile_at_once() -> Iterator[None]:
         yield
 
 
-def is_compiling() -> bool:
-    """Return whether a thread compiles a kernel now, for which others have to wait."""
-    return bool(_under_way)
-
-
 class Kernel:
     """The placeholder of a kernel, which interprets calls, or compiles the kernel and is replaced by its dispatcher."""
 
-    total_compile_s = 0.0
-    """Estimated compile time in seconds of all kernels that this process has compiled."""
-
-    def __init__(self, function: Callable[..., Any], interpreted: Interpretable, options: dict[str, Any]) -> None:
+    def __init__(self, function: types.FunctionType, interpreted: bool, options: dict[str, Any]) -> None:
         functools.update_wrapper(self, function)
-        add_source(function)
-        self.py_func = cast(types.FunctionType, function)
-        self.interpreted = interpreted if CAN_INTERPRET else False
+        self.py_func = function
+        self.interpreted = interpreted and CAN_INTERPRET
         self.targetoptions = options
         self.has_wrapper = "no_cpython_wrapper" not in options
         """whether Python can call the machine code; if not, only kernels do"""
+        self._package = function.__module__.partition(".")[0]
         self._dispatcher: Any = None
         self._is_replaced = False
         self._interpreted_s = 0.0
@@ -180,33 +149,15 @@ class Kernel:
             self._interpreted_s += time.thread_time() - start
 
     def _pays_to_interpret(self, args: tuple[Any, ...]) -> bool:
-        if getattr(_thread, "compiles_at_once", False) or os.environ.get(INTERPRET, "1") == "0":
+        if not self.interpreted or self._is_cached or os.environ.get(INTERPRET, "1") == "0":
             return False
-        return bool(self.interpreted) and self._interpreted_s < self._budget_s and is_small(self.interpreted, args)
+        return self._interpreted_s < MAX_INTERPRETED_S and count_elements(args) <= MAX_INTERPRETED_ELEMENTS
 
     @functools.cached_property
-    def _budget_s(self) -> float:
-        return INTERPRETED_SHARE * self._estimate_compile_s()
-
-    def _estimate_compile_s(self) -> float:
-        """Return the estimated seconds to compile this kernel and its callees, except what is compiled or cached."""
-        kernels: set[Kernel] = set()
-        waiting: list[Any] = [self]
-        while waiting:
-            kernel = waiting.pop()
-            if isinstance(kernel, Kernel) and kernel not in kernels and not kernel._is_ready():
-                kernels.add(kernel)
-                waiting += [kernel.py_func.__globals__.get(name) for name in kernel.py_func.__code__.co_names]
-        return sum(COMPILE_S + COMPILE_S_PER_BYTE * len(kernel.py_func.__code__.co_code) for kernel in kernels)
-
-    def _is_ready(self) -> bool:
+    def _is_cached(self) -> bool:
+        """Whether there is machine code of this kernel in the cache."""
         source = Path(self.py_func.__code__.co_filename)
-        name = source.parent.name, f"{source.stem}.{self.py_func.__qualname__}"
-        return bool(self._dispatcher and self._dispatcher.overloads) or name in _cached_names(self._package)
-
-    @property
-    def _package(self) -> str:
-        return self.__module__.partition(".")[0]
+        return (source.parent.name, f"{source.stem}.{self.py_func.__qualname__}") in _cached_names(self._package)
 
     @property
     def _numba_type_(self) -> Any:
@@ -216,16 +167,14 @@ class Kernel:
     @property
     def dispatcher(self) -> Any:
         """The function of numba, which compiles itself for the arguments of calls, and caches machine code."""
-        numba: Any = importlib.import_module("numba")
+        import numba
+
         with _lock:
             if self._dispatcher is None:
                 folder = _folder(self._package)
-                options = {"error_model": "numpy", "no_cfunc_wrapper": True, "cache": folder is not None}
-                before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)
-                try:
-                    self._dispatcher = numba.njit(**options | self.targetoptions)(self.py_func)
-                finally:
-                    numba.config.CACHE_DIR = before
+                numba.config.CACHE_DIR = str(folder)
+                options: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True, "cache": folder is not None}
+                self._dispatcher = numba.njit(**options | self.targetoptions)(self.py_func)
                 _dispatchers.append(self._dispatcher)
             return self._dispatcher
 
@@ -235,23 +184,17 @@ class Kernel:
         A thread compiles, because no handler of signals runs there: LLVM calls numba's Python code from C, where an
         interrupt is printed and dropped, and numba then lacks the code that it was about to note.
         """
-        from concurrent.futures import ThreadPoolExecutor  # as numba, needed by long work only
-
         import numba
 
-        Kernel.total_compile_s += self._estimate_compile_s()
-        if Kernel.total_compile_s > NOTICE_S and os.environ.get(NOTICE, "1") != "0":
+        if not self._is_cached and os.environ.get(NOTICE, "1") != "0":
             os.environ[NOTICE] = "0"  # child processes say nothing
-            _log.warning("compiling for this processor; machine code is cached in %s", kernel_folder() or "no folder")
-        signature = tuple(map(numba.typeof, args))
+            _log.warning("compiling for this processor; machine code is cached in %s", kernel_folder())
         collects = gc.isenabled()
-        _under_way.append(self)
         gc.disable()  # compiling makes millions of objects, and little garbage
         try:
             with ThreadPoolExecutor(1) as pool:
-                pool.submit(self._compile_for, signature).result()
+                pool.submit(self._compile_for, tuple(map(numba.typeof, args))).result()
         finally:
-            _under_way.remove(self)
             if collects:
                 gc.enable()
         for name, module in list(sys.modules.items()):
@@ -265,16 +208,12 @@ class Kernel:
     def _compile_for(self, signature: tuple[Any, ...]) -> None:
         try:
             self.dispatcher.compile(signature)
-        except _CACHE_ERRORS:  # a damaged file, or a full disk: go on without the cache
-            if folder := _folder(self._package):
-                shutil.rmtree(folder, ignore_errors=True)
+        except OSError:  # such as a full disk: go on without the cache
             for dispatcher in _dispatchers:
                 dispatcher._cache.disable()
             self.dispatcher.compile(signature)
 
 
-_under_way: list[Kernel] = []
-"""the kernels that threads compile now"""
 _dispatchers: list[Any] = []
 _lock = threading.RLock()
 
@@ -283,19 +222,13 @@ _lock = threading.RLock()
 # The cache
 
 
-@functools.cache
-def kernel_folder() -> Path | None:
-    """Return the cache folder for machine code, None if it is not writable.
+def kernel_folder() -> Path:
+    """Return the cache folder for machine code.
 
     It is ``NUMBA_CACHE_DIR``, if set; in a checkout ``.cache/numba``; else in the user's cache folder.
     """
     root = ROOT / ".cache" if (ROOT / "setup.cfg").is_file() else platformdirs.user_cache_path("ttt_envs")
-    folder = Path(os.environ.get("NUMBA_CACHE_DIR") or root / "numba")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder if os.access(folder, os.W_OK) else None
-    except OSError:
-        return None
+    return Path(os.environ.get("NUMBA_CACHE_DIR") or root / "numba")
 
 
 @functools.cache
@@ -303,16 +236,18 @@ def _folder(package: str) -> Path | None:
     """Return the folder of the machine code of a package, for the present sources of ours; None for no cache."""
     packages = PACKAGES[: PACKAGES.index(package) + 1] if package in PACKAGES else PACKAGES
     sources = [source for name in packages for source in sorted((ROOT / name).rglob("*.py"))]
-    root = kernel_folder()
-    if root is None or any(source.stat().st_mtime > _start for source in sources):
+    if any(source.stat().st_mtime > _start for source in sources):
         return None  # a source has perhaps been edited since it was imported
     digest = hashlib.sha256(b"".join([__version__.encode(), *(source.read_bytes() for source in sources)]))
-    folder = root / f"{packages[-1]}-{digest.hexdigest()[:16]}"
-    with suppress(OSError):
-        folder.mkdir(exist_ok=True)
+    folder = kernel_folder() / f"{packages[-1]}-{digest.hexdigest()[:16]}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
         os.utime(folder)
-        for path in sorted(root.glob(f"{packages[-1]}-*"), key=lambda path: path.stat().st_mtime)[:-MAX_FOLDERS]:
+        others = sorted(folder.parent.glob(f"{packages[-1]}-*"), key=lambda path: path.stat().st_mtime)
+        for path in others[:-MAX_FOLDERS]:
             shutil.rmtree(path, ignore_errors=True)
+    except OSError:  # not writable
+        return None
     return folder
 
 

@@ -16,6 +16,7 @@ import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from pickle import PicklingError
@@ -27,7 +28,7 @@ from joblib.externals.loky.process_executor import BrokenProcessPool
 
 from ttt_envs.core.extras import install_command
 from ttt_envs.core.subprocesses import environment_variables
-from ttt_envs.core.threads import MAX_THREADS, share_cores
+from ttt_envs.core.threads import count_threads
 
 Result = TypeVar("Result")
 Block = Sequence[Any]
@@ -97,11 +98,7 @@ def results_in_order(results: Iterable[tuple[int, Result]]) -> Iterator[Result]:
             next_number += 1
 
 
-def _not_picklable_error(problem: BaseException) -> ValueError:
-    why = str(problem.__cause__).strip('"\n ').rpartition("\n")[2] or "it cannot be pickled"
-    return ValueError(
-        f"the work cannot be handed to other processes ({why}): choose jobs=1, or spec strings for the players"
-    )
+_NOT_PICKLABLE = "the work cannot be handed to other processes: choose jobs=1, or spec strings for the players"
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -115,39 +112,29 @@ def _on_cores(
     under_way: dict[int, Block] = {}
     run = delayed(functools.partial(_run, os.getpid(), jobs, function))
 
-    def take(blocks: Iterable[tuple[int, Block]]) -> Iterator[Any]:
-        for number, block in blocks:
+    def take() -> Iterator[Any]:
+        for number, block in itertools.chain(sorted(under_way.items()), numbered):
             under_way[number] = block
             yield run(number, block)
 
-    # a worker whose memory has grown is replaced, which is harmless
-    warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
+    # a worker whose memory has grown is replaced, and results of cancelled blocks are not needed: both are harmless
+    warnings.filterwarnings("ignore", r"A worker stopped|\d+ tasks ", UserWarning)
     deaths = 0
     while True:
-        results: Any = None
         try:
             _start_workers(jobs)
-            again = sorted(under_way.items())
-            results = Parallel(jobs, return_as="generator_unordered")(take(itertools.chain(again, numbered)))
-            for number, result in results:
-                del under_way[number]
-                deaths = 0
-                yield number, result
+            with closing(Parallel(jobs, return_as="generator_unordered")(take())) as results:
+                for number, result in results:
+                    del under_way[number]
+                    deaths = 0
+                    yield number, result
             return
-        except BrokenProcessPool as problem:
+        except BrokenProcessPool:
             deaths += 1
             if deaths == MAX_ATTEMPTS:
-                raise ValueError(
-                    f"workers died {MAX_ATTEMPTS} times before they had done a block, killed or out of memory "
-                    f"({type(problem).__name__}): choose fewer jobs, or give them more memory"
-                ) from None
-        except PicklingError as problem:
-            raise _not_picklable_error(problem) from None
-        finally:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of cancelled blocks, whose results are not needed
-                if results is not None:
-                    results.close()
+                raise ValueError("workers died, killed or out of memory: choose fewer jobs, or more memory") from None
+        except PicklingError:
+            raise ValueError(_NOT_PICKLABLE) from None
 
 
 def _run(parent: int, workers: int, function: Callable[..., Result], number: int, block: Block) -> tuple[int, Result]:
@@ -160,7 +147,7 @@ def _run(parent: int, workers: int, function: Callable[..., Result], number: int
 @functools.cache
 def _prepare_worker(parent: int, workers: int) -> None:
     """Make this process a worker: it leaves Ctrl-C to its parent, and exits when it exits in any way."""
-    share_cores(workers if workers > 0 else MAX_THREADS)
+    os.environ["LOKY_MAX_CPU_COUNT"] = str(count_threads("auto", workers))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_exit_with_parent, args=(parent,), name="parent", daemon=True).start()
 
@@ -200,9 +187,7 @@ def connect(cluster: Cluster) -> Any:
         ValueError: the cluster or Ray is missing.
     """
     try:
-        # Ray reads these when it is imported: its threads print on standard output, which is reserved for results
-        with environment_variables({"RAY_DEDUP_LOGS": "1", "RAY_DEDUP_LOGS_SKIP_REGEX": "^"}):
-            import ray
+        import ray
     except ImportError:
         raise ValueError(f"a cluster needs Ray: {install_command('cluster')}") from None
     try:
@@ -225,30 +210,29 @@ def _on_cluster(
     """Run blocks as Ray tasks, twice as many at a time as there are CPUs. Ray itself retries tasks of dead workers."""
     ray = connect(cluster)
     task = ray.remote(num_cpus=1, max_retries=MAX_ATTEMPTS - 1)(_run_on_one_core)
-    under_way: dict[Any, int] = {}
+    under_way: list[Any] = []
     try:
         shared = ray.put(function)
         at_once = max(2, int(2 * ray.cluster_resources().get("CPU", 1)))
         while True:
-            for number, block in itertools.islice(numbered, at_once - len(under_way)):
-                under_way[task.remote(shared, block)] = number
+            blocks = itertools.islice(numbered, at_once - len(under_way))
+            under_way += [task.remote(shared, number, block) for number, block in blocks]
             if not under_way:
                 return
-            [done], _ = ray.wait(list(under_way), num_returns=1)
-            number = under_way.pop(done)
-            yield number, ray.get(done)
+            [done], under_way = ray.wait(under_way)
+            yield ray.get(done)
     except ray.exceptions.RayError as problem:
         cause = getattr(problem, "cause", None)  # the function's own exception
         raise cause or ValueError(
             f"the cluster at {cluster.address!r} failed ({type(problem).__name__}): give each task more memory"
         ) from None
-    except TypeError as problem:
-        raise _not_picklable_error(problem) from None
+    except TypeError:
+        raise ValueError(_NOT_PICKLABLE) from None
     finally:
         for future in under_way:
             ray.cancel(future, force=True)
 
 
-def _run_on_one_core(function: Callable[..., Result], block: Block) -> Result:
-    share_cores(MAX_THREADS)
-    return function(*block)
+def _run_on_one_core(function: Callable[..., Result], number: int, block: Block) -> tuple[int, Result]:
+    os.environ["LOKY_MAX_CPU_COUNT"] = "1"
+    return number, function(*block)

@@ -17,17 +17,16 @@ def subprocess_environment() -> dict[str, str]:
 
 @contextmanager
 def environment_variables(values: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables within this context, for this process and the processes that it starts."""
-    before = {name: os.environ.get(name) for name in values}
+    """Set environment variables within this context, for this process and those that it starts.
+
+    Variables that were not set are empty afterwards.
+    """
+    before = {name: os.environ.get(name, "") for name in values}
     os.environ.update(values)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        os.environ.update(before)
 
 
 def end_with_stdin() -> None:

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Literal, TypeVar
 
-from ttt_envs.core.jit import compile_at_once_in_thread
-
 Block = TypeVar("Block")
 Result = TypeVar("Result")
 Threads = int | Literal["auto"]
@@ -26,8 +24,8 @@ def count_threads(threads: Threads, jobs: int = 1) -> int:
 
     Args:
         threads: a number, or ``"auto"`` for the cores of this process, divided by the number of processes that share
-            them, but at least 1. A limit on the cores of a process or container counts.
-        jobs: number of such processes, -1 for one per core; at least as many as :func:`share_cores` was told.
+            them, but at least 1. A limit on the cores of a process or container counts, and ``LOKY_MAX_CPU_COUNT``.
+        jobs: number of such processes, -1 for one per core.
 
     Raises:
         ValueError: ``threads`` is neither 1 to ``MAX_THREADS`` nor ``"auto"``.
@@ -36,21 +34,10 @@ def count_threads(threads: Threads, jobs: int = 1) -> int:
         import joblib
 
         cores = int(joblib.cpu_count())
-        return max(1, cores // max(_Sharing.processes, cores if jobs == -1 else jobs))
+        return max(1, cores // (cores if jobs == -1 else jobs))
     if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= MAX_THREADS:
         raise ValueError(f"threads={threads!r} is no number of threads: choose 1 to {MAX_THREADS}, or auto")
     return threads
-
-
-class _Sharing:
-    """Number of processes that share the cores."""
-
-    processes = 1
-
-
-def share_cores(processes: int) -> None:
-    """Tell this process that it is one of so many that share the cores, for ``threads="auto"``."""
-    _Sharing.processes = processes
 
 
 def split_rows(count: int, size: int) -> list[slice]:
@@ -68,9 +55,5 @@ def map_threads(function: Callable[[Block], Result], blocks: Iterable[Block], th
     """
     if threads == 1:
         return list(map(function, blocks))
-    pool = ThreadPoolExecutor(threads)
-    try:
-        run = compile_at_once_in_thread()(function)  # work for several threads repays compilation
-        return list(pool.map(run, blocks))
-    finally:
-        pool.shutdown(cancel_futures=True)
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(function, blocks))

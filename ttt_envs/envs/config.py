@@ -18,10 +18,10 @@ from ttt_envs.agents.adapters import Opponent, as_policy
 from ttt_envs.agents.observations import DType, Observation, ObservationBuilder
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.checks import check_argument_names, check_choice
+from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import Int64Array
 from ttt_envs.game.boards import Boards, check_opening, from_text
-from ttt_envs.game.game import BOARD_HINTS, Game, Position
+from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import AnyGame, Kind, PhantomGame, visible
 from ttt_envs.game.symmetry import symmetries
 
@@ -278,16 +278,13 @@ def takes(
     return decorate
 
 
-def environment(config: type[Any], hints: dict[str, str] | None = None) -> Callable[[Class], Class]:
-    """Decorate an environment whose ``__init__`` :func:`takes` a configuration: add its ``Args`` to the docstring.
-
-    For an unknown argument, its error names the closest one, or the advice in ``hints``.
-    """
+def environment(config: type[Any]) -> Callable[[Class], Class]:
+    """Decorate an environment whose ``__init__`` :func:`takes` a configuration: add its ``Args`` to the docstring."""
 
     def decorate(kind: Class) -> Class:
         sections = [(base.__doc__ or "").partition("\n    Args:\n")[2].rstrip() for base in reversed(config.__mro__)]
         arguments = "\n".join(filter(None, sections))
         kind.__doc__ = f"{(kind.__doc__ or '').rstrip()}\n\n    Args:\n{arguments}\n    "
-        return check_argument_names(BOARD_HINTS | (hints or {}))(kind)
+        return kind
 
     return decorate

@@ -10,14 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ttt_envs.core.checks import check_argument_names, closest_names, truncate
+from ttt_envs.core.checks import closest_names, truncate
 from ttt_envs.core.jit import Int8Array, Int64Array
 from ttt_envs.game.bits import MAX_CELLS_IN_BITS
 from ttt_envs.game.lines import Line, line_masks, list_lines
 from ttt_envs.game.parameters import GRAVITY, MISERE, NO_OVERLINES, TORUS, Parameters
 
-BOARD_HINTS = dict.fromkeys(("rows", "columns"), "write size=3, or size=(5, 6) for rows and columns")
-"""advice for arguments that environments do not have"""
 FORMAT = 1
 """version of the storage format"""
 MAX_EDGE = 19
@@ -25,7 +23,6 @@ VARIANTS = {"gravity": True, "overlines": False, "misere": True, "torus": True}
 """the fields of :class:`Game` that change the standard rules, and the values that do"""
 
 
-@check_argument_names({"size": "write Game.of_size(3), Game.of_size((5, 6)), or rows and columns"})
 @dataclass(frozen=True)
 class Game:
     """The parameters of a game.

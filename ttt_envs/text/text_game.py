@@ -12,7 +12,7 @@ import numpy as np
 
 from ttt_envs.agents.policy import Forfeit, Policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.checks import check_argument_names, check_choice
+from ttt_envs.core.checks import check_choice
 from ttt_envs.core.random import draw_key, splitmix64, uniform
 from ttt_envs.game.boards import Boards, check_opening
 from ttt_envs.game.game import Game, Position
@@ -62,7 +62,6 @@ def result_reward(turns: Sequence[Turn], seat: int) -> float:
     return 1.0 - turns[-1].outcome.result_index(seat) if turns else 0.0
 
 
-@check_argument_names({"size": "write game=Game.of_size(size)"})
 class TextGame:
     """One game between the caller, who answers prompts in one seat, and an opponent; or of a caller with both seats.
 
