@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 import gc
 import hashlib
+import importlib
 import logging
 import os
 import shutil
@@ -87,7 +88,8 @@ def kernel(function: Any = None, *, interpreted: bool = True, allocates: bool = 
         return functools.partial(kernel, interpreted=interpreted, allocates=allocates, **options)
     if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
         return function
-    return Kernel(function, interpreted, {"_nrt": allocates, **options})
+    options |= {"error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": allocates}
+    return Kernel(function, interpreted, options)
 
 
 def inlined(function: Function) -> Function:
@@ -167,14 +169,12 @@ class Kernel:
     @property
     def dispatcher(self) -> Any:
         """The function of numba, which compiles itself for the arguments of calls, and caches machine code."""
-        import numba
-
+        numba: Any = importlib.import_module("numba")
         with _lock:
             if self._dispatcher is None:
                 folder = _folder(self._package)
                 numba.config.CACHE_DIR = str(folder)
-                options: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True, "cache": folder is not None}
-                self._dispatcher = numba.njit(**options | self.targetoptions)(self.py_func)
+                self._dispatcher = numba.njit(cache=folder is not None, **self.targetoptions)(self.py_func)
                 _dispatchers.append(self._dispatcher)
             return self._dispatcher
 
