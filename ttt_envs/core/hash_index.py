@@ -10,9 +10,6 @@ from numpy.typing import NDArray
 from ttt_envs.core.jit import Int64Array, UInt64Array, inlined, int64, kernel
 from ttt_envs.core.random import splitmix64
 
-MANY = 1 << 16
-"""Number of values beyond which an array is searched in ascending order, because it does not fit into a cache."""
-
 
 def find_sorted(known: NDArray[Any], wanted: NDArray[Any]) -> Int64Array:
     """Return the places of values in a sorted array, int64[B], -1 for unknown ones.
@@ -23,11 +20,7 @@ def find_sorted(known: NDArray[Any], wanted: NDArray[Any]) -> Int64Array:
     """
     if not len(known):
         return np.full(len(wanted), -1)
-    places = np.empty(len(wanted), np.int64)
-    # in ascending order, consecutive searches read the same parts of a large array
-    order: Int64Array | slice = np.argsort(wanted) if len(known) > MANY else slice(None)
-    places[order] = np.searchsorted(known, wanted[order])
-    places = np.minimum(places, len(known) - 1)
+    places = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
     return np.where(known[places] == wanted, places, -1)
 
 

@@ -13,7 +13,6 @@ because numba's cache does not see edits of callees in other files: an edit comp
 from __future__ import annotations
 
 import functools
-import gc
 import hashlib
 import importlib
 import logging
@@ -189,14 +188,8 @@ class Kernel:
         if not self._is_cached and os.environ.get(NOTICE, "1") != "0":
             os.environ[NOTICE] = "0"  # child processes say nothing
             _log.warning("compiling for this processor; machine code is cached in %s", kernel_folder())
-        collects = gc.isenabled()
-        gc.disable()  # compiling makes millions of objects, and little garbage
-        try:
-            with ThreadPoolExecutor(1) as pool:
-                pool.submit(self._compile_for, tuple(map(numba.typeof, args))).result()
-        finally:
-            if collects:
-                gc.enable()
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(self._compile_for, tuple(map(numba.typeof, args))).result()
         for name, module in list(sys.modules.items()):
             if name.partition(".")[0] in (*PACKAGES, self._package):
                 for key, value in list(vars(module).items()):
