@@ -172,7 +172,7 @@ class Kernel:
         with _lock:
             if self._dispatcher is None:
                 folder = _folder(self._package)
-                numba.config.CACHE_DIR = str(folder)
+                numba.config.CACHE_DIR = str(folder or "")
                 self._dispatcher = numba.njit(cache=folder is not None, **self.targetoptions)(self.py_func)
                 _dispatchers.append(self._dispatcher)
             return self._dispatcher
