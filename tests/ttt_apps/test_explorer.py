@@ -874,28 +874,6 @@ def test_slow_requests_do_not_delay_quick_ones(monkeypatch):
         client.runner.run(run(client.http.post))
 
 
-def test_panels_wait_until_the_board_is_compiled(monkeypatch):
-    from ttt_apps.explorer.api import ExplorerApi
-    from ttt_apps.explorer.schemas import Root, ValuesRequest
-
-    replay, go, order = ExplorerApi.replay, threading.Event(), []
-
-    def compile_long(self, request):
-        go.wait(TIMEOUT_S)
-        order.append("board")
-        return replay(self, request)
-
-    monkeypatch.setattr(ExplorerApi, "replay", compile_long)
-    api = ExplorerApi(Root())
-    api.start_warming()
-    request = ValuesRequest.model_validate({"game": SKIPS, "position": START, "panels": [{"kind": "random"}]})
-    thread = threading.Thread(target=lambda: (api.values(request), order.append("panel")))
-    thread.start()
-    go.set()
-    thread.join(TIMEOUT_S)
-    assert order == ["board", "panel"]
-
-
 def test_the_cache_makes_each_value_once_and_is_bounded():
     cache, made = LRUCache(3), []
 
