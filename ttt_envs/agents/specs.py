@@ -152,10 +152,9 @@ def load_object(path: str) -> Any:
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as problem:
-        if (problem.name or "").split(".")[0] == package:
-            missing = f"there is no module {problem.name!r} to import for {path!r}: is it installed?"
-            raise ValueError(missing) from None
-        raise  # the module exists, and one of its own imports is missing
+        if (problem.name or "").split(".")[0] != package:
+            raise  # the module exists, and one of its own imports is missing
+        raise ValueError(f"there is no module {problem.name!r} to import for {path!r}: is it installed?") from None
     if not hasattr(module, name):
         public = [other for other in vars(module) if not other.startswith("_")]
         raise ValueError(f"the module {module_name} has no {name!r}: {closest_names(name, public)}")
