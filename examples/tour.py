@@ -78,7 +78,7 @@ for axis, picture in zip(axes, pictures, strict=True):
     axis.imshow(picture)
     axis.set_axis_off()
 show(figure)
-print(info["outcome"])
+print(reward)
 
 # %% [markdown]
 """

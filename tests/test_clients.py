@@ -7,9 +7,6 @@ from pathlib import Path
 import numpy
 import pytest
 from clients import run
-from clients.bare import Bare
-
-from ttt_envs import mnk_v0
 
 HERE = Path(__file__).resolve().parent
 FILES = sorted(path.name for path in (HERE / "clients").glob("test_*.py"))
@@ -145,13 +142,3 @@ def test_checkouts_have_the_tag_of_the_installed_version(tmp_path, monkeypatch):
     (tmp_path / "cache" / "sources" / "newest" / "file").write_text("here already")
     run.fetch("newest", Path(sys.executable))
     assert (tmp_path / "cache" / "sources" / "newest" / "file").read_text() == "here already"
-
-
-def test_bare_hides_infos():
-    env = Bare(mnk_v0.env())
-    env.reset(seed=0)
-    assert env.infos == {"player_0": {}, "player_1": {}}
-    env.step(4)
-    observation, reward, terminated, truncated, info = env.last()
-    assert (reward, terminated, truncated, info) == (0, False, False, {})
-    assert observation["action_mask"].tolist() == [1, 1, 1, 1, 0, 1, 1, 1, 1]

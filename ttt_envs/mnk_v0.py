@@ -48,8 +48,7 @@ PLAYERS = ("player_0", "player_1")
 _RETURNS = tuple(dict(zip(PLAYERS, Outcome(number).returns, strict=True)) for number in (*range(5), NOT_OVER))
 _INFOS: tuple[dict[str, dict[str, Any]], ...] = tuple(
     {
-        agent: {"action_mask": None, "seat": seat, "mover": seat, "result": number}
-        | {"winner": Outcome(number).winner, "outcome": Outcome(number).description}
+        agent: {"seat": seat, "mover": seat, "result": number, "winner": Outcome(number).winner}
         for seat, agent in enumerate(PLAYERS)
     }
     for number in (*range(5), NOT_OVER)
@@ -83,10 +82,9 @@ class raw_env(AECEnv[str, Any, Any]):  # PettingZoo looks for this name
     found ones, and after a failed attempt of a classic game the same agent stays selected; :meth:`state` has all
     stones.
 
-    ``infos`` hold the same keys for both agents at every step: ``action_mask`` as in the observation, ``seat`` (the
-    agent's own, 0 or 1), ``mover``, ``result`` (the number of the ``rules.Outcome``, -1 during the game),
-    ``winner`` (0 or 1; -1 during the game and in a draw) and ``outcome``, the result as text, empty during the game.
-    With several skip chances, ``skip_chance`` is the one of the episode, for logs.
+    ``infos`` hold the same integers for both agents at every step: ``seat`` (the agent's own, 0 or 1), ``mover``,
+    ``result`` (the number of the ``rules.Outcome``, which has the text; -1 during the game) and ``winner`` (0 or 1; -1
+    during the game and in a draw). With several skip chances, ``skip_chance`` is the one of the episode, for logs.
 
     After the end, the opponent of the last mover is selected first, as in ``pettingzoo.classic.tictactoe_v3``; after an
     illegal action it is player_0, as with ``TerminateIllegalWrapper``.
@@ -277,7 +275,7 @@ class raw_env(AECEnv[str, Any, Any]):  # PettingZoo looks for this name
         info = self._infos.get(agent)
         if info is None:
             info = self._infos[agent] = _INFOS[self._outcome][agent].copy()
-            info["mover"], info["action_mask"] = self._mover, self._mask_of(agent)
+            info["mover"] = self._mover
             if len(self.config.games) > 1:
                 info["skip_chance"] = float(self._games.column("skip_chance")[0])
         return info
@@ -304,17 +302,12 @@ class raw_env(AECEnv[str, Any, Any]):  # PettingZoo looks for this name
         """Return observation (or None), cumulative reward, terminated, truncated and info of the selected agent."""
         agent = self.agent_selection
         observation: dict[str, Any] | None
-        if observe and self._is_quick:  # a faster path to the same result: one mask serves both
-            outcome, infos = self._outcome, self._infos
-            mask = (self._mask if outcome == NOT_OVER else self._no_mask).copy()
+        if observe and self._is_quick:  # a faster path to the same result
+            mask = (self._mask if self._outcome == NOT_OVER else self._no_mask).copy()
             observation = {"observation": self._views[agent].copy(), "action_mask": mask}
-            if agent in infos:
-                info = infos[agent]
-            else:
-                info = infos[agent] = _INFOS[outcome][agent].copy()
-                info["mover"], info["action_mask"] = self._mover, mask
         else:
-            observation, info = self.observe(agent) if observe else None, self._info(agent)
+            observation = self.observe(agent) if observe else None
+        info = self._info(agent)
         return observation, self._cumulative_rewards[agent], self.terminations[agent], self.truncations[agent], info
 
     def agent_iter(self, max_iter: int = 2**63) -> Iterator[str]:

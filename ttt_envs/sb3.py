@@ -22,7 +22,7 @@ from ttt_envs.core.checks import check_choice
 from ttt_envs.core.extras import install_command
 from ttt_envs.core.silence import avoid_triton_crash
 from ttt_envs.envs.registration import PRESETS
-from ttt_envs.envs.single_env import OUTCOME_DESCRIPTIONS, SingleEnv, parse_reset_options
+from ttt_envs.envs.single_env import SingleEnv, parse_reset_options
 from ttt_envs.envs.vector_env import MNKVectorEnv
 
 avoid_triton_crash()  # Stable-Baselines3 imports TensorFlow where it is installed
@@ -231,5 +231,4 @@ def _split(info: dict[str, Any], rows: Sequence[int] | None = None) -> list[dict
     infos: list[dict[str, Any]] = [{"action_mask": mask} for mask in info["action_mask"][chosen]]
     for row_info, *numbers in zip(infos, *(info[name][chosen].tolist() for name in names), strict=True):
         row_info.update(zip(names, numbers, strict=True))
-        row_info["outcome"] = OUTCOME_DESCRIPTIONS[row_info["result"]]
     return infos

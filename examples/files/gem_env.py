@@ -37,7 +37,6 @@ class GemEnv(gem.Env):
 
     def sample_random_action(self) -> str:
         """Return an answer with a random legal move, empty after the end; the generator is that of the environment."""
-        assert self._env.text is not None
         rng: np.random.Generator = self._env.np_random
         legal = self._env.text.legal_moves()
         return f"<move>{rng.choice(legal)}</move>" if legal else ""

@@ -11,7 +11,6 @@ import types
 from functools import partial
 
 import gymnasium
-from bare import Bare
 
 from ttt_envs import mnk_v0
 from ttt_envs.envs.registration import PETTINGZOO_PRESETS, PRESETS
@@ -42,9 +41,7 @@ def pettingzoo():
 
     stand_in = Module(f"pettingzoo.classic.{TICTACTOE}")
     modules = {name: Module(name, **kwargs) for name, kwargs in PETTINGZOO_PRESETS.items()}
-    bare = types.ModuleType(stand_in.__name__)
-    bare.env = lambda **kwargs: Bare(stand_in.env(**kwargs))
-    put("pettingzoo.utils.all_modules", all_environments={**modules, f"classic/{TICTACTOE}": bare})
+    put("pettingzoo.utils.all_modules", all_environments={**modules, f"classic/{TICTACTOE}": stand_in})
     sys.modules[stand_in.__name__] = stand_in
     setattr(classic, TICTACTOE, stand_in)
     for package in (classic, butterfly):

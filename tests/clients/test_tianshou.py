@@ -77,7 +77,7 @@ def test_collector(timed):
 
 
 def test_gymnasium_collector(timed):
-    """`Collector` over 8 environments of Gymnasium, `info` stacked over time with its strings and numbers"""
+    """`Collector` over 8 environments of Gymnasium, `info` stacked over time with its masks and numbers"""
     from tianshou.data import Collector, VectorReplayBuffer
     from tianshou.env import DummyVectorEnv
 

@@ -26,7 +26,6 @@ from torchrl.modules import MaskedCategorical, ProbabilisticActor, ValueOperator
 from torchrl.objectives import ClipPPOLoss
 from torchrl.objectives.value import GAE
 
-from clients.bare import Bare
 from ttt_envs import mnk_v0
 from ttt_envs.envs.registration import PRESETS
 
@@ -48,6 +47,11 @@ def test_checker(name):
     check_env_specs(env)
     rewards = env.rollout(100, break_when_any_done=False)["next", "reward"]
     assert set(rewards.unique().tolist()) <= {-1.0, 0.0, 1.0}
+
+
+def test_vectors_of_its_own():
+    """`check_env_specs` of `GymEnv` with `num_envs=2`, which also reads infos"""
+    check_env_specs(GymEnv(ID, num_envs=2))
 
 
 def test_vectors():
@@ -77,8 +81,8 @@ def test_masked_vectors(timed):
 
 
 def test_pettingzoo(timed):
-    """`PettingZooWrapper` of `mnk_v0` without its infos (above): `check_env_specs`, masked rollouts with skips"""
-    env = PettingZooWrapper(Bare(mnk_v0.env(skip_chance=0.25)), use_mask=True)
+    """`PettingZooWrapper` of `mnk_v0`: `check_env_specs`, masked rollouts with skips"""
+    env = PettingZooWrapper(mnk_v0.env(skip_chance=0.25), use_mask=True)
     check_env_specs(env)
     masks = (ActionMask(action_key=(name, "action"), mask_key=(name, "action_mask")) for name in env.group_map)
     with timed(1000):
@@ -89,7 +93,7 @@ def test_pettingzoo(timed):
 
 
 def test_its_own_test(checkout, their_tests, tmp_path):
-    """its `test/libs/test_multiagent.py` of tic-tac-toe, unchanged, on `mnk_v0` without its infos"""
+    """its `test/libs/test_multiagent.py` of tic-tac-toe, unchanged, on `mnk_v0`"""
     shutil.copytree(checkout("rl") / "test", tmp_path / "test")
     their_tests(tmp_path / "test", "libs/test_multiagent.py", "-k", "test_envs_one_group_aec and tictactoe")
 

@@ -26,8 +26,7 @@ class AEC:
 
     def arrays(self):
         """Return all arrays that the environment shows."""
-        info = self.env.infos[self.env.agent_selection] if self.env.agents else {"action_mask": np.zeros(1)}
-        return [*self.env.observe(self.env.agent_selection).values(), info["action_mask"]]
+        return [*self.env.observe(self.env.agent_selection).values()]
 
     def shown(self, reward=0):
         """Return what the mover sees: both players' stones, the mask and numbers of the game."""

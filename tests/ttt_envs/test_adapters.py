@@ -209,7 +209,7 @@ def test_torch_modules_run_in_eval_mode_and_are_restored():
     precise = as_policy(net.double(), GAME, returns="logits").probabilities(BOARDS)  # and of another type
     assert_allclose(precise, normalize(np.exp(values)), rtol=1e-5)
     assert net.seen[-1][0].dtype == torch.float64
-    with pytest.raises(TypeError, match=r"Net returned .* no array of actions"):
+    with pytest.raises(TypeError, match=r"Net returned .* no actions"):
         as_policy(net, GAME).probabilities(BOARDS)
 
     class Inside(torch.nn.Module):

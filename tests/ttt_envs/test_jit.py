@@ -159,7 +159,7 @@ def test_a_first_game_compiles_nothing(run, tmp_path):
         "done = False",
         "while not done:",
         "    observation, reward, done, _, info = env.step(int(info['action_mask'].argmax()))",
-        "print(info['outcome'], reward)",
+        "print(info['result'], reward)",
     )
     interpreted = run(*game)
     assert not list((tmp_path / "cache").rglob("*.nb?"))

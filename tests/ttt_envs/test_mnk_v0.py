@@ -279,12 +279,12 @@ def test_a_finished_game_is_restored_with_its_agents_and_rewards():
     play(env, 2)
     env.restore_state(state)
     assert env.terminations == dict.fromkeys(AGENTS, False)
-    assert env.infos["player_0"]["outcome"] == ""
+    assert env.infos["player_0"]["result"] == -1
     play(env, 2)
     finished = env.clone_state(include_rng=True)
     leave(env)
     env.restore_state(finished)
-    assert env.infos["player_0"]["outcome"] == "player_0 won"
+    assert env.infos["player_0"]["result"] == 0
     assert [reward for _, (reward, *_), *_ in leave(env)] == [-1, 1]
     env = mnk_v0.env()  # not reset yet
     env.restore_state(finished, seed=0)

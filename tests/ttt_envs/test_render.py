@@ -37,6 +37,13 @@ def test_a_board_as_text():
     assert env.render().endswith("player_1 lost by an illegal action\nrefused: 4 (b2) is not empty\n")
 
 
+@pytest.mark.parametrize(("size", "is_listed"), [(5, True), ((5, 6), False)])
+def test_legal_actions_are_listed_up_to_25_cells(size, is_listed):
+    env = SingleEnv(size, render_mode="ansi")
+    env.reset(seed=0)
+    assert ("legal actions" in env.render()) == is_listed
+
+
 def test_illegal_move_is_shown_until_the_next_move():
     env = SingleEnv(opponent="self", illegal_action="penalize", render_mode="ansi")
     env.reset(seed=0)

@@ -124,8 +124,9 @@ def test_a_policy_is_returned_as_it_is():
         ("zzzz", "there is no policy 'zzzz': choose one of"),
         ("random:3", "random does not take these arguments"),
         ("random:epsilon=3", "random does not take these arguments"),
+        ("mcts:simulation=9", "mcts does not take .*'simulation': did you mean 'simulations'?"),
         ("run", "run does not take these arguments, .*path"),
-        ("mine.policies:Corner:wieght=2", "mine.policies:Corner does not take .*'wieght': choose among weight, name"),
+        ("mine.policies:Corner:wieght=2", "mine.policies:Corner does not take .*'wieght': did you mean 'weight'?"),
         ("mine.policies:Corner:weight=much", "mine.policies:Corner: weight='much' is not a number"),
         ("mine.policies:Corner:2,weight=3", "mine.policies:Corner does not take .*'weight'"),
         ("mine.policies:Cornr", "the module mine.policies has no 'Cornr': did you mean 'Corner'?"),
@@ -141,7 +142,7 @@ def test_a_policy_is_returned_as_it_is():
         ("settings:mode=tow", "settings: mode='tow' is not known, did you mean 'two'"),
         ("settings:limit=few", "settings: limit='few' is not a whole number"),
         ("settings:other=few", "settings: other='few' is not a whole number"),
-        ("settings:deep=3", "settings does not take .*'deep': choose among path, depth"),
+        ("settings:deep=3", "settings does not take .*'deep': did you mean 'depth'?"),
     ],
 )
 @pytest.mark.usefixtures("mine", "settings")

@@ -32,7 +32,7 @@ def test_presentations_that_name_cells_are_refused(name):
 
 def test_rules_tell_the_variant():
     def rules(**variants):
-        return make_presentation("grid", Game(4, 4, 3, **variants)).rules()
+        return make_presentation("grid", Game(4, 4, 3, **variants)).rules
 
     assert "3 or more own stones in an unbroken line, in a row, a column or a diagonal, wins." in rules()
     assert "exactly 3 own stones" in rules(overlines=False)

@@ -116,7 +116,7 @@ def test_a_best_response_has_no_regret_against_its_opponent_but_some_against_per
             position = text.position
             best = {}
             for name in text.legal_moves():
-                action = text.parse(name)
+                action = text.presentation.moves[name]
                 [(_, after, winner)] = chance_outcomes(game, position, action)
                 if winner is not None:
                     best[name] = 0.0 if winner == 2 else 1.0

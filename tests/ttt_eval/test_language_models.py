@@ -77,7 +77,7 @@ def env_game(game, model, opponent, seed, seat):
         opponent=opponent,
     )
     observation, info = env.reset(seed=seed, options={"seat": seat})
-    if info["outcome"]:  # over by skips before the first move
+    if info["result"] >= 0:  # over by skips before the first move
         return [], env.step(0)[1]
     reward, over, actions = 0.0, False, []
     while not over:

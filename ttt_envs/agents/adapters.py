@@ -6,6 +6,7 @@ torch, Keras and Stable-Baselines3 models are recognised by their types; none of
 from __future__ import annotations
 
 import inspect
+import operator
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -80,16 +81,13 @@ class CallableAgent(Policy):
         if self.batch:
             output = _to_array(self.function(observations, mask), self.name, self.returns, (count, *shape))
         else:
-            rows = ((_row(observations, b), mask[b].copy()) for b in range(count))
+            rows = ((_map(operator.itemgetter(b), observations), mask[b].copy()) for b in range(count))
             output = np.stack([_to_array(self.function(*row), self.name, self.returns, shape) for row in rows])
         if not is_action:
             return output.astype(np.float64), legal
         wrong = (output < 0) | (output >= num) | ~legal[np.arange(count), output.clip(0, num - 1)]
         if wrong.any():
-            raise ValueError(
-                f"{self.name} chose the illegal action {output[wrong][0]}: it must choose where the mask is 1, "
-                f"or return logits or probabilities, which are masked"
-            )
+            raise ValueError(f"{self.name} chose the illegal action {output[wrong][0]}: choose where the mask is 1")
         return output, legal
 
     def _to_shares(self, numbers: Float64Array, allowed: BoolArray) -> Float64Array:
@@ -103,10 +101,8 @@ class CallableAgent(Policy):
             weights = np.exp(numbers - best) if self.returns == "logits" else np.where(numbers == best, 1.0, 0.0)
         total = weights.sum(axis=1, keepdims=True)
         if not ((weights >= 0).all() and (total > 0).all() and np.isfinite(total).all()):
-            raise ValueError(
-                f"{self.name} returned {self.returns} that are no distribution over the legal actions of a position: "
-                f"they must be finite, or -inf for some, probabilities 0 or more with a sum above 0"
-            )
+            rule = "0 or more, with a sum above 0" if self.returns == "probabilities" else "finite, or -inf for some"
+            raise ValueError(f"{self.name} returned {self.returns} that are invalid for legal actions: return {rule}")
         return np.asarray(weights / total)
 
 
@@ -201,15 +197,11 @@ def as_value_function(
         TypeError: none of the above.
         ValueError: an option is unknown, or the critic needs another observation.
     """
-    name, function = _name(critic), getattr(critic, "values", None)
-    if callable(function):
-        name = type(critic).__name__
-    elif (net := _adapt_net(critic, name, "states")) is not None:
+    name, function = _name(critic), getattr(critic, "values", critic)
+    if function is critic and (net := _adapt_net(critic, name, "states")) is not None:
         builder = _make_observation_builder(critic, name, game, observation, dtype, observe_skip_chance)
         function = partial(_observe_and_call, net, builder)
-    elif callable(critic):
-        function = critic
-    else:
+    if not callable(function):
         raise TypeError(f"{critic!r} is no critic: give a function of Boards, a net, or an object with values(boards)")
     return partial(_values_of_boards, name, function)
 
@@ -239,15 +231,10 @@ def _to_array(output: Any, name: str, returns: Returns, shape: tuple[int, ...]) 
     except (TypeError, ValueError, RuntimeError):
         array = np.asarray(None)
     if array.dtype.kind not in ("iu" if returns == "actions" else "biuf"):
-        raise TypeError(
-            f"{name} returned a {type(output).__name__} of type {array.dtype}, which is no array of {returns}: actions "
-            f"are integers, all else numbers; for others than actions set returns"
-        )
+        kind = "integers" if returns == "actions" else "numbers"
+        raise TypeError(f"{name} returned a {type(output).__name__}, no {returns}: return {kind}, or set returns=")
     if array.shape not in (shape, (*shape, 1)):
-        raise ValueError(
-            f"{name} returned {returns} of shape {array.shape}, not {shape}: set returns and batch, or the observation "
-            f"accordingly"
-        )
+        raise ValueError(f"{name} returned {returns} of shape {array.shape}, not {shape}: set returns= or batch=")
     return array.reshape(shape)
 
 
@@ -259,18 +246,19 @@ def _make_observation_builder(
     Raises:
         ValueError: the model needs another observation, or several fit, or it has other actions.
     """
-    space = getattr(function, "observation_space", None)
-    if space is None:
+    if (space := getattr(function, "observation_space", None)) is None:
         return ObservationBuilder(game, observation or "flat", dtype, bool(shows_skip))
     actions = getattr(getattr(function, "action_space", None), "n", num_actions(game))
     kinds = get_args(Observation) if observation is None else (observation,)
     choices = (False, True) if shows_skip is None else (shows_skip,)
     builders = [ObservationBuilder(game, kind, "float32", choice) for kind in kinds for choice in choices]
-    fitting = [builder for builder in builders if _space_shape(builder.observation_space) == _space_shape(space)]
+    shape_of = operator.attrgetter("shape")
+    shape = _map(shape_of, space)
+    fitting = [builder for builder in builders if _map(shape_of, builder.observation_space) == shape]
     if len(fitting) != 1 or actions != num_actions(game):
         raise ValueError(
-            f"{name} sees observations of shape {_space_shape(space)} and has {actions} actions: {len(fitting)} kinds "
-            f"of observations of {game} have this shape, so choose the game of its training, and its observation="
+            f"{name} sees observations of shape {shape} and has {actions} actions: {len(fitting)} kinds of these "
+            f"in {game} have this shape, so choose the game of its training, and its observation="
         )
     return ObservationBuilder(game, fitting[0].kind, dtype, fitting[0].observe_skip_chance)
 
@@ -331,10 +319,8 @@ def _call_torch(function: Any, module: Any, takes_mask: bool, observations: Any,
     def tensor(array: Any) -> Any:
         return torch.as_tensor(array, device=like.device, dtype=like.dtype if array.dtype.kind == "f" else None)
 
-    is_dict = isinstance(observations, dict)
-    tensors = {key: tensor(array) for key, array in observations.items()} if is_dict else tensor(observations)
     with _in_eval_mode(module):
-        return function(tensors, tensor(masks == 1)) if takes_mask else function(tensors)
+        return function(_map(tensor, observations), *[tensor(masks == 1)] * takes_mask)
 
 
 def _call_sb3(model: Any, policy: Any, returns: str, observations: Any, masks: Int8Array) -> Any:
@@ -359,11 +345,8 @@ def _sb3_policy(model: Any, name: str) -> Any:
         ValueError: the policy is recurrent.
     """
     policy = getattr(model, "policy", model)
-    if not _is_a(policy, "torch.nn", "Module") or not hasattr(policy, "obs_to_tensor"):
-        return None
-    if hasattr(policy, "q_net"):  # of DQN; a QNetwork also has a q_net, which does not take observations
-        return policy if hasattr(policy, "q_net_target") else None
-    if not hasattr(policy, "get_distribution"):
+    is_sb3 = _is_a(policy, "torch.nn", "Module") and hasattr(policy, "obs_to_tensor")
+    if not is_sb3 or not (hasattr(policy, "q_net_target") or hasattr(policy, "get_distribution")):
         return None
     if hasattr(policy, "lstm_actor"):
         raise ValueError(f"{name} has a memory: its moves depend on more than the board, so it is no policy")
@@ -394,11 +377,7 @@ def _is_a(thing: Any, library: str, kind: str) -> bool:
     return isinstance(thing, getattr(sys.modules.get(library), kind, ()))
 
 
-def _row(batch: Any, row: int) -> Any:
-    """Return one observation of a batch."""
-    return {name: array[row] for name, array in batch.items()} if isinstance(batch, dict) else batch[row]
-
-
-def _space_shape(space: Any) -> Any:
-    """Return the shape of observations; for dicts, shapes by name."""
-    return {name: part.shape for name, part in space.items()} if isinstance(space, spaces.Dict) else space.shape
+def _map(function: Callable[[Any], Any], thing: Any) -> Any:
+    """Return the function of observations or a space; of those that are dicts, a dict of the function of each part."""
+    is_dict = isinstance(thing, (dict, spaces.Dict))
+    return {name: function(part) for name, part in thing.items()} if is_dict else function(thing)

@@ -40,10 +40,7 @@ class ObservationBuilder:
         self.observe_skip_chance = observe_skip_chance
         self._appends = observe_skip_chance and observation != "dict"  # to the stones, as further numbers
         if self._appends and dtype == "int8":
-            raise ValueError(
-                "observe_skip_chance needs dtype='float32', because a skip chance is not a whole number; "
-                "or observation='dict', in which it stands apart from the stones"
-            )
+            raise ValueError("observe_skip_chance is no whole number: write dtype='float32' or observation='dict'")
         board, num_planes = (game.rows, game.columns), 2 + self._appends
         shapes = {"flat": (2 * game.cells + self._appends,), "channels": (num_planes, *board)}
         self.action_space = spaces.Discrete(num_actions(game))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,8 +61,6 @@ class Policy:
     """Whether the policy is uniformly random over legal moves, so that environments may sample in its place."""
     quick: ClassVar[bool] = False
     """Whether a cache would take as long as its answers."""
-    samples_fast: ClassVar[bool] = False
-    """Whether ``act`` is called in place of sampling from ``probabilities``: where a class overrides it."""
     peeks: ClassVar[bool] = False
     """Whether it is asked about positions with all stones in phantom games, and not about views."""
     runs_program: ClassVar[bool] = False
@@ -88,10 +86,10 @@ class Policy:
     illegal_mass: Callable[[Boards], Float64Array] | None = None
     """Return float64[B]: the probability of illegal moves before they are masked."""
 
-    def __init_subclass__(cls, **arguments: Any) -> None:
-        super().__init_subclass__(**arguments)
-        if "act" in vars(cls) and "samples_fast" not in vars(cls):
-            cls.samples_fast = True  # an override is not passed over
+    @property
+    def has_own_act(self) -> bool:
+        """Whether ``act`` is overridden: then it is called in place of sampling from ``probabilities``."""
+        return "act" in vars(self) or type(self).act is not Policy.act
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, rows * columns]: a distribution over legal moves for each position; rows sum to 1.
@@ -144,9 +142,8 @@ class PolicyWrapper(Policy):
     def __init__(self, policy: Any) -> None:
         self.policy = policy
         for name in vars(Policy):
-            if not name.startswith("_") and hasattr(policy, name):
+            if not name.startswith("_") and name != "has_own_act" and hasattr(policy, name):
                 setattr(self, name, getattr(policy, name))
-        self.__dict__.setdefault("samples_fast", "act" in self.__dict__)
 
     def __str__(self) -> str:
         return str(self.policy)
@@ -162,10 +159,7 @@ def to_policy(policy: Any) -> Policy:
         return policy
     if hasattr(policy, "pure") and hasattr(policy, "probabilities"):
         return PolicyWrapper(policy)
-    raise TypeError(
-        f"{policy} is no policy: hand in the name of one, an object with `pure` and `probabilities`, or "
-        f"ttt_envs.as_policy(function, game)"
-    )
+    raise TypeError(f"{policy} is no policy: hand in its name, or ttt_envs.as_policy(function, game)")
 
 
 @runtime_checkable
@@ -292,16 +286,15 @@ def act(policy: Policy, boards: Boards, rng: Uniforms) -> Int64Array:
     return to_policy(policy).act(boards, rng)
 
 
-class EpisodeStreams:
+class EpisodeStreams(NamedTuple):
     """Replaces a generator by uniform numbers indexed by (episode, ply): row b gets number ``plies[b]``.
 
     So the moves of a game do not depend on other games of the batch. It offers ``random(B)`` once; any other
     attribute raises AttributeError.
     """
 
-    def __init__(self, episode_keys: UInt64Array, plies: Int64Array) -> None:
-        self._episode_keys = episode_keys
-        self._plies = plies
+    episode_keys: UInt64Array
+    plies: Int64Array
 
     def random(self, size: int, /) -> Float64Array:
         """Return float64[B], one number per row.
@@ -309,17 +302,15 @@ class EpisodeStreams:
         Raises:
             ValueError: ``size`` is not B.
         """
-        if size != len(self._plies):
-            raise ValueError(f"act must draw one uniform number per position: {len(self._plies)}, not {size}")
+        if size != len(self.plies):
+            raise ValueError(f"act must draw one uniform number per position: {len(self.plies)}, not {size}")
         out = np.empty(size)
-        uniforms(self._episode_keys, STREAM_OPPONENT, self._plies, out)
+        uniforms(self.episode_keys, STREAM_OPPONENT, self.plies, out)
         return out
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(
-            f"a policy with pure=True asked its rng for {name!r}: act takes exactly one rng.random(len(boards.mover)); "
-            f"a policy that needs more randomness must say pure=False"
-        )
+        rule = "act takes one rng.random(len(boards.mover)), and what needs more must say pure=False"
+        raise AttributeError(f"a policy with pure=True asked its rng for {name!r}: {rule}")
 
 
 def act_in_episodes(policy: Policy, boards: Boards, episode_keys: UInt64Array, plies: Int64Array) -> Int64Array:

@@ -15,7 +15,7 @@ from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.lines import completing_bits
 from ttt_envs.game.parameters import Parameters, line_sign
-from ttt_envs.game.rules import completing_cells, is_legal, legal_bits, nth_legal_cell
+from ttt_envs.game.rules import completing_cells, legal_bits, nth_legal_cell
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,12 @@ class WinOrBlock(Named):
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, rows * columns]."""
-        candidates = np.empty(boards.cells.shape, np.int8)
-        _mark_candidates(np.ascontiguousarray(boards.cells), boards.mover, self.game.parameters, candidates)
+        lines = np.empty((2, *boards.cells.shape), np.int8)
+        _mark_completing(np.ascontiguousarray(boards.cells), boards.mover, self.game.parameters, lines)
+        candidates = legal = boards.legal(self.game)
+        own, other = lines != 0
+        for cells in (legal & ~own,) if self.game.misere else (other, own):
+            candidates = np.where(cells.any(axis=1, keepdims=True), cells, candidates)
         shares: Float64Array = candidates / candidates.sum(axis=1, keepdims=True)
         return shares
 
@@ -79,21 +83,11 @@ class WinOrBlock(Named):
 
 
 @kernel
-def _mark_candidates(cells: Int8Array, mover: Int8Array, parameters: Parameters, out: Int8Array) -> None:
-    """Mark the candidate moves with 1 in ``out`` int8[B, rows * columns], other cells with 0."""
-    is_misere = line_sign(parameters) < 0
-    for b in range(len(out)):
-        count = 0
-        for turn in range(1 if is_misere else 2):
-            if count == 0:
-                completing_cells(cells[b], int64(mover[b]) ^ turn, parameters, out[b])
-                for cell in range(out.shape[1]):
-                    if is_misere:
-                        out[b, cell] = is_legal(cells[b], cell, parameters) and out[b, cell] == 0
-                    count += out[b, cell]
-        if count == 0:
-            for cell in range(out.shape[1]):
-                out[b, cell] = is_legal(cells[b], cell, parameters)
+def _mark_completing(cells: Int8Array, mover: Int8Array, parameters: Parameters, out: Int8Array) -> None:
+    """Write to ``out`` int8[2, B, rows * columns] which moves complete a line of the mover, and of the other player."""
+    for b in range(len(mover)):
+        for turn in range(2):
+            completing_cells(cells[b], int64(mover[b]) ^ turn, parameters, out[turn, b])
 
 
 @kernel

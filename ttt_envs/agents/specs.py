@@ -115,6 +115,8 @@ def parse_spec(spec: str) -> Spec:
     """
     if not isinstance(spec, str):
         raise TypeError(f"{spec!r} is no spec string: {GRAMMAR}")
+    if len(spec) > MAX_SPEC_LENGTH:  # before expressions search it
+        raise ValueError(f"{truncate(repr(spec))} is no policy: it has more than {MAX_SPEC_LENGTH} characters")
     name, colon, text = spec.partition(":")
     head, next_colon, tail = text.partition(":")
     if colon and ("." in name or (name and name not in POLICIES and head.isidentifier())):
@@ -123,8 +125,7 @@ def parse_spec(spec: str) -> Spec:
     pairs = [match.groups() for match in map(_KEY_AND_VALUE.fullmatch, arguments) if match]
     keys = [key for key, _ in pairs]
     if not (
-        len(spec) <= MAX_SPEC_LENGTH
-        and spec.splitlines() == [spec]  # messages about a spec quote its parts
+        spec.splitlines() == [spec]  # messages about a spec quote its parts
         and re.fullmatch(r"[^()]+", name)
         and name == name.strip()
         and ",".join(arguments) == text
@@ -151,10 +152,9 @@ def load_object(path: str) -> Any:
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as problem:
-        if (problem.name or "").split(".")[0] == package:
-            missing = f"there is no module {problem.name!r} to import for {path!r}: is it installed?"
-            raise ValueError(missing) from None
-        raise  # the module exists, and one of its own imports is missing
+        if (problem.name or "").split(".")[0] != package:
+            raise  # the module exists, and one of its own imports is missing
+        raise ValueError(f"there is no module {problem.name!r} to import for {path!r}: is it installed?") from None
     if not hasattr(module, name):
         public = [other for other in vars(module) if not other.startswith("_")]
         raise ValueError(f"the module {module_name} has no {name!r}: {closest_names(name, public)}")
@@ -210,7 +210,7 @@ def make_policy(spec: str | Policy, game: AnyGame) -> Policy:
     parsed = parse_spec(spec)
     kind = _resolve(parsed)
     if convert_value(parsed.name, PEEKING, parsed.keyed.pop(PEEKING, "false"), bool) and isinstance(game, PhantomGame):
-        return Peeking(game, _build(parsed, kind, game.game))
+        return Peeking(_build(parsed, kind, game.game))
     return _build(parsed, kind, game)
 
 
@@ -257,8 +257,10 @@ def _build(spec: Spec, kind: Any, game: AnyGame) -> Policy:
     try:
         arguments = inspect.Signature(parameters).bind(game, *unkeyed, **keyed)
     except TypeError as problem:
-        keys = ", ".join(p.name.replace("_", "-") for p in parameters[1:]) or "none"
-        raise ValueError(f"{spec.name} does not take these arguments, {problem}: choose among {keys}") from None
+        keys = [p.name.replace("_", "-") for p in parameters[1:]]
+        unknown = [key for key in spec.keyed if key.replace("_", "-") not in keys] or [""]
+        hint = closest_names(unknown[0], keys) if keys else "write its name alone"
+        raise ValueError(f"{spec.name} does not take these arguments, {problem}: {hint}") from None
     for p in parameters[1:]:
         if p.name in arguments.arguments:
             key, value = p.name.replace("_", "-"), arguments.arguments[p.name]

@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ttt_envs.agents.policy import SHARE_TOLERANCE, VALUE_TOLERANCE, Policy, Uniforms, best_shares
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.boards import Boards, to_text
 from ttt_envs.game.game import Game
-from ttt_envs.game.phantom import PhantomGame
 from ttt_envs.game.symmetry import inverse, symmetries
 
 
-@dataclass(frozen=True)
 class Peeking(Policy):
     """A policy of the game with visible stones in a phantom game: it is asked about positions and not about views.
 
     It sees all stones, and so it never attempts an occupied cell. Environments and exact evaluation hand it the
     position; what it plays is no strategy of the phantom game.
+
+    Args:
+        policy: of the game with visible stones.
     """
 
-    game: PhantomGame
-    policy: Policy
-    """of ``game.game``"""
-
     peeks = True
+    pure: bool
 
-    @property
-    def pure(self) -> bool:
-        """As of the policy."""
-        return self.policy.pure
+    def __init__(self, policy: Policy) -> None:
+        self.policy, self.pure = policy, policy.pure
 
     def __str__(self) -> str:
         spec = str(self.policy)
@@ -60,22 +54,15 @@ class SymmetrizedPolicy(Policy):
     """
 
     symmetric = True
+    colour_blind: bool
 
     def __init__(self, policy: Policy, game: Game) -> None:
         if not policy.pure or policy.action_values is None:
-            raise ValueError(
-                f"{policy} has no values of moves to average over symmetries: choose a pure policy with "
-                f"values, or leave symmetrize out"
-            )
-        self.policy = policy
+            raise ValueError(f"{policy} has no values of moves to average: choose a pure policy that has them")
+        self.policy, self.colour_blind = policy, policy.colour_blind
         self._action_values = policy.action_values
         self._permutations = symmetries(game)
         self._inverses = inverse(self._permutations)
-
-    @property
-    def colour_blind(self) -> bool:
-        """As of the policy."""
-        return self.policy.colour_blind
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells]: equal shares for the moves of highest mean value."""

@@ -18,7 +18,7 @@ from ttt_envs.agents.adapters import Opponent, as_policy
 from ttt_envs.agents.observations import DType, Observation, ObservationBuilder
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.checks import check_choice
+from ttt_envs.core.checks import check_choice, closest_names
 from ttt_envs.core.jit import Int64Array
 from ttt_envs.game.boards import Boards, check_opening, from_text
 from ttt_envs.game.game import Game, Position
@@ -261,14 +261,21 @@ Class = TypeVar("Class", bound=type[Any])
 def takes(
     config: Callable[Keywords, Config],
 ) -> Callable[[Callable[[Instance, Config], None]], Callable[Concatenate[Instance, Keywords], None]]:
-    """Decorate an ``__init__`` that takes a configuration: it then takes the keywords from which that is made."""
+    """Decorate an ``__init__`` that takes a configuration: it then takes the keywords from which that is made.
+
+    An unknown keyword has the error of Python, in whose words other libraries look for one that they may leave out, and
+    the closest keyword.
+    """
+    signature = inspect.signature(config)
 
     def decorate(init: Callable[[Instance, Config], None]) -> Callable[Concatenate[Instance, Keywords], None]:
         def initialize(self: Instance, /, *args: Keywords.args, **kwargs: Keywords.kwargs) -> None:
+            for name in kwargs.keys() - signature.parameters.keys():
+                hint = closest_names(name, signature.parameters)
+                raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument {name!r}: {hint}")
             init(self, config(*args, **kwargs))
 
         functools.update_wrapper(initialize, init)
-        signature = inspect.signature(config)
         instance = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
         initialize.__signature__ = signature.replace(  # type: ignore[attr-defined]
             parameters=[instance, *signature.parameters.values()]

@@ -15,7 +15,8 @@ from ttt_envs.game.boards import COLUMNS, MOVERS, STONES, coordinate, winning_li
 from ttt_envs.game.game import Game
 from ttt_envs.game.rules import winner
 
-FPS = 2
+FPS = 4
+"""frames a second of windows, as of Gymnasium's other games on boards"""
 MAX_CELLS_WITH_ACTIONS = 25
 """Maximum number of cells of boards whose legal actions are listed."""
 MODES = ("ansi", "rgb_array", "human")

@@ -31,10 +31,8 @@ from ttt_envs.envs.engine import NumbaGames
 from ttt_envs.game.actions import check_action
 from ttt_envs.game.game import Position
 from ttt_envs.game.phantom import visible
-from ttt_envs.game.rules import NOT_OVER, ChanceOutcome, Outcome
+from ttt_envs.game.rules import NOT_OVER, ChanceOutcome
 
-OUTCOME_DESCRIPTIONS = tuple(Outcome(number).description for number in (*range(6), NOT_OVER))
-"""``info["outcome"]`` by ``info["result"]``, which is -1 during the game."""
 _INTEGERS = (int, np.int64)  # types of most actions; no bool
 
 
@@ -51,10 +49,11 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
 
     ``info`` holds the same keys at every step: ``action_mask`` int8[actions] (all ones when the game is over), and as
     Python integers ``seat`` the caller's seat (with ``"self"`` the seat that moved last), ``mover``, ``result`` (the
-    number of the ``rules.Outcome``: -1 during the game, 0 or 1 the winner, 2 a draw, 3 or 4 the player who lost by an
-    illegal action, 5 truncated) and ``winner`` (0 or 1; -1 during the game, and without a winner), and
-    ``outcome``, the result as text, empty during the game. With several skip chances it also holds ``skip_chance``, the
-    one of the episode, which is for logs: unless ``observe_skip_chance`` is set, it is no part of the observation.
+    number of the ``rules.Outcome``, which has the text: -1 during the game, 0 or 1 the winner, 2 a draw, 3 or 4 the
+    player who lost by an illegal action, 5 truncated) and ``winner`` (0 or 1; -1 during the game, and without a
+    winner). With several skip chances it also holds ``skip_chance``, the one of the episode, which is for logs: unless
+    ``observe_skip_chance`` is set, it is no part of the observation. There are no texts, because some libraries convert
+    infos to arrays.
 
     Attributes:
         config: the arguments.
@@ -161,7 +160,6 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
             "mover": mover,
             "result": result,
             "winner": winner,
-            "outcome": OUTCOME_DESCRIPTIONS[result],
         }
         if self._flat is not None:  # the fast path for the common case
             return self._flat.astype(self._dtype), info

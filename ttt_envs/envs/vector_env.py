@@ -78,8 +78,7 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
     """``num_envs`` simultaneous games; game i is :class:`ttt_envs.envs.single_env.SingleEnv` seeded ``seed + i``.
 
     Observations, rewards, flags and infos are those of ``gymnasium.vector.SyncVectorEnv`` over such environments, in
-    new arrays at every call; only the text ``info["outcome"]`` is left out (``rules.Outcome`` has it for
-    ``info["result"]``). ``render`` returns a tuple with one picture per game.
+    new arrays at every call. ``render`` returns a tuple with one picture per game.
     """
 
     render_modes: ClassVar[tuple[str, ...]] = ("ansi", "rgb_array")

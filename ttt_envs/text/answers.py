@@ -12,18 +12,15 @@ from typing import Literal, NamedTuple
 
 from ttt_envs.game.actions import action_to_cell, legal_actions
 from ttt_envs.game.game import Position
-from ttt_envs.game.rules import legal
 from ttt_envs.text.presentations import Presentation
 
 MAX_ANSWER_LENGTH = 100_000
 """Maximum number of characters of an answer that are read: the last ones, because the move is at the end."""
 MAX_NAME_LENGTH = 40
 """Maximum number of characters between marks."""
-_SHOWN_LENGTH = 20
 
 ProblemKind = Literal["no-move", "several-moves", "unknown-cell", "occupied-cell"]
 
-_THOUGHT_END = "</think>"
 _MARKS = tuple(
     re.compile(pattern, re.IGNORECASE | re.ASCII)
     for pattern in (
@@ -33,7 +30,7 @@ _MARKS = tuple(
     )
 )
 _DECORATION = " \t\r\n\"'`*_.,:;!()$"
-_ANNOUNCEMENT = re.compile(r"(?:(?:my |final |the )?(?:move|answer)(?: is)?\s*:?\s+)", re.IGNORECASE | re.ASCII)
+_ANNOUNCEMENT = re.compile(r"\A(?:(?:my |final |the )?(?:move|answer)(?: is)?\s*:?\s+)", re.IGNORECASE | re.ASCII)
 
 
 class Problem(NamedTuple):
@@ -58,40 +55,29 @@ def parse_answer(answer: object, presentation: Presentation, position: Position 
     """
     if not isinstance(answer, str):
         return Problem("no-move", f"The answer is not text. {_advice(presentation)}")
-    text = answer[-MAX_ANSWER_LENGTH:].rpartition(_THOUGHT_END)[2]
-    names = _marked_names(text)
+    text = answer[-MAX_ANSWER_LENGTH:].rpartition("</think>")[2]
+    marked = ([_lower(name.strip(_DECORATION)) for name in mark.findall(text)] for mark in _MARKS)
+    names = next(filter(None, marked), [])
     if not names:
-        whole = text.strip(_DECORATION)
-        announced = _ANNOUNCEMENT.match(whole)
-        whole = whole[announced.end() :].strip(_DECORATION) if announced else whole
-        if _lower(whole) not in presentation.moves:
+        whole = _lower(_ANNOUNCEMENT.sub("", text.strip(_DECORATION)).strip(_DECORATION))
+        if whole not in presentation.moves:
             return Problem("no-move", f"The answer names no move. {_advice(presentation)}")
-        names = [_lower(whole)]
+        names = [whole]
     unknown = [name for name in names if name not in presentation.moves]
     if unknown:
-        shown = ascii(unknown[0][:_SHOWN_LENGTH])
+        shown = ascii(unknown[0][:20])
         return Problem("unknown-cell", f"{shown} is no {presentation.noun} of this game. {_advice(presentation)}")
     if len(set(names)) > 1:
         listed = " and ".join(sorted({presentation.move_names[presentation.moves[name]] for name in names})[:2])
         return Problem("several-moves", f"The answer names several moves, {listed}. {_advice(presentation)}")
-    cell = presentation.moves[names[0]]
-    if presentation.game.gravity and position is not None:
-        if not legal_actions(presentation.game, position.cells)[cell]:
-            return Problem("occupied-cell", f"Column {presentation.move_names[cell]} is full.")
-        return action_to_cell(presentation.game, position.cells, cell)
-    if position is not None and not legal(presentation.game, position.cells)[cell]:
-        taken = "not empty" if presentation.layout == "board" else "already taken"
-        return Problem("occupied-cell", f"{presentation.cell_names[cell]} is {taken}.")
-    return cell
-
-
-def _marked_names(text: str) -> list[str]:
-    """Return what stands between marks, in lower case, of the first kind of marks that occurs."""
-    for mark in _MARKS:
-        found = [_lower(name.strip(_DECORATION)) for name in mark.findall(text)]
-        if found:
-            return found
-    return []
+    action = presentation.moves[names[0]]
+    if position is None:
+        return action
+    if legal_actions(presentation.game, position.cells)[action]:
+        return action_to_cell(presentation.game, position.cells, action)
+    taken = "not empty" if presentation.layout == "board" else "already taken"
+    thing = "Column " * presentation.game.gravity + presentation.move_names[action]
+    return Problem("occupied-cell", f"{thing} is {'full' if presentation.game.gravity else taken}.")
 
 
 def _lower(name: str) -> str:

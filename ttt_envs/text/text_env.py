@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, fields
+from typing import Any, Literal
 
 import gymnasium
 from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Text
 
-from ttt_envs.agents.policy import Policy
 from ttt_envs.core.checks import check_choice
 from ttt_envs.envs.config import GameConfig, environment, takes
 from ttt_envs.game.phantom import visible
 from ttt_envs.text.answers import Problem
-from ttt_envs.text.presentations import Presentation
-from ttt_envs.text.text_game import MAX_ASKS, Illegal, Reward, TextGame, result_reward
-
-SeatChoice = Literal["first", "second", "alternate"]
+from ttt_envs.text.text_game import Reward, TextGame, TextOptions, result_reward
 
 CHARACTERS = "".join(map(chr, range(32, 127))) + "\n"
 """characters of observations and of sampled actions; other characters are allowed in actions"""
@@ -26,31 +22,25 @@ MAX_ACTION_LENGTH = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextConfig(GameConfig):
+class TextConfig(GameConfig, TextOptions):
     """Arguments of :class:`TextEnv`.
 
     Args:
-        opponent, presentation, illegal, max_asks, show_legal: as of :class:`ttt_envs.text.TextGame`.
-        seat: the caller's seat: ``"first"``, ``"second"``, or ``"alternate"`` (starting with first).
+        seat: the caller's seat: 'first', 'second', or 'alternate' (starting with first).
         rules: whether every observation contains the rules; by default the first one only.
-        reward: a function of the turns since the previous answer and the seat, such as
-            ``ttt_eval.credit.TurnReward``; by default :func:`result_reward`.
-        render_mode: None or ``"ansi"``, the current observation.
+        reward: a function of the turns since the previous answer and the seat, such as ttt_eval.credit.TurnReward; by
+            default the result, ttt_envs.text.text_game.result_reward.
+        render_mode: None or 'ansi', the current observation.
     """
 
-    opponent: str | Policy = "random"
-    presentation: str | Presentation = "grid"
-    illegal: Illegal = "ask"
-    max_asks: int = MAX_ASKS
-    show_legal: bool = True
-    seat: SeatChoice = "first"
+    seat: Literal["first", "second", "alternate"] = "first"
     rules: bool | None = None
     reward: Reward = result_reward
     render_mode: Literal["ansi"] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("seat", self.seat, get_args(SeatChoice))
+        check_choice("seat", self.seat, ("first", "second", "alternate"))
         check_choice("render_mode", self.render_mode, (None, "ansi"))
         if len(self.games) > 1:
             raise ValueError(f"skip_chance={self.skip_chance!r} is not one number: text games draw no skip chance")
@@ -58,8 +48,8 @@ class TextConfig(GameConfig):
 
     def make_game(self, **start: Any) -> TextGame:
         """Return a new game; ``start`` are its ``seat``, ``seed`` and ``episode``."""
-        names = ("opponent", "presentation", "illegal", "max_asks", "show_legal")
-        return TextGame(visible(self.game), **{name: getattr(self, name) for name in names}, **start)
+        options = {field.name: getattr(self, field.name) for field in fields(TextOptions)}
+        return TextGame(visible(self.game), **options, **start)
 
 
 @environment(TextConfig)
@@ -85,9 +75,19 @@ class TextEnv(gymnasium.Env[str, str]):
         self.config, self.game, self.render_mode = config, config.game, config.render_mode
         self.observation_space = Text(4000 + 100 * self.game.cells, min_length=1, charset=CHARACTERS)
         self.action_space = Text(MAX_ACTION_LENGTH, min_length=0, charset=CHARACTERS)
-        self.text: TextGame | None = None
-        """the current game; None before ``reset``"""
-        self._seed, self._episode, self._is_done = 0, -1, True
+        self._text: TextGame | None = None
+        self._episode, self._is_done = -1, True
+
+    @property
+    def text(self) -> TextGame:
+        """The current game.
+
+        Raises:
+            ResetNeeded: before ``reset``.
+        """
+        if self._text is None:
+            raise ResetNeeded("no game has begun: call reset() first")
+        return self._text
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Begin the next game, or with ``seed`` the first of that seed.
@@ -98,16 +98,11 @@ class TextEnv(gymnasium.Env[str, str]):
         super().reset(seed=seed)
         if options:
             raise ValueError(f"options={options!r} are not known: ttt/Text-v0 has none")
-        if seed is not None:
-            self._seed, self._episode = seed, 0
-        elif self._episode < 0:
-            self._seed, self._episode = int(self.np_random.integers(1 << 62)), 0
-        else:
-            self._episode += 1
+        self._episode = 0 if seed is not None else self._episode + 1
         seat = self._episode % 2 if self.config.seat == "alternate" else int(self.config.seat == "second")
-        self.text = self.config.make_game(seat=seat, seed=self._seed, episode=self._episode)
+        self._text = self.config.make_game(seat=seat, seed=self.np_random_seed, episode=self._episode)
         self._is_done, self._seat, self._num_turns = False, self.text.seats[0], 0
-        return self.render(), self._info(self.text, None)
+        return self.render(), self._info(None)
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Answer the prompt, and let the opponent reply.
@@ -118,16 +113,16 @@ class TextEnv(gymnasium.Env[str, str]):
         Raises:
             ResetNeeded: before ``reset``, and after the end of a game.
         """
-        if self.text is None or self._is_done:
-            raise ResetNeeded("no game is in progress: call reset() before step()")
-        problem = None
-        if not self.text.over:
-            self._seat = self.text.mover
-            problem = self.text.step(action)
-        self._is_done = self.text.over
-        reward = self.config.reward(self.text.turns[self._num_turns :], self._seat)
-        self._num_turns = len(self.text.turns)
-        return self.render(), reward, self._is_done, False, self._info(self.text, problem)
+        text, problem = self.text, None
+        if self._is_done:
+            raise ResetNeeded("the game is over: call reset() to begin the next one")
+        if not text.over:
+            self._seat = text.mover
+            problem = text.step(action)
+        self._is_done = text.over
+        reward = self.config.reward(text.turns[self._num_turns :], self._seat)
+        self._num_turns = len(text.turns)
+        return self.render(), reward, self._is_done, False, self._info(problem)
 
     def render(self) -> str:
         """Return the current observation.
@@ -135,16 +130,9 @@ class TextEnv(gymnasium.Env[str, str]):
         Raises:
             ResetNeeded: before ``reset``.
         """
-        if self.text is None:
-            raise ResetNeeded("no game has begun: call reset() before render()")
         return self.text.prompt(rules=self.config.rules)
 
-    def _info(self, text: TextGame, problem: Problem | None) -> dict[str, Any]:
-        outcome = text.outcome
-        return {
-            "seat": self._seat,
-            "mover": text.mover,
-            "result": int(outcome),
-            "winner": outcome.winner,
-            "problem": "" if problem is None else problem.kind,
-        }
+    def _info(self, problem: Problem | None) -> dict[str, Any]:
+        outcome, kind = self.text.outcome, "" if problem is None else problem.kind
+        numbers = {"mover": self.text.mover, "result": int(outcome), "winner": outcome.winner}
+        return {"seat": self._seat, **numbers, "problem": kind}

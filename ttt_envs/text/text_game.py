@@ -6,6 +6,7 @@ Skips and the opponent's moves are those of ``ttt/MNK-v0`` with the same seed: t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -14,17 +15,17 @@ from ttt_envs.agents.policy import Forfeit, Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import check_choice
 from ttt_envs.core.random import draw_key, splitmix64, uniform
+from ttt_envs.envs.config import SELF as SELF
+from ttt_envs.envs.config import environment, takes
 from ttt_envs.game.boards import Boards, check_opening
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.phantom import AnyGame
 from ttt_envs.game.rules import NOT_OVER, STREAM_OPPONENT, Outcome, mover_after, nth_legal_cell, place
 from ttt_envs.text.answers import Problem, parse_answer
-from ttt_envs.text.presentations import Presentation, make_presentation, question
+from ttt_envs.text.presentations import Presentation, make_presentation
 
 Illegal = Literal["ask", "lose", "random"]
 By = Literal["answer", "random", "opponent"]
-SELF = "self"
-"""Opponent name: the caller answers for both players."""
 MAX_ASKS = 3
 """Default number of further questions in one turn after answers that are no legal moves."""
 
@@ -62,21 +63,59 @@ def result_reward(turns: Sequence[Turn], seat: int) -> float:
     return 1.0 - turns[-1].outcome.result_index(seat) if turns else 0.0
 
 
-class TextGame:
-    """One game between the caller, who answers prompts in one seat, and an opponent; or of a caller with both seats.
+@dataclass(frozen=True, kw_only=True)
+class TextOptions:
+    """Options of text games.
+
+    Args:
+        opponent: a spec string such as 'optimal', a policy, or 'self': the caller answers for both players.
+        presentation: see ttt_envs.text.make_presentation; 'shuffled' permutes by seed + episode.
+        illegal: what follows an answer that is no legal move: 'ask' again, up to max_asks times in one turn, after
+            which the game is lost; 'lose' the game; or a 'random' legal move.
+        max_asks: number of further questions in one turn, with 'ask'.
+        show_legal: whether prompts list the legal moves.
+    """
+
+    opponent: str | Policy = "random"
+    presentation: str | Presentation = "grid"
+    illegal: Illegal = "ask"
+    max_asks: int = MAX_ASKS
+    show_legal: bool = True
+
+
+@dataclass(frozen=True)
+class TextGameConfig(TextOptions):
+    """One text game.
 
     Args:
         game: the game.
-        opponent: a spec string such as ``"optimal"``, a policy, or ``"self"``: the caller answers for both players.
-        seat: the caller's seat, 0 moves first; of no effect with ``"self"``.
-        presentation: see :func:`ttt_envs.text.make_presentation`; ``"shuffled"`` permutes by ``seed + episode``.
-        illegal: what follows an answer that is no legal move: ``"ask"`` again, up to ``max_asks`` times in one turn,
-            after which the game is lost; ``"lose"`` the game; or a ``"random"`` legal move.
-        max_asks: number of further questions in one turn, with ``"ask"``.
-        show_legal: whether prompts list the legal moves.
-        seed: of skips, of the opponent, and of random moves, as in ``reset(seed=seed)`` of ``ttt/MNK-v0``.
-        episode: number of the game under that seed: 0, or the number of calls of ``reset()`` since then.
+        seat: the caller's seat, 0 moves first; of no effect with 'self'.
+        seed: of skips, of the opponent, and of random moves, as in reset(seed=seed) of ttt/MNK-v0.
+        episode: number of the game under that seed: 0, or the number of calls of reset() since then.
         start: position in which the game begins; the empty board by default.
+    """
+
+    game: Game
+    _: KW_ONLY
+    seat: int = 0
+    seed: int = 0
+    episode: int = 0
+    start: Position | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.game, AnyGame):
+            raise TypeError(f"{self.game!r} is no game: write for example TextGame(Game(), opponent='random')")
+        check_choice("illegal", self.illegal, get_args(Illegal))
+        check_choice("seat", self.seat, (0, 1))
+        if self.max_asks < 0:
+            raise ValueError(f"max_asks={self.max_asks} is no number of questions: choose 0 or more")
+        if self.start is not None:
+            check_opening(self.game, self.start, "start")
+
+
+@environment(TextGameConfig)
+class TextGame:
+    """One game between the caller, who answers prompts in one seat, and an opponent; or of a caller with both seats.
 
     Attributes:
         turns: list of :class:`Turn`, in order.
@@ -88,39 +127,16 @@ class TextGame:
         TypeError, ValueError: an argument is invalid, or the start position is over or does not fit the game.
     """
 
-    def __init__(
-        self,
-        game: Game,
-        *,
-        opponent: str | Policy = "random",
-        seat: int = 0,
-        presentation: str | Presentation = "grid",
-        illegal: Illegal = "ask",
-        max_asks: int = MAX_ASKS,
-        show_legal: bool = True,
-        seed: int = 0,
-        episode: int = 0,
-        start: Position | None = None,
-    ) -> None:
-        if not isinstance(game, AnyGame):
-            raise TypeError(f"{game!r} is no game: write for example TextGame(Game(), opponent='random')")
-        check_choice("illegal", illegal, get_args(Illegal))
-        check_choice("seat", seat, (0, 1))
-        if max_asks < 0:
-            raise ValueError(f"max_asks={max_asks} is no number of questions: choose 0 or more")
-        if start is not None:
-            check_opening(game, start, "start")
-        self.game = game
-        self.opponent = None if opponent == SELF else make_policy(opponent, game)
-        self.seats = (0, 1) if self.opponent is None else (seat,)
-        self.presentation = make_presentation(presentation, game, seed + episode)
-        self.illegal, self.max_asks, self.show_legal = illegal, max_asks, show_legal
+    @takes(TextGameConfig)
+    def __init__(self, config: TextGameConfig) -> None:
+        self.config, self.game = config, config.game
+        self.opponent = None if config.opponent == SELF else make_policy(config.opponent, config.game)
+        self.seats = (0, 1) if self.opponent is None else (config.seat,)
+        self.presentation = make_presentation(config.presentation, config.game, config.seed + config.episode)
         self.turns: list[Turn] = []
-        self.outcome = Outcome.NOT_OVER
-        self.position = Position(np.zeros(game.cells, np.int8), 0) if start is None else start
-        self._episode = episode
-        self._episode_key = np.uint64(splitmix64(draw_key(np.random.default_rng(seed)), episode))
-        self.problems: tuple[Problem, ...] = ()
+        self.outcome, self.problems = Outcome.NOT_OVER, tuple[Problem, ...]()
+        self.position = config.start or Position(np.zeros(config.game.cells, np.int8), 0)
+        self._episode_key = np.uint64(splitmix64(draw_key(np.random.default_rng(config.seed)), config.episode))
         self._remarks: tuple[list[str], list[str]] = ([], [])
         self._has_answered = [False, False]
         self._reply()
@@ -153,21 +169,15 @@ class TextGame:
         """
         if seat is None:
             seat = self.seats[0] if self.over else self.mover
-        parts = [self.presentation.rules()] if (not self._has_answered[seat] if rules is None else rules) else []
+        parts = [self.presentation.rules] if (not self._has_answered[seat] if rules is None else rules) else []
         if self._remarks[seat]:
             parts.append("\n".join(self._remarks[seat]))
         parts.append(self.presentation.view(self.position, seat))
         if self.over:
             parts.append(f"The game is over. {_OWN_RESULTS[self.result(seat)]}")
         elif seat == self.mover:
-            parts.append(question(self.presentation, self.position, self.show_legal))
+            parts.append(self.presentation.question(self.position, self.config.show_legal))
         return "\n\n".join(parts)
-
-    def parse(self, answer: object) -> int | Problem:
-        """Return the legal action that an answer names in the current position, or the problem; never raises."""
-        if self.over:
-            return Problem("no-move", "The game is over.")
-        return parse_answer(answer, self.presentation, self.position)
 
     def step(self, answer: object) -> Problem | None:
         """Make the move that an answer of the player to move names, and let the opponent reply.
@@ -180,7 +190,7 @@ class TextGame:
         """
         if self.over:
             raise RuntimeError("the game is over: make a new TextGame")
-        seat, move = self.mover, self.parse(answer)
+        seat, move = self.mover, parse_answer(answer, self.presentation, self.position)
         self._has_answered[seat] = True
         self._remarks[seat].clear()
         if isinstance(move, Problem):
@@ -193,14 +203,14 @@ class TextGame:
     def _refuse(self, problem: Problem) -> None:
         """Draw the consequence of an answer that is no legal move."""
         seat, self.problems = self.mover, (*self.problems, problem)
-        chances = self.max_asks + 1 - len(self.problems)
-        if self.illegal == "random":
+        chances = self.config.max_asks + 1 - len(self.problems)
+        if self.config.illegal == "random":
             u = uniform(self._episode_key, STREAM_OPPONENT, int(np.count_nonzero(self.position.cells)))
             action = int(nth_legal_cell(self.position.cells, u, self.game.parameters))
             name = self.presentation.move_name(action)
             self._remarks[seat].append(f"{problem.message} A random move was made for you: {name}.")
             self._move(action, "random")
-        elif self.illegal == "lose" or chances <= 0:
+        elif self.config.illegal == "lose" or chances <= 0:
             self._remarks[seat].append(f"{problem.message} This loses the game.")
             self._remarks[1 - seat].append("The other player has lost by an illegal move.")
             self._forfeit("answer")
@@ -235,7 +245,7 @@ class TextGame:
             boards, keys = Boards.from_positions([self.position]), np.array([self._episode_key])
             plies = np.count_nonzero(boards.cells, axis=1)
             try:
-                [action] = self.opponent.act_in_games(boards, np.array([self._episode]), keys, plies)
+                [action] = self.opponent.act_in_games(boards, np.array([self.config.episode]), keys, plies)
                 self._move(int(action), "opponent")
             except Forfeit:
                 self._remarks[self.seats[0]].append("The other player has given up.")

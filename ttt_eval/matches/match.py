@@ -254,7 +254,7 @@ def make_player(policy: Policy, keys: UInt64Array, stones: Int64Array | None = N
     """Return the player of a policy in a match: its own stateful ``player()`` if it has one."""
     if policy.player is not None:
         return policy.player()
-    distinct = policy.pure and not policy.samples_fast
+    distinct = policy.pure and not policy.has_own_act
     return StatelessPlayer(DeduplicatedPolicy(policy) if distinct else policy, keys, stones)
 
 
