@@ -368,7 +368,7 @@ class Run:
                 seed=options.seed,
                 run=directory.path,
                 every=options.marks(),
-                callbacks=self._callbacks(0, snapshots),
+                callbacks=tuple(self._callbacks(0, snapshots)),
                 log=self._logger(metrics),
                 progress=show,
                 cluster=options.cluster,
