@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from baselines.connect_four.bitboards import Board, column_bits, mirror, winning_cells
-from baselines.transpositions import WORTH_SHIFT, count_digits, find, store
+from baselines.search.transpositions import WORTH_SHIFT, count_digits, find, store
 from ttt_envs.core.jit import Int64Array, inlined, int64, kernel
 from ttt_envs.core.records import Records, records
 from ttt_envs.game.bits import count_bits

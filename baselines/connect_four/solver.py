@@ -9,7 +9,7 @@ import numpy as np
 
 from baselines.connect_four.bitboards import MAX_BITS, Board, to_bits, winning_cells
 from baselines.connect_four.search import TABLE_WORDS, Path, bound_score
-from baselines.transpositions import FOREVER, empty_table, num_visits
+from baselines.search.transpositions import FOREVER, empty_table, num_visits
 from ttt_envs.core.jit import Int64Array
 from ttt_envs.game.boards import Boards, check_opening
 from ttt_envs.game.game import Game, Position

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines.transpositions import WORTH_SHIFT, find, store
-from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, inlined, int64
+from baselines.search.transpositions import WORTH_SHIFT, find, store
+from ttt_envs.core.jit import Float64Array, Int64Array, inlined, int64
 from ttt_envs.game.game import Game
 from ttt_envs.game.symmetry import inverse, symmetries
 
@@ -39,9 +39,6 @@ class ChanceNodes(NamedTuple):
     """int64[S, cells]: new cell of a stone under each symmetry, the identity first"""
     inverses: Int64Array
     """int64[S, cells]: the inverse"""
-    used: Int64Array
-    """int64[1 + S]: number of symmetries that leave the root unchanged, and their indices: only these make successors
-    equivalent"""
     planes: Int64Array
     """int64[S, 2 * words]: the stones of both players under these symmetries, as bits"""
 
@@ -51,8 +48,7 @@ class ChanceNodes(NamedTuple):
         permutations, inverses = _symmetry_tables(game)
         bounds, hints = np.zeros((depth + 1, 2, 2)), np.zeros((depth + 1, 2), np.int64)
         planes = np.zeros((len(inverses), key_words(game) - 1), np.int64)
-        keys, used = np.zeros((depth + 1, key_words(game)), np.int64), np.zeros(1 + len(inverses), np.int64)
-        return cls(bounds, hints, keys, permutations, inverses, used, planes)
+        return cls(bounds, hints, np.zeros((depth + 1, key_words(game)), np.int64), permutations, inverses, planes)
 
 
 def key_words(game: Game) -> int:
@@ -68,45 +64,27 @@ def _symmetry_tables(game: Game) -> tuple[Int64Array, Int64Array]:
 
 
 @inlined
-def use_symmetries(cells: Int8Array, nodes: ChanceNodes) -> None:
-    """Select the symmetries that leave a root unchanged, and write its stones."""
-    permutations, used = nodes.permutations, nodes.used
-    used[0] = 0
-    for symmetry in range(len(permutations)):
-        same = True
-        for cell in range(len(cells)):
-            same &= cells[cell] == cells[permutations[symmetry, cell]]
-        if same:
-            used[0] += 1
-            used[used[0]] = symmetry
-    nodes.planes[:] = 0
-    for cell in range(len(cells)):
-        if cells[cell] != 0:
-            mark(cell, int64(cells[cell]) - 1, nodes)
-
-
-@inlined
 def mark(cell: int, mover: int, nodes: ChanceNodes) -> None:
     """Put a stone into the planes, or take it back."""
-    planes, used = nodes.planes, nodes.used
-    for i in range(used[0]):
-        to = nodes.permutations[used[1 + i], cell]
-        planes[i, mover * (planes.shape[1] // 2) + (to >> 6)] ^= int64(1) << (to & 63)
+    planes, half = nodes.planes, nodes.planes.shape[1] // 2
+    for i in range(len(planes)):
+        to = nodes.permutations[i, cell]
+        planes[i, mover * half + (to >> 6)] ^= int64(1) << (to & 63)
 
 
 @inlined
-def _write_board(key: Int64Array, nodes: ChanceNodes) -> int:
+def _write_board(key: Int64Array, planes: Int64Array) -> int:
     """Write the canonical board, the least under symmetries; return the symmetry that leads to it."""
-    planes, least = nodes.planes, 0
-    for i in range(1, nodes.used[0]):
-        for word in range(planes.shape[1]):
-            if planes[i, word] != planes[least, word]:
-                if planes[i, word] < planes[least, word]:
-                    least = i
-                break
+    least = 0
+    for i in range(1, len(planes)):
+        word = 0
+        while word < planes.shape[1] - 1 and planes[i, word] == planes[least, word]:
+            word += 1
+        if planes[i, word] < planes[least, word]:
+            least = i
     for word in range(planes.shape[1]):
         key[word] = planes[least, word]
-    return int64(nodes.used[1 + least])
+    return int64(least)
 
 
 @inlined
@@ -120,7 +98,7 @@ def look_up(depth: int, maker: int, random_key: int, nodes: ChanceNodes, table: 
     """
     bounds, hints, keys = nodes.bounds[depth], nodes.hints[depth], nodes.keys
     values, words = table.view(np.float64), keys.shape[1]
-    symmetry = _write_board(keys[depth], nodes)
+    symmetry = _write_board(keys[depth], nodes.planes)
     entry, plies = -1, depth + 1
     while entry < 0 and plies > depth - 1:
         plies -= 1

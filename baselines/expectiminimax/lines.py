@@ -1,7 +1,7 @@
 """The lines of the board: their stones, and the tallies of open ones for each player.
 
 A line with stones of one player only is open to that player. The lines through a cell are updated incrementally with
-each stone (:func:`flip`), so that the board is never rescanned.
+each stone (:func:`put`), so that the board is never rescanned.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.core.jit import Int8Array, Int64Array, inlined, int64
+from ttt_envs.core.jit import Int8Array, Int64Array, UInt8Array, UInt32Array, inlined, int64
 from ttt_envs.game.game import Game
 from ttt_envs.game.lines import makes_line
 from ttt_envs.game.parameters import Parameters, line_sign
@@ -33,11 +33,12 @@ class LineArrays(NamedTuple):
 
     cells: Int64Array
     """int64[M, win_length]: the cells of the lines, those of ``SCORED`` lines first"""
-    through: Int64Array
-    """int64[cells, 1 + T, 2]: from row 1 on, for each line through a cell its number, and the cell's bit in it; row 0
-    has the ends of these rows and of those of ``SCORED`` lines"""
-    scores: Int64Array
-    """int64[2, 2**win_length]: by kind and the bits of a player's stones in a line, their number or score"""
+    through: UInt32Array
+    """uint32[cells, 1 + T, 2]: from row 1 on, for each line through a cell its number, and the cell's bit in it, those
+    of ``SCORED`` lines first; row 0 has the end of these rows and of all. Unsigned, because a signed index takes an
+    instruction more: it may count from the end"""
+    scores: UInt8Array
+    """uint8[2, 2**win_length]: by kind and the bits of a player's stones in a line, their number or score"""
     num_scored: int
     """number of ``SCORED`` lines"""
     counts: bool
@@ -49,8 +50,8 @@ class Board(NamedTuple):
 
     cells: Int8Array
     """int8[cells]"""
-    masks: Int64Array
-    """int64[2, M]: each player's stones in each line, as bits"""
+    masks: UInt32Array
+    """uint32[2, M]: each player's stones in each line, as bits"""
     tally: Int64Array
     """int64[D, 2, 2, win_length + 1]: by plies left, number of lines of a kind open to a player, by count or score"""
     best: Int64Array
@@ -60,7 +61,7 @@ class Board(NamedTuple):
     def empty(cls, game: Game, lines: LineArrays, depth: int) -> Board:
         """Return an empty board without tallies, for a search to this depth."""
         tally, best = np.zeros((depth + 1, 2, 2, game.win_length + 1), np.int64), np.zeros((depth + 1, 2, 2), np.int64)
-        return cls(np.zeros(game.cells, np.int8), np.zeros((2, len(lines.cells)), np.int64), tally, best)
+        return cls(np.zeros(game.cells, np.int8), np.zeros((2, len(lines.cells)), np.uint32), tally, best)
 
 
 @lru_cache(maxsize=16)
@@ -71,16 +72,16 @@ def line_arrays(game: Game, heuristic: Heuristic) -> LineArrays:
     if heuristic != "all-diagonals" and not game.torus:
         is_scored = _straight_or_main(game, lines)
     lines = np.concatenate([lines[is_scored], lines[~is_scored] if counts else lines])
-    through = np.zeros((game.cells, 1 + int(np.bincount(lines.ravel()).max()), 2), np.int64)
+    through = np.zeros((game.cells, 1 + int(np.bincount(lines.ravel()).max()), 2), np.uint32)
     for cell in range(game.cells):
         numbers, places = np.nonzero(lines == cell)
-        through[cell, 0] = 1 + len(numbers), 1 + np.count_nonzero(numbers < is_scored.sum())
+        through[cell, 0] = 1 + np.count_nonzero(numbers < is_scored.sum()), 1 + len(numbers)
         through[cell, 1 : 1 + len(numbers)] = np.stack([numbers, 1 << places], axis=1)
     masks = np.arange(1 << game.win_length)
-    scores = np.zeros((2, len(masks)), np.int64)
+    scores = np.zeros((2, len(masks)), np.uint8)
     runs = masks
     for cell in range(game.win_length):
-        scores[COUNTED] += masks >> cell & 1
+        scores[COUNTED] += (masks >> cell & 1).astype(np.uint8)
         scores[SCORED] += runs != 0  # the longest run
         runs = runs & runs >> 1  # shortens every run by one
     if counts:
@@ -101,31 +102,35 @@ def _straight_or_main(game: Game, lines: Int64Array) -> NDArray[np.bool_]:
 @inlined
 def put(cell: int, mover: int, before: int, after: int, lines: LineArrays, board: Board) -> None:
     """Put a stone on an empty cell; the tallies ``after`` become those ``before`` plus the stone."""
-    through, scores, num_scored = lines.through, lines.scores, lines.num_scored
+    through, scores = lines.through, lines.scores
     cells, masks, tally, best = board
     cells[cell] = mover + 1
-    for kind in range(2 if before != after else 0):
-        for player in range(2):
-            best[after, kind, player] = best[before, kind, player]
-            for value in range(tally.shape[3]):
-                tally[after, kind, player, value] = tally[before, kind, player, value]
-    for i in range(1, through[cell, 0, 0]):
-        line = through[cell, i, 0]
-        kind = int64(line >= num_scored)
-        mine, theirs = masks[mover, line], masks[1 - mover, line]
-        masks[mover, line] = mine | through[cell, i, 1]
-        if theirs == 0:
-            score = scores[kind, mine | through[cell, i, 1]]
-            tally[after, kind, mover, scores[kind, mine]] -= 1
-            tally[after, kind, mover, score] += 1
-            best[after, kind, mover] = max(best[after, kind, mover], score)
-        if mine == 0:
-            tally[after, kind, 1 - mover, scores[kind, theirs]] -= 1
+    start = int64(1)
     for kind in range(2):
-        value = best[after, kind, 1 - mover]
-        while value >= 0 and tally[after, kind, 1 - mover, value] == 0:
-            value -= 1
-        best[after, kind, 1 - mover] = value
+        own, other = tally[after, kind, mover], tally[after, kind, 1 - mover]
+        for value in range(len(own) if before != after else 0):
+            own[value], other[value] = tally[before, kind, mover, value], tally[before, kind, 1 - mover, value]
+        end = int64(through[cell, 0, kind])
+        for i in range(start, end):
+            line, bit = through[cell, i, 0], through[cell, i, 1]
+            mine, theirs = masks[mover, line], masks[1 - mover, line]
+            masks[mover, line] = mine | bit
+            if theirs == 0:
+                own[scores[kind, mine]] -= 1
+                own[scores[kind, mine | bit]] += 1
+            if mine == 0:
+                other[scores[kind, theirs]] -= 1
+        best[after, kind, mover], best[after, kind, 1 - mover] = largest(own), largest(other)
+        start = end
+
+
+@inlined
+def largest(tally: Int64Array) -> int:
+    """Return the largest count or score that a line has, -1 if there is no line."""
+    value = len(tally) - 1
+    while value >= 0 and tally[value] == 0:
+        value -= 1
+    return value
 
 
 @inlined
@@ -133,7 +138,7 @@ def take(cell: int, mover: int, lines: LineArrays, board: Board) -> None:
     """Undo :func:`put`."""
     through, masks = lines.through, board.masks
     board.cells[cell] = 0
-    for i in range(1, through[cell, 0, 0]):
+    for i in range(1, int64(through[cell, 0, COUNTED])):
         masks[mover, through[cell, i, 0]] ^= through[cell, i, 1]
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from baselines.expectiminimax.lines import Board, LineArrays
-from ttt_envs.core.jit import Int8Array, Int64Array, inlined, kernel
+from baselines.expectiminimax.lines import COUNTED, Board, LineArrays
+from ttt_envs.core.jit import Int8Array, Int64Array, inlined, int64, kernel
 from ttt_envs.core.random import splitmix64, uniform
 from ttt_envs.game.parameters import Parameters
 from ttt_envs.game.rules import is_legal
@@ -23,18 +23,21 @@ def sort_moves(hint: int, lines: LineArrays, board: Board, moves: Int64Array, we
 
     Every stone in a line quadruples its weight, as long as it is open to a player. ``weight`` int64[cells] is scratch.
     """
-    through, scores, masks = lines.through, lines.scores, board.masks
-    for i in range(count):
-        cell = moves[i]
-        weight[cell] = 1 << 60 if cell == hint else 0
-        for j in range(1, through[cell, 0, 0]):
-            line = through[cell, j, 0]
-            if masks[0, line] == 0 or masks[1, line] == 0:
-                weight[cell] += 1 << 2 * scores[1, masks[0, line] | masks[1, line]]
+    masks = board.masks
+    weight[:] = 0
+    for line in range(len(lines.cells)):
+        if masks[0, line] == 0 or masks[1, line] == 0:
+            line_weight = 1 << 2 * int64(lines.scores[COUNTED, masks[0, line] | masks[1, line]])
+            for cell in lines.cells[line]:
+                weight[cell] += line_weight
+    if hint >= 0:
+        weight[hint] = 1 << 60
     for i in range(min(NUM_SORTED_MOVES, count)):
+        move, heaviest = moves[i], weight[moves[i]]
         for j in range(i + 1, count):
-            if weight[moves[j]] > weight[moves[i]]:
-                moves[i], moves[j] = moves[j], moves[i]
+            if weight[moves[j]] > heaviest:
+                moves[j], move, heaviest = move, moves[j], weight[moves[j]]
+        moves[i] = move
 
 
 @kernel(forceinline=True)

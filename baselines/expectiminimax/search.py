@@ -19,30 +19,23 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from baselines.exact.tablebase import NO_LAYER, Probe, afterstate_score, empty_probe
-from baselines.expectiminimax.canonical import (
-    HIGH,
-    LOW,
-    ChanceNodes,
-    key_words,
-    look_up,
-    mark,
-    store_bounds,
-    use_symmetries,
-)
+from baselines.expectiminimax.canonical import HIGH, LOW, ChanceNodes, key_words, look_up, mark, store_bounds
 from baselines.expectiminimax.lines import (
+    COUNTED,
     SCORED,
     Board,
     Heuristic,
     LineArrays,
     completes_line,
     horizon,
+    largest,
     line_arrays,
     most_stones,
     put,
     take,
 )
 from baselines.expectiminimax.order import key_after, key_of_turn, sort_moves, write_moves
-from baselines.transpositions import FOREVER, empty_table, grow
+from baselines.search.transpositions import FOREVER, empty_table, grow
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, inlined, int64, kernel
@@ -188,49 +181,39 @@ def _limits(mover: int, depth: int, fixed: Fixed, path: Path) -> tuple[float, fl
 
 
 @inlined
-def _last_turns(maker: int, key: np.uint64, fixed: Fixed, path: Path) -> float:
-    """Return the value for its maker of a chance node with one ply left."""
-    own, other = 0.0, 0.0
-    for turn in range(2 if fixed.parameters.skip_chance > 0 else 1):
-        value = _last_ply(maker if turn else 1 - maker, key, fixed, path)
-        own, other = (value, other) if turn else (own, -value)
-    return value_over_skip(own, other, fixed.parameters.skip_chance)
-
-
-@inlined
 def _last_ply(mover: int, key: np.uint64, fixed: Fixed, path: Path) -> float:
-    """Return the value for a mover with one ply left.
+    """Return the value for a mover with one ply left, by the standard rules; ``key`` is that of the chance node before.
 
-    By the standard rules a stone never worsens the mover's best line nor improves the other player's. And while a line
-    is open and not full, some stone improves it. So most positions need no stone to be tried.
+    A stone never worsens the mover's best line nor improves the other player's. And while a line is open and not full,
+    some stone improves it. So with pruning, most positions need no stone to be tried.
     """
     lines, rules, board, moves, state = fixed.lines, fixed.parameters, path.board, path.moves[1], path.states[0]
-    best, ceiling, count = -1.0, np.inf, -1
     mine, theirs = board.best[1, SCORED, mover], board.best[1, SCORED, 1 - mover]
     wins = most_stones(mover, 1, board) == rules.win_length - 1
-    if fixed.pruning != NO_PRUNING and rules.variants == 0:
-        ceiling = 1.0 if wins else 0.5
-        if fixed.width == 0:
-            state.nodes += 1
-            if wins:
-                return 1.0
-            if state.empty == 1 or (mine < 0 and theirs <= 0):
-                return 0.0
-            if mine >= theirs:
-                return 0.5
-            if lines.counts:  # a stone adds at most one, and weakens their best lines only in a cell of all of them
-                best = 0.0 if mine == theirs - 1 and mine >= 0 else -0.5
-                if board.tally[1, SCORED, 1 - mover, theirs] >= lines.through.shape[1]:
-                    return best
-                line, count = 0, 0
-                while board.masks[mover, line] != 0 or lines.scores[SCORED, board.masks[1 - mover, line]] != theirs:
-                    line += 1
-                for cell in lines.cells[line]:
-                    if board.cells[cell] == 0:
-                        moves[count] = cell
-                        count += 1
-    if count < 0:
-        count = write_moves(fixed.width, key_of_turn(key, mover), board.cells, moves, rules)
+    ceiling = np.inf if fixed.pruning == NO_PRUNING else 1.0 if wins else 0.5
+    best, count, line, tries_all = -1.0, 0, 0, fixed.pruning != NO_PRUNING and fixed.width == 0
+    if tries_all:
+        state.nodes += 1
+        if wins:
+            return 1.0
+        if state.empty == 1 or (mine < 0 and theirs <= 0):
+            return 0.0
+        if mine >= theirs:
+            return 0.5
+    if tries_all and lines.counts:
+        # a stone adds at most one, and weakens their best lines only in a cell of all of them
+        best = 0.0 if mine == theirs - 1 and mine >= 0 else -0.5
+        if board.tally[1, SCORED, 1 - mover, theirs] >= lines.through.shape[1]:
+            return best
+        while board.masks[mover, line] != 0 or lines.scores[SCORED, board.masks[1 - mover, line]] != theirs:
+            line += 1
+        for cell in lines.cells[line]:
+            if board.cells[cell] == 0:
+                moves[count] = cell
+                count += 1
+    else:
+        turn_key = key_of_turn(key, mover) if fixed.width > 0 else key
+        count = write_moves(fixed.width, turn_key, board.cells, moves, rules)
     i = 0
     while i < count and best < ceiling:
         best = max(best, _last_stone(moves[i], mover, mine, theirs, wins, fixed, path))
@@ -245,27 +228,26 @@ def _last_stone(cell: int, mover: int, mine: int, theirs: int, wins: bool, fixed
 
     ``wins`` tells whether some stone completes a line: only then all lines through the cell are read.
     """
-    lines, rules, board, empty = fixed.lines, fixed.parameters, path.board, path.states[0].empty
-    num_closed, is_line = int64(0), False
-    for i in range(1, lines.through[cell, 0, 0 if wins else 1] if rules.variants == 0 else 0):
-        line = lines.through[cell, i, 0]
+    lines, board = fixed.lines, path.board
+    through, full = lines.through[cell], (1 << fixed.parameters.win_length) - 1
+    for i in range(1, int64(through[0, COUNTED]) if wins else 1):
+        if board.masks[mover, through[i, 0]] | through[i, 1] == full:
+            return 1.0
+    if path.states[0].empty == 1:
+        return 0.0
+    num_closed = int64(0)
+    for i in range(1, int64(through[0, SCORED])):
+        line = through[i, 0]
         own, against = board.masks[mover, line], board.masks[1 - mover, line]
-        kind = int64(line >= lines.num_scored)
         if against == 0:
-            score = lines.scores[kind, own | lines.through[cell, i, 1]]
-            is_line |= score == rules.win_length
-            mine = max(mine, score if kind == SCORED else mine)
-        elif own == 0 and kind == SCORED:
+            mine = max(mine, int64(lines.scores[SCORED, own | through[i, 1]]))
+        elif own == 0:
             num_closed += int64(lines.scores[SCORED, against] == theirs)
-    if rules.variants != 0 or (theirs > 0 and num_closed == board.tally[1, SCORED, 1 - mover, theirs]):
+    if theirs > 0 and num_closed == board.tally[1, SCORED, 1 - mover, theirs]:
         put(cell, mover, 1, 0, lines, board)
-        mine, theirs = board.best[0, SCORED, mover], board.best[0, SCORED, 1 - mover]
-        is_line = completes_line(cell, mover, 0, board, rules)
+        theirs = board.best[0, SCORED, 1 - mover]
         take(cell, mover, lines, board)
-    outcome = outcome_of_move(is_line, mover, len(board.cells) - empty + 1, rules)
-    if outcome == NOT_OVER:
-        return horizon(mine, theirs, rules)
-    return 0.0 if outcome == DRAW else float(line_sign(rules))
+    return horizon(mine, theirs, fixed.parameters)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -273,17 +255,22 @@ def _last_stone(cell: int, mover: int, mine: int, theirs: int, wins: bool, fixed
 
 
 @inlined
-def _begin_chance(depth: int, maker: int, key: np.uint64, tree: Tree) -> int:
-    """Initialise a chance node, with static bounds and table bounds on its turns; return the symmetry of its key."""
+def _begin_chance(depth: int, maker: int, key: np.uint64, is_static: bool, uses_table: bool, tree: Tree) -> int:
+    """Initialise a chance node, with static bounds and table bounds on its turns; return the symmetry of its key.
+
+    ``is_static`` tells whether the turns are the last ply, whose values are found without a search.
+    """
     fixed, path, _, table = tree
     bounds, hints = path.nodes.bounds[depth], path.nodes.hints[depth]
     for own in range(2):
+        player, low, high = maker if own else 1 - maker, -np.inf, np.inf
+        if is_static and (own == 0 or fixed.parameters.skip_chance > 0):
+            low = high = _last_ply(player, key, fixed, path)
+        elif fixed.pruning != NO_PRUNING:
+            low, high = _limits(player, depth, fixed, path)
         hints[own] = -1
-        bounds[own, LOW], bounds[own, HIGH] = -np.inf, np.inf
-        if fixed.pruning != NO_PRUNING:
-            low, high = _limits(maker if own else 1 - maker, depth, fixed, path)
-            bounds[own, LOW], bounds[own, HIGH] = (low, high) if own else (-high, -low)
-    if len(table) == 0:
+        bounds[own, LOW], bounds[own, HIGH] = (low, high) if own else (-high, -low)
+    if not uses_table:
         return 0
     return look_up(depth, maker, int64(key) if fixed.width > 0 else int64(0), path.nodes, table)
 
@@ -334,12 +321,13 @@ def _search(
     """
     fixed, path, roots, table = tree
     board, moves, rules, state = path.board, path.moves[depth], fixed.parameters, path.states[0]
-    is_root = depth == len(path.moves) - 1
+    is_root, uses_table = depth == len(path.moves) - 1, len(table) > 0 and depth > 2
+    is_static = depth == 2 and rules.variants == 0
     if state.nodes >= state.limit or state.stored >= state.full:
         state.stopped = 1
         return 0.0
     count = write_moves(0 if is_root else fixed.width, key, board.cells, moves, rules)
-    if is_root or (fixed.pruning != NO_PRUNING and fixed.width == 0):
+    if is_root or (depth > 1 and fixed.pruning != NO_PRUNING and fixed.width == 0):
         sort_moves(hint, fixed.lines, board, moves, path.weight, count)
     best, first = (state.best, state.index) if is_root else (-np.inf, int64(0))
     for i in range(first, count):
@@ -360,13 +348,12 @@ def _search(
             value = afterstate_score(board.cells, mover, depth - 1, fixed.probe, rules)
         elif depth == 1:
             value = horizon(board.best[0, SCORED, mover], board.best[0, SCORED, 1 - mover], rules)
-        elif depth == 2 and stones + 1 != fixed.probe.stones:
-            value = _last_turns(mover, node_key, fixed, path)
         else:
             bounds, hints = path.nodes.bounds[depth - 1], path.nodes.hints[depth - 1]
-            if len(table) > 0:
+            if uses_table:
                 mark(cell, mover, path.nodes)
-            symmetry = _begin_chance(depth - 1, mover, node_key, tree)
+            is_last = is_static and stones + 1 != fixed.probe.stones
+            symmetry = _begin_chance(depth - 1, mover, node_key, is_last, uses_table, tree)
             floor = alpha if is_root else max(alpha, best)
             is_solved, value = _solve(0, floor, beta, bounds, rules.skip_chance)
             is_changed, own = False, int64(0)
@@ -389,7 +376,7 @@ def _search(
                     side = int64(result >= high) - int64(result <= low)
                     is_solved, value = _solve(side, floor, beta, bounds, rules.skip_chance)
                 own += 1
-            if len(table) > 0:
+            if uses_table:
                 if is_changed:
                     state.stored += store_bounds(depth - 1, mover, symmetry, path.nodes, table)
                 mark(cell, mover, path.nodes)
@@ -412,19 +399,19 @@ def _begin_root(row: int, tree: Tree) -> None:
     """Replace the stones on the board by those of a root."""
     cells, lines, path = tree.roots.cells[row], tree.fixed.lines, tree.path
     board, state, root = path.board, path.states[0], len(path.moves) - 1
-    for cell in range(len(cells)):
-        if board.cells[cell] != 0:
-            take(cell, int64(board.cells[cell]) - 1, lines, board)
+    board.cells[:] = 0
+    board.masks[:] = 0
     board.tally[root, :, :, :] = 0
+    path.nodes.planes[:] = 0
     for player in range(2):
         for kind in range(2):
             board.tally[root, kind, player, 0] = abs(len(lines.cells) * kind - lines.num_scored)
-            board.best[root, kind, player] = 0 if board.tally[root, kind, player, 0] > 0 else -1
-    use_symmetries(cells, path.nodes)
+            board.best[root, kind, player] = largest(board.tally[root, kind, player])
     state.empty = len(cells)
     for cell in range(len(cells)):
         if cells[cell] != 0:
             put(cell, int64(cells[cell]) - 1, root, root, lines, board)
+            mark(cell, int64(cells[cell]) - 1, path.nodes)
             state.empty -= 1
 
 
@@ -545,7 +532,6 @@ class Search:
             nodes=np.zeros(count, np.int64),
         )
         self.move_values, self.nodes = self._roots.values, self._roots.nodes
-        self._path = Path.empty(game, 0, self._fixed.lines, self._states)
 
     def run(self, depth: int, nodes: int | None = None) -> bool:
         """Search to ``depth``, or continue this search.

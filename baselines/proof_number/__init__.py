@@ -10,7 +10,7 @@ them, over positions as two sets of cells, one bit a cell. Four techniques keep 
   cell of every one of them (Erdos and Selfridge, 1973). This is combined with a pairing strategy (Hales and Jewett,
   1963): `holds` adds pairs of cells, of which player_1 always gets one, as long as they reduce the weight.
 - *Symmetry.* All symmetric variants of a position are maintained, and the least of them is its key.
-- *A transposition table* with proof numbers (`baselines.transpositions`).
+- *A transposition table* with proof numbers (`baselines.search.transpositions`).
 
 Uiterwijk and van den Herik ("The advantage of the initiative", 2000) solved boards up to 6 x 6 by proof-number search,
 Hsu et al. ("On solving the 7,7,5-game and the 8,8,5-game", 2020) larger ones by weighing threats and pairs.

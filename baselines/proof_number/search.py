@@ -9,7 +9,7 @@ import numpy as np
 
 from baselines.proof_number.pairing_strategy import holds
 from baselines.proof_number.threats import NO, UNKNOWN, YES, Board, find_threats, lowest_cell
-from baselines.transpositions import WORTH_SHIFT, count_digits, empty_table, find, grow, num_visits, store
+from baselines.search.transpositions import WORTH_SHIFT, count_digits, empty_table, find, grow, num_visits, store
 from ttt_envs.core.jit import Int64Array, inlined, int64, kernel
 from ttt_envs.core.records import Records, records
 

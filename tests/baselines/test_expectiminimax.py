@@ -12,7 +12,7 @@ from baselines.exact import solve
 from baselines.expectiminimax import Expectiminimax, Search, SearchSettings, leaf_search
 from baselines.expectiminimax.leaf_search import SearchByLeaves
 from baselines.expectiminimax.order import write_moves
-from baselines.transpositions import MIN_ROWS
+from baselines.search.transpositions import MIN_ROWS
 from ttt_envs import Boards, Game, Position, act, from_text, make_policy
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
 from ttt_envs.game.symmetry import symmetries

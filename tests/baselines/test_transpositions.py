@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from baselines.transpositions import BUCKET, FOREVER, MIN_ROWS, WORTH_SHIFT, empty_table, find, grow, store
+from baselines.search.transpositions import BUCKET, FOREVER, MIN_ROWS, WORTH_SHIFT, empty_table, find, grow, store
 
 
 @pytest.mark.parametrize("words", [1, 2, 3])

@@ -21,7 +21,7 @@ from baselines.exact import solve
 from baselines.expectiminimax import Expectiminimax, Search, SearchSettings
 from baselines.mcts import MCTS, MCTSSearch, gumbel_search
 from baselines.proof_number import prove
-from baselines.transpositions import MIN_ROWS
+from baselines.search.transpositions import MIN_ROWS
 from learners import LEARNERS
 from learners.training import train, train_in
 from ttt_envs import Boards, Game, act, chance_outcomes, make_policy, mnk_v0
