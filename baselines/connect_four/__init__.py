@@ -6,9 +6,7 @@ columns.
 
 from __future__ import annotations
 
-from baselines.connect_four.bitboards import landing_cells as landing_cells
-from baselines.connect_four.solver import Bounds as Bounds
-from baselines.connect_four.solver import Solution as Solution
-from baselines.connect_four.solver import Solver as Solver
-from baselines.connect_four.solver import check_solvable as check_solvable
-from baselines.connect_four.solver import is_solvable as is_solvable
+from baselines.connect_four.bitboards import landing_cells
+from baselines.connect_four.solver import Bounds, Solver, check_solvable, is_solvable
+
+__all__ = ["Bounds", "Solver", "check_solvable", "is_solvable", "landing_cells"]

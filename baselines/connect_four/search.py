@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from baselines.connect_four.bitboards import Board, column_bits, mirror, winning_cells
-from baselines.search.transpositions import WORTH_SHIFT, count_digits, find, store
+from baselines.search.transpositions import find, store, worth_of
 from ttt_envs.core.jit import Int64Array, inlined, int64, kernel
 from ttt_envs.core.records import Records, records
 from ttt_envs.game.bits import count_bits
@@ -170,6 +170,6 @@ def _search(
         low = best
     else:
         high = best
-    work = count_digits(state.nodes - nodes_before)
-    store(moves[stones], KEY, 1, work << WORTH_SHIFT | (high + OFFSET) << 7 | (low + OFFSET), table)
+    info = worth_of(state.nodes - nodes_before) | (high + OFFSET) << 7 | (low + OFFSET)
+    store(moves[stones], KEY, 1, info, table)
     return best

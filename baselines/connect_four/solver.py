@@ -9,8 +9,7 @@ import numpy as np
 
 from baselines.connect_four.bitboards import MAX_BITS, Board, to_bits, winning_cells
 from baselines.connect_four.search import TABLE_WORDS, Path, bound_score
-from baselines.search.transpositions import FOREVER, empty_table, num_visits
-from ttt_envs.core.jit import Int64Array
+from baselines.search.transpositions import FOREVER, num_visits
 from ttt_envs.game.boards import Boards, check_opening
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.rules import check_cells
@@ -50,22 +49,6 @@ class Bounds(NamedTuple):
         return 0 if self.low == self.high == 0 else None
 
 
-class Solution(NamedTuple):
-    """The result of a position under best play by both players: the winner wins fast, the loser loses late."""
-
-    value: int
-    """for the mover: 1 a win, 0 a draw, -1 a loss"""
-    score: int
-    """0 for a draw; 1 if the mover wins with their last stone of a full board, 2 with the last but one, and so on;
-    negative if the mover loses, by the stones of the other player"""
-    distance: int
-    """number of plies to the end of the game"""
-    columns: tuple[int, ...]
-    """the moves of the highest score, as indices of columns"""
-    nodes: int
-    """number of positions visited"""
-
-
 class Solver:
     """Solves positions of one game, with a transposition table that later positions share.
 
@@ -79,70 +62,52 @@ class Solver:
         ValueError: the game has no gravity, has skips, or its board does not fit into 63 bits.
     """
 
-    def __init__(self, game: Game, *, memory: int = 1 << 28) -> None:
+    def __init__(self, game: Game, *, memory: int = 1 << 28, progress: Progress | None = None) -> None:
         """Make a solver.
 
         Args:
             game: with gravity and without skips; no other rule may be changed.
             memory: maximum size of the table in bytes; at least 4 MiB are used.
+            progress: called with ``nodes``, the number of positions visited so far.
         """
         check_solvable(game)
-        self.game = game
+        self.game, self.nodes, self._progress = game, 0, progress
         self.board = Board.from_game(game)
         rows = max(memory, MIN_TABLE_BYTES) // (8 * TABLE_WORDS)
-        self._table: Int64Array = empty_table(1 << rows.bit_length() - 1, TABLE_WORDS)
+        self._table = np.zeros((1 << rows.bit_length() - 1, TABLE_WORDS), np.int64)
         self._path = Path.empty(self.board)
 
     def clear(self) -> None:
         """Forget all positions."""
         self._table[:] = 0
 
-    def score(self, position: Position, *, nodes: int | None = None, progress: Progress | None = None) -> Bounds:
+    def score(self, position: Position, *, nodes: int | None = None) -> Bounds:
         """Return the score of a position, or bounds of it if ``nodes`` are not enough.
+
+        The score is 0 for a draw; 1 if the mover wins with their last stone of a full board, 2 with the last but one,
+        and so on; negative if the mover loses, by the stones of the other player. The winner wins fast, the loser loses
+        late.
 
         Args:
             position: stones and mover.
             nodes: maximum number of positions to visit; None for no limit.
-            progress: called with the number of positions visited.
 
         Raises:
             ValueError: the position is over, or unreachable with gravity.
         """
-        return self._score(*self.to_bits(position), nodes, progress, ALL)
+        return self._score(*self.to_bits(position), nodes, ALL)
 
-    def scores(
-        self, position: Position, *, nodes: int | None = None, progress: Progress | None = None
-    ) -> list[Bounds | None]:
+    def scores(self, position: Position, *, nodes: int | None = None) -> list[Bounds | None]:
         """Return for each column the score of a stone there, for the mover; None if the column is full.
 
         Args:
             position: stones and mover.
             nodes: maximum number of positions to visit for all columns together; None for no limit.
-            progress: called with the number of positions visited.
 
         Raises:
             ValueError: as for :meth:`score`.
         """
-        return self._bound_moves(*self.to_bits(position), nodes, progress, ALL)
-
-    def solve(self, position: Position, *, progress: Progress | None = None) -> Solution:
-        """Return the result of a position and the best moves.
-
-        The moves are compared with the score of the position only, which is faster than :meth:`scores`.
-
-        Args:
-            position: stones and mover.
-            progress: called with the number of positions visited.
-
-        Raises:
-            ValueError: as for :meth:`score`.
-        """
-        mine, mask = self.to_bits(position)
-        score, _, visited = self._score(mine, mask, None, progress, ALL)
-        bounds = self._bound_moves(mine, mask, None, _offset(progress, visited), (score - 1, score))
-        columns = tuple(column for column, limits in enumerate(bounds) if limits is not None and limits.low >= score)
-        visited += sum(limits.nodes for limits in bounds if limits is not None)
-        return Solution(int(np.sign(score)), score, self.distance(score, mask.bit_count()), columns, visited)
+        return self._bound_moves(*self.to_bits(position), nodes, ALL)
 
     def values(self, mine: int, mask: int) -> list[int | None]:
         """Return for each column the value of a stone there: 1 a win, 0 a draw, -1 a loss, None if the column is full.
@@ -153,7 +118,7 @@ class Solver:
             mine: stones of the mover, as bits (:meth:`to_bits`).
             mask: stones of both players.
         """
-        return [bounds and bounds.value for bounds in self._bound_moves(mine, mask, None, None, (-1, 1))]
+        return [bounds and bounds.value for bounds in self._bound_moves(mine, mask, None, (-1, 1))]
 
     def distance(self, score: int, stones: int) -> int:
         """Return the number of plies to the end of a game from a position with this score and number of stones."""
@@ -169,45 +134,37 @@ class Solver:
         mine, mask = to_bits(self.board, Boards.from_positions([position]))
         return int(mine[0]), int(mask[0])
 
-    def _bound_moves(
-        self, mine: int, mask: int, nodes: int | None, progress: Progress | None, window: Window
-    ) -> list[Bounds | None]:
+    def _bound_moves(self, mine: int, mask: int, nodes: int | None, window: Window) -> list[Bounds | None]:
         """Return for each column the score of a stone there, bounded as by :meth:`_score`; None if it is full."""
         out: list[Bounds | None] = [None] * self.game.columns
-        height, visited, wins = self.game.rows + 1, 0, winning_cells(mine, self.board)
+        height, before, wins = self.game.rows + 1, self.nodes, winning_cells(mine, self.board)
         for column in sorted(range(len(out)), key=lambda column: abs(2 * column + 1 - len(out))):  # from the middle
             move = (mask + (1 << column * height)) & ~mask & self.board.cells
             if move & wins:
                 score = (self.game.cells + 1 - mask.bit_count()) // 2
                 out[column] = Bounds(score, score, 0)
             elif move:
-                remaining = None if nodes is None else nodes - visited
-                limits = -window[1], -window[0]
-                low, high, count = self._score(mine ^ mask, mask | move, remaining, _offset(progress, visited), limits)
+                remaining = None if nodes is None else nodes - (self.nodes - before)
+                low, high, count = self._score(mine ^ mask, mask | move, remaining, (-window[1], -window[0]))
                 out[column] = Bounds(-high, -low, count)
-                visited += count
         return out
 
-    def _score(self, mine: int, mask: int, nodes: int | None, progress: Progress | None, window: Window) -> Bounds:
+    def _score(self, mine: int, mask: int, nodes: int | None, window: Window) -> Bounds:
         """Return the score of a position that is not over; one outside of the window is only bounded by it."""
-        state, limit = self._path.states[0], FOREVER if nodes is None else nodes
+        state, limit, before = self._path.states[0], FOREVER if nodes is None else nodes, self.nodes
         (state.low, state.high), state.nodes = window, 0
         while True:
             state.stop = min(limit, int(state.nodes) + num_visits(int(state.nodes), SLICE, self._table))
             bound_score(mine, mask, self._path, self._table, self.board)
-            if progress is not None:
-                progress(int(state.nodes))
+            self.nodes = before + int(state.nodes)
+            if self._progress is not None:
+                self._progress(self.nodes)
             if state.low >= state.high or state.nodes >= limit:
                 break
         # Initial bounds are no results
         low = int(state.low) if state.low > window[0] else -MAX_SCORE
         high = int(state.high) if state.high < window[1] else MAX_SCORE
         return Bounds(low, high, int(state.nodes))
-
-
-def _offset(progress: Progress | None, before: int) -> Progress | None:
-    """Return a progress of a part of the work, which adds the number of positions visited before."""
-    return None if progress is None else lambda nodes: progress(before + nodes)
 
 
 def is_solvable(game: Game) -> bool:

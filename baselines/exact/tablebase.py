@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from baselines.exact.layers import open_layers
 from baselines.exact.solution import entry_value
-from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array, inlined, int8, kernel
+from ttt_envs.core.jit import Float32Array, Int8Array, Int64Array, inlined, int8, kernel
 from ttt_envs.game.bits import to_bits
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
@@ -60,14 +60,6 @@ class Tablebase:
         """Return int64[B]: the number of stones at which a search from these positions probes the database."""
         layers: Int64Array = np.maximum(np.count_nonzero(boards.cells, axis=1) + 1, self.stones)
         return layers
-
-    def scores(self, boards: Boards, depth: int) -> Float64Array:
-        """Return float64[B], for the mover: search scores of positions in the database, with ``depth`` plies left."""
-        values = self.solution.values(boards)
-        if self.solution.game.skip_chance > 0:
-            return values
-        plies = self.solution.distance(boards).astype(np.float64)
-        return np.sign(values) * np.where(plies <= depth, depth - plies + 1.0, 1.0 - plies / (WON + 1))
 
     def probe(self, stones: int, *, of_moves: bool = False) -> Probe:
         """Return the probe that a search reads at ``stones`` stones.

@@ -23,10 +23,8 @@ last ply of a variant is evaluated move by move, and its bounds do not take a li
 
 from __future__ import annotations
 
-from baselines.expectiminimax.lines import Heuristic as Heuristic
-from baselines.expectiminimax.policy import Analysis as Analysis
-from baselines.expectiminimax.policy import Expectiminimax as Expectiminimax
-from baselines.expectiminimax.search import Pruning as Pruning
-from baselines.expectiminimax.search import Search as Search
-from baselines.expectiminimax.search import SearchSettings as SearchSettings
-from baselines.expectiminimax.search import check_settings as check_settings
+from baselines.expectiminimax.lines import Heuristic
+from baselines.expectiminimax.policy import Analysis, Expectiminimax
+from baselines.expectiminimax.search import Pruning, Search, SearchSettings, check_settings
+
+__all__ = ["Analysis", "Expectiminimax", "Heuristic", "Pruning", "Search", "SearchSettings", "check_settings"]

@@ -8,25 +8,24 @@ only: its random key is a part of the row's.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
+from baselines.search.canonical import Planes, write_key
 from baselines.search.transpositions import WORTH_SHIFT, find, store
-from ttt_envs.core.jit import Float64Array, Int64Array, inlined, int64
+from ttt_envs.core.jit import Float64Array, Int64Array, inlined
 from ttt_envs.game.game import Game
-from ttt_envs.game.symmetry import inverse, symmetries
 
 LOW, HIGH = range(2)
 NO_MOVE = 511
 
 
 class ChanceNodes(NamedTuple):
-    """The chance nodes on the path, by plies left, and the current position under the symmetries of the board.
+    """The chance nodes on the path, by plies left: D is the depth + 1.
 
-    D is the depth + 1. Turns after a chance node are numbered 0, the other player's, and 1, the maker's own after a
-    skip; the maker is the player who has just moved.
+    Turns after a chance node are numbered 0, the other player's, and 1, the maker's own after a skip; the maker is the
+    player who has just moved.
     """
 
     bounds: Float64Array
@@ -34,57 +33,16 @@ class ChanceNodes(NamedTuple):
     hints: Int64Array
     """int64[D, 2]: a good move of either turn, -1 for none"""
     keys: Int64Array
-    """int64[D, 2 * words + 1]: of the table"""
-    permutations: Int64Array
-    """int64[S, cells]: new cell of a stone under each symmetry, the identity first"""
-    inverses: Int64Array
-    """int64[S, cells]: the inverse"""
-    planes: Int64Array
-    """int64[S, 2 * words]: the stones of both players under these symmetries, as bits"""
+    """int64[D, words + 1]: of the table, the words of ``planes`` and the plies left"""
+    planes: Planes
+    """the current position"""
 
     @classmethod
     def empty(cls, game: Game, depth: int) -> ChanceNodes:
         """Return the chance nodes of a search to this depth."""
-        permutations, inverses = _symmetry_tables(game)
-        bounds, hints = np.zeros((depth + 1, 2, 2)), np.zeros((depth + 1, 2), np.int64)
-        planes = np.zeros((len(inverses), key_words(game) - 1), np.int64)
-        return cls(bounds, hints, np.zeros((depth + 1, key_words(game)), np.int64), permutations, inverses, planes)
-
-
-def key_words(game: Game) -> int:
-    """Return the number of words of a key: the stones of both players, and the plies left."""
-    return 2 * -(-game.cells // 64) + 1
-
-
-@lru_cache(maxsize=16)
-def _symmetry_tables(game: Game) -> tuple[Int64Array, Int64Array]:
-    """Return ``permutations`` and ``inverses``."""
-    inverses = np.unique(symmetries(game), axis=0)  # a board of one row has fewer than 4; the identity sorts first
-    return inverse(inverses), inverses
-
-
-@inlined
-def mark(cell: int, mover: int, nodes: ChanceNodes) -> None:
-    """Put a stone into the planes, or take it back."""
-    planes, half = nodes.planes, nodes.planes.shape[1] // 2
-    for i in range(len(planes)):
-        to = nodes.permutations[i, cell]
-        planes[i, mover * half + (to >> 6)] ^= int64(1) << (to & 63)
-
-
-@inlined
-def _write_board(key: Int64Array, planes: Int64Array) -> int:
-    """Write the canonical board, the least under symmetries; return the symmetry that leads to it."""
-    least = 0
-    for i in range(1, len(planes)):
-        word = 0
-        while word < planes.shape[1] - 1 and planes[i, word] == planes[least, word]:
-            word += 1
-        if planes[i, word] < planes[least, word]:
-            least = i
-    for word in range(planes.shape[1]):
-        key[word] = planes[least, word]
-    return int64(least)
+        planes = Planes.empty(game)
+        keys = np.zeros((depth + 1, planes.stones.shape[1] + 1), np.int64)
+        return cls(np.zeros((depth + 1, 2, 2)), np.zeros((depth + 1, 2), np.int64), keys, planes)
 
 
 @inlined
@@ -98,7 +56,7 @@ def look_up(depth: int, maker: int, random_key: int, nodes: ChanceNodes, table: 
     """
     bounds, hints, keys = nodes.bounds[depth], nodes.hints[depth], nodes.keys
     values, words = table.view(np.float64), keys.shape[1]
-    symmetry = _write_board(keys[depth], nodes.planes)
+    symmetry = write_key(keys[depth], nodes.planes)
     entry, plies = -1, depth + 1
     while entry < 0 and plies > depth - 1:
         plies -= 1
@@ -108,7 +66,7 @@ def look_up(depth: int, maker: int, random_key: int, nodes: ChanceNodes, table: 
     for own in range(2 if entry >= 0 else 0):
         player = maker if own else 1 - maker
         move = table[entry, words] >> 9 * player & NO_MOVE
-        hints[own] = nodes.inverses[symmetry, move] if move != NO_MOVE else -1
+        hints[own] = nodes.planes.inverses[symmetry, move] if move != NO_MOVE else -1
         if plies == depth:
             low, high = values[entry, words + 1 + 2 * player], values[entry, words + 2 + 2 * player]
             low, high = (low, high) if maker == 0 else (-high, -low)
@@ -123,7 +81,7 @@ def store_bounds(depth: int, maker: int, symmetry: int, nodes: ChanceNodes, tabl
     values, info = table.view(np.float64), depth << WORTH_SHIFT
     for own in range(2):
         player = maker if own else 1 - maker
-        info |= (NO_MOVE if hints[own] < 0 else nodes.permutations[symmetry, hints[own]]) << 9 * player
+        info |= (NO_MOVE if hints[own] < 0 else nodes.planes.permutations[symmetry, hints[own]]) << 9 * player
     entry, gained = store(nodes.keys, depth, words, info, table)
     for own in range(2):
         player = maker if own else 1 - maker

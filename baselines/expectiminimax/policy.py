@@ -8,8 +8,7 @@ from typing import ClassVar, NamedTuple, cast
 
 import numpy as np
 
-from baselines.exact.tablebase import NO_LAYER, Tablebase, group_by_layer
-from baselines.expectiminimax.leaf_search import SearchByLeaves
+from baselines.exact.tablebase import Tablebase, group_by_layer
 from baselines.expectiminimax.lines import Heuristic
 from baselines.expectiminimax.order import key_after, key_of_turn, write_moves
 from baselines.expectiminimax.search import DEFAULT_TABLE_BYTES, Search, SearchSettings, check_settings
@@ -164,17 +163,18 @@ class Expectiminimax(Named):
         self, boards: Boards, random_keys: UInt64Array, depth: int, every_move: bool
     ) -> tuple[Float64Array, Int64Array]:
         """Return values of the moves, float64[B, cells] for the mover, and the positions visited, int64[B]."""
-        if self.endgame is None:
-            return self._search_to(NO_LAYER, boards, random_keys, depth, every_move)
         values, nodes = np.empty(boards.cells.shape), np.empty(len(random_keys), np.int64)
-        for stones, rows in group_by_layer(self._database.probe_layers(boards)):
-            values[rows], nodes[rows] = self._search_to(stones, boards.take(rows), random_keys[rows], depth, every_move)
+        layers = np.zeros_like(nodes) if self.endgame is None else self._database.probe_layers(boards)
+        for _, rows in group_by_layer(layers):
+            search = self.search(boards.take(rows), random_keys[rows], every_move=every_move)
+            search.run(depth)
+            values[rows], nodes[rows] = search.move_values, search.nodes
         return values, nodes
 
     def search(
         self, boards: Boards, random_keys: UInt64Array, *, every_move: bool, most: int = MAX_TABLE_MIB
     ) -> Search:
-        """Return a search with these settings, not yet started; not available with a leaf policy.
+        """Return a search with these settings, not yet started.
 
         Args:
             boards: positions that are not over; with a database, of equal numbers of stones, or all below its layers.
@@ -182,8 +182,9 @@ class Expectiminimax(Named):
             every_move: whether to compute the value of every move.
             most: upper limit in MiB on the size of the table, in addition to the policy's own.
         """
-        assert self.leaf is None
-        layers = None if self.endgame is None else self._database.probe_layers(boards)
+        probe = None
+        if self.endgame is not None and len(random_keys):
+            probe = self._database.probe(int(self._database.probe_layers(boards)[0]))
         settings = SearchSettings(
             heuristic=self.heuristic,
             width=self._num_drawn_moves,
@@ -192,25 +193,8 @@ class Expectiminimax(Named):
             by_result=self.endgame is not None and self.game.skip_chance > 0,
             margin=self.tie,
         )
-        probe = None if layers is None else self._database.probe(int(layers[0]))
-        return Search(self.game, boards, settings, random_keys=random_keys, probe=probe)
-
-    def _search_to(
-        self, stones: int, boards: Boards, random_keys: UInt64Array, depth: int, every_move: bool
-    ) -> tuple[Float64Array, Int64Array]:
-        """Do :meth:`_search` for positions that reach the database at ``stones`` stones, at ``NO_LAYER`` never."""
-        if self.leaf is None:
-            search = self.search(boards, random_keys, every_move=every_move)
-            search.run(depth)
-            return search.move_values, search.nodes
-        values, nodes = np.empty(boards.cells.shape), np.empty(len(random_keys), np.int64)
-        database = None if stones == NO_LAYER else self._database
-        rows = [slice(row, row + 1) for row in range(len(nodes))]  # one by one, to count the nodes of an analysis
-        for part in rows if every_move else [slice(None)]:
-            by_leaves = SearchByLeaves(self.game, self._leaf, self._num_drawn_moves, database, stones)
-            some = Boards(boards.cells[part], boards.mover[part])
-            values[part], nodes[part] = by_leaves.move_values(some, random_keys[part], depth), by_leaves.nodes
-        return values, nodes
+        leaf = None if self.leaf is None else self._leaf
+        return Search(self.game, boards, settings, random_keys=random_keys, probe=probe, leaf=leaf)
 
     def variation(self, position: Position, key: np.uint64, values: Float64Array) -> tuple[int, ...]:
         """Return the principal variation from a position with ``values`` of its moves for the mover."""

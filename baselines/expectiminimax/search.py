@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from baselines.exact.tablebase import NO_LAYER, Probe, afterstate_score, empty_probe
-from baselines.expectiminimax.canonical import HIGH, LOW, ChanceNodes, key_words, look_up, mark, store_bounds
+from baselines.expectiminimax.canonical import HIGH, LOW, ChanceNodes, look_up, store_bounds
 from baselines.expectiminimax.lines import (
     COUNTED,
     SCORED,
@@ -35,17 +35,21 @@ from baselines.expectiminimax.lines import (
     take,
 )
 from baselines.expectiminimax.order import key_after, key_of_turn, sort_moves, write_moves
+from baselines.search.canonical import mark
 from baselines.search.transpositions import FOREVER, empty_table, grow
-from ttt_envs.agents.policy import VALUE_TOLERANCE
+from ttt_envs.agents.policy import VALUE_TOLERANCE, Values
 from ttt_envs.core.checks import check_choice
+from ttt_envs.core.hash_index import KeyIndex
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, inlined, int64, kernel
 from ttt_envs.core.records import Records, records
-from ttt_envs.game.boards import Boards
+from ttt_envs.game.boards import Boards, keys
 from ttt_envs.game.game import Game
 from ttt_envs.game.parameters import Parameters, line_sign
 from ttt_envs.game.rules import DRAW, NOT_OVER, outcome_of_move, value_over_skip
 
 MAX_DEPTH = 361
+BATCH = 1 << 14
+"""Maximum number of positions that a leaf policy evaluates at once."""
 DEFAULT_TABLE_BYTES = 1 << 28
 """Default maximum size of a table in bytes."""
 PATIENCE = 1 << 10
@@ -65,11 +69,12 @@ class Fixed(NamedTuple):
     pruning: int
     width: int
     """number of moves to draw below the root; 0 for all"""
-    every_move: bool
+    has_leaves: bool
+    """whether a policy evaluates the horizon"""
     by_result: bool
     """whether every win counts 1; else the number of plies left"""
     margin: float
-    """tolerance within which moves count as equal to the best"""
+    """twice the tolerance within which moves count as equal to the best; infinite if every move counts"""
     probe: Probe
     """database layer for look-ups instead of searches"""
 
@@ -91,6 +96,25 @@ class Roots(NamedTuple):
     """int64[B], positions visited; added to"""
 
 
+class Leaves(NamedTuple):
+    """Positions at the horizon that a policy evaluates, N in the order of the search; without a policy there are none.
+
+    A search reaches them three times: to count them, to write them, and with their values.
+    """
+
+    cells: Int8Array
+    """int8[N, cells]"""
+    mover: Int8Array
+    """int8[N]"""
+    values: Float64Array
+    """float64[N], for the mover"""
+
+    @classmethod
+    def empty(cls, count: int, game: Game) -> Leaves:
+        """Return leaves to be written, of value 0."""
+        return cls(np.zeros((count, game.cells), np.int8), np.zeros(count, np.int8), np.zeros(count))
+
+
 class State:
     """Progress of a search."""
 
@@ -102,6 +126,8 @@ class State:
     """the best of their values"""
     empty: int
     """number of empty cells"""
+    leaf: int
+    """number of leaves reached"""
     nodes: int
     """number of positions visited"""
     limit: int
@@ -147,6 +173,7 @@ class Tree(NamedTuple):
     roots: Roots
     table: Int64Array
     """of chance nodes, may have no rows"""
+    leaves: Leaves
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -154,28 +181,27 @@ class Tree(NamedTuple):
 
 
 @inlined
+def _maximum(player: int, is_mover: bool, depth: int, fixed: Fixed, path: Path) -> float:
+    """Return an upper bound on the value for a player: a win within ``depth`` plies needs the missing stones first."""
+    rules, empty = fixed.parameters, path.states[0].empty
+    stones = most_stones(player, depth, path.board)
+    missing = rules.win_length - stones
+    ply = (missing if rules.skip_chance > 0 else 2 * missing - 1) + 1 - int64(is_mover)
+    if stones >= 0 and ply <= min(depth, empty):
+        return 1.0 if fixed.by_result else depth - ply + 1.0
+    to_layer = fixed.probe.stones - len(path.board.cells) + empty
+    if stones >= 0 and fixed.probe.stones != NO_LAYER and to_layer <= depth < empty:
+        return 1.0  # a database has wins beyond the horizon
+    return 0.5 if empty > depth else 0.0
+
+
+@inlined
 def _limits(mover: int, depth: int, fixed: Fixed, path: Path) -> tuple[float, float]:
-    """Return bounds on the value for a mover with ``depth`` plies left: a win needs the missing stones first."""
-    rules, board, empty = fixed.parameters, path.board, path.states[0].empty
-    mine, theirs = most_stones(mover, depth, board), most_stones(1 - mover, depth, board)
-    skips, plies = rules.skip_chance > 0, min(depth, empty)
-    to_layer = fixed.probe.stones - len(board.cells) + empty
-    is_beyond = fixed.probe.stones != NO_LAYER and to_layer <= depth < empty  # a database has wins beyond the horizon
-    high = 0.5 if empty > depth else 0.0
-    low = -high
-    if is_beyond:
-        high = 1.0 if mine >= 0 else high
-        low = -1.0 if theirs >= 0 else low
-    missing = rules.win_length - mine
-    ply = missing if skips else 2 * missing - 1
-    if mine >= 0 and ply <= plies:
-        high = 1.0 if fixed.by_result else depth - ply + 1.0
-    missing_theirs = rules.win_length - theirs
-    ply = missing_theirs + 1 if skips else 2 * missing_theirs
-    if theirs >= 0 and ply <= plies:
-        low = -1.0 if fixed.by_result else -(depth - ply + 1.0)
+    """Return bounds on the value for a mover with ``depth`` plies left."""
+    rules = fixed.parameters
+    low, high = -_maximum(1 - mover, False, depth, fixed, path), _maximum(mover, True, depth, fixed, path)
     # Win now: no score is higher. Of variants, the cell may be out of reach, or the line too long
-    if rules.variants == 0 and missing == 1 and fixed.width == 0:
+    if rules.variants == 0 and most_stones(mover, depth, path.board) == rules.win_length - 1 and fixed.width == 0:
         low = high
     return (low, high) if line_sign(rules) > 0 else (-high, -low)
 
@@ -260,7 +286,7 @@ def _begin_chance(depth: int, maker: int, key: np.uint64, is_static: bool, uses_
 
     ``is_static`` tells whether the turns are the last ply, whose values are found without a search.
     """
-    fixed, path, _, table = tree
+    fixed, path, _, table, _ = tree
     bounds, hints = path.nodes.bounds[depth], path.nodes.hints[depth]
     for own in range(2):
         player, low, high = maker if own else 1 - maker, -np.inf, np.inf
@@ -276,10 +302,31 @@ def _begin_chance(depth: int, maker: int, key: np.uint64, is_static: bool, uses_
 
 
 @inlined
+def _leaf_value(maker: int, tree: Tree) -> float:
+    """Return the value for its maker of a chance node at the horizon, by the values of the leaves."""
+    leaves, cells, state, skip = (
+        tree.leaves,
+        tree.path.board.cells,
+        tree.path.states[0],
+        tree.fixed.parameters.skip_chance,
+    )
+    own, other = 0.0, 0.0
+    for turn in range(2 if skip > 0 else 1):
+        if state.leaf < len(leaves.values):
+            for cell in range(len(cells)):
+                leaves.cells[state.leaf, cell] = cells[cell]
+            leaves.mover[state.leaf] = maker if turn else 1 - maker
+            value = leaves.values[state.leaf]
+            own, other = (value, other) if turn else (own, -value)
+        state.leaf += 1
+    return value_over_skip(own, other, skip)
+
+
+@inlined
 def _window(own: int, alpha: float, beta: float, bounds: Float64Array, fixed: Fixed) -> tuple[float, float]:
     """Return the window, for the maker, in which the value of a turn matters, given the bounds of the other one."""
     skip = fixed.parameters.skip_chance
-    if skip == 0:
+    if skip == 0 and fixed.pruning != NO_PRUNING:
         return alpha, beta
     if fixed.pruning < STAR1:
         return -np.inf, np.inf
@@ -319,10 +366,10 @@ def _search(
         key: random key of the node.
         tree: all else.
     """
-    fixed, path, roots, table = tree
+    fixed, path, roots, table, _ = tree
     board, moves, rules, state = path.board, path.moves[depth], fixed.parameters, path.states[0]
     is_root, uses_table = depth == len(path.moves) - 1, len(table) > 0 and depth > 2
-    is_static = depth == 2 and rules.variants == 0
+    is_static = depth == 2 and rules.variants == 0 and not fixed.has_leaves
     if state.nodes >= state.limit or state.stored >= state.full:
         state.stopped = 1
         return 0.0
@@ -331,8 +378,8 @@ def _search(
         sort_moves(hint, fixed.lines, board, moves, path.weight, count)
     best, first = (state.best, state.index) if is_root else (-np.inf, int64(0))
     for i in range(first, count):
-        if is_root and not fixed.every_move:
-            alpha = best - 2 * fixed.margin
+        if is_root:
+            alpha = best - fixed.margin
         cell = moves[i]
         put(cell, mover, depth, depth - 1, fixed.lines, board)
         state.empty -= 1
@@ -346,12 +393,14 @@ def _search(
             value = (1.0 if fixed.by_result else float(depth)) * line_sign(rules)
         elif stones == fixed.probe.stones:
             value = afterstate_score(board.cells, mover, depth - 1, fixed.probe, rules)
+        elif depth == 1 and fixed.has_leaves:
+            value = _leaf_value(mover, tree)
         elif depth == 1:
             value = horizon(board.best[0, SCORED, mover], board.best[0, SCORED, 1 - mover], rules)
         else:
             bounds, hints = path.nodes.bounds[depth - 1], path.nodes.hints[depth - 1]
             if uses_table:
-                mark(cell, mover, path.nodes)
+                mark(cell, mover, path.nodes.planes)
             is_last = is_static and stones + 1 != fixed.probe.stones
             symmetry = _begin_chance(depth - 1, mover, node_key, is_last, uses_table, tree)
             floor = alpha if is_root else max(alpha, best)
@@ -379,7 +428,7 @@ def _search(
             if uses_table:
                 if is_changed:
                     state.stored += store_bounds(depth - 1, mover, symmetry, path.nodes, table)
-                mark(cell, mover, path.nodes)
+                mark(cell, mover, path.nodes.planes)
         take(cell, mover, fixed.lines, board)
         state.empty += 1
         if state.stopped != 0:
@@ -402,7 +451,7 @@ def _begin_root(row: int, tree: Tree) -> None:
     board.cells[:] = 0
     board.masks[:] = 0
     board.tally[root, :, :, :] = 0
-    path.nodes.planes[:] = 0
+    path.nodes.planes.stones[:] = 0
     for player in range(2):
         for kind in range(2):
             board.tally[root, kind, player, 0] = abs(len(lines.cells) * kind - lines.num_scored)
@@ -411,7 +460,7 @@ def _begin_root(row: int, tree: Tree) -> None:
     for cell in range(len(cells)):
         if cells[cell] != 0:
             put(cell, int64(cells[cell]) - 1, root, root, lines, board)
-            mark(cell, int64(cells[cell]) - 1, path.nodes)
+            mark(cell, int64(cells[cell]) - 1, path.nodes.planes)
             state.empty -= 1
 
 
@@ -485,6 +534,7 @@ class Search:
         settings: how to search; by default those of :class:`SearchSettings`.
         random_keys: uint64[B], random keys: the moves drawn for a position depend on its key only.
         probe: a layer of a database, reached from all positions: see :class:`baselines.exact.tablebase.Tablebase`.
+        leaf: a policy whose values replace the heuristic: such a search prunes nothing and does not stop early.
 
     Attributes:
         depth: plies of the last or current search; 0 before the first.
@@ -503,26 +553,29 @@ class Search:
         *,
         random_keys: UInt64Array | None = None,
         probe: Probe | None = None,
+        leaf: Values | None = None,
     ) -> None:
         settings = SearchSettings() if settings is None else settings
-        width = settings.width
+        pruning, width = "none" if leaf is not None else settings.pruning, settings.width
         if width is not None and random_keys is None:
             raise ValueError(f"width={width} draws moves at random: give a 64-bit key for each position")
         count = len(boards.mover)
         self.depth, self._stops = 0, 0
-        self._game, self._states = game, records(State, (1,))
-        self._table = empty_table(0, key_words(game) + 5)
-        self._memory = 0 if settings.pruning == "none" else settings.memory
+        self._game, self._states, self._leaf = game, records(State, (1,)), leaf
+        self._words = ChanceNodes.empty(game, 0).keys.shape[1]
+        self._table = empty_table(0, self._words + 5)
+        self._memory = 0 if pruning == "none" else settings.memory
         self._fixed = Fixed(
             line_arrays(game, settings.heuristic),
             game.parameters,
-            typing.get_args(Pruning).index(settings.pruning),
+            typing.get_args(Pruning).index(pruning),
             width or 0,
-            settings.every_move,
+            leaf is not None,
             settings.by_result,
-            settings.margin,
+            np.inf if settings.every_move else 2 * settings.margin,
             empty_probe() if probe is None else probe,
         )
+        self._leaves = Leaves.empty(0, game)
         self._roots = Roots(
             np.ascontiguousarray(boards.cells),
             np.ascontiguousarray(boards.mover),
@@ -551,15 +604,19 @@ class Search:
             self._begin(depth)
         # Without a table a stop loses the unfinished move; with a small one it may lose so much that none is gained
         doublings = self._stops // PATIENCE if len(self._table) else self._stops
-        visits = FOREVER if nodes is None else max(nodes, 2 * depth * self._game.cells) << min(doublings, 32)
+        visits = (
+            FOREVER
+            if nodes is None or self._leaf is not None
+            else max(nodes, 2 * depth * self._game.cells) << min(doublings, 32)
+        )
         limit = min(int(state.nodes) + visits, FOREVER)
         before = int(state.row), int(state.index)
         while True:
             if depth > 2:  # the last two plies are not stored
-                stored, words = int(state.stored), key_words(self._game)
+                stored, words = int(state.stored), self._words
                 self._table, state.stored, state.full = grow(self._table, stored, words, self._memory)
             state.limit, state.stopped = limit, 0
-            run_search(Tree(self._fixed, self._path, self._roots, self._table))
+            self._run_kernel()
             if not state.stopped or state.nodes >= limit:
                 self._stops = self._stops + 1 if before == (state.row, state.index) else 0
                 return not state.stopped
@@ -572,8 +629,35 @@ class Search:
         self.move_values[:] = np.nan
         self.depth, self._stops = depth, 0
         self._path = Path.empty(self._game, depth, self._fixed.lines, self._states)
+        self._rewind()
+        if self._leaf is not None:
+            self._evaluate_leaves(self._leaf)
+
+    def _rewind(self) -> None:
+        """Go back to the first position."""
         state = self._states[0]
-        state.row, state.index, state.best, state.full = 0, 0, -np.inf, FOREVER
+        state.row, state.index, state.best, state.leaf = 0, 0, -np.inf, 0
+        state.limit, state.full, state.stopped = FOREVER, FOREVER, 0
+
+    def _run_kernel(self) -> None:
+        run_search(Tree(self._fixed, self._path, self._roots, self._table, self._leaves))
+
+    def _evaluate_leaves(self, leaf: Values) -> None:
+        """Count the leaves, write them, and evaluate each distinct one once."""
+        nodes, self._leaves = self.nodes.copy(), Leaves.empty(0, self._game)
+        self._run_kernel()
+        self._leaves = Leaves.empty(int(self._states[0].leaf), self._game)
+        self._rewind()
+        self._run_kernel()
+        self._rewind()
+        self.nodes[:] = nodes
+        boards = Boards(self._leaves.cells, self._leaves.mover)
+        state_keys = np.column_stack([keys(boards.cells), boards.mover.astype(np.uint64)])
+        index = KeyIndex(state_keys.shape[1])
+        index.reserve(len(state_keys))
+        _, first, row = np.unique(index.rows(state_keys), return_index=True, return_inverse=True)
+        parts = [part for part in np.array_split(first, 1 + len(first) // BATCH) if len(part)]
+        self._leaves.values[:] = np.concatenate([np.zeros(0), *(leaf.values(boards.take(part)) for part in parts)])[row]
 
 
 def check_settings(depth: int, width: int | None = None, heuristic: str = "count", pruning: str = "star1") -> None:

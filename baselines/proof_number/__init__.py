@@ -9,7 +9,8 @@ them, over positions as two sets of cells, one bit a cell. Four techniques keep 
 - *Potential.* If the lines still open to player_0 weigh less than 1, each 2**-(its empty cells), player_1 can take a
   cell of every one of them (Erdos and Selfridge, 1973). This is combined with a pairing strategy (Hales and Jewett,
   1963): `holds` adds pairs of cells, of which player_1 always gets one, as long as they reduce the weight.
-- *Symmetry.* All symmetric variants of a position are maintained, and the least of them is its key.
+- *Symmetry.* All symmetric variants of a position are maintained, and the least of them is its key
+  (`baselines.search.canonical`).
 - *A transposition table* with proof numbers (`baselines.search.transpositions`).
 
 Uiterwijk and van den Herik ("The advantage of the initiative", 2000) solved boards up to 6 x 6 by proof-number search,
@@ -22,12 +23,6 @@ attacker: :class:`Prover`.
 
 from __future__ import annotations
 
-from baselines.proof_number.prover import LOSS as LOSS
-from baselines.proof_number.prover import MAX_PROOF_CELLS as MAX_PROOF_CELLS
-from baselines.proof_number.prover import TAKEN as TAKEN
-from baselines.proof_number.prover import TIED as TIED
-from baselines.proof_number.prover import UNDECIDED as UNDECIDED
-from baselines.proof_number.prover import WIN as WIN
-from baselines.proof_number.prover import Proof as Proof
-from baselines.proof_number.prover import Prover as Prover
-from baselines.proof_number.prover import prove as prove
+from baselines.proof_number.prover import LOSS, MAX_PROOF_CELLS, TAKEN, TIED, UNDECIDED, WIN, Proof, Prover, prove
+
+__all__ = ["LOSS", "MAX_PROOF_CELLS", "TAKEN", "TIED", "UNDECIDED", "WIN", "Proof", "Prover", "prove"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from baselines.proof_number.threats import Board, count_cells, lowest_cell
+from baselines.proof_number.threats import Board, lowest_cell
 from ttt_envs.core.jit import inlined, int64, kernel
+from ttt_envs.game.bits import count_bits
 
 REACH = 5
 """Maximum number of further pairs, each as good as the best, before giving up; more are hardly ever needed."""
@@ -77,7 +78,7 @@ def holds(first: int, second: int, mover: int, board: Board) -> bool:
 @inlined
 def _weigh(line: int, sign: int, board: Board) -> int:
     """Add a line, given by its free cells, to the weights, or subtract it with a sign of -1; return its weight."""
-    weight = 1 << (board.win_length - count_cells(line))
+    weight = 1 << (board.win_length - count_bits(line))
     while line != 0:
         cell = lowest_cell(line)
         line &= line - 1

@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from baselines.proof_number.search import ProofSearch
-from baselines.proof_number.threats import NO, UNKNOWN, YES, Board, make_board
+from baselines.proof_number.threats import NO, UNKNOWN, YES
 from ttt_envs.core.jit import Int8Array
 from ttt_envs.game.boards import check_opening
 from ttt_envs.game.game import Game, Position
@@ -63,7 +62,7 @@ def prove(
     if memory < 0:
         raise ValueError(f"memory={memory} is negative: choose the bytes of the table, or 0 for no table")
     started = time.perf_counter()
-    verdict, num_nodes, move = ProofSearch(make_board(game), memory).decide(([], []), 0, nodes, progress)
+    verdict, num_nodes, move = ProofSearch(game, memory).decide(([], []), 0, nodes, progress)
     winner = {YES: 0, NO: DRAW, UNKNOWN: None}[verdict]
     return Proof(game, winner, num_nodes, time.perf_counter() - started, move if verdict == YES else None)
 
@@ -106,10 +105,6 @@ class Prover:
     def __post_init__(self) -> None:
         check_provable(self.game)
 
-    @cached_property
-    def _board(self) -> Board:
-        return make_board(self.game)
-
     def results(self, position: Position) -> Int8Array | None:
         """Return int8[rows * columns]: for each move ``WIN``, ``TIED`` or ``LOSS`` for the mover, else ``TAKEN``.
 
@@ -135,7 +130,7 @@ class Prover:
         """Do :meth:`partial_results`; without ``shares`` the first move that is not proved ends the work."""
         check_cells(self.game, position.cells)
         check_opening(self.game, position, "a position to be proved")
-        searches = [ProofSearch(self._board, self.memory) for _ in range(2)]
+        searches = [ProofSearch(self.game, self.memory) for _ in range(2)]
         moves, remaining = np.flatnonzero(legal(self.game, position.cells)).tolist(), self.nodes
         out = np.full(self.game.cells, TAKEN, np.int8)
         out[moves] = UNDECIDED

@@ -8,10 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from baselines.proof_number.pairing_strategy import holds
-from baselines.proof_number.threats import NO, UNKNOWN, YES, Board, find_threats, lowest_cell
-from baselines.search.transpositions import WORTH_SHIFT, count_digits, empty_table, find, grow, num_visits, store
+from baselines.proof_number.threats import NO, UNKNOWN, YES, Board, find_threats, lowest_cell, make_board
+from baselines.search.canonical import Planes, mark, write_key
+from baselines.search.transpositions import empty_table, find, grow, num_visits, store, worth_of
 from ttt_envs.core.jit import Int64Array, inlined, int64, kernel
 from ttt_envs.core.records import Records, records
+from ttt_envs.game.game import Game
 
 SOLVED = (1 << 24) - 1
 """infinity for proof and disproof numbers of solved positions; other numbers stay far below, see :func:`search`"""
@@ -38,14 +40,14 @@ class State:
     """the first move to try at the root"""
 
 
-class Path(NamedTuple):
-    """The positions that lead to the current one: the attacker moves at even depths, the defender at odd ones.
+class Tree(NamedTuple):
+    """All that a search reads and writes, D is the number of cells + 2.
 
-    D is the number of cells + 2, the root is at depth 0 or 1.
+    The attacker moves at even depths, the defender at odd ones; the root is at depth 0 or 1.
     """
 
-    stones: Int64Array
-    """int64[D, S, 2]: the stones of attacker and defender under all symmetries"""
+    planes: Planes
+    """the current position: the stones of the attacker, then those of the defender"""
     moves: Int64Array
     """int64[D, cells]: the candidate moves"""
     keys: Int64Array
@@ -54,12 +56,6 @@ class Path(NamedTuple):
     """int64[D, 2, cells]: their proof numbers and disproof numbers"""
     states: Records
     """`State`[1]"""
-
-
-class Tree(NamedTuple):
-    """All that a search reads and writes."""
-
-    path: Path
     table: Int64Array
     """of positions, may have no rows"""
     board: Board
@@ -74,10 +70,11 @@ def _expand(depth: int, tree: Tree) -> tuple[int, int]:
         it, ``NO`` if the other player does. If ``UNKNOWN``, ``count`` moves to search are written with their numbers;
         if ``YES`` with the attacker to move, the first move wins.
     """
-    (stones, moves, keys, numbers, _), table, board = tree
+    planes, moves, keys, numbers, _, table, board = tree
     mover = depth & 1
-    first, second = stones[depth, 0, 0], stones[depth, 0, 1]
-    verdict, choice = find_threats(stones[depth, 0, mover], stones[depth, 0, 1 - mover], board)
+    first, second = planes.stones[0]
+    own, other = (first, second) if mover == 0 else (second, first)
+    verdict, choice = find_threats(own, other, board)
     if verdict != UNKNOWN:
         if choice != 0:
             moves[depth, 0] = lowest_cell(choice)
@@ -87,16 +84,15 @@ def _expand(depth: int, tree: Tree) -> tuple[int, int]:
     heaviest = total + (np.max(weight) if mover == 0 else 0)
     if heaviest < one or (heaviest < MAX_WEIGHT_FOR_PAIRS * one and holds(first, second, mover, board)):
         return YES if mover == 1 else NO, 0
-    symmetric = False
-    for s in range(1, len(board.permutations)):
-        symmetric |= stones[depth, s, 0] == first and stones[depth, s, 1] == second
     count = 0
     while choice != 0:
         cell = lowest_cell(choice)
         choice &= choice - 1
-        write_key(cell, mover, stones[depth], board.permutations, keys[depth, count])
+        mark(cell, mover, planes)
+        write_key(keys[depth, count], planes)
+        mark(cell, mover, planes)
         repeated = False
-        for i in range(count if symmetric else 0):
+        for i in range(count):
             repeated |= keys[depth, i, 0] == keys[depth, count, 0] and keys[depth, i, 1] == keys[depth, count, 1]
         if repeated:
             continue
@@ -112,17 +108,6 @@ def _expand(depth: int, tree: Tree) -> tuple[int, int]:
             numbers[depth, 0, count], numbers[depth, 1, count] = 1, 1 + 4 * open_weight // one
         count += 1
     return UNKNOWN, count
-
-
-@inlined
-def write_key(cell: int, mover: int, stones: Int64Array, permutations: Int64Array, key: Int64Array) -> None:
-    """Write the canonical key int64[2] of the position after a move, from ``stones`` int64[S, 2] before it."""
-    for s in range(len(permutations)):
-        stone = int64(1) << permutations[s, cell]
-        first = stones[s, 0] | (stone if mover == 0 else int64(0))
-        second = stones[s, 1] | (stone if mover == 1 else int64(0))
-        if s == 0 or first < key[0] or (first == key[0] and second < key[1]):
-            key[0], key[1] = first, second
 
 
 @kernel(interpreted=False)
@@ -151,7 +136,7 @@ def search(depth: int, limit: int, other_limit: int, tree: Tree) -> tuple[int, i
     Returns:
         The two numbers, that of the mover first.
     """
-    (stones, moves, keys, numbers, states), table, board = tree
+    planes, moves, keys, numbers, states, table, _ = tree
     state, mover = states[0], depth & 1
     state.nodes += 1
     verdict, count = _expand(depth, tree)
@@ -166,16 +151,14 @@ def search(depth: int, limit: int, other_limit: int, tree: Tree) -> tuple[int, i
         if is_reached or state.nodes >= state.stop or state.stored >= state.full:
             state.move = moves[depth, best]
             return number, other_number
-        for s in range(len(board.permutations)):
-            stones[depth + 1, s, 0], stones[depth + 1, s, 1] = stones[depth, s, 0], stones[depth, s, 1]
-            stones[depth + 1, s, mover] |= int64(1) << board.permutations[s, moves[depth, best]]
+        mark(moves[depth, best], mover, planes)
         nodes_before = state.nodes
         below = other_limit if other_limit == SOLVED else other_limit - siblings
         other_below = min(limit, next_best + next_best // 4 + 1)
         numbers[depth, 1 - mover, best], numbers[depth, mover, best] = search(depth + 1, below, other_below, tree)
+        mark(moves[depth, best], mover, planes)
         if len(table) > 0:
-            info = count_digits(state.nodes - nodes_before) << WORTH_SHIFT
-            info |= numbers[depth, 1, best] << 24 | numbers[depth, 0, best]
+            info = worth_of(state.nodes - nodes_before) | numbers[depth, 1, best] << 24 | numbers[depth, 0, best]
             state.stored += store(keys[depth], best, KEY_WORDS, info, table)[1]
 
 
@@ -211,10 +194,19 @@ class ProofSearch:
     They must have the same attacker and the same player to move.
     """
 
-    def __init__(self, board: Board, memory: int) -> None:
-        """Make it, for a board and a maximum size of the table in bytes; it starts small."""
-        self._board, self._memory = board, memory
-        self._table, self._stored = empty_table(0, TABLE_WORDS), 0
+    def __init__(self, game: Game, memory: int) -> None:
+        """Make it, for a game and a maximum size of the table in bytes; it starts small."""
+        cells, depth = game.cells, game.cells + 2
+        self._memory, self._stored = memory, 0
+        self._tree = Tree(
+            Planes.empty(game),
+            np.zeros((depth, cells), np.int64),
+            np.zeros((depth, cells, KEY_WORDS), np.int64),
+            np.zeros((depth, 2, cells), np.int64),
+            records(State, (1,)),
+            empty_table(0, TABLE_WORDS),
+            make_board(game),
+        )
 
     def decide(
         self,
@@ -234,13 +226,18 @@ class ProofSearch:
         Returns:
             ``YES``, ``NO`` or ``UNKNOWN``; the number of positions visited; the first move to try.
         """
-        path = _make_path(self._board, stones, mover)
-        state = path.states[0]
+        planes, state, table = self._tree.planes, self._tree.states[0], self._tree.table
+        planes.stones[:] = 0
+        for player, cells in enumerate(stones):
+            for cell in cells:
+                mark(cell, player, planes)
+        state.nodes = 0
         while True:
-            self._table, state.stored, state.full = grow(self._table, self._stored, KEY_WORDS, self._memory)
-            stop = int(state.nodes) + num_visits(int(state.nodes), SLICE, self._table)
+            table, state.stored, state.full = grow(table, self._stored, KEY_WORDS, self._memory)
+            self._tree = self._tree._replace(table=table)
+            stop = int(state.nodes) + num_visits(int(state.nodes), SLICE, table)
             state.stop = stop if nodes is None else min(stop, nodes)
-            number, other_number = search(mover, SOLVED, SOLVED, Tree(path, self._table, self._board))
+            number, other_number = search(mover, SOLVED, SOLVED, self._tree)
             self._stored = int(state.stored)
             if progress is not None:
                 progress(int(state.nodes))
@@ -249,18 +246,3 @@ class ProofSearch:
                 return verdict, int(state.nodes), int(state.move)
             if state.nodes == nodes:
                 return UNKNOWN, int(state.nodes), -1
-
-
-def _make_path(board: Board, stones: Sequence[Sequence[int]], mover: int) -> Path:
-    variants, cells = board.permutations.shape
-    depth = cells + 2
-    path = Path(
-        np.zeros((depth, variants, 2), np.int64),
-        np.zeros((depth, cells), np.int64),
-        np.zeros((depth, cells, 2), np.int64),
-        np.zeros((depth, 2, cells), np.int64),
-        records(State, (1,)),
-    )
-    for player, members in enumerate(stones):
-        path.stones[mover, :, player] = np.bitwise_or.reduce(np.int64(1) << board.permutations[:, members], axis=1)
-    return path

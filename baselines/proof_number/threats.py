@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ttt_envs.core.jit import Int64Array, inlined, int64, kernel
+from ttt_envs.game.bits import count_bits
 from ttt_envs.game.game import Game
-from ttt_envs.game.symmetry import symmetries
 
 # Verdicts. For the attacker: wins, does not win, or unknown. For a mover: completes a line first, or the other player
 # does.
@@ -24,16 +24,12 @@ class Board(NamedTuple):
     win_length: int
     lines: Int64Array
     """int64[W]: the cells of every line, as sets"""
-    permutations: Int64Array
-    """int64[S, cells]: new cell of a stone under each symmetry, the identity first"""
     weight: Int64Array
     """int64[2, cells]: total weight of the open lines through a cell, the mover's and the other player's"""
     total: Int64Array
     """int64[2]: total weight of all open lines"""
     partners: Int64Array
     """int64[2, cells]: cells that together with this cell complete a line"""
-    shared: Int64Array
-    """int64[cells]: the empty cells common to all live lines through a cell"""
     rests: Int64Array
     """int64[W]: in `holds`, the free cells of the lines that no pair stops"""
     heavy: Int64Array
@@ -48,11 +44,9 @@ def make_board(game: Game) -> Board:
     return Board(
         game.win_length,
         lines,
-        np.unique(symmetries(game), axis=0),  # a board of one row has fewer than 4; the identity sorts first
         weight=np.zeros((2, cells), np.int64),
         total=np.zeros(2, np.int64),
         partners=np.zeros((2, cells), np.int64),
-        shared=np.zeros(cells, np.int64),
         rests=np.zeros(len(lines), np.int64),
         heavy=np.zeros(cells, np.int64),
         common=np.zeros((cells, cells), np.int64),
@@ -60,17 +54,9 @@ def make_board(game: Game) -> Board:
 
 
 @inlined
-def count_cells(cells: int) -> int:
-    """Return the number of cells in a set; the compiler has one instruction for it."""
-    cells = cells - ((cells >> 1) & 0x5555555555555555)
-    cells = (cells & 0x3333333333333333) + ((cells >> 2) & 0x3333333333333333)
-    return (((cells + (cells >> 4)) & 0x0F0F0F0F0F0F0F0F) * 0x0101010101010101) >> 56 & 127
-
-
-@inlined
 def lowest_cell(cells: int) -> int:
     """Return the smallest cell of a non-empty set."""
-    return count_cells((cells & -cells) - 1)
+    return count_bits((cells & -cells) - 1)
 
 
 @inlined
@@ -95,8 +81,7 @@ def find_threats(own: int, other: int, board: Board) -> tuple[int, int]:
         cells; ``NO`` if the other player does; ``UNKNOWN`` if neither is forced: these cells contain a best move; none
         if no line is open to either player.
     """
-    partners, shared = board.partners, board.shared
-    shared[:] = -1
+    partners = board.partners
     live_0, wins_0, twos_0 = _read(own, other, 0, board)
     live_1, wins_1, _ = _read(other, own, 1, board)
     live = live_0 | live_1
@@ -105,7 +90,7 @@ def find_threats(own: int, other: int, board: Board) -> tuple[int, int]:
     if wins_1 != 0:
         return (NO, int64(0)) if has_several(wins_1) else (UNKNOWN, wins_1)
     moves = live
-    for cell in range(len(shared)):
+    for cell in range(partners.shape[1]):
         mine, theirs = partners[0, cell], partners[1, cell]
         if has_several(mine):
             return YES, int64(1) << cell
@@ -114,28 +99,17 @@ def find_threats(own: int, other: int, board: Board) -> tuple[int, int]:
             moves &= int64(1) << cell | twos_0 | (int64(0) if has_several(theirs & (theirs - 1)) else theirs)
     if moves == 0 and live != 0:
         return NO, int64(0)
-    # If all live lines through a cell contain a second empty cell too, that one dominates it, for either player: a
-    # stone there is in every line that a stone here could complete, and stops every line that it could stop.
-    for cell in range(len(shared)):
-        if moves & int64(1) << cell != 0:
-            better = shared[cell] & ~(int64(1) << cell)
-            while better != 0:
-                best = lowest_cell(better)
-                better &= better - 1
-                if best < cell or shared[best] & int64(1) << cell == 0:  # of equivalent cells the first stays
-                    moves &= ~(int64(1) << cell)
-                    break
     return UNKNOWN, moves
 
 
 @inlined
 def _read(stones: int, against: int, row: int, board: Board) -> tuple[int, int, int]:
-    """Read one player's open lines into a row of ``weight``, ``total`` and ``partners`` of the board, and ``shared``.
+    """Read one player's open lines into a row of ``weight``, ``total`` and ``partners`` of the board.
 
     Returns:
         The empty cells of open lines; of lines that lack one stone; of lines that lack two.
     """
-    weight, partners, shared = board.weight[row], board.partners[row], board.shared
+    weight, partners = board.weight[row], board.partners[row]
     win_length = board.win_length
     weight[:] = 0
     partners[:] = 0
@@ -144,7 +118,7 @@ def _read(stones: int, against: int, row: int, board: Board) -> tuple[int, int, 
     for line in board.lines:
         if line & against == 0:
             empty = line & ~stones
-            own = count_cells(line & stones)
+            own = count_bits(line & stones)
             total += 1 << own
             live |= empty
             if own == win_length - 1:
@@ -159,6 +133,5 @@ def _read(stones: int, against: int, row: int, board: Board) -> tuple[int, int, 
                 cell = lowest_cell(cells)
                 cells &= cells - 1
                 weight[cell] += 1 << own
-                shared[cell] &= empty
     board.total[row] = total
     return live, ones, twos

@@ -37,28 +37,9 @@ def _bucket(keys: Int64Array, row: int, words: int, table: Int64Array) -> int:
 
 
 @inlined
-def find(keys: Int64Array, row: int, words: int, table: Int64Array) -> int:
-    """Return the row of the table with the key ``keys[row, :words]``, -1 if there is none."""
-    index = -1
-    if len(table) > 0:
-        start = _bucket(keys, row, words, table)
-        for entry in range(start, start + BUCKET):
-            same = table[entry, words] != 0
-            for word in range(words):
-                same &= table[entry, word] == keys[row, word]
-            if same:
-                index = entry
-    return index
-
-
-@inlined
-def store(keys: Int64Array, row: int, words: int, info: int, table: Int64Array) -> tuple[int, int]:
-    """Write a key and ``info``, the word behind it, in place of the key's old row, or else of the least worth.
-
-    Returns:
-        The row, and the number of rows that are no longer free, 0 or 1. The table must have rows.
-    """
-    place, least_worth = 0, FOREVER
+def _slot(keys: Int64Array, row: int, words: int, table: Int64Array) -> tuple[int, int]:
+    """Return the row of a key and -1; or, where the table lacks it, the row of least worth in its bucket, and that."""
+    slot, least_worth = 0, FOREVER
     start = _bucket(keys, row, words, table)
     for entry in range(start, start + BUCKET):
         worth = table[entry, words] >> WORTH_SHIFT
@@ -68,21 +49,35 @@ def store(keys: Int64Array, row: int, words: int, info: int, table: Int64Array) 
         if same:
             worth = -1
         if worth < least_worth:
-            place, least_worth = entry, worth
-    for word in range(words):
-        table[place, word] = keys[row, word]
-    table[place, words] = info
-    return place, int64(least_worth == 0)
+            slot, least_worth = entry, worth
+    return slot, least_worth
 
 
 @inlined
-def count_digits(number: int) -> int:
-    """Return the number of binary digits."""
-    digits = 0
-    while number > 0:
-        number >>= 1
-        digits += 1
-    return digits
+def find(keys: Int64Array, row: int, words: int, table: Int64Array) -> int:
+    """Return the row of the table with the key ``keys[row, :words]``, -1 if there is none."""
+    slot, worth = _slot(keys, row, words, table) if len(table) > 0 else (0, 0)
+    return slot if worth < 0 else -1
+
+
+@inlined
+def store(keys: Int64Array, row: int, words: int, info: int, table: Int64Array) -> tuple[int, int]:
+    """Write a key and ``info``, the word behind it, in place of the key's old row, or else of the least worth.
+
+    Returns:
+        The row, and the number of rows that are no longer free, 0 or 1. The table must have rows.
+    """
+    slot, worth = _slot(keys, row, words, table)
+    for word in range(words):
+        table[slot, word] = keys[row, word]
+    table[slot, words] = info
+    return slot, int64(worth == 0)
+
+
+@inlined
+def worth_of(nodes: int) -> int:
+    """Return the worth of a row for which ``nodes`` positions were visited: the number of binary digits."""
+    return int64(np.log2(nodes)) + 1 << WORTH_SHIFT
 
 
 @kernel(interpreted=False, nogil=True)

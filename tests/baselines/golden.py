@@ -15,6 +15,7 @@ from baselines.expectiminimax import Expectiminimax, Search, SearchSettings
 from baselines.mcts import MCTS
 from baselines.proof_number import prove
 from ttt_envs import Game, make_policy
+from ttt_envs.agents.policy import VALUE_TOLERANCE
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "tests" / "data" / "node-counts.json"
@@ -79,7 +80,10 @@ def search_counts(games=SEARCH_GAMES):
             keys = np.arange(count, dtype=np.uint64) if "width" in settings else None
             search = Search(game, boards, SearchSettings(**settings), random_keys=keys)
             search.run(depth - 1 if game.cells > 16 and settings["pruning"] == "none" else depth)
-            found[f"{game}, depth {search.depth}, {name}"] = summarise(search.move_values)
+            values = search.move_values
+            if not settings.get("every_move", True):  # of other moves there are bounds only
+                values = np.where(values >= np.nanmax(values, axis=1, keepdims=True) - VALUE_TOLERANCE, values, np.nan)
+            found[f"{game}, depth {search.depth}, {name}"] = summarise(values)
     game = Game(skip_chance=0.25)
     analyses = Expectiminimax(game, 2, leaf="optimal").analyse_all(boards_of(game, 6))
     found[f"{game}, depth 2, leaves of perfect play"] = summarise([analysis.value for analysis in analyses])

@@ -160,14 +160,12 @@ def test_scores_are_those_of_plain_recursion(game, count):
         position = expected.position(own, other)
         score = expected.scores[own, other]
         assert solver.score(position).score == score
+        assert solver.score(position).value == np.sign(score)
         by_column = [None] * game.columns
         for cell, after, ended in expected.after(own, other):
             by_column[cell % game.columns] = -expected.scores[after] if ended is None else ended
         assert [bounds and bounds.score for bounds in solver.scores(position)] == by_column
         assert solver.values(*solver.to_bits(position)) == [one if one is None else np.sign(one) for one in by_column]
-        found = solver.solve(position)
-        assert (found.score, found.value) == (score, np.sign(score))
-        assert found.columns == tuple(column for column, one in enumerate(by_column) if one == score)
 
 
 @pytest.mark.parametrize(
@@ -176,15 +174,18 @@ def test_scores_are_those_of_plain_recursion(game, count):
 )
 def test_small_boards_have_the_known_results(rows, columns, value, distance):
     """Tromp, "John's Connect Four Playground": all draws, but 4 rows x 6 columns is won by the second player."""
-    found = Solver(drop(rows, columns, 4)).solve(played("", drop(rows, columns, 4)))
-    assert (found.value, found.distance) == (value, distance)
+    solver = Solver(drop(rows, columns, 4))
+    found = solver.score(played("", drop(rows, columns, 4)))
+    assert (found.value, solver.distance(found.low, 0)) == (value, distance)
 
 
 @pytest.mark.slow
 def test_connect_four_is_won_in_the_middle_in_41_plies():
     """Allen (1988) and Allis (1988): the winner; Tromp: the number of plies."""
-    found = Solver(CONNECT_FOUR, memory=1 << 30).solve(played("", CONNECT_FOUR))
-    assert (found.value, found.score, found.distance, found.columns) == (1, 1, 41, (3,))
+    solver = Solver(CONNECT_FOUR, memory=1 << 30)
+    assert solver.score(played("", CONNECT_FOUR)).score == 1
+    assert solver.distance(1, 0) == 41
+    assert [value == 1 for value in solver.values(0, 0)] == [column == 3 for column in range(7)]
 
 
 @pytest.mark.parametrize(
@@ -223,13 +224,14 @@ def test_mirrored_positions_have_mirrored_scores(kind):
 @pytest.mark.parametrize("kind", EASY)
 def test_best_play_ends_after_the_distance(kind):
     game, solver = CONNECT_FOUR, solver_of(CONNECT_FOUR)
-    for columns, _ in scored_positions([kind])[:10]:
-        found = solver.solve(played(columns, game))
-        for left in range(found.distance, 0, -1):
-            now = solver.solve(played(columns, game))
-            assert (now.distance, now.value) == (left, found.value * (-1) ** (found.distance - left))
-            columns += str(now.columns[0] + 1)
-        winner = {0: DRAW, 1: 0, -1: 1}[found.value * (-1) ** ((len(columns) - found.distance) % 2)]
+    for columns, score in scored_positions([kind])[:10]:
+        value, start = int(np.sign(score)), len(columns)
+        for left in range(solver.distance(score, start), 0, -1):
+            now = solver.score(played(columns, game))
+            assert (solver.distance(now.low, len(columns)), now.value) == (left, value * (-1) ** (len(columns) - start))
+            scores = [-100 if bounds is None else bounds.low for bounds in solver.scores(played(columns, game))]
+            columns += str(int(np.argmax(scores)) + 1)
+        winner = {0: DRAW, 1: 0, -1: 1}[value * (-1) ** (start % 2)]
         assert rules.winner(game, played(columns, game).cells) == winner
 
 
@@ -246,7 +248,7 @@ def test_interruptions_do_not_change_a_score(monkeypatch):
     (columns, score), *_ = scored_positions(["middle, 14 to 27 left"])
     position, calls = played(columns, CONNECT_FOUR), []
     monkeypatch.setattr(solving, "SLICE", 1000)
-    found = Solver(CONNECT_FOUR).score(position, progress=calls.append)
+    found = Solver(CONNECT_FOUR, progress=calls.append).score(position)
     assert found.score == score
     assert calls == [*range(1000, found.nodes, 1000), found.nodes]
 
@@ -312,7 +314,7 @@ def test_tables_stay_within_their_memory(memory):
 )
 def test_impossible_positions_are_refused(game, text, message):
     with pytest.raises(ValueError, match=message):
-        Solver(game, memory=0).solve(from_text(text, game))
+        Solver(game, memory=0).score(from_text(text, game))
 
 
 @pytest.mark.parametrize("game", [drop(3, 4, 3), drop(2, 5, 3), drop(4, 3, 3)], ids=str)
@@ -337,7 +339,7 @@ def test_optimal_plays_connect_four_by_searches():
     positions = [played(columns, game) for columns in ("", "1", "1223", "234432", "12341234123", "1111122222333")]
     boards = Boards.from_positions(positions)
     policy = Optimal(game)
-    values = np.array([solver_of(game).solve(position).value for position in positions])
+    values = np.array([solver_of(game).score(position).value for position in positions])
     assert_array_equal(policy.values(boards), values)
     moves = policy.action_values(boards)
     assert_array_equal(~np.isnan(moves), boards.legal(game))

@@ -9,8 +9,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.exact import solve
-from baselines.expectiminimax import Expectiminimax, Search, SearchSettings, leaf_search
-from baselines.expectiminimax.leaf_search import SearchByLeaves
+from baselines.expectiminimax import Expectiminimax, Search, SearchSettings
+from baselines.expectiminimax import search as search_module
 from baselines.expectiminimax.order import write_moves
 from baselines.search.transpositions import MIN_ROWS
 from ttt_envs import Boards, Game, Position, act, from_text, make_policy
@@ -99,8 +99,8 @@ def straight_or_main(game):
     return {tuple(sorted(walk[i : i + length])) for walk in cells for i in range(len(walk) - length + 1)}
 
 
-def make_search(game, boards, random_keys=None, **settings):
-    return Search(game, boards, SearchSettings(**settings), random_keys=random_keys)
+def make_search(game, boards, random_keys=None, leaf=None, **settings):
+    return Search(game, boards, SearchSettings(**settings), random_keys=random_keys, leaf=leaf)
 
 
 def searched(game, boards, depth, **settings):
@@ -241,6 +241,9 @@ def test_pruning_reduces_the_number_of_nodes():
         search.run(4)
         nodes[settings["pruning"], settings.get("memory")] = int(search.nodes[0])
     assert nodes["none", None] == 25 * (1 + 2 * 24 * (1 + 2 * 23 * (1 + 2 * 22)))
+    without_skips = make_search(Game(5, 5, 4), Boards.start(game), pruning="none")
+    without_skips.run(3)
+    assert without_skips.nodes[0] == 25 * (1 + 24 * (1 + 23))
     assert nodes["star1", 0] < nodes["alpha-beta", 0] < nodes["none", None] / 5
     assert nodes["star1", None] <= nodes["star1", SMALLEST] < nodes["star1", 0]
     assert nodes["star1", None] < nodes["none", None] / 50
@@ -492,8 +495,9 @@ def test_with_the_heuristic_as_leaf_policy_it_is_the_same_search(game, width):
     boards = plain.positions_of_random_play(game, 20)
     random_keys = np.random.default_rng(0).integers(0, 1 << 64, 20, dtype=np.uint64)
     for depth in (1, 2, 3, 4):
-        found = SearchByLeaves(game, Horizon(game, "count"), width).move_values(boards, random_keys, depth)
-        assert_array_equal(found, searched(game, boards, depth, width=width, random_keys=random_keys))
+        settings = {"width": width, "random_keys": random_keys}
+        found = searched(game, boards, depth, leaf=Horizon(game, "count"), **settings)
+        assert_array_equal(found, searched(game, boards, depth, **settings))
 
 
 def test_leaves_are_evaluated_in_one_batch_and_each_position_once(monkeypatch):
@@ -503,13 +507,12 @@ def test_leaves_are_evaluated_in_one_batch_and_each_position_once(monkeypatch):
     policy.analyse(Boards.start(game).position(0))
     # two stones: o and o with either mover, o and x with either mover
     assert leaf.asked[0] == 2 * (16 * 15 // 2 + 16 * 15)
-    monkeypatch.setattr(leaf_search, "BATCH", 160)
+    monkeypatch.setattr(search_module, "BATCH", 160)
     in_parts = Horizon(game, "count")
     boards = plain.positions_of_random_play(game, 5)
-    narrow = SearchByLeaves(game, in_parts, None).move_values(boards, np.zeros(5, np.uint64), 3)
-    assert_array_equal(narrow, searched(game, boards, 3))
+    assert_array_equal(searched(game, boards, 3, leaf=in_parts), searched(game, boards, 3))
     assert len(in_parts.asked) > 5
-    assert max(in_parts.asked) <= 2 * 160
+    assert max(in_parts.asked) <= 160
 
 
 @pytest.mark.parametrize("skip", [0.0, 0.25])

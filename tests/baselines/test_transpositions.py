@@ -1,9 +1,12 @@
-"""The transposition table of the searches."""
+"""The transposition table of the searches, and its keys."""
 
 import numpy as np
 import pytest
 
+from baselines.search.canonical import Planes, mark, write_key
 from baselines.search.transpositions import BUCKET, FOREVER, MIN_ROWS, WORTH_SHIFT, empty_table, find, grow, store
+from ttt_envs import Game
+from ttt_envs.game.symmetry import symmetries
 
 
 @pytest.mark.parametrize("words", [1, 2, 3])
@@ -48,3 +51,22 @@ def test_a_table_grows_within_its_memory(memory):
         assert table.nbytes + old.nbytes <= memory or table is old
     assert 5 * table.nbytes + 16 * MIN_ROWS > memory
     assert (len(table) > 0) == (memory >= 16 * MIN_ROWS)
+
+
+@pytest.mark.parametrize("size", [(3, 3), (4, 5), (5, 5), (1, 7), (8, 8), (9, 9)], ids=str)
+def test_symmetric_positions_have_the_same_key(size):
+    game, rng, all_keys = Game(*size, 3), np.random.default_rng(0), set()
+    for _ in range(50):
+        order, keys, images = rng.permutation(game.cells)[:6], set(), set()
+        for image in symmetries(game):
+            planes = Planes.empty(game)
+            for number, cell in enumerate(image[order]):
+                mark(int(cell), number % 2, planes)
+            key = np.zeros(planes.stones.shape[1], np.int64)
+            assert (planes.stones[write_key(key, planes)] == key).all()
+            keys.add(tuple(key.tolist()))
+            images.add(tuple(planes.stones[0].tolist()))
+        assert len(keys) == 1
+        assert keys <= images
+        all_keys |= keys
+    assert len(all_keys) > 20

@@ -21,7 +21,7 @@ class ColumnResult(NamedTuple):
 
     column: int
     score: int
-    """see :class:`~baselines.connect_four.Solution`"""
+    """see :meth:`~baselines.connect_four.Solver.score`"""
     distance: int
     """number of plies to the end of the game, with this one"""
 
@@ -42,13 +42,12 @@ def solve_by_search(game: Game, position: Position, memory: int | None) -> list[
     Raises:
         ValueError: the position is unreachable.
     """
-    solver = Solver(game) if memory is None else Solver(game, memory=memory)
     stones = int((position.cells != 0).sum())
     with progress_bar("nodes") as bar:
         task = bar.add_task("searching", total=None, nodes="")
-        found: list[Bounds | None] = solver.scores(
-            position, progress=lambda nodes: bar.update(task, nodes=f"{nodes:,} positions")
-        )
+        options = {} if memory is None else {"memory": memory}
+        solver = Solver(game, progress=lambda nodes: bar.update(task, nodes=f"{nodes:,} positions"), **options)
+        found: list[Bounds | None] = solver.scores(position)
     scores = {column: bounds.low for column, bounds in enumerate(found) if bounds is not None}
     return [ColumnResult(column, score, solver.distance(score, stones)) for column, score in scores.items()]
 

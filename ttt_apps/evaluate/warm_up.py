@@ -102,7 +102,7 @@ def _compute_exactly() -> None:
         exact.match_outcome(game, "table", "svd:rank=18")
     prove(Game(1, 3, 3))
     connect = Game(3, 3, 3, gravity=True)
-    Solver(connect).solve(Boards.start(connect).position(0))
+    Solver(connect).score(Boards.start(connect).position(0))
 
 
 def _train_tables() -> None:

@@ -1,0 +1,60 @@
+"""Positions up to symmetry: the stones under every symmetry of the board, as bits, and the least of these as a key."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from ttt_envs.core.jit import Int64Array, inlined, int64
+from ttt_envs.game.game import Game
+from ttt_envs.game.symmetry import inverse, symmetries
+
+
+class Planes(NamedTuple):
+    """The stones of a position under the S symmetries of the board, the identity first."""
+
+    stones: Int64Array
+    """int64[S, words]: the bits of one player's stones, then those of the other's"""
+    permutations: Int64Array
+    """int64[S, cells]: new cell of a stone under each symmetry"""
+    inverses: Int64Array
+    """int64[S, cells]: the inverse"""
+
+    @classmethod
+    def empty(cls, game: Game) -> Planes:
+        """Return the empty board of a game."""
+        permutations, inverses = _symmetry_tables(game)
+        return cls(np.zeros((len(inverses), 2 * -(-game.cells // 64)), np.int64), permutations, inverses)
+
+
+@lru_cache(maxsize=16)
+def _symmetry_tables(game: Game) -> tuple[Int64Array, Int64Array]:
+    """Return ``permutations`` and ``inverses``."""
+    inverses = np.unique(symmetries(game), axis=0)  # a board of one row has fewer than 4; the identity sorts first
+    return inverse(inverses), inverses
+
+
+@inlined
+def mark(cell: int, player: int, planes: Planes) -> None:
+    """Put a stone on the board, or take it back."""
+    stones, half = planes.stones, planes.stones.shape[1] // 2
+    for i in range(len(stones)):
+        to = planes.permutations[i, cell]
+        stones[i, player * half + (to >> 6)] ^= int64(1) << (to & 63)
+
+
+@inlined
+def write_key(key: Int64Array, planes: Planes) -> int:
+    """Write the least board under symmetries into the first words of a key; return the symmetry that leads to it."""
+    stones, least = planes.stones, 0
+    for i in range(1, len(stones)):
+        word = 0
+        while word < stones.shape[1] - 1 and stones[i, word] == stones[least, word]:
+            word += 1
+        if stones[i, word] < stones[least, word]:
+            least = i
+    for word in range(stones.shape[1]):
+        key[word] = stones[least, word]
+    return int64(least)
