@@ -15,7 +15,6 @@ import numpy as np
 from baselines.search.canonical import Planes, write_key
 from baselines.search.transpositions import WORTH_SHIFT, find, store
 from ttt_envs.core.jit import Float64Array, Int64Array, inlined
-from ttt_envs.game.game import Game
 
 LOW, HIGH = range(2)
 NO_MOVE = 511
@@ -36,13 +35,6 @@ class ChanceNodes(NamedTuple):
     """int64[D, words + 1]: of the table, the words of ``planes`` and the plies left"""
     planes: Planes
     """the current position"""
-
-    @classmethod
-    def empty(cls, game: Game, depth: int) -> ChanceNodes:
-        """Return the chance nodes of a search to this depth."""
-        planes = Planes.empty(game)
-        keys = np.zeros((depth + 1, planes.stones.shape[1] + 1), np.int64)
-        return cls(np.zeros((depth + 1, 2, 2)), np.zeros((depth + 1, 2), np.int64), keys, planes)
 
 
 @inlined

@@ -57,12 +57,6 @@ class Board(NamedTuple):
     best: Int64Array
     """int64[D, 2, 2]: the largest of these counts or scores that a line has, -1 if no line is open"""
 
-    @classmethod
-    def empty(cls, game: Game, lines: LineArrays, depth: int) -> Board:
-        """Return an empty board without tallies, for a search to this depth."""
-        tally, best = np.zeros((depth + 1, 2, 2, game.win_length + 1), np.int64), np.zeros((depth + 1, 2, 2), np.int64)
-        return cls(np.zeros(game.cells, np.int8), np.zeros((2, len(lines.cells)), np.uint32), tally, best)
-
 
 @lru_cache(maxsize=16)
 def line_arrays(game: Game, heuristic: Heuristic) -> LineArrays:

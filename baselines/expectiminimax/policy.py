@@ -73,10 +73,7 @@ class Expectiminimax(Named):
         if not 0 <= self.table <= MAX_TABLE_MIB:
             raise ValueError(f"table={self.table} is no size of a table: choose 0 (none) to {MAX_TABLE_MIB:,} MiB")
         object.__setattr__(self, "pure", self._num_drawn_moves is None)
-        if self.leaf is not None:
-            self._leaf  # noqa: B018  # raises errors early
-        if self.endgame is not None:
-            self._database  # noqa: B018
+        self._leaf, self._database  # noqa: B018  # raise errors early
 
     @property
     def symmetric(self) -> bool:
@@ -94,22 +91,22 @@ class Expectiminimax(Named):
         return None if self.width is None or self.width >= self.game.cells - 1 else self.width
 
     @cached_property
-    def _leaf(self) -> Values:
-        assert self.leaf is not None
+    def _leaf(self) -> Values | None:
+        if self.leaf is None:
+            return None
         policy = make_policy(self.leaf, self.game)
         if policy.action_values is None:
             raise ValueError(f"leaf={self.leaf} has no values: choose a policy that has, as optimal or run:PATH")
         return cast("Values", policy)
 
     @cached_property
-    def _database(self) -> Tablebase:
-        assert self.endgame is not None
-        return Tablebase(self.endgame, self.game)
+    def _database(self) -> Tablebase | None:
+        return None if self.endgame is None else Tablebase(self.endgame, self.game)
 
     @property
     def tie(self) -> float:
         """Tolerance within which moves count as equally good."""
-        return VALUE_TOLERANCE if self.endgame is None else self._database.solution.tie
+        return VALUE_TOLERANCE if self._database is None else self._database.solution.tie
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, rows * columns]; with ``width``, draws one 64-bit number per position from ``rng``."""
@@ -164,7 +161,7 @@ class Expectiminimax(Named):
     ) -> tuple[Float64Array, Int64Array]:
         """Return values of the moves, float64[B, cells] for the mover, and the positions visited, int64[B]."""
         values, nodes = np.empty(boards.cells.shape), np.empty(len(random_keys), np.int64)
-        layers = np.zeros_like(nodes) if self.endgame is None else self._database.probe_layers(boards)
+        layers = np.zeros_like(nodes) if self._database is None else self._database.probe_layers(boards)
         for _, rows in group_by_layer(layers):
             search = self.search(boards.take(rows), random_keys[rows], every_move=every_move)
             search.run(depth)
@@ -183,7 +180,7 @@ class Expectiminimax(Named):
             most: upper limit in MiB on the size of the table, in addition to the policy's own.
         """
         probe = None
-        if self.endgame is not None and len(random_keys):
+        if self._database is not None:
             probe = self._database.probe(int(self._database.probe_layers(boards)[0]))
         settings = SearchSettings(
             heuristic=self.heuristic,
@@ -193,8 +190,7 @@ class Expectiminimax(Named):
             by_result=self.endgame is not None and self.game.skip_chance > 0,
             margin=self.tie,
         )
-        leaf = None if self.leaf is None else self._leaf
-        return Search(self.game, boards, settings, random_keys=random_keys, probe=probe, leaf=leaf)
+        return Search(self.game, boards, settings, random_keys=random_keys, probe=probe, leaf=self._leaf)
 
     def variation(self, position: Position, key: np.uint64, values: Float64Array) -> tuple[int, ...]:
         """Return the principal variation from a position with ``values`` of its moves for the mover."""

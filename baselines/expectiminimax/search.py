@@ -35,8 +35,8 @@ from baselines.expectiminimax.lines import (
     take,
 )
 from baselines.expectiminimax.order import key_after, key_of_turn, sort_moves, write_moves
-from baselines.search.canonical import mark
-from baselines.search.transpositions import FOREVER, empty_table, grow
+from baselines.search.canonical import Planes, mark
+from baselines.search.transpositions import FOREVER, grow
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Values
 from ttt_envs.core.checks import check_choice
 from ttt_envs.core.hash_index import KeyIndex
@@ -160,9 +160,13 @@ class Path(NamedTuple):
     @classmethod
     def empty(cls, game: Game, depth: int, lines: LineArrays, states: Records) -> Path:
         """Return a path with capacity for a search to this depth."""
-        moves, chosen = np.zeros((depth + 1, game.cells), np.int64), np.zeros(depth + 1, np.int64)
-        board, nodes = Board.empty(game, lines, depth), ChanceNodes.empty(game, depth)
-        return cls(board, np.zeros(game.cells, np.int64), moves, chosen, nodes, states)
+        rows, cells, kinds, planes = depth + 1, game.cells, (depth + 1, 2, 2), Planes.empty(game)
+        masks, tally = np.zeros((2, len(lines.cells)), np.uint32), np.zeros((*kinds, game.win_length + 1), np.int64)
+        keys = np.zeros((rows, planes.stones.shape[1] + 1), np.int64)
+        moves, chosen = np.zeros((rows, cells), np.int64), np.zeros(rows, np.int64)
+        board = Board(np.zeros(cells, np.int8), masks, tally, np.zeros(kinds, np.int64))
+        nodes = ChanceNodes(np.zeros(kinds), np.zeros((rows, 2), np.int64), keys, planes)
+        return cls(board, np.zeros(cells, np.int64), moves, chosen, nodes, states)
 
 
 class Tree(NamedTuple):
@@ -304,13 +308,8 @@ def _begin_chance(depth: int, maker: int, key: np.uint64, is_static: bool, uses_
 @inlined
 def _leaf_value(maker: int, tree: Tree) -> float:
     """Return the value for its maker of a chance node at the horizon, by the values of the leaves."""
-    leaves, cells, state, skip = (
-        tree.leaves,
-        tree.path.board.cells,
-        tree.path.states[0],
-        tree.fixed.parameters.skip_chance,
-    )
-    own, other = 0.0, 0.0
+    leaves, cells, state, own, other = tree.leaves, tree.path.board.cells, tree.path.states[0], 0.0, 0.0
+    skip = tree.fixed.parameters.skip_chance
     for turn in range(2 if skip > 0 else 1):
         if state.leaf < len(leaves.values):
             for cell in range(len(cells)):
@@ -562,8 +561,8 @@ class Search:
         count = len(boards.mover)
         self.depth, self._stops = 0, 0
         self._game, self._states, self._leaf = game, records(State, (1,)), leaf
-        self._words = ChanceNodes.empty(game, 0).keys.shape[1]
-        self._table = empty_table(0, self._words + 5)
+        self._words = Planes.empty(game).stones.shape[1] + 1
+        self._table = np.zeros((0, self._words + 5), np.int64)
         self._memory = 0 if pruning == "none" else settings.memory
         self._fixed = Fixed(
             line_arrays(game, settings.heuristic),

@@ -10,7 +10,7 @@ import numpy as np
 from baselines.proof_number.pairing_strategy import holds
 from baselines.proof_number.threats import NO, UNKNOWN, YES, Board, find_threats, lowest_cell, make_board
 from baselines.search.canonical import Planes, mark, write_key
-from baselines.search.transpositions import empty_table, find, grow, num_visits, store, worth_of
+from baselines.search.transpositions import find, grow, num_visits, store, worth_of
 from ttt_envs.core.jit import Int64Array, inlined, int64, kernel
 from ttt_envs.core.records import Records, records
 from ttt_envs.game.game import Game
@@ -204,7 +204,7 @@ class ProofSearch:
             np.zeros((depth, cells, KEY_WORDS), np.int64),
             np.zeros((depth, 2, cells), np.int64),
             records(State, (1,)),
-            empty_table(0, TABLE_WORDS),
+            np.zeros((0, TABLE_WORDS), np.int64),
             make_board(game),
         )
 

@@ -21,11 +21,6 @@ FOREVER = int(np.iinfo(np.int64).max)
 _FACTOR = int64(0x9E3779B97F4A7C15 - (1 << 64))
 
 
-def empty_table(rows: int, words: int) -> Int64Array:
-    """Return a table of free rows, int64[rows, words]."""
-    return np.zeros((rows, words), np.int64)
-
-
 @inlined
 def _bucket(keys: Int64Array, row: int, words: int, table: Int64Array) -> int:
     """Return the first row of the bucket of a key, see :func:`find`."""
@@ -102,7 +97,7 @@ def grow(table: Int64Array, num_stored: int, key_words: int, memory: int) -> tup
     size, row_bytes = len(table), 8 * table.shape[1]
     larger = max(4 * size, MIN_ROWS)
     if 2 * num_stored >= size and (size + larger) * row_bytes <= memory:
-        new = empty_table(larger, table.shape[1])
+        new = np.zeros((larger, table.shape[1]), np.int64)
         num_stored = int(_refill(table, key_words, new))
         table, size = new, larger
     return table, num_stored, size // 2 if size and 5 * size * row_bytes <= memory else FOREVER

@@ -183,8 +183,7 @@ def test_small_boards_have_the_known_results(rows, columns, value, distance):
 def test_connect_four_is_won_in_the_middle_in_41_plies():
     """Allen (1988) and Allis (1988): the winner; Tromp: the number of plies."""
     solver = Solver(CONNECT_FOUR, memory=1 << 30)
-    assert solver.score(played("", CONNECT_FOUR)).score == 1
-    assert solver.distance(1, 0) == 41
+    assert (solver.score(played("", CONNECT_FOUR)).score, solver.distance(1, 0)) == (1, 41)
     assert [value == 1 for value in solver.values(0, 0)] == [column == 3 for column in range(7)]
 
 

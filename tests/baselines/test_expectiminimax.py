@@ -234,16 +234,15 @@ def test_values_are_equivariant_under_colour_swap_and_symmetries(heuristic):
 
 def test_pruning_reduces_the_number_of_nodes():
     """Fewer nodes, whatever the machine: the numbers of a deterministic search."""
-    game = Game(5, 5, 4, 0.25)
-    nodes = {}
-    for settings in SEARCHES:
+
+    def nodes_of(game, depth, **settings):
         search = make_search(game, Boards.start(game), every_move=False, **settings)
-        search.run(4)
-        nodes[settings["pruning"], settings.get("memory")] = int(search.nodes[0])
+        search.run(depth)
+        return int(search.nodes[0])
+
+    nodes = {(s["pruning"], s.get("memory")): nodes_of(Game(5, 5, 4, 0.25), 4, **s) for s in SEARCHES}
     assert nodes["none", None] == 25 * (1 + 2 * 24 * (1 + 2 * 23 * (1 + 2 * 22)))
-    without_skips = make_search(Game(5, 5, 4), Boards.start(game), pruning="none")
-    without_skips.run(3)
-    assert without_skips.nodes[0] == 25 * (1 + 24 * (1 + 23))
+    assert nodes_of(Game(5, 5, 4), 3, pruning="none") == 25 * (1 + 24 * (1 + 23))
     assert nodes["star1", 0] < nodes["alpha-beta", 0] < nodes["none", None] / 5
     assert nodes["star1", None] <= nodes["star1", SMALLEST] < nodes["star1", 0]
     assert nodes["star1", None] < nodes["none", None] / 50

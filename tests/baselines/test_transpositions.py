@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from baselines.search.canonical import Planes, mark, write_key
-from baselines.search.transpositions import BUCKET, FOREVER, MIN_ROWS, WORTH_SHIFT, empty_table, find, grow, store
+from baselines.search.transpositions import BUCKET, FOREVER, MIN_ROWS, WORTH_SHIFT, find, grow, store
 from ttt_envs import Game
 from ttt_envs.game.symmetry import symmetries
 
@@ -14,7 +14,7 @@ def test_a_table_returns_what_was_stored_and_nothing_else(words):
     rng = np.random.default_rng(0)
     keys = rng.integers(-(1 << 63), 1 << 63, (500, words + 1))
     keys[:, words] = 7 << WORTH_SHIFT | np.arange(500)
-    table = empty_table(1 << 12, words + 1)
+    table = np.zeros((1 << 12, words + 1), np.int64)
     gained = sum(store(keys, row, words, int(keys[row, words]), table)[1] for row in range(500))
     assert gained == np.count_nonzero(table[:, words]) > 490
     table, num_stored, _ = grow(table, 1 << 11, words, 1 << 30)
@@ -33,7 +33,7 @@ def test_a_table_returns_what_was_stored_and_nothing_else(words):
 
 
 def test_a_full_bucket_replaces_the_row_of_the_least_worth():
-    keys, table = np.arange(1, 7)[:, None], empty_table(BUCKET, 2)
+    keys, table = np.arange(1, 7)[:, None], np.zeros((BUCKET, 2), np.int64)
     for row, worth in enumerate((9, 3, 7, 5)):
         store(keys, row, 1, worth << WORTH_SHIFT, table)
     assert store(keys, 4, 1, 4 << WORTH_SHIFT, table)[1] == 0
@@ -44,7 +44,7 @@ def test_a_full_bucket_replaces_the_row_of_the_least_worth():
 
 @pytest.mark.parametrize("memory", [0, 16 * MIN_ROWS - 1, 16 * MIN_ROWS, 1 << 20, 1 << 24])
 def test_a_table_grows_within_its_memory(memory):
-    table, full = empty_table(0, 2), 0
+    table, full = np.zeros((0, 2), np.int64), 0
     while full < FOREVER:
         old = table
         table, _, full = grow(old, full, 1, memory)
@@ -55,7 +55,7 @@ def test_a_table_grows_within_its_memory(memory):
 
 @pytest.mark.parametrize("size", [(3, 3), (4, 5), (5, 5), (1, 7), (8, 8), (9, 9)], ids=str)
 def test_symmetric_positions_have_the_same_key(size):
-    game, rng, all_keys = Game(*size, 3), np.random.default_rng(0), set()
+    game, rng = Game(*size, 3), np.random.default_rng(0)
     for _ in range(50):
         order, keys, images = rng.permutation(game.cells)[:6], set(), set()
         for image in symmetries(game):
@@ -68,5 +68,3 @@ def test_symmetric_positions_have_the_same_key(size):
             images.add(tuple(planes.stones[0].tolist()))
         assert len(keys) == 1
         assert keys <= images
-        all_keys |= keys
-    assert len(all_keys) > 20
