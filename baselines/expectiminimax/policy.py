@@ -35,6 +35,8 @@ class Analysis(NamedTuple):
 
 MAX_TABLE_MIB = 1 << 16
 """Maximum size of the table in MiB."""
+MAX_LEAVES = 1 << 20
+"""Maximum number of leaves of the positions that are searched together."""
 
 
 @dataclass(frozen=True)
@@ -162,10 +164,14 @@ class Expectiminimax(Named):
         """Return values of the moves, float64[B, cells] for the mover, and the positions visited, int64[B]."""
         values, nodes = np.empty(boards.cells.shape), np.empty(len(random_keys), np.int64)
         layers = np.zeros_like(nodes) if self._database is None else self._database.probe_layers(boards)
+        step, turns = max(1, len(nodes)), 2 * (self._num_drawn_moves or self.game.cells)
+        if self.leaf is not None:
+            step = max(1, MAX_LEAVES // (2 * self.game.cells * turns ** (depth - 1)))
         for _, rows in group_by_layer(layers):
-            search = self.search(boards.take(rows), random_keys[rows], every_move=every_move)
-            search.run(depth)
-            values[rows], nodes[rows] = search.move_values, search.nodes
+            for part in np.split(rows, range(step, len(rows), step)):
+                search = self.search(boards.take(part), random_keys[part], every_move=every_move)
+                search.run(depth)
+                values[part], nodes[part] = search.move_values, search.nodes
         return values, nodes
 
     def search(

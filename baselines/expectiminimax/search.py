@@ -603,11 +603,9 @@ class Search:
             self._begin(depth)
         # Without a table a stop loses the unfinished move; with a small one it may lose so much that none is gained
         doublings = self._stops // PATIENCE if len(self._table) else self._stops
-        visits = (
-            FOREVER
-            if nodes is None or self._leaf is not None
-            else max(nodes, 2 * depth * self._game.cells) << min(doublings, 32)
-        )
+        if self._leaf is not None:
+            nodes = None
+        visits = FOREVER if nodes is None else max(nodes, 2 * depth * self._game.cells) << min(doublings, 32)
         limit = min(int(state.nodes) + visits, FOREVER)
         before = int(state.row), int(state.index)
         while True:

@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.exact import solve
 from baselines.expectiminimax import Expectiminimax, Search, SearchSettings
+from baselines.expectiminimax import policy as policy_module
 from baselines.expectiminimax import search as search_module
 from baselines.expectiminimax.order import write_moves
 from baselines.search.transpositions import MIN_ROWS
@@ -497,6 +498,14 @@ def test_with_the_heuristic_as_leaf_policy_it_is_the_same_search(game, width):
         settings = {"width": width, "random_keys": random_keys}
         found = searched(game, boards, depth, leaf=Horizon(game, "count"), **settings)
         assert_array_equal(found, searched(game, boards, depth, **settings))
+
+
+def test_positions_with_many_leaves_are_searched_in_parts(monkeypatch):
+    policy = make_policy("expectiminimax:depth=2,leaf=optimal", Game(skip_chance=0.25))
+    boards = plain.positions_of_random_play(policy.game, 20)
+    values = policy.scores(boards)
+    monkeypatch.setattr(policy_module, "MAX_LEAVES", 1 << 10)
+    assert_array_equal(policy.scores(boards), values)
 
 
 def test_leaves_are_evaluated_in_one_batch_and_each_position_once(monkeypatch):
