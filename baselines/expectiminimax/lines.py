@@ -12,11 +12,12 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ttt_envs.core.jit import Int8Array, Int64Array, UInt8Array, UInt32Array, inlined, int64
+from ttt_envs.core.jit import Int8Array, Int64Array, UInt8Array, inlined, int64
 from ttt_envs.game.game import Game
 from ttt_envs.game.lines import makes_line
 from ttt_envs.game.parameters import Parameters, line_sign
 
+UInt32Array = NDArray[np.uint32]
 Heuristic = Literal["count", "consecutive", "all-diagonals"]
 """quantity compared at the horizon, over lines still open to a player: ``"count"`` the maximum number of stones, in a
 row, column or main diagonal; ``"consecutive"`` the longest run of stones in one of these; ``"all-diagonals"`` the
