@@ -55,14 +55,6 @@ NO_LIMIT = 2**31 - 1
 """``time_left`` of a game without a clock; also the maximum of a number in the protocol"""
 
 
-class EngineError(ValueError):  # the engine's, not ours
-    """An engine violated the protocol, or answered too late."""
-
-
-class EngineTimeLossError(EngineError):
-    """An engine did not answer in time."""
-
-
 def check_game(game: Game) -> None:
     """Raise ValueError for a game that engines cannot play."""
     check_variants("an engine of the Gomocup protocol", game, Gomocup.variants, reasons=Gomocup.refusals)
@@ -73,169 +65,27 @@ def check_game(game: Game) -> None:
         )
 
 
+def cell_to_text(game: Game, cell: int) -> str:
+    """Return a cell as ``"X,Y"``, its column and its row."""
+    row, column = divmod(cell, game.columns)
+    return f"{column},{row}"
+
+
 def parse_cell(text: str) -> tuple[int, int] | None:
     """Return the numbers of ``"X,Y"``, None for any other text."""
     match = re.fullmatch(r"\s*(\d{1,4})\s*,\s*(\d{1,4})\s*", text, re.ASCII)
     return None if match is None else (int(match[1]), int(match[2]))
 
 
-class Engine:
-    """One process of an engine, with one game at a time; started on demand, and restarted after a fault.
-
-    Args:
-        policy: the engine's program and settings.
-
-    Attributes:
-        cells: int8[rows * columns], the board after the engine's last move; None before the first, or after the game.
-    """
-
-    def __init__(self, policy: Gomocup) -> None:
-        self.policy, self.game = policy, policy.game
-        self.cells: Int8Array | None = None
-        self._program: Program | None = None
-        self._has_empty_board, self._mover, self._answered = False, 0, -math.inf
-
-    def start(self) -> None:
-        """Start the engine if it is not running, with an empty board.
-
-        Raises:
-            EngineError: its answer is not OK, or comes too late.
-            ValueError: there is no such program.
-        """
-        if self._program is None:
-            rows, columns = self.game.rows, self.game.columns
-            self._program = Program(self.policy.command, "END")
-            start = f"START {rows}" if rows == columns else f"RECTSTART {columns},{rows}"
-            answer = self._ask([start], self.policy.start)
-            if not _is_ok(answer):
-                raise self._fault(f"answered {truncate(answer)!a} to {start}: choose another board or engine")
-            self._has_empty_board, self.cells = True, None
-
-    def close(self) -> None:
-        """End the engine."""
-        if self._program is not None:
-            self._program.close()
-        self._program = None
-
-    def move(self, position: Position, turn_s: float | None, left_s: float | None, match_s: float | None) -> int:
-        """Return the cell of the engine's move.
-
-        A position one opponent's move after the engine's last one is sent as that move, any other as a board.
-
-        Args:
-            position: not over.
-            turn_s: seconds for this move, None for all that are left.
-            left_s: seconds on its clock, None without one; above 0 with ``turn_s`` None.
-            match_s: initial seconds on the clock for the game, None without one.
-
-        Raises:
-            EngineTimeLossError: the move takes too long.
-            EngineError: the engine exits, or its answer is not a legal move.
-            ValueError: there is no such program.
-        """
-        last_move, lines = self._last_move(position), []
-        if last_move is None:
-            self._begin_game()
-            lines = [
-                f"INFO timeout_turn {_ms(turn_s if turn_s is not None else left_s)}",
-                f"INFO timeout_match {_ms(match_s) if match_s is not None else 0}",
-                f"INFO max_memory {min(self.policy.memory << 20, NO_LIMIT)}",
-                "INFO game_type 1",
-                f"INFO rule {int(not self.game.overlines)}",
-            ]
-        request = self._position_lines(position) if last_move is None else [f"TURN {self._coordinate(last_move)}"]
-        lines += [f"INFO time_left {_ms(left_s)}", *request]
-        limit_s = min(seconds for seconds in (turn_s, left_s) if seconds is not None) + self.policy.tolerance
-        self._has_empty_board = False
-        answer = self._ask(lines, limit_s, request[0])
-        if answer[:8].upper() == "SUGGEST " and parse_cell(answer[8:]) is not None:
-            answer = self._ask([f"PLAY {answer[8:].strip()}"], limit_s)
-        column, row = parse_cell(answer) or (self.game.columns, 0)
-        cell = row * self.game.columns + column
-        if column >= self.game.columns or row >= self.game.rows or not legal(self.game, position.cells)[cell]:
-            raise self._fault(f"answered {truncate(answer)!a} to {request[0]}, no legal move: choose another engine")
-        self.cells, self._mover = position.cells.copy(), position.mover
-        self.cells[cell] = position.mover + 1
-        return cell
-
-    def _begin_game(self) -> None:
-        """Get an empty board, by a restart if needed."""
-        if self._program is not None and not self._has_empty_board:
-            if _is_ok(self._ask(["RESTART"], self.policy.start)):
-                self._has_empty_board, self.cells = True, None
-            else:  # "the manager sends END and executes the brain again"
-                self.close()
-        self.start()
-
-    def _last_move(self, position: Position) -> int | None:
-        """Return the opponent's move after the engine's last one that leads here; None if there is no such move."""
-        if self._program is None or self.cells is None or self._mover != position.mover:
-            return None
-        changed = np.flatnonzero(self.cells != position.cells)
-        is_move = len(changed) == 1 and not self.cells[changed[0]] and position.cells[changed[0]] == 2 - position.mover
-        return int(changed[0]) if is_move else None
-
-    def _position_lines(self, position: Position) -> list[str]:
-        """Return the lines that set up a position and request a move, in alternating order, which some engines use."""
-        by_player = [np.flatnonzero(position.cells == player + 1).tolist() for player in (0, 1)]
-        others = by_player[1 - position.mover]
-        if not by_player[position.mover] and len(others) <= 1:
-            return [f"TURN {self._coordinate(others[0])}"] if others else ["BEGIN"]
-        cells = [cell for pair in itertools.zip_longest(*by_player) for cell in pair if cell is not None]
-        own = position.mover + 1
-        return [
-            "BOARD",
-            *(f"{self._coordinate(cell)},{1 if position.cells[cell] == own else 2}" for cell in cells),
-            "DONE",
-        ]
-
-    def _coordinate(self, cell: int) -> str:
-        row, column = divmod(cell, self.game.columns)
-        return f"{column},{row}"
-
-    def _ask(self, lines: Sequence[str], limit_s: float, request: str | None = None) -> str:
-        """Send lines and return the answer, skipping messages."""
-        program, request, message = self._program, request or lines[0], ""
-        assert program is not None
-        time.sleep(max(0.0, self._answered + self.policy.pause - time.monotonic()))
-        until = time.monotonic() + limit_s
-        try:
-            program.discard_unread()
-            program.send(lines)
-            while (answer := program.line(until)).partition(" ")[0].upper() in ("MESSAGE", "DEBUG"):
-                message = f", and wrote {truncate(answer)!a}"
-        except TimeoutError:
-            problem = f"did not answer {request} within {limit_s:g} s{message}: choose another engine, or more time"
-            raise self._fault(problem, EngineTimeLossError) from None
-        except EOFError as end:
-            message = f", and wrote {truncate(end)!a}" if end.args else message
-            raise self._fault(f"ended before it answered {request}{message}: choose another engine") from None
-        except BaseException:  # such as an interrupt: the state of the engine is unknown
-            self._fault("")
-            raise
-        self._answered = time.monotonic()
-        return answer
-
-    def _fault(self, problem: str, kind: type[EngineError] = EngineError) -> EngineError:
-        """Kill the engine, and return the error to raise."""
-        program, self._program = self._program, None
-        if program is not None:
-            program.kill()
-        return kind(f"{self.policy} {problem}")
-
-
-def _is_ok(answer: str) -> bool:
-    """Return whether an answer is ``OK``, which a comment may follow, as in the protocol's example."""
-    return re.match(r"OK\b", answer, re.IGNORECASE) is not None
+def cell_from_text(game: Game, text: str) -> int | None:
+    """Return the cell of ``"X,Y"``, None for any other text."""
+    column, row = parse_cell(text) or (game.columns, 0)
+    return row * game.columns + column if column < game.columns and row < game.rows else None
 
 
 def _ms(seconds: float | None) -> int:
     """Return milliseconds in the protocol's range; without a limit, its number for that."""
     return NO_LIMIT if seconds is None else max(0, min(round(seconds * 1000), NO_LIMIT))
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# The policy and its player
 
 
 @dataclass(frozen=True)
@@ -285,13 +135,9 @@ class Gomocup(Named):
                 raise ValueError(f"{name}={getattr(self, name):g} is no time: choose 0 seconds or more")
         if not 0 <= self.memory <= MAX_MEMORY_MIB:
             raise ValueError(f"memory={self.memory} is no amount of MiB: choose 0 (no limit) to {MAX_MEMORY_MIB:,}")
-        self.own_clock  # noqa: B018  # raises errors in the clock early
-        self.command  # noqa: B018
-
-    @cached_property
-    def own_clock(self) -> Clock | None:
-        """The clock named by ``clock``."""
-        return None if self.clock is None else Clock.from_text(self.clock)
+        if self.clock is not None:
+            Clock.from_text(self.clock)
+        self.command  # noqa: B018  # raises errors early
 
     @cached_property
     def command(self) -> list[str]:
@@ -318,8 +164,8 @@ class Gomocup(Named):
             ValueError: the engine cannot be started.
         """
         slots = np.arange(len(boards.mover))
-        self._player.fill_clocks(slots)
-        return np.eye(self.game.cells)[self._player.act(boards, slots, rng)]
+        self._player.begin(slots)
+        return np.eye(self.game.cells)[self._player.act(boards, slots, rng or np.random.default_rng())]
 
     def player(self) -> GomocupPlayer:
         """Return a player with its own process and clocks; the engine is started before this returns."""
@@ -333,49 +179,135 @@ class Gomocup(Named):
 class GomocupPlayer(ClockedPlayer):
     """Plays games with an engine, in one process: a single game is sent move by move, simultaneous games as boards.
 
-    A fault of the engine forfeits the game in which it happens, and the engine is restarted for the next one.
+    A fault of the engine forfeits the game in which it happens, and the engine is restarted for the next one; an engine
+    that cannot be started raises another ValueError, because that would recur in every game.
     """
 
     def __init__(self, policy: Gomocup) -> None:
-        super().__init__(policy.own_clock)
+        super().__init__(policy.game, policy.clock, time.monotonic)
         self.policy = policy
-        self._engine = Engine(policy)
-        self._engine.start()
+        self._program: Program | None = None
+        self._cells: Int8Array | None = None
+        """int8[rows * columns], the board after the engine's last move; None before the first, or after the game"""
+        self._has_empty_board, self._mover, self._answered = False, 0, -math.inf
+        self._start()
 
     def begin(self, slots: Int64Array) -> None:
         """Start new games in ``slots`` int64[B]: the next position is a new game, even if it looks like the same."""
-        self._engine.cells = None
-        self.fill_clocks(slots)
+        self._cells = None
+        super().begin(slots)
 
     def close(self) -> None:
         """End the engine; the next move restarts it."""
-        self._engine.close()
+        if self._program is not None:
+            self._program.close()
+        self._program = None
 
-    def act(
-        self, boards: Boards, slots: Int64Array, rng: np.random.Generator | None, time_left: Float64Array | None = None
-    ) -> Int64Array:
-        """Return int64[B], a move in each of the games ``slots``, one after another; ``rng`` is not used.
+    def prepare(self, slots: Int64Array, rng: np.random.Generator) -> None:
+        """Start the engine again after a fault, or raise ValueError."""
+        self._start()
+
+    def move(self, position: Position, slot: int, left_s: float | None, start: float) -> int:
+        """Return the engine's move: see :class:`ClockedPlayer`.
+
+        A position one opponent's move after the engine's last one is sent as that move, any other as a board.
 
         Raises:
-            Forfeit: the engine is at fault. If only the time on a match's clock runs out, any legal move is returned
-                late instead, and the match counts the game as lost on time.
-            ValueError: the engine cannot be started.
+            Forfeit: the move takes too long, the engine exits, or its answer is not a legal move.
         """
-        out = np.empty(len(slots), np.int64)
-        for row, slot in enumerate(slots.tolist()):
-            left_s, position = self.time_left(slot, row, time_left), boards.position(row)
-            self._engine.start()  # outside try: a failure to start would recur in every game
-            turn_s = DEFAULT_MOVE_S if self.policy.move is None and left_s is None else self.policy.move
-            match_s = None if self.clock is None else self.clock.seconds
-            start = time.monotonic()
+        policy, game = self.policy, self.game
+        if left_s is not None and left_s <= 0:
+            raise Forfeit(f"{policy} has no time left: give it more")
+        turn_s = DEFAULT_MOVE_S if policy.move is None and left_s is None else policy.move
+        last_move, lines = self._last_move(position), []
+        if last_move is None:
+            self._empty_board()
+            lines = [
+                f"INFO timeout_turn {_ms(turn_s if turn_s is not None else left_s)}",
+                f"INFO timeout_match {0 if self.clock is None else _ms(self.clock.seconds)}",
+                f"INFO max_memory {min(policy.memory << 20, NO_LIMIT)}",
+                "INFO game_type 1",
+                f"INFO rule {int(not game.overlines)}",
+            ]
+        request = self._position_lines(position) if last_move is None else [f"TURN {cell_to_text(game, last_move)}"]
+        limit_s = min(seconds for seconds in (turn_s, left_s) if seconds is not None) + policy.tolerance
+        self._has_empty_board = False
+        answer = self._ask([*lines, f"INFO time_left {_ms(left_s)}", *request], limit_s, request[0])
+        if answer[:8].upper() == "SUGGEST " and parse_cell(answer[8:]) is not None:
+            answer = self._ask([f"PLAY {answer[8:].strip()}"], limit_s)
+        cell = cell_from_text(game, answer)
+        if cell is None or not legal(game, position.cells)[cell]:
+            raise self._fault(f"answered {truncate(answer)!a} to {request[0]}, no legal move: choose another engine")
+        self._cells, self._mover = position.cells.copy(), position.mover
+        self._cells[cell] = position.mover + 1
+        return cell
+
+    def _start(self) -> None:
+        """Start the engine if it is not running, with an empty board; raise ValueError if that fails."""
+        if self._program is None:
+            rows, columns = self.game.rows, self.game.columns
+            self._program = Program(self.policy.command, "END")
+            start = f"START {rows}" if rows == columns else f"RECTSTART {columns},{rows}"
             try:
-                if time_left is not None and time_left[row] <= 0:
-                    raise EngineTimeLossError  # the game is lost already
-                out[row] = self._engine.move(position, turn_s, left_s, match_s)
-            except EngineError as problem:
-                is_late = isinstance(problem, EngineTimeLossError) and time_left is not None
-                if not (is_late and left_s is not None and time.monotonic() - start >= left_s):
-                    raise Forfeit(str(problem), out[:row]) from None
-                out[row] = np.flatnonzero(legal(self.policy.game, position.cells))[0]
-            self.spend(slot, time.monotonic() - start, time_left)
-        return out
+                if not self._has_ok(answer := self._ask([start], self.policy.start)):
+                    raise self._fault(f"answered {truncate(answer)!a} to {start}: choose another board or engine")
+            except Forfeit as problem:
+                raise ValueError(str(problem)) from None
+
+    def _has_ok(self, answer: str) -> bool:
+        """Return whether an answer is ``OK``, which a comment may follow: the board is empty."""
+        self._has_empty_board = re.match(r"OK\b", answer, re.IGNORECASE) is not None
+        return self._has_empty_board
+
+    def _empty_board(self) -> None:
+        """Get an empty board, by a restart if needed."""
+        if not self._has_empty_board and not self._has_ok(self._ask(["RESTART"], self.policy.start)):
+            self.close()  # "the manager sends END and executes the brain again"
+            self._start()
+
+    def _last_move(self, position: Position) -> int | None:
+        """Return the opponent's move after the engine's last one that leads here; None if there is no such move."""
+        if self._has_empty_board or self._cells is None or self._mover != position.mover:
+            return None
+        changed = np.flatnonzero(self._cells != position.cells)
+        is_move = len(changed) == 1 and not self._cells[changed[0]] and position.cells[changed[0]] == 2 - position.mover
+        return int(changed[0]) if is_move else None
+
+    def _position_lines(self, position: Position) -> list[str]:
+        """Return the lines that set up a position and request a move, in alternating order, which some engines use."""
+        by_player = [np.flatnonzero(position.cells == player + 1).tolist() for player in (0, 1)]
+        own, others = by_player[position.mover], by_player[1 - position.mover]
+        if not own and len(others) <= 1:
+            return [f"TURN {cell_to_text(self.game, others[0])}"] if others else ["BEGIN"]
+        cells = [cell for pair in itertools.zip_longest(*by_player) for cell in pair if cell is not None]
+        return ["BOARD", *(f"{cell_to_text(self.game, cell)},{1 if cell in own else 2}" for cell in cells), "DONE"]
+
+    def _ask(self, lines: Sequence[str], limit_s: float, request: str | None = None) -> str:
+        """Send lines and return the answer, skipping messages."""
+        program, request, message = self._program, request or lines[0], ""
+        assert program is not None
+        time.sleep(max(0.0, self._answered + self.policy.pause - time.monotonic()))
+        until = time.monotonic() + limit_s
+        try:
+            program.discard_unread()
+            program.send(lines)
+            while (answer := program.line(until)).partition(" ")[0].upper() in ("MESSAGE", "DEBUG"):
+                message = f", and wrote {truncate(answer)!a}"
+        except TimeoutError:
+            problem = f"did not answer {request} within {limit_s:g} s{message}: choose another engine, or more time"
+            raise self._fault(problem) from None
+        except EOFError as end:
+            message = f", and wrote {truncate(end)!a}" if end.args else message
+            raise self._fault(f"ended before it answered {request}{message}: choose another engine") from None
+        except BaseException:  # such as an interrupt: the state of the engine is unknown
+            self._fault("")
+            raise
+        self._answered = time.monotonic()
+        return answer
+
+    def _fault(self, problem: str) -> Forfeit:
+        """Kill the engine, and return the error to raise."""
+        if self._program is not None:
+            self._program.kill()
+        self._program = None
+        return Forfeit(f"{self.policy} {problem}")

@@ -7,10 +7,10 @@ import os
 import queue
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 import weakref
-from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import IO
 
@@ -22,6 +22,15 @@ MAX_UNREAD_LINES = 10_000
 """Maximum number of unread lines; after more, reading stops."""
 END_S = 1.0
 """Seconds between a request to end and the kill: "e.g. 1 second" in the protocol."""
+
+
+def read_lines(stream: IO[bytes]) -> Iterator[str]:
+    """Yield lines without surrounding spaces, cut if they are too long."""
+    while line := stream.readline(MAX_LINE_LENGTH):
+        end = line
+        while not end.endswith(b"\n") and (end := stream.readline(MAX_LINE_LENGTH)):
+            pass
+        yield line.decode("ascii", "replace").strip()
 
 
 class Program:
@@ -40,28 +49,24 @@ class Program:
     """
 
     def __init__(self, command: Sequence[str], end_command: str = "") -> None:
-        pipe = subprocess.PIPE
+        pipe, self._errors = subprocess.PIPE, tempfile.TemporaryFile()  # noqa: SIM115
         try:
-            child = subprocess.Popen(command, bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
+            child = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._errors, start_new_session=True)
         except OSError as problem:
+            self._errors.close()
             raise ValueError(f"{command[0]} does not start, {problem.strerror or problem}: is it a program?") from None
         assert child.stdin is not None
         assert child.stdout is not None
-        assert child.stderr is not None
+        self._stdin = child.stdin.fileno()
         with contextlib.suppress(OSError, AttributeError):  # not on every system
-            os.set_blocking(child.stdin.fileno(), False)
-        self._stdin = child.stdin
+            os.set_blocking(self._stdin, False)
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         """its lines; None follows the last one"""
-        self._last_error: deque[str] = deque(maxlen=1)
-        self._readers = [  # which do not reference this object
-            threading.Thread(target=_queue_lines, args=(child.stdout, self._lines), daemon=True),
-            threading.Thread(target=_keep_last, args=(child.stderr, self._last_error), daemon=True),
-        ]
-        for reader in self._readers:
-            reader.start()
-        self._end_command = bytearray(f"{end_command}\r\n" if end_command else "", "ascii")
-        self._finalizer = weakref.finalize(self, _terminate, child, self._readers, self._end_command, os.getpid())
+        # which does not reference this object
+        reader = threading.Thread(target=_queue_lines, args=(child.stdout, self._lines), daemon=True)
+        reader.start()
+        self._end_line = bytearray(f"{end_command}\r\n" if end_command else "", "ascii")
+        self._finalizer = weakref.finalize(self, _terminate, child, reader, self._errors, self._end_line, os.getpid())
 
     def send(self, lines: Sequence[str]) -> None:
         """Write lines, each ended by CR LF, as in the protocol.
@@ -73,10 +78,10 @@ class Program:
         data = "".join(f"{line}\r\n" for line in lines).encode("ascii")
         try:
             while data:
-                data = data[os.write(self._stdin.fileno(), data) :]
+                data = data[os.write(self._stdin, data) :]
         except BlockingIOError:
             raise TimeoutError from None
-        except (OSError, ValueError):
+        except OSError:
             raise self._exited() from None
 
     def discard_unread(self) -> None:
@@ -106,8 +111,8 @@ class Program:
 
     def _exited(self) -> EOFError:
         """Return the error for a program that has closed its streams."""
-        self._readers[1].join(END_S)
-        return EOFError(*self._last_error)
+        self._errors.seek(max(0, self._errors.seek(0, os.SEEK_END) - MAX_LINE_LENGTH))
+        return EOFError(*self._errors.read().decode("ascii", "replace").strip().splitlines()[-1:])
 
     def close(self) -> None:
         """End the program, and wait for its termination."""
@@ -115,37 +120,18 @@ class Program:
 
     def kill(self) -> None:
         """End the program without asking it first."""
-        self._end_command.clear()
+        self._end_line.clear()
         self._finalizer()
 
 
 def _queue_lines(stream: IO[bytes], lines: queue.SimpleQueue[str | None]) -> None:
     """Read lines until the end, or until too many are unread."""
-    for line in _read_lines(stream):
-        lines.put(line)
-        if lines.qsize() > MAX_UNREAD_LINES:
-            break
+    with stream:
+        for line in filter(None, read_lines(stream)):
+            lines.put(line)
+            if lines.qsize() > MAX_UNREAD_LINES:
+                break
     lines.put(None)
-
-
-def _keep_last(stream: IO[bytes], last: deque[str]) -> None:
-    last.extend(_read_lines(stream))
-
-
-def _read_lines(stream: IO[bytes]) -> Iterator[str]:
-    """Yield lines, which may end with CR LF, LF or CR, except empty ones; long ones are cut."""
-    rest = b""
-    with stream, contextlib.suppress(OSError, ValueError):
-        while chunk := stream.read(1 << 14):  # unbuffered: returns what is available
-            *lines, rest = (rest + chunk).replace(b"\r", b"\n").split(b"\n")
-            rest = rest[:MAX_LINE_LENGTH]
-            yield from filter(None, map(_decode, lines))
-    if line := _decode(rest):
-        yield line
-
-
-def _decode(line: bytes) -> str:
-    return line[:MAX_LINE_LENGTH].decode("ascii", "replace").strip()
 
 
 def _processes_below(pid: int) -> list[psutil.Process]:
@@ -155,16 +141,18 @@ def _processes_below(pid: int) -> list[psutil.Process]:
 
 
 def _terminate(
-    child: subprocess.Popen[bytes], readers: Sequence[threading.Thread], end_command: bytearray, owner: int
+    child: subprocess.Popen[bytes], reader: threading.Thread, errors: IO[bytes], end_command: bytearray, owner: int
 ) -> None:
     """Ask a child to end, kill it and all processes below it, and wait for it."""
-    if os.getpid() != owner or child.stdin is None:  # in a forked copy of the process, the child is not ours
+    assert child.stdin is not None
+    if os.getpid() != owner:  # in a forked copy of the process, the child is not ours
         return
     processes = _processes_below(child.pid)  # while they have their parents
-    if end_command and readers[0].is_alive():
+    is_reader = reader is threading.current_thread()  # which may collect garbage
+    if end_command and reader.is_alive() and not is_reader:
         with contextlib.suppress(OSError):
             os.write(child.stdin.fileno(), end_command)
-            readers[0].join(END_S)  # until its output ends
+            reader.join(END_S)  # until its output ends
     processes += _processes_below(child.pid)
     if hasattr(os, "killpg"):
         # the child has not been waited for, so its process id is still its own, even if it has ended
@@ -174,10 +162,9 @@ def _terminate(
     for process in processes:
         with contextlib.suppress(psutil.Error):
             process.kill()  # psutil compares start times: the process id may have been reused
-    with contextlib.suppress(OSError):
-        child.stdin.close()
+    child.stdin.close()
     child.wait()
+    errors.close()
     psutil.wait_procs(processes, END_S)
-    for reader in readers:
-        if reader is not threading.current_thread():
-            reader.join(END_S)  # they close the other streams
+    if not is_reader:
+        reader.join(END_S)

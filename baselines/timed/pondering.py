@@ -8,48 +8,45 @@ few microseconds for each check of the clock. On a single core, pondering takes 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
-from baselines.timed.search import Now, TimedSearch
+from baselines.timed.search import STOP_CHECK_S, TimedSearch
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.rules import NOT_OVER, place
 
 MAX_PONDER_S = 600.0
 """Maximum duration of pondering in seconds."""
-STOP_CHECK_S = 0.001
-"""Maximum delay in seconds until a thread stops."""
 
 
-@dataclass(eq=False)
 class Pondering:
-    """A thread that searches the position after a move and its likeliest reply."""
+    """A thread that searches the position after a move and its likeliest reply.
 
-    game: Game
-    position: Position
-    """the position before the move; its mover ponders"""
-    search: TimedSearch
-    """the search of that position; it must not be used elsewhere until :meth:`stop`"""
-    cell: int
-    """the move"""
-    max_depth: int
-    """maximum depth of the search"""
-    begin: Callable[[Position], TimedSearch]
-    """starts the search of the predicted position"""
-    now: Now
-    """the clock"""
+    Args:
+        game: the game.
+        position: the position before the move; its mover ponders.
+        search: the search of that position; it must not be used elsewhere until :meth:`stop`.
+        cell: the move.
+        begin: starts the search of the predicted position.
 
-    def __post_init__(self) -> None:
+    Attributes:
+        expected: the predicted position and its search; None while there is none.
+    """
+
+    def __init__(
+        self, game: Game, position: Position, search: TimedSearch, cell: int, begin: Callable[[Position], TimedSearch]
+    ) -> None:
         self.expected: tuple[Position, TimedSearch] | None = None
         self._problem: BaseException | None = None
         self._stopped = threading.Event()
-        self.thread = threading.Thread(target=self._run, name="pondering", daemon=True)
+        task = game, position, search, cell, begin
+        self.thread = threading.Thread(target=self._run, args=task, name="pondering", daemon=True)
         self.thread.start()
 
     def stop(self) -> tuple[Position, TimedSearch] | None:
-        """Stop the thread, and return the predicted position and its search, None if there is none.
+        """Stop the thread, and return :attr:`expected`.
 
         Raises:
             Exception: the exception raised in the thread.
@@ -60,24 +57,20 @@ class Pondering:
             raise self._problem
         return self.expected
 
-    def _run(self) -> None:
+    def _run(
+        self, game: Game, position: Position, search: TimedSearch, cell: int, begin: Callable[[Position], TimedSearch]
+    ) -> None:
         try:
-            self._ponder()
+            cells, mover, end = position.cells.copy(), position.mover, time.monotonic() + MAX_PONDER_S
+            stones = int(np.count_nonzero(cells))
+            if place(cells, mover, cell, stones, game.parameters) != NOT_OVER:
+                return
+            reply = search.reply(cell, lambda: not self._stopped.is_set())
+            if reply is None or place(cells, 1 - mover, reply, stones + 1, game.parameters) != NOT_OVER:
+                return
+            search = begin(Position(cells, mover))
+            self.expected = Position(cells, mover), search
+            while not self._stopped.is_set() and search.can_change(float("inf")) and time.monotonic() < end:
+                search.search_until(search.now() + STOP_CHECK_S)
         except BaseException as problem:  # re-raised by `stop`
             self._problem = problem
-
-    def _ponder(self) -> None:
-        cells, me, start = self.position.cells.copy(), self.position.mover, self.now()
-        stones = int(np.count_nonzero(cells))
-        if place(cells, me, self.cell, stones, self.game.parameters) != NOT_OVER:
-            return
-        reply = self.search.reply(self.cell, lambda: not self._stopped.is_set())
-        if reply is None or place(cells, 1 - me, reply, stones + 1, self.game.parameters) != NOT_OVER:
-            return
-        position = Position(cells, me)
-        search = self.begin(position)
-        self.expected = position, search
-        while not self._stopped.is_set() and search.depth < self.max_depth and search.can_change(float("inf")):
-            if self.now() - start > MAX_PONDER_S:
-                return
-            search.search_until(self.now() + STOP_CHECK_S, self.max_depth)
