@@ -21,7 +21,8 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import numpy as np
 
-from baselines.mcts import MCTS, MCTSSearch, drawn_keys
+from baselines.mcts import MCTS, MCTSSearch
+from baselines.mcts.policy import drawn_keys
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 

@@ -27,16 +27,8 @@ from typing import IO
 import numpy as np
 
 from baselines.expectiminimax import Expectiminimax
-from baselines.gomocup import (
-    MAX_EDGE,
-    MIN_EDGE,
-    NO_LIMIT,
-    WIN_LENGTH,
-    cell_from_text,
-    cell_to_text,
-    parse_cell,
-    read_lines,
-)
+from baselines.gomocup.engine import MAX_EDGE, MIN_EDGE, NO_LIMIT, WIN_LENGTH, cell_from_text, cell_to_text, parse_cell
+from baselines.gomocup.program import read_lines
 from baselines.mcts import MCTS
 from baselines.timed import Timed
 from ttt_apps.board import ONLY, LiveGame

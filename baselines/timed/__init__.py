@@ -5,8 +5,7 @@ divide a game's time by the expected number of moves left; start no new depth th
 single legal move; stop early if nothing can change; and never exceed the time on the clock.
 
 - :mod:`baselines.timed.clock`: clocks, players with clocks, and the number of moves left.
-- :mod:`baselines.timed.search`: searches that can be interrupted, of expectiminimax and of MCTS.
-- :mod:`baselines.timed.pondering`: the second thread.
+- :mod:`baselines.timed.search`: searches that can be interrupted, of expectiminimax and of MCTS, and the second thread.
 - :mod:`baselines.timed.policy`: the time planned for a move, the policy and its player.
 """
 
@@ -15,5 +14,3 @@ from __future__ import annotations
 from baselines.timed.clock import Clock as Clock
 from baselines.timed.clock import expected_moves_left as expected_moves_left
 from baselines.timed.policy import Timed as Timed
-from baselines.timed.policy import TimedPlayer as TimedPlayer
-from baselines.timed.search import TimedSearch as TimedSearch

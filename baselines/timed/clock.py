@@ -6,11 +6,13 @@ import math
 import re
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from contextlib import closing
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from ttt_envs.agents.policy import Forfeit, Player
+from ttt_envs.agents.specs import Named
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game, Position
@@ -60,6 +62,40 @@ def expected_moves_left(game: Game, stones: int) -> float:
     return max(1.0, min(math.ceil((game.cells - stones) / 2), max(edge, 2 * edge - stones / 3)))
 
 
+class ClockedPolicy(Named):
+    """Base of policies that play by their :class:`ClockedPlayer`: dataclasses of (game, ..., clock, ...).
+
+    Raises:
+        ValueError: ``clock`` is no clock.
+    """
+
+    pure: ClassVar[bool] = False
+
+    game: Game
+    clock: str | None
+    player: Callable[[], Player]
+
+    def __post_init__(self) -> None:
+        if self.clock is not None:
+            Clock.from_text(self.clock)
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
+        """Return float64[B, cells], one-hot for the moves of a new player, one position after another.
+
+        Each position gets the time for a move; with ``clock``, as the first move of a game.
+
+        Raises:
+            Forfeit: a position is forfeited.
+            ValueError: without ``rng``.
+        """
+        if rng is None:
+            raise ValueError(f"{self} looks at a clock and draws: give it rng=np.random.default_rng(seed)")
+        slots = np.arange(len(boards.mover))
+        with closing(self.player()) as player:
+            player.begin(slots)
+            return np.eye(self.game.cells)[player.act(boards, slots, rng)]
+
+
 class ClockedPlayer(Player):
     """Base of players that move in one game after another, by the clocks of a match or else by their own.
 
@@ -69,7 +105,8 @@ class ClockedPlayer(Player):
         now: wall clock in seconds.
 
     Attributes:
-        left: slot -> seconds on its own clock; empty without a clock. Never below 0.
+        clock: that of each game, of infinitely many seconds if there is none.
+        left: slot -> seconds on its own clock. Never below 0.
 
     Raises:
         ValueError: the text is no clock.
@@ -77,7 +114,7 @@ class ClockedPlayer(Player):
 
     def __init__(self, game: Game, clock: str | None, now: Now = time.perf_counter) -> None:
         self.game, self.now = game, now
-        self.clock = None if clock is None else Clock.from_text(clock)
+        self.clock = Clock(math.inf) if clock is None else Clock.from_text(clock)
         self.left: dict[int, float] = {}
 
     def use_clock(self, seconds: float, increment: float) -> None:
@@ -86,19 +123,18 @@ class ClockedPlayer(Player):
 
     def begin(self, slots: Int64Array) -> None:
         """Start new games in ``slots`` int64[B]: each has all the time of its clock."""
-        if self.clock is not None:
-            self.left.update(dict.fromkeys(slots.tolist(), self.clock.seconds))
+        self.left.update(dict.fromkeys(slots.tolist(), self.clock.seconds))
 
     def prepare(self, slots: Int64Array, rng: np.random.Generator) -> None:
         """Prepare for moves in the games ``slots`` int64[B], on no clock."""
 
-    def move(self, position: Position, slot: int, left_s: float | None, start: float) -> int:
+    def move(self, position: Position, slot: int, left_s: float, start: float) -> int:
         """Return a move in the game ``slot``.
 
         Args:
             position: not over.
             slot: the game.
-            left_s: seconds on the clock at ``start``; None without a clock.
+            left_s: seconds on the clock at ``start``; infinity without a clock.
             start: when the turn began, by the player's wall clock.
 
         Raises:
@@ -118,7 +154,7 @@ class ClockedPlayer(Player):
         self.prepare(slots, rng)
         start, out = self.now(), np.empty(len(slots), np.int64)
         for row, slot in enumerate(slots.tolist()):
-            left_s = self.left.get(slot) if time_left is None else float(time_left[row])
+            left_s = self.left.get(slot, self.clock.seconds) if time_left is None else float(time_left[row])
             try:
                 out[row] = self.move(boards.position(row), slot, left_s, start)
             except Forfeit as problem:
@@ -126,7 +162,7 @@ class ClockedPlayer(Player):
                     raise Forfeit(str(problem), out[:row]) from None
                 out[row] = np.flatnonzero(legal(self.game, boards.cells[row]))[0]
             end = self.now()
-            if time_left is None and left_s is not None and self.clock is not None:
+            if time_left is None:
                 self.left[slot] = max(0.0, left_s - (end - start)) + self.clock.increment
             start = end
         return out

@@ -6,7 +6,8 @@ import math
 import time
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import ClassVar
 
@@ -14,17 +15,15 @@ import numpy as np
 
 from baselines.expectiminimax import Expectiminimax
 from baselines.mcts import MCTS
-from baselines.timed.clock import Clock, ClockedPlayer, Now, expected_moves_left
-from baselines.timed.pondering import Pondering
-from baselines.timed.search import IterativeDeepening, MCTSTimedSearch, TimedSearch
+from baselines.timed.clock import MAX_SECONDS, ClockedPlayer, ClockedPolicy, Now, expected_moves_left
+from baselines.timed.search import IterativeDeepening, MCTSTimedSearch, Pondering, TimedSearch
 from ttt_envs.agents.policy import ALL_VARIANTS, Policy, sample
-from ttt_envs.agents.specs import Named, make_policy
-from ttt_envs.core.checks import closest_names
-from ttt_envs.core.jit import Float64Array, Int64Array, compile_at_once
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.jit import Int64Array, compile_at_once
 from ttt_envs.core.random import splitmix64
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game, Position
-from ttt_envs.game.rules import legal, place
+from ttt_envs.game.rules import legal
 
 DEFAULT_MOVE_S = 0.1
 """Default time for a move in seconds."""
@@ -36,7 +35,7 @@ SHARE_OF_INCREMENT = 0.8
 """Share of the increment that is planned for a move."""
 MAX_MARGIN_SHARE = 0.1
 """Maximum share of a fixed time per move that the margin may take."""
-WARM_DEPTH, UNBOUNDED_DEPTH = 3, 1 << 62
+WARM_DEPTH, WARM_SIMULATIONS, UNBOUNDED_DEPTH = 3, 100, 1 << 62
 MIN_PONDER_S = 0.05
 """Minimum time for a move, in seconds, for pondering with a game clock: stopping the thread may take as much time."""
 LAG_DECAY = 0.9
@@ -44,7 +43,7 @@ LAG_DECAY = 0.9
 
 
 @dataclass(frozen=True)
-class Timed(Named):
+class Timed(ClockedPolicy):
     """A search by the clock: it deepens as long as a game clock, or a time per move, allows.
 
     Raises:
@@ -52,7 +51,6 @@ class Timed(Named):
     """
 
     name: ClassVar[str] = "timed"
-    pure: ClassVar[bool] = False
     variants = ALL_VARIANTS
     refusals: ClassVar = {"hidden": "it reads the whole board, to search the moves of both players"}
 
@@ -77,42 +75,34 @@ class Timed(Named):
             raise ValueError(f"max-depth={self.max_depth} leaves no depth: choose 1 or more")
         if not 0 <= self.margin < math.inf:
             raise ValueError(f"margin={self.margin:g} is out of range: choose 0 or more")
-        if self.clock is not None:
-            Clock.from_text(self.clock)
+        super().__post_init__()
         self.searcher  # noqa: B018  # raises errors early
 
     @cached_property
     def searcher(self) -> Expectiminimax | MCTS:
         """The policy whose search is timed."""
-        policy, name = make_policy(self.search, self.game), str(self.search)
-        if not isinstance(policy, Expectiminimax | MCTS):
-            near = closest_names(name, ("expectiminimax", "mcts"))
-            raise ValueError(f"search={name} has no search that could be stopped: {near}")
-        return policy
+        policy = make_policy(self.search, self.game)
+        if isinstance(policy, Expectiminimax | MCTS):
+            return policy
+        raise ValueError(f"search={self.search} has no search that could be stopped: choose expectiminimax or mcts")
 
-    def plan(
-        self, stones: int, left_s: float | None, increment: float = 0.0, lag_s: float = 0.0
-    ) -> tuple[float, float]:
+    def plan(self, stones: int, left_s: float, increment: float = 0.0, lag_s: float = 0.0) -> tuple[float, float]:
         """Return the seconds planned for a move, and those after which its search is interrupted.
 
         Args:
             stones: number of stones on the board.
-            left_s: seconds on the clock; None without a game clock.
+            left_s: seconds on the clock; infinity without a game clock.
             increment: seconds added to the clock after the move.
             lag_s: measured overrun of earlier moves in seconds; added to the margin.
         """
-        move_s = DEFAULT_MOVE_S if self.move is None and left_s is None else self.move
-        by_move = math.inf if move_s is None else move_s - min(self.margin, MAX_MARGIN_SHARE * move_s)
-        if left_s is None:
-            return by_move, by_move
+        move_s = self.move or (DEFAULT_MOVE_S if math.isinf(left_s) else math.inf)
+        by_move = move_s - min(self.margin, MAX_MARGIN_SHARE * move_s)
         usable = max(0.0, left_s - self.margin - lag_s)
         share = usable / expected_moves_left(self.game, stones) + SHARE_OF_INCREMENT * increment
         planned = min(share, MAX_CLOCK_SHARE * usable, by_move)
         return planned, min(EXTENSION * planned, MAX_CLOCK_SHARE_EXTENDED * usable, by_move)
 
-    def begin(
-        self, position: Position, key: np.uint64, now: Now, before: TimedSearch | None = None, depth: int | None = None
-    ) -> TimedSearch:
+    def begin(self, position: Position, key: np.uint64, now: Now, before: TimedSearch | None = None) -> TimedSearch:
         """Start a search of a position that is not over.
 
         Args:
@@ -120,9 +110,8 @@ class Timed(Named):
             key: for random numbers.
             now: the clock.
             before: the search of the same player's previous position in this game; None if there is none.
-            depth: maximum depth; None for ``max_depth``.
         """
-        policy, depth = self.searcher, depth or self.max_depth or UNBOUNDED_DEPTH
+        policy, depth = self.searcher, self.max_depth or UNBOUNDED_DEPTH
         if isinstance(policy, Expectiminimax):
             return IterativeDeepening(policy, position, key, now, depth)
         return MCTSTimedSearch(policy, position, key, now, depth, before)
@@ -130,37 +119,15 @@ class Timed(Named):
     @cached_property
     def _is_warm(self) -> bool:
         """True, after everything needed for a move has been compiled, outside any clock."""
-        position, key, before = Boards.start(self.game).position(0), np.uint64(0), None
-        depth = 1 if getattr(self.searcher, "leaf", None) is not None else WARM_DEPTH
-        with compile_at_once():
-            for _ in range(2):  # the second continues the first
-                before = self.begin(position, key, time.perf_counter, before, depth)
-                before.run(0.0, math.inf, math.inf)
-                cell = int(sample(before.best()[None], np.zeros(1))[0])
-                before.reply(cell, lambda: True)
-                splitmix64(key, 0)
-                place(position.cells.copy(), 0, cell, 0, self.game.parameters)
+        depth = WARM_SIMULATIONS
+        if isinstance(self.searcher, Expectiminimax):
+            depth = WARM_DEPTH if self.searcher.leaf is None else 1
+        warm = replace(self, search=self.searcher, move=MAX_SECONDS, max_depth=depth, ponder=True)
+        with compile_at_once(), closing(TimedPlayer(warm)) as player:
+            player.act(Boards.start(self.game), np.zeros(1, np.int64), np.random.default_rng(0))
+            if player._pondering is not None:
+                player._pondering.thread.join()
         return True
-
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
-        """Return float64[B, rows * columns], searched one by one; each position draws a 64-bit key from ``rng``.
-
-        Each position gets the time for a move; with ``clock``, as the first move of a game.
-
-        Raises:
-            ValueError: without ``rng``.
-        """
-        if rng is None:
-            raise ValueError(f"{self} looks at a clock and draws: give it rng=np.random.default_rng(seed)")
-        self._is_warm  # noqa: B018
-        out, now = np.empty(boards.cells.shape), time.perf_counter
-        left_s, increment = (None, 0.0) if self.clock is None else Clock.from_text(self.clock)
-        for row, key in enumerate(rng.integers(0, 1 << 64, len(boards.mover), np.uint64)):
-            position, start = boards.position(row), now()
-            search = self.begin(position, key, now)
-            search.run(start, *self.plan(int(np.count_nonzero(position.cells)), left_s, increment))
-            out[row] = search.best()
-        return out
 
     def player(self, now: Now = time.perf_counter) -> TimedPlayer:
         """Return a player with its own clocks, one per game, if ``clock`` is set; compiles before it returns.
@@ -197,9 +164,8 @@ class TimedPlayer(ClockedPlayer):
         self._u: dict[int, float] = {}
         self._lag_s = 0.0
         self._pondering: Pondering | None = None
-        self._stop_pondering: Callable[[], tuple[Position, TimedSearch] | None] = lambda: None
+        self._stop_pondering: Callable[[], TimedSearch | None] = lambda: None
         """stops the thread of :attr:`_pondering`; called at the latest when the player is no longer referenced"""
-        self._pondering_slot = -1
 
     def begin(self, slots: Int64Array) -> None:
         """Start new games in ``slots`` int64[B]: clocks are reset and searches discarded."""
@@ -219,41 +185,31 @@ class TimedPlayer(ClockedPlayer):
         self._keys.update(zip(new, rng.integers(0, 1 << 64, len(new), np.uint64), strict=True))
         self._u = dict(zip(slots.tolist(), rng.random(len(slots)).tolist(), strict=True))
 
-    def move(self, position: Position, slot: int, left_s: float | None, start: float) -> int:
+    def move(self, position: Position, slot: int, left_s: float, start: float) -> int:
         """Search, and ponder if this is the only game: see :class:`ClockedPlayer`."""
         policy, stones = self.policy, int(np.count_nonzero(position.cells))
-        search = self._expected_search(position, slot)
+        search, key = self._stop_pondering(), splitmix64(self._keys[slot], stones)
+        if search is not None:
+            self.guesses += 1
+            cells, mover = search.position
+            if search.key != key or mover != position.mover or (cells != position.cells).any():
+                search = None
+            self.hits += search is not None
         choices = np.flatnonzero(legal(self.game, position.cells))
         if len(choices) == 1:
             self.depths.append(0)
             return int(choices[0])
         if search is None:
-            search = policy.begin(position, self._key(slot, stones), self.now, self._before.get(slot))
-        increment = 0.0 if self.clock is None else self.clock.increment
-        soft_s, hard_s = policy.plan(stones, left_s, increment, self._lag_s)
+            search = policy.begin(position, key, self.now, self._before.get(slot))
+        soft_s, hard_s = policy.plan(stones, left_s, self.clock.increment, self._lag_s)
         search.run(start, soft_s, hard_s)
         # on a busy machine, overruns are likely to recur
         self._lag_s = max(LAG_DECAY * self._lag_s, self.now() - start - hard_s)
         self.depths.append(search.depth)
         self._before[slot] = search
         cell = int(sample(search.best()[None], np.array([self._u[slot]]))[0])
-        if policy.ponder and len(self._u) == 1 and (left_s is None or hard_s >= MIN_PONDER_S):
-            begin = partial(policy.begin, key=self._key(slot, stones + 2), now=self.now, before=search)
-            self._pondering_slot = slot
-            self._pondering = Pondering(self.game, position, search, cell, begin)
+        if policy.ponder and len(self._u) == 1 and (math.isinf(left_s) or hard_s >= MIN_PONDER_S):
+            begin = partial(policy.begin, key=splitmix64(self._keys[slot], stones + 2), now=self.now, before=search)
+            self._pondering = Pondering(self.game, search, cell, begin)
             self._stop_pondering = weakref.finalize(self, self._pondering.stop)
         return cell
-
-    def _expected_search(self, position: Position, slot: int) -> TimedSearch | None:
-        """Stop pondering; return the search of a position that was predicted."""
-        expected = self._stop_pondering()
-        if expected is None or slot != self._pondering_slot:
-            return None
-        self.guesses += 1
-        is_hit = expected[0].mover == position.mover and np.array_equal(expected[0].cells, position.cells)
-        self.hits += is_hit
-        return expected[1] if is_hit else None
-
-    def _key(self, slot: int, stones: int) -> np.uint64:
-        """Return the key for the search of a position, which depends only on the game and the number of stones."""
-        return np.uint64(splitmix64(self._keys[slot], stones))

@@ -1,21 +1,28 @@
-"""Searches of one position that a clock can stop and continue: expectiminimax in plies, MCTS in simulations."""
+"""Searches of one position that a clock can stop and continue: expectiminimax in plies, MCTS in simulations.
+
+A thread that ponders makes progress while their compiled kernels release the GIL, so two searches in one process run on
+two cores. During other kernels, and between its own, the thread waits; it costs the other side a few microseconds for
+each check of the clock. On a single core, pondering takes its time from the opponent.
+"""
 
 from __future__ import annotations
 
 import math
+import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 import numpy as np
 
-from baselines.expectiminimax import Expectiminimax, Search
+from baselines.expectiminimax import Expectiminimax
 from baselines.mcts import MCTS, MCTSSearch, Tree
 from baselines.timed.clock import Now
 from ttt_envs.agents.policy import VALUE_TOLERANCE, best_shares
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.game import Position
-from ttt_envs.game.rules import legal
+from ttt_envs.game.game import Game, Position
+from ttt_envs.game.rules import NOT_OVER, place
 
 STEP_S = 0.005
 """Interval in seconds between two checks of the clock."""
@@ -27,6 +34,8 @@ TABLE_MIB = 16
 """Maximum size of a search's table in MiB: growing a larger one takes longer than a player in time trouble has."""
 TREE_BYTES = 1 << 27
 """Size of a tree in bytes beyond which it does not grow, for the same reason."""
+MAX_PONDER_S = 600.0
+"""Maximum duration of pondering in seconds."""
 
 
 class TimedSearch(ABC):
@@ -35,20 +44,23 @@ class TimedSearch(ABC):
     Its result depends on the position and the depth, and not on interruptions.
 
     Args:
+        position, key: the position, and the key of its random numbers.
+        now: the clock.
         min_work: minimum number of positions or simulations between two checks of the clock.
         max_depth: depth of a complete search.
-        now: the clock.
 
     Attributes:
         depth: number of finished plies or simulations; 0 before the first.
+        work: number of visited positions or simulations.
     """
 
     growth = 1.0
     """minimum ratio of the durations of a step and the one before"""
 
-    def __init__(self, min_work: int, max_depth: int, now: Now) -> None:
-        self._min_work, self.max_depth, self.now = min_work, max_depth, now
-        self.depth = self._work = 0
+    def __init__(self, position: Position, key: np.uint64, now: Now, min_work: int, max_depth: int) -> None:
+        self.position, self.key, self.now = position, key, now
+        self._min_work, self.max_depth = min_work, max_depth
+        self.depth = self.work = 0
         self._seconds = self._last_s = self._step_s = 0.0
         """seconds for all steps, for the last one, and for the unfinished one"""
 
@@ -61,21 +73,21 @@ class TimedSearch(ABC):
         """Return float64[rows * columns]: the shares of the moves to play; needs the first step."""
 
     @abstractmethod
-    def reply(self, cell: int, going: Callable[[], bool]) -> int | None:
-        """Return the likeliest reply to a move, None if there is none; may search for it while ``going()``."""
+    def reply(self, cell: int, after: Position, going: Callable[[], bool]) -> int | None:
+        """Return the likeliest reply to a move that leads to ``after``, None for none; may search while ``going()``."""
 
     @abstractmethod
-    def _run(self, work: int) -> tuple[bool, int]:
-        """Do some work; return whether the step is finished, and how much work was done."""
+    def _run(self, work: int) -> bool:
+        """Do some work; return whether the step is finished."""
 
     def search_until(self, until: float) -> bool:
         """Continue until one more step is finished or the clock shows ``until``; return whether it is finished."""
         now, is_finished = self.now(), False
         while not is_finished and self.depth < self.max_depth:
-            rate = self._work / self._seconds if self._seconds > 0 else 0.0
-            is_finished, work = self._run(max(self._min_work, int(rate * min(STEP_S, (until - now) / 2))))
+            rate = self.work / self._seconds if self._seconds > 0 else 0.0
+            is_finished = self._run(max(self._min_work, int(rate * min(STEP_S, (until - now) / 2))))
             before, now = now, self.now()
-            self._work, self._seconds = self._work + work, self._seconds + now - before
+            self._seconds += now - before
             self._step_s += now - before
             if now >= until:
                 break
@@ -109,33 +121,28 @@ class IterativeDeepening(TimedSearch):
 
     def __init__(self, policy: Expectiminimax, position: Position, key: np.uint64, now: Now, max_depth: int) -> None:
         empty = int(np.count_nonzero(position.cells == 0))
-        super().__init__(MIN_NODES, min(max_depth, empty), now)
-        self._policy, self._position, self._key = policy, position, key
-        boards, keys = Boards.from_positions([position]), np.full(1, key, np.uint64)
-        self._search: Search | None = None
+        super().__init__(position, key, now, MIN_NODES, min(max_depth, empty))
+        self._policy = policy
+        self._root, self._search = (Boards.from_positions([position]), np.full(1, key, np.uint64)), None
         if policy.leaf is None:
-            self._search = policy.search(boards, keys, every_move=False, most=TABLE_MIB)
+            self._search = policy.search(*self._root, every_move=False, most=TABLE_MIB)
         else:
             self.growth = empty
         self._values = self._next_values = np.full(policy.game.cells, np.nan)
-        self.best_cell = -1
 
     # the calls of expectiminimax
 
-    def _run(self, work: int) -> tuple[bool, int]:
-        is_finished, nodes = True, 0
+    def _run(self, work: int) -> bool:
+        is_finished = True
         if self._search is None:
-            boards, keys = Boards.from_positions([self._position]), np.full(1, self._key, np.uint64)
-            self._next_values = self._policy._search(boards, keys, self.depth + 1, every_move=False)[0][0]
+            self._next_values = self._policy._search(*self._root, self.depth + 1, every_move=False)[0][0]
         else:
-            nodes = -int(self._search.nodes[0])
             is_finished = self._search.run(self.depth + 1, work)
-            nodes += int(self._search.nodes[0])
-            self._next_values = self._search.move_values[0].copy()
+            self.work, self._next_values = int(self._search.nodes[0]), self._search.move_values[0].copy()
         if is_finished:
-            self._values, self.best_cell = self._next_values, int(np.nanargmax(self._next_values))
+            self._values = self._next_values
             self.depth += 1
-        return is_finished, nodes
+        return is_finished
 
     def can_change(self, seconds: float) -> bool:
         """Return whether the position is still undecided, for any amount of time.
@@ -154,18 +161,15 @@ class IterativeDeepening(TimedSearch):
 
     def best(self) -> Float64Array:
         """Return the best moves of the last depth, or of an unfinished one, see the class."""
-        counts = np.isfinite(self._next_values[self.best_cell])
+        counts = np.isfinite(self._next_values[np.nanargmax(self._values)])
         return np.asarray(best_shares((self._next_values if counts else self._values)[None], self._policy.tie)[0])
 
-    def reply(self, cell: int, going: Callable[[], bool]) -> int | None:
+    def reply(self, cell: int, after: Position, going: Callable[[], bool]) -> int | None:
         """Return the best reply, searched one ply less deeply."""
-        cells = self._position.cells.copy()
-        cells[cell] = self._position.mover + 1
-        position = Position(cells, 1 - self._position.mover)
-        search = IterativeDeepening(self._policy, position, self._key, self.now, max(1, self.depth - 1))
+        search = IterativeDeepening(self._policy, after, self.key, self.now, max(1, self.depth - 1))
         while going() and search.depth < search.max_depth:
             search.search_until(self.now() + STOP_CHECK_S)
-        return search.best_cell if search.depth == search.max_depth else None
+        return int(np.nanargmax(search._values)) if search.depth == search.max_depth else None
 
 
 class MCTSTimedSearch(TimedSearch):
@@ -174,43 +178,92 @@ class MCTSTimedSearch(TimedSearch):
     def __init__(
         self, policy: MCTS, position: Position, key: np.uint64, now: Now, max_depth: int, before: TimedSearch | None
     ) -> None:
-        self._policy, self._position = policy, position
+        self._policy = policy
         trees = [before._search.tree] if policy.reuse and isinstance(before, MCTSTimedSearch) else ()
         boards, keys = Boards.from_positions([position]), np.array([key], np.uint64)
         self._search: MCTSSearch = policy.search(boards, keys, trees)
         turns = 2 if policy.game.skip_chance > 0 else 1
         room = TREE_BYTES // Tree.num_bytes(1, turns) - int(self._search.tree.counts[0])
-        super().__init__(MIN_SIMULATIONS, min(max_depth, max(MIN_SIMULATIONS, room)), now)
-        self._legal = legal(policy.game, position.cells)
+        super().__init__(position, key, now, MIN_SIMULATIONS, min(max_depth, max(MIN_SIMULATIONS, room)))
 
     # the calls of mcts
 
-    def _run(self, work: int) -> tuple[bool, int]:
+    def _run(self, work: int) -> bool:
         simulations = min(work, self.max_depth - self.depth)
         self._search.run(simulations)
-        self.depth += simulations
-        return True, simulations
+        self.depth = self.work = self.depth + simulations
+        return True
 
     def can_change(self, seconds: float) -> bool:
         """Return whether the most visited move can still be overtaken at this speed, and the position is unsolved."""
         if self.depth == 0 or self.depth >= self.max_depth:
             return self.depth == 0
-        visits, values, solved = (of_moves[0] for of_moves in self._search.root_moves)
-        if solved[self._legal].all() or (solved & (values == 1)).any():
+        root = self._search.tree.nodes[0, 0]
+        if root["num_legal"] > 0 and root["num_unsolved"] == 0:
             return False
         if self._policy.temperature > 0 or not math.isfinite(seconds):
             return True
-        visits = np.sort(visits[self._legal])
-        lead = visits[-1] - visits[-2] if len(visits) > 1 else math.inf
-        return bool(lead * self._seconds <= self.depth * max(0.0, seconds))
+        second, first = np.sort([0, *self._search.visits[0]])[-2:]
+        return bool((first - second) * self._seconds <= self.depth * max(0.0, seconds))
 
     def best(self) -> Float64Array:
         """Return the probabilities of the policy."""
         return np.asarray(self._search.probabilities(self._policy.temperature)[0])
 
-    def reply(self, cell: int, going: Callable[[], bool]) -> int | None:
+    def reply(self, cell: int, after: Position, going: Callable[[], bool]) -> int | None:
         """Return the most visited move after the given one, if it is the opponent's."""
         line = self._search.variation(0)
-        if len(line) < 2 or line[0][1] != cell or line[1][0] == self._position.mover:
+        if len(line) < 2 or line[0][1] != cell or line[1][0] == self.position.mover:
             return None
         return line[1][1]
+
+
+class Pondering:
+    """A thread that searches the position after a move and its likeliest reply.
+
+    Args:
+        game: the game.
+        search: the search of the position before the move, whose mover ponders; it must not be used elsewhere until
+            :meth:`stop`.
+        cell: the move.
+        begin: starts the search of the predicted position.
+
+    Attributes:
+        expected: the search of the predicted position; None while there is none.
+    """
+
+    def __init__(self, game: Game, search: TimedSearch, cell: int, begin: Callable[[Position], TimedSearch]) -> None:
+        self.expected: TimedSearch | None = None
+        self._problem: BaseException | None = None
+        self._stopped = threading.Event()
+        self._task = game, search, cell, begin
+        self.thread = threading.Thread(target=self._run, name="pondering", daemon=True)
+        self.thread.start()
+
+    def stop(self) -> TimedSearch | None:
+        """Stop the thread, and return :attr:`expected`.
+
+        Raises:
+            Exception: the exception raised in the thread.
+        """
+        self._stopped.set()
+        self.thread.join()
+        if self._problem is not None:
+            raise self._problem
+        return self.expected
+
+    def _run(self) -> None:
+        game, search, cell, begin = self._task
+        try:
+            cells, mover, end = search.position.cells.copy(), search.position.mover, time.monotonic() + MAX_PONDER_S
+            stones = int(np.count_nonzero(cells))
+            if place(cells, mover, cell, stones, game.parameters) != NOT_OVER:
+                return
+            reply = search.reply(cell, Position(cells.copy(), 1 - mover), lambda: not self._stopped.is_set())
+            if reply is None or place(cells, 1 - mover, reply, stones + 1, game.parameters) != NOT_OVER:
+                return
+            self.expected = search = begin(Position(cells, mover))
+            while not self._stopped.is_set() and search.can_change(float("inf")) and time.monotonic() < end:
+                search.search_until(search.now() + STOP_CHECK_S)
+        except BaseException as problem:  # re-raised by `stop`
+            self._problem = problem

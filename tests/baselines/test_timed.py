@@ -16,8 +16,9 @@ from numpy.testing import assert_array_equal
 from baselines.exact import build
 from baselines.expectiminimax import Expectiminimax, Search
 from baselines.mcts import MCTSSearch
-from baselines.timed import Clock, Timed, TimedSearch, expected_moves_left
-from baselines.timed.search import IterativeDeepening
+from baselines.mcts import search as mcts_search
+from baselines.timed import Clock, Timed, expected_moves_left
+from baselines.timed.search import IterativeDeepening, TimedSearch
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.agents.policy import Player
 
@@ -121,7 +122,7 @@ class Scripted(TimedSearch):
     """A search whose depths take the given seconds of its own clock; it looks at the clock every hundredth of them."""
 
     def __init__(self, seconds, decided_at=99):
-        super().__init__(1, len(seconds), lambda: self.time)
+        super().__init__(None, np.uint64(0), lambda: self.time, 1, len(seconds))
         self.seconds, self.decided_at = seconds, decided_at
         self.time, self.parts = 0.0, 0
 
@@ -132,7 +133,7 @@ class Scripted(TimedSearch):
         self.time += self.seconds[self.depth] / 100
         self.parts += 1
         self.depth += self.parts % 100 == 0
-        return self.parts % 100 == 0, 0
+        return self.parts % 100 == 0
 
     best = reply = None
 
@@ -197,7 +198,7 @@ def test_time_is_divided_among_the_moves_left():
     policy = Timed(GAME, margin=0.0)
     assert policy.plan(0, 10, 0.1)[0] == pytest.approx(10 / expected_moves_left(GAME, 0) + 0.08)
     assert policy.plan(10, 4, 0.1)[0] == pytest.approx(4 / expected_moves_left(GAME, 10) + 0.08)
-    assert policy.plan(0, None) == (0.1, 0.1)
+    assert policy.plan(0, math.inf) == (0.1, 0.1)
     for stones in range(25):
         for left in (0, 0.01, 0.1, 1, 10):
             soft_s, hard_s = Timed(GAME).plan(stones, left, 0.1)
@@ -391,7 +392,8 @@ def test_a_right_guess_keeps_the_search_and_a_wrong_one_does_not(search):
     player.begin(ONE)
     position = Boards.start(game).position(0)
     cell = play(player, position)
-    expected, ahead = wait_for_pondering(player, depth=3)
+    ahead = wait_for_pondering(player, depth=3)
+    expected = ahead.position
     assert expected.cells[cell] == 1
     assert np.count_nonzero(expected.cells) == 2
     chosen = play(player, expected)
@@ -406,9 +408,9 @@ def test_a_right_guess_keeps_the_search_and_a_wrong_one_does_not(search):
 
 
 def wait_for_pondering(player, depth=0):
-    """The position that a player expects and its search, as soon as it is so deep."""
+    """The search of the position that a player expects, as soon as it is so deep."""
     pondering = player._pondering
-    while pondering.expected is None or pondering.expected[1].depth < depth:
+    while pondering.expected is None or pondering.expected.depth < depth:
         assert pondering.thread.is_alive()
         time.sleep(0.01)
     return pondering.expected
@@ -434,6 +436,13 @@ def test_no_thread_is_left_behind():
     assert not pondering_threads()
 
 
+def test_continued_trees_are_compiled_before_the_clock_runs(monkeypatch):
+    copy, calls = mcts_search.copy_subtree, []
+    monkeypatch.setattr(mcts_search, "copy_subtree", lambda *trees: calls.append(copy(*trees)))
+    Timed(GAME, "mcts").player()
+    assert calls
+
+
 def test_players_of_many_games_at_once_do_not_ponder():
     player = Timed(Game(), move=0.001, ponder=True).player()
     player.act(Boards.start(Game(), 3), np.arange(3), np.random.default_rng(0))
@@ -441,7 +450,7 @@ def test_players_of_many_games_at_once_do_not_ponder():
 
 
 def test_errors_in_the_thread_are_raised(monkeypatch):
-    monkeypatch.setattr(IterativeDeepening, "reply", lambda search, cell, going: 1 // 0)
+    monkeypatch.setattr(IterativeDeepening, "reply", lambda search, cell, after, going: 1 // 0)
     policy = Timed(Game(), move=0.2, max_depth=1, ponder=True)
     policy.__dict__["_is_warm"] = True  # warming up asks for a reply, too
     player = policy.player()

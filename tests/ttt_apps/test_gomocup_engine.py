@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from processes import ROOT, run_python
 
-from baselines.gomocup import parse_cell
+from baselines.gomocup.engine import parse_cell
 from baselines.timed import Timed
 from ttt_apps.gomocup import Brain, make_timed_policy
 from ttt_envs import Game, Policy, make_policy

@@ -15,8 +15,8 @@ from uuid import uuid4
 
 import numpy as np
 
-from baselines.timed import TimedPlayer
 from baselines.timed.clock import Now
+from baselines.timed.policy import TimedPlayer
 from ttt_envs.agents.policy import Forfeit, Policy
 from ttt_envs.core.jit import Float64Array, compile_at_once
 from ttt_envs.core.parallel import Jobs
