@@ -96,12 +96,11 @@ class MCTSSearch:
         threads: Threads = 1,
     ) -> None:
         check_settings(c=c)
-        self._threads = count_threads(threads)
         self.game, self.simulations, self._leaf = game, 0, leaf
         # to look for the methods of a protocol takes as long as 20 simulations
         self._fused = RandomGames() if leaf is None else leaf if isinstance(leaf, FusedEvaluator) else None
         has_priors = leaf is not None and isinstance(leaf, Evaluator)
-        self._params = SelectionParams(float(c))
+        self._params, self._threads = SelectionParams(float(c)), count_threads(threads)
         room = max([1 + room, *(int(saved.counts[0]) for saved in trees if saved is not None)])
         leaves = 2 if self._fused is not None else 2 * len(boards.mover)  # both turns after a move are evaluated
         self.tree = Tree.empty(game, boards, keys, room=room, leaves=leaves, has_priors=has_priors, decisive=decisive)
@@ -152,10 +151,11 @@ class MCTSSearch:
         if self._fused is not None:
             run = self._fused.run_simulations
             threads = min(self._threads, count, max(1, count * simulations // MIN_BLOCK_SIMULATIONS))
-            size = max(1, min(-(-count // (BLOCKS_PER_THREAD * threads)), CHUNK_SIZE // simulations))
+            parts = 1 if threads == 1 else BLOCKS_PER_THREAD * threads
+            size = max(1, min(-(-count // parts), CHUNK_SIZE // simulations))
             blocks = [
                 (slice(start, min(start + size, rows.stop)), probe)
-                for rows, probe in blocks
+                for rows, probe in self._groups
                 for start in range(rows.start, rows.stop, size)
             ]
 

@@ -138,8 +138,8 @@ class Tree(NamedTuple):
 
     def rows(self, rows: slice) -> Tree:
         """Return views of some of the trees, with leaves and scratch of their own."""
-        batched: dict[str, Any] = {name: getattr(self, name)[rows] for name in self._fields[:8]}
-        return self._replace(**batched, **{name: getattr(self, name).copy() for name in self._fields[8:14]})
+        fields: list[Any] = list(self)
+        return Tree._make([*(part[rows] for part in fields[:8]), *(part.copy() for part in fields[8:14]), *fields[14:]])
 
     def resized(self, room: int) -> Tree:
         """Return a copy with capacity for more edges: ``room``."""
