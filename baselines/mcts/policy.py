@@ -123,8 +123,9 @@ class MCTS(Named):
 
     def _searches(self, boards: Boards, rng: np.random.Generator | None) -> Iterator[MCTSSearch]:
         """Yield the finished search of each group of positions."""
-        keys = np.zeros(len(boards.mover), np.uint64) if rng is None else drawn_keys(rng, len(boards.mover))
-        for rows in self.groups(len(keys)):
+        count = len(boards.mover)
+        keys = np.zeros(count, np.uint64) if rng is None else rng.integers(0, 1 << 64, count, np.uint64)
+        for rows in self.groups(count):
             search = self.search(Boards(boards.cells[rows], boards.mover[rows]), keys[rows], room=self.simulations)
             search.run(self.simulations)
             yield search
@@ -138,11 +139,6 @@ class MCTS(Named):
     def player(self) -> MCTSPlayer:
         """Return a player that reuses its trees between moves."""
         return MCTSPlayer(self)
-
-
-def drawn_keys(rng: np.random.Generator, count: int) -> UInt64Array:
-    """Return uint64[count], one 64-bit key for each position."""
-    return rng.integers(0, 1 << 64, count, np.uint64)
 
 
 class MCTSPlayer(Player):
@@ -170,7 +166,7 @@ class MCTSPlayer(Player):
         ``time_left`` is ignored: the number of simulations is fixed.
         """
         policy, count = self.policy, len(slots)
-        keys, u, out = drawn_keys(rng, count), rng.random(count), np.empty(count, np.int64)
+        keys, u, out = rng.integers(0, 1 << 64, count, np.uint64), rng.random(count), np.empty(count, np.int64)
         for rows in policy.groups(count):
             games = slots[rows].tolist()
             trees = [self.trees.pop(game, None) for game in games]

@@ -47,7 +47,6 @@ class FusedEvaluator(Protocol):
             params: parameters of action selection.
             tree: the trees, written.
         """
-        ...
 
 
 class MCTSSearch:
@@ -208,11 +207,12 @@ class MCTSSearch:
         another have share 0, and so have all others beside a proved win, however many visits they had before.
         """
         visits, values, solved = self.root_moves
-        tried = visits > 0
-        lower_bound = np.where(solved, values, np.where(tried, -1.0, -np.inf)).max(axis=1, keepdims=True)
-        uncertain = (tried & ~solved).any(axis=1, keepdims=True)
-        worse = np.where(solved, (values < lower_bound) | ((values == -1) & uncertain), lower_bound == 1)
-        shares = np.where(worse, 0, visits).astype(np.float64)
+        shares = visits.astype(np.float64)
+        if solved.any():
+            lower_bound = np.where(solved, values, np.where(visits > 0, -1.0, -np.inf)).max(axis=1, keepdims=True)
+            uncertain = ((visits > 0) & ~solved).any(axis=1, keepdims=True)
+            worse = np.where(solved, (values < lower_bound) | ((values == -1) & uncertain), lower_bound == 1)
+            shares[worse] = 0
         shares /= shares.max(axis=1, keepdims=True)
         shares = (shares == 1).astype(np.float64) if temperature == 0 else shares ** (1 / temperature)
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))

@@ -475,7 +475,7 @@ def test_the_temperature_spreads_the_moves():
     assert_allclose(search.probabilities(), best / best.sum(axis=1, keepdims=True))
     assert_allclose(search.probabilities(1e-4), search.probabilities(), atol=1e-9)
     policy = MCTS(game, simulations=300, decisive=False, temperature=1)
-    drawn = policy.search(boards, mcts.policy.drawn_keys(np.random.default_rng(5), 30))
+    drawn = policy.search(boards, np.random.default_rng(5).integers(0, 1 << 64, 30, np.uint64))
     drawn.run(300)
     assert_array_equal(policy.probabilities(boards, np.random.default_rng(5)), drawn.probabilities(1))
 
