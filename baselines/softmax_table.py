@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,30 +9,19 @@ import numpy as np
 
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.hash_index import KeyIndex
-from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, kernel
+from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array
 from ttt_envs.game.boards import Boards, keys, num_words
 from ttt_envs.game.phantom import AnyGame
 
 
-@kernel(interpreted=False)
-def softmax(values: Float64Array, mover: Int8Array, w: float) -> None:
-    """Convert values for player_0, float64[B, cells] with NaN where illegal, to distributions by exp(w v), in place.
+def softmax(values: Float64Array, mover: Int8Array, w: float) -> Float64Array:
+    """Return distributions over moves, float64[B, cells], proportional to exp(w v), for ``mover`` 1 to exp(-w v).
 
-    For ``mover`` 1 they are proportional to exp(-w v).
+    ``values`` are float64[B, cells], for player_0, NaN where illegal.
     """
-    for b in range(len(values)):
-        weight = w if mover[b] == 0 else -w
-        best = -np.inf
-        for cell in range(values.shape[1]):
-            if not np.isnan(values[b, cell]):
-                best = max(best, weight * values[b, cell])
-        total = 0.0
-        for cell in range(values.shape[1]):
-            share = 0.0 if np.isnan(values[b, cell]) else math.exp(weight * values[b, cell] - best)
-            values[b, cell] = share
-            total += share
-        for cell in range(values.shape[1]):
-            values[b, cell] /= total
+    scores = np.where(mover == 0, w, -w)[:, None] * values
+    shares = np.nan_to_num(np.exp(scores - np.nanmax(scores, axis=1, keepdims=True)))
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
 class PositionIndex:
@@ -103,6 +91,5 @@ class SoftmaxTable(Policy):
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells]."""
-        out = np.where(boards.legal(self.game), self._rows[self.index.find(boards)], np.nan)
-        softmax(out, np.zeros_like(boards.mover), 1.0)
-        return out
+        logits = np.where(boards.legal(self.game), self._rows[self.index.find(boards)], np.nan)
+        return softmax(logits, np.zeros_like(boards.mover), 1.0)

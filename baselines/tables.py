@@ -307,9 +307,7 @@ class Softmax(Policy):
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, rows * columns]."""
-        out = self.evaluation.after_moves(boards)
-        softmax(out, boards.mover, self.w)
-        return out
+        return softmax(self.evaluation.after_moves(boards), boards.mover, self.w)
 
     def values(self, boards: Boards) -> Float64Array:
         """Return the evaluation of positions, float64[B], for the mover."""

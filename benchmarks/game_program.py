@@ -27,8 +27,8 @@ from baselines.exact import build, open_layers
 from baselines.expectiminimax import Expectiminimax, Search, SearchSettings
 from baselines.mcts import MCTS
 from baselines.opening_book import OpeningBook, PlayedMoves, make_book
-from baselines.timed import Clock, TimePlan, run_until
-from baselines.timed.search import TABLE_MIB, begin_timed
+from baselines.timed import Clock, Timed
+from baselines.timed.search import TABLE_MIB
 from ttt_envs.agents.policy import Policy
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
@@ -47,11 +47,10 @@ AT_LEAST = 0.97
 
 def search_with_clock(game: Game, policy: Policy, depth: int, amount: float) -> Stretch:
     """Return a search to a depth, with hours left on the clock."""
-    position, plan = Boards.start(game).position(0), TimePlan(1e4, 1e4, min_depth=depth, max_depth=depth)
+    position, timed = Boards.start(game).position(0), Timed(game, policy, max_depth=depth)
 
     def work() -> float:
-        search = begin_timed(policy, position, np.uint64(0), None, perf_counter)
-        run_until(search, plan, perf_counter(), perf_counter)
+        timed.begin(position, np.uint64(0), perf_counter).run(perf_counter(), 1e4, 1e4)
         return amount
 
     return time_work(work)

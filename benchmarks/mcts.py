@@ -21,7 +21,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import numpy as np
 
-from baselines.mcts import MCTS, MCTSSearch, drawn_keys
+from baselines.mcts import MCTS, MCTSSearch
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 
@@ -39,7 +39,7 @@ def ours(game: Game, simulations: int, decisive: bool = False, count: int = 1) -
     boards, rng = Boards.start(game, count), np.random.default_rng(0)
 
     def think() -> int:
-        search = MCTSSearch(game, boards, drawn_keys(rng, count), c=C, decisive=decisive)
+        search = MCTSSearch(game, boards, rng.integers(0, 1 << 64, count, np.uint64), c=C, decisive=decisive)
         search.run(simulations)
         return count * simulations
 

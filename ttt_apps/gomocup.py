@@ -27,7 +27,8 @@ from typing import IO
 import numpy as np
 
 from baselines.expectiminimax import Expectiminimax
-from baselines.gomocup import MAX_EDGE, MIN_EDGE, NO_LIMIT, WIN_LENGTH, parse_cell
+from baselines.gomocup.engine import MAX_EDGE, MIN_EDGE, NO_LIMIT, WIN_LENGTH, cell_from_text, cell_to_text, parse_cell
+from baselines.gomocup.program import read_lines
 from baselines.mcts import MCTS
 from baselines.timed import Timed
 from ttt_apps.board import ONLY, LiveGame
@@ -41,8 +42,6 @@ from ttt_envs.game.rules import winner
 from ttt_envs.version import __version__
 from ttt_eval.matches.match import make_player
 
-MAX_LINE_LENGTH = 4096
-"""Maximum length of a line in bytes."""
 SUPPORTED_KEYS = ("timeout_turn", "time_left", "rule")
 """Supported keys of INFO; ``time_left`` replaces ``timeout_match``, as the protocol says."""
 MIN_MOVE_S = 0.001
@@ -207,7 +206,7 @@ class Brain:
     def _play(self, text: str) -> str:
         cell = self._empty_cell(text)
         self._cells[cell] = 1
-        return self._coordinate(cell)
+        return cell_to_text(self._current, cell)
 
     def _takeback(self, text: str) -> str:
         cell = self._cell(text)
@@ -238,17 +237,13 @@ class Brain:
             raise CommandRefusedError(f"{self.spec} moved to a cell that is not empty: choose another policy")
         self._cells = cells.copy()
         self._cells[cell] = 1
-        return self._coordinate(cell)
-
-    def _coordinate(self, cell: int) -> str:
-        row, column = divmod(cell, self._current.columns)
-        return f"{column},{row}"
+        return cell_to_text(self._current, cell)
 
     def _cell(self, text: str) -> int:
-        game, found = self._current, parse_cell(text)
-        if found is None or found[0] >= game.columns or found[1] >= game.rows:
+        cell = cell_from_text(self._current, text)
+        if cell is None:
             raise CommandRefusedError(f"{text[:40]} is no cell of the board")
-        return found[1] * game.columns + found[0]
+        return cell
 
     def _empty_cell(self, text: str) -> int:
         cell = self._cell(text)
@@ -309,9 +304,8 @@ def make_timed_policy(spec: str, game: Game, turn_s: float | None, clocked: bool
         return dataclasses.replace(policy, move=min(times, default=None))
     if (turn_s is None and not clocked) or not isinstance(policy, Expectiminimax | MCTS):
         return policy
-    max_depth = policy.depth if isinstance(policy, Expectiminimax) else None
-    max_depth = policy.simulations if isinstance(policy, MCTS) else max_depth
-    return Timed(game, policy, move=turn_s, max_depth=max_depth, steady=None)
+    max_depth = policy.depth if isinstance(policy, Expectiminimax) else policy.simulations
+    return Timed(game, policy, move=turn_s, max_depth=max_depth)
 
 
 def _to_ascii_line(text: str) -> str:
@@ -332,7 +326,7 @@ def serve(spec: str, seed: int, lines: IO[bytes]) -> None:
             out.flush()
 
         brain = Brain(spec, seed, reply, lambda text: print(text, file=sys.stderr))
-        for line in _read_lines(lines):
+        for line in read_lines(lines):
             if not brain.handle_line(line):
                 break
 
@@ -350,12 +344,3 @@ def _answer_stream() -> Iterator[IO[bytes]]:
         sys.stdout.flush()
         os.dup2(there, own)
         os.close(there)
-
-
-def _read_lines(stream: IO[bytes]) -> Iterator[str]:
-    """Yield lines, truncated if too long."""
-    while line := stream.readline(MAX_LINE_LENGTH):
-        end = line
-        while not end.endswith(b"\n") and (end := stream.readline(MAX_LINE_LENGTH)):
-            pass
-        yield line.decode("ascii", "replace")

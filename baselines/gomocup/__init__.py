@@ -11,11 +11,5 @@ manager's side; ``play.py --gomocup`` is the engine's.
 
 from __future__ import annotations
 
-from baselines.gomocup.engine import MAX_EDGE as MAX_EDGE
-from baselines.gomocup.engine import MIN_EDGE as MIN_EDGE
-from baselines.gomocup.engine import NO_LIMIT as NO_LIMIT
-from baselines.gomocup.engine import WIN_LENGTH as WIN_LENGTH
 from baselines.gomocup.engine import Gomocup as Gomocup
 from baselines.gomocup.engine import GomocupPlayer as GomocupPlayer
-from baselines.gomocup.engine import check_game as check_game
-from baselines.gomocup.engine import parse_cell as parse_cell

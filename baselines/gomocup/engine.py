@@ -19,7 +19,6 @@ https://github.com/dhbloo/rapfi, command/gomocup.cpp, discards input until it ha
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 import re
@@ -29,19 +28,16 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from baselines.gomocup.program import Program
-from baselines.timed.clock import Clock, ClockedPlayer
+from baselines.timed.clock import ClockedPlayer, ClockedPolicy
 from ttt_envs.agents.policy import Forfeit
-from ttt_envs.agents.specs import Named
 from ttt_envs.core.checks import truncate
-from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array
-from ttt_envs.game.boards import Boards
+from ttt_envs.core.jit import Int64Array
 from ttt_envs.game.game import Game, Position
-from ttt_envs.game.phantom import check_variants
 from ttt_envs.game.rules import legal
 
 MIN_EDGE, MAX_EDGE = 5, 19
@@ -55,22 +51,19 @@ NO_LIMIT = 2**31 - 1
 """``time_left`` of a game without a clock; also the maximum of a number in the protocol"""
 
 
-class EngineError(ValueError):  # the engine's, not ours
-    """An engine violated the protocol, or answered too late."""
-
-
-class EngineTimeLossError(EngineError):
-    """An engine did not answer in time."""
-
-
 def check_game(game: Game) -> None:
     """Raise ValueError for a game that engines cannot play."""
-    check_variants("an engine of the Gomocup protocol", game, Gomocup.variants, reasons=Gomocup.refusals)
     if game.win_length != WIN_LENGTH or game.skip_chance or min(game.rows, game.columns) < MIN_EDGE:
         raise ValueError(
             f"engines of the Gomocup protocol do not play {game}: choose {WIN_LENGTH} in a row without skips on a "
             f"board with edges of {MIN_EDGE} to {MAX_EDGE}"
         )
+
+
+def cell_to_text(game: Game, cell: int) -> str:
+    """Return a cell as ``"X,Y"``, its column and its row."""
+    row, column = divmod(cell, game.columns)
+    return f"{column},{row}"
 
 
 def parse_cell(text: str) -> tuple[int, int] | None:
@@ -79,167 +72,19 @@ def parse_cell(text: str) -> tuple[int, int] | None:
     return None if match is None else (int(match[1]), int(match[2]))
 
 
-class Engine:
-    """One process of an engine, with one game at a time; started on demand, and restarted after a fault.
-
-    Args:
-        policy: the engine's program and settings.
-
-    Attributes:
-        cells: int8[rows * columns], the board after the engine's last move; None before the first, or after the game.
-    """
-
-    def __init__(self, policy: Gomocup) -> None:
-        self.policy, self.game = policy, policy.game
-        self.cells: Int8Array | None = None
-        self._program: Program | None = None
-        self._has_empty_board, self._mover, self._answered = False, 0, -math.inf
-
-    def start(self) -> None:
-        """Start the engine if it is not running, with an empty board.
-
-        Raises:
-            EngineError: its answer is not OK, or comes too late.
-            ValueError: there is no such program.
-        """
-        if self._program is None:
-            rows, columns = self.game.rows, self.game.columns
-            self._program = Program(self.policy.command, "END")
-            start = f"START {rows}" if rows == columns else f"RECTSTART {columns},{rows}"
-            answer = self._ask([start], self.policy.start)
-            if not _is_ok(answer):
-                raise self._fault(f"answered {truncate(answer)!a} to {start}: choose another board or engine")
-            self._has_empty_board, self.cells = True, None
-
-    def close(self) -> None:
-        """End the engine."""
-        if self._program is not None:
-            self._program.close()
-        self._program = None
-
-    def move(self, position: Position, turn_s: float | None, left_s: float | None, match_s: float | None) -> int:
-        """Return the cell of the engine's move.
-
-        A position one opponent's move after the engine's last one is sent as that move, any other as a board.
-
-        Args:
-            position: not over.
-            turn_s: seconds for this move, None for all that are left.
-            left_s: seconds on its clock, None without one; above 0 with ``turn_s`` None.
-            match_s: initial seconds on the clock for the game, None without one.
-
-        Raises:
-            EngineTimeLossError: the move takes too long.
-            EngineError: the engine exits, or its answer is not a legal move.
-            ValueError: there is no such program.
-        """
-        last_move, lines = self._last_move(position), []
-        if last_move is None:
-            self._begin_game()
-            lines = [
-                f"INFO timeout_turn {_ms(turn_s if turn_s is not None else left_s)}",
-                f"INFO timeout_match {_ms(match_s) if match_s is not None else 0}",
-                f"INFO max_memory {min(self.policy.memory << 20, NO_LIMIT)}",
-                "INFO game_type 1",
-                f"INFO rule {int(not self.game.overlines)}",
-            ]
-        request = self._position_lines(position) if last_move is None else [f"TURN {self._coordinate(last_move)}"]
-        lines += [f"INFO time_left {_ms(left_s)}", *request]
-        limit_s = min(seconds for seconds in (turn_s, left_s) if seconds is not None) + self.policy.tolerance
-        self._has_empty_board = False
-        answer = self._ask(lines, limit_s, request[0])
-        if answer[:8].upper() == "SUGGEST " and parse_cell(answer[8:]) is not None:
-            answer = self._ask([f"PLAY {answer[8:].strip()}"], limit_s)
-        column, row = parse_cell(answer) or (self.game.columns, 0)
-        cell = row * self.game.columns + column
-        if column >= self.game.columns or row >= self.game.rows or not legal(self.game, position.cells)[cell]:
-            raise self._fault(f"answered {truncate(answer)!a} to {request[0]}, no legal move: choose another engine")
-        self.cells, self._mover = position.cells.copy(), position.mover
-        self.cells[cell] = position.mover + 1
-        return cell
-
-    def _begin_game(self) -> None:
-        """Get an empty board, by a restart if needed."""
-        if self._program is not None and not self._has_empty_board:
-            if _is_ok(self._ask(["RESTART"], self.policy.start)):
-                self._has_empty_board, self.cells = True, None
-            else:  # "the manager sends END and executes the brain again"
-                self.close()
-        self.start()
-
-    def _last_move(self, position: Position) -> int | None:
-        """Return the opponent's move after the engine's last one that leads here; None if there is no such move."""
-        if self._program is None or self.cells is None or self._mover != position.mover:
-            return None
-        changed = np.flatnonzero(self.cells != position.cells)
-        is_move = len(changed) == 1 and not self.cells[changed[0]] and position.cells[changed[0]] == 2 - position.mover
-        return int(changed[0]) if is_move else None
-
-    def _position_lines(self, position: Position) -> list[str]:
-        """Return the lines that set up a position and request a move, in alternating order, which some engines use."""
-        by_player = [np.flatnonzero(position.cells == player + 1).tolist() for player in (0, 1)]
-        others = by_player[1 - position.mover]
-        if not by_player[position.mover] and len(others) <= 1:
-            return [f"TURN {self._coordinate(others[0])}"] if others else ["BEGIN"]
-        cells = [cell for pair in itertools.zip_longest(*by_player) for cell in pair if cell is not None]
-        own = position.mover + 1
-        return [
-            "BOARD",
-            *(f"{self._coordinate(cell)},{1 if position.cells[cell] == own else 2}" for cell in cells),
-            "DONE",
-        ]
-
-    def _coordinate(self, cell: int) -> str:
-        row, column = divmod(cell, self.game.columns)
-        return f"{column},{row}"
-
-    def _ask(self, lines: Sequence[str], limit_s: float, request: str | None = None) -> str:
-        """Send lines and return the answer, skipping messages."""
-        program, request, message = self._program, request or lines[0], ""
-        assert program is not None
-        time.sleep(max(0.0, self._answered + self.policy.pause - time.monotonic()))
-        until = time.monotonic() + limit_s
-        try:
-            program.discard_unread()
-            program.send(lines)
-            while (answer := program.line(until)).partition(" ")[0].upper() in ("MESSAGE", "DEBUG"):
-                message = f", and wrote {truncate(answer)!a}"
-        except TimeoutError:
-            problem = f"did not answer {request} within {limit_s:g} s{message}: choose another engine, or more time"
-            raise self._fault(problem, EngineTimeLossError) from None
-        except EOFError as end:
-            message = f", and wrote {truncate(end)!a}" if end.args else message
-            raise self._fault(f"ended before it answered {request}{message}: choose another engine") from None
-        except BaseException:  # such as an interrupt: the state of the engine is unknown
-            self._fault("")
-            raise
-        self._answered = time.monotonic()
-        return answer
-
-    def _fault(self, problem: str, kind: type[EngineError] = EngineError) -> EngineError:
-        """Kill the engine, and return the error to raise."""
-        program, self._program = self._program, None
-        if program is not None:
-            program.kill()
-        return kind(f"{self.policy} {problem}")
+def cell_from_text(game: Game, text: str) -> int | None:
+    """Return the cell of ``"X,Y"``, None for any other text."""
+    column, row = parse_cell(text) or (game.columns, 0)
+    return row * game.columns + column if column < game.columns and row < game.rows else None
 
 
-def _is_ok(answer: str) -> bool:
-    """Return whether an answer is ``OK``, which a comment may follow, as in the protocol's example."""
-    return re.match(r"OK\b", answer, re.IGNORECASE) is not None
-
-
-def _ms(seconds: float | None) -> int:
-    """Return milliseconds in the protocol's range; without a limit, its number for that."""
-    return NO_LIMIT if seconds is None else max(0, min(round(seconds * 1000), NO_LIMIT))
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# The policy and its player
+def _ms(seconds: float) -> int:
+    """Return milliseconds in the protocol's range, whose maximum means no limit."""
+    return round(max(0, min(seconds * 1000, NO_LIMIT)))
 
 
 @dataclass(frozen=True)
-class Gomocup(Named):
+class Gomocup(ClockedPolicy):
     """An engine with the Gomocup protocol: five or more in a row, or exactly five, without skips, on boards of 5 to 19.
 
     The program runs with all rights of the caller, in the caller's folder. An illegal, late or malformed move, or the
@@ -250,7 +95,6 @@ class Gomocup(Named):
     """
 
     name: ClassVar[str] = "gomocup"
-    pure: ClassVar[bool] = False
     runs_program = True
     variants = ("overlines",)
     refusals: ClassVar = {
@@ -285,13 +129,8 @@ class Gomocup(Named):
                 raise ValueError(f"{name}={getattr(self, name):g} is no time: choose 0 seconds or more")
         if not 0 <= self.memory <= MAX_MEMORY_MIB:
             raise ValueError(f"memory={self.memory} is no amount of MiB: choose 0 (no limit) to {MAX_MEMORY_MIB:,}")
-        self.own_clock  # noqa: B018  # raises errors in the clock early
-        self.command  # noqa: B018
-
-    @cached_property
-    def own_clock(self) -> Clock | None:
-        """The clock named by ``clock``."""
-        return None if self.clock is None else Clock.from_text(self.clock)
+        super().__post_init__()
+        self.command  # noqa: B018  # raises errors early
 
     @cached_property
     def command(self) -> list[str]:
@@ -304,78 +143,133 @@ class Gomocup(Named):
         except ValueError as problem:
             raise ValueError(f"arguments={self.arguments} are none, {str(problem).lower()}: close its quotes") from None
 
-    @cached_property
-    def _player(self) -> GomocupPlayer:
-        return self.player()
-
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
-        """Return float64[B, cells], one-hot for the engine's move, one position after another; ``rng`` is not used.
-
-        Each position gets the time for a move; with ``clock``, as the first move of a game.
-
-        Raises:
-            Forfeit: the engine is at fault.
-            ValueError: the engine cannot be started.
-        """
-        slots = np.arange(len(boards.mover))
-        self._player.fill_clocks(slots)
-        return np.eye(self.game.cells)[self._player.act(boards, slots, rng)]
-
     def player(self) -> GomocupPlayer:
         """Return a player with its own process and clocks; the engine is started before this returns."""
         return GomocupPlayer(self)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the settings: a copy starts its own process."""
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
 
 class GomocupPlayer(ClockedPlayer):
     """Plays games with an engine, in one process: a single game is sent move by move, simultaneous games as boards.
 
-    A fault of the engine forfeits the game in which it happens, and the engine is restarted for the next one.
+    A fault of the engine forfeits the game in which it happens, and the engine is restarted for the next one; an engine
+    that cannot be started raises another ValueError, because that would recur in every game.
     """
 
     def __init__(self, policy: Gomocup) -> None:
-        super().__init__(policy.own_clock)
+        super().__init__(policy.game, policy.clock, time.monotonic)
         self.policy = policy
-        self._engine = Engine(policy)
-        self._engine.start()
+        self._before: Position | None = None
+        """the position after its last move, still with itself as mover; None before the first, or after the game"""
+        self._has_empty_board, self._answered = False, -math.inf
+        self._start()
 
     def begin(self, slots: Int64Array) -> None:
         """Start new games in ``slots`` int64[B]: the next position is a new game, even if it looks like the same."""
-        self._engine.cells = None
-        self.fill_clocks(slots)
+        self._before = None
+        super().begin(slots)
 
     def close(self) -> None:
         """End the engine; the next move restarts it."""
-        self._engine.close()
+        self._program.close()
 
-    def act(
-        self, boards: Boards, slots: Int64Array, rng: np.random.Generator | None, time_left: Float64Array | None = None
-    ) -> Int64Array:
-        """Return int64[B], a move in each of the games ``slots``, one after another; ``rng`` is not used.
+    def prepare(self, slots: Int64Array, rng: np.random.Generator) -> None:
+        """Start the engine again after a fault, or raise ValueError."""
+        if not self._program.close.alive:
+            self._start()
+
+    def move(self, position: Position, slot: int, left_s: float, start: float) -> int:
+        """Return the engine's move: see :class:`ClockedPlayer`.
+
+        A position one opponent's move after the engine's last one is sent as that move, any other as a board.
 
         Raises:
-            Forfeit: the engine is at fault. If only the time on a match's clock runs out, any legal move is returned
-                late instead, and the match counts the game as lost on time.
-            ValueError: the engine cannot be started.
+            Forfeit: the move takes too long, the engine exits, or its answer is not a legal move.
         """
-        out = np.empty(len(slots), np.int64)
-        for row, slot in enumerate(slots.tolist()):
-            left_s, position = self.time_left(slot, row, time_left), boards.position(row)
-            self._engine.start()  # outside try: a failure to start would recur in every game
-            turn_s = DEFAULT_MOVE_S if self.policy.move is None and left_s is None else self.policy.move
-            match_s = None if self.clock is None else self.clock.seconds
-            start = time.monotonic()
-            try:
-                if time_left is not None and time_left[row] <= 0:
-                    raise EngineTimeLossError  # the game is lost already
-                out[row] = self._engine.move(position, turn_s, left_s, match_s)
-            except EngineError as problem:
-                is_late = isinstance(problem, EngineTimeLossError) and time_left is not None
-                if not (is_late and left_s is not None and time.monotonic() - start >= left_s):
-                    raise Forfeit(str(problem), out[:row]) from None
-                out[row] = np.flatnonzero(legal(self.policy.game, position.cells))[0]
-            self.spend(slot, time.monotonic() - start, time_left)
-        return out
+        policy, game = self.policy, self.game
+        if left_s <= 0:
+            raise Forfeit(f"{policy} has no time left: give it more")
+        turn_s = min(left_s, DEFAULT_MOVE_S if math.isinf(left_s) else math.inf) if policy.move is None else policy.move
+        limit_s = min(turn_s, left_s) + policy.tolerance
+        info: list[str] = []
+        request = self._turn_lines(position)
+        if not request:
+            if not self._has_empty_board and not self._has_ok(self._ask(["RESTART"], policy.start)):
+                self.close()  # "the manager sends END and executes the brain again"
+                self._start()
+            request = self._board_lines(position)
+            info = [
+                f"INFO timeout_turn {_ms(turn_s)}",
+                f"INFO timeout_match {0 if math.isinf(self.clock.seconds) else _ms(self.clock.seconds)}",
+                f"INFO max_memory {min(policy.memory << 20, NO_LIMIT)}",
+                "INFO game_type 1",
+                f"INFO rule {int(not game.overlines)}",
+            ]
+        self._has_empty_board = False
+        answer = self._ask([*info, f"INFO time_left {_ms(left_s)}", *request], limit_s, request[0])
+        if answer[:8].upper() == "SUGGEST " and parse_cell(answer[8:]) is not None:
+            answer = self._ask([f"PLAY {answer[8:].strip()}"], limit_s)
+        cell = cell_from_text(game, answer)
+        if cell is None or not legal(game, position.cells)[cell]:
+            raise self._fault(f"answered {truncate(answer)!a} to {request[0]}, no legal move: choose another engine")
+        self._before = position._replace(cells=position.cells.copy())
+        self._before.cells[cell] = position.mover + 1
+        return cell
+
+    def _start(self) -> None:
+        """Start the engine, with an empty board; raise ValueError if that fails."""
+        rows, columns = self.game.rows, self.game.columns
+        start = f"START {rows}" if rows == columns else f"RECTSTART {columns},{rows}"
+        self._program = Program(self.policy.command, "END")
+        try:
+            if not self._has_ok(answer := self._ask([start], self.policy.start)):
+                raise self._fault(f"answered {truncate(answer)!a} to {start}: choose another board or engine")
+        except Forfeit as problem:
+            raise ValueError(str(problem)) from None
+
+    def _has_ok(self, answer: str) -> bool:
+        """Return whether an answer is ``OK``, which a comment may follow: the board is empty."""
+        self._has_empty_board = re.match(r"OK\b", answer, re.IGNORECASE) is not None
+        return self._has_empty_board
+
+    def _turn_lines(self, position: Position) -> list[str]:
+        """Return the line for a position that the opponent's move leads to; none if no such move does."""
+        before = self._before
+        if self._has_empty_board or before is None or before.mover != position.mover:
+            return []
+        changed = np.flatnonzero(before.cells != position.cells)
+        stones = [(int(before.cells[cell]), int(position.cells[cell])) for cell in changed]
+        return [f"TURN {cell_to_text(self.game, int(changed[0]))}"] if stones == [(0, 2 - position.mover)] else []
+
+    def _board_lines(self, position: Position) -> list[str]:
+        """Return the lines that set up a position and request a move, in alternating order, which some engines use."""
+        by_player = [np.flatnonzero(position.cells == player + 1).tolist() for player in (0, 1)]
+        own, others = by_player[position.mover], by_player[1 - position.mover]
+        if not own and len(others) <= 1:
+            return [f"TURN {cell_to_text(self.game, others[0])}"] if others else ["BEGIN"]
+        cells = [cell for pair in itertools.zip_longest(*by_player) for cell in pair if cell is not None]
+        return ["BOARD", *(f"{cell_to_text(self.game, cell)},{1 if cell in own else 2}" for cell in cells), "DONE"]
+
+    def _ask(self, lines: Sequence[str], limit_s: float, request: str | None = None) -> str:
+        """Send lines and return the answer, skipping messages."""
+        request, message = request or lines[0], ""
+        time.sleep(max(0.0, self._answered + self.policy.pause - time.monotonic()))
+        try:
+            for answer in self._program.ask(lines, time.monotonic() + limit_s):
+                if answer.partition(" ")[0].upper() not in ("MESSAGE", "DEBUG"):
+                    self._answered = time.monotonic()
+                    return answer
+                message = answer
+            problem = f"ended before it answered {request}"
+            message = self._program.last_error() or message
+        except TimeoutError:
+            problem = f"did not answer {request} within {limit_s:g} s"
+        except BaseException:  # such as an interrupt: the state of the engine is unknown
+            self._program.kill()
+            raise
+        wrote = f", and wrote {truncate(message)!a}" if message else ""
+        raise self._fault(f"{problem}{wrote}: choose another engine, or more time")
+
+    def _fault(self, problem: str) -> Forfeit:
+        """Kill the engine, and return the error to raise."""
+        self._program.kill()
+        return Forfeit(f"{self.policy} {problem}")

@@ -7,10 +7,10 @@ import os
 import queue
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 import weakref
-from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import IO
 
@@ -24,6 +24,15 @@ END_S = 1.0
 """Seconds between a request to end and the kill: "e.g. 1 second" in the protocol."""
 
 
+def read_lines(stream: IO[bytes]) -> Iterator[str]:
+    """Yield lines without surrounding spaces, cut if they are too long."""
+    while line := stream.readline(MAX_LINE_LENGTH):
+        end = line
+        while not end.endswith(b"\n") and (end := stream.readline(MAX_LINE_LENGTH)):
+            pass
+        yield line.decode("ascii", "replace").strip()
+
+
 class Program:
     """A running program and its standard streams.
 
@@ -35,149 +44,102 @@ class Program:
         command: the program and its arguments.
         end_command: a line that asks it to end; none: it is killed at once.
 
+    Attributes:
+        close: ends the program, and waits for its termination; ``close.alive`` until then.
+
     Raises:
         ValueError: the program cannot be started.
     """
 
     def __init__(self, command: Sequence[str], end_command: str = "") -> None:
-        pipe = subprocess.PIPE
+        pipe, self._errors = subprocess.PIPE, tempfile.TemporaryFile()  # noqa: SIM115
         try:
-            child = subprocess.Popen(command, bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
+            child = psutil.Popen(command, stdin=pipe, stdout=pipe, stderr=self._errors, start_new_session=True)
         except OSError as problem:
+            self._errors.close()
             raise ValueError(f"{command[0]} does not start, {problem.strerror or problem}: is it a program?") from None
-        assert child.stdin is not None
-        assert child.stdout is not None
-        assert child.stderr is not None
+        self._stdin = child.stdin.fileno()
         with contextlib.suppress(OSError, AttributeError):  # not on every system
-            os.set_blocking(child.stdin.fileno(), False)
-        self._stdin = child.stdin
+            os.set_blocking(self._stdin, False)
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         """its lines; None follows the last one"""
-        self._last_error: deque[str] = deque(maxlen=1)
-        self._readers = [  # which do not reference this object
-            threading.Thread(target=_queue_lines, args=(child.stdout, self._lines), daemon=True),
-            threading.Thread(target=_keep_last, args=(child.stderr, self._last_error), daemon=True),
-        ]
-        for reader in self._readers:
-            reader.start()
-        self._end_command = bytearray(f"{end_command}\r\n" if end_command else "", "ascii")
-        self._finalizer = weakref.finalize(self, _terminate, child, self._readers, self._end_command, os.getpid())
-
-    def send(self, lines: Sequence[str]) -> None:
-        """Write lines, each ended by CR LF, as in the protocol.
-
-        Raises:
-            EOFError: the program has closed its input; the message is the last line of its standard error, or empty.
-            TimeoutError: the program has not read earlier lines.
-        """
-        data = "".join(f"{line}\r\n" for line in lines).encode("ascii")
-        try:
-            while data:
-                data = data[os.write(self._stdin.fileno(), data) :]
-        except BlockingIOError:
-            raise TimeoutError from None
-        except (OSError, ValueError):
-            raise self._exited() from None
-
-    def discard_unread(self) -> None:
-        """Discard unread lines."""
-        for _ in range(self._lines.qsize()):
-            if self._lines.get() is None:
-                self._lines.put(None)
-
-    def line(self, until: float) -> str:
-        """Return the next non-empty line, without surrounding spaces.
-
-        Args:
-            until: the deadline, by ``time.monotonic``.
-
-        Raises:
-            EOFError: there are no more lines; the message is the last line of standard error, or empty.
-            TimeoutError: the deadline has passed.
-        """
-        try:
-            line = self._lines.get(timeout=max(0.0, until - time.monotonic()))
-        except queue.Empty:
-            raise TimeoutError from None
-        if line is None:
-            self._lines.put(None)
-            raise self._exited()
-        return line
-
-    def _exited(self) -> EOFError:
-        """Return the error for a program that has closed its streams."""
-        self._readers[1].join(END_S)
-        return EOFError(*self._last_error)
-
-    def close(self) -> None:
-        """End the program, and wait for its termination."""
-        self._finalizer()
+        # which does not reference this object
+        reader = threading.Thread(target=_queue_lines, args=(child.stdout, self._lines), daemon=True)
+        reader.start()
+        self._end_line = bytearray(f"{end_command}\r\n" if end_command else "", "ascii")
+        self.close = weakref.finalize(self, _terminate, child, reader, self._errors, self._end_line, os.getpid())
 
     def kill(self) -> None:
         """End the program without asking it first."""
-        self._end_command.clear()
-        self._finalizer()
+        self._end_line.clear()
+        self.close()
+
+    def ask(self, lines: Sequence[str], until: float) -> Iterator[str]:
+        """Discard what is unread, write lines, each ended by CR LF, and yield the answers without surrounding spaces.
+
+        Empty lines are left out. There are no more answers if the program has closed its streams.
+
+        Args:
+            lines: the lines.
+            until: the deadline, by ``time.monotonic``.
+
+        Raises:
+            TimeoutError: the deadline has passed, or the program has not read earlier lines.
+        """
+        for _ in range(self._lines.qsize()):
+            if self._lines.get() is None:
+                self._lines.put(None)
+        data = "".join(f"{line}\r\n" for line in lines).encode("ascii")
+        try:
+            while data:
+                data = data[os.write(self._stdin, data) :]
+            while (line := self._lines.get(timeout=max(0.0, until - time.monotonic()))) is not None:
+                yield line
+            self._lines.put(None)
+        except (BlockingIOError, queue.Empty):
+            raise TimeoutError from None
+        except OSError:  # its input is closed
+            return
+
+    def last_error(self) -> str:
+        """Return the last line of its standard error; empty if there is none."""
+        self._errors.seek(max(0, self._errors.seek(0, os.SEEK_END) - MAX_LINE_LENGTH))
+        return self._errors.read().decode("ascii", "replace").strip().rpartition("\n")[2].strip()
 
 
 def _queue_lines(stream: IO[bytes], lines: queue.SimpleQueue[str | None]) -> None:
     """Read lines until the end, or until too many are unread."""
-    for line in _read_lines(stream):
-        lines.put(line)
-        if lines.qsize() > MAX_UNREAD_LINES:
-            break
+    with stream:
+        for line in filter(None, read_lines(stream)):
+            lines.put(line)
+            if lines.qsize() > MAX_UNREAD_LINES:
+                break
     lines.put(None)
 
 
-def _keep_last(stream: IO[bytes], last: deque[str]) -> None:
-    last.extend(_read_lines(stream))
-
-
-def _read_lines(stream: IO[bytes]) -> Iterator[str]:
-    """Yield lines, which may end with CR LF, LF or CR, except empty ones; long ones are cut."""
-    rest = b""
-    with stream, contextlib.suppress(OSError, ValueError):
-        while chunk := stream.read(1 << 14):  # unbuffered: returns what is available
-            *lines, rest = (rest + chunk).replace(b"\r", b"\n").split(b"\n")
-            rest = rest[:MAX_LINE_LENGTH]
-            yield from filter(None, map(_decode, lines))
-    if line := _decode(rest):
-        yield line
-
-
-def _decode(line: bytes) -> str:
-    return line[:MAX_LINE_LENGTH].decode("ascii", "replace").strip()
-
-
-def _processes_below(pid: int) -> list[psutil.Process]:
-    with contextlib.suppress(psutil.Error):
-        return list(psutil.Process(pid).children(recursive=True))
-    return []
-
-
 def _terminate(
-    child: subprocess.Popen[bytes], readers: Sequence[threading.Thread], end_command: bytearray, owner: int
+    child: psutil.Popen, reader: threading.Thread, errors: IO[bytes], end_line: bytearray, owner: int
 ) -> None:
     """Ask a child to end, kill it and all processes below it, and wait for it."""
-    if os.getpid() != owner or child.stdin is None:  # in a forked copy of the process, the child is not ours
+    if os.getpid() != owner:  # in a forked copy of the process, the child is not ours
         return
-    processes = _processes_below(child.pid)  # while they have their parents
-    if end_command and readers[0].is_alive():
-        with contextlib.suppress(OSError):
-            os.write(child.stdin.fileno(), end_command)
-            readers[0].join(END_S)  # until its output ends
-    processes += _processes_below(child.pid)
+    processes = [child]
+    with contextlib.suppress(psutil.Error):
+        processes += child.children(recursive=True)  # while they have their parents
+    with contextlib.suppress(OSError, RuntimeError):  # the reader may collect garbage, and not wait for itself
+        if end_line and reader.is_alive():
+            os.write(child.stdin.fileno(), end_line)
+            reader.join(END_S)  # until its output ends
     if hasattr(os, "killpg"):
         # the child has not been waited for, so its process id is still its own, even if it has ended
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, signal.SIGKILL)
-    child.kill()
     for process in processes:
         with contextlib.suppress(psutil.Error):
             process.kill()  # psutil compares start times: the process id may have been reused
-    with contextlib.suppress(OSError):
-        child.stdin.close()
+    child.stdin.close()
     child.wait()
+    errors.close()
     psutil.wait_procs(processes, END_S)
-    for reader in readers:
-        if reader is not threading.current_thread():
-            reader.join(END_S)  # they close the other streams
+    with contextlib.suppress(RuntimeError):
+        reader.join(END_S)

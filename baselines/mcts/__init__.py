@@ -42,8 +42,6 @@ from baselines.mcts.gumbel import GumbelResult as GumbelResult
 from baselines.mcts.gumbel import check_gumbel as check_gumbel
 from baselines.mcts.gumbel import gumbel_search as gumbel_search
 from baselines.mcts.policy import MCTS as MCTS
-from baselines.mcts.policy import MCTSPlayer as MCTSPlayer
-from baselines.mcts.policy import drawn_keys as drawn_keys
 from baselines.mcts.search import FusedEvaluator as FusedEvaluator
 from baselines.mcts.search import MCTSSearch as MCTSSearch
 from baselines.mcts.select import SelectionParams as SelectionParams

@@ -96,37 +96,31 @@ def gumbel_search(
     params = params._replace(root_logits=root_logits)
     search.simulate(np.ascontiguousarray(schedule[moves].T), params)
     search.simulations = simulations
-    improved, scores, values = np.empty(priors.shape), np.empty(priors.shape), np.empty(len(priors))
-    _read_results(search.tree, params, root_logits, improved, scores, values)
-    return GumbelResult(search, improved, scores, values)
+    policies, values = np.empty((2, *priors.shape)), np.empty(len(priors))
+    _read_results(search.tree, params, root_logits, policies, values)
+    return GumbelResult(search, policies[0], policies[1], values)
 
 
 @kernel(interpreted=False, nogil=True)
 def _read_results(
-    tree: Tree,
-    params: SelectionParams,
-    root_logits: Float64Array,
-    improved: Float64Array,
-    scores: Float64Array,
-    values: Float64Array,
+    tree: Tree, params: SelectionParams, root_logits: Float64Array, policies: Float64Array, values: Float64Array
 ) -> None:
     """Read the results of finished searches.
 
     Args:
         tree: the trees.
         params, root_logits: parameters of action selection.
-        improved: float64[B, cells], written: the improved policy, softmax(log p + scale * q).
-        scores: float64[B, cells], written: ``g + log p + scale * q`` of the moves with most visits and of solved moves;
-            -inf for others, and for moves proved to be worse than another.
+        policies: float64[2, B, cells], written: the improved policy, softmax(log p + scale * q); and
+            ``g + log p + scale * q`` of the moves with most visits and of solved moves, -inf for others, and for moves
+            proved to be worse than another.
         values: float64[B], written: the root's value for its mover under the improved policy, or the solved value.
     """
+    improved, scores = policies[0], policies[1]
     for b in range(len(root_logits)):
         edges, root, priors = tree.edges[b], tree.nodes[b][0], tree.priors[b, 0]
         most_visits, highest, mixed, _ = scan_children(b, 0, tree)
         scale = (params.maxvisit_init + most_visits) * params.value_scale
-        best_solved, num_unvisited, value, total = -np.inf, int64(0), 0.0, 0.0
-        for cell in range(len(priors)):
-            num_unvisited += priors[cell] > 0
+        best_solved, num_unvisited, value, total = -np.inf, int64(root.num_legal), 0.0, 0.0
         edge = int64(root.first_child)
         while edge > 0:
             num_unvisited -= 1
@@ -175,9 +169,7 @@ def check_gumbel(simulations: int, max_num_considered_actions: int, maxvisit_ini
     """Raise ValueError for search settings that are out of range."""
     check_settings(simulations=simulations)
     if max_num_considered_actions < 2:
-        raise ValueError(
-            f"max_num_considered_actions={max_num_considered_actions} leaves no choice: choose 2 moves or more"
-        )
+        raise ValueError(f"max_num_considered_actions={max_num_considered_actions} is no choice: choose 2 or more")
     for name, scale in (("maxvisit_init", maxvisit_init), ("value_scale", value_scale)):
         if not 0 <= scale < math.inf:
             raise ValueError(f"{name}={scale:g} is no weight of values: choose 0 or more")

@@ -1,11 +1,11 @@
-"""The MCTS policy, its analysis of positions, and a player that reuses trees between moves."""
+"""The MCTS policy, and a player that reuses trees between moves."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, NamedTuple, cast
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -14,30 +14,13 @@ from baselines.mcts.search import MCTSSearch, check_settings
 from baselines.mcts.tree import Tree
 from ttt_envs.agents.policy import ALL_VARIANTS, Evaluator, Player, Policy, Values, sample
 from ttt_envs.agents.specs import Named, make_policy
-from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, UInt64Array
+from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array
 from ttt_envs.core.threads import Threads, count_threads
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game, Position
 
 MEMORY = 1 << 28
 """Maximum bytes of the trees of a batch; larger batches are searched in groups."""
-
-
-class MCTSAnalysis(NamedTuple):
-    """Search results for one position."""
-
-    value: float
-    """value for the mover of the chosen move, -1 loss to 1 win"""
-    action_values: Float64Array
-    """float64[rows * columns], for the mover, NaN for untried moves"""
-    solved: BoolArray
-    """bool[rows * columns]: whether the value is solved"""
-    visits: Int64Array
-    """int64[rows * columns]"""
-    variation: tuple[tuple[int, int], ...]
-    """principal variation: the most visited moves (mover, cell); after a skip the same player moves again"""
-    nodes: int
-    """number of moves in the tree, plus 1 for the root"""
 
 
 @dataclass(frozen=True)
@@ -92,10 +75,7 @@ class MCTS(Named):
             return None
         policy = make_policy(self.rollout, self.game)
         if policy.action_values is None:
-            raise ValueError(
-                f"rollout={self.rollout} cannot evaluate leaves, it has no values: choose random or a policy with "
-                f"values, as in rollout=(run:PATH)"
-            )
+            raise ValueError(f"rollout={self.rollout} has no values: choose random, or what has, as in (run:PATH)")
         return cast("Values", policy)
 
     def search(self, boards: Boards, keys: UInt64Array, trees: Sequence[Tree | None] = (), room: int = 0) -> MCTSSearch:
@@ -115,8 +95,7 @@ class MCTS(Named):
 
     def groups(self, count: int) -> Iterator[slice]:
         """Yield rows 0 to ``count - 1`` in groups whose trees fit into ``MEMORY``."""
-        prior_cells = self.game.cells if self.pure else 0
-        step = max(1, MEMORY // Tree.num_bytes(self.simulations + 1, 2, prior_cells))
+        step = max(1, MEMORY // Tree.num_bytes(self.simulations + 1, 2, self.game.cells if self.pure else 0))
         for start in range(0, max(1, count), step):
             yield slice(start, min(start + step, count))
 
@@ -138,17 +117,15 @@ class MCTS(Named):
         """Return float64[B, cells], for the mover, NaN where illegal or untried; ``rng`` as in :meth:`values`."""
         return self._collect(boards, rng, lambda search: search.action_values)
 
-    def analyse(self, position: Position, rng: np.random.Generator | None = None) -> MCTSAnalysis:
-        """Return all search results for one position that is not over; ``rng`` as in :meth:`values`."""
-        (search,) = self._searches(Boards.from_positions([position]), rng)
-        visits, action_values, solved = (of_moves[0] for of_moves in search.root_moves)
-        value, nodes = float(search.values[0]), int(search.tree.counts[0])
-        return MCTSAnalysis(value, action_values, solved, visits, search.variation(0), nodes)
+    def analyse(self, position: Position, rng: np.random.Generator | None = None) -> MCTSSearch:
+        """Return the finished search of one position that is not over; ``rng`` as in :meth:`values`."""
+        return next(self._searches(Boards.from_positions([position]), rng))
 
     def _searches(self, boards: Boards, rng: np.random.Generator | None) -> Iterator[MCTSSearch]:
         """Yield the finished search of each group of positions."""
-        keys = np.zeros(len(boards.mover), np.uint64) if rng is None else drawn_keys(rng, len(boards.mover))
-        for rows in self.groups(len(keys)):
+        count = len(boards.mover)
+        keys = np.zeros(count, np.uint64) if rng is None else rng.integers(0, 1 << 64, count, np.uint64)
+        for rows in self.groups(count):
             search = self.search(Boards(boards.cells[rows], boards.mover[rows]), keys[rows], room=self.simulations)
             search.run(self.simulations)
             yield search
@@ -162,11 +139,6 @@ class MCTS(Named):
     def player(self) -> MCTSPlayer:
         """Return a player that reuses its trees between moves."""
         return MCTSPlayer(self)
-
-
-def drawn_keys(rng: np.random.Generator, count: int) -> UInt64Array:
-    """Return uint64[count], one 64-bit key for each position."""
-    return rng.integers(0, 1 << 64, count, np.uint64)
 
 
 class MCTSPlayer(Player):
@@ -194,8 +166,7 @@ class MCTSPlayer(Player):
         ``time_left`` is ignored: the number of simulations is fixed.
         """
         policy, count = self.policy, len(slots)
-        keys, u = drawn_keys(rng, count), rng.random(count)
-        out = np.empty(count, np.int64)
+        keys, u, out = rng.integers(0, 1 << 64, count, np.uint64), rng.random(count), np.empty(count, np.int64)
         for rows in policy.groups(count):
             games = slots[rows].tolist()
             trees = [self.trees.pop(game, None) for game in games]

@@ -16,7 +16,7 @@ from baselines.mcts.simulate import backup_all, simulate_all
 from baselines.mcts.tree import Tree, children_of, copy_subtree, find_node
 from ttt_envs.agents.policy import Evaluator, Values
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, UInt64Array, int64, kernel
-from ttt_envs.core.threads import Threads, count_threads, map_threads, split_rows
+from ttt_envs.core.threads import Threads, count_threads, map_threads
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 
@@ -47,7 +47,6 @@ class FusedEvaluator(Protocol):
             params: parameters of action selection.
             tree: the trees, written.
         """
-        ...
 
 
 class MCTSSearch:
@@ -96,14 +95,11 @@ class MCTSSearch:
         threads: Threads = 1,
     ) -> None:
         check_settings(c=c)
-        self._threads = count_threads(threads)
-        self.game = game
-        self.simulations = 0
-        self._leaf = leaf
+        self.game, self.simulations, self._leaf = game, 0, leaf
         # to look for the methods of a protocol takes as long as 20 simulations
         self._fused = RandomGames() if leaf is None else leaf if isinstance(leaf, FusedEvaluator) else None
         has_priors = leaf is not None and isinstance(leaf, Evaluator)
-        self._params = SelectionParams(float(c))
+        self._params, self._threads = SelectionParams(float(c)), count_threads(threads)
         room = max([1 + room, *(int(saved.counts[0]) for saved in trees if saved is not None)])
         leaves = 2 if self._fused is not None else 2 * len(boards.mover)  # both turns after a move are evaluated
         self.tree = Tree.empty(game, boards, keys, room=room, leaves=leaves, has_priors=has_priors, decisive=decisive)
@@ -113,7 +109,6 @@ class MCTSSearch:
                 if node > 0 and saved.nodes["first_child"][0, node] > 0:
                     copy_subtree(node, saved, self.tree, row)
         self._groups = _probe_groups(boards, endgame)
-        self._has_roots = False
 
     def run(self, simulations: int) -> None:
         """Add simulations to every tree; none to solved positions.
@@ -125,10 +120,9 @@ class MCTSSearch:
         room, needed = self.tree.edges.shape[1], int(self.tree.counts.max(initial=1)) + simulations
         if needed > room:  # every simulation adds at most one edge; a search in small steps grows by half at a time
             self.tree = self.tree.resized(max(needed, room + room // 2 if self.simulations else 0))
-        for done in range(0 if self._has_roots else -1, simulations, CHUNK_SIZE):
+        for done in range(-1, simulations, CHUNK_SIZE):
             considered_visit = np.zeros((min(CHUNK_SIZE, simulations - done), len(self.tree.counts)), np.int64)
-            if done < 0:
-                considered_visit[0] = -1
+            considered_visit[0] = min(done, 0)  # at first -1, for the roots
             self.simulate(considered_visit, self._params)
         self.simulations += simulations
 
@@ -151,15 +145,25 @@ class MCTSSearch:
             considered_visit: int64[S, B], for each simulation the argument of :func:`baselines.mcts.simulate`.
             params: parameters of action selection.
         """
-        for rows, probe in self._groups:
-            tree, visits = self.tree._replace(probe=probe), considered_visit
-            if len(self._groups) > 1:
-                tree, visits = tree.rows(rows), np.ascontiguousarray(visits[:, rows])
-            if self._fused is not None:
-                self._run_fused(self._fused, visits, params.rows(rows), tree)
-            else:
-                self._run_batched(visits, params.rows(rows), tree)
-        self._has_roots = True
+        simulations, count = considered_visit.shape
+        run, threads, blocks = self._run_batched, 1, self._groups
+        if self._fused is not None:
+            run = self._fused.run_simulations
+            threads = min(self._threads, count, max(1, count * simulations // MIN_BLOCK_SIMULATIONS))
+            parts = 1 if threads == 1 else BLOCKS_PER_THREAD * threads
+            size = max(1, min(-(-count // parts), CHUNK_SIZE // simulations))
+            blocks = [
+                (slice(start, min(start + size, rows.stop)), probe)
+                for rows, probe in self._groups
+                for start in range(rows.start, rows.stop, size)
+            ]
+
+        def run_block(block: tuple[slice, Probe | None]) -> None:
+            rows, probe = block
+            visits, tree = np.ascontiguousarray(considered_visit[:, rows]), self.tree._replace(probe=probe).rows(rows)
+            run(visits, params.rows(rows), tree)
+
+        map_threads(run_block, blocks, threads)
 
     def _run_batched(self, considered_visit: Int64Array, params: SelectionParams, tree: Tree) -> None:
         """Run simulations one by one, each in all trees, with one evaluation of their leaves."""
@@ -172,24 +176,6 @@ class MCTSSearch:
                 else:
                     tree.values[:count] = leaf.values(leaves)
             backup_all(tree)
-
-    def _run_fused(
-        self, evaluator: FusedEvaluator, considered_visit: Int64Array, params: SelectionParams, tree: Tree
-    ) -> None:
-        """Run simulations in blocks of trees, in threads where that pays."""
-        simulations, count = considered_visit.shape
-        threads = min(self._threads, count, max(1, count * simulations // MIN_BLOCK_SIMULATIONS))
-        block = count if threads == 1 else -(-count // (BLOCKS_PER_THREAD * threads))
-        size = max(1, min(block, CHUNK_SIZE // simulations))
-
-        def run_block(rows: slice) -> None:
-            visits = np.ascontiguousarray(considered_visit[:, rows])
-            evaluator.run_simulations(visits, params.rows(rows), tree.rows(rows))
-
-        if size >= count:
-            evaluator.run_simulations(considered_visit, params, tree)
-        else:
-            map_threads(run_block, split_rows(count, size), threads)
 
     @property
     def visits(self) -> Int64Array:
@@ -221,14 +207,12 @@ class MCTSSearch:
         another have share 0, and so have all others beside a proved win, however many visits they had before.
         """
         visits, values, solved = self.root_moves
-        if temperature == 0 and self.simulations and not solved.any():  # the same with fewer operations
-            best = visits == visits.max(axis=1, keepdims=True)
-            return np.asarray(best / best.sum(axis=1, keepdims=True))
-        tried = visits > 0
-        lower_bound = np.where(solved, values, np.where(tried, -1.0, -np.inf)).max(axis=1, keepdims=True)
-        uncertain = (tried & ~solved).any(axis=1, keepdims=True)
-        worse = np.where(solved, (values < lower_bound) | ((values == -1) & uncertain), lower_bound == 1)
-        shares = np.where(worse, 0, visits).astype(np.float64)
+        shares = visits.astype(np.float64)
+        if solved.any():
+            lower_bound = np.where(solved, values, np.where(visits > 0, -1.0, -np.inf)).max(axis=1, keepdims=True)
+            uncertain = ((visits > 0) & ~solved).any(axis=1, keepdims=True)
+            worse = np.where(solved, (values < lower_bound) | ((values == -1) & uncertain), lower_bound == 1)
+            shares[worse] = 0
         shares /= shares.max(axis=1, keepdims=True)
         shares = (shares == 1).astype(np.float64) if temperature == 0 else shares ** (1 / temperature)
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
@@ -247,10 +231,8 @@ class MCTSSearch:
 
     def variation(self, row: int) -> tuple[tuple[int, int], ...]:
         """Return the principal variation from position ``row``: the most visited moves (mover, cell) and turns."""
-        edges, nodes = self.tree.edges[row], self.tree.nodes[row]
-        turns = self.tree.turns_per_move
-        variation = []
-        node = 0
+        edges, nodes, turns = self.tree.edges[row], self.tree.nodes[row], self.tree.turns_per_move
+        node, variation = 0, list[tuple[int, int]]()
         while children := children_of(self.tree, row, node):
             best = children[int(np.argmax(edges["visits"][children]))]
             variation.append((int(edges["player"][best]), int(edges["cell"][best])))
@@ -290,6 +272,4 @@ def check_settings(simulations: int = 1, c: float = 1.0, temperature: float = 0.
     if not 0 <= c < math.inf:
         raise ValueError(f"c={c:g} is no weight of exploration: choose 0 (none) or more, such as 1.4")
     if not 0 <= temperature < math.inf:
-        raise ValueError(
-            f"temperature={temperature:g} is no temperature: choose 0 (the most visited move) or more, such as 1"
-        )
+        raise ValueError(f"temperature={temperature:g} is no temperature: choose 0 (most visited) or more, such as 1")

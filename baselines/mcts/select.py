@@ -57,8 +57,7 @@ def select_puct(b: int, node: int, c: float, tree: Tree) -> tuple[int, int]:
     """Return the move selected by PUCT: (cell or `ANY`, edge, 0 if unvisited); ties go to the first cell."""
     edges, record = tree.edges[b], tree.nodes[b][node]
     width = c * math.sqrt(record.visits)  # with the evaluation, so the first move is the likeliest
-    best_cell, best, highest = int64(-1), int64(0), -np.inf
-    prior_sum, q_sum = 0.0, 0.0
+    best_cell, best, highest, prior_sum, q_sum = int64(-1), int64(0), -np.inf, 0.0, 0.0
     edge = int64(record.first_child)
     while edge > 0:
         move = edges[edge]
@@ -101,8 +100,7 @@ def select_improved(b: int, node: int, params: SelectionParams, tree: Tree) -> t
     edges, record, weights = tree.edges[b], tree.nodes[b][node], tree.weights
     most_visits, highest, value, prior_sum = scan_children(b, node, tree)
     scale = (params.maxvisit_init + most_visits) * params.value_scale
-    best_cell, best, score, weight_sum = int64(record.next_cell), int64(0), -np.inf, 0.0
-    visits = int64(record.visits)
+    best_cell, best, score, weight_sum, visits = int64(record.next_cell), int64(0), -np.inf, 0.0, int64(record.visits)
     if best_cell >= 0:
         highest = max(highest, value)
         weight, p = math.exp(scale * (value - highest)), prior_of(b, node, best_cell, tree)

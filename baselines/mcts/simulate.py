@@ -164,11 +164,10 @@ def init_children(b: int, edge: int, node: int, mover: int, stones: int, tree: T
 def _find_blocks(b: int, node: int, mover: int, tree: Tree) -> int:
     """Return the number of winning stones that the mover must block; a single one is the only move of the node."""
     count, record = winning_moves(tree.cells[b], 1 - mover, tree.parameters, tree.mask), tree.nodes[b][node]
-    if count == 1:
-        record.num_legal = record.num_unsolved = 1
-        for cell in range(len(tree.mask)):
-            if tree.mask[cell] == 1:
-                record.next_cell = cell
+    for cell in range(len(tree.mask)):
+        if count == 1 and tree.mask[cell] == 1:
+            record.num_legal = record.num_unsolved = 1
+            record.next_cell = cell
     return count
 
 

@@ -137,9 +137,11 @@ class Tree(NamedTuple):
         return tree
 
     def rows(self, rows: slice) -> Tree:
-        """Return views of some of the trees, with leaves and scratch of their own."""
-        batched: dict[str, Any] = {name: getattr(self, name)[rows] for name in self._fields[:8]}
-        return self._replace(**batched, **{name: getattr(self, name).copy() for name in self._fields[8:14]})
+        """Return views of some of the trees, with leaves and scratch of their own; for all of them, this object."""
+        if rows == slice(0, len(self.cells)):
+            return self
+        fields: list[Any] = list(self)
+        return Tree._make([*(part[rows] for part in fields[:8]), *(part.copy() for part in fields[8:14]), *fields[14:]])
 
     def resized(self, room: int) -> Tree:
         """Return a copy with capacity for more edges: ``room``."""
@@ -183,12 +185,11 @@ def find_node(tree: Tree, cells: Int8Array, mover: int) -> int:
     The other player may have made several moves in a row because of skips. Their order is unknown: the most visited one
     is taken.
     """
-    before, player = tree.cells[0], 1 - int(tree.edges["player"][0, 0])
+    before, player, node = tree.cells[0], 1 - int(tree.edges["player"][0, 0]), 0
     stones = set(np.flatnonzero(before != cells).tolist())
     own = {cell for cell in stones if cells[cell] == player + 1}
     if len(own) != 1 or any(before[cell] for cell in stones) or (mover != player and len(stones) > 1):
         return -1
-    node = 0
     for last, following in pairwise([player, *(1 - player,) * (len(stones) - 1), mover]):
         made = own if last == player else stones - own
         moves = [edge for edge in children_of(tree, 0, node) if tree.edges["cell"][0, edge] in made]

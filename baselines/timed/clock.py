@@ -1,24 +1,27 @@
-"""Clocks of games, and estimates of a player's number of moves left."""
+"""Clocks of games, the number of moves left, and players that have a clock."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+import time
+from collections.abc import Callable
+from contextlib import closing
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ttt_envs.agents.policy import Player
-from ttt_envs.core.files import read_json, write_json
+from ttt_envs.agents.policy import Forfeit, Player
+from ttt_envs.agents.specs import Named
 from ttt_envs.core.jit import Float64Array, Int64Array
-from ttt_envs.game.game import Game
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.game import Game, Position
+from ttt_envs.game.rules import legal
 
+Now = Callable[[], float]
+"""a clock: seconds from any starting point"""
 MAX_SECONDS = 1e6
 """Maximum time on a clock in seconds."""
-MIN_POSITIONS = 10
-"""Minimum number of positions with the same number of stones for an estimate."""
 
 
 class Clock(NamedTuple):
@@ -48,101 +51,118 @@ class Clock(NamedTuple):
         return f"{self.seconds:g}+{self.increment:g}"
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Moves left
-
-
-def default_moves_left(game: Game) -> Float64Array:
-    """Return float64[cells + 1], by stones on the board: the default estimate of own moves left, including the next.
+def expected_moves_left(game: Game, stones: int) -> float:
+    """Return the expected number of own moves left, including the next, with ``stones`` on the board.
 
     It is half of the empty cells, and at most ``max(e, 2 e - stones / 3)``, e the root of the number of cells. This is
     on the high side of the moves that searches played on 3 x 3 to 15 x 15, see docs/baselines/timed.md. Underestimating
     loses games on time, overestimating only wastes some time.
     """
-    stones = np.arange(game.cells + 1)
     edge = math.sqrt(game.cells)
-    most = np.maximum(edge, 2 * edge - stones / 3)
-    return np.asarray(np.maximum(1.0, np.minimum(np.ceil((game.cells - stones) / 2), most)))
+    return max(1.0, min(math.ceil((game.cells - stones) / 2), max(edge, 2 * edge - stones / 3)))
 
 
-def estimate_moves_left(game: Game, games: Iterable[tuple[int, Sequence[int]]]) -> Float64Array:
-    """Return an estimate from played games: the mean number of moves that the mover still made, float64[cells + 1].
-
-    Args:
-        game: the game that was played.
-        games: for each the number of stones on its first board, and the movers after that, 0 or 1.
-
-    Returns:
-        float64[cells + 1]; where fewer than :data:`MIN_POSITIONS` positions have a number of stones,
-        :func:`default_moves_left`.
-    """
-    sums, counts = np.zeros(game.cells + 1), np.zeros(game.cells + 1, np.int64)
-    for stones, movers in games:
-        to_come = [0, 0]
-        for index in reversed(range(len(movers))):
-            to_come[movers[index]] += 1
-            sums[stones + index] += to_come[movers[index]]
-            counts[stones + index] += 1
-    is_enough = counts >= MIN_POSITIONS
-    return np.where(is_enough, sums / np.maximum(counts, 1), default_moves_left(game))
-
-
-def write_moves_left(path: str | Path, game: Game, moves: Float64Array) -> None:
-    """Write an estimate to a file, which ``timed:moves-left=FILE`` reads."""
-    write_json(Path(path), {"format": 1, "content": "moves left", "game": game.to_dict(), "moves": moves.tolist()})
-
-
-def read_moves_left(path: str | Path, game: Game) -> Float64Array:
-    """Return float64[cells + 1], from a file of :func:`write_moves_left`.
+class ClockedPolicy(Named):
+    """Base of policies that play by their :class:`ClockedPlayer`: dataclasses of (game, ..., clock, ...).
 
     Raises:
-        OSError: the file cannot be read.
-        ValueError: the file holds something else, or is of another board.
+        ValueError: ``clock`` is no clock.
     """
-    data: Any = read_json(Path(path))
-    try:
-        board, moves = Game.from_dict(data["game"]), np.array(data["moves"], np.float64)
-    except (ValueError, TypeError, KeyError):
-        raise ValueError(f"moves-left={path} is no estimate of moves: write one with write_moves_left") from None
-    if (board.rows, board.columns) != (game.rows, game.columns) or moves.shape != (game.cells + 1,):
-        raise ValueError(f"moves-left={path} is of {board}, and {game} is played: choose an estimate of the same board")
-    if not ((moves >= 1) & (moves <= game.cells)).all():
-        raise ValueError(f"moves-left={path} has numbers of moves below 1 or above {game.cells}: estimate them again")
-    return moves
 
+    pure: ClassVar[bool] = False
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Players with clocks
+    game: Game
+    clock: str | None
+    player: Callable[[], Player]
+
+    def __post_init__(self) -> None:
+        if self.clock is not None:
+            Clock.from_text(self.clock)
+
+    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
+        """Return float64[B, cells], one-hot for the moves of a new player, one position after another.
+
+        Each position gets the time for a move; with ``clock``, as the first move of a game.
+
+        Raises:
+            Forfeit: a position is forfeited.
+            ValueError: without ``rng``.
+        """
+        if rng is None:
+            raise ValueError(f"{self} looks at a clock and draws: give it rng=np.random.default_rng(seed)")
+        slots = np.arange(len(boards.mover))
+        with closing(self.player()) as player:
+            player.begin(slots)
+            return np.eye(self.game.cells)[player.act(boards, slots, rng)]
 
 
 class ClockedPlayer(Player):
-    """Base of players that have a clock for each game, unless a match keeps the clocks.
+    """Base of players that move in one game after another, by the clocks of a match or else by their own.
 
     Args:
-        clock: the clock; None without one.
+        game: the game.
+        clock: the own clock of each game, such as ``"10+0.1"``; None without one.
+        now: wall clock in seconds.
 
     Attributes:
-        left: slot -> seconds on its own clock; empty without a clock. Never below 0.
+        clock: that of each game, of infinitely many seconds if there is none.
+        left: slot -> seconds on its own clock. Never below 0.
+
+    Raises:
+        ValueError: the text is no clock.
     """
 
-    def __init__(self, clock: Clock | None) -> None:
-        self.clock = clock
+    def __init__(self, game: Game, clock: str | None, now: Now = time.perf_counter) -> None:
+        self.game, self.now = game, now
+        self.clock = Clock(math.inf) if clock is None else Clock.from_text(clock)
         self.left: dict[int, float] = {}
 
     def use_clock(self, seconds: float, increment: float) -> None:
         """Set the clock of a match: see :class:`ttt_envs.agents.policy.Player`."""
         self.clock = Clock(seconds, increment)
 
-    def fill_clocks(self, slots: Int64Array) -> None:
-        """Give all seconds to new games in ``slots`` int64[B]."""
-        if self.clock is not None:
-            self.left.update(dict.fromkeys(slots.tolist(), self.clock.seconds))
+    def begin(self, slots: Int64Array) -> None:
+        """Start new games in ``slots`` int64[B]: each has all the time of its clock."""
+        self.left.update(dict.fromkeys(slots.tolist(), self.clock.seconds))
 
-    def time_left(self, slot: int, row: int, of_match: Float64Array | None) -> float | None:
-        """Return the seconds left, by the match's clocks or else by its own; None without a clock."""
-        return self.left.get(slot) if of_match is None else float(of_match[row])
+    def prepare(self, slots: Int64Array, rng: np.random.Generator) -> None:
+        """Prepare for moves in the games ``slots`` int64[B], on no clock."""
 
-    def spend(self, slot: int, seconds: float, of_match: Float64Array | None) -> None:
-        """Subtract the seconds of a move from its own clock, and add the increment."""
-        if of_match is None and self.clock is not None and slot in self.left:
-            self.left[slot] = max(0.0, self.left[slot] - seconds) + self.clock.increment
+    def move(self, position: Position, slot: int, left_s: float, start: float) -> int:
+        """Return a move in the game ``slot``.
+
+        Args:
+            position: not over.
+            slot: the game.
+            left_s: seconds on the clock at ``start``; infinity without a clock.
+            start: when the turn began, by the player's wall clock.
+
+        Raises:
+            Forfeit: the game is forfeited.
+        """
+        raise NotImplementedError
+
+    def act(
+        self, boards: Boards, slots: Int64Array, rng: np.random.Generator, time_left: Float64Array | None = None
+    ) -> Int64Array:
+        """Return int64[B], a move in each of the games ``slots``, one after another.
+
+        Raises:
+            Forfeit: one of the games is forfeited. If the time on a match's clock has run out, any legal move is
+                returned late instead, and the match counts the game as lost on time.
+        """
+        self.prepare(slots, rng)
+        start, out = self.now(), np.empty(len(slots), np.int64)
+        for row, slot in enumerate(slots.tolist()):
+            left_s = self.left.get(slot, self.clock.seconds) if time_left is None else float(time_left[row])
+            try:
+                out[row] = self.move(boards.position(row), slot, left_s, start)
+            except Forfeit as problem:
+                if time_left is None or self.now() - start < time_left[row]:
+                    raise Forfeit(str(problem), out[:row]) from None
+                out[row] = np.flatnonzero(legal(self.game, boards.cells[row]))[0]
+            end = self.now()
+            if time_left is None:
+                self.left[slot] = max(0.0, left_s - (end - start)) + self.clock.increment
+            start = end
+        return out

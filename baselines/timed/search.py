@@ -1,69 +1,68 @@
-"""Searches that deepen as long as the clock allows: iterative deepening of expectiminimax, and simulations of MCTS."""
+"""Searches of one position that a clock can stop and continue: expectiminimax in plies, MCTS in simulations.
+
+A thread that ponders makes progress while their compiled kernels release the GIL, so two searches in one process run on
+two cores. During other kernels, and between its own, the thread waits; it costs the other side a few microseconds for
+each check of the clock. On a single core, pondering takes its time from the opponent.
+"""
 
 from __future__ import annotations
 
 import math
+import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 import numpy as np
 
-from baselines.expectiminimax import Expectiminimax, Search
-from baselines.mcts import MCTS, Tree
-from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, best_shares
-from ttt_envs.core.checks import closest_names
+from baselines.expectiminimax import Expectiminimax
+from baselines.mcts import MCTS, MCTSSearch, Tree
+from baselines.timed.clock import Now
+from ttt_envs.agents.policy import VALUE_TOLERANCE, best_shares
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import Boards
-from ttt_envs.game.game import Position
-from ttt_envs.game.rules import legal
+from ttt_envs.game.game import Game, Position
+from ttt_envs.game.rules import NOT_OVER, place
 
-Now = Callable[[], float]
-"""a clock: seconds from any starting point"""
 STEP_S = 0.005
 """Interval in seconds between two checks of the clock."""
-RATE_DECAY = 0.95
-"""Decay of the best measured speed per check of the clock; lower speeds are due to other processes."""
-NOISE_S = 0.001
-"""Minimum duration in seconds of a depth for a prediction of the next."""
+STOP_CHECK_S = 0.001
+"""Maximum delay in seconds until a thread stops."""
 MIN_NODES, MIN_SIMULATIONS = 256, 8
 """Minimum number of positions, or of simulations, between two checks of the clock."""
-UNBOUNDED_DEPTH = 1 << 62
-"""a depth without a bound"""
-AGREEMENT_TOLERANCE = 0.1
-"""Maximum difference of scores of two depths that agree."""
 TABLE_MIB = 16
 """Maximum size of a search's table in MiB: growing a larger one takes longer than a player in time trouble has."""
 TREE_BYTES = 1 << 27
 """Size of a tree in bytes beyond which it does not grow, for the same reason."""
+MAX_PONDER_S = 600.0
+"""Maximum duration of pondering in seconds."""
 
 
 class TimedSearch(ABC):
-    """A search of one position that deepens as long as it is called: in plies, or in simulations.
+    """A search of one position that deepens as long as it is called, by steps of a ply or of some simulations.
 
     Its result depends on the position and the depth, and not on interruptions.
 
     Args:
+        position, key: the position, and the key of its random numbers.
+        now: the clock.
         min_work: minimum number of positions or simulations between two checks of the clock.
         max_depth: depth of a complete search.
-        now: the clock.
 
     Attributes:
         depth: number of finished plies or simulations; 0 before the first.
-        num_agreeing: number of consecutive depths, including the last, with the same move and score; 0 if not
-            comparable.
+        work: number of visited positions or simulations.
     """
 
-    def __init__(self, min_work: int, max_depth: int, now: Now) -> None:
-        self._min_work, self._max_depth, self._now = min_work, max_depth, now
-        self.depth = self.num_agreeing = 0
-        self._work, self._rate = min_work, 0.0
-        """number of positions or simulations until the next check of the clock, and per second"""
-        self._total_s = self._spent = 0.0
-        """seconds spent on all steps, and on the unfinished one"""
-        self._durations = 0.0, 0.0
-        """seconds for the last two steps"""
-        self._first_growth = 1.0
-        """predicted ratio of the durations of the second step and the first"""
+    growth = 1.0
+    """minimum ratio of the durations of a step and the one before"""
+
+    def __init__(self, position: Position, key: np.uint64, now: Now, min_work: int, max_depth: int) -> None:
+        self.position, self.key, self.now = position, key, now
+        self._min_work, self.max_depth = min_work, max_depth
+        self.depth = self.work = 0
+        self._seconds = self._last_s = self._step_s = 0.0
+        """seconds for all steps, for the last one, and for the unfinished one"""
 
     @abstractmethod
     def can_change(self, seconds: float) -> bool:
@@ -74,46 +73,41 @@ class TimedSearch(ABC):
         """Return float64[rows * columns]: the shares of the moves to play; needs the first step."""
 
     @abstractmethod
-    def reply(self, cell: int, going: Callable[[], bool]) -> int | None:
-        """Return the likeliest reply to a move, None if there is none; may search for it while ``going()``."""
+    def reply(self, cell: int, after: Position, going: Callable[[], bool]) -> int | None:
+        """Return the likeliest reply to a move that leads to ``after``, None for none; may search while ``going()``."""
 
     @abstractmethod
-    def _run(self, work: int, most: int) -> tuple[bool, int]:
-        """Do some work, up to the depth ``most``; return whether the step is finished, and how much work was done."""
+    def _run(self, work: int) -> bool:
+        """Do some work; return whether the step is finished."""
 
-    @property
-    def next_s(self) -> float:
-        """Predicted seconds for the rest of the next step: ``t(i) * t(i) / t(i - 1)``, and at least ``t(i)``.
+    def search_until(self, until: float) -> bool:
+        """Continue until one more step is finished or the clock shows ``until``; return whether it is finished."""
+        now, is_finished = self.now(), False
+        while not is_finished and self.depth < self.max_depth:
+            rate = self.work / self._seconds if self._seconds > 0 else 0.0
+            is_finished = self._run(max(self._min_work, int(rate * min(STEP_S, (until - now) / 2))))
+            before, now = now, self.now()
+            self._seconds += now - before
+            self._step_s += now - before
+            if now >= until:
+                break
+        if is_finished:
+            self._last_s, self._step_s = self._step_s, 0.0
+        return is_finished
 
-        The former duration counts as a millisecond or more (Hsu, Theory of Computer Games: time usage).
+    def run(self, start: float, soft_s: float, hard_s: float) -> None:
+        """Deepen until the time since ``start`` is up or the move cannot change; the first step is always finished.
+
+        A step takes at least as long as the one before, and is started if that fits into ``soft_s``; it is interrupted
+        after ``hard_s``. More time never gives a shallower search.
         """
-        before, last = self._durations
-        growth = self._first_growth if self.depth < 2 else last / max(before, NOISE_S)
-        return max(0.0, last * max(1.0, growth) - self._spent)
-
-    def search_until(self, until: float, most: int = UNBOUNDED_DEPTH) -> bool:
-        """Continue until one more step is finished, the clock shows ``until``, or the depth is ``most``.
-
-        Returns:
-            Whether the step is finished.
-        """
-        if self.depth >= min(most, self._max_depth):
-            return False
-        now = self._now()
-        while True:
-            checked_at = now
-            self._work = max(self._min_work, int(self._rate * min(STEP_S, (until - now) / 2)))
-            is_finished, work = self._run(self._work, min(most, self._max_depth))
-            now = self._now()
-            self._spent, self._total_s = self._spent + now - checked_at, self._total_s + now - checked_at
-            if now > checked_at:
-                self._rate = max(RATE_DECAY * self._rate, work / (now - checked_at))
-            if is_finished:
-                self._spent, self._durations = 0.0, (self._durations[1], self._spent)
-                return True
-            delay = now - checked_at if now - checked_at > 2 * STEP_S else 0.0  # by other processes: it may recur
-            if now + delay >= until:
-                return False
+        if self.depth == 0:
+            self.search_until(math.inf)
+        while self.can_change(soft_s - (self.now() - start)):
+            if self.now() - start + max(0.0, self.growth * self._last_s - self._step_s) > soft_s:
+                return
+            if not self.search_until(start + hard_s):
+                return
 
 
 class IterativeDeepening(TimedSearch):
@@ -125,45 +119,30 @@ class IterativeDeepening(TimedSearch):
     With a leaf policy, a depth cannot be interrupted.
     """
 
-    def __init__(self, policy: Expectiminimax, position: Position, key: np.uint64, now: Now) -> None:
-        super().__init__(MIN_NODES, int(np.count_nonzero(position.cells == 0)), now)
-        self._policy, self._position, self._key = policy, position, key
-        self._search = None if policy.leaf is not None else self._make_search(position)
-        if self._search is None:
-            self._first_growth = self._max_depth
+    def __init__(self, policy: Expectiminimax, position: Position, key: np.uint64, now: Now, max_depth: int) -> None:
+        empty = int(np.count_nonzero(position.cells == 0))
+        super().__init__(position, key, now, MIN_NODES, min(max_depth, empty))
+        self._policy = policy
+        self._root, self._search = (Boards.from_positions([position]), np.full(1, key, np.uint64)), None
+        if policy.leaf is None:
+            self._search = policy.search(*self._root, every_move=False, most=TABLE_MIB)
+        else:
+            self.growth = empty
         self._values = self._next_values = np.full(policy.game.cells, np.nan)
-        self._best_cell = -1
 
     # the calls of expectiminimax
 
-    def _make_search(self, position: Position) -> Search:
-        keys = np.full(1, self._key, np.uint64)
-        return self._policy.search(Boards.from_positions([position]), keys, every_move=False, most=TABLE_MIB)
-
-    def _search_by_leaves(self, position: Position, depth: int) -> Float64Array:
-        """Return the values of the moves of a search with a leaf policy."""
-        keys = np.full(1, self._key, np.uint64)
-        return np.asarray(self._policy._search(Boards.from_positions([position]), keys, depth, every_move=False)[0][0])
-
-    def _run(self, work: int, most: int) -> tuple[bool, int]:
-        is_finished, nodes = True, 0
+    def _run(self, work: int) -> bool:
+        is_finished = True
         if self._search is None:
-            self._next_values = self._search_by_leaves(self._position, self.depth + 1)
+            self._next_values = self._policy._search(*self._root, self.depth + 1, every_move=False)[0][0]
         else:
-            nodes = -int(self._search.nodes[0])
             is_finished = self._search.run(self.depth + 1, work)
-            nodes += int(self._search.nodes[0])
-            self._next_values = self._search.move_values[0].copy()
+            self.work, self._next_values = int(self._search.nodes[0]), self._search.move_values[0].copy()
         if is_finished:
-            cell = int(np.nanargmax(self._next_values))
-            is_same = cell == self._best_cell
-            if is_same and abs(self._next_values[cell] - np.nanmax(self._values)) <= AGREEMENT_TOLERANCE:
-                self.num_agreeing += 1
-            else:
-                self.num_agreeing = 1
-            self._values, self._best_cell = self._next_values, cell
+            self._values = self._next_values
             self.depth += 1
-        return is_finished, nodes
+        return is_finished
 
     def can_change(self, seconds: float) -> bool:
         """Return whether the position is still undecided, for any amount of time.
@@ -174,7 +153,7 @@ class IterativeDeepening(TimedSearch):
         if self.depth == 0:
             return True
         value = float(np.nanmax(self._values))
-        if self.depth >= self._max_depth or value >= self.depth - VALUE_TOLERANCE:
+        if self.depth >= self.max_depth or value >= self.depth - VALUE_TOLERANCE:
             return False
         if self._policy.game.skip_chance > 0 or self._policy.leaf is not None:
             return True
@@ -182,103 +161,109 @@ class IterativeDeepening(TimedSearch):
 
     def best(self) -> Float64Array:
         """Return the best moves of the last depth, or of an unfinished one, see the class."""
-        counts = self._best_cell >= 0 and np.isfinite(self._next_values[self._best_cell])
+        counts = np.isfinite(self._next_values[np.nanargmax(self._values)])
         return np.asarray(best_shares((self._next_values if counts else self._values)[None], self._policy.tie)[0])
 
-    def reply(self, cell: int, going: Callable[[], bool]) -> int | None:
+    def reply(self, cell: int, after: Position, going: Callable[[], bool]) -> int | None:
         """Return the best reply, searched one ply less deeply."""
-        cells = self._position.cells.copy()
-        cells[cell] = self._position.mover + 1
-        position = Position(cells, 1 - self._position.mover)
-        if self._search is None:
-            return int(np.nanargmax(self._search_by_leaves(position, 1)))
-        search = self._make_search(position)
-        for depth in range(1, max(1, self.depth - 1) + 1):
-            while not search.run(depth, max(MIN_NODES, self._work)):
-                if not going():
-                    return None
-        return int(np.nanargmax(search.move_values[0]))
+        search = IterativeDeepening(self._policy, after, self.key, self.now, max(1, self.depth - 1))
+        while going() and search.depth < search.max_depth:
+            search.search_until(self.now() + STOP_CHECK_S)
+        return int(np.nanargmax(search._values)) if search.depth == search.max_depth else None
 
 
 class MCTSTimedSearch(TimedSearch):
     """``mcts`` in small steps, on a tree that continues the one of the previous move."""
 
-    def __init__(self, policy: MCTS, position: Position, key: np.uint64, before: Tree | None, now: Now) -> None:
-        self._policy, self._position = policy, position
-        trees = [before] if policy.reuse else ()
-        self._search = policy.search(Boards.from_positions([position]), np.array([key], np.uint64), trees)
+    def __init__(
+        self, policy: MCTS, position: Position, key: np.uint64, now: Now, max_depth: int, before: TimedSearch | None
+    ) -> None:
+        self._policy = policy
+        trees = [before._search.tree] if policy.reuse and isinstance(before, MCTSTimedSearch) else ()
+        boards, keys = Boards.from_positions([position]), np.array([key], np.uint64)
+        self._search: MCTSSearch = policy.search(boards, keys, trees)
         turns = 2 if policy.game.skip_chance > 0 else 1
         room = TREE_BYTES // Tree.num_bytes(1, turns) - int(self._search.tree.counts[0])
-        super().__init__(MIN_SIMULATIONS, max(MIN_SIMULATIONS, room), now)
-        self._legal = legal(policy.game, position.cells)
+        super().__init__(position, key, now, MIN_SIMULATIONS, min(max_depth, max(MIN_SIMULATIONS, room)))
 
     # the calls of mcts
 
-    def _run(self, work: int, most: int) -> tuple[bool, int]:
-        simulations = min(work, most - self.depth)
+    def _run(self, work: int) -> bool:
+        simulations = min(work, self.max_depth - self.depth)
         self._search.run(simulations)
-        self.depth += simulations
-        return True, simulations
-
-    @property
-    def next_s(self) -> float:
-        """Duration of the last step."""
-        return self._durations[1]
-
-    @property
-    def tree(self) -> Tree:
-        """The tree so far."""
-        return self._search.tree
+        self.depth = self.work = self.depth + simulations
+        return True
 
     def can_change(self, seconds: float) -> bool:
         """Return whether the most visited move can still be overtaken at this speed, and the position is unsolved."""
-        if self.depth == 0 or self.depth >= self._max_depth:
+        if self.depth == 0 or self.depth >= self.max_depth:
             return self.depth == 0
-        visits, values, solved = (of_moves[0] for of_moves in self._search.root_moves)
-        if solved[self._legal].all() or (solved & (values == 1)).any():
+        root = self._search.tree.nodes[0, 0]
+        if root["num_legal"] > 0 and root["num_unsolved"] == 0:
             return False
         if self._policy.temperature > 0 or not math.isfinite(seconds):
             return True
-        visits = np.sort(visits[self._legal])
-        lead = visits[-1] - visits[-2] if len(visits) > 1 else math.inf
-        rate = self.depth / self._total_s if self._total_s > 0 else math.inf
-        return bool(lead <= rate * max(0.0, seconds))
+        second, first = np.sort([0, *self._search.visits[0]])[-2:]
+        return bool((first - second) * self._seconds <= self.depth * max(0.0, seconds))
 
     def best(self) -> Float64Array:
         """Return the probabilities of the policy."""
         return np.asarray(self._search.probabilities(self._policy.temperature)[0])
 
-    def reply(self, cell: int, going: Callable[[], bool]) -> int | None:
+    def reply(self, cell: int, after: Position, going: Callable[[], bool]) -> int | None:
         """Return the most visited move after the given one, if it is the opponent's."""
         line = self._search.variation(0)
-        if len(line) < 2 or line[0][1] != cell or line[1][0] == self._position.mover:
+        if len(line) < 2 or line[0][1] != cell or line[1][0] == self.position.mover:
             return None
         return line[1][1]
 
 
-def begin_timed(
-    policy: Policy, position: Position, key: np.uint64, before: tuple[TimedSearch, int] | None, now: Now
-) -> TimedSearch:
-    """Start a policy's search of a position that is not over.
+class Pondering:
+    """A thread that searches the position after a move and its likeliest reply.
 
     Args:
-        policy: ``expectiminimax`` or ``mcts``.
-        position: the position.
-        key: for random numbers.
-        before: the search of the same player's previous position in this game, and the move chosen; None if there is
-            none.
-        now: the clock.
+        game: the game.
+        search: the search of the position before the move, whose mover ponders; it must not be used elsewhere until
+            :meth:`stop`.
+        cell: the move.
+        begin: starts the search of the predicted position.
+
+    Attributes:
+        expected: the search of the predicted position; None while there is none.
     """
-    if isinstance(policy, Expectiminimax):
-        return IterativeDeepening(policy, position, key, now)
-    assert isinstance(policy, MCTS)
-    tree = before[0].tree if before and isinstance(before[0], MCTSTimedSearch) else None
-    return MCTSTimedSearch(policy, position, key, tree, now)
 
+    def __init__(self, game: Game, search: TimedSearch, cell: int, begin: Callable[[Position], TimedSearch]) -> None:
+        self.expected: TimedSearch | None = None
+        self._problem: BaseException | None = None
+        self._stopped = threading.Event()
+        self._task = game, search, cell, begin
+        self.thread = threading.Thread(target=self._run, name="pondering", daemon=True)
+        self.thread.start()
 
-def check_interruptible(policy: Policy, name: str) -> None:
-    """Raise ValueError for a policy without a search that can be stopped."""
-    if not isinstance(policy, Expectiminimax | MCTS):
-        raise ValueError(
-            f"search={name} has no search that could be stopped: {closest_names(str(name), ('expectiminimax', 'mcts'))}"
-        )
+    def stop(self) -> TimedSearch | None:
+        """Stop the thread, and return :attr:`expected`.
+
+        Raises:
+            Exception: the exception raised in the thread.
+        """
+        self._stopped.set()
+        self.thread.join()
+        if self._problem is not None:
+            raise self._problem
+        return self.expected
+
+    def _run(self) -> None:
+        game, search, cell, begin = self._task
+        try:
+            cells, mover, end = search.position.cells.copy(), search.position.mover, time.monotonic() + MAX_PONDER_S
+            stones = int(np.count_nonzero(cells))
+            if place(cells, mover, cell, stones, game.parameters) != NOT_OVER:
+                return
+            reply = search.reply(cell, Position(cells.copy(), 1 - mover), lambda: not self._stopped.is_set())
+            if reply is None or place(cells, 1 - mover, reply, stones + 1, game.parameters) != NOT_OVER:
+                return
+            self.expected = search = begin(Position(cells, mover))
+            while not self._stopped.is_set() and search.can_change(float("inf")) and time.monotonic() < end:
+                search.search_until(search.now() + STOP_CHECK_S)
+        except BaseException as problem:  # re-raised by `stop`
+            self._problem = problem

@@ -13,7 +13,8 @@ from plain_search import PlainTree, compare, softmax
 
 from baselines import mcts
 from baselines.exact import Tablebase, build, solve
-from baselines.mcts import MCTS, MCTSPlayer, MCTSSearch, Tree
+from baselines.mcts import MCTS, MCTSSearch, Tree
+from baselines.mcts.policy import MCTSPlayer
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.agents.policy import act_in_episodes
 from ttt_envs.game.rules import winner
@@ -203,19 +204,20 @@ def test_both_turns_after_a_possible_skip_are_searched(text, decisive):
     """The stones do not determine the mover."""
     game = Game(skip_chance=0.5)
     position = from_text(text)
-    found = MCTS(game, simulations=20_000, decisive=decisive).analyse(position)
-    exact = solve(game).action_values(Boards.from_positions([position]))[0]
-    mover, cell = found.variation[0]
+    search = MCTS(game, simulations=20_000, decisive=decisive).analyse(position)
+    exact = solve(game).action_values(Boards.from_positions([position]))
+    mover, cell = search.variation(0)[0]
     assert mover == position.mover
-    assert exact[cell] > np.nanmax(exact) - 0.05
-    assert abs(found.value - np.nanmax(exact)) < 0.1
-    often = found.visits > 1000
-    assert_allclose(found.action_values[often], exact[often], atol=0.1)
+    assert exact[0, cell] > np.nanmax(exact) - 0.05
+    assert abs(search.values[0] - np.nanmax(exact)) < 0.1
+    often = search.visits > 1000
+    assert_allclose(search.action_values[often], exact[often], atol=0.1)
 
 
 def test_the_variation_can_contain_a_skip():
     game = Game(5, 5, 4, 0.9)
-    movers = [mover for mover, _ in MCTS(game, simulations=3000).analyse(Boards.start(game).position(0)).variation]
+    search = MCTS(game, simulations=3000).analyse(Boards.start(game).position(0))
+    movers = [mover for mover, _ in search.variation(0)]
     assert any(one == other for one, other in pairwise(movers))
 
 
@@ -473,7 +475,7 @@ def test_the_temperature_spreads_the_moves():
     assert_allclose(search.probabilities(), best / best.sum(axis=1, keepdims=True))
     assert_allclose(search.probabilities(1e-4), search.probabilities(), atol=1e-9)
     policy = MCTS(game, simulations=300, decisive=False, temperature=1)
-    drawn = policy.search(boards, mcts.drawn_keys(np.random.default_rng(5), 30))
+    drawn = policy.search(boards, np.random.default_rng(5).integers(0, 1 << 64, 30, np.uint64))
     drawn.run(300)
     assert_array_equal(policy.probabilities(boards, np.random.default_rng(5)), drawn.probabilities(1))
 
@@ -522,12 +524,12 @@ def test_values_and_analysis_agree():
     assert np.isnan(of_moves[boards.cells != 0]).all()
     assert ((values >= -1) & (values <= 1)).all()
     assert_array_equal(policy.values(boards, np.random.default_rng(1)), policy.values(boards, np.random.default_rng(1)))
-    found = policy.analyse(boards.position(4))
-    assert found.value == values[4]
-    assert_array_equal(found.action_values, of_moves[4])
-    assert found.visits.sum() == 500
-    assert found.nodes <= 501
-    assert found.variation[0] == (0, np.argmax(found.visits))
+    search = policy.analyse(boards.position(4))
+    assert search.values == [values[4]]
+    assert_array_equal(search.action_values, of_moves[[4]])
+    assert search.visits.sum() == 500
+    assert search.tree.counts <= [501]
+    assert search.variation(0)[0] == (0, np.argmax(search.visits))
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,9 @@ from numpy.testing import assert_array_equal
 from baselines.exact import build
 from baselines.expectiminimax import Expectiminimax, Search
 from baselines.mcts import MCTSSearch
-from baselines.timed import Clock, Timed, TimePlan, default_moves_left, estimate_moves_left, read_moves_left, run_until
-from baselines.timed import write_moves_left as write
-from baselines.timed.search import IterativeDeepening, MCTSTimedSearch, begin_timed
+from baselines.mcts import search as mcts_search
+from baselines.timed import Clock, Timed, expected_moves_left
+from baselines.timed.search import IterativeDeepening, TimedSearch
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.agents.policy import Player
 
@@ -84,32 +84,10 @@ def test_invalid_clocks_are_rejected(text):
 
 @pytest.mark.parametrize("game", [Game(), Game(1, 1, 1), GAME, Game(15, 15, 5), Game(3, 7, 3)], ids=str)
 def test_the_expected_moves_left_are_possible(game):
-    moves = default_moves_left(game)
-    assert moves.shape == (game.cells + 1,)
-    assert (moves >= 1).all()
+    moves = [expected_moves_left(game, stones) for stones in range(game.cells + 1)]
+    assert min(moves) >= 1
     assert (np.diff(moves) <= 0).all()
     assert (moves[:-1] <= np.ceil((game.cells - np.arange(game.cells)) / 2)).all()
-
-
-def test_an_estimate_counts_moves_of_games():
-    game = Game(2, 2, 2)
-    games = [(0, [0, 1, 1])] * 10 + [(1, [1, 0])] * 3  # a skip in the former; so few of one stone alone tell nothing
-    found = estimate_moves_left(game, games)
-    usual = default_moves_left(game)
-    assert_array_equal(found, [1, (2 * 10 + 3) / 13, (10 + 3) / 13, usual[3], usual[4]])
-
-
-def test_an_estimate_is_saved_and_loaded(tmp_path):
-    moves = default_moves_left(GAME) + 0.5
-    write(tmp_path / "moves.json", GAME, moves)
-    assert_array_equal(read_moves_left(tmp_path / "moves.json", GAME), moves)
-    policy = make_policy(f"timed:clock=10,moves-left={tmp_path / 'moves.json'}", GAME)
-    assert policy.plan(0, 10.0, Clock(10)).soft_s == pytest.approx((10 - policy.margin) / moves[0])
-    with pytest.raises(ValueError, match="choose an estimate of the same board"):
-        read_moves_left(tmp_path / "moves.json", Game())
-    (tmp_path / "other.json").write_text('{"format": 1}')
-    with pytest.raises(ValueError, match="is no estimate of moves"):
-        read_moves_left(tmp_path / "other.json", GAME)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -119,13 +97,11 @@ def test_an_estimate_is_saved_and_loaded(tmp_path):
 @pytest.mark.parametrize(
     "setting",
     [
-        *("search=random", "move=0", "move=nan", "clock=soon", "min-depth=0", "min-depth=5,max-depth=4"),
-        *("max-depth=0", "steady=1", "extra=0.5", "margin=-1", "allocation=best"),
+        *("search=random", "move=0", "move=nan", "clock=soon", "max-depth=0", "margin=-1"),
     ],
 )
 def test_invalid_settings_are_rejected(setting):
-    fault = setting.partition(",")[0].partition("=")
-    with pytest.raises(ValueError, match=f"{fault[2]}.* (choose|write) "):
+    with pytest.raises(ValueError, match=f"{setting.partition('=')[2]}.* (choose|write) "):
         make_policy(f"timed:{setting}", GAME)
 
 
@@ -142,94 +118,66 @@ def test_a_timed_policy_has_players_and_a_spec_string():
 # Time management
 
 
-class Scripted:
-    """A search whose depths take the given seconds of its own clock."""
+class Scripted(TimedSearch):
+    """A search whose depths take the given seconds of its own clock; it looks at the clock every hundredth of them."""
 
-    def __init__(self, seconds, agrees=(), decided_at=99):
-        self.seconds, self.agrees, self.decided_at = seconds, agrees, decided_at
-        self.depth, self.time, self.started = 0, 0.0, []
-
-    def now(self):
-        return self.time
-
-    @property
-    def next_s(self):
-        if self.depth < 2:
-            return self.seconds[0] * self.depth
-        before, last = self.seconds[self.depth - 2 : self.depth]
-        return last * max(1.0, last / before)
-
-    @property
-    def num_agreeing(self):
-        return self.agrees[self.depth - 1] if self.depth <= len(self.agrees) else 2
+    def __init__(self, seconds, decided_at=99):
+        super().__init__(None, np.uint64(0), lambda: self.time, 1, len(seconds))
+        self.seconds, self.decided_at = seconds, decided_at
+        self.time, self.parts = 0.0, 0
 
     def can_change(self, seconds):
-        return self.depth < min(self.decided_at, len(self.seconds))
+        return self.depth < min(self.decided_at, self.max_depth)
 
-    def search_until(self, until, most=1 << 62):
-        taken = self.seconds[self.depth]
-        self.started.append(self.depth + 1)
-        if self.time + taken > until:
-            self.time = until
-            return False
-        self.time += taken
-        self.depth += 1
-        return True
+    def _run(self, work):
+        self.time += self.seconds[self.depth] / 100
+        self.parts += 1
+        self.depth += self.parts % 100 == 0
+        return self.parts % 100 == 0
+
+    best = reply = None
 
 
-def run_scripted(search, **plan):
-    run_until(search, TimePlan(**plan), 0.0, search.now)
+def run_scripted(seconds, soft_s, hard_s, **settings):
+    search = Scripted(seconds, **settings)
+    search.run(0.0, soft_s, hard_s)
     return search
 
 
 QUICK = [0.01, 0.04, 0.2, 0.9, 5.0]
-"""seconds of each depth; the fourth is predicted as 0.2 * 0.2 / 0.04 = 1"""
+"""seconds of each depth; a depth takes at least as long as the one before"""
 
 
 @pytest.mark.parametrize(
-    ("seconds", "plan", "depth", "started"),
+    ("seconds", "soft_s", "hard_s", "depth", "end"),
     [
-        (QUICK, {"soft_s": 1.23, "hard_s": 1.23}, 3, 3),  # the next depth is predicted not to fit
-        (QUICK, {"soft_s": 1.26, "hard_s": 1.26}, 4, 4),
-        ([0.01, 0.04, 0.2, 50.0], {"soft_s": 2, "hard_s": 3}, 3, 4),  # interrupted
-        ([0.5, 0.5], {"soft_s": 0, "hard_s": 0}, 1, 1),  # the first depth needs no time
-        (QUICK, {"soft_s": 0.1, "hard_s": 9, "min_depth": 4}, 4, 4),
-        (QUICK, {"soft_s": 0.1, "hard_s": 0.5, "min_depth": 4}, 3, 4),  # the clock comes first
-        (QUICK, {"soft_s": 99, "hard_s": 99, "max_depth": 2}, 2, 2),
+        (QUICK, 0.44, 9, 3, 0.25),  # the fourth depth takes 0.2 s at the least: it does not fit
+        (QUICK, 0.46, 9, 4, 1.15),
+        (QUICK, 0.46, 0.6, 3, 0.6),  # interrupted
+        ([0.5, 0.5], 0, 0, 1, 0.5),  # the first depth needs no time
+        ([0.01] * 5, 99, 99, 5, 0.05),
     ],
 )
-def test_a_plan_determines_the_depths_searched(seconds, plan, depth, started):
-    search = run_scripted(Scripted(seconds), **plan)
-    assert (search.depth, search.started) == (depth, list(range(1, started + 1)))
-    if depth < started and "min_depth" not in plan:
-        assert search.time == plan["hard_s"]
-
-
-def test_agreement_of_depths_ends_a_search_and_disagreement_extends_it():
-    seconds = [0.125] * 40
-    steady = run_scripted(Scripted(seconds, agrees=range(1, 41)), soft_s=2, hard_s=4, steady=3)
-    assert steady.time == 0.5  # a quarter of its time at the least
-    assert run_scripted(Scripted(seconds, agrees=range(1, 41)), soft_s=2, hard_s=4).time == 2
-    unsteady = Scripted(seconds, agrees=[1] * 40)
-    assert run_scripted(unsteady, soft_s=2, hard_s=3, extra=2).time == 3
-    assert run_scripted(Scripted(seconds, decided_at=2), soft_s=2, hard_s=3).depth == 2
+def test_a_plan_determines_the_depths_searched(seconds, soft_s, hard_s, depth, end):
+    search = run_scripted(seconds, soft_s, hard_s)
+    assert search.depth == depth
+    assert search.time == pytest.approx(end, abs=0.01)
+    assert run_scripted(seconds, soft_s, hard_s, decided_at=2).depth == min(2, depth)
 
 
 @given(
     st.lists(st.floats(0.001, 2), min_size=3, max_size=12),
-    st.lists(st.integers(1, 4), min_size=12, max_size=12),
     st.tuples(st.floats(0.01, 100), st.floats(0.01, 100)),
     st.integers(0, 25),
-    st.sampled_from([{}, {"min_depth": 3}, {"steady": None}, {"allocation": "fixed"}, {"move": 0.7}, {"extra": 1.0}]),
+    st.sampled_from([{}, {"move": 0.7}, {"margin": 0.0}]),
 )
-def test_more_time_never_searches_less_deeply(seconds, agrees, lefts, stones, settings):
+def test_more_time_never_searches_less_deeply(seconds, lefts, stones, settings):
     policy = Timed(GAME, clock="60+0.5", **settings)
     depths = []
     for left in sorted(lefts):
-        search = Scripted(seconds, agrees)
-        run_until(search, policy.plan(stones, left, policy.own_clock), 0.0, search.now)
+        search = run_scripted(seconds, *policy.plan(stones, left, 0.5))
         depths.append(search.depth)
-        assert search.time <= max(left, seconds[0])
+        assert search.time <= max(left, seconds[0] + 1e-9)
     assert depths == sorted(depths)
 
 
@@ -247,17 +195,14 @@ def test_more_time_never_searches_a_position_less_deeply(search, game, ticking):
 
 
 def test_time_is_divided_among_the_moves_left():
-    policy = Timed(GAME, clock="10+0.1", margin=0.0)
-    clock, moves = policy.own_clock, default_moves_left(GAME)
-    assert policy.plan(0, 10, clock).soft_s == pytest.approx(10 / moves[0] + 0.08)
-    assert policy.plan(10, 4, clock).soft_s == pytest.approx(4 / moves[10] + 0.08)
-    assert Timed(GAME, clock="10+0.1", allocation="fixed").plan(10, 4, clock).soft_s == pytest.approx(
-        10 / moves[0] + 0.08
-    )
+    policy = Timed(GAME, margin=0.0)
+    assert policy.plan(0, 10, 0.1)[0] == pytest.approx(10 / expected_moves_left(GAME, 0) + 0.08)
+    assert policy.plan(10, 4, 0.1)[0] == pytest.approx(4 / expected_moves_left(GAME, 10) + 0.08)
+    assert policy.plan(0, math.inf) == (0.1, 0.1)
     for stones in range(25):
         for left in (0, 0.01, 0.1, 1, 10):
-            plan = Timed(GAME, clock="10+0.1").plan(stones, left, clock)
-            assert 0 <= plan.soft_s <= plan.hard_s <= 0.6 * left
+            soft_s, hard_s = Timed(GAME).plan(stones, left, 0.1)
+            assert 0 <= soft_s <= hard_s <= 0.6 * left
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -267,7 +212,7 @@ def test_time_is_divided_among_the_moves_left():
 @pytest.mark.parametrize("game", [GAME, Game(4, 4, 3, 0.25)], ids=str)
 def test_a_timed_search_equals_the_search_to_its_depth(game):
     for position in some_positions(game):
-        search = IterativeDeepening(Expectiminimax(game), position, np.uint64(0), time.perf_counter)
+        search = Timed(game).begin(position, np.uint64(0), time.perf_counter)
         for depth in range(1, 1 + min(4, np.count_nonzero(position.cells == 0))):
             while not search.search_until(0.0):  # a look at the clock every few positions
                 pass
@@ -277,8 +222,8 @@ def test_a_timed_search_equals_the_search_to_its_depth(game):
 
 
 def test_an_interrupted_depth_counts_once_it_has_searched_the_best_move(ticking):
-    position = Boards.start(Game(5, 5, 4, 0.25)).position(0)
-    search = IterativeDeepening(Expectiminimax(Game(5, 5, 4, 0.25)), position, np.uint64(0), ticking)
+    game = Game(5, 5, 4, 0.25)
+    search = Timed(game).begin(Boards.start(game).position(0), np.uint64(0), ticking)
     for _ in range(3):
         search.search_until(np.inf)
     before = search.best()
@@ -321,7 +266,7 @@ def test_a_single_reply_is_made_without_a_search(ticking):
 def test_simulations_end_when_the_most_visited_move_cannot_be_overtaken(ticking):
     game = Game(3, 3, 3, 0.25)
     position = from_text("x.o/.../..o x", game)
-    search = MCTSTimedSearch(make_policy("mcts:decisive=false", game), position, np.uint64(1), None, ticking)
+    search = Timed(game, "mcts:decisive=false").begin(position, np.uint64(1), ticking)
     while search.can_change(1.0 - ticking.time):
         assert search.search_until(1.0)
     assert ticking.time < 0.9
@@ -398,8 +343,8 @@ def test_a_delayed_player_reserves_more_time(ticking):
     assert lags[0] < 0.02
     assert lags[1] > 0.5
     assert lags[2] == 0.9 * lags[1]
-    plans = [policy.plan(0, 2.0, policy.own_clock, lag_s) for lag_s in lags[:2]]
-    assert plans[1].soft_s < plans[0].soft_s - 0.5 / default_moves_left(GAME)[0] + 1e-9
+    plans = [policy.plan(0, 2.0, lag_s=lag_s)[0] for lag_s in lags[:2]]
+    assert plans[1] < plans[0] - 0.5 / expected_moves_left(GAME, 0) + 1e-9
 
 
 def game_moves(player, game, opponent, seed=0, wait=0.0):
@@ -429,7 +374,7 @@ def test_at_a_fixed_depth_pondering_does_not_change_a_move(search, game):
     for seed in range(3):
         found = [
             game_moves(
-                Timed(game, search, move=60, min_depth=depth, max_depth=depth, ponder=ponder).player(),
+                Timed(game, search, move=60, max_depth=depth, ponder=ponder).player(),
                 game,
                 random_reply,
                 seed,
@@ -447,14 +392,15 @@ def test_a_right_guess_keeps_the_search_and_a_wrong_one_does_not(search):
     player.begin(ONE)
     position = Boards.start(game).position(0)
     cell = play(player, position)
-    expected, ahead = wait_for_pondering(player, depth=3)
+    ahead = wait_for_pondering(player, depth=3)
+    expected = ahead.position
     assert expected.cells[cell] == 1
     assert np.count_nonzero(expected.cells) == 2
-    play(player, expected)
-    assert player._before[0][0] is ahead
+    chosen = play(player, expected)
+    assert player._before[0] is ahead
     assert (player.guesses, player.hits) == (1, 1)
     position = expected._replace(cells=expected.cells.copy())
-    position.cells[player._before[0][1]] = 1  # and the opponent's turn is skipped
+    position.cells[chosen] = 1  # and the opponent's turn is skipped
     wait_for_pondering(player)
     play(player, position)
     assert (player.guesses, player.hits) == (2, 1)
@@ -462,9 +408,9 @@ def test_a_right_guess_keeps_the_search_and_a_wrong_one_does_not(search):
 
 
 def wait_for_pondering(player, depth=0):
-    """The position that a player expects and its search, as soon as it is so deep."""
+    """The search of the position that a player expects, as soon as it is so deep."""
     pondering = player._pondering
-    while pondering.expected is None or pondering.expected[1].depth < depth:
+    while pondering.expected is None or pondering.expected.depth < depth:
         assert pondering.thread.is_alive()
         time.sleep(0.01)
     return pondering.expected
@@ -490,6 +436,13 @@ def test_no_thread_is_left_behind():
     assert not pondering_threads()
 
 
+def test_continued_trees_are_compiled_before_the_clock_runs(monkeypatch):
+    copy, calls = mcts_search.copy_subtree, []
+    monkeypatch.setattr(mcts_search, "copy_subtree", lambda *trees: calls.append(copy(*trees)))
+    Timed(GAME, "mcts").player()
+    assert calls
+
+
 def test_players_of_many_games_at_once_do_not_ponder():
     player = Timed(Game(), move=0.001, ponder=True).player()
     player.act(Boards.start(Game(), 3), np.arange(3), np.random.default_rng(0))
@@ -497,7 +450,7 @@ def test_players_of_many_games_at_once_do_not_ponder():
 
 
 def test_errors_in_the_thread_are_raised(monkeypatch):
-    monkeypatch.setattr(IterativeDeepening, "reply", lambda search, cell, going: 1 // 0)
+    monkeypatch.setattr(IterativeDeepening, "reply", lambda search, cell, after, going: 1 // 0)
     policy = Timed(Game(), move=0.2, max_depth=1, ponder=True)
     policy.__dict__["_is_warm"] = True  # warming up asks for a reply, too
     player = policy.player()
@@ -517,9 +470,8 @@ def test_a_timed_search_uses_its_endgame_database(skip_chance, tmp_path):
         expected = policy.probabilities(boards)
         other += int((expected != make_policy(f"expectiminimax:depth={depth}", game).probabilities(boards)).sum())
         for row in range(len(boards.mover)):
-            search = begin_timed(policy, boards.position(row), np.uint64(0), None, time.perf_counter)
-            while search.depth < depth and search.search_until(math.inf, depth):
-                pass
+            search = Timed(game, policy, max_depth=depth).begin(boards.position(row), np.uint64(0), time.perf_counter)
+            search.run(0.0, math.inf, math.inf)
             if search.depth == depth:  # enough cells were empty
                 assert_array_equal(search.best(), expected[row])
     assert other > 0  # the database changes moves

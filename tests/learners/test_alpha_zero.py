@@ -632,7 +632,7 @@ def test_invalid_searches_are_refused(tiny_run, tmp_path):
         (f"alpha-zero:{run},simulations=0", "simulations=0 tries no move: choose 1 or more"),
         (
             f"alpha-zero:{run},max_num_considered_actions=1",
-            "max_num_considered_actions=1 leaves no choice: choose 2 moves or more",
+            "max_num_considered_actions=1 is no choice: choose 2 or more",
         ),
         (f"alpha-zero:{run},value_scale=-1", "value_scale=-1 is no weight of values: choose 0 or more"),
         (f"alpha-zero:{run},symmetrize=all", "symmetrize='all' is not true or false"),

@@ -130,7 +130,7 @@ def test_panels_have_the_values_of_python(client, text):
     analysis = Expectiminimax(GAME_3X3, 4).analyse(boards.position(0))
     check_values(search, (1 - 2 * int(boards.mover[0])) * analysis.move_values)
     assert [cell_at(word, GAME_3X3) for word in search["lines"][0]["moves"].split()] == list(analysis.variation)
-    visits = MCTS(GAME_3X3, simulations=400).analyse(boards.position(0)).visits
+    visits = MCTS(GAME_3X3, simulations=400).analyse(boards.position(0)).visits[0]
     assert [0 if text is None else int(text) for text in tree["texts"]] == visits.tolist()
     [more_skips] = values(client, text, {"kind": "exact"}, game={**SKIPS, "skip_chance": 0.5})
     check_values(more_skips, solve(Game(skip_chance=0.5)).action_values(boards)[0])

@@ -1,5 +1,6 @@
 """``play.py --gomocup``: what the engine answers, and games against it over real pipes."""
 
+import math
 import os
 import re
 import signal
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from processes import ROOT, run_python
 
-from baselines.gomocup import parse_cell
+from baselines.gomocup.engine import parse_cell
 from baselines.timed import Timed
 from ttt_apps.gomocup import Brain, make_timed_policy
 from ttt_envs import Game, Policy, make_policy
@@ -276,13 +277,14 @@ def test_search_with_enough_time_plays_as_without_a_clock():
 def test_times_of_every_kind_reach_the_search(monkeypatch):
     plans = []
     plan = Timed.plan
+    monkeypatch.setattr(Timed, "_is_warm", True)
     monkeypatch.setattr(Timed, "plan", lambda self, *given: plans.append((self.move, given[1])) or plan(self, *given))
     lines = ["START 7", "BEGIN", "INFO timeout_turn 200", "INFO time_left 2147483647", "TURN 0,0"]
     lines += ["INFO time_left 1500", "TURN 1,1", "INFO timeout_turn 0", "INFO time_left -20", "TURN 2,2"]
     said = replies(*lines, spec="timed:max-depth=1")
     for one in said[1:]:
         move_in(one)
-    assert plans == [(None, None), (0.2, None), (0.2, 1.5), (0.001, 0.0)]
+    assert plans == [(None, math.inf), (0.2, math.inf), (0.2, 1.5), (0.001, 0.0)]
 
 
 def engine(*words):

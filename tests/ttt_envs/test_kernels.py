@@ -313,7 +313,7 @@ def test_interpreted_kernels_give_the_results_of_machine_code_bit_for_bit(fresh)
     )
     compared, different = ast.literal_eval(printed)
     assert different == []
-    assert len(compared) >= 40, compared  # of 51
+    assert len(compared) >= 39, compared  # of 50
 
 
 def test_every_kernel_is_compiled_for_one_type_of_arguments(fresh):

@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from ttt_envs import Boards, Game, chance_outcomes, from_text
+from ttt_envs import Boards, Game, chance_outcomes, from_text, make_policy
 from ttt_envs.core.random import uniform, uniforms
 from ttt_envs.game import bits, lines, reference, rules
 from ttt_envs.game.boards import check_opening, winning_line_cells
@@ -232,12 +232,11 @@ def test_the_line_that_decided_is_shown():
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_tools_refuse_variants_by_name(name):
-    from baselines.gomocup.engine import check_game
     from baselines.proof_number import prove
 
     expected = rf"^a proof of the winner does not support {name}.* of .*, because pairings, .* evaluate\.py solve"
     with pytest.raises(ValueError, match=expected):
         prove(Game(**{name: VARIANTS[name]}))
     if name != "overlines":
-        with pytest.raises(ValueError, match=f"engine of the Gomocup protocol does not support {name}"):
-            check_game(Game(15, 15, 5, **{name: True}))
+        with pytest.raises(ValueError, match=f"gomocup does not support {name}"):
+            make_policy("gomocup:python", Game(15, 15, 5, **{name: True}))

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from players import FirstEmpty
 
-from baselines.timed import Clock, Timed, default_moves_left
+from baselines.timed import Clock, Timed
 from ttt_envs import Game
 from ttt_eval.matches.elo import SPRT
 from ttt_eval.matches.games import append_games, read_games
@@ -18,7 +18,7 @@ from ttt_eval.matches.match import MatchSettings, PairBlock, play_pairs
 from ttt_eval.matches.match_blocks import TIMED_BLOCK
 from ttt_eval.matches.openings import Openings
 from ttt_eval.matches.sprt import run_sprt
-from ttt_eval.matches.timed_match import TimedScore, count_moves_left, play_timed_block, play_timed_pairs
+from ttt_eval.matches.timed_match import TimedScore, play_timed_block, play_timed_pairs
 from ttt_eval.result_store import UNITS
 
 GAME = Game(4, 4, 3, 0.25)
@@ -105,16 +105,6 @@ def test_timed_games_are_logged_and_read_back(tmp_path):
     assert games[1].settings["seconds"][1] == [0.3] * 5
 
 
-def test_moves_left_are_estimated_from_games():
-    games = []
-    play_pairs(GAME, "random", "random", 100, log=games.extend)
-    found = count_moves_left(GAME, games)
-    assert found[0] == np.mean([[position.mover for position, _, _ in game.positions()].count(0) for game in games])
-    assert found[16] == default_moves_left(GAME)[16]
-    with pytest.raises(ValueError, match="tells nothing of"):
-        count_moves_left(Game(), games)
-
-
 def test_timed_scores_add_up():
     one, _ = play("1+0.1", Slow(0.3), Slow(0.01))
     both = one + TimedScore.empty(GAME) + one
@@ -174,7 +164,7 @@ def busy_machine():
     [
         ("timed", Game(3, 3, 3, 0.25), 0.05, 1),
         ("timed:mcts,ponder=true", Game(5, 5, 4), 0.05, 1),
-        pytest.param("timed:ponder=true,allocation=fixed", Game(5, 5, 4, 0.25), 0.05, 1, marks=pytest.mark.slow),
+        pytest.param("timed:ponder=true", Game(5, 5, 4, 0.25), 0.05, 1, marks=pytest.mark.slow),
         pytest.param("timed:ponder=true", Game(7, 7, 5), 0.02, 100, marks=pytest.mark.slow),
     ],
     ids=str,

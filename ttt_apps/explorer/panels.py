@@ -232,21 +232,22 @@ class Panels:
         }
 
     def _mcts_panel(self, game: Game, boards: Boards, request: PanelRequest) -> dict[str, Any]:
-        found = MCTS(game, simulations=request.simulations).analyse(boards.position(0))
-        visits = np.where(boards.legal(game)[0], found.visits, np.nan)
-        first = [cell for _, cell in found.variation[:MAX_LINE]]
-        by_visits = np.argsort(-found.visits, kind="stable")[:MAX_LINES].tolist()
+        search = MCTS(game, simulations=request.simulations).analyse(boards.position(0))
+        counts = search.visits[0]
+        visits = np.where(boards.legal(game)[0], counts, np.nan)
+        first = [cell for _, cell in search.variation(0)[:MAX_LINE]]
+        by_visits = np.argsort(-counts, kind="stable")[:MAX_LINES].tolist()
         lines = [
-            _line_json(game, first if cell == first[0] else [cell], f"{found.visits[cell]:,}")
+            _line_json(game, first if cell == first[0] else [cell], f"{counts[cell]:,}")
             for cell in by_visits
-            if found.visits[cell]
+            if counts[cell]
         ]
         shown = board_json(game, visits, ["Every line begins with the visits of its first move."], "visits")
         return {
             **shown,
             "texts": [None if np.isnan(one) else f"{one:.0f}" for one in visits],
             "scale": max_value(visits),
-            "value": float(found.value),
+            "value": float(search.values[0]),
             "lines": lines,
         }
 

@@ -7,7 +7,7 @@ depend on the machine and its load.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,8 @@ from uuid import uuid4
 
 import numpy as np
 
-from baselines.timed import TimedPlayer, estimate_moves_left
+from baselines.timed.clock import Now
+from baselines.timed.policy import TimedPlayer
 from ttt_envs.agents.policy import Forfeit, Policy
 from ttt_envs.core.jit import Float64Array, compile_at_once
 from ttt_envs.core.parallel import Jobs
@@ -46,8 +47,6 @@ from ttt_eval.matches.score import Score
 
 FORFEIT = "time"
 """Reason of a loss on time."""
-
-Now = Callable[[], float]
 
 
 @dataclass(frozen=True)
@@ -257,19 +256,3 @@ def _play_game(
         if tracker is not None:
             tracker.add(which, rows, boards, actions, mover, outcome)
     return [Times(np.array(taken[who]), least[who], lost[who]) for who in (0, 1)], forfeit
-
-
-def count_moves_left(game: Game, games: Iterable[PlayedGame]) -> Float64Array:
-    """Return the mean number of own moves to come by stones on the board, float64[cells + 1], from finished games.
-
-    For :func:`baselines.timed.write_moves_left`; see :func:`baselines.timed.estimate_moves_left`.
-    """
-    return estimate_moves_left(game, _moves_by_game(game, games))
-
-
-def _moves_by_game(game: Game, games: Iterable[PlayedGame]) -> Iterator[tuple[int, list[int]]]:
-    for played in games:
-        if (played.game.rows, played.game.columns) != (game.rows, game.columns):
-            raise ValueError(f"a game of {played.game} tells nothing of {game}: choose games on the same board")
-        if played.result is not None:
-            yield int(np.count_nonzero(played.start().cells)), [position.mover for position, _, _ in played.positions()]
