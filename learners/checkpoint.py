@@ -20,7 +20,7 @@ import numpy as np
 
 from learners import CONFIG as CONFIG
 from learners import OtherGameWarning, is_run
-from learners.config import AnyConfig, FitLearnerConfig, load_learner
+from learners.config import FitLearnerConfig, LearnerConfig, load_learner
 from ttt_envs.agents.policy import ALL_VARIANTS, Policy, PolicyWrapper
 from ttt_envs.agents.specs import FromFile, from_file
 from ttt_envs.agents.wrappers import SymmetrizedPolicy
@@ -227,7 +227,7 @@ def load_weights(
     return arrays
 
 
-def build_config(learner: str, settings: Mapping[str, Any]) -> AnyConfig:
+def build_config(learner: str, settings: Mapping[str, Any]) -> LearnerConfig:
     """Return the settings of the named learner.
 
     Raises:
@@ -239,7 +239,7 @@ def build_config(learner: str, settings: Mapping[str, Any]) -> AnyConfig:
         if name not in known:
             raise ValueError(f"{learner} has no setting {name!r}: {closest_names(name, known)}")
     try:
-        made: AnyConfig = config(**settings)
+        made = config(**settings)
     except TypeError as problem:  # for example, a number where a list belongs
         raise ValueError(f"the settings of {learner} do not work: {problem}") from None
     return made
@@ -355,7 +355,7 @@ class RunPolicy(PolicyWrapper):
             learner = settings.load(trained, run)
         else:
             untrained = settings.build(trained, np.random.default_rng(0))
-            untrained.from_arrays(load_checkpoint(run).get("learner", {}))
+            untrained.state = load_checkpoint(run).get("learner", {})
             learner = untrained
         if symmetrize and not learner.symmetric:
             learner = SymmetrizedPolicy(learner, visible(game))

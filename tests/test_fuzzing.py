@@ -486,7 +486,7 @@ TRAIN = {
     "seat": ["first", "second", "random", "alternate", "x", ""], "out": FOLDERS, "log-every": NUMBERS,
     "overwrite": None, "exact-every": NUMBERS, "checkpoint-games": NUMBERS,
     "checkpoint-seconds": ["1", "0", "-1", "nan", "x"], "learner": ["q-learning", "naive-mc", "x", ""],
-    "epsilon": NUMBERS, "bootstrap": ["ply", "x"], "symmetries": ["all", "none", "x"], "alpha": NUMBERS,
+    "epsilon": NUMBERS, "backup": ["negamax", "x"], "symmetries": ["all", "none", "x"], "alpha": NUMBERS,
     "gamma": NUMBERS, "discount": NUMBERS, "hidden": NUMBERS,
 }  # fmt: skip
 RESUME = {"resume": FOLDERS, "games": FEW, "trust": None, "seed": NUMBERS}

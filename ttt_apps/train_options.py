@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from learners import LEARNERS
-from learners.config import TEACHER, AnyConfig, FitLearnerConfig, LearnerConfig, load_learner
+from learners.config import TEACHER, FitLearnerConfig, LearnerConfig, load_learner
 from learners.pool import NAME as POOL
 from learners.training import Marks, check_counts, dense_first
 from ttt_apps.cli import GLOBAL, Count, GameOptions, check_seed, option_names, parse
@@ -111,7 +111,7 @@ class Options(GameOptions):
         return {name: value for name, value in dataclasses.asdict(self).items() if name not in left_out}
 
 
-def parse_options(arguments: Sequence[str], prog: str) -> tuple[Options, AnyConfig]:
+def parse_options(arguments: Sequence[str], prog: str) -> tuple[Options, LearnerConfig]:
     """Parse the options and settings of a training.
 
     Raises:
@@ -169,25 +169,27 @@ def _settings_of_others(learner: str) -> dict[str, str]:
     }
 
 
-def default_options(learner: str, opponent: str | None = None, *, phantom: bool = False) -> tuple[Options, AnyConfig]:
+def default_options(
+    learner: str, opponent: str | None = None, *, phantom: bool = False
+) -> tuple[Options, LearnerConfig]:
     """Return the default options and settings of a learner; in self-play those that suit self-play.
 
-    In phantom games, players do not see the same board, so that no learner bootstraps ply by ply.
+    In phantom games, players do not see the same board, so that no learner learns from every ply.
     """
     config = load_learner(learner)
     if opponent != SELF:
         return Options(learner=learner, games=config.games, opponent=config.opponent), config()
     usual = Options(learner=learner, games=config.self_play_games, opponent=config.opponent)
-    settings = {name: value for name, value in config.self_play.items() if not (phantom and name == "bootstrap")}
+    settings = {name: value for name, value in config.self_play.items() if not (phantom and name == "backup")}
     return usual, config(**settings)
 
 
-def complete_options(options: Options, settings: AnyConfig) -> Options:
+def complete_options(options: Options, settings: LearnerConfig) -> Options:
     """Return the options, completed with the learner's defaults."""
     return dataclasses.replace(options, batch=settings.batch) if options.batch is None else options
 
 
-def batch_note(options: Options, settings: AnyConfig) -> str:
+def batch_note(options: Options, settings: LearnerConfig) -> str:
     """Return a note if the default batch is the whole training, so that no game profits from another; else ""."""
     if isinstance(settings, FitLearnerConfig) or options.batch is not None or options.games > settings.batch:
         return ""
@@ -197,7 +199,7 @@ def batch_note(options: Options, settings: AnyConfig) -> str:
     )
 
 
-def default_folder(options: Options, settings: AnyConfig) -> Path:
+def default_folder(options: Options, settings: LearnerConfig) -> Path:
     """Return the default folder of a run: its name distinguishes game, opponent, seed and other settings."""
     game = options.game()
     parts = [options.learner, game.slug, options.opponent]

@@ -221,7 +221,7 @@ TRAIN = [
     ("--exact-every -1", "--exact-every -1 does not work: choose 0 (never), 1 or more games"),
     ("--checkpoint-seconds 0", "--checkpoint-seconds 0 does not work: choose more than 0 seconds"),
     ("--epsilon 2", "error: --epsilon 2 does not work for q-learning: choose 0 to 1"),
-    ("--bootstrap ply", "which only self-play shows: choose self-play, or --bootstrap own-turn against another"),
+    ("--backup negamax", "which only self-play shows: choose self-play, or --backup agent against another"),
     ("--seed -1", "--seed -1 is no seed: choose 0 or more"),
     ("--memory inf", "--memory inf does not work for q-learning: choose above 0 and at most 1,048,576"),
     ("--memory nan", "--memory nan does not work for q-learning"),
