@@ -124,7 +124,7 @@ def load_checkpoint(run: Path) -> dict[str, dict[str, np.ndarray[Any, Any]]]:
 
 
 def load_arrays(path: Path, limit: int = 1 << 34) -> dict[str, np.ndarray[Any, Any]]:
-    """Read arrays that :func:`save_arrays` wrote. Their hash is checked if present, as in all new files.
+    """Read arrays that :func:`save_arrays` wrote, and check their hash.
 
     Memory use is bounded by the file size: entries must be uncompressed and must not overlap.
 
@@ -147,12 +147,13 @@ def load_arrays(path: Path, limit: int = 1 << 34) -> dict[str, np.ndarray[Any, A
 def read_arrays(file: IO[bytes], limit: int, *, compressed: bool = False) -> dict[str, np.ndarray[Any, Any]]:
     """Read arrays from an open file, as :func:`load_arrays` does; a malformed one can raise any exception.
 
-    Only with ``compressed`` may they be deflated; also then they have at most ``limit`` bytes.
+    Only with ``compressed``, as those of other programs, may they be deflated, and lack the hash; also then they have
+    at most ``limit`` bytes.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # numpy warns of old headers, which are never written here
         arrays, stored_hash = _unpack(file, limit, compressed)
-    if stored_hash and stored_hash != _hash(arrays):
+    if (stored_hash or not compressed) and stored_hash != _hash(arrays):
         raise ValueError("its arrays are not those that were written")
     return arrays
 

@@ -25,8 +25,8 @@ class QLearningConfig(TabularConfig):
     name: ClassVar[str] = "q-learning"
     self_play: ClassVar[Mapping[str, Any]] = {"backup": "negamax", "symmetries": "all"}
     report: ClassVar[Mapping[str, Any]] = {
-        "batch": 1, "step_size": 1.0, "step_size_power": 0.0, "epsilon": 1.0, "epsilon_decay": 1e-4,
-        "rewards": "report",
+        "batch": 1, "step_size": 1.0, "step_size_power": 0.0, "gamma": 1.0, "epsilon": 1.0, "epsilon_decay": 1e-4,
+        "rewards": "report", "values": "afterstate", "target": "sarsa",
     }  # fmt: skip
 
     step_size: Annotated[float, Range(0, 1, above=True)] = 1.0

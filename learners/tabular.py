@@ -97,7 +97,7 @@ class TabularLearner(Learner):
         self._restore(arrays)
 
     def _restore(self, arrays: Arrays) -> None:
-        epsilon = get_array(arrays, "epsilon", (1,), "f8", self.name)
+        epsilon = get_array(arrays, "epsilon", (1,), "f8", self.name, (0, 1))
         self.table.state = arrays
         self.epsilon = epsilon.copy()
 

@@ -282,7 +282,7 @@ def test_a_damaged_run_resumes_or_is_rejected(runs, learner, tmp_path):
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(run, copy)
         path = next(copy.rglob(name))
-        damaged = (damage_arrays if path.suffix == ".npz" else damage_json)(path, rng)
+        damaged = (damage_bytes if path.suffix == ".npz" else damage_json)(path, rng)
         if path.suffix == ".json":
             with one_line_errors():
                 if is_costly(json.loads(damaged), json.loads(path.read_text())):

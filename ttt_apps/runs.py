@@ -227,7 +227,7 @@ def _read_options(directory: RunDirectory, config: Mapping[str, Any], cluster: s
     Raises:
         ValueError: invalid options.
     """
-    names = {field.name for field in dataclasses.fields(Options)} - {"out", "cluster"}
+    names = {field.name for field in dataclasses.fields(Options)} - {"out", "cluster", "settings"}
     try:
         stored = {name: value for name, value in config.items() if name in names}
         return Options(**stored, out=directory.path, cluster=cluster)

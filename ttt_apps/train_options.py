@@ -56,6 +56,8 @@ class Options(GameOptions):
     out: Path | None = None
     """the run directory; default: runs/ and a name made of learner, game, opponent, settings that differ from the
     defaults, and seed"""
+    settings: Literal["default", "report"] = "default"
+    """default settings of the learner: default, those that learn well; report, exactly those of its source"""
     overwrite: tyro.conf.FlagCreatePairsOff[bool] = False
     """replace a run that is already there"""
     log_every: Count | None = None
@@ -107,7 +109,7 @@ class Options(GameOptions):
 
     def stored(self) -> dict[str, Any]:
         """Return the fields of ``config.json`` except the game and the learner's settings."""
-        left_out = {field.name for field in dataclasses.fields(GameOptions)} | {"out", "overwrite", "cluster"}
+        left_out = {field.name for field in dataclasses.fields(GameOptions)} | {"out", "overwrite", "cluster", "settings"}
         return {name: value for name, value in dataclasses.asdict(self).items() if name not in left_out}
 
 
@@ -122,7 +124,8 @@ def parse_options(arguments: Sequence[str], prog: str) -> tuple[Options, Learner
     name = Options.learner if name is None else name
     kind = load_learner(name)
     phantom = last_value(arguments, "--phantom") not in (None, "no")
-    default = default_options(name, last_value(arguments, "--opponent"), phantom=phantom)
+    source = last_value(arguments, "--settings") == "report"
+    default = default_options(name, last_value(arguments, "--opponent"), phantom=phantom, source=source)
     flat: Any = tyro.conf.OmitArgPrefixes
     joined: Any = dataclasses.make_dataclass(
         "Train",
@@ -170,13 +173,28 @@ def _settings_of_others(learner: str) -> dict[str, str]:
 
 
 def default_options(
-    learner: str, opponent: str | None = None, *, phantom: bool = False
+    learner: str, opponent: str | None = None, *, phantom: bool = False, source: bool = False
 ) -> tuple[Options, LearnerConfig]:
     """Return the default options and settings of a learner; in self-play those that suit self-play.
 
     In phantom games, players do not see the same board, so that no learner learns from every ply.
+
+    Args:
+        learner: its name.
+        opponent: of the training.
+        phantom: whether the game is a phantom game.
+        source: whether to return the settings of the learner's source, whatever the opponent.
+
+    Raises:
+        ValueError: there is no source with settings.
     """
     config = load_learner(learner)
+    if source:
+        if config.report is None:
+            raise ValueError(f"{learner} has no report whose settings it could have: leave --settings out")
+        options = Options(learner=learner, games=config.games, opponent=config.opponent, settings="report")
+        settings = dict(config.report)
+        return dataclasses.replace(options, batch=settings.pop("batch", None)), config(**settings)
     if opponent != SELF:
         return Options(learner=learner, games=config.games, opponent=config.opponent), config()
     usual = Options(learner=learner, games=config.self_play_games, opponent=config.opponent)

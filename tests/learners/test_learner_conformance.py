@@ -333,9 +333,8 @@ def test_damaged_arrays_are_refused(make, damage):
 
 
 OUT_OF_RANGE = {
-    "naive-mc": ({"epsilon": -0.5}, {"lengths": 10}, {"lengths": -1}, {"lengths": 1, "waiting": 10**9},
-                 {"lengths": 1, "waiting": -1}),
-    "q-learning": ({"epsilon": 1.5}, {"keys": 3}, {"values": np.nan}, {"counts": -1}, {"board": 9}),
+    "naive-mc": ({"epsilon": -0.5}, {"lengths": 10}, {"lengths": -1}),
+    "q-learning": ({"epsilon": 1.5}, {"values": np.nan}, {"counts": -1}, {"board": 9}),
     "q-net": ({"epsilon": 2}, {"updates": -1}, {"hidden_kernel": np.nan}, {"output_bias_square": -1}, {"replay": 9},
               {"replay_met": -1}, {"replay_met": 2**60}),
 }  # fmt: skip

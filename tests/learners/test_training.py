@@ -1,9 +1,12 @@
 """The two loops teach the same, and transitions say what happened."""
 
+from collections import defaultdict
+
 import numpy as np
 import plain
 import pytest
 
+from examples import q_learning_from_scratch
 from learners.base import Transition
 from learners.pettingzoo_loop import to_boards, train_in
 from learners.q_learning import QLearningConfig
@@ -36,6 +39,21 @@ def test_a_seat_learns_the_same_in_pettingzoos_tictactoe():
     played = train(ours, "random", 50, batch=1, seed=3)
     assert played == train_in(tictactoe_v3.raw_env(), theirs, "random", 50, seed=3)
     assert_same(ours, theirs)
+
+
+@pytest.mark.parametrize("skip_chance", [0.0, 0.25])
+def test_q_learning_from_scratch_learns_the_same_values(skip_chance, monkeypatch):
+    for name in ("Q", "N"):
+        monkeypatch.setattr(q_learning_from_scratch, name, defaultdict(int))
+    q_learning_from_scratch.train(500, skip_chance, seed=7)
+    learner = build(Game(skip_chance=skip_chance), backup="negamax")
+    train(learner, "self", 500, seed=7)
+    learned = list(q_learning_from_scratch.N)
+    planes = np.array([np.frombuffer(state, np.int8).reshape(9, 2) for state, _ in learned])
+    boards = Boards((planes @ [1, 2]).astype(np.int8), np.zeros(len(planes), np.int8))
+    values = learner.action_values(boards)[np.arange(len(learned)), [action for _, action in learned]]
+    assert values.tolist() == [q_learning_from_scratch.Q[entry] for entry in learned]
+    assert len(learned) == learner.table.size
 
 
 @pytest.mark.parametrize("batch", [1, 7, 64])
