@@ -48,22 +48,16 @@ KINDS: dict[type, str] = {
     type(None): "null",
 }
 """Names of JSON types, for messages."""
-TRAINING_FIELDS: dict[str, tuple[type, ...]] = {
-    "opponent": (str,),
-    "seat": (str,),
-    "games": (int,),
-    "batch": (int, type(None)),
-    "seed": (int,),
-    "log_every": (int, type(None)),
-    "exact_every": (int, type(None)),
-    "checkpoint_games": (int,),
-    "checkpoint_seconds": (int, float),
-    "no_report": (bool,),
-    "resumed": (list,),
-}
-"""Fields of a config.json that describe the training, with their allowed types."""
-REQUIRED_FIELDS = ("opponent", "games", "seed")
+RUN_FIELDS: dict[str, tuple[type, ...]] = {"game": (dict,), "learner": (str,), "settings": (dict,)}
+"""Fields that every config.json has, with their types."""
+TRAINING_FIELDS: dict[str, tuple[type, ...]] = {"opponent": (str,), "games": (int,), "seed": (int,)}
 """Fields without which a training cannot be resumed."""
+OTHER_FIELDS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("batch", "log_every", "exact_every"), (int, type(None))),
+    **{"seat": (str,), "checkpoint_games": (int,), "checkpoint_seconds": (int, float)},
+    **{"no_report": (bool,), "resumed": (list,)},
+}
+"""Fields of a training that a config.json may lack."""
 
 
 def save_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
@@ -266,11 +260,11 @@ def _hint(path: Path) -> str:
     return f"Make one with train.py --out {path}"
 
 
-def read_config(run: Path) -> dict[str, Any]:
+def read_config(run: Path, required: Mapping[str, tuple[type, ...]] = RUN_FIELDS) -> dict[str, Any]:
     """Read a run's ``config.json``; its strings are :class:`~ttt_envs.agents.specs.FromFile`.
 
     Raises:
-        ValueError: no such run, or a damaged file.
+        ValueError: no such run, or a damaged file, or one without a ``required`` field.
     """
     path = run / CONFIG
     if not os.path.lexists(path):
@@ -278,11 +272,14 @@ def read_config(run: Path) -> dict[str, Any]:
     content = read_bounded(path, MAX_CONFIG_BYTES)
     try:
         data: dict[str, Any] = from_file(parse_json(content))
-        if not isinstance(data, dict) or not {"game", "learner", "settings"} <= data.keys():
-            raise ValueError("it does not say which game and learner")
-        for name, kind in (("game", dict), ("learner", str), ("settings", dict)):
-            if not isinstance(data[name], kind):
-                raise ValueError(f"{name} is {quote(data[name])}, and must be {KINDS[kind]}")
+        if not isinstance(data, dict):
+            raise ValueError("it is no object")
+        for name, kinds in {**OTHER_FIELDS, **required}.items():
+            if name not in data and name in required:
+                raise ValueError(f"it does not say its {name}")
+            if name in data and type(data[name]) not in (kinds if str not in kinds else {*kinds, FromFile}):
+                admissible = " or ".join(KINDS[kind] for kind in kinds)
+                raise ValueError(f"{name} is {quote(data[name])}, and must be {admissible}")
         game_from_dict(data["game"])
     except (ValueError, TypeError, RecursionError) as problem:
         raise ValueError(f"{path} cannot be read as the settings of a run: {problem}") from None
@@ -295,18 +292,7 @@ def read_training(run: Path) -> dict[str, Any]:
     Raises:
         ValueError: no such run, or a damaged file.
     """
-    config = read_config(run)
-    for name, kinds in TRAINING_FIELDS.items():
-        if name not in config:
-            if name in REQUIRED_FIELDS:
-                raise ValueError(f"{run / CONFIG} cannot be read as the settings of a run: it does not say its {name}")
-        elif type(config[name]) not in (kinds if str not in kinds else {*kinds, FromFile}):
-            admissible = " or ".join(KINDS[kind] for kind in kinds)
-            raise ValueError(
-                f"{run / CONFIG} cannot be read as the settings of a run: {name} is {quote(config[name])}, and must "
-                f"be {admissible}"
-            )
-    return config
+    return read_config(run, {**RUN_FIELDS, **TRAINING_FIELDS})
 
 
 class RunPolicy(PolicyWrapper):

@@ -196,30 +196,20 @@ def test_keys_are_exact(game, data):
     cells = st.integers(0, game.cells - 1)
     moves = data.draw(st.lists(st.tuples(st.lists(cells, max_size=6, unique=True), cells), min_size=1, max_size=8))
     for afterstates in (False, True):
-        table, reference = Table(game, "none", afterstates, 0.0, 1 << 26), {}
-        for number, (stones, action) in enumerate(moves):
-            board = np.zeros(game.cells, np.int8)
-            board[stones], board[action] = np.arange(len(stones)) % 2 + 1, 0
-            key = (board.tobytes(), action)
-            if afterstates:
-                board[action] = 1
-                key = board.tobytes()
-                board[action] = 0
-            teach_table(board, action, float(number), table.memory)
-            reference[key] = float(number)
-            assert table.size == len(reference)
-            assert read_table(board, action, table.memory) == reference[key]
-
-
-def teach_table(board, action, value, memory):
-    sum_stones(board, memory)
-    write_key(action, memory)
-    learn(memory.key, value, StepSizes.of(1.0, 0.0), memory)
-
-
-def read_table(board, action, memory):
-    sum_stones(board, memory)
-    return value_of(action, memory)
+        table, reference = Table(game, "none", afterstates, 0.0, 1 << 26).memory, {}
+        for learns in (True, False):
+            for number, (stones, action) in enumerate(moves):
+                board = np.zeros(game.cells, np.int8)
+                board[stones], board[action] = np.arange(len(stones)) % 2 + 1, 0
+                sum_stones(board, table)
+                board[action] = afterstates
+                key = board.tobytes(), None if afterstates else action
+                if learns:
+                    reference[key] = number
+                    write_key(action, table)
+                    learn(table.key, float(number), StepSizes.of(1.0, 0.0), table)
+                assert value_of(action, table) == reference[key]
+        assert table.size[0] == len(reference)
 
 
 def test_values_stay_when_the_table_grows():

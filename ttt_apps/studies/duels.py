@@ -95,9 +95,9 @@ def measure(unit: Unit) -> list[dict[str, Any]]:
 def _build(learner: tuple[str, Mapping[str, Any]], game: Game, rng: np.random.Generator) -> Learner:
     name, settings = learner
     config = build_config(name, settings)
-    learner = config.build(game, rng)
-    assert isinstance(learner, Learner), f"{name} has a loop of its own"
-    return learner
+    built = config.build(game, rng)
+    assert isinstance(built, Learner), f"{name} has a loop of its own"
+    return built
 
 
 class LearningCurve:
