@@ -25,6 +25,8 @@ from ttt_envs.graph.layers import MAX_PHANTOM_CELLS
 MEASURED = 20_000
 """Maximum number of arrangements of stones for exact measurements at every log line: includes 3 x 3 with or without
 skips."""
+NOT_STORED = ("out", "overwrite", "cluster", "settings")
+"""Options that a run does not store, because its folder or its settings tell them."""
 MAX_NAME_LENGTH = 100
 """Maximum length of a run's name in characters, without its seed."""
 
@@ -109,7 +111,7 @@ class Options(GameOptions):
 
     def stored(self) -> dict[str, Any]:
         """Return the fields of ``config.json`` except the game and the learner's settings."""
-        left_out = {field.name for field in dataclasses.fields(GameOptions)} | {"out", "overwrite", "cluster", "settings"}
+        left_out = {*(field.name for field in dataclasses.fields(GameOptions)), *NOT_STORED}
         return {name: value for name, value in dataclasses.asdict(self).items() if name not in left_out}
 
 
