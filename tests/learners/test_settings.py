@@ -7,6 +7,7 @@ import pytest
 
 from learners import LEARNERS
 from learners.config import LearnerConfig
+from ttt_apps.train_options import parse_options
 from ttt_envs.agents.specs import load_object
 
 NAN, INF = float("nan"), float("inf")
@@ -102,3 +103,11 @@ def test_settings_out_of_range_are_refused(name):
 def test_settings_that_do_not_fit_together_are_refused(name, settings, message):
     with pytest.raises(ValueError, match=message):
         load_object(LEARNERS[name])(**settings)
+
+
+def test_settings_of_the_report_and_changes_of_them():
+    options, settings = parse_options(["--settings=report", "--epsilon-decay=0.01", "--opponent=self"], "train.py")
+    assert (options.batch, settings.gamma, settings.backup, settings.symmetries) == (1, 1.0, "agent", "none")
+    assert (settings.step_size, settings.step_size_power, settings.rewards) == (1.0, 0.0, "report")
+    assert (settings.values, settings.target, settings.epsilon) == ("afterstate", "sarsa", 1.0)
+    assert settings.epsilon_decay == 0.01

@@ -10,7 +10,7 @@ from examples import q_learning_from_scratch
 from learners.base import Transition
 from learners.pettingzoo_loop import to_boards, train_in
 from learners.q_learning import QLearningConfig
-from learners.training import Progress, Trainer, train
+from learners.training import Trainer, train
 from ttt_envs import Boards, Game, mnk_v0
 from ttt_envs.game.rules import NOT_OVER, play_rows
 
@@ -56,10 +56,10 @@ def test_q_learning_from_scratch_learns_the_same_values(skip_chance, monkeypatch
     assert len(learned) == learner.table.size
 
 
-@pytest.mark.parametrize("batch", [1, 7, 64])
-def test_every_started_game_is_finished_and_counted(batch):
-    done = train(build(Game(skip_chance=0.25)), "random", 100, batch=batch, seat="second")
-    assert done.games == done.wins + done.draws + done.losses == 100
+@pytest.mark.parametrize(("batch", "games"), [(1, 100), (7, 100), (64, 100), (64, 0)])
+def test_every_started_game_is_finished_and_counted(batch, games):
+    done = train(build(Game(skip_chance=0.25)), "random", games, batch=batch, seat="second")
+    assert done.games == done.wins + done.draws + done.losses == games
 
 
 def test_callbacks_do_not_change_the_learner():
@@ -212,10 +212,6 @@ def test_invalid_trainings_are_refused(arguments, message):
     if "batch" not in arguments:
         with pytest.raises(ValueError, match=message):
             train_in(mnk_v0.env(), learner, **arguments)
-
-
-def test_training_without_games():
-    assert train(build(Game()), "random", 0) == Progress()
 
 
 def test_moves_are_counted_also_after_a_resumption():
