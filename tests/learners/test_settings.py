@@ -109,5 +109,4 @@ def test_settings_of_the_report_and_changes_of_them():
     options, settings = parse_options(["--settings=report", "--epsilon-decay=0.01", "--opponent=self"], "train.py")
     assert (options.batch, settings.gamma, settings.backup, settings.symmetries) == (1, 1.0, "agent", "none")
     assert (settings.step_size, settings.step_size_power, settings.rewards) == (1.0, 0.0, "report")
-    assert (settings.values, settings.target, settings.epsilon) == ("afterstate", "sarsa", 1.0)
-    assert settings.epsilon_decay == 0.01
+    assert (settings.values, settings.target, settings.epsilon_decay) == ("afterstate", "sarsa", 0.01)
