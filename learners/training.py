@@ -402,7 +402,7 @@ class Trainer(TrainingLoop):
     @state.setter
     def state(self, arrays: Arrays) -> None:
         for name, array in self.state.items():
-            if not name.startswith("opponent."):
+            if name == "opponent.made" or not name.startswith("opponent."):
                 data = name in ("decisions.rng", "decisions.logged")  # of any length
                 get_array(arrays, name, (None,) if data else array.shape, array.dtype.str, "the state of a training")
         if int(arrays["counts"][0]) > self.games:

@@ -102,7 +102,7 @@ class SelfPlay(TrainingLoop):
     def state(self) -> dict[str, np.ndarray[Any, Any]]:
         """See :class:`~learners.training.TrainingLoop`."""
         done = self.done
-        counts = (self.games, self.marked, self.steps, done.games, done.wins, done.draws, done.losses)
+        counts = (self.games, self.marked, done.games, done.wins, done.draws, done.losses, self.steps)
         return {
             "counts": np.array(counts, np.int64),
             "losses": np.array(self._losses),
@@ -114,7 +114,7 @@ class SelfPlay(TrainingLoop):
     def state(self, arrays: Arrays) -> None:
         """See :class:`~learners.training.TrainingLoop`; restore the learner's arrays first."""
         name = self.learner.config.name
-        games, marked, self.steps, *done = get_array(arrays, "counts", (7,), "i8", name).tolist()
+        games, marked, *done, self.steps = get_array(arrays, "counts", (7,), "i8", name).tolist()
         if min(marked, *done) < 0 or not marked <= done[0] == sum(done[1:]) <= games:
             raise ValueError(f"the counts of a training of {name} are damaged: train again")
         if games > self.games:

@@ -486,7 +486,7 @@ def changed(name, change):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda arrays: arrays.clear(), r"alpha-zero needs counts as int64\[6\], but there is nothing"),
+        (lambda arrays: arrays.clear(), r"alpha-zero needs counts as int64\[7\], but there is nothing"),
         (changed("counts", lambda array: array.__setitem__(0, 20)), "games=16 is fewer than the 20 that were to be"),
         (
             changed("counts", lambda array: array.__setitem__(2, 3)),
