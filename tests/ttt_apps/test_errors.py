@@ -186,7 +186,7 @@ TRAIN = [
     ("--opponent minimax", "there is no policy 'minimax': did you mean 'expectiminimax'?"),
     ("--opponent runs/first", "the learner of a run is written 'run:runs/first'"),
     ("--opponent pool:every=0", "pool: every=0 does not work"),
-    (f"--opponent pool:every={'9' * 30}", "is not a whole number of up to 15 digits"),
+    (f"--opponent pool:every={'9' * 30}", "does not work: it takes every and size"),
     (f"--opponent pool:size={'9' * 5000}", "is no policy"),
     (f"--opponent mcts:simulations={'9' * 30}", "is not a whole number of 64 bits"),
     ("--learner q-lerning", "there is no learner 'q-lerning': did you mean 'q-learning'?"),
