@@ -350,7 +350,7 @@ def our_self_play(simulations: int, count_moves: bool = False) -> Stretch:
     rng, seeds = np.random.default_rng(0), iter(range(1 << 30))
 
     def play() -> TrainingExamples:
-        return play_block(config, learner.game, learner.to_arrays(), next(seeds), range(TOGETHER_IN_SELF_PLAY))
+        return play_block(config, learner.game, learner.state, next(seeds), range(TOGETHER_IN_SELF_PLAY))
 
     # count the simulations that a search really makes, in positions of real games
     seen = play().seen

@@ -24,7 +24,6 @@ from rich.box import MARKDOWN
 from rich.table import Table
 
 from learners import LEARNERS
-from learners.config import TransitionLearnerConfig
 from learners.training import make_initial_rng, train
 from ttt_envs.agents.specs import load_object
 from ttt_envs.game.game import Game
@@ -198,7 +197,7 @@ def measure_boards(_: str, rounds: int, seconds: float) -> dict[str, dict[str, S
     found: dict[str, dict[str, Spread]] = {}
     games = max(300, int(20_000 * seconds))
     for name, path in LEARNERS.items():
-        if not issubclass(load_object(path), TransitionLearnerConfig):
+        if load_object(path).own_loop:
             continue
         found[name] = {}
         for size, win_length in BOARDS:

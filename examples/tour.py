@@ -32,7 +32,7 @@ from baselines.compression.grouping import make_grouping
 from baselines.exact import solve
 from baselines.tables import random_play_values
 from learners.q_learning import QLearningConfig
-from learners.training import Training, make_initial_rng
+from learners.training import Trainer, make_initial_rng
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_eval.exact import exploitability, match_outcome, training_callback
 from ttt_eval.matches.match import play_pairs
@@ -89,7 +89,7 @@ best responder. Only perfect play has 0.
 """
 
 # %%
-learner = QLearningConfig(bootstrap="ply", symmetries="all").build(game, make_initial_rng(SEED))
+learner = QLearningConfig(backup="negamax", symmetries="all").build(game, make_initial_rng(SEED))
 seen, found = [0], [exploitability(game, learner)]
 figure, axis = plt.subplots(figsize=(6, 3), layout="constrained")
 (curve,) = axis.plot(seen, found, marker=".")
@@ -109,7 +109,7 @@ def draw(games, numbers):
 
 
 every = max(1, GAMES // 20)
-Training(learner, "self", GAMES, batch=256, seed=SEED).run(
+Trainer(learner, "self", GAMES, batch=256, seed=SEED).run(
     every=every, callbacks=[training_callback(game, None, every, GAMES)], log=draw
 )
 print(f"after {seen[0]} games {found[0]:.4f}, after {seen[-1]} games {found[-1]:.4f}")

@@ -20,7 +20,7 @@ import numpy as np
 
 from learners import CONFIG as CONFIG
 from learners import OtherGameWarning, is_run
-from learners.config import AnyConfig, FitLearnerConfig, load_learner
+from learners.config import FitLearnerConfig, LearnerConfig, load_learner
 from ttt_envs.agents.policy import ALL_VARIANTS, Policy, PolicyWrapper
 from ttt_envs.agents.specs import FromFile, from_file
 from ttt_envs.agents.wrappers import SymmetrizedPolicy
@@ -48,22 +48,16 @@ KINDS: dict[type, str] = {
     type(None): "null",
 }
 """Names of JSON types, for messages."""
-TRAINING_FIELDS: dict[str, tuple[type, ...]] = {
-    "opponent": (str,),
-    "seat": (str,),
-    "games": (int,),
-    "batch": (int, type(None)),
-    "seed": (int,),
-    "log_every": (int, type(None)),
-    "exact_every": (int, type(None)),
-    "checkpoint_games": (int,),
-    "checkpoint_seconds": (int, float),
-    "no_report": (bool,),
-    "resumed": (list,),
-}
-"""Fields of a config.json that describe the training, with their allowed types."""
-REQUIRED_FIELDS = ("opponent", "games", "seed")
+RUN_FIELDS: dict[str, tuple[type, ...]] = {"game": (dict,), "learner": (str,), "settings": (dict,)}
+"""Fields that every config.json has, with their types."""
+TRAINING_FIELDS: dict[str, tuple[type, ...]] = {"opponent": (str,), "games": (int,), "seed": (int,)}
 """Fields without which a training cannot be resumed."""
+OTHER_FIELDS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("batch", "log_every", "exact_every"), (int, type(None))),
+    **{"seat": (str,), "checkpoint_games": (int,), "checkpoint_seconds": (int, float)},
+    **{"no_report": (bool,), "resumed": (list,)},
+}
+"""Fields of a training that a config.json may lack."""
 
 
 def save_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
@@ -124,7 +118,7 @@ def load_checkpoint(run: Path) -> dict[str, dict[str, np.ndarray[Any, Any]]]:
 
 
 def load_arrays(path: Path, limit: int = 1 << 34) -> dict[str, np.ndarray[Any, Any]]:
-    """Read arrays that :func:`save_arrays` wrote. Their hash is checked if present, as in all new files.
+    """Read arrays that :func:`save_arrays` wrote, and check their hash.
 
     Memory use is bounded by the file size: entries must be uncompressed and must not overlap.
 
@@ -147,12 +141,13 @@ def load_arrays(path: Path, limit: int = 1 << 34) -> dict[str, np.ndarray[Any, A
 def read_arrays(file: IO[bytes], limit: int, *, compressed: bool = False) -> dict[str, np.ndarray[Any, Any]]:
     """Read arrays from an open file, as :func:`load_arrays` does; a malformed one can raise any exception.
 
-    Only with ``compressed`` may they be deflated; also then they have at most ``limit`` bytes.
+    Only with ``compressed``, as those of other programs, may they be deflated, and lack the hash; also then they have
+    at most ``limit`` bytes.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # numpy warns of old headers, which are never written here
         arrays, stored_hash = _unpack(file, limit, compressed)
-    if stored_hash and stored_hash != _hash(arrays):
+    if (stored_hash or not compressed) and stored_hash != _hash(arrays):
         raise ValueError("its arrays are not those that were written")
     return arrays
 
@@ -227,7 +222,7 @@ def load_weights(
     return arrays
 
 
-def build_config(learner: str, settings: Mapping[str, Any]) -> AnyConfig:
+def build_config(learner: str, settings: Mapping[str, Any]) -> LearnerConfig:
     """Return the settings of the named learner.
 
     Raises:
@@ -239,7 +234,7 @@ def build_config(learner: str, settings: Mapping[str, Any]) -> AnyConfig:
         if name not in known:
             raise ValueError(f"{learner} has no setting {name!r}: {closest_names(name, known)}")
     try:
-        made: AnyConfig = config(**settings)
+        made = config(**settings)
     except TypeError as problem:  # for example, a number where a list belongs
         raise ValueError(f"the settings of {learner} do not work: {problem}") from None
     return made
@@ -265,11 +260,11 @@ def _hint(path: Path) -> str:
     return f"Make one with train.py --out {path}"
 
 
-def read_config(run: Path) -> dict[str, Any]:
+def read_config(run: Path, required: Mapping[str, tuple[type, ...]] = RUN_FIELDS) -> dict[str, Any]:
     """Read a run's ``config.json``; its strings are :class:`~ttt_envs.agents.specs.FromFile`.
 
     Raises:
-        ValueError: no such run, or a damaged file.
+        ValueError: no such run, or a damaged file, or one without a ``required`` field.
     """
     path = run / CONFIG
     if not os.path.lexists(path):
@@ -277,11 +272,14 @@ def read_config(run: Path) -> dict[str, Any]:
     content = read_bounded(path, MAX_CONFIG_BYTES)
     try:
         data: dict[str, Any] = from_file(parse_json(content))
-        if not isinstance(data, dict) or not {"game", "learner", "settings"} <= data.keys():
-            raise ValueError("it does not say which game and learner")
-        for name, kind in (("game", dict), ("learner", str), ("settings", dict)):
-            if not isinstance(data[name], kind):
-                raise ValueError(f"{name} is {quote(data[name])}, and must be {KINDS[kind]}")
+        if not isinstance(data, dict):
+            raise ValueError("it is no object")
+        for name, kinds in {**OTHER_FIELDS, **required}.items():
+            if name not in data and name in required:
+                raise ValueError(f"it does not say its {name}")
+            if name in data and type(data[name]) not in (kinds if str not in kinds else {*kinds, FromFile}):
+                admissible = " or ".join(KINDS[kind] for kind in kinds)
+                raise ValueError(f"{name} is {quote(data[name])}, and must be {admissible}")
         game_from_dict(data["game"])
     except (ValueError, TypeError, RecursionError) as problem:
         raise ValueError(f"{path} cannot be read as the settings of a run: {problem}") from None
@@ -294,18 +292,7 @@ def read_training(run: Path) -> dict[str, Any]:
     Raises:
         ValueError: no such run, or a damaged file.
     """
-    config = read_config(run)
-    for name, kinds in TRAINING_FIELDS.items():
-        if name not in config:
-            if name in REQUIRED_FIELDS:
-                raise ValueError(f"{run / CONFIG} cannot be read as the settings of a run: it does not say its {name}")
-        elif type(config[name]) not in (kinds if str not in kinds else {*kinds, FromFile}):
-            admissible = " or ".join(KINDS[kind] for kind in kinds)
-            raise ValueError(
-                f"{run / CONFIG} cannot be read as the settings of a run: {name} is {quote(config[name])}, and must "
-                f"be {admissible}"
-            )
-    return config
+    return read_config(run, {**RUN_FIELDS, **TRAINING_FIELDS})
 
 
 class RunPolicy(PolicyWrapper):
@@ -355,7 +342,7 @@ class RunPolicy(PolicyWrapper):
             learner = settings.load(trained, run)
         else:
             untrained = settings.build(trained, np.random.default_rng(0))
-            untrained.from_arrays(load_checkpoint(run).get("learner", {}))
+            untrained.state = load_checkpoint(run).get("learner", {})
             learner = untrained
         if symmetrize and not learner.symmetric:
             learner = SymmetrizedPolicy(learner, visible(game))

@@ -36,10 +36,10 @@ import numpy as np
 
 from baselines.softmax_table import PositionIndex, SoftmaxTable
 from learners.base import Arrays, Checkpointable, get_array
-from learners.config import LoopLearnerConfig, TrainingOptions
+from learners.config import LearnerConfig, TrainingOptions
 from learners.limits import NonNegative, Positive, PositiveInt
 from learners.pool import NAME as POOL
-from learners.training import Progress, ResumableTraining, check_counts, make_initial_rng
+from learners.training import Progress, TrainingLoop, check_counts, make_initial_rng
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import BoolArray, Float64Array
@@ -68,9 +68,10 @@ QUERY_SIZE = 1 << 14
 
 
 @dataclass(frozen=True)
-class ExactPGConfig(LoopLearnerConfig):
+class ExactPGConfig(LearnerConfig):
     """A softmax table with exact policy gradients, or exact self-play; an update counts as one game."""
 
+    own_loop: ClassVar[bool] = True
     name: ClassVar[str] = "exact-pg"
     variants: ClassVar[tuple[str, ...]] = (*VARIANTS, HIDING)
     games: ClassVar[int] = 500
@@ -103,7 +104,7 @@ class ExactPGConfig(LoopLearnerConfig):
         return ExactPG(self, game, rng)
 
     def training(self, game: AnyGame, games: int, **options: Unpack[TrainingOptions]) -> ExactTraining:
-        """See :meth:`LoopLearnerConfig.training`; no games are played, so there is no use for a cluster.
+        """See :meth:`LearnerConfig.training`; no games are played, so there is no use for a cluster.
 
         Raises:
             ValueError: numbers out of range, an opponent that :meth:`check_opponent` refuses.
@@ -125,7 +126,7 @@ class ExactPGConfig(LoopLearnerConfig):
             )
 
     def check_opponent(self, opponent: str, game: AnyGame) -> None:
-        """See :meth:`LoopLearnerConfig.check_opponent`."""
+        """See :meth:`LearnerConfig.check_opponent`."""
         if opponent.partition(":")[0] == POOL:
             raise ValueError(f"{self.name} makes exact updates and plays no games of a pool: choose self or a policy")
         if opponent != SELF and make_policy(opponent, game).peeks:
@@ -163,12 +164,14 @@ class ExactPG(Checkpointable):
     def __str__(self) -> str:
         return self.config.name
 
-    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """See :meth:`~learners.base.Checkpointable.to_arrays`."""
+    @property
+    def state(self) -> dict[str, np.ndarray[Any, Any]]:
+        """See :class:`~learners.base.Checkpointable`."""
         return {"logits": self.logits.copy()}
 
-    def from_arrays(self, arrays: Arrays) -> None:
-        """See :meth:`~learners.base.Checkpointable.from_arrays`."""
+    @state.setter
+    def state(self, arrays: Arrays) -> None:
+        """See :class:`~learners.base.Checkpointable`."""
         self.logits = _get_logits(arrays, "logits", self.logits.shape, self.config.name)
 
 
@@ -181,8 +184,8 @@ class _State(NamedTuple):
     """logits of the regularization policy (r-nad), else those at the start"""
 
 
-class ExactTraining(ResumableTraining):
-    """Exact updates of a table, see :class:`~learners.training.ResumableTraining`.
+class ExactTraining(TrainingLoop):
+    """Exact updates of a table, see :class:`~learners.training.TrainingLoop`.
 
     An update counts as one game. Wins, draws and losses are the sums of their exact probabilities before each update,
     rounded so that they add up to the number of updates; those of the learner, over its seats, and in self-play those
@@ -331,8 +334,9 @@ class ExactTraining(ResumableTraining):
         difference = self.learner.logits - self._state.reference
         return rate * self._evaluate(policy, self.learner.config.temperature * difference).evaluation.action_values
 
-    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """See :meth:`ResumableTraining.to_arrays`."""
+    @property
+    def state(self) -> dict[str, np.ndarray[Any, Any]]:
+        """See :class:`~learners.training.TrainingLoop`."""
         return {
             "counts": np.array((self.games, self.marked, self.done.games), np.int64),
             "totals": self._totals,
@@ -340,8 +344,9 @@ class ExactTraining(ResumableTraining):
             **self._state._asdict(),
         }
 
-    def from_arrays(self, arrays: Arrays) -> None:
-        """See :meth:`ResumableTraining.from_arrays`."""
+    @state.setter
+    def state(self, arrays: Arrays) -> None:
+        """See :class:`~learners.training.TrainingLoop`."""
         name, shape = self.learner.config.name, self.learner.logits.shape
         games, marked, done = get_array(arrays, "counts", (3,), "i8", name).tolist()
         if not 0 <= marked <= done <= games:

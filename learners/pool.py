@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from learners.base import Arrays, Learner
+from learners.base import Arrays, Learner, with_prefix
 from ttt_envs.agents.policy import Policy, act_in_episodes
 from ttt_envs.agents.specs import parse_spec
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array
@@ -58,7 +58,7 @@ class Pool(Policy):
         """Take due snapshots before games ``first`` to ``last``, and drop those older than game ``running`` needs."""
         for number in range(self._num_taken, last // self.every + 1):
             snapshot = self._build()
-            snapshot.from_arrays({name: array.copy() for name, array in learner.to_arrays().items()})
+            snapshot.state = {name: array.copy() for name, array in learner.state.items()}
             self._snapshots[number] = snapshot
             self._num_taken = number + 1
         oldest = min(first, running) // self.every + 1 - self.size
@@ -79,25 +79,21 @@ class Pool(Policy):
             actions[rows] = act_in_episodes(snapshot, boards.take(rows), episode_keys[rows], plies[rows])
         return actions
 
-    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """Return all snapshots."""
+    @property
+    def state(self) -> dict[str, np.ndarray[Any, Any]]:
+        """All snapshots."""
         arrays: dict[str, np.ndarray[Any, Any]] = {"made": np.array([self._num_taken])}
         for number, snapshot in self._snapshots.items():
-            arrays |= {f"{number}.{name}": array for name, array in snapshot.to_arrays().items()}
+            arrays |= {f"{number}.{name}": array for name, array in snapshot.state.items()}
         return arrays
 
-    def from_arrays(self, arrays: Arrays) -> None:
-        """Restore the state from the arrays of :meth:`to_arrays`."""
+    @state.setter
+    def state(self, arrays: Arrays) -> None:
         self._num_taken = int(arrays["made"][0])
-        by_number: dict[int, dict[str, np.ndarray[Any, Any]]] = {}
-        for name, array in arrays.items():
-            number, dot, rest = name.partition(".")
-            if dot:
-                by_number.setdefault(int(number), {})[rest] = array
         self._snapshots = {}
-        for key, of_snapshot in by_number.items():
-            self._snapshots[key] = self._build()
-            self._snapshots[key].from_arrays(of_snapshot)
+        for number in sorted({int(name.partition(".")[0]) for name in arrays if name != "made"}):
+            self._snapshots[number] = self._build()
+            self._snapshots[number].state = with_prefix(f"{number}.", arrays)
 
     def __str__(self) -> str:
         return f"{NAME}:every={self.every},size={self.size}"
@@ -112,13 +108,11 @@ def parse_pool(spec: str, build: Callable[[], Learner]) -> Pool | None:
     if spec.partition(":")[0] != NAME:
         return None
     parsed = parse_spec(spec)
-    numbers = {}
-    for key, value in {**({"every": parsed.unkeyed} if parsed.unkeyed else {}), **dict(parsed.keyed)}.items():
-        if key not in ("every", "size"):
-            raise ValueError(f"pool has no argument {key!r}: write pool:every=5000,size=8")
-        if not value.isdecimal() or len(value) > DIGITS:
+    numbers = {"every": parsed.unkeyed, **parsed.keyed} if parsed.unkeyed else dict(parsed.keyed)
+    for key, value in numbers.items():
+        if key not in ("every", "size") or not value.isdecimal() or len(value) > DIGITS:
             raise ValueError(
-                f"pool: {key}={value!r} is not a whole number of up to {DIGITS} digits: write pool:every=5000,size=8"
+                f"pool: {key}={value!r} does not work: it takes every and size, whole numbers of up to {DIGITS} "
+                f"digits, such as pool:every=5000,size=8"
             )
-        numbers[key] = int(value)
-    return Pool(build, **numbers)
+    return Pool(build, **{key: int(value) for key, value in numbers.items()})

@@ -9,10 +9,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from learners.base import Arrays, Bootstrap, Learner, Transition, get_array
-from learners.config import TransitionLearnerConfig, check_rewards
+from learners.base import Arrays, Backup, Learner, Transition, final_rewards, get_array
+from learners.config import LearnerConfig, check_rewards
 from learners.limits import Fraction, NonNegative, NonNegativeInt, Positive, PositiveInt, Range
-from learners.tabular import final_rewards
 from learners.tensorflow_tools import (
     DEVICE,
     adam_rate,
@@ -38,13 +37,13 @@ shape."""
 
 
 @dataclass(frozen=True)
-class QNetConfig(TransitionLearnerConfig):
+class QNetConfig(LearnerConfig):
     """A Q-network: one hidden layer of ReLU units, from the stones of both players to a value for each cell."""
 
     name: ClassVar[str] = "q-net"
     variants: ClassVar[tuple[str, ...]] = (*VARIANTS, HIDING)
     self_play: ClassVar[Mapping[str, Any]] = {
-        "bootstrap": "ply",
+        "backup": "negamax",
         "symmetries": "all",
         "hidden": 128,
         "learning_rate": 0.003,
@@ -71,9 +70,9 @@ class QNetConfig(TransitionLearnerConfig):
     """probability of a random move during training, 0 to 1"""
     epsilon_decay: Fraction = 1e-4
     """epsilon is multiplied by 1 - epsilon_decay after each random move, 0 to 1"""
-    bootstrap: Bootstrap = "own-turn"
-    """own-turn: bootstrap from the own next turn, and learn the best response to the opponent met; ply: in self-play,
-    bootstrap from the next ply, and learn minimax values"""
+    backup: Backup = "agent"
+    """agent: s' is the own next turn, to learn the best response to the opponent; negamax: in self-play, s' is the next
+    ply, to learn minimax values"""
     rewards: Literal["unit", "report"] = "unit"
     """win, draw, loss: unit is 1, 0, -1; report is 1, 0.5, 0"""
     symmetries: Symmetries = "none"
@@ -94,7 +93,7 @@ class QNetConfig(TransitionLearnerConfig):
                 f"gradient_steps={self.gradient_steps} would learn several times from the same decisions without a "
                 f"replay buffer: choose gradient_steps=1, or a buffer_size above 0"
             )
-        check_rewards(self.rewards, self.bootstrap)
+        check_rewards(self.rewards, self.backup)
 
     def build(self, game: AnyGame, rng: np.random.Generator) -> QNet:
         """Return a learner with random weights; ``rng`` draws these and the minibatches of the replay buffer.
@@ -115,12 +114,12 @@ class QNet(Learner):
     """
 
     colour_blind = True
-    wants_next_action = False
+    on_policy = False
 
     def __init__(self, config: QNetConfig, game: AnyGame, rng: np.random.Generator) -> None:
         self.config = config
         self.game = game
-        self.bootstrap: Bootstrap = config.bootstrap
+        self.backup: Backup = config.backup
         self.epsilon = np.array([config.epsilon])
         self.updates = 0
         self._permutations = symmetries(game, config.symmetries)
@@ -153,7 +152,7 @@ class QNet(Learner):
         _epsilon_greedy(seen, u, self.epsilon, self.config.epsilon_decay, visible(self.game).parameters, out)
         return out
 
-    def observe(self, transition: Transition) -> dict[str, float]:
+    def update(self, transition: Transition) -> dict[str, float]:
         """Update the net once from all the decisions, or ``gradient_steps`` times from the replay buffer."""
         reward = final_rewards(transition.reward, transition.discount == 0, self.config.rewards)
         batch = pack_transitions(
@@ -172,13 +171,15 @@ class QNet(Learner):
                 loss += self._update(self.replay.draw(self.config.batch_size)) / self.config.gradient_steps
         return {"loss": loss, "epsilon": float(self.epsilon[0]), "updates": float(self.updates)}
 
-    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+    @property
+    def state(self) -> dict[str, np.ndarray[Any, Any]]:
         """Return the weights, the optimizer's state, the replay buffer, epsilon, and the number of updates."""
         arrays = {**to_numpy(self.net.variables()), "epsilon": self.epsilon.copy(), "updates": np.array([self.updates])}
         return arrays if self.replay is None else {**arrays, **self.replay.to_arrays()}
 
-    def from_arrays(self, arrays: Arrays) -> None:
-        """See :meth:`~learners.base.Checkpointable.from_arrays`."""
+    @state.setter
+    def state(self, arrays: Arrays) -> None:
+        """See :class:`~learners.base.Checkpointable`."""
         owner, variables = self.config.name, self.net.variables()
         epsilon = get_array(arrays, "epsilon", (1,), "f8", owner, (0, 1))
         updates = get_array(arrays, "updates", (1,), "i8", owner, (0, 2**62))
@@ -292,7 +293,7 @@ class ReplayBuffer:
         }
 
     def from_arrays(self, arrays: Arrays, owner: str) -> None:
-        """See :meth:`~learners.base.Checkpointable.from_arrays`."""
+        """See :class:`~learners.base.Checkpointable`."""
         added = get_array(arrays, "replay_met", (1,), "i8", owner, (0, 2**62))
         draws = get_array(arrays, "replay_draws", (4,), "u8", owner)
         cells = self._cells

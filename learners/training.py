@@ -1,41 +1,40 @@
-"""Training loops: many games in lockstep, or any two-player PettingZoo AEC environment on cells.
+"""Training on many games side by side, resumable at every step.
 
-With one game at a time and the same seed both train the same learner, bit for bit: skips, the opponent's moves and
-seats come from the number of the game, and the learner's exploration from a stream of its own.
+With one game at a time and the same seed, :mod:`learners.pettingzoo_loop` trains the same learner, bit for bit: skips,
+the opponent's moves and seats come from the number of the game, and the learner's exploration from a stream of its own.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from learners.base import (
-    AdaptiveOpponent,
     Arrays,
     Checkpointable,
     Learner,
-    PendingTransitions,
-    Seat,
-    check_bootstrap,
-    seen_from,
+    Transition,
+    check_backup,
+    from_bytes,
+    get_array,
+    to_bytes,
+    with_prefix,
 )
-from ttt_envs.agents.policy import Policy, act_in_episodes
-from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.checks import check_choice
-from ttt_envs.core.jit import Int64Array
-from ttt_envs.core.random import draw_key, splitmix64, uniform
+from learners.pool import Pool
+from ttt_envs.agents.policy import Policy
+from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array
+from ttt_envs.core.random import draw_key
 from ttt_envs.envs.config import SELF, EnvConfig, SeatChoice, game_keywords
 from ttt_envs.envs.engine import NumbaGames
-from ttt_envs.envs.kernels import TRUNCATED
 from ttt_envs.game.actions import cells_to_actions
-from ttt_envs.game.phantom import AnyGame, PhantomGame
-from ttt_envs.game.rules import NOT_OVER, STREAM_SEAT
+from ttt_envs.game.boards import Boards
+from ttt_envs.game.phantom import AnyGame
+from ttt_envs.game.rules import NOT_OVER
 
 Callback = Callable[[int, Policy], dict[str, float]]
 """Called with the number of finished games and the learner; its return value is logged."""
@@ -117,7 +116,7 @@ def make_exploration_rng(seed: int) -> np.random.Generator:
     return make_rng(seed, SPAWN_EXPLORATION)
 
 
-class ResumableTraining(ABC):
+class TrainingLoop(ABC):
     """A training that advances in steps, and can be saved and restored between two steps.
 
     Attributes:
@@ -125,7 +124,7 @@ class ResumableTraining(ABC):
         games: total number of games.
         done: progress so far.
         marked: number of finished games at the last measurement and log line.
-        steps: number of moves made by the learner; None if unknown, after a checkpoint of an older version.
+        steps: number of moves made by the learner; None if no games are played.
     """
 
     learner: Checkpointable
@@ -133,6 +132,19 @@ class ResumableTraining(ABC):
     done: Progress
     marked: int
     steps: int | None
+
+    if TYPE_CHECKING:
+        state: Arrays
+    else:
+
+        @property
+        def state(self) -> Arrays:
+            """All between two steps that determines the rest, except the learner's own state.
+
+            Setting it, to that of a training with the same settings, raises ValueError for another's. ``games`` may
+            have increased.
+            """
+            raise NotImplementedError
 
     @property
     @abstractmethod
@@ -148,18 +160,6 @@ class ResumableTraining(ABC):
     def step(self) -> None:
         """Make the next step."""
 
-    @abstractmethod
-    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """Return all state between two steps that determines the rest, except the learner's own arrays."""
-
-    @abstractmethod
-    def from_arrays(self, arrays: Arrays) -> None:
-        """Restore the state from the arrays of :meth:`to_arrays`, of the same settings; ``games`` may have increased.
-
-        Raises:
-            ValueError: arrays of a training with other settings, or damaged ones.
-        """
-
     def run(
         self,
         *,
@@ -167,7 +167,7 @@ class ResumableTraining(ABC):
         callbacks: Iterable[Callback] = (),
         log: Callable[[int, dict[str, float]], None] | None = None,
         progress: Callable[[Progress], None] | None = None,
-        after_step: Callable[[ResumableTraining], bool] | None = None,
+        after_step: Callable[[TrainingLoop], bool] | None = None,
     ) -> Progress:
         """Run to the end.
 
@@ -202,27 +202,104 @@ class ResumableTraining(ABC):
         return self.done
 
 
-def steps_to_arrays(steps: int | None) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the stored form of a number of moves; nothing if it is unknown."""
-    return {} if steps is None else {"steps": np.array([steps], np.int64)}
+class Decisions:
+    """A learner's last decision in each seat of B games, until what comes of it is known; with negamax in any seat.
 
+    Args:
+        learner: the learner.
+        games: B.
+        rng: generator of its exploration.
 
-def steps_from_arrays(arrays: Arrays) -> int | None:
-    """Return the number of moves that :func:`steps_to_arrays` stored.
-
-    Raises:
-        ValueError: a damaged number.
+    Attributes:
+        logged: metrics of its last update.
     """
-    stored = arrays.get("steps")
-    if stored is None:
-        return None
-    if stored.shape != (1,) or stored.dtype != np.int64 or stored[0] < 0:
-        raise ValueError("the state of the training is damaged: its number of moves is none")
-    return int(stored[0])
+
+    def __init__(self, learner: Learner, games: int, rng: np.random.Generator) -> None:
+        self.learner, self.rng = learner, rng
+        self.logged: dict[str, float] = {}
+        self._seats = 1 if learner.backup == "negamax" else 2
+        size = self._seats * games
+        self._is_open = np.zeros(size, np.bool_)
+        self._boards = Boards.start(learner.game, size)
+        self._action = np.zeros(size, np.int64)
+
+    def act(self, games: Int64Array, boards: Boards) -> Int64Array:
+        """Learn from the decisions before, then choose moves int64[B] in ``games``, given in ascending order.
+
+        Sarsa chooses first, because it learns from the moves chosen.
+        """
+        if self.learner.on_policy:
+            actions = self.learner.explore(boards, self.rng)
+            self._close(games, boards.mover, np.zeros(len(games)), boards, actions)
+        else:
+            self._close(games, boards.mover, np.zeros(len(games)), boards)
+            actions = self.learner.explore(boards, self.rng)
+        index = self._index(games, boards.mover)
+        self._is_open[index] = True
+        self._boards.cells[index], self._boards.mover[index], self._action[index] = *boards, actions
+        return actions
+
+    def end(self, games: Int64Array, last: Int8Array, rewards: Float64Array) -> None:
+        """Learn from the decisions in finished games.
+
+        Args:
+            games: int64[B], in ascending order.
+            last: int8[B]: the learner's seat that moved last, whose decision is the first to be learned from.
+            rewards: float64[B], to that seat; the other's are the opposite.
+        """
+        self._close(games, last, rewards)
+        if self._seats == 2:
+            self._close(games, 1 - last, -rewards)
+
+    def _index(self, games: Int64Array, seats: Int8Array) -> Int64Array:
+        return games if self._seats == 1 else 2 * games + seats
+
+    def _close(
+        self,
+        games: Int64Array,
+        seats: Int8Array,
+        rewards: Float64Array,
+        next_boards: Boards | None = None,
+        next_actions: Int64Array | None = None,
+    ) -> None:
+        """Learn from the open decisions of these seats, which led to the next boards, or to the end of the game."""
+        index = self._index(games, seats)
+        rows = np.flatnonzero(self._is_open[index])
+        if not len(rows):
+            return
+        index = index[rows]
+        self._is_open[index] = False
+        boards, following, discounts = _take(self._boards, index), None, np.zeros(len(rows))
+        if next_boards is not None:
+            following = _take(next_boards, rows)
+            discounts = np.where(boards.mover == following.mover, 1.0, -1.0)
+        then = np.full(len(rows), -1) if next_actions is None else next_actions[rows]
+        self.logged = self.learner.update(
+            Transition(games[rows], boards, self._action[index], rewards[rows], discounts, following or boards, then)
+        )
+
+    @property
+    def state(self) -> Arrays:
+        """The open decisions and the state of the exploration's generator."""
+        numbers = {"is_open": self._is_open, "cells": self._boards.cells, "mover": self._boards.mover}
+        data = {"rng": to_bytes(self.rng.bit_generator.state), "logged": to_bytes(self.logged)}
+        return {**numbers, "action": self._action, **data}
+
+    @state.setter
+    def state(self, arrays: Arrays) -> None:
+        for name, array in self.state.items():
+            if name not in ("rng", "logged"):
+                array[...] = arrays[name]
+        self.rng.bit_generator.state, self.logged = from_bytes(arrays["rng"]), from_bytes(arrays["logged"])
 
 
-class Training(ResumableTraining):
-    """Training on games in lockstep, which can be saved and restored.
+def _take(boards: Boards, rows: Int64Array) -> Boards:
+    """Return rows of boards; ``Boards.take`` takes several times as long, but also a mask."""
+    return Boards(boards.cells.take(rows, axis=0), boards.mover.take(rows))
+
+
+class Trainer(TrainingLoop):
+    """Training on games side by side, which can be saved and restored.
 
     Games are numbered when they start, and every started game is finished and counted: stopping at a number of finished
     games would favour short games.
@@ -235,15 +312,12 @@ class Training(ResumableTraining):
         seed: seed of skips, opponent, seats and exploration.
         seat: the learner's, ``"first"``, ``"second"``, ``"random"`` or ``"alternate"``.
 
-    Attributes:
-        done: progress so far.
-        marked: number of finished games at the last measurement and log line.
-
     Raises:
         ValueError: numbers out of range, an unknown opponent, a learner that cannot learn in this way.
     """
 
     learner: Learner
+    steps: int
 
     def __init__(
         self,
@@ -256,30 +330,26 @@ class Training(ResumableTraining):
         seat: SeatChoice = "alternate",
     ) -> None:
         check_counts(games, batch)
-        self._both = opponent == SELF
-        check_bootstrap(learner, self._both)
+        self._self_play = opponent == SELF
+        check_backup(learner, self._self_play)
         count = min(batch, max(1, games))
-        self.learner = learner
-        self.opponent = opponent
-        self._adaptive = opponent if isinstance(opponent, AdaptiveOpponent) else None
-        self.games = games
-        self.done = Progress()
-        self.marked = 0
-        self.steps = 0
+        self.learner, self.games = learner, games
+        self.done, self.marked, self.steps = Progress(), 0, 0
+        self._pool = opponent if isinstance(opponent, Pool) else None
         config = EnvConfig(**game_keywords(learner.game), opponent=opponent, seat=seat, illegal_action="raise")
         self._games = NumbaGames(config, count, observes=False)
-        self._pending = PendingTransitions(learner, count, make_exploration_rng(seed))
         self._games.seed(np.arange(count), np.full(count, training_key(seed)))
+        self._output = self._games.output()
+        self._decisions = Decisions(learner, count, make_exploration_rng(seed))
         self._started = 0
         self._live = np.zeros(count, np.bool_)
         self._actions = np.zeros(count, np.int64)
-        self._output = self._games.output()
         self._begin(np.arange(count))
 
     @property
     def logged(self) -> dict[str, float]:
         """Metrics of the learner's last update."""
-        return self._pending.logged
+        return self._decisions.logged
 
     @property
     def running(self) -> bool:
@@ -287,97 +357,64 @@ class Training(ResumableTraining):
         return bool(self._live.any())
 
     def step(self) -> None:
-        """Make one step of all games."""
-        rows = np.flatnonzero(self._live & (self._games.column("outcome") == NOT_OVER))
-        if len(rows):
-            cells = self._pending.take(rows, self._games.views(rows))
-            self._actions[rows] = cells_to_actions(self._games.game, cells)
-            self.steps = None if self.steps is None else self.steps + len(rows)
+        """Make one move of the learner in every game, and let the opponent reply."""
+        games = np.flatnonzero(self._live & (self._games.column("outcome") == NOT_OVER))
+        if len(games):
+            cells = self._decisions.act(games, self._games.views(games))
+            self._actions[games] = cells_to_actions(self._games.game, cells)
+            self.steps += len(games)
         self._games.step(self._actions, self._output)
         ended = np.flatnonzero(self._live & self._games.over)
         if len(ended):
             rewards, seats = self._output.rewards[ended], self._games.column("seat", ended)
-            self._pending.end(ended, seats.astype(np.int8), rewards)
-            self.done.count(np.where(self._both & (seats == 1), -rewards, rewards))
+            self._decisions.end(ended, seats.astype(np.int8), rewards)
+            self.done.count(np.where(self._self_play & (seats == 1), -rewards, rewards))
             self._live[ended] = False
             self._begin(ended)
 
-    def _begin(self, slots: Int64Array) -> None:
-        """Start the next games in these slots, while games remain."""
-        slots = slots[: self.games - self._started]
-        if not len(slots):
+    def _begin(self, games: Int64Array) -> None:
+        """Start the next games, while games remain."""
+        games = games[: self.games - self._started]
+        if not len(games):
             return
-        numbers = self._started + np.arange(len(slots))
-        if self._adaptive is not None:
+        numbers = self._started + np.arange(len(games))
+        if self._pool is not None:
             running = int(self._games.column("episode", self._live).min(initial=numbers[0]))
-            self._adaptive.begin(int(numbers[0]), int(numbers[-1]), running, self.learner)
-        self._games.set_column("episode", slots, numbers - 1)
-        self._started += len(slots)
-        self._live[slots] = True
-        self._games.reset(slots, self._output)
+            self._pool.begin(int(numbers[0]), int(numbers[-1]), running, self.learner)
+        self._games.set_column("episode", games, numbers - 1)
+        self._started += len(games)
+        self._live[games] = True
+        self._games.reset(games, self._output)
 
-    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """See :meth:`ResumableTraining.to_arrays`."""
-        state = self._games.clone(include_rng=True)
-        del state["games"]
-        counts = (self.games, self._started, self.marked, *dataclasses.astuple(self.done))
-        arrays = {
+    @property
+    def state(self) -> Arrays:
+        """See :class:`TrainingLoop`."""
+        board = self._games.clone(include_rng=True)
+        del board["games"]
+        parts = {"board": board, "decisions": self._decisions.state, "opponent": self._pool.state if self._pool else {}}
+        counts = (self.games, self._started, self.marked, self.steps, *astuple(self.done))
+        return {
             "counts": np.array(counts, np.int64),
             "live": self._live,
-            **steps_to_arrays(self.steps),
-            **{f"board.{name}": array for name, array in state.items()},
-            **{f"turns.{name}": array for name, array in self._pending.to_arrays().items()},
+            **{f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()},
         }
-        stored = {} if self._adaptive is None else self._adaptive.to_arrays()
-        return arrays | {f"opponent.{name}": array for name, array in stored.items()}
 
-    def from_arrays(self, arrays: Arrays) -> None:
-        """See :meth:`ResumableTraining.from_arrays`."""
-        self.steps = steps_from_arrays(arrays)
-        mine = self.to_arrays()
-        for name, array in mine.items():
-            other = arrays.get(name)
-            free = name.startswith(("opponent.", "turns.rng", "turns.logged"))  # of no fixed size
-            if other is None or other.dtype != array.dtype or not (free or other.shape == array.shape):
-                if name.startswith("opponent.") and "opponent.made" in arrays:
-                    continue
-                raise ValueError(f"the state of the training lacks {name!r}, or it is another training's")
-        last_cell = self.learner.game.cells - 1
-        highest = {  # larger numbers would make kernels write out of bounds
-            "board.cells": 2, "board.mover": 1, "board.seat": 1, "board.stones": last_cell + 1, "board.symmetry": 0,
-            "board.outcome": TRUNCATED, "turns.cells": 2, "turns.mover": 1, "turns.action": last_cell,
-        }  # fmt: skip
-        if isinstance(self.learner.game, PhantomGame):
-            highest["board.found"] = 1
-        for name, most in highest.items():
-            least = NOT_OVER if name == "board.outcome" else 0
-            if ((arrays[name] < least) | (arrays[name] > most)).any():
-                raise ValueError(
-                    f"{name!r} of the state of the training is not within {least} to {most}: it is damaged"
-                )
+    @state.setter
+    def state(self, arrays: Arrays) -> None:
+        for name, array in self.state.items():
+            if name == "opponent.made" or not name.startswith("opponent."):
+                data = name in ("decisions.rng", "decisions.logged")  # of any length
+                get_array(arrays, name, (None,) if data else array.shape, array.dtype.str, "the state of a training")
         if int(arrays["counts"][0]) > self.games:
             raise ValueError(f"games={self.games} is fewer than the {int(arrays['counts'][0])} that were to be played")
-        try:
-            planned, self._started, self.marked, *done = (int(count) for count in arrays["counts"])
-            running = int(np.count_nonzero(arrays["live"]))
-            if min(self.marked, *done) < 0 or not self.marked <= done[0] == sum(done[1:]) == self._started - running:
-                raise ValueError("its counts of games do not fit together")  # below 0 it would play for ever
-            if self._started > planned:
-                raise ValueError("it has started more games than there are")
-            self.done = Progress(*done)
-            self._live[...] = arrays["live"]
-            self._games.restore({"games": self._games.config.games, **_with_prefix("board.", arrays)})
-            self._pending.from_arrays(_with_prefix("turns.", arrays))
-            if self._adaptive is not None:
-                self._adaptive.from_arrays(_with_prefix("opponent.", arrays))
-        except (KeyError, TypeError, ValueError, IndexError) as problem:
-            raise ValueError(f"the state of the training is damaged: {problem}") from None
+        _, self._started, self.marked, self.steps, *done = map(int, arrays["counts"])
+        self.done = Progress(*done)
+        self._live[...] = arrays["live"]
+        self._games.restore({"games": self._games.config.games, **with_prefix("board.", arrays)})
+        self._decisions.state = with_prefix("decisions.", arrays)
+        if self._pool is not None:
+            self._pool.state = with_prefix("opponent.", arrays)
         self._begin(np.flatnonzero(~self._live))
-
-
-def _with_prefix(prefix: str, arrays: Arrays) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the arrays whose names begin with ``prefix``, without it."""
-    return {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def train(
@@ -389,63 +426,11 @@ def train(
     seed: int = 0,
     seat: SeatChoice = "alternate",
 ) -> Progress:
-    """Train a learner on games in lockstep, from start to end.
+    """Train a learner on games side by side, from start to end.
 
-    :class:`Training` has the same arguments, and its ``run`` measures and logs a learner while it trains.
+    :class:`Trainer` has the same arguments, and its ``run`` measures and logs a learner while it trains.
     """
-    return Training(learner, opponent, games, batch=batch, seed=seed, seat=seat).run()
-
-
-def train_in(
-    env: Any, learner: Learner, opponent: str | Policy, games: int, *, seed: int = 0, seat: SeatChoice = "alternate"
-) -> Progress:
-    """Train a learner in a PettingZoo AEC environment, one game after another.
-
-    Args:
-        env: an environment with two agents of which the first moves first, planes (rows, columns, 2) with own stones
-            first, and one action per cell.
-        learner: the learner, trained in place; its game's board must be the environment's.
-        opponent: a spec string, a policy, or ``"self"``.
-        games: total number of games.
-        seed: seed of a single reset of the environment, and of opponent, seats and exploration.
-        seat: the learner's.
-
-    Raises:
-        ValueError: numbers out of range, an unknown opponent or one that peeks, an unknown seat, a learner that cannot
-            learn so.
-    """
-    check_counts(games, 1)
-    check_choice("seat", seat, get_args(SeatChoice))
-    both = opponent == SELF
-    other = None if both else make_policy(opponent, learner.game)
-    if other is not None and other.peeks:
-        raise ValueError(f"{other} needs to see hidden stones, and an agent of {env} sees its own view: choose another")
-    rng = make_exploration_rng(seed)
-    key = training_key(seed)
-    seats = {players: Seat(learner, rng, players) for players in (((0, 1),) if both else ((0,), (1,)))}
-    done = Progress()
-    for number in range(games):
-        episode_key = np.uint64(splitmix64(key, number))
-        players = (0, 1) if both else (_seat_in(seat, number, episode_key),)
-        learner_seat = seats[players]
-        env.reset(seed=seed if number == 0 else None)
-        rewards = [0.0, 0.0]
-        for agent in env.agent_iter():
-            player = env.possible_agents.index(agent)
-            observation, reward, terminated, truncated, _ = env.last()
-            if terminated or truncated:
-                rewards[player] = float(reward)
-                env.step(None)
-            elif player in players:
-                env.step(learner_seat.turn(observation, player))
-            else:
-                assert other is not None
-                boards = seen_from(observation, player)
-                stones = np.array([np.count_nonzero(boards.cells)])
-                env.step(int(act_in_episodes(other, boards, np.array([episode_key]), stones)[0]))
-        learner_seat.end((rewards[0], rewards[1]))
-        done.count(np.array([rewards[players[0]]]))
-    return done
+    return Trainer(learner, opponent, games, batch=batch, seed=seed, seat=seat).run()
 
 
 def make_initial_rng(seed: int) -> np.random.Generator:
@@ -456,13 +441,6 @@ def make_initial_rng(seed: int) -> np.random.Generator:
 def training_key(seed: int) -> np.uint64:
     """Return the 64-bit key that an environment seeded with ``seed`` draws."""
     return draw_key(np.random.default_rng(seed))
-
-
-def _seat_in(seat: SeatChoice, number: int, episode_key: np.uint64) -> int:
-    """Return the learner's seat in game ``number``, as :class:`NumbaGames` chooses it."""
-    if seat == "random":
-        return int(uniform(episode_key, STREAM_SEAT, 0) * 2)
-    return {"first": 0, "second": 1, "alternate": number % 2}[seat]
 
 
 def check_counts(games: int, batch: int) -> None:

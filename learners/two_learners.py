@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from learners.base import Arrays, Bootstrap, Learner, Transition
+from learners.base import Arrays, Learner, Transition, with_prefix
 from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.game.boards import Boards
 
@@ -23,17 +23,15 @@ class TwoLearners(Learner):
         ValueError: a learner that learns ply by ply (it would learn from the other's moves), or one of another game.
     """
 
-    bootstrap: Bootstrap = "own-turn"
-
     def __init__(self, first: Learner, second: Learner) -> None:
         for learner in (first, second):
-            if learner.bootstrap != "own-turn":
-                raise ValueError(f"{learner} learns from both players' plies: two learners need bootstrap='own-turn'")
+            if learner.backup != "agent":
+                raise ValueError(f"{learner} learns from both players' plies: two learners need backup='agent'")
         if first.game != second.game:
             raise ValueError(f"{first} plays {first.game} and {second} {second.game}: let them learn the same game")
         self.game = first.game
         self.players = (first, second)
-        self.wants_next_action = first.wants_next_action or second.wants_next_action
+        self.on_policy = first.on_policy or second.on_policy
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells]: the policy of the mover's learner."""
@@ -49,35 +47,31 @@ class TwoLearners(Learner):
             out[rows] = learner.explore(boards.take(rows), rng)
         return out
 
-    def observe(self, transition: Transition) -> dict[str, float]:
+    def update(self, transition: Transition) -> dict[str, float]:
         """Update each learner from its own moves."""
         logged: dict[str, float] = {}
         for player, learner, rows in self._parts(transition.boards):
             of_player = Transition(
-                transition.slot[rows],
+                transition.game[rows],
                 transition.boards.take(rows),
                 transition.action[rows],
                 transition.reward[rows],
                 transition.discount[rows],
                 transition.next_boards.take(rows),
-                transition.next_action[rows] if learner.wants_next_action else np.full(len(rows), -1),
+                transition.next_action[rows] if learner.on_policy else np.full(len(rows), -1),
             )
-            logged |= {f"{player}.{name}": number for name, number in learner.observe(of_player).items()}
+            logged |= {f"{player}.{name}": number for name, number in learner.update(of_player).items()}
         return logged
 
-    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """Return both learners' arrays."""
-        return {
-            f"{player}.{name}": array
-            for player, learner in enumerate(self.players)
-            for name, array in learner.to_arrays().items()
-        }
+    @property
+    def state(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Both learners' arrays."""
+        return {f"{i}.{name}": array for i in range(2) for name, array in self.players[i].state.items()}
 
-    def from_arrays(self, arrays: Arrays) -> None:
-        """See :meth:`~learners.base.Checkpointable.from_arrays`."""
+    @state.setter
+    def state(self, arrays: Arrays) -> None:
         for player, learner in enumerate(self.players):
-            start = f"{player}."
-            learner.from_arrays({name[2:]: array for name, array in arrays.items() if name.startswith(start)})
+            learner.state = with_prefix(f"{player}.", arrays)
 
     def _parts(self, boards: Boards) -> Iterator[tuple[int, Learner, Int64Array]]:
         """Yield the players to move, their learners, and the rows of their positions."""

@@ -330,7 +330,7 @@ def test_settings_that_withdraw_the_declarations(spec):
     ("learner", "more"),
     [
         ("naive-mc", ()),
-        ("q-learning", ("--bootstrap=ply", "--opponent=self")),
+        ("q-learning", ("--backup=negamax", "--opponent=self")),
         ("q-learning", ("--values=afterstate",)),
         tiny.case("q-net", "q-net", ()),
         tiny.case("alpha-zero", "alpha-zero", ()),

@@ -20,7 +20,7 @@ from ttt_eval.benchmark.tasks import find_task
 from ttt_eval.exact.dynamic_programming import exploitability, outcome
 
 EXAMPLES, PAGE = ROOT / "examples", ROOT / "docs" / "examples.md"
-QUICK = {"own_agent", "pettingzoo_drop_in", "text_observations", "open_spiel_bot", "tour"}
+QUICK = {"own_agent", "pettingzoo_drop_in", "q_learning_from_scratch", "text_observations", "open_spiel_bot", "tour"}
 HERE = {
     "sb3_dqn",
     "sb3_ppo",
@@ -100,6 +100,14 @@ def test_pettingzoo_drop_in(tmp_path):
     for counted, exact in zip(*rows, strict=True):
         assert abs(counted - exact) < 4 * (exact * (1 - exact) / games) ** 0.5
     assert ending(printed).exploitability == pytest.approx(exploitability(Game(), "random"), abs=5.1e-5)
+
+
+def test_q_learning_from_scratch(tmp_path):
+    before, after = (
+        float(run(EXAMPLES / "q_learning_from_scratch.py", tmp_path, "--episodes", games).split(": ")[1])
+        for games in (1, 4_000)
+    )
+    assert 0 <= after < before <= 1
 
 
 def test_text_observations(tmp_path):

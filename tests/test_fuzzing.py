@@ -282,7 +282,7 @@ def test_a_damaged_run_resumes_or_is_rejected(runs, learner, tmp_path):
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(run, copy)
         path = next(copy.rglob(name))
-        damaged = (damage_arrays if path.suffix == ".npz" else damage_json)(path, rng)
+        damaged = (damage_bytes if path.suffix == ".npz" else damage_json)(path, rng)
         if path.suffix == ".json":
             with one_line_errors():
                 if is_costly(json.loads(damaged), json.loads(path.read_text())):
@@ -486,7 +486,7 @@ TRAIN = {
     "seat": ["first", "second", "random", "alternate", "x", ""], "out": FOLDERS, "log-every": NUMBERS,
     "overwrite": None, "exact-every": NUMBERS, "checkpoint-games": NUMBERS,
     "checkpoint-seconds": ["1", "0", "-1", "nan", "x"], "learner": ["q-learning", "naive-mc", "x", ""],
-    "epsilon": NUMBERS, "bootstrap": ["ply", "x"], "symmetries": ["all", "none", "x"], "alpha": NUMBERS,
+    "epsilon": NUMBERS, "backup": ["negamax", "x"], "symmetries": ["all", "none", "x"], "alpha": NUMBERS,
     "gamma": NUMBERS, "discount": NUMBERS, "hidden": NUMBERS,
 }  # fmt: skip
 RESUME = {"resume": FOLDERS, "games": FEW, "trust": None, "seed": NUMBERS}

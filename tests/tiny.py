@@ -5,13 +5,13 @@ from collections import defaultdict
 import pytest
 
 from learners import LEARNERS
-from learners.config import TransitionLearnerConfig, load_learner
+from learners.config import load_learner
 from learners.training import Task
 from ttt_apps import train
 from ttt_envs import Game
 
 GAME = Game(2, 3, 2, 0.25)
-OURS = tuple(name for name in sorted(LEARNERS) if issubclass(load_learner(name), TransitionLearnerConfig))
+OURS = tuple(name for name in sorted(LEARNERS) if not load_learner(name).own_loop)
 """learners trained by our loops; the others have loops of their own"""
 PACKAGES = {
     "alpha-zero": ("tensorflow",),

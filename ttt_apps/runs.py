@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from baselines.exact import solve
 from learners.checkpoint import build_config, new_config
-from learners.config import TEACHER, AnyConfig, FitLearnerConfig, LearnerConfig, TransitionLearnerConfig
-from learners.training import Progress, ResumableTraining, Task
+from learners.config import TEACHER, FitLearnerConfig, LearnerConfig
+from learners.training import Progress, Task, TrainingLoop
 from ttt_apps.cli import Stopped, print_output, print_status, progress_bar, warn
 from ttt_apps.metrics import Metrics, SnapshotWriter
 from ttt_apps.signals import Interrupt
@@ -60,7 +60,7 @@ class WrittenReport(NamedTuple):
     page: Path
 
 
-def train_run(options: Options, settings: AnyConfig) -> Path:
+def train_run(options: Options, settings: LearnerConfig) -> Path:
     """Train, and write the run directory.
 
     Args:
@@ -85,7 +85,7 @@ def train_run(options: Options, settings: AnyConfig) -> Path:
         )
     run = Run(directory, options, settings, game, meter)
     settings.check_game(game)  # before any work
-    if not isinstance(settings, TransitionLearnerConfig):
+    if settings.own_loop:
         settings.check_opponent(options.opponent, game)
     training = None if isinstance(settings, FitLearnerConfig) else run.new_training(options)
     if training is not None and options.exact_games(game):
@@ -120,7 +120,7 @@ def _check_measurable(game: AnyGame) -> None:
         raise MemoryError(f"{problem}. Without --exact-every the run is not measured exactly") from None
 
 
-def new_run_config(options: Options, settings: AnyConfig) -> dict[str, Any]:
+def new_run_config(options: Options, settings: LearnerConfig) -> dict[str, Any]:
     """Return the ``config.json`` of a new run."""
     config = new_config(options.game(), dataclasses.asdict(settings), **options.stored())
     return {**config, "versions": versions(), "revision": revision()}
@@ -227,7 +227,7 @@ def _read_options(directory: RunDirectory, config: Mapping[str, Any], cluster: s
     Raises:
         ValueError: invalid options.
     """
-    names = {field.name for field in dataclasses.fields(Options)} - {"out", "cluster"}
+    names = {field.name for field in dataclasses.fields(Options)} - {"out", "cluster", "settings"}
     try:
         stored = {name: value for name, value in config.items() if name in names}
         return Options(**stored, out=directory.path, cluster=cluster)
@@ -249,7 +249,7 @@ class Run:
 
     directory: RunDirectory
     options: Options
-    settings: AnyConfig
+    settings: LearnerConfig
     game: AnyGame
     meter: Meter
 
@@ -265,7 +265,7 @@ class Run:
         """Number of parallel games; old runs may not store it."""
         return self.options.batch or LearnerConfig.batch
 
-    def new_training(self, options: Options) -> ResumableTraining:
+    def new_training(self, options: Options) -> TrainingLoop:
         """Return the training at its start, with the given options."""
         assert not isinstance(self.settings, FitLearnerConfig)
         return self.settings.training(
@@ -278,7 +278,7 @@ class Run:
             cluster=options.cluster,
         )
 
-    def restore_training(self, state: RunState) -> ResumableTraining | None:
+    def restore_training(self, state: RunState) -> TrainingLoop | None:
         """Return the training at its checkpoint, at its start without one; None for a learner with its own loop.
 
         Raises:
@@ -292,17 +292,16 @@ class Run:
             return None
         if parts is None:
             return self.new_training(options)
-        by_transitions = isinstance(settings, TransitionLearnerConfig)
-        if {"learner", "training", "metrics"} - parts.keys() or (by_transitions and "live" not in parts["training"]):
+        if {"learner", "training", "metrics"} - parts.keys() or not (settings.own_loop or "live" in parts["training"]):
             raise ValueError(f"{self.directory.checkpoint} holds no training that can continue: train again")
         # a run of fewer games than its batch has used a smaller batch, and keeps it
-        batch = max(1, min(self.batch, parts["training"]["live"].size)) if by_transitions else self.batch
+        batch = self.batch if settings.own_loop else max(1, min(self.batch, parts["training"]["live"].size))
         training = self.new_training(dataclasses.replace(options, batch=batch))
-        training.learner.from_arrays(parts["learner"])
-        training.from_arrays(parts["training"])
+        training.learner.state = parts["learner"]
+        training.state = parts["training"]
         return training
 
-    def train(self, training: ResumableTraining | None, sizes: Mapping[str, int] | None = None) -> None:
+    def train(self, training: TrainingLoop | None, sizes: Mapping[str, int] | None = None) -> None:
         """Train to the end, write the report, and print the result.
 
         Args:
@@ -318,7 +317,7 @@ class Run:
             done = self._learn(training, sizes or {})
         self.print_end(done, None if self.options.no_report else self._write_report())
 
-    def _learn(self, training: ResumableTraining, sizes: Mapping[str, int]) -> Progress:
+    def _learn(self, training: TrainingLoop, sizes: Mapping[str, int]) -> Progress:
         """Train to the end, with periodic checkpoints and a final one; ``sizes`` are those of the last checkpoint."""
         options, directory = self.options, self.directory
         saved_games, saved_at = training.done.games, time.monotonic()
@@ -332,11 +331,11 @@ class Run:
             def save() -> None:
                 nonlocal saved_games, saved_at
                 self._write_cost("training")  # first: a checkpoint always has the cost of its content
-                arrays = {"learner": training.learner.to_arrays(), "training": training.to_arrays()}
+                arrays = {"learner": training.learner.state, "training": training.state}
                 directory.save_checkpoint(training.done, _sizes_on_disk(metrics, snapshots), **arrays)
                 saved_games, saved_at = training.done.games, time.monotonic()
 
-            def after_step(training: ResumableTraining) -> bool:
+            def after_step(training: TrainingLoop) -> bool:
                 many = 0 < options.checkpoint_games <= training.done.games - saved_games
                 if interrupt.asked or many or time.monotonic() - saved_at > options.checkpoint_seconds:
                     save()

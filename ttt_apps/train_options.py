@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from learners import LEARNERS
-from learners.config import TEACHER, AnyConfig, FitLearnerConfig, LearnerConfig, load_learner
+from learners.config import TEACHER, FitLearnerConfig, LearnerConfig, load_learner
 from learners.pool import NAME as POOL
 from learners.training import Marks, check_counts, dense_first
 from ttt_apps.cli import GLOBAL, Count, GameOptions, check_seed, option_names, parse
@@ -25,6 +25,8 @@ from ttt_envs.graph.layers import MAX_PHANTOM_CELLS
 MEASURED = 20_000
 """Maximum number of arrangements of stones for exact measurements at every log line: includes 3 x 3 with or without
 skips."""
+NOT_STORED = ("out", "overwrite", "cluster", "settings")
+"""Options that a run does not store, because its folder or its settings tell them."""
 MAX_NAME_LENGTH = 100
 """Maximum length of a run's name in characters, without its seed."""
 
@@ -56,6 +58,8 @@ class Options(GameOptions):
     out: Path | None = None
     """the run directory; default: runs/ and a name made of learner, game, opponent, settings that differ from the
     defaults, and seed"""
+    settings: Literal["default", "report"] = "default"
+    """default settings of the learner: default, those that learn well; report, exactly those of its source"""
     overwrite: tyro.conf.FlagCreatePairsOff[bool] = False
     """replace a run that is already there"""
     log_every: Count | None = None
@@ -107,11 +111,11 @@ class Options(GameOptions):
 
     def stored(self) -> dict[str, Any]:
         """Return the fields of ``config.json`` except the game and the learner's settings."""
-        left_out = {field.name for field in dataclasses.fields(GameOptions)} | {"out", "overwrite", "cluster"}
+        left_out = {*(field.name for field in dataclasses.fields(GameOptions)), *NOT_STORED}
         return {name: value for name, value in dataclasses.asdict(self).items() if name not in left_out}
 
 
-def parse_options(arguments: Sequence[str], prog: str) -> tuple[Options, AnyConfig]:
+def parse_options(arguments: Sequence[str], prog: str) -> tuple[Options, LearnerConfig]:
     """Parse the options and settings of a training.
 
     Raises:
@@ -122,7 +126,8 @@ def parse_options(arguments: Sequence[str], prog: str) -> tuple[Options, AnyConf
     name = Options.learner if name is None else name
     kind = load_learner(name)
     phantom = last_value(arguments, "--phantom") not in (None, "no")
-    default = default_options(name, last_value(arguments, "--opponent"), phantom=phantom)
+    source = last_value(arguments, "--settings") == "report"
+    default = default_options(name, last_value(arguments, "--opponent"), phantom=phantom, source=source)
     flat: Any = tyro.conf.OmitArgPrefixes
     joined: Any = dataclasses.make_dataclass(
         "Train",
@@ -169,25 +174,42 @@ def _settings_of_others(learner: str) -> dict[str, str]:
     }
 
 
-def default_options(learner: str, opponent: str | None = None, *, phantom: bool = False) -> tuple[Options, AnyConfig]:
+def default_options(
+    learner: str, opponent: str | None = None, *, phantom: bool = False, source: bool = False
+) -> tuple[Options, LearnerConfig]:
     """Return the default options and settings of a learner; in self-play those that suit self-play.
 
-    In phantom games, players do not see the same board, so that no learner bootstraps ply by ply.
+    In phantom games, players do not see the same board, so that no learner learns from every ply.
+
+    Args:
+        learner: its name.
+        opponent: of the training.
+        phantom: whether the game is a phantom game.
+        source: whether to return the settings of the learner's source, whatever the opponent.
+
+    Raises:
+        ValueError: there is no source with settings.
     """
     config = load_learner(learner)
+    if source:
+        if config.report is None:
+            raise ValueError(f"{learner} has no report whose settings it could have: leave --settings out")
+        options = Options(learner=learner, games=config.games, opponent=config.opponent, settings="report")
+        settings = dict(config.report)
+        return dataclasses.replace(options, batch=settings.pop("batch", None)), config(**settings)
     if opponent != SELF:
         return Options(learner=learner, games=config.games, opponent=config.opponent), config()
     usual = Options(learner=learner, games=config.self_play_games, opponent=config.opponent)
-    settings = {name: value for name, value in config.self_play.items() if not (phantom and name == "bootstrap")}
+    settings = {name: value for name, value in config.self_play.items() if not (phantom and name == "backup")}
     return usual, config(**settings)
 
 
-def complete_options(options: Options, settings: AnyConfig) -> Options:
+def complete_options(options: Options, settings: LearnerConfig) -> Options:
     """Return the options, completed with the learner's defaults."""
     return dataclasses.replace(options, batch=settings.batch) if options.batch is None else options
 
 
-def batch_note(options: Options, settings: AnyConfig) -> str:
+def batch_note(options: Options, settings: LearnerConfig) -> str:
     """Return a note if the default batch is the whole training, so that no game profits from another; else ""."""
     if isinstance(settings, FitLearnerConfig) or options.batch is not None or options.games > settings.batch:
         return ""
@@ -197,7 +219,7 @@ def batch_note(options: Options, settings: AnyConfig) -> str:
     )
 
 
-def default_folder(options: Options, settings: AnyConfig) -> Path:
+def default_folder(options: Options, settings: LearnerConfig) -> Path:
     """Return the default folder of a run: its name distinguishes game, opponent, seed and other settings."""
     game = options.game()
     parts = [options.learner, game.slug, options.opponent]

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from learners.base import Bootstrap, Learner, Transition
-from learners.config import TransitionLearnerConfig
+from learners.base import Learner, Transition
+from learners.config import LearnerConfig
 from learners.limits import Fraction
 from ttt_envs.agents.policy import best_shares, sample
 from ttt_envs.core.jit import Float64Array, Int64Array
@@ -18,7 +18,7 @@ from ttt_envs.game.game import Game
 
 
 @dataclass(frozen=True)
-class FavouriteConfig(TransitionLearnerConfig):
+class FavouriteConfig(LearnerConfig):
     """Prefers the cells whose moves ended games with the best mean reward, in any position."""
 
     name: ClassVar[str] = "favourite"
@@ -37,8 +37,6 @@ class Favourite(Learner):
     def __init__(self, config: FavouriteConfig, game: Game) -> None:
         self.config = config
         self.game = game
-        self.bootstrap: Bootstrap = "own-turn"
-        self.wants_next_action = False
         self.rewards, self.counts = np.zeros(game.cells), np.zeros(game.cells)
 
     def __str__(self) -> str:
@@ -56,19 +54,21 @@ class Favourite(Learner):
         mixed = (1 - self.config.epsilon) * self.probabilities(boards) + self.config.epsilon * anywhere
         return sample(mixed, rng.random(len(boards.mover)))
 
-    def observe(self, transition: Transition) -> dict[str, float]:
+    def update(self, transition: Transition) -> dict[str, float]:
         """Add the rewards of the moves that ended games."""
         over = transition.discount == 0
         np.add.at(self.rewards, transition.action[over], transition.reward[over])
         np.add.at(self.counts, transition.action[over], 1.0)
         return {"ends": float(self.counts.sum())}
 
-    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+    @property
+    def state(self) -> dict[str, np.ndarray[Any, Any]]:
         """Sums of rewards and counts, float64[cells] each."""
         return {"rewards": self.rewards, "counts": self.counts}
 
-    def from_arrays(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
-        """Restore the state from :meth:`to_arrays`."""
+    @state.setter
+    def state(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+        """Restore the state from such arrays."""
         for name in ("rewards", "counts"):
             array = arrays.get(name, np.zeros(0))
             if array.shape != (self.game.cells,) or array.dtype != np.float64:

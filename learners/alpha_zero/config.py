@@ -26,7 +26,7 @@ class AlphaZeroConfig(AlphaZeroSettings):
         return AlphaZero(self, visible(game), rng)
 
     def training(self, game: AnyGame, games: int, **options: Unpack[TrainingOptions]) -> SelfPlay:
-        """See :meth:`LoopLearnerConfig.training`; the learner plays both seats and ignores ``opponent`` and ``seat``.
+        """See :meth:`LearnerConfig.training`; the learner plays both seats and ignores ``opponent`` and ``seat``.
 
         Raises:
             ValueError: numbers out of range, no TensorFlow.
@@ -36,7 +36,7 @@ class AlphaZeroConfig(AlphaZeroSettings):
         return SelfPlay(learner, games, batch=options["batch"], seed=seed, cluster=options.get("cluster", ""))
 
     def check_opponent(self, opponent: str, game: AnyGame) -> None:
-        """See :meth:`LoopLearnerConfig.check_opponent`."""
+        """See :meth:`LearnerConfig.check_opponent`."""
         if opponent != SELF:
             raise ValueError(
                 f"{self.name} learns from games against itself, and not against {opponent}: leave opponent= out"

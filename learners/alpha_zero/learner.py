@@ -107,12 +107,14 @@ class AlphaZero(Checkpointable):
             playable &= (pressing == 1) | ~pressing.any(axis=1, keepdims=True)
         return best_shares(np.where(playable, self.mean.means(boards)[0], np.nan))
 
-    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+    @property
+    def state(self) -> dict[str, np.ndarray[Any, Any]]:
         """Return the weights."""
         return {name: array.copy() for name, array in self.weights.items()}
 
-    def from_arrays(self, arrays: Arrays) -> None:
-        """See :meth:`~learners.base.Checkpointable.from_arrays`."""
+    @state.setter
+    def state(self, arrays: Arrays) -> None:
+        """See :class:`~learners.base.Checkpointable`."""
         shapes = array_shapes(self.game, self.config)
         weights = {name: get_array(arrays, name, shape, "f4", self.config.name) for name, shape in shapes.items()}
         if name := overflowing(weights):

@@ -139,7 +139,7 @@ class Updater:
         return {**to_numpy(self._variables()), "updates": np.array([self.updates])}
 
     def from_arrays(self, arrays: Arrays) -> None:
-        """See :meth:`~learners.base.Checkpointable.from_arrays`."""
+        """Restore the state from :meth:`to_arrays`."""
         updates = get_array(arrays, "updates", (1,), "i8", self._config.name, (0, 2**62))
         check_variables(self._variables(), arrays, self._config.name)
         assign_variables(self._variables(), arrays)

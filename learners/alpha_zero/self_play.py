@@ -64,7 +64,7 @@ def play_block(config: AlphaZeroSettings, game: Game, weights: Arrays, seed: int
     A game depends on its number, the seed and the weights alone, not on the process or the other games.
     """
     net = AlphaZero(config, game, np.random.default_rng(0))
-    net.from_arrays(weights)
+    net.state = weights
     return play_games(config, game, net, training_key(seed), numbers)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from learners.config import LoopLearnerConfig
+from learners.config import LearnerConfig
 from learners.limits import (
     Fraction,
     Layers,
@@ -37,9 +37,10 @@ def value_scale_for(game: Game, chosen: float | None = None) -> float:
 
 
 @dataclass(frozen=True)
-class AlphaZeroSettings(LoopLearnerConfig):
+class AlphaZeroSettings(LearnerConfig):
     """Hyperparameters of :class:`~learners.alpha_zero.config.AlphaZeroConfig`."""
 
+    own_loop: ClassVar[bool] = True
     name: ClassVar[str] = "alpha-zero"
     variants: ClassVar[tuple[str, ...]] = tuple(VARIANTS)
     refusal_reasons: ClassVar[Mapping[str, str]] = {

@@ -14,11 +14,9 @@ from learners.base import Arrays, get_array
 from learners.training import (
     SPAWN_REPLAY,
     Progress,
-    ResumableTraining,
+    TrainingLoop,
     check_counts,
     make_rng,
-    steps_from_arrays,
-    steps_to_arrays,
 )
 from ttt_envs.core.parallel import Cluster, Jobs, connect, map_blocks, results_in_order
 from ttt_envs.game.symmetry import symmetries
@@ -27,8 +25,8 @@ BLOCK = 64
 """Number of games that a process plays at a time, if there are several processes; results do not depend on it."""
 
 
-class SelfPlay(ResumableTraining):
-    """An AlphaZero training, see :class:`~learners.training.ResumableTraining`; a step is a batch of games and its
+class SelfPlay(TrainingLoop):
+    """An AlphaZero training, see :class:`~learners.training.TrainingLoop`; a step is a batch of games and its
     updates.
 
     All random numbers of a step depend only on the seed and the numbers of its games.
@@ -50,7 +48,7 @@ class SelfPlay(ResumableTraining):
         self.games = games
         self.done = Progress()
         self.marked = 0
-        self.steps = 0
+        self.steps: int = 0
         self._batch, self._seed = batch, seed
         self._workers: Jobs = learner.config.jobs
         if cluster:
@@ -78,7 +76,7 @@ class SelfPlay(ResumableTraining):
         learner, config = self.learner, self.learner.config
         first = self.done.games
         count = min(self._batch, self.games - first)
-        play = partial(play_block, config, learner.game, learner.to_arrays(), self._seed)
+        play = partial(play_block, config, learner.game, learner.state, self._seed)
         size = count if self._workers == 1 else BLOCK
         stop = first + count
         blocks = ((range(start, min(start + size, stop)),) for start in range(first, stop, size))
@@ -98,25 +96,25 @@ class SelfPlay(ResumableTraining):
         if overflowing(learner.weights):
             raise self._updater.diverged()  # diverged in the last update, after which no loss is computed
         self.done.count(examples.results)
-        self.steps = None if self.steps is None else self.steps + len(examples.value)
+        self.steps += len(examples.value)
 
-    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """See :meth:`ResumableTraining.to_arrays`."""
+    @property
+    def state(self) -> dict[str, np.ndarray[Any, Any]]:
+        """See :class:`~learners.training.TrainingLoop`."""
         done = self.done
-        counts = (self.games, self.marked, done.games, done.wins, done.draws, done.losses)
+        counts = (self.games, self.marked, done.games, done.wins, done.draws, done.losses, self.steps)
         return {
             "counts": np.array(counts, np.int64),
             "losses": np.array(self._losses),
-            **steps_to_arrays(self.steps),
             **{f"net.{name}": array for name, array in self._updater.to_arrays().items()},
             **{f"memory.{name}": array for name, array in self._replay.to_arrays().items()},
         }
 
-    def from_arrays(self, arrays: Arrays) -> None:
-        """See :meth:`ResumableTraining.from_arrays`; restore the learner's arrays first."""
+    @state.setter
+    def state(self, arrays: Arrays) -> None:
+        """See :class:`~learners.training.TrainingLoop`; restore the learner's arrays first."""
         name = self.learner.config.name
-        self.steps = steps_from_arrays(arrays)
-        games, marked, *done = get_array(arrays, "counts", (6,), "i8", name).tolist()
+        games, marked, *done, self.steps = get_array(arrays, "counts", (7,), "i8", name).tolist()
         if min(marked, *done) < 0 or not marked <= done[0] == sum(done[1:]) <= games:
             raise ValueError(f"the counts of a training of {name} are damaged: train again")
         if games > self.games:
@@ -168,7 +166,7 @@ class _ReplayBuffer:
         return {"seen": seen, "policy": policy, "value": value}
 
     def from_arrays(self, arrays: Arrays, owner: str) -> None:
-        """See :meth:`~learners.base.Checkpointable.from_arrays`."""
+        """Restore the state from :meth:`to_arrays`."""
         count = len(arrays["value"]) if "value" in arrays and arrays["value"].ndim == 1 else 0
         cells = self.examples.seen.shape[1]
         seen = get_array(arrays, "seen", (count, cells), "i1", owner)

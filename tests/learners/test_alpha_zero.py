@@ -153,7 +153,7 @@ def test_a_game_depends_on_its_number_and_the_seed(search):
     net = build(SKIPS, search=search)
 
     def played(numbers, seed=3):
-        return play_block(net.config, SKIPS, net.to_arrays(), seed, numbers)
+        return play_block(net.config, SKIPS, net.state, seed, numbers)
 
     whole = played(range(5, 25))
     for first, again in zip(
@@ -204,9 +204,9 @@ def test_searches_cache_evaluations_until_weights_change():
         assert_array_equal(mine[keys(boards.own_first()).astype(int)], theirs)
     with pytest.raises(ValueError, match="read-only"):
         net.weights["0.bias"][0] = 1
-    net.weights = weights = net.to_arrays()
+    net.weights = weights = net.state
     assert all(array.flags.writeable for array in weights.values())
-    net.from_arrays(net.to_arrays())
+    net.state = net.state
     assert not net._own.cache.known.any()
     assert len(build(Game(3, 4, 3))._own.cache.known) == 0
 
@@ -427,8 +427,8 @@ def test_results_do_not_depend_on_workers(workers, monkeypatch, request):
         address = request.getfixturevalue("cluster").address
     done = training.SelfPlay(learner, 24, batch=12, seed=0, cluster=address)
     done.run()
-    plain.assert_same_arrays(alone.learner.to_arrays(), learner.to_arrays())
-    plain.assert_same_arrays(alone.to_arrays(), done.to_arrays())
+    plain.assert_same_arrays(alone.learner.state, learner.state)
+    plain.assert_same_arrays(alone.state, done.state)
 
 
 def stored(arrays):
@@ -441,18 +441,18 @@ def test_a_restored_training_continues_exactly():
     first = build(SKIPS)
     part = training.SelfPlay(first, 24, batch=8, seed=0)
     part.run()
-    learner, state = stored(first.to_arrays()), stored(part.to_arrays())
+    learner, state = stored(first.state), stored(part.state)
     second = build(SKIPS, seed=1)
     rest = training.SelfPlay(second, 40, batch=8, seed=0)  # more games than there were to be
-    second.from_arrays(learner)
-    rest.from_arrays(state)
+    second.state = learner
+    rest.state = state
     assert rest.done == part.done
     assert rest.logged == part.logged
     assert rest.running
     rest.run()
-    plain.assert_same_arrays(whole.learner.to_arrays(), second.to_arrays())
-    expected = {**whole.to_arrays(), "counts": None}
-    found = {**rest.to_arrays(), "counts": None}
+    plain.assert_same_arrays(whole.learner.state, second.state)
+    expected = {**whole.state, "counts": None}
+    found = {**rest.state, "counts": None}
     for name in expected:
         assert_array_equal(expected[name], found[name])
     assert rest.done == whole.done
@@ -471,7 +471,7 @@ def half_done():
 @pytest.fixture(scope="module")
 def state(half_done):
     """Its arrays."""
-    return stored(half_done.to_arrays())
+    return stored(half_done.state)
 
 
 def changed(name, change):
@@ -486,7 +486,7 @@ def changed(name, change):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda arrays: arrays.clear(), r"alpha-zero needs counts as int64\[6\], but there is nothing"),
+        (lambda arrays: arrays.clear(), r"alpha-zero needs counts as int64\[7\], but there is nothing"),
         (changed("counts", lambda array: array.__setitem__(0, 20)), "games=16 is fewer than the 20 that were to be"),
         (
             changed("counts", lambda array: array.__setitem__(2, 3)),
@@ -518,11 +518,11 @@ def changed(name, change):
     ],
 )
 def test_a_damaged_state_is_refused(damage, message, half_done, state):
-    half_done.from_arrays(state)
+    half_done.state = state
     arrays = dict(state)
     damage(arrays)
     with pytest.raises(ValueError, match=message) as caught:
-        half_done.from_arrays(arrays)
+        half_done.state = arrays
     assert "\n" not in str(caught.value)
 
 
@@ -533,8 +533,8 @@ REMEMBERED = ("seen", "policy", "value")
     ("damage", "message"),
     [
         (lambda arrays: arrays.clear(), r"alpha-zero needs 0.weights as float32\[67, 4\], but there is nothing"),
-        (lambda arrays: arrays.update(build(Game(4, 4, 3)).to_arrays()), r"alpha-zero needs 0\.weights as"),
-        (lambda arrays: arrays.update(build(hidden=(5,)).to_arrays()), r"alpha-zero needs 0\.weights as"),
+        (lambda arrays: arrays.update(build(Game(4, 4, 3)).state), r"alpha-zero needs 0\.weights as"),
+        (lambda arrays: arrays.update(build(hidden=(5,)).state), r"alpha-zero needs 0\.weights as"),
         (lambda arrays: arrays.pop("1.bias"), "needs 1.bias"),
         (lambda arrays: arrays.update({"0.bias": np.zeros(4)}), r"float64\[4\]: these are another game's or learner's"),
         (changed("0.weights", lambda array: array.fill(np.nan)), "numbers in 0.weights, which are damaged"),
@@ -543,12 +543,12 @@ REMEMBERED = ("seen", "policy", "value")
     ],
 )
 def test_damaged_weights_are_refused(damage, message):
-    arrays, net = stored(build().to_arrays()), build(seed=1)
-    before = net.to_arrays()
+    arrays, net = stored(build().state), build(seed=1)
+    before = net.state
     damage(arrays)
     with pytest.raises(ValueError, match=message):
-        net.from_arrays(arrays)
-    plain.assert_same_arrays(net.to_arrays(), before)
+        net.state = arrays
+    plain.assert_same_arrays(net.state, before)
 
 
 @LEARNING

@@ -186,8 +186,8 @@ def test_runs_are_bit_identical_also_from_a_checkpoint_and_in_batches(method, op
         config = ExactPGConfig(method=method, reference_interval=2)
         part, rest = (config.training(SMALL, 9, batch=batch, seed=3, opponent=opponent) for _ in range(2))
         part.step()
-        rest.learner.from_arrays(part.learner.to_arrays())
-        rest.from_arrays(part.to_arrays())
+        rest.learner.state = part.learner.state
+        rest.state = part.state
         rest.run()
         assert_array_equal(whole.learner.logits, rest.learner.logits)
         assert (whole.logged, whole.done) == (rest.logged, rest.done)
@@ -195,16 +195,16 @@ def test_runs_are_bit_identical_also_from_a_checkpoint_and_in_batches(method, op
 
 def test_damaged_states_are_refused():
     training = trained(SMALL, 3)
-    arrays = training.to_arrays()
+    arrays = training.state
     for name, broken in {
         "counts": np.array([3, 4, 3]), "totals": np.full(3, -1.0), "logged": np.full(3, np.nan),
         "previous": np.zeros(3), "reference": np.full_like(arrays["reference"], np.inf),
     }.items():  # fmt: skip
         with pytest.raises(ValueError, match="damaged"):
-            training.from_arrays({**arrays, name: broken})
+            training.state = {**arrays, name: broken}
     for broken in (np.zeros(3), np.full_like(training.learner.logits, np.nan)):
         with pytest.raises(ValueError, match="damaged"):
-            training.learner.from_arrays({"logits": broken})
+            training.learner.state = {"logits": broken}
 
 
 def test_opponents_that_cannot_be_evaluated_are_refused():

@@ -16,7 +16,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from learners import LEARNERS
 from learners.base import Transition
 from learners.checkpoint import MODEL, load_arrays, load_checkpoint
-from learners.training import train, train_in
+from learners.pettingzoo_loop import train_in
+from learners.training import train
 from ttt_envs import Boards, Game, act, mnk_v0
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import load_object
@@ -26,14 +27,14 @@ FORMS = {
     "naive-mc": ({}, {"symmetries": "all", "rewards": "unit"}),
     "q-learning": (
         {},
-        {"bootstrap": "ply", "symmetries": "rotations"},
+        {"backup": "negamax", "symmetries": "rotations"},
         {"values": "afterstate", "rewards": "report", "epsilon_decay": 0.01},
-        {"values": "afterstate", "bootstrap": "ply", "target": "chosen", "symmetries": "all"},
+        {"values": "afterstate", "backup": "negamax", "target": "sarsa", "symmetries": "all"},
     ),
     "q-net": (
         {},
         {"hidden": 8, "buffer_size": 64, "batch_size": 16, "gradient_steps": 2, "target_update_interval": 3,
-         "optimizer": "sgd", "bootstrap": "ply", "symmetries": "rotations"},
+         "optimizer": "sgd", "backup": "negamax", "symmetries": "rotations"},
     ),
 }  # fmt: skip
 """name -> the settings to test"""
@@ -88,8 +89,8 @@ class Between(Policy):
     def __init__(self, learner):
         self.learner = learner
         self.game = learner.game
-        self.bootstrap = learner.bootstrap
-        self.wants_next_action = learner.wants_next_action
+        self.backup = learner.backup
+        self.on_policy = learner.on_policy
 
     def probabilities(self, boards, rng=None):
         return self.learner.probabilities(boards, rng)
@@ -97,8 +98,8 @@ class Between(Policy):
     def explore(self, boards, rng):
         return self.learner.explore(boards, rng)
 
-    def observe(self, transition):
-        return self.learner.observe(transition)
+    def update(self, transition):
+        return self.learner.update(transition)
 
 
 class Recorder(Between):
@@ -108,17 +109,17 @@ class Recorder(Between):
         super().__init__(learner)
         self.seen, self.logged = [], []
 
-    def observe(self, transition):
+    def update(self, transition):
         self.seen.append(copied(transition))
-        self.logged.append(self.learner.observe(transition))
+        self.logged.append(self.learner.update(transition))
         return self.logged[-1]
 
 
 class Backwards(Between):
     """Gives the opponent's reward to the learner, the mistake of a well-known self-play wrapper."""
 
-    def observe(self, transition):
-        return self.learner.observe(transition._replace(reward=-transition.reward))
+    def update(self, transition):
+        return self.learner.update(transition._replace(reward=-transition.reward))
 
 
 def copied(transition):
@@ -130,7 +131,7 @@ def copied(transition):
 def stored(learner):
     """The learner's arrays as a file keeps them, which shares nothing with the learner."""
     file = io.BytesIO()
-    np.savez(file, **learner.to_arrays())
+    np.savez(file, **learner.state)
     file.seek(0)
     with np.load(file, allow_pickle=False) as arrays:
         return dict(arrays)
@@ -153,8 +154,8 @@ def test_attributes(make, game):
     assert isinstance(learner, Policy)
     assert learner.game == game
     assert learner.pure
-    assert learner.bootstrap in ("own-turn", "ply")
-    assert isinstance(learner.wants_next_action, bool)
+    assert learner.backup in ("agent", "negamax")
+    assert isinstance(learner.on_policy, bool)
     assert str(learner) == make.name
 
 
@@ -245,7 +246,7 @@ def test_same_seed_same_learner(make, game):
         pytest.param(case.values[0], opponent, id=f"{case.id}-{opponent}", marks=case.marks)
         for case in CASES
         for opponent in ("random", "self")
-        if opponent == "self" or case.values[0][1].get("bootstrap") != "ply"  # which is for self-play
+        if opponent == "self" or case.values[0][1].get("backup") != "negamax"  # which is for self-play
     ],
     indirect=["make"],
 )
@@ -267,23 +268,23 @@ def test_restored_in_the_middle_of_games_it_continues_exactly(make, game):
     rngs = [np.random.default_rng(4), np.random.default_rng(4)]
     for transition in recorder.seen[:half]:
         first.explore(transition.boards, rngs[0])
-        first.observe(transition)
+        first.update(transition)
     rngs[1].bit_generator.state = rngs[0].bit_generator.state
     second = make(game, seed=1)
-    second.from_arrays(stored(first))
+    second.state = stored(first)
     assert_same(first, second)
     assert_array_equal(first.probabilities(boards), second.probabilities(boards))
     for transition in recorder.seen[half:]:
         moves = [one.explore(transition.boards, rng) for one, rng in zip((first, second), rngs, strict=True)]
         assert_array_equal(*moves)
-        logged = [one.observe(transition) for one in (first, second)]
+        logged = [one.update(transition) for one in (first, second)]
         assert logged[0] == logged[1]
     assert_same(first, second)
     assert_array_equal(first.probabilities(boards), second.probabilities(boards))
 
 
 def test_arrays_have_plain_dtypes(learned, game):
-    arrays = learned(game).to_arrays()
+    arrays = learned(game).state
     assert arrays
     for name, array in arrays.items():
         assert isinstance(name, str)
@@ -293,13 +294,13 @@ def test_arrays_have_plain_dtypes(learned, game):
 
 def test_an_untrained_learner_can_be_stored(make, game):
     one, other = make(game), make(game, seed=1)
-    other.from_arrays(stored(one))
+    other.state = stored(one)
     assert_same(one, other)
 
 
 def assert_refused(learner, arrays):
     with pytest.raises(ValueError, match=r"\w") as caught:
-        learner.from_arrays(arrays)
+        learner.state = arrays
     message = str(caught.value)
     assert "\n" not in message
     assert len(message.split()) > 5
@@ -326,15 +327,14 @@ def test_damaged_arrays_are_refused(make, damage):
         else:
             broken[name] = array.astype(np.complex64) if array.dtype.kind != "U" else np.zeros(array.shape)
         assert_refused(learner, broken)
-    learner.from_arrays(arrays)  # refused arrays changed nothing
+    learner.state = arrays  # refused arrays changed nothing
     again = stored(learner)
     plain.assert_same_arrays(arrays, again)
 
 
 OUT_OF_RANGE = {
-    "naive-mc": ({"epsilon": -0.5}, {"lengths": 10}, {"lengths": -1}, {"lengths": 1, "waiting": 10**9},
-                 {"lengths": 1, "waiting": -1}),
-    "q-learning": ({"epsilon": 1.5}, {"keys": 3}, {"values": np.nan}, {"counts": -1}, {"board": 9}),
+    "naive-mc": ({"epsilon": -0.5}, {"lengths": 10}, {"lengths": -1}),
+    "q-learning": ({"epsilon": 1.5}, {"values": np.nan}, {"counts": -1}, {"board": 9}),
     "q-net": ({"epsilon": 2}, {"updates": -1}, {"hidden_kernel": np.nan}, {"output_bias_square": -1}, {"replay": 9},
               {"replay_met": -1}, {"replay_met": 2**60}),
 }  # fmt: skip
@@ -376,7 +376,7 @@ def test_metrics_are_finite_floats(make, game):
 
 
 def training_opponent(learner):
-    return "self" if learner.bootstrap == "ply" else "random"
+    return "self" if learner.backup == "negamax" else "random"
 
 
 @pytest.mark.parametrize("make", LEARNING, indirect=True)

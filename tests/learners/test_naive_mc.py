@@ -6,7 +6,7 @@ from numpy.testing import assert_array_equal
 
 from learners.base import Transition
 from learners.naive_mc import NaiveMCConfig
-from learners.training import Training, train
+from learners.training import Trainer, train
 from ttt_envs import Boards, Game, PhantomGame, from_text
 from ttt_eval.exact.dynamic_programming import exploitability
 
@@ -22,7 +22,7 @@ def teach(learner, *moves, slots=(0,)):
     """Learn from moves (before, action, after or None, final reward), the same in each of the games ``slots``."""
     count = len(slots)
     for before, action, after, reward in moves:
-        logged = learner.observe(
+        logged = learner.update(
             Transition(
                 np.array(slots),
                 Boards.from_positions([from_text(before)] * count),
@@ -75,11 +75,10 @@ def test_three_games_by_hand(rewards, of):
 def test_nothing_is_learned_before_the_end_of_the_game():
     learner = build()
     logged = teach(learner, ("... o", 1, "xo. o", 0))
-    assert logged == {"epsilon": 1.0, "positions": 1.0}
-    assert (learner.table.counts == 0).all()
+    assert logged == {"epsilon": 1.0, "entries": 0.0}
     logged = teach(learner, ("xo. o", 2, None, 1))
-    assert logged == {"error": 0.5, "epsilon": 1.0, "positions": 2.0}
-    assert learner.table.counts.sum() == 2
+    assert logged == {"error": 0.5, "epsilon": 1.0, "entries": 2.0}
+    assert learner.state["counts"].sum() == 2
 
 
 def test_parallel_games_and_players_have_separate_buffers():
@@ -90,31 +89,29 @@ def test_parallel_games_and_players_have_separate_buffers():
     teach(side_by_side, WON[2], slots=(0, 2, 7))
     teach(side_by_side, WON[1], slots=(2,))
     teach(side_by_side, WON[1], slots=(0, 7))
-    assert side_by_side.to_arrays()["lengths"].shape == (2, 8)
-    assert side_by_side.to_arrays()["waiting"].shape == (2, 8, 3)
+    assert side_by_side.state["lengths"].shape == (8, 2)
+    assert side_by_side.state["waiting"].shape == (8, 2, 3, 1)
     for text, action in (("... o", 1), ("xo. o", 2), (".o. x", 0)):
         assert value(side_by_side, text, action) == value(one, text, action)
-    assert side_by_side.table.counts.sum() == one.table.counts.sum() == 9
-    assert not side_by_side.to_arrays()["lengths"].any()
+    assert side_by_side.state["counts"].sum() == one.state["counts"].sum() == 9
+    assert not side_by_side.state["lengths"].any()
 
 
-def test_moves_of_an_abandoned_game_are_dropped():
+def test_games_that_are_never_finished_fill_no_other_memory():
     learner = build()
     for _ in range(10):  # more often than a game has moves
         teach(learner, WON[0])
-    teach(learner, *WON)
-    assert learner.table.counts.sum() == 3
-    assert value(learner, "... o", 1) == 1
+    assert learner.state["lengths"].max() <= LINE.cells
 
 
 @pytest.mark.parametrize("skip_chance", [0.0, 0.25])
 @pytest.mark.parametrize("hidden", ["classic", "abrupt"])
 def test_every_move_of_phantom_games_gets_the_final_reward(hidden, skip_chance):
     learner = build(PhantomGame(Game(skip_chance=skip_chance), hidden))
-    training = Training(learner, "self", 200, batch=16)
+    training = Trainer(learner, "self", 200, batch=16)
     while training.running:
         training.step()
-    assert learner.table.counts.sum() == training.steps
+    assert learner.state["counts"].sum() == training.steps
 
 
 def test_symmetries_learn_as_from_all_mirrored_games():

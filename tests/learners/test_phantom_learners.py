@@ -10,8 +10,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from learners import LEARNERS
 from learners.exact_pg import ExactPGConfig
+from learners.pettingzoo_loop import train_in
 from learners.q_learning import QLearningConfig
-from learners.training import train, train_in
+from learners.training import train
 from ttt_apps import evaluate
 from ttt_envs import Game, PhantomGame, make_policy, mnk_v0
 from ttt_envs.agents.specs import load_object
@@ -29,7 +30,7 @@ def test_both_training_loops_teach_the_same(name, hidden, opponent):
     learners = [load_object(LEARNERS[name])().build(game, np.random.default_rng(0)) for _ in range(2)]
     progress = train(learners[0], opponent, 40, seed=3)
     assert progress == train_in(mnk_v0.env(skip_chance=0.2, phantom=hidden), learners[1], opponent, 40, seed=3)
-    arrays = [learner.to_arrays() for learner in learners]
+    arrays = [learner.state for learner in learners]
     for key, array in arrays[0].items():
         assert_array_equal(array, arrays[1][key])
 
@@ -44,8 +45,8 @@ def test_q_learning_learns_to_win(hidden):
 
 
 def test_what_does_not_fit_hidden_stones_is_refused():
-    with pytest.raises(ValueError, match=r'bootstrap="ply" takes the value .* choose bootstrap="own-turn"'):
-        QLearningConfig(bootstrap="ply").training(SMALL, 10, batch=2, seed=0)
+    with pytest.raises(ValueError, match=r'backup="negamax" takes the value .* choose backup="agent"'):
+        QLearningConfig(backup="negamax").training(SMALL, 10, batch=2, seed=0)
     with pytest.raises(ValueError, match="values='afterstate' needs to know what a move does"):
         QLearningConfig(values="afterstate").training(SMALL, 10, batch=2, seed=0)
     for name in ("sb3-dqn", "sb3-ppo", "sb3-maskable-ppo"):

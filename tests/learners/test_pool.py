@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 
 from learners.pool import Pool, parse_pool
 from learners.q_learning import QLearningConfig
-from learners.training import Training, make_initial_rng
+from learners.training import Trainer, make_initial_rng
 from ttt_envs import Boards, Game, Policy
 
 GAME = Game()
@@ -19,7 +19,7 @@ def build():
 
 def test_a_game_meets_one_snapshot():
     pool = Pool(build, every=10, size=3)
-    training = Training(build(), pool, 200, batch=8, seed=1)
+    training = Trainer(build(), pool, 200, batch=8, seed=1)
     seen = {}
     act = pool.act_in_games
 
@@ -49,15 +49,17 @@ class Constant(Policy):
         p[:, self.number] = 1
         return p
 
-    def to_arrays(self):
+    @property
+    def state(self):
         return {"number": np.array(self.number)}
 
-    def from_arrays(self, arrays):
+    @state.setter
+    def state(self, arrays):
         self.number = int(arrays["number"])
 
 
 def stored_numbers(pool):
-    return sorted({int(name.partition(".")[0]) for name in pool.to_arrays() if "." in name})
+    return sorted({int(name.partition(".")[0]) for name in pool.state if "." in name})
 
 
 def pool_of(games, every=5, size=3):
@@ -98,23 +100,16 @@ def test_snapshots_stay_while_a_game_may_need_them():
 
 def test_a_restored_pool_continues_exactly():
     pool, other = pool_of(17), Pool(Constant, every=5, size=3)
-    other.from_arrays(pool.to_arrays())
-    plain.assert_same_arrays(pool.to_arrays(), other.to_arrays())
+    other.state = pool.state
+    plain.assert_same_arrays(pool.state, other.state)
     for one in (pool, other):
         one.begin(17, 20, 17, Constant(8))
     assert (met(pool, 20) == met(other, 20)).all()
 
 
-@pytest.mark.parametrize(
-    ("spec", "said"),
-    [
-        ("pool:every=0", "pool: every=0 does not work: choose 1 or more"),
-        ("pool:size=two", "size='two' is not a whole number"),
-        ("pool:age=3", "pool has no argument 'age'"),
-    ],
-)
-def test_invalid_specs_are_refused(spec, said):
-    with pytest.raises(ValueError, match=said):
+@pytest.mark.parametrize("spec", ["pool:every=0", "pool:size=two", "pool:age=3"])
+def test_invalid_specs_are_refused(spec):
+    with pytest.raises(ValueError, match=r"pool: .* does not work"):
         parse_pool(spec, build)
 
 

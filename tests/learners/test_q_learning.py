@@ -5,13 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
+from plain import assert_same_arrays
 
 from learners.base import Transition
 from learners.naive_mc import NaiveMCConfig
 from learners.q_learning import QLearningConfig
-from learners.tabular import PositionTable
+from learners.q_table import Table, sum_stones, value_of, write_key
+from learners.tabular import StepSizes, learn
 from learners.training import train
 from ttt_envs import Boards, Game, from_text
+from ttt_envs.game.symmetry import inverse, symmetries
 from ttt_eval.exact.dynamic_programming import exploitability
 
 
@@ -41,7 +44,7 @@ A, B, C = "oo./xx./... o", "o../xx./..o o", "o../.x./... x"
 def test_a_final_reward_is_learned_at_the_step_size():
     learner = build(step_size=0.5, step_size_power=0.0)
     for expected in (0.5, 0.75, 0.875):
-        learner.observe(transition(A, 2, A, reward=1, discount=0))
+        learner.update(transition(A, 2, A, reward=1, discount=0))
         assert value(learner, A, 2) == expected
     assert value(learner, A, 5) == 0
     assert np.isnan(value(learner, A, 0))
@@ -50,7 +53,7 @@ def test_a_final_reward_is_learned_at_the_step_size():
 def test_the_step_size_decays_with_the_visits_of_an_entry():
     learner = build(step_size=1.0, step_size_power=1.0)  # then the value is the mean of what was met
     for reward in (1, -1, 0, 1):
-        learner.observe(transition(A, 2, A, reward=reward, discount=0))
+        learner.update(transition(A, 2, A, reward=reward, discount=0))
     assert value(learner, A, 2) == pytest.approx(0.25)
 
 
@@ -58,34 +61,34 @@ def test_the_step_size_decays_with_the_visits_of_an_entry():
 def test_the_target_is_the_signed_value_of_the_best_next_move(discount, expected):
     learner = build(step_size=1.0, step_size_power=0.0, gamma=0.9)
     for action, reward in ((2, 0.5), (5, -0.5)):
-        learner.observe(transition(A, action, A, reward=reward, discount=0))
-    learner.observe(transition(B, 1, A, discount=discount))
+        learner.update(transition(A, action, A, reward=reward, discount=0))
+    learner.update(transition(B, 1, A, discount=discount))
     assert value(learner, B, 1) == pytest.approx(expected)
 
 
 def test_the_best_next_value_may_be_negative():
     learner = build(step_size=1.0, step_size_power=0.0)
     full = "oxo/xxo/o.x o"
-    learner.observe(transition(full, 7, full, reward=-1, discount=0))
-    learner.observe(transition("oxo/xxo/..x o", 6, full))
+    learner.update(transition(full, 7, full, reward=-1, discount=0))
+    learner.update(transition("oxo/xxo/..x o", 6, full))
     assert value(learner, "oxo/xxo/..x o", 6) == -1
 
 
 @pytest.mark.parametrize("values", ["action", "afterstate"])
 def test_the_chosen_target_is_the_value_of_the_move_played(values):
-    learner = build(step_size=1.0, step_size_power=0.0, target="chosen", values=values)
-    learner.observe(transition(A, 2, A, reward=1, discount=0))
-    learner.observe(transition(A, 5, A, reward=-1, discount=0))
-    learner.observe(transition(B, 1, A, next_action=5))
+    learner = build(step_size=1.0, step_size_power=0.0, target="sarsa", values=values)
+    learner.update(transition(A, 2, A, reward=1, discount=0))
+    learner.update(transition(A, 5, A, reward=-1, discount=0))
+    learner.update(transition(B, 1, A, next_action=5))
     assert value(learner, B, 1) == -1
 
 
 def test_the_chosen_move_may_be_the_first_cell():
-    learner = build(step_size=1.0, step_size_power=0.0, target="chosen")
+    learner = build(step_size=1.0, step_size_power=0.0, target="sarsa")
     after = ".xx/.oo/... o"
     for action, reward in ((3, 1), (0, -1)):
-        learner.observe(transition(after, action, after, reward=reward, discount=0))
-    learner.observe(transition(".xx/..o/... o", 4, after, next_action=0))
+        learner.update(transition(after, action, after, reward=reward, discount=0))
+    learner.update(transition(".xx/..o/... o", 4, after, next_action=0))
     assert value(learner, ".xx/..o/... o", 4) == -1
 
 
@@ -97,15 +100,15 @@ def teach(learner, *moves):
     """Learn from moves (before, action, after or None, reward or discount), in order."""
     for before, action, after, number in moves:
         if after is None:
-            learner.observe(transition(before, action, before, reward=number, discount=0))
+            learner.update(transition(before, action, before, reward=number, discount=0))
         else:
-            learner.observe(transition(before, action, after, discount=number))
+            learner.update(transition(before, action, after, discount=number))
 
 
 @pytest.mark.parametrize("values", ["action", "afterstate"])
 def test_a_game_of_three_moves_by_hand_ply_by_ply(values):
     """The player in the middle wins: the last move has value 1, the one before -1 to the opponent."""
-    learner = build(LINE, bootstrap="ply", values=values, step_size=0.5, step_size_power=0.0)
+    learner = build(LINE, backup="negamax", values=values, step_size=0.5, step_size_power=0.0)
     game = [("... o", 1, ".o. x", -1), (".o. x", 0, "xo. o", -1), ("xo. o", 2, None, 1)]
     for first, second, third in ((0, 0, 0.5), (0, -0.25, 0.75), (0, -0.5, 0.875)):
         teach(learner, *game)
@@ -125,7 +128,7 @@ def test_a_game_of_three_moves_by_hand_ply_by_ply(values):
 @pytest.mark.parametrize("values", ["action", "afterstate"])
 def test_a_skip_by_hand_ply_by_ply(values):
     """After the skip the mover wins: its next value counts for it, and the opponent's against it."""
-    learner = build(LINE, bootstrap="ply", values=values, step_size=0.5, step_size_power=0.0)
+    learner = build(LINE, backup="negamax", values=values, step_size=0.5, step_size_power=0.0)
     skipped = [("... o", 0, "o.. o", 1), ("o.. o", 1, None, 1)]
     teach(learner, *skipped, *skipped)
     assert value(learner, "o.. o", 1) == 0.75
@@ -169,46 +172,58 @@ def test_moves_to_the_same_afterstate_share_a_value():
     assert learner.table.size == 1
 
 
+@pytest.mark.parametrize("game", [Game(), Game(6, 7, 4)], ids=str)
 @pytest.mark.parametrize("values", ["action", "afterstate"])
-@pytest.mark.parametrize(("which", "images"), [("none", 1), ("rotations", 4), ("all", 8)])
-def test_an_update_reaches_each_symmetric_entry_once(which, images, values):
-    learner = build(symmetries=which, values=values, step_size=0.5, step_size_power=0.0)
-    learner.observe(transition("ox./.../... o", 8, A, reward=1, discount=0))
-    assert learner.table.size == images
-    assert_array_equal(np.sort(learner.table.values[: learner.table.size].max(axis=1)), np.full(images, 0.5))
-    # a position that is its own image must not learn twice
-    learner.observe(transition(".../.../... o", 4, A, reward=1, discount=0))
-    assert value(learner, ".../.../... o", 4) == 0.5
+@pytest.mark.parametrize("which", ["none", "rotations", "all"])
+def test_symmetric_positions_share_an_entry(game, which, values):
+    learner = build(game, symmetries=which, values=values, step_size=0.5, step_size_power=0.0)
+    board = np.zeros((1, game.cells), np.int8)
+    board[0, [0, game.cells - 2]] = 1, 2
+    boards, action = Boards(board, np.zeros(1, np.int8)), game.cells - 1
+    numbers = np.array([action]), np.ones(1), np.zeros(1)
+    learner.update(Transition(np.zeros(1, np.int64), boards, *numbers, boards, np.array([-1])))
+    assert learner.table.size == 1
+    images = symmetries(game, which)
+    turned = learner.action_values(Boards(board[0, images], np.zeros(len(images), np.int8)))
+    assert_array_equal(turned[np.arange(len(images)), inverse(images)[:, action]], 0.5)
+    assert np.nansum(turned) == 0.5 * len(images)
 
 
-@pytest.mark.parametrize("game", [Game(), Game(7, 7, 5)], ids=str)
+@pytest.mark.parametrize("game", [Game(), Game(2, 18, 3), Game(6, 7, 4), Game(7, 10, 5)], ids=str)
 @given(data=st.data())
-def test_the_table_is_a_dictionary(game, data):
-    table, reference = PositionTable(game, 1 << 26), {}
-    boards = st.lists(st.sampled_from([0, 1, 2]), min_size=game.cells, max_size=game.cells).map(tuple)
-    for batch in data.draw(st.lists(st.lists(boards, min_size=1, max_size=8), max_size=6)):
-        cells = np.array(batch, np.int8)
-        found = table.find(cells)
-        assert found.tolist() == [reference.get(board, -1) for board in batch]
-        for board in batch:
-            reference.setdefault(board, len(reference))
-        assert table.rows(cells).tolist() == [reference[board] for board in batch]
-    assert table.size == len(reference)
+def test_keys_are_exact(game, data):
+    """A table is a dictionary of (board, action), or of the board after it, on boards of 1 to 3 words."""
+    cells = st.integers(0, game.cells - 1)
+    moves = data.draw(st.lists(st.tuples(st.lists(cells, max_size=6, unique=True), cells), min_size=1, max_size=8))
+    for afterstates in (False, True):
+        table, reference = Table(game, "none", afterstates, 0.0, 1 << 26).memory, {}
+        for learns in (True, False):
+            for number, (stones, action) in enumerate(moves):
+                board = np.zeros(game.cells, np.int8)
+                board[stones], board[action] = np.arange(len(stones)) % 2 + 1, 0
+                sum_stones(board, table)
+                board[action] = afterstates
+                key = board.tobytes(), None if afterstates else action
+                if learns:
+                    reference[key] = number
+                    write_key(action, table)
+                    learn(table.key, float(number), StepSizes.of(1.0, 0.0), table)
+                assert value_of(action, table) == reference[key]
+        assert table.size[0] == len(reference)
 
 
 def test_values_stay_when_the_table_grows():
-    table = PositionTable(Game(), 1 << 26)
-    cells = np.random.default_rng(0).integers(0, 3, (5000, 9)).astype(np.int8)
-    for start in range(0, 5000, 500):
-        rows = table.rows(cells[start : start + 500])
-        table.values[rows, 0] = rows
-    rows = table.find(cells)
-    assert_array_equal(table.values[rows, 0], rows)
+    learner = build(Game(4, 4, 4))
+    train(learner, "random", 100, batch=10)
+    before = learner.state
+    learner.table.reserve(100_000)
+    assert_same_arrays(before, learner.state)
+    assert len(learner.table.memory.keys) >= 200_000
 
 
 @pytest.mark.parametrize(
     "config",
-    [QLearningConfig(memory=0.0005), QLearningConfig(memory=0.0005, values="afterstate"), NaiveMCConfig(memory=0.001)],
+    [QLearningConfig(memory=0.001), QLearningConfig(memory=0.001, values="afterstate"), NaiveMCConfig(memory=0.001)],
     ids=str,
 )
 def test_a_full_table_is_reported(config):
@@ -223,6 +238,6 @@ def test_a_full_table_is_reported(config):
 @pytest.mark.parametrize(("skip_chance", "bound"), [(0.0, 0.0), (0.25, 0.01)])
 def test_learning_ply_by_ply_reaches_perfect_play(skip_chance, bound, values, seed):
     game = Game(skip_chance=skip_chance)
-    learner = build(game, bootstrap="ply", symmetries="all", values=values)
+    learner = build(game, backup="negamax", symmetries="all", values=values)
     train(learner, "self", 1_000_000, batch=256, seed=seed)
     assert exploitability(game, learner) <= bound

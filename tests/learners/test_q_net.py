@@ -90,7 +90,7 @@ def test_updates_equal_those_by_hand(optimizer, target_update_interval):
         gamma=gamma,
         target_update_interval=target_update_interval,
     )
-    weights = {name: learner.to_arrays()[name].astype(float) for name in WEIGHTS}
+    weights = {name: learner.state[name].astype(float) for name in WEIGHTS}
     target = dict(weights)
     mean, square = ({name: np.zeros_like(weights[name]) for name in WEIGHTS} for _ in range(2))
     for n in range(4):
@@ -105,15 +105,15 @@ def test_updates_equal_those_by_hand(optimizer, target_update_interval):
             weights[name] = weights[name] - rate / (1 + decay * n) * step
         if target_update_interval and n % target_update_interval == target_update_interval - 1:
             target = dict(weights)
-        logged = learner.observe(ONE_OF_EACH)
+        logged = learner.update(ONE_OF_EACH)
         assert logged["loss"] == pytest.approx(loss, rel=1e-4)
         assert logged["updates"] == n + 1
         for name in WEIGHTS:
-            assert_allclose(learner.to_arrays()[name], weights[name], rtol=1e-4, atol=1e-5)
+            assert_allclose(learner.state[name], weights[name], rtol=1e-4, atol=1e-5)
 
 
 def test_the_gradient_by_hand_is_the_gradient():
-    weights = {name: build().to_arrays()[name].astype(float) for name in WEIGHTS}
+    weights = {name: build().state[name].astype(float) for name in WEIGHTS}
     gradient = plain_gradient(weights, weights, ONE_OF_EACH, 1)[1]
     for name in WEIGHTS:
         for index in [(0,) * weights[name].ndim, (-1,) * weights[name].ndim, (3,) * weights[name].ndim]:
@@ -135,12 +135,12 @@ def test_targets_of_a_constant_net():
         *(({"rewards": "report"}, (C, 8, reward, 0, C), (reward + 1) / 2) for reward in (1, 0, -1)),
     ):
         learner = build(optimizer="sgd", **settings)
-        arrays = learner.to_arrays()
+        arrays = learner.state
         for name in WEIGHTS:
             arrays[name][...] = 0
         arrays["output_bias"][:] = values
-        learner.from_arrays(arrays)
-        assert learner.observe(transition(row))["loss"] == pytest.approx((9 - target) ** 2)
+        learner.state = arrays
+        assert learner.update(transition(row))["loss"] == pytest.approx((9 - target) ** 2)
 
 
 @pytest.mark.parametrize(("which", "count"), [("rotations", 4), ("all", 8)])
@@ -167,22 +167,22 @@ def test_an_update_covers_all_symmetries(which, count, optimizer):
         np.full(4 * count, -1),
     )
     for _ in range(3):
-        loss = learner.observe(ONE_OF_EACH)["loss"]
-        assert loss == pytest.approx(plain.observe(joined)["loss"], rel=1e-4)
+        loss = learner.update(ONE_OF_EACH)["loss"]
+        assert loss == pytest.approx(plain.update(joined)["loss"], rel=1e-4)
     for name in WEIGHTS:
-        assert_allclose(learner.to_arrays()[name], plain.to_arrays()[name], atol=1e-4)
+        assert_allclose(learner.state[name], plain.state[name], atol=1e-4)
 
 
 def test_updates_draw_from_the_latest_decisions():
     learner = build(buffer_size=3, batch_size=200, learning_rate=0.01)
     for row in ((A, 5, -1, 0, A), (A, 2, 1, 0, A), (B, 1, 0, 1, A), (C, 8, 0, -1, A)):
-        learner.observe(transition(row))
-    arrays = learner.to_arrays()
+        learner.update(transition(row))
+    arrays = learner.state
     assert arrays["replay_met"] == 4
     assert arrays["replay"].shape == (3, 21)
     assert_array_equal(arrays["replay"][:, -3:], [[8, 0, -1], [2, 1, 0], [1, 0, 1]])  # the first made room for the last
     for _ in range(300):
-        learner.observe(transition((C, 8, 0, -1, A)))
+        learner.update(transition((C, 8, 0, -1, A)))
     values = learner.action_values(Boards.from_positions([from_text(text) for text in (A, B, C)]))
     assert values[0, 2] != pytest.approx(1, abs=0.05)  # forgotten
     assert values[2, 8] == pytest.approx(-np.nanmax(values[0]), abs=0.05)
@@ -194,10 +194,10 @@ def test_updates_draw_from_the_latest_decisions():
 
 def test_greedy_play_never_explores_and_ties_share():
     learner = build(epsilon=1.0)
-    arrays = learner.to_arrays()
+    arrays = learner.state
     arrays["hidden_kernel"][...] = 0
     arrays["output_bias"][:] = [7, 0, 1, 0, 7, 0, 1, 0, 0]
-    learner.from_arrays(arrays)
+    learner.state = arrays
     boards = Boards.from_positions([from_text(C)])
     assert_array_equal(learner.probabilities(boards), [[0, 0, 0.5, 0, 0, 0, 0.5, 0, 0]])
     assert_array_equal(learner.values(boards), [1])
@@ -219,7 +219,7 @@ def test_symmetric_positions_have_symmetric_values(game, which):
     share = learner.probabilities(Boards.start(game)).max()
     assert share <= (1 if game.cells % 2 else 1 / 2)  # only the middle of a board is its own image
     plain = build(game)
-    plain.from_arrays(learner.to_arrays())
+    plain.state = learner.state
     alone = [np.nansum(plain.action_values(Boards(cells[2:3, p], movers[2:3]))) for p in symmetries(game, which)]
     assert np.nansum(values[2]) == pytest.approx(np.mean(alone), rel=1e-5)
 
@@ -247,7 +247,7 @@ def test_each_function_is_traced_once():
     for batch in (1, 3, 16):
         train(learner, "random", 20, batch=batch)
     exploitability(learner.game, learner)
-    learner.from_arrays(learner.to_arrays())
+    learner.state = learner.state
     train(learner, "self", 20, batch=5)
     assert [function.experimental_get_tracing_count() for function in learner.net.functions] == [1, 1]
 
@@ -269,7 +269,7 @@ def test_an_update_leaves_nothing_in_memory():
     learner, blocks = build(optimizer="adam"), []
     for count in (500, 1000):  # the first fill caches
         for _ in range(count):
-            learner.observe(ONE_OF_EACH)
+            learner.update(ONE_OF_EACH)
         gc.collect()
         blocks.append(sys.getallocatedblocks())
     assert blocks[1] - blocks[0] < 800  # of 1,000 updates

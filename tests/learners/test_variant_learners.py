@@ -27,7 +27,7 @@ games = pytest.mark.parametrize("game", [GRAVITY, MISERE, Game(3, 3, 3, 0.25, mi
 
 @pytest.mark.parametrize("game", [MISERE, Game(3, 4, 3, gravity=True)], ids=str)
 def test_self_play_learns_values_of_the_variant(game):
-    config = load_object(LEARNERS["q-learning"])(bootstrap="ply", symmetries="all")
+    config = load_object(LEARNERS["q-learning"])(backup="negamax", symmetries="all")
     learner = config.build(game, np.random.default_rng(0))
     assert set(learner.config.variants) >= set(VARIANTS)
     train(learner, "self", 8_000, batch=256, seed=0)

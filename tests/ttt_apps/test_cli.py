@@ -333,7 +333,7 @@ def test_class_in_the_current_folder_plays(tmp_path, monkeypatch, capsys):
 def test_lists_of_learners_and_policies(capsys):
     learners, policies = json_of(capsys, "learners"), json_of(capsys, "policies")
     assert learners["q-learning"]["arguments"]["epsilon"] == {"kind": "number", "default": 0.3, "needed": False}
-    assert learners["q-learning"]["self_play"] == {"bootstrap": "ply", "symmetries": "all"}
+    assert learners["q-learning"]["self_play"] == {"backup": "negamax", "symmetries": "all"}
     assert policies["run"]["arguments"]["path"]["needed"]
     assert policies["optimal"]["arguments"]["epsilon"]["default"] == 0.0
     for command, name in (("learners", "q-learning"), ("policies", "win-or-block")):

@@ -252,24 +252,14 @@ def test_run_that_cannot_be_resumed(tmp_path, capsys):
     assert f"continue it with train.py --resume {run}, choose another --out, or --overwrite" in again
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("turns.action", 10**9, "'turns.action' of the state of the training is not within 0 to 8: it is damaged"),
-        ("board.cells", 3, "'board.cells' of the state of the training is not within 0 to 2"),
-        ("board.outcome", -2, "is not within -1 to 5"),
-        ("turns.rng", 0, "the state of the training is damaged"),
-        ("counts", -(2**63), "its counts of games do not fit together"),
-        ("counts", [300, 300, 0, -(2**63), 0, 0, -(2**63)], "its counts of games do not fit together"),
-        ("counts", [300, 301, 0, 301, 301, 0, 0], "it has started more games than there are"),
-    ],
-)
-def test_damaged_training_state(name, value, message, tmp_path, capsys):
+@pytest.mark.parametrize("name", ["board.cells", "decisions.action", "counts"])
+def test_state_of_another_training_is_refused(name, tmp_path, capsys):
     train.main(options("q-learning", tmp_path, games=300))
     parts = load_checkpoint(tmp_path)
-    parts["training"][name][...] = value
+    parts["training"][name] = parts["training"][name][:-1]
     save_checkpoint(tmp_path, **parts)
-    assert message in error_of(capsys, train.main, "--resume", tmp_path, "--games", "400")
+    said = error_of(capsys, train.main, "--resume", tmp_path, "--games", "400")
+    assert f"the state of a training needs {name}" in said
 
 
 def test_full_disk_keeps_the_last_checkpoint(tmp_path):

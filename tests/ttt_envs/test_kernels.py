@@ -23,7 +23,8 @@ from baselines.mcts import MCTS, MCTSSearch, gumbel_search
 from baselines.proof_number import prove
 from baselines.search.transpositions import MIN_ROWS
 from learners import LEARNERS
-from learners.training import train, train_in
+from learners.pettingzoo_loop import train_in
+from learners.training import train
 from ttt_envs import Boards, Game, act, chance_outcomes, make_policy, mnk_v0
 from ttt_envs.agents.policy import act_in_episodes, sample
 from ttt_envs.agents.specs import load_object
@@ -52,9 +53,9 @@ TAUGHT = (
     ("naive-mc", {}),
     ("naive-mc", {"symmetries": "all", "rewards": "unit"}),
     ("q-learning", {}),
-    ("q-learning", {"bootstrap": "ply", "symmetries": "rotations"}),
+    ("q-learning", {"backup": "negamax", "symmetries": "rotations"}),
     ("q-learning", {"values": "afterstate", "rewards": "report", "epsilon_decay": 0.01}),
-    ("q-learning", {"values": "afterstate", "bootstrap": "ply", "target": "chosen", "symmetries": "all"}),
+    ("q-learning", {"values": "afterstate", "backup": "negamax", "target": "sarsa", "symmetries": "all"}),
 )
 """learners with a table, and settings"""
 
@@ -181,7 +182,7 @@ def teach_everything():
     for (name, settings), game in product(TAUGHT, (Game(skip_chance=0.25), Game(7, 7, 5))):
         made = [load_object(LEARNERS[name])(**settings).build(game, np.random.default_rng(0)) for _ in range(2)]
         train(made[0], "self", 4, batch=2)
-        made[1].from_arrays({name: array.copy() for name, array in made[0].to_arrays().items()})
+        made[1].state = {name: array.copy() for name, array in made[0].state.items()}
         for one in made:
             one.probabilities(Boards.start(game, 3))
             for values in {"values", "action_values"} & set(dir(one)):

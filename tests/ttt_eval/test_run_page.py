@@ -194,8 +194,8 @@ def test_the_values_of_a_critic_are_those_of_its_actor(tmp_path):
     [
         ("", "random", {}, "without discount"),
         ("--gamma=0.5 --seat=second", "random", {"discount": 0.5, "seat": 1}, "moving second, with the discount 0.5"),
-        ("--gamma=0.5 --opponent=self --bootstrap=own-turn", None, {"discount": 0.5}, "with the discount 0.5"),
-        ("--gamma=0.5 --opponent=self --bootstrap=ply", None, {}, "without discount"),
+        ("--gamma=0.5 --opponent=self --backup=agent", None, {"discount": 0.5}, "with the discount 0.5"),
+        ("--gamma=0.5 --opponent=self --backup=negamax", None, {}, "without discount"),
     ],
 )
 def test_the_error_of_values_is_exact_with_the_discount_and_seat_of_the_training(
@@ -260,7 +260,7 @@ def test_the_command_on_the_page_repeats_the_training(run, tmp_path):
 @pytest.mark.parametrize(
     ("options", "game"),
     [
-        (("--size", "5x6", "--win-length", "4", "--opponent", "self", "--bootstrap", "ply"), Game(5, 6, 4)),
+        (("--size", "5x6", "--win-length", "4", "--opponent", "self", "--backup", "negamax"), Game(5, 6, 4)),
         (("--size", "19", "--win-length", "5"), Game(19, 19, 5)),
         (("--size", "1x16", "--win-length", "3", "--seat", "second"), Game(1, 16, 3)),
     ],

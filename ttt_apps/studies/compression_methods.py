@@ -60,7 +60,7 @@ def measure(unit: Unit) -> list[dict[str, Any]]:
 
 def _train_learner(game: Game) -> Any:
     config = QLearningConfig(  # all relevant settings are given, whatever the defaults are
-        step_size=1.0, step_size_power=0.7, epsilon=0.3, epsilon_decay=0.0, bootstrap="ply", symmetries="all"
+        step_size=1.0, step_size_power=0.7, epsilon=0.3, epsilon_decay=0.0, backup="negamax", symmetries="all"
     )
     learner = config.build(game, make_initial_rng(0))
     train(learner, SELF, GAMES, batch=256)

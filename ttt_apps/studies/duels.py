@@ -9,8 +9,7 @@ import numpy as np
 
 from learners.base import Learner
 from learners.checkpoint import build_config
-from learners.config import TransitionLearnerConfig
-from learners.training import Training
+from learners.training import Trainer
 from learners.two_learners import TwoLearners
 from ttt_envs.envs.config import SELF
 from ttt_envs.game.game import Game
@@ -34,12 +33,12 @@ TEST_GAMES = 1_000
 # all relevant settings are given, whatever the defaults of the learners are
 _REPORT = {"epsilon": 1.0, "epsilon_decay": 1e-4, "rewards": "report", "symmetries": "none"}
 NAIVE = ("naive-mc", _REPORT)
-_Q: dict[str, Any] = {**_REPORT, "bootstrap": "own-turn", "gamma": 1.0}
+_Q: dict[str, Any] = {**_REPORT, "backup": "agent", "gamma": 1.0}
 FORMULA = ("q-learning", {**_Q, "step_size": 1.0, "step_size_power": 0.0, "values": "action", "target": "max"})
 """Settings of the report's text."""
 PROGRAM = (
     "q-learning",
-    {**_Q, "step_size": 0.99, "step_size_power": 0.0, "values": "afterstate", "target": "chosen"},
+    {**_Q, "step_size": 0.99, "step_size_power": 0.0, "values": "afterstate", "target": "sarsa"},
 )
 """Settings of the report's program."""
 _NET = {"hidden": 20, "optimizer": "adam", "learning_rate": 0.001, "learning_rate_decay": 0.0}
@@ -80,7 +79,7 @@ def measure(unit: Unit) -> list[dict[str, Any]]:
     )
     second = seed % 2 == 0  # whether the challenger moves second
     players = (benchmark, challenger) if second else (challenger, benchmark)
-    training = Training(TwoLearners(*players), SELF, max(marks), seed=seed)
+    training = Trainer(TwoLearners(*players), SELF, max(marks), seed=seed)
     measured = []
     for mark in marks:
         while training.done.games < mark:
@@ -96,8 +95,9 @@ def measure(unit: Unit) -> list[dict[str, Any]]:
 def _build(learner: tuple[str, Mapping[str, Any]], game: Game, rng: np.random.Generator) -> Learner:
     name, settings = learner
     config = build_config(name, settings)
-    assert isinstance(config, TransitionLearnerConfig), f"{name} has a loop of its own"
-    return config.build(game, rng)
+    built = config.build(game, rng)
+    assert isinstance(built, Learner), f"{name} has a loop of its own"
+    return built
 
 
 class LearningCurve:

@@ -25,11 +25,11 @@ SEEDS, POINTS = 3, 20
 _MEAN = {"epsilon": 1.0, "rewards": "report", "symmetries": "none"}
 _SLOW, _PROGRAM = {**_MEAN, "epsilon_decay": 1e-6}, {**_MEAN, "epsilon_decay": 1e-4}
 _TABLE = {
-    "bootstrap": "ply", "symmetries": "none", "step_size": 1.0, "step_size_power": 0.7, "gamma": 1.0,
+    "backup": "negamax", "symmetries": "none", "step_size": 1.0, "step_size_power": 0.7, "gamma": 1.0,
     "epsilon": 0.3, "epsilon_decay": 0.0, "target": "max", "values": "action", "rewards": "unit",
 }  # fmt: skip
 _NET = {
-    "bootstrap": "ply", "symmetries": "all", "hidden": 128, "optimizer": "adam", "learning_rate": 0.003,
+    "backup": "negamax", "symmetries": "all", "hidden": 128, "optimizer": "adam", "learning_rate": 0.003,
     "learning_rate_decay": 0.001, "gamma": 1.0, "rewards": "unit", "epsilon": 0.5, "epsilon_decay": 0.0,
     "buffer_size": 50_000, "batch_size": 128, "gradient_steps": 4, "target_update_interval": 0,
 }  # fmt: skip
@@ -41,9 +41,9 @@ CURVES: dict[str, tuple[tuple[str, dict[str, Any], int, int, float, str], ...]] 
         ("epsilon-decay 1e-6, skip 0.25", _SLOW, NUM_GAMES, 256, 0.25, SELF),
     ),
     "q-learning": (
-        ("bootstrap ply", _TABLE, NUM_GAMES, 256, 0.0, SELF),
-        ("bootstrap ply, skip 0.25", _TABLE, NUM_GAMES, 256, 0.25, SELF),
-        ("bootstrap ply, all symmetries, skip 0.25", {**_TABLE, "symmetries": "all"}, NUM_GAMES, 256, 0.25, SELF),
+        ("backup negamax", _TABLE, NUM_GAMES, 256, 0.0, SELF),
+        ("backup negamax, skip 0.25", _TABLE, NUM_GAMES, 256, 0.25, SELF),
+        ("backup negamax, all symmetries, skip 0.25", {**_TABLE, "symmetries": "all"}, NUM_GAMES, 256, 0.25, SELF),
     ),
     "q-net": (
         ("ply to ply, replay, all symmetries", _NET, 80_000, 256, 0.0, SELF),

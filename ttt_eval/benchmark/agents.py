@@ -14,11 +14,10 @@ import gymnasium
 import numpy as np
 
 from learners import LEARNERS
-from learners.base import PendingTransitions
-from learners.config import TransitionLearnerConfig, load_learner
+from learners.config import load_learner
 from learners.sb3.games import signed_replay, signed_rollout
 from learners.sb3.libraries import check_packages, preserve_random_state
-from learners.training import make_initial_rng
+from learners.training import Decisions, make_initial_rng
 from ttt_envs.agents.adapters import Returns, as_policy, as_value_function
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import load_object, make_policy
@@ -205,7 +204,7 @@ class LearnerAgent:
         kind = load_learner(name)
         defaults = kind.self_play if task.opponent == SELF else {}
         config = kind(**{**defaults, **settings})
-        if not isinstance(config, TransitionLearnerConfig):
+        if config.own_loop:
             raise ValueError(f"{name} trains in a loop of its own: choose one of {', '.join(LEARNERS)} that does not")
         self.env_options = {"observation": OBSERVATION}
         self.hyperparameters = {**asdict(kind(**settings)), "self_play": dict(kind.self_play)}
@@ -214,21 +213,21 @@ class LearnerAgent:
         self.learners: dict[float, Any] = {
             game.skip_chance: config.build(game, make_initial_rng(seed)) for game in games_to_learn(task)
         }
-        self._decisions = {skip: PendingTransitions(learner, 1, rng) for skip, learner in self.learners.items()}
+        self._decisions = {skip: Decisions(learner, 1, rng) for skip, learner in self.learners.items()}
 
     def learn(self, env: Env, steps: int) -> None:
         """Play and learn until so many steps are taken."""
-        slot = np.zeros(1, np.int64)
+        only = np.zeros(1, np.int64)
         observation, info = env.reset()
         for _ in range(steps):
             decisions = self._decisions[episode_skip_chance(self._task, self._decisions, observation)]
             begun = info["result"] == NOT_OVER  # else the opponent has won before the first move
-            action = int(decisions.take(slot, read_boards(self._task, observation, info))[0]) if begun else 0
+            action = int(decisions.act(only, read_boards(self._task, observation, info))[0]) if begun else 0
             observation, reward, terminated, truncated, info = env.step(action)
             if terminated or truncated:
                 if begun:
                     last = np.array([info["seat"]], np.int8)
-                    decisions.end(slot, last, np.array([reward], np.float64))
+                    decisions.end(only, last, np.array([reward], np.float64))
                 observation, info = env.reset()
 
     def policy_for(self, game: Game) -> Policy:

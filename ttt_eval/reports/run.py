@@ -312,7 +312,7 @@ def _discount(config: Mapping[str, Any], *, self_play: bool) -> float:
     """Return the discount of a run per own decision; 1 if its training discounts the moves of both players."""
     settings = config["settings"] if isinstance(config["settings"], dict) else {}
     gamma = settings.get("gamma")
-    if not isinstance(gamma, int | float) or (self_play and settings.get("bootstrap") != "own-turn"):
+    if not isinstance(gamma, int | float) or (self_play and settings.get("backup") != "agent"):
         return 1.0
     return float(gamma)
 

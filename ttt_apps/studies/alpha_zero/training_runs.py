@@ -17,7 +17,7 @@ import numpy as np
 from learners.base import Checkpointable
 from learners.checkpoint import CONFIG, build_config, new_config, save_checkpoint
 from learners.config import FitLearnerConfig
-from learners.training import ResumableTraining
+from learners.training import TrainingLoop
 from ttt_apps.runs import WARM_UP_GAMES
 from ttt_apps.train_options import default_options
 from ttt_envs.core.files import write_json
@@ -45,7 +45,7 @@ def training_unit(learner: str, game: Game, games: int, seed: int, **changed: An
     return {"learner": learner, "settings": settings, "game": game.to_dict(), "games": games, "seed": seed}
 
 
-def make_training(unit: Unit) -> ResumableTraining:
+def make_training(unit: Unit) -> TrainingLoop:
     """Return the training at its start, with compiled code.
 
     Raises:
@@ -62,7 +62,7 @@ def _warm(described: str) -> None:
     _start_training(learner, settings, Game.from_dict(game), WARM_UP_GAMES, 0).run()
 
 
-def _start_training(name: str, settings: Mapping[str, Any], game: Game, games: int, seed: int) -> ResumableTraining:
+def _start_training(name: str, settings: Mapping[str, Any], game: Game, games: int, seed: int) -> TrainingLoop:
     config = build_config(name, settings)
     if isinstance(config, FitLearnerConfig):
         raise ValueError(f"{name} trains in a loop of its own: choose a learner that goes on step by step")
@@ -77,7 +77,7 @@ def temporary_run(unit: Unit, learner: Checkpointable) -> Iterator[Path]:
         rest = {name: unit[name] for name in ("learner", "games", "seed")}
         config = new_config(Game.from_dict(unit["game"]), unit["settings"], **rest, opponent=SELF)
         write_json(run / CONFIG, config)
-        save_checkpoint(run, learner=learner.to_arrays())
+        save_checkpoint(run, learner=learner.state)
         yield run
 
 

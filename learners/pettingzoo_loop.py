@@ -1,0 +1,107 @@
+"""A PettingZoo environment hosts a learner: one game after another, the learner in one seat or in both.
+
+With the same seed :class:`learners.training.Trainer`, with one game at a time, trains the same learner, bit for bit.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from learners.base import Learner, Transition, check_backup
+from learners.training import Progress, check_counts, make_exploration_rng, training_key
+from ttt_envs.agents.policy import Policy, act_in_episodes
+from ttt_envs.agents.specs import make_policy
+from ttt_envs.core.checks import check_choice
+from ttt_envs.core.random import splitmix64
+from ttt_envs.envs.config import SELF
+from ttt_envs.game.actions import cells_to_actions
+from ttt_envs.game.boards import Boards
+
+Seat = Literal["first", "second", "alternate"]
+Decision = tuple[Boards, int]
+"""A position, as a batch of one, and the move made there."""
+
+
+def train_in(
+    env: Any,
+    learner: Learner,
+    opponent: str | Policy,
+    games: int,
+    *,
+    seed: int = 0,
+    seat: Seat = "alternate",
+) -> Progress:
+    """Train a learner in a PettingZoo AEC environment.
+
+    Args:
+        env: an environment with two agents, planes (rows, columns, 2) with own stones first, and one action per cell,
+            with gravity per column.
+        learner: the learner, trained in place; its game's board must be the environment's.
+        opponent: a spec string, a policy, or ``"self"``.
+        games: number of games.
+        seed: seed of a single reset of the environment, of the opponent and of exploration.
+        seat: the learner's.
+
+    Raises:
+        ValueError: numbers out of range, an unknown opponent or one that peeks, a learner that cannot learn so.
+    """
+    check_counts(games, 1)
+    check_choice("seat", seat, get_args(Seat))
+    check_backup(learner, self_play=opponent == SELF)
+    other = None if opponent == SELF else make_policy(opponent, learner.game)
+    if other is not None and other.peeks:
+        raise ValueError(f"{other} needs to see hidden stones, and an agent of {env} sees its own view: choose another")
+    rng, key, progress = make_exploration_rng(seed), training_key(seed), Progress()
+    for number in range(games):
+        own_seat = 0 if other is None else {"first": 0, "second": 1, "alternate": number % 2}[seat]
+        env.reset(seed=seed if number == 0 else None)
+        decisions: dict[int, Decision] = {}  # each player's last one; for negamax the last of either, as of player 0
+        rewards = [0.0, 0.0]
+        for agent in env.agent_iter():
+            observation, reward, terminated, truncated, _ = env.last()
+            player = env.possible_agents.index(agent)
+            if terminated or truncated:
+                rewards[player] = float(reward)
+                env.step(None)
+                continue
+            boards = to_boards(observation["observation"], player)
+            if other is None or player == own_seat:
+                owner = 0 if learner.backup == "negamax" else player
+                previous = decisions.pop(owner, None)
+                if learner.on_policy:  # Sarsa: act, then learn
+                    action = int(learner.explore(boards, rng)[0])
+                    learn(learner, previous, 0.0, boards, action)
+                else:  # Q-learning: learn, then act
+                    learn(learner, previous, 0.0, boards)
+                    action = int(learner.explore(boards, rng)[0])
+                decisions[owner] = boards, action
+            else:
+                episode_key, stones = np.uint64(splitmix64(key, number)), np.count_nonzero(boards.cells)
+                action = int(act_in_episodes(other, boards, np.array([episode_key]), np.array([stones]))[0])
+            env.step(int(cells_to_actions(learner.game, np.array([action]))[0]))
+        for decision in reversed(decisions.values()):  # the last mover's first
+            learn(learner, decision, rewards[decision[0].mover[0]])
+        progress.count(np.array([rewards[own_seat]]))
+    return progress
+
+
+def learn(
+    learner: Learner, decision: Decision | None, reward: float, next_boards: Boards | None = None, next_action: int = -1
+) -> None:
+    """Let the learner learn from a decision and what came of it: the next position, or the end of the game."""
+    if decision is not None:
+        boards, action = decision
+        discount = 0.0
+        if next_boards is not None:
+            discount = 1.0 if boards.mover[0] == next_boards.mover[0] else -1.0
+        numbers = np.zeros(1, np.int64), boards, np.array([action]), np.array([reward]), np.array([discount])
+        learner.update(Transition(*numbers, next_boards or boards, np.array([next_action])))
+
+
+def to_boards(planes: np.ndarray[Any, Any], player: int) -> Boards:
+    """Return the position that a player observes as planes, own stones first, as a batch of one."""
+    own, other = np.moveaxis(np.asarray(planes), -1, 0).reshape(2, -1).astype(np.int8)
+    cells = own * (player + 1) + other * (2 - player)
+    return Boards(cells[None].astype(np.int8), np.array([player], np.int8))

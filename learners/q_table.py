@@ -1,0 +1,201 @@
+"""A table of values by key(board, action): a hash table of flat arrays, read and written by kernels.
+
+A board as its mover sees it (own stones 1, the opponent's 2) has a number in base 3. A key is that number and the
+move, the least over the symmetries that share entries:
+
+    key(board, action) = min over s of  sum over cells of  stone * 64 * 3 ** s(cell)   +   move(s(action))
+
+Of an action value the move is s(action) + 1, so that every action of a board has a key of its own; of an afterstate it
+is 64 * 3 ** s(action) + 1, the stone that it puts, so that moves to the same board share a key. Keys are exact: from 37
+cells on they have several words of 34 cells each, the first of which also holds the move, below 512.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from learners.base import Arrays, get_array
+from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, inlined, int64, kernel
+from ttt_envs.game.phantom import AnyGame
+from ttt_envs.game.symmetry import Symmetries, inverse, symmetries
+
+HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+MIN_SLOTS = 1024
+
+
+class Memory(NamedTuple):
+    """The arrays of a table of 2 ** n slots, for kernels; a slot that is free has a key of 0 and the initial value."""
+
+    keys: UInt64Array
+    """uint64[slots, words]"""
+    values: Float64Array
+    """float64[slots]"""
+    counts: Int64Array
+    """int64[slots], numbers of updates"""
+    size: Int64Array
+    """int64[1], number of slots in use"""
+    stone_weights: UInt64Array
+    """uint64[symmetries, words, cells]"""
+    move_weights: UInt64Array
+    """uint64[symmetries, words, cells]"""
+    words: tuple[int, ...]
+    """one 0 for each word of a key: the number of words is known where kernels are compiled"""
+    sums: UInt64Array
+    """scratch, uint64[symmetries, words]: the sums over the stones of a board"""
+    key: UInt64Array
+    """scratch, uint64[words]"""
+    q: Float64Array
+    """scratch, float64[cells]: the values of the actions on a board"""
+
+
+class Table:
+    """A table that grows.
+
+    Args:
+        game: the game.
+        which: the symmetries under which boards share their entries.
+        afterstates: whether moves to the same board share an entry.
+        initial: the value of an entry never updated.
+        max_bytes: maximum size; beyond it :meth:`reserve` raises MemoryError.
+
+    Attributes:
+        memory: the arrays, for kernels; new ones after :meth:`reserve`.
+    """
+
+    def __init__(self, game: AnyGame, which: Symmetries, afterstates: bool, initial: float, max_bytes: int) -> None:
+        self.game, self.initial, self.max_bytes = game, initial, max_bytes
+        images = inverse(symmetries(game, which))
+        cells_per_word, unit = (36, 64) if game.cells <= 36 else (34, 512)
+        words = -(-game.cells // cells_per_word)
+        digit = np.uint64(unit) * np.uint64(3) ** (images % cells_per_word).astype(np.uint64)
+        in_word = images[:, None] // cells_per_word == np.arange(words)[:, None]
+        stones = np.where(in_word, digit[:, None], np.uint64(0))
+        moves = stones.copy() if afterstates else np.zeros_like(stones)
+        moves[:, 0] += np.uint64(1) if afterstates else (images + 1).astype(np.uint64)
+        scratch = np.zeros((len(images), words), np.uint64), np.zeros(words, np.uint64), np.zeros(game.cells)
+        self._constants: tuple[Any, ...] = stones, moves, (0,) * words, *scratch
+        self._fill(np.zeros((0, words), np.uint64), np.zeros(0), np.zeros(0, np.int64), MIN_SLOTS)
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        return int(self.memory.size[0])
+
+    def reserve(self, more: int) -> None:
+        """Make room for this number of new entries, so that at most half of the slots are in use.
+
+        Raises:
+            MemoryError: the table would grow beyond its limit.
+        """
+        needed = 2 * (self.size + more)
+        if needed > len(self.memory.keys):
+            self._fill(*self._entries(), 1 << (2 * needed - 1).bit_length())
+
+    def _fill(self, keys: UInt64Array, values: Float64Array, counts: Int64Array, slots: int) -> None:
+        """Allocate so many slots, and put in entries with different keys."""
+        words = keys.shape[1]
+        if slots > MIN_SLOTS and slots * 8 * (words + 2) > self.max_bytes:
+            raise MemoryError(
+                f"the table holds {len(keys):,} entries of {self.game} and may take {self.max_bytes / 2**20:,.0f} MiB: "
+                f"give more with memory=, or learn with a net"
+            )
+        arrays = np.zeros((slots, words), np.uint64), np.full(slots, self.initial), np.zeros(slots, np.int64)
+        self.memory = Memory(*arrays, np.array([len(keys)]), *self._constants)
+        places = np.empty(len(keys), np.int64)
+        insert_all(keys, self.memory, places)
+        self.memory.values[places], self.memory.counts[places] = values, counts
+
+    def _entries(self) -> tuple[UInt64Array, Float64Array, Int64Array]:
+        used = np.flatnonzero(self.memory.keys[:, 0])
+        return self.memory.keys[used], self.memory.values[used], self.memory.counts[used]
+
+    @property
+    def state(self) -> dict[str, np.ndarray[Any, Any]]:
+        """The board's shape, and the entries in ascending order of keys, so that equal tables have equal states."""
+        keys, values, counts = self._entries()
+        order = np.lexsort(keys.T)
+        board = np.array([self.game.rows, self.game.columns])
+        return {"board": board, "keys": keys[order], "values": values[order], "counts": counts[order]}
+
+    @state.setter
+    def state(self, arrays: Arrays) -> None:
+        owner = f"the table of a learner of {self.game}"
+        board = get_array(arrays, "board", (2,), "i8", owner)
+        keys = get_array(arrays, "keys", (None, len(self.memory.key)), "u8", owner)
+        values = get_array(arrays, "values", (len(keys),), "f8", owner, (-1.0, 1.0))
+        counts = get_array(arrays, "counts", (len(keys),), "i8", owner, (0, 2**62))
+        if board.tolist() != [self.game.rows, self.game.columns]:
+            raise ValueError(f"{owner} is none of a board of {board[0]} x {board[1]}: these arrays are another game's")
+        self._fill(np.ascontiguousarray(keys), values, counts, max(MIN_SLOTS, 1 << (4 * len(keys)).bit_length()))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Kernels
+
+
+@inlined
+def sum_stones(cells: Int8Array, table: Memory) -> None:
+    """Write the sums over the stones of a board int8[cells], own stones first, for :func:`write_key`."""
+    for s in range(len(table.sums)):
+        for w in range(len(table.words)):
+            total = np.uint64(0)
+            for cell in range(len(cells)):
+                total += np.uint64(cells[cell]) * table.stone_weights[s, w, cell]
+            table.sums[s, w] = total
+
+
+@inlined
+def write_key(action: int, table: Memory) -> None:
+    """Write key(board, action) into ``table.key``, after :func:`sum_stones` of the board."""
+    least = 0
+    for s in range(1, len(table.sums)):
+        is_less, is_equal = False, True
+        for w in range(len(table.words)):
+            word = table.sums[s, w] + table.move_weights[s, w, action]
+            least_word = table.sums[least, w] + table.move_weights[least, w, action]
+            is_less |= is_equal & (word < least_word)
+            is_equal &= word == least_word
+        least = s if is_less else least
+    for w in range(len(table.words)):
+        table.key[w] = table.sums[least, w] + table.move_weights[least, w, action]
+
+
+@inlined
+def find(key: UInt64Array, table: Memory) -> int:
+    """Return the slot of a key uint64[words], or the free slot where it belongs."""
+    last = len(table.keys) - 1
+    mixed = (key[0] >> np.uint64(6)) * HASH_FACTOR
+    for w in range(1, len(table.words)):
+        mixed = (mixed ^ key[w]) * HASH_FACTOR
+    slot = int64((mixed >> np.uint64(32)) + key[0] % np.uint64(64)) & last  # actions of a board lie side by side
+    while table.keys[slot, 0] != 0 and not is_key(key, table.keys[slot], table.words):
+        slot = (slot + 1) & last
+    return slot
+
+
+@inlined
+def is_key(key: UInt64Array, other: UInt64Array, words: tuple[int, ...]) -> bool:
+    """Return whether two keys uint64[words] are equal."""
+    equal = True
+    for w in range(len(words)):
+        equal &= key[w] == other[w]
+    return equal
+
+
+@inlined
+def value_of(action: int, table: Memory) -> float:
+    """Return the value of an action, after :func:`sum_stones` of the board."""
+    write_key(action, table)
+    value: float = table.values[find(table.key, table)]
+    return value
+
+
+@kernel(interpreted=False)
+def insert_all(keys: UInt64Array, table: Memory, places: Int64Array) -> None:
+    """Put different keys uint64[N, words] into free slots, and write these."""
+    for i in range(len(keys)):
+        places[i] = find(keys[i], table)
+        for w in range(len(table.words)):
+            table.keys[places[i], w] = keys[i, w]
