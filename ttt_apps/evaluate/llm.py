@@ -116,7 +116,7 @@ class Llm(ReportOptions, GameOptions):
         from ttt_eval.language_models.answer_cache import open_answers
         from ttt_eval.language_models.evaluation import evaluate_model
         from ttt_eval.language_models.scheduler import RequestScheduler
-        from ttt_eval.reports.comparison import RESULT
+        from ttt_eval.reports.results import RESULT
 
         game = self.game_for(self.opponent)
         games = self._num_games()
