@@ -69,7 +69,8 @@ def _demo(words: list[str]) -> None:
     print_table(_table(result.runs))
     i, j = 0, min(2, len(folders) - 1)  # the first two learn nearly the same
     Console().rule(f"the same comparison by {GAMES:,} sample games")
-    score = play_pairs(GAME, *(RunDirectory(folders[k]).policy for k in (i, j)), GAMES // 2, seed=1)
+    a, b = (RunDirectory(folders[k]).policy for k in (i, j))
+    score = play_pairs(GAME, a, b, GAMES // 2, seed=1)
     print_table(score_table(GAME, folders[i].name, folders[j].name, score))
     match = PlayedMatch(folders[i].name, folders[j].name, score, result.outcomes[i, j])
     page = write_report(OUT / REPORT, runs_report(result._replace(matches=[match])))

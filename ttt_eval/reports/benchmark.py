@@ -176,8 +176,8 @@ def _bar(value: Interval) -> page.Cell:
     return parts.interval_cell(value, _format, 0.0, 1.0)
 
 
-def _leaderboard(comparison: Comparison) -> list[page.Part]:
-    rows = [
+def _leaderboard(comparison: Comparison) -> page.Parts:
+    rows: list[page.Row] = [
         (
             one.name,
             one.submission.setting,
@@ -215,9 +215,9 @@ def _leaderboard(comparison: Comparison) -> list[page.Part]:
     ]  # fmt: skip
 
 
-def _axes(comparison: Comparison) -> list[page.Part]:
+def _axes(comparison: Comparison) -> page.Parts:
     names = list(comparison.entries[0].axes)
-    rows = [(one.name, *(_bar(one.axes[axis]) for axis in names)) for one in comparison.entries]
+    rows: list[page.Row] = [(one.name, *(_bar(one.axes[axis]) for axis in names)) for one in comparison.entries]
     table = page.Table("Mean score of each axis", ("submission", *names), rows)
     if len(names) < 3:
         return [table]
@@ -237,8 +237,8 @@ def _style(index: int) -> tuple[str, str]:
     return plots.SERIES[index % len(plots.SERIES)], plots.STYLES[index // len(plots.SERIES) % len(plots.STYLES)]
 
 
-def _tasks(comparison: Comparison) -> list[page.Part]:
-    rows = []
+def _tasks(comparison: Comparison) -> page.Parts:
+    rows = list[page.Row]()
     for (task, texts), means in zip(_mean_rows(comparison), comparison.task_means().values(), strict=True):
         cells = (
             page.Cell(text, shade=0.0 if one is None else max(-1.0, one.mean))
@@ -263,7 +263,7 @@ def _mean_rows(comparison: Comparison) -> list[tuple[str, list[str]]]:
     return rows
 
 
-def _profiles(comparison: Comparison) -> list[page.Part]:
+def _profiles(comparison: Comparison) -> page.Parts:
     lines = []
     for index, one in enumerate(comparison.entries[:MAX_GROUPS]):
         means, low, high = (list(column) for column in zip(*one.profile, strict=True))
@@ -276,7 +276,7 @@ def _profiles(comparison: Comparison) -> list[page.Part]:
     return [page.Figures([parts.figure(draw, label, caption, plots.curves_size(lines))])]
 
 
-def _pairs(comparison: Comparison) -> list[page.Part]:
+def _pairs(comparison: Comparison) -> page.Parts:
     if len(comparison.entries) < 2:
         return [page.left_out("There is one submission.")]
     cells = {
@@ -290,7 +290,7 @@ def _pairs(comparison: Comparison) -> list[page.Part]:
     return [parts.cross_table(caption, names, cells)]
 
 
-def _cost(comparison: Comparison) -> list[page.Part]:
+def _cost(comparison: Comparison) -> page.Parts:
     known = [(one, cost) for one in comparison.entries if (cost := one.submission.cpu_s)]
     if not known:
         return [page.left_out("The CPU time of the runs is not known.")]
@@ -310,7 +310,7 @@ def _cost(comparison: Comparison) -> list[page.Part]:
     return [page.Figures([chart]), page.left_out("Times are as the submissions report them, on different machines.")]
 
 
-def _misleading(comparison: Comparison) -> list[page.Part]:
+def _misleading(comparison: Comparison) -> page.Parts:
     reversals, pairs = find_reversals(comparison)
     rows = [
         (task, *(_beside(one, column, task) for one in comparison.entries))
@@ -335,7 +335,7 @@ def _beside(one: Entry, column: int, task: str) -> str:
     return "" if win is None else f"{win:.3f} / {_format(float(one.scores[:, column].mean()))}"
 
 
-def _tables(comparison: Comparison) -> list[page.Part]:
+def _tables(comparison: Comparison) -> page.Parts:
     rows = []
     for one in comparison.submissions:
         last = {(row.task, row.seed): row for row in sorted(one.checkpoints, key=lambda row: row.steps)}

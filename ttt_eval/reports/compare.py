@@ -167,7 +167,7 @@ def cost_cells(phase: Row | None) -> tuple[str, str, str]:
 def runs_report(result: RunsResult) -> page.Report:
     """Return the page of runs."""
     game, runs, several = result.game, result.runs, len(result.runs) > 1
-    rows = []
+    rows = list[page.Row]()
     for run in runs:
         name = page.Cell(links=[(run.name, page.link_to(RunDirectory(run.path).report, result.folder))])
         games = formats.whole_number(run.curve.rows[-1]["games"] if run.curve.rows else run.curve.labels.get("games"))
@@ -187,7 +187,7 @@ def runs_report(result: RunsResult) -> page.Report:
             boards.append(parts.choice_board(game, *choice[:2], choice.best.tolist(), title=run.name))
     about = f"The game is {game}. Everything but matches is exact, by dynamic programming: nothing is sampled."
     best = formats.join_names([run.name for run in result.best[:2]])
-    sections = {
+    sections: dict[str, page.Parts] = {
         "": [
             page.Text(about),
             *(page.left_out(note) for run in runs for note in run.notes),
@@ -246,7 +246,7 @@ def _matches(matches: Sequence[PlayedMatch]) -> page.Part:
     return page.Table(caption, ("match", "games", "won / drawn / lost", "score", "95% interval", "exact score"), rows)
 
 
-def _differences(result: RunsResult) -> list[page.Part | None]:
+def _differences(result: RunsResult) -> page.Parts:
     """Return the positions in which the two best runs differ most."""
     a, b = result.best[:2]
     if a.policy is None or b.policy is None:

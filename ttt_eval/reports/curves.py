@@ -43,7 +43,7 @@ def curves_figure(
     return parts.figure(draw, label, caption, plots.curves_size(lines))
 
 
-def curve_parts(groups: Sequence[Group], notes: Sequence[str] = ()) -> list[page.Part]:
+def curve_parts(groups: Sequence[Group], notes: Sequence[str] = ()) -> page.Parts:
     """Return figures of the exact exploitability of groups, by games and by CPU seconds, and notes on them."""
     figures, problem, notes = [], "no run is here", list(notes)
     for x, caption in EXACT_CAPTIONS.items():
@@ -53,8 +53,8 @@ def curve_parts(groups: Sequence[Group], notes: Sequence[str] = ()) -> list[page
         problem = why or problem
         if found is not None:
             lines = summary_lines(found[0])
-            axes = {"distances": True, "linear": linear_axes(lines)}
-            figures.append(curves_figure(lines, X_LABELS[x], "exploitability", caption, **axes))
+            label, linear = X_LABELS[x], linear_axes(lines)
+            figures.append(curves_figure(lines, label, "exploitability", caption, distances=True, linear=linear))
             notes += found[1]
     if not figures:
         return [page.left_out(f"There are no learning curves: {problem}.")]
@@ -65,8 +65,8 @@ def curve_parts(groups: Sequence[Group], notes: Sequence[str] = ()) -> list[page
     notes = list(dict.fromkeys(note for note in notes if several or "so no band" not in note))
     return [
         page.Figures(figures),
-        *([page.left_out(f"Lines are medians over the runs of a setting. {bands}")] if several else []),
-        *(page.Text(note, quiet=True, folded="Notes on the curves") for note in ["; ".join(notes)] if note),
+        page.left_out(f"Lines are medians over the runs of a setting. {bands}") if several else None,
+        page.Text("; ".join(notes), quiet=True, folded="Notes on the curves") if notes else None,
     ]
 
 

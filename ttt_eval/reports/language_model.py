@@ -68,11 +68,11 @@ def language_model_report(result: LanguageModelResult) -> page.Report:
     ]
     head = ("", "answers", "tokens of prompts", "tokens of answers", "cut off", "cost")
     sections["Cost"] = [page.Table("Answers and tokens", head, usage)]
-    sections["Reproduction"] = _reproduction(result)
+    sections["Reproduction"] = list(_reproduction(result))
     return page.Report(f"{model}, {game}", f"{model}: {'; '.join(verdicts)}", tiles, sections)
 
 
-def _moves(game: AnyGame, moves: MoveCounts, blunders: Sequence[Spot]) -> list[page.Part | None]:
+def _moves(game: AnyGame, moves: MoveCounts, blunders: Sequence[Spot]) -> page.Parts:
     """Return the table of moves, and boards of blunders."""
     rows = []
     for one in moves.by_stones:
@@ -89,14 +89,15 @@ def _moves(game: AnyGame, moves: MoveCounts, blunders: Sequence[Spot]) -> list[p
     return [
         page.Table("Moves by the number of stones on the board", head, rows),
         page.Text(f"Illegal answers by kind: {kinds}.") if kinds else None,
-        page.Heading("Blunders"),
-        page.Text(parts.COLOURS if boards else "No move is known to lose value."),
+        page.Text(f"Blunders: {len(boards) or 'no move is known to lose value'}. {parts.COLOURS if boards else ''}"),
         page.Boards(boards) if boards else None,
     ]
 
 
-def _reproduction(result: LanguageModelResult) -> list[page.Part | None]:
-    games = ["--games", result.games.games, "--opponent", result.opponent] if result.games is not None else []
+def _reproduction(result: LanguageModelResult) -> page.Parts:
+    games: list[str | float] = (
+        ["--games", result.games.games, "--opponent", result.opponent] if result.games is not None else []
+    )
     flags = [*(["--positions", "all"] if result.positions else []), *([] if result.show_legal else ["--hide-legal"])]
     temperature = "None" if result.temperature is None else result.temperature
     return parts.reproduction(result, [

@@ -66,7 +66,7 @@ def sprt_report(result: SprtResult) -> page.Report:
     pairs = [("pairs", *(f"{n:,}" for n in counts)), ("share", *(formats.share(n / counts.sum()) for n in counts))]
     options = [word for name, value in asdict(test).items() for word in (f"--{name}", value)]
     words = ["evaluate.py", "sprt", a, b, *options, "--games", result.most_games, *parts.match_options(result)]
-    sections = {
+    sections: dict[str, page.Parts] = {
         "": [
             page.Text(decision),
             page.Text(f"A is {a}, B is {b}."),
@@ -155,7 +155,7 @@ def tournament_report(result: TournamentResult) -> page.Report:
     scale = f"Ratings are in Elo with 95% intervals; 0 is {result.anchor or 'the mean of all'}."
     games = f"{sum(player.games for player in players) // 2:,} games in all, in pairs with the seats swapped."
     lost = [parts.forfeits(score, specs[i], specs[j]) for (i, j), score in scores.items() if i < j]
-    sections = {
+    sections: dict[str, page.Parts] = {
         "": [
             page.Text(f"In their own games {direct}.") if rates[best].low <= 0.5 else None,
             page.Text(f"{scale} {games}"),
@@ -172,7 +172,9 @@ def tournament_report(result: TournamentResult) -> page.Report:
             page.left_out(f"The best {MAX_CROSSED} of {count} are shown.") if count > MAX_CROSSED else None,
         ],
         "Neighbours": [page.Table("Neighbours in the rating, in their own games", head, neighbours)],
-        "Largest differences of the best two": parts.differences(result.game, spots and spots.positions, *pair_names),
+        "Largest differences of the best two": parts.differences(
+            result.game, spots.positions if spots else None, *pair_names
+        ),
         "Reproduction": parts.reproduction(result, [*words, *parts.match_options(result)]),
     }
     verdict = _describe_first(names, ratings, rates[best], direct)
@@ -243,7 +245,7 @@ def ladder_report(result: LadderResult) -> page.Report:
         )
         for place, (row, cpu, front) in enumerate(policies, 1)
     ]
-    against = [
+    against: list[page.Row] = [
         (
             result.rungs[one.rung].spec,
             *map(_three_digits, (one.win, one.draw, one.loss)),
@@ -261,7 +263,7 @@ def ladder_report(result: LadderResult) -> page.Report:
     )
     missing = "Strength by cost is left out: the cost of a move was not measured."
     command = ["evaluate.py", "ladder", name, "--ladder", ladder.source, "--games", num or None]
-    sections = {
+    sections: dict[str, page.Parts] = {
         "": [page.Text(f"Elo on the ladder {ladder.name}, on which {ladder.anchor} is 0. {met}{misfit}")],
         "The ladder": [
             parts.figures(*figures),
@@ -281,7 +283,7 @@ def _ends(rating: Interval) -> str:
     return "exact" if rating.low == rating.high else f"95%: {formats.format_ends(rating, formats.format_elo)}"
 
 
-def _worst(result: LadderResult) -> list[page.Part | None]:
+def _worst(result: LadderResult) -> page.Parts:
     if not result.worst_positions:
         missing = "Left out: it is computed for pure policies on small boards."
         return [page.left_out("It loses nothing." if result.regret == 0 and result.pure else missing)]
@@ -293,7 +295,7 @@ def _worst(result: LadderResult) -> list[page.Part | None]:
     return [page.Text(f"{about} {parts.COLOURS}"), page.Boards(boards)]
 
 
-def _cost(result: LadderResult) -> list[page.Part | None]:
+def _cost(result: LadderResult) -> page.Parts:
     cost, training = result.cost, result.training
     content: list[page.Part | None] = [page.left_out("The cost of its moves was not measured.")]
     if cost is not None:

@@ -60,12 +60,15 @@ class Cell(NamedTuple):
     """texts with relative addresses, "" for a text without a link"""
 
 
+Row = Sequence[str | Cell]
+
+
 class Table(NamedTuple):
     """Rows, of each the first entry is its name."""
 
     caption: str
     head: Sequence[str]
-    rows: Sequence[Sequence[str | Cell]]
+    rows: Sequence[Row]
     parts: Sequence[int] = ()
     """rows that are a part of the one above them"""
     folded: str = ""
@@ -115,7 +118,7 @@ class Board(NamedTuple):
     """link to the page without a server, and command that opens the explorer"""
 
     @property
-    def spans(self) -> list[tuple[str, Mapping[str, str | None]]]:
+    def spans(self) -> list[tuple[str, dict[str, str | None]]]:
         """Text and attributes of each cell."""
         spans = []
         for cell, stone in enumerate(self.cells):
@@ -169,14 +172,8 @@ class Text(NamedTuple):
     kind: str = "text"
 
 
-class Heading(NamedTuple):
-    """A heading inside a section."""
-
-    text: str
-    kind: str = "heading"
-
-
-Part = Table | Figures | Boards | Text | Heading
+Part = Table | Figures | Boards | Text
+Parts = Sequence[Part | None]
 
 
 class Report(NamedTuple):
@@ -185,7 +182,7 @@ class Report(NamedTuple):
     title: str
     verdict: str
     tiles: Sequence[Tile]
-    sections: Mapping[str, Sequence[Part | None]]
+    sections: Mapping[str, Parts]
     """by heading, "" for the first one; a section without parts is left out, and so is a part that is None"""
     back: str = ""
     """relative address of an overview"""

@@ -89,13 +89,13 @@ def results_table(
     caption: str, name: str, rows: Sequence[tuple[str, Sequence[float]]], parts: Sequence[int] = ()
 ) -> page.Table:
     """Return a table of the shares of wins, draws and losses, with bars."""
-    lines = [(row, *map(formats.share, shares), page.Cell(shares=shares)) for row, shares in rows]
+    lines: list[page.Row] = [(row, *map(formats.share, shares), page.Cell(shares=shares)) for row, shares in rows]
     return page.Table(caption, [name, "win", "draw", "loss", page.RESULTS_KEY], lines, parts)
 
 
 def seats_table(caption: str, name: str, score: Score, seats: Sequence[str]) -> page.Table:
     """Return a table of numbers of games by result, for both seats and for each."""
-    rows = []
+    rows = list[page.Row]()
     for row, counts in zip(("all", *seats), (score.table.sum(axis=0), *score.table), strict=True):
         shares = counts / max(1, counts.sum())
         texts = (f"{int(count):,}" for count in counts)
@@ -268,7 +268,7 @@ def spot_board(
     return choice_board(game, position, shares, spot.best or (), loss, likely, title)
 
 
-def differences(game: AnyGame, spots: Sequence[Spot] | None, a: str, b: str) -> list[page.Part | None]:
+def differences(game: AnyGame, spots: Sequence[Spot] | None, a: str, b: str) -> page.Parts:
     """Return boards on which two players play differently; ``spots`` are None if they are not computed."""
     if not spots:
         missing = "Left out: it is computed where both are pure and it takes seconds."
@@ -298,7 +298,7 @@ def match_options(result: GameResult) -> list[str | int | None]:
     return [*options, "--luck-correction", result.luck_correction]
 
 
-def reproduction(result: Result, words: Sequence[str | float | None]) -> list[page.Part | None]:
+def reproduction(result: Result, words: Sequence[str | float | None]) -> page.Parts:
     """Return the command that gives the same result, and the settings that determine it.
 
     Args:

@@ -116,12 +116,12 @@ def run_report(run: RunResult) -> page.Report:
     learned = page.Text(f"{learner} learned {run.game} {_describe_training(run)}.")
     if no_rows or not rows:
         why = f"The curves are left out: {no_rows}" if no_rows else f"Nothing was logged: there is no line in {METRICS}"
-        learning: list[page.Part | None] = [page.left_out(f"{why}.")]
+        learning: page.Parts = [page.left_out(f"{why}.")]
     else:
         learning = _learning(run, rows)
     why = f"Left out: {no_cost}." if no_cost else f"Not known: there is no {COST}."
     cost = parts.phases_table("By phase, as the operating system counts it", phases) if phases else page.left_out(why)
-    sections = {
+    sections: dict[str, page.Parts] = {
         "": [learned, *_strength(run)],
         "Learning curves": learning,
         **_play(run),
@@ -150,7 +150,7 @@ def _describe_training(run: RunResult) -> str:
     return f"from games against {run.opponent}" + ("" if run.seat is None else f", {SEAT_NAMES[run.seat]}")
 
 
-def _strength(run: RunResult) -> list[page.Part | None]:
+def _strength(run: RunResult) -> page.Parts:
     """Return exact results by opponent, each followed by those of both seats."""
     if run.strength is None:
         missing = "Its strength has not been computed: exact evaluation takes long here, or is impossible."
@@ -174,7 +174,7 @@ def _strength(run: RunResult) -> list[page.Part | None]:
 # How it learned
 
 
-def _learning(run: RunResult, rows: Sequence[Row]) -> list[page.Part | None]:
+def _learning(run: RunResult, rows: Sequence[Row]) -> page.Parts:
     """Return the measurements, mark by mark."""
     measured = thin_out([row for row in rows if "exploitability" in row])
     names = [name for name in (*LOSSES, *RATES) if measured and name in measured[0]]
@@ -240,14 +240,14 @@ def _lines(
 ) -> list[plots.Line]:
     """Return the curves of columns, with their labels."""
     columns, at = zip(names, labels, colours, plots.STYLES, strict=False), [row[x] for row in rows]
-    return [plots.Line(label, at, [row[name] for row in rows], *style) for name, label, *style in columns]
+    return [plots.Line(label, at, [row[name] for row in rows], ink, style) for name, label, ink, style in columns]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # How it plays
 
 
-def _play(run: RunResult) -> dict[str, Sequence[page.Part | None]]:
+def _play(run: RunResult) -> dict[str, page.Parts]:
     """Return the first move, a game, the worst positions, and the error of values."""
     game = run.game
     policy, why = page.or_why(lambda: RunPolicy(game, str(run.directory)))
@@ -266,7 +266,7 @@ def _play(run: RunResult) -> dict[str, Sequence[page.Part | None]]:
     }
 
 
-def _first_move(game: AnyGame, policy: Policy, solution: Solution | None) -> list[page.Part | None]:
+def _first_move(game: AnyGame, policy: Policy, solution: Solution | None) -> page.Parts:
     """Return the move probabilities on the empty board, the policy's values, and the exact values.
 
     Numbers that are alike for all moves are a sentence instead of a board.
@@ -298,7 +298,7 @@ def _first_move(game: AnyGame, policy: Policy, solution: Solution | None) -> lis
     ]
 
 
-def _sample(run: RunResult, game: Game, policy: Policy, solution: Solution | None) -> list[page.Part | None]:
+def _sample(run: RunResult, game: Game, policy: Policy, solution: Solution | None) -> page.Parts:
     """Return a game, move by move: the same one for a seed."""
     players, names, seat, seed = (policy, policy), "It plays itself", run.seat or 0, run.config.get("seed", 0)
     if run.opponent in QUICK_OPPONENTS and (run.opponent != "optimal" or solution is not None):
@@ -334,7 +334,7 @@ def _plies(game: Game, played: SampleGame, end: str) -> Iterator[page.Board]:
         yield board._replace(ways=parts.open_position(game, position, moves[:count]))
 
 
-def _worst(run: RunResult, game: Game, policy: Policy, solution: Solution | None) -> list[page.Part | None]:
+def _worst(run: RunResult, game: Game, policy: Policy, solution: Solution | None) -> page.Parts:
     """Return the positions in which it loses most."""
     if solution is None:
         commands = [run.command("exploitability")] if has_regret(game) else []
@@ -347,18 +347,17 @@ def _worst(run: RunResult, game: Game, policy: Policy, solution: Solution | None
         for opponent in (None, "random")
     )
     about = "The first cost an average game most: loss of value times probability. Symmetric positions are shown once."
+    reaching = "Against random play, which reaches every position"
     nothing = "It loses nothing in any position that an opponent can reach."
     return [
         page.Text(f"{parts.COLOURS} {about}") if own or against_random else None,
-        page.Heading("In self-play"),
-        page.Boards(own) if own else page.Text("It loses nothing."),
-        page.Heading("Against random play, which reaches every position"),
-        page.Boards(against_random) if against_random else page.Text(nothing),
+        page.Boards(own, "In self-play") if own else page.Text("It loses nothing in self-play."),
+        page.Boards(against_random, reaching) if against_random else page.Text(nothing),
         page.left_out("The same as puzzles, also in the explorer:", run.command("puzzles")) if own else None,
     ]
 
 
-def _critic(run: RunResult, game: Game, policy: Policy) -> list[page.Part | None]:
+def _critic(run: RunResult, game: Game, policy: Policy) -> page.Parts:
     """Return the error of the policy's own values, beside the exact values of its play; nothing if it has no values."""
     if policy.values is None or (policy.action_values is None and policy.actor is None):
         return []
@@ -392,7 +391,7 @@ def _critic(run: RunResult, game: Game, policy: Policy) -> list[page.Part | None
 # Settings
 
 
-def _settings(run: RunResult) -> list[page.Part | None]:
+def _settings(run: RunResult) -> page.Parts:
     """Return the settings, the files, and the commands that reproduce the run."""
     again = _reproduce_command(run)
     commands = [

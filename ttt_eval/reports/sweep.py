@@ -16,7 +16,6 @@ from ttt_eval.reports import formats, page, parts
 from ttt_eval.reports.curves import MAX_GROUPS, curve_parts
 from ttt_eval.reports.results import SweepResult, read_result
 from ttt_eval.run_files import REPORT
-from ttt_eval.statistics import Interval
 from ttt_eval.sweep import AGENT, CURVES, Line, setting_name, varied_options
 
 MAX_SHOWN = 200
@@ -80,35 +79,30 @@ def _describe(order: Sequence[Line], name: str, setting: str) -> str:
     return parts.describe_best(setting, len(order), value, worse.count(False), write(others[0]))
 
 
-def _settings(
-    result: SweepResult, order: Sequence[int], names: Sequence[str], options: Sequence[str]
-) -> list[page.Part]:
-    lines = result.lines
+def _settings(result: SweepResult, order: Sequence[int], names: Sequence[str], options: Sequence[str]) -> page.Parts:
+    lines, rows = result.lines, list[page.Row]()
     ends = {
         name: (min(value.low for value in values), max(value.high for value in values))
         for name in names
         for values in [[line.numbers[name] for line in lines if name in line.numbers]]
     }
-    rows = [
-        (
-            *([_format_value(lines[row].row.get(name)) for name in options] or ["the only setting"]),
-            _link_runs(result, row),
-            *(_number(name, lines[row].numbers.get(name), *ends[name]) for name in names),
-        )
-        for row in order[:MAX_SHOWN]
-    ]
+    for row in order[:MAX_SHOWN]:
+        values = [_format_value(lines[row].row.get(name)) for name in options] or ["the only setting"]
+        numbers = [
+            parts.interval_cell(value, metric(name).format_with_unit, *ends[name])
+            if (value := lines[row].numbers.get(name))
+            else ""
+            for name in names
+        ]
+        rows.append((*values, _link_runs(result, row), *numbers))
     head = [*(options or ["setting"]), "seeds", *(metric(name).label for name in names)]
     common = [f"{name} {_format_value(value)}" for name, value in lines[order[0]].row.items() if name not in options]
     count = f"The first {MAX_SHOWN} of {len(order):,} are shown; table.md has all."
     return [
-        *([page.Text(f"All have {formats.join_names(common)}.")] if common else []),
+        page.Text(f"All have {formats.join_names(common)}.") if common else None,
         page.Table("Options that differ, links to the pages of runs, and measures", head, rows),
-        *([page.left_out(count)] if len(order) > MAX_SHOWN else []),
+        page.left_out(count) if len(order) > MAX_SHOWN else None,
     ]
-
-
-def _number(name: str, value: Interval | None, low: float, high: float) -> str | page.Cell:
-    return "" if value is None else parts.interval_cell(value, metric(name).format_with_unit, low, high)
 
 
 def _link_runs(result: SweepResult, row: int) -> page.Cell:
@@ -145,10 +139,10 @@ def _groups(result: SweepResult, order: Sequence[int]) -> tuple[list[Group], lis
     return groups, notes
 
 
-def _learning(result: SweepResult, order: Sequence[int]) -> list[page.Part]:
+def _learning(result: SweepResult, order: Sequence[int]) -> page.Parts:
     """Return figures of the learning curves of the first settings: by games, and by CPU seconds."""
     groups, notes = _groups(result, order[:MAX_GROUPS])
-    content = curve_parts(groups, notes)
+    content = list(curve_parts(groups, notes))
     if len(order) > MAX_GROUPS:
         content.append(page.left_out(f"Shown are the {MAX_GROUPS} best of {len(order)}."))
     if (Path(result.folder) / CURVES).is_file():
@@ -178,7 +172,7 @@ def write_sweep_curves(folder: Path) -> Path | None:
     return folder / CURVES
 
 
-def _cost(order: Sequence[Line]) -> list[page.Part]:
+def _cost(order: Sequence[Line]) -> page.Parts:
     spent = [line for line in order if "cpu_s" in line.numbers]
     if not spent:
         return [page.left_out("The cost of the runs is not known.")]
