@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 
 from ttt_envs.game.boards import from_text
 from ttt_envs.game.phantom import AnyGame
-from ttt_eval.language_models.endpoint import check_url
 from ttt_eval.reports.formats import format_ends, game_options, number, percent, share
 from ttt_eval.reports.html import Content, macro, section
 from ttt_eval.reports.result_reader import MAX_SEED, Record, position_figure, reproduction
 
 RESULT_SETTINGS = (
-    "game", "endpoint", "model", "temperature", "max_tokens", "presentation", "illegal", "max_asks", "show_legal",
-    "seed", "opponent", "luck_correction", "provenance",
+    "game", "endpoint", "model", "temperature", "max_tokens", "fields", "presentation", "illegal", "max_asks",
+    "show_legal", "seed", "opponent", "luck_correction", "provenance",
 )  # fmt: skip
 _MAX_BLUNDERS = 20
 _SHARES = ("win", "draw", "loss")
@@ -63,7 +63,6 @@ def _answer(data: Record, model: str) -> Content:
     return {
         "verdict": f"{model}: {'; '.join(parts)}",
         "tiles": tiles,
-        "complete": data.get("complete") is True,
         "forfeits": data.record("games").forfeits("the model", "the opponent") if data.get("games") else "",
     }
 
@@ -89,7 +88,7 @@ def _positions(data: Record) -> Content:
             shares = [min(1.0, max(0.0, one.number(name, -1e-6, 1 + 1e-6))) for name in _SHARES]
             rows.append((names.text("name"), *map(share, shares), macro("bar", shares)))
     return {
-        "asked": f"{positions.count('answered'):,} of {positions.count('positions'):,}",
+        "asked": f"{positions.count('positions'):,}",
         "without_move": f"{positions.count('without_move'):,}",
         "results": rows,
         **_moves(game, positions),
@@ -132,12 +131,13 @@ def _cost(data: Record) -> Content:
     for key, name in (("usage", "all answers used"), ("new", "requested by the last call")):
         one = data.record(key)
         counts = (f"{one.count(field):,}" for field in ("answers", "prompt_tokens", "completion_tokens", "truncated"))
-        rows.append((name, *counts, number(one.number("cost", 0))))
+        rows.append((name, *counts))
     return {"rows": rows}
 
 
 def _reproduction(data: Record) -> Content:
-    words = ["evaluate.py", "llm", "--endpoint", check_url(data.spec("endpoint")), "--model", data.spec("model")]
+    where = ["--endpoint", data.spec("endpoint")] if data.get("endpoint") else ["--answers", "answers.jsonl"]
+    words = ["evaluate.py", "llm", *where, "--model", data.spec("model")]
     words += [*game_options(data.game()), "--presentation", data.spec("presentation")]
     if data.get("games") is not None:
         words += ["--games", str(data.record("games").count("games")), "--opponent", data.spec("opponent")]
@@ -145,7 +145,6 @@ def _reproduction(data: Record) -> Content:
     words += ["--positions", "all"] if data.get("positions") is not None else []
     words += ["--illegal", data.spec("illegal"), "--max-asks", str(data.count("max_asks"))]
     words += [] if data.get("show_legal") is True else ["--hide-legal"]
-    temperature = data.optional("temperature", partial(Record.number, low=0))
-    words += ["--temperature", "None" if temperature is None else f"{temperature:g}"]
+    words += ["--temperature", f"{data.number('temperature', 0):g}", "--fields", json.dumps(data.record("fields"))]
     words += ["--max-tokens", str(data.count("max_tokens")), "--seed", str(data.count("seed", MAX_SEED))]
     return reproduction(data, words, RESULT_SETTINGS)
