@@ -151,6 +151,7 @@ EVALUATE = [
     ("audit gae --critic exat --episodes 10", "there is no critic 'exat': did you mean 'exact'?"),
     ("audit gae --episodes 0", "--episodes 0 cannot be sampled"),
     ("llm --games 2", "llm needs --model NAME"),
+    ("llm --model m --endpoint http://127.0.0.1:9 --prompts p", "--prompts p has no effect with --endpoint"),
     ("llm --model m --fields 3", "--fields 3 is no JSON object"),
     ("llm --model m --presentation gird", "'gird' is no presentation: did you mean 'grid'?"),
     ("llm --model m --size 5 --presentation words", "presentation words is of 3 x 3"),

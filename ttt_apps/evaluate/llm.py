@@ -109,6 +109,10 @@ class Llm(ReportOptions, GameOptions):
         from ttt_eval.reports.comparison import RESULT
 
         check_seed(self.seed)
+        if self.endpoint and self.prompts is not None:
+            raise ValueError(
+                f"--prompts {self.prompts} has no effect with --endpoint, which is asked: choose one of both"
+            )
         game, games, every = self.game_for(self.opponent), self._num_games(), self.positions == "all"
         settings = TextSettings(game, self.presentation, self.illegal, self.max_asks, not self.hide_legal, self.seed)
         if not isinstance(fields := parse_json(self.fields), dict):

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from baselines.softmax_table import PositionIndex
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import POLICIES, make_policy
 from ttt_envs.core.checks import closest_name
@@ -268,14 +269,12 @@ class Auditor:
             ValueError: the policies never reach one of the positions.
         """
         evaluation, boards = self._evaluation, self._boards
-        known = keys(evaluation.boards.cells)
-        order = np.argsort(known)
+        index = PositionIndex(self.game, evaluation.boards)
         images = symmetries(self.game, "all" if evaluation.merged else "none")
         rows, image = np.full(len(boards.mover), -1), np.zeros(len(boards.mover), np.int64)
-        for index, permutation in enumerate(images):  # of each class, the evaluation has one position
-            places = find_sorted(known[order], keys(boards.cells[:, permutation]))
-            found = places >= 0
-            rows[found], image[found] = order[places[found]], index
+        for number, permutation in enumerate(images):  # of each class, the evaluation has one position
+            found = index.find(Boards(boards.cells[:, permutation], boards.mover))
+            rows, image = np.where(found < 0, rows, found), np.where(found < 0, image, number)
         if (rows < 0).any():
             text = to_text(boards.position(int(np.flatnonzero(rows < 0)[0])), self.game)
             raise ValueError(

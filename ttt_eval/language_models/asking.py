@@ -54,11 +54,7 @@ Ask = Callable[[Mapping[str, Question]], Iterable[tuple[str, Answer]]]
 
 @dataclass(frozen=True)
 class Sampling:
-    """Everything that determines the answer to a question.
-
-    Raises:
-        ValueError: no model.
-    """
+    """Everything that determines the answer to a question."""
 
     model: str
     temperature: float | None = 0.0
@@ -69,12 +65,6 @@ class Sampling:
     """sent with a temperature above 0, plus the number of the sample"""
     fields: Mapping[str, Any] = field(default_factory=dict)
     """further fields of a request, in place of those of the same name; None leaves a field out"""
-
-    def __post_init__(self) -> None:
-        if not self.model or not self.model.isprintable():
-            raise ValueError(
-                f"model={truncate(ascii(self.model), 60)} is no name of a model: write one as the endpoint"
-            )
 
     @property
     def deterministic(self) -> bool:

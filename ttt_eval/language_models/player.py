@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from baselines.softmax_table import PositionIndex
+from baselines.softmax_table import PositionIndex, SoftmaxTable
 from ttt_envs.agents.policy import Policy
 from ttt_envs.core.checks import check_choice
-from ttt_envs.core.jit import Float64Array, Int64Array
+from ttt_envs.core.jit import Int64Array
 from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards
 from ttt_envs.game.game import Game, Position
 from ttt_envs.graph.layers import all_positions
@@ -26,6 +26,8 @@ from ttt_eval.language_models.asking import Answers, Ask, Question, Result, Samp
 
 MAX_POSITIONS = 200_000
 """Maximum number of positions that a model is asked about."""
+CERTAIN = 1e3
+"""Logit beside which a move of logit 0 has the probability exp(-1000), which is 0 in float64."""
 MAX_QUOTED_LENGTH = 4_000
 """Maximum number of characters of an illegal answer that are shown to the model again: the last ones."""
 
@@ -180,25 +182,15 @@ def position_tasks(settings: TextSettings, boards: Boards) -> Iterator[Task[Mode
     return (turn_task(settings, presentation, boards.position(row), 0) for row in range(len(boards.mover)))
 
 
-class AnsweredPolicy(Policy):
-    """The policy of answers in all positions: the moves that were named, a random one where none was.
+def answered_policy(game: Game, boards: Boards, actions: Int64Array) -> SoftmaxTable:
+    """Return the policy of answers in all positions: the moves that were named, a random one where none was.
 
     Args:
         game: the game.
         boards: the positions.
         actions: int64[N]: the cell that was named in each, or -1.
     """
-
-    def __init__(self, game: Game, boards: Boards, actions: Int64Array) -> None:
-        self._index, self._actions = PositionIndex(game, boards), actions
-
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
-        """Return float64[B, cells]."""
-        actions = self._actions[self._index.find(boards)]
-        shares = boards.legal(self._index.game).astype(np.float64)
-        named = actions >= 0
-        shares[named] = np.eye(shares.shape[1])[actions[named]]
-        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
-
-    def __str__(self) -> str:
-        return f"answers in {len(self._actions):,} positions"
+    logits = np.zeros(boards.cells.shape)
+    named = np.flatnonzero(actions >= 0)
+    logits[named, actions[named]] = CERTAIN
+    return SoftmaxTable(PositionIndex(game, boards), logits)

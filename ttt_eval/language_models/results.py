@@ -17,10 +17,10 @@ from ttt_envs.text import TextGame
 from ttt_eval.exact.strength import strength, worst_positions
 from ttt_eval.language_models.asking import Answer, Sampling
 from ttt_eval.language_models.player import (
-    AnsweredPolicy,
     Interview,
     ModelTurn,
     TextSettings,
+    answered_policy,
     game_tasks,
     position_tasks,
     reachable_positions,
@@ -233,7 +233,7 @@ def describe_positions(game: Game, boards: Boards, turns: Sequence[ModelTurn], p
     actions = np.array([turn.action for turn in turns])
     counts, exact = describe_turns(game, turns), None
     if pure:
-        policy = AnsweredPolicy(game, boards, actions)
+        policy = answered_policy(game, boards, actions)
         known = strength(game, policy, EXACT_OPPONENTS)
         exact = {
             **known.measures,
