@@ -151,7 +151,7 @@ class Llm(ReportOptions, GameOptions):
                 f"the same command again"
             )
             return
-        result = {**result, "endpoint": self.endpoint, "provenance": make_provenance()}
+        result = {**result, "endpoint": self.endpoint or None, "provenance": make_provenance()}
         write_json(out / RESULT, result)
         page = write_folder_report(out, self.no_report)
         if self.json:
