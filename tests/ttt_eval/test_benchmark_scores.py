@@ -89,9 +89,11 @@ def test_resampled_runs_are_runs_of_the_same_task(scores):
         assert np.isin(samples[:, :, task], scores[:, task]).all()
 
 
-def submission(name="mine", tasks=("random", "svd", "chance-10", "self-play"), seeds=(0, 1, 2), lift=0.0, **more):
+def submission(
+    name="mine", tasks=("random", "svd", "chance-10", "self-play"), seeds=(0, 1, 2), lift=0.0, steps=100, **more
+):
     runs = [
-        ScoredRun(task, seed, 100, min(1.0, lift + 0.1 * place + 0.01 * seed), True, **more)
+        ScoredRun(task, seed, steps, min(1.0, lift + 0.1 * place + 0.01 * seed), True, **more)
         for place, task in enumerate(tasks)
         for seed in seeds
     ]
@@ -239,6 +241,8 @@ def test_submissions_that_cannot_be_compared_are_rejected():
         compare_submissions([one, one])
     with pytest.raises(ValueError, match="no task in common"):
         compare_submissions([one, submission("two", ("masks",))])
+    with pytest.raises(ValueError, match="compare runs of the same length only"):
+        compare_submissions([one, submission("quick", steps=50)])
     runs = [ScoredRun("random", 0, 1, 0.5, True), ScoredRun("svd", 1, 1, 0.5, True)]
     with pytest.raises(ValueError, match="two has no seed in all of its tasks"):
         compare_submissions([ScoredSubmission("two", runs, [])])
@@ -331,7 +335,7 @@ def test_the_command_compares_folders_and_files(tmp_path, capsys):
     evaluate.main(["bench", "run", *words, "--out", str(folder)])
     evaluate.main(["bench", "score", str(folder), "--out", str(file)])
     tasks = ("random", "second-seat")
-    to_file(tmp_path / "other.json", submission("other", tasks, (0, 1), lift=-1.0, win_random=0.1))
+    to_file(tmp_path / "other.json", submission("other", tasks, (0, 1), lift=-1.0, steps=600, win_random=0.1))
     capsys.readouterr()
     arguments = ["bench", "report", tmp_path / "other.json"]
     shown = text_of(capsys, *arguments, folder, "--out", page, "--csv", tmp_path / "all.csv")

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from ttt_envs.game.phantom import AnyGame
-from ttt_eval.language_models.endpoint import check_url
 from ttt_eval.reports import formats, page, parts
 from ttt_eval.reports.results import LanguageModelResult, MoveCounts, Spot
-
-LIMITED = (
-    "A limit on requests or cost has ended the work: results are of finished pairs of games and answered positions."
-)
 
 
 def language_model_report(result: LanguageModelResult) -> page.Report:
@@ -24,7 +20,6 @@ def language_model_report(result: LanguageModelResult) -> page.Report:
     tiles, verdicts = list[page.Tile](), list[str]()
     first: list[page.Part | None] = [
         page.Text(f"It reads the game in the presentation {result.presentation}."),
-        None if result.complete else page.left_out(LIMITED),
     ]
     sections: dict[str, list[page.Part | None]] = {"": first}
     exact = None if positions is None else positions.exact
@@ -43,7 +38,7 @@ def language_model_report(result: LanguageModelResult) -> page.Report:
         table = parts.seats_table("Results of the model by seat", "seat", played, seats)
         sections["Games"] = [table, *_moves(game, games.moves, games.blunders)]
     if positions is not None:
-        answered = f"{positions.answered:,} of {positions.positions:,} reachable positions"
+        answered = f"{positions.positions:,} reachable positions"
         silent = f"In {positions.without_move:,} of them no answer was a legal move: there the policy moves at random."
         rows = [
             (opponent, [min(1.0, max(0.0, outcome[part])) for part in ("win", "draw", "loss")])
@@ -63,10 +58,10 @@ def language_model_report(result: LanguageModelResult) -> page.Report:
             tiles += parts.measure_tiles({"regret": part.moves.regret}, f", {name}")
     columns = ("answers", "prompt_tokens", "completion_tokens", "truncated")
     usage = [
-        (name, *(f"{counts[column]:,.0f}" for column in columns), formats.number(counts["cost"]))
+        (name, *(f"{counts[column]:,.0f}" for column in columns))
         for name, counts in (("all answers used", result.usage), ("requested by the last call", result.new))
     ]
-    head = ("", "answers", "tokens of prompts", "tokens of answers", "cut off", "cost")
+    head = ("", "answers", "tokens of prompts", "tokens of answers", "cut off")
     sections["Cost"] = [page.Table("Answers and tokens", head, usage)]
     sections["Reproduction"] = list(_reproduction(result))
     return page.Report(f"{model}, {game}", f"{model}: {'; '.join(verdicts)}", tiles, sections)
@@ -99,10 +94,11 @@ def _reproduction(result: LanguageModelResult) -> page.Parts:
         ["--games", result.games.games, "--opponent", result.opponent] if result.games is not None else []
     )
     flags = [*(["--positions", "all"] if result.positions else []), *([] if result.show_legal else ["--hide-legal"])]
-    temperature = "None" if result.temperature is None else result.temperature
+    where = ["--endpoint", result.endpoint] if result.endpoint else ["--answers", "answers.jsonl"]
     return parts.reproduction(result, [
-        "evaluate.py", "llm", "--endpoint", check_url(result.endpoint), "--model", result.model,
+        "evaluate.py", "llm", *where, "--model", result.model,
         "--presentation", result.presentation, *games, *flags, "--illegal", result.illegal,
-        "--max-asks", result.max_asks, "--temperature", temperature, "--max-tokens", result.max_tokens,
+        "--max-asks", result.max_asks, "--temperature", result.temperature, "--fields", json.dumps(result.fields),
+        "--max-tokens", result.max_tokens,
         *parts.match_options(result),
     ])  # fmt: skip

@@ -313,7 +313,6 @@ class ModelPositions(Struct):
     """Answers of a language model in all positions."""
 
     positions: Count
-    answered: Count
     without_move: Count
     moves: MoveCounts
     blunders: list[Spot]
@@ -323,7 +322,7 @@ class ModelPositions(Struct):
 class LanguageModelResult(GameResult, tag="language-model", kw_only=True):
     """A language model."""
 
-    endpoint: Spec
+    endpoint: Spec | None
     model: Spec
     presentation: Spec
     opponent: Spec
@@ -331,8 +330,8 @@ class LanguageModelResult(GameResult, tag="language-model", kw_only=True):
     max_asks: Count
     max_tokens: Count
     show_legal: bool
-    temperature: Amount | None
-    complete: bool
+    temperature: Amount
+    fields: dict[str, Any]
     games: ModelGames | None
     positions: ModelPositions | None
     usage: dict[str, Number]
