@@ -174,7 +174,7 @@ $(VENV)/.demo: $(VENV)/.base
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.base
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev,sb3,render,report,tf,cluster,explorer,docs]"
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev,sb3,render,report,tf,cluster,explorer,llm,docs]"
 	touch $@
 
 $(QUICK)/.ready: setup.cfg constraints.txt | check-quick

@@ -16,8 +16,6 @@ from ttt_envs.game.boards import Boards, coordinate
 from ttt_envs.game.game import Position
 
 KEY = "sk-stub-0123456789abcdef"
-RETRY_AFTER = "0"
-"""wait that a reply of status 429 demands, in seconds"""
 
 
 def read_grid(prompt, game):
@@ -84,6 +82,9 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *words):
         pass
 
+    def do_GET(self):
+        self._send(404, {"error": "no list of models"})
+
     def do_POST(self):
         stub = self.server.stub
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
@@ -103,27 +104,15 @@ class _Handler(BaseHTTPRequestHandler):
         if stub.key and self.headers["authorization"] != f"Bearer {stub.key}":
             return self._send(401, {"error": f"wrong key {self.headers['authorization']}"})
         if isinstance(fault, int):
-            headers = {"retry-after": RETRY_AFTER} if fault == 429 else {}
-            return self._send(fault, {"error": f"fault {fault} for {self.headers['authorization']}"}, headers)
+            return self._send(fault, {"error": f"fault {fault} for {self.headers['authorization']}"})
         usage = {"prompt_tokens": 100, "completion_tokens": 7}
         message = {"role": "assistant", "content": stub.answer(body)}
         reply = json.dumps({"choices": [{"message": message, "finish_reason": "stop"}], "usage": usage}).encode()
-        if fault == "slow":
-            time.sleep(1.5)
         if fault == "close":
             self.close_connection = True
             return self.connection.close()
-        if fault == "half":  # fewer bytes than announced
-            self._head(200, len(reply))
-            self.wfile.write(reply[: len(reply) // 2])
-            self.close_connection = True
-            return None
-        if fault == "no-json":
-            reply = reply[: len(reply) // 2]
         if fault == "empty":
             reply = b'{"choices": []}'
-        if fault == "huge":
-            reply = b'{"choices": [' + b" " * (1 << 24) + b"]}"
         if fault is None:
             with stub.lock:
                 stub.answered.append(json.dumps(body, sort_keys=True))
@@ -131,17 +120,16 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(reply)
         return None
 
-    def _send(self, status, data, headers=()):
+    def _send(self, status, data):
         content = json.dumps(data).encode()
-        self._head(status, len(content), dict(headers))
+        self._head(status, len(content))
         self.wfile.write(content)
 
-    def _head(self, status, length, headers=()):
+    def _head(self, status, length):
         self.send_response(status)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(length))
-        for name, value in dict(headers).items():
-            self.send_header(name, value)
+        self.send_header("retry-after-ms", "1")  # of faults
         self.end_headers()
 
 

@@ -638,9 +638,9 @@ def write_folder_report(folder: Path, no_report: bool) -> str:
     """Write the report page of a folder's result, unless ``no_report``; return the text to print about it."""
     if no_report:
         return ""
-    from ttt_eval.reports.comparison import write_comparison
+    from ttt_eval.reports.pages import write_page
 
-    return f"\na page to look at: {write_comparison(folder)}"
+    return f"\na page to look at: {write_page(folder)}"
 
 
 def new_table(*columns: str, title: str = "") -> Table:

@@ -18,13 +18,12 @@ from ttt_apps.cli import command_words, inherited_options, new_table, print_outp
 from ttt_apps.evaluate.match import score_table
 from ttt_envs.core.extras import install_command
 from ttt_envs.game.game import Game
-from ttt_eval.exact.dynamic_programming import match_outcome
-from ttt_eval.exact.strength import strength
 from ttt_eval.matches.match import play_pairs
 from ttt_eval.metrics import LOSS_LABELS
+from ttt_eval.reports.compare import ComparedRun, PlayedMatch, cost_cells, read_runs, runs_report, strength_cells
 from ttt_eval.reports.formats import game_options
-from ttt_eval.reports.overview import Compared, Played, cost_cells, strength_cells, write_overview
-from ttt_eval.reports.run import write_report
+from ttt_eval.reports.page import write_report
+from ttt_eval.reports.run import write_run_page
 from ttt_eval.run_files import REPORT, RunDirectory
 
 OUT = Path("runs/demo")
@@ -44,36 +43,46 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _demo(words: list[str]) -> None:
     if words:
         raise ValueError(f"the demo takes no arguments but --quiet and --version: leave {' '.join(words)} out")
-    learned: list[Compared] = []
+    folders: list[Path] = []
     for name in LEARNERS:
         Console().rule(f"{name} learns {GAME} by playing itself")
         if name in IN_TENSORFLOW and importlib.util.find_spec("tensorflow") is None:
             print_output(f"left out: there is no TensorFlow: {install_command('tf')}")
             continue
-        run = RunDirectory(OUT / name)
+        folders.append(OUT / name)
         # a process each, so that CPU time and peak memory are the run's own
-        options = ["--learner", name, "--opponent", "self", *game_options(GAME), "--out", str(run), "--overwrite"]
+        options = [
+            "--learner",
+            name,
+            "--opponent",
+            "self",
+            *game_options(GAME),
+            "--out",
+            str(OUT / name),
+            "--overwrite",
+        ]
         subprocess.run([sys.executable, "-m", "ttt_apps.train", *options, *inherited_options()], check=True)
-        learned.append(Compared(name, run.path, strength(GAME, run.policy, OPPONENTS)))
-        write_report(run.path, learned[-1].strength, back=f"../{REPORT}")
+    result = read_runs(OUT / REPORT, folders, OPPONENTS)
+    for run in result.runs:
+        write_run_page(run.path, run.strength, back=f"../{REPORT}")
     Console().rule("exact results of the learners: nothing here is sampled")
-    print_table(_table(learned))
-    a, b = learned[0], (learned[2:] or learned[1:])[0]  # the first two learn nearly the same
+    print_table(_table(result.runs))
+    i, j = 0, min(2, len(folders) - 1)  # the first two learn nearly the same
     Console().rule(f"the same comparison by {GAMES:,} sample games")
-    names = RunDirectory(a.run).policy, RunDirectory(b.run).policy
-    score = play_pairs(GAME, *names, GAMES // 2, seed=1)
-    print_table(score_table(GAME, a.name, b.name, score))
-    played = Played(a.name, b.name, score, match_outcome(GAME, *names))
-    print_output(f"a report to look at: {write_overview(OUT, f'Learners of {GAME}', learned, [played])}")
+    a, b = (RunDirectory(folders[k]).policy for k in (i, j))
+    score = play_pairs(GAME, a, b, GAMES // 2, seed=1)
+    print_table(score_table(GAME, folders[i].name, folders[j].name, score))
+    match = PlayedMatch(folders[i].name, folders[j].name, score, result.outcomes[i, j])
+    page = write_report(OUT / REPORT, runs_report(result._replace(matches=[match])))
+    print_output(f"a report to look at: {page}")
 
 
-def _table(learned: Sequence[Compared]) -> Table:
+def _table(runs: Sequence[ComparedRun]) -> Table:
     """Return the learners, one a row, with their scores against the opponents; it is at most 80 columns wide."""
     opponents = (f"against\n{opponent}" for opponent in OPPONENTS)
     table = new_table("learner", "CPU", *LOSS_LABELS, *opponents, title="Scores count a draw half.")
-    for name, run, exact in learned:
-        seconds, _ = cost_cells(RunDirectory(run).read_cost()["training"])
-        table.add_row(name, seconds, *strength_cells(exact, OPPONENTS))
+    for run in runs:
+        table.add_row(run.name, cost_cells(run.cost)[0], *strength_cells(run.strength, OPPONENTS))
     return table
 
 

@@ -33,7 +33,7 @@ from ttt_eval.exact.policy_cache import CachedPolicy
 from ttt_eval.exact.strength import Strength, strength, training_callback
 from ttt_eval.metrics import describe_losses
 from ttt_eval.reports.formats import game_options
-from ttt_eval.reports.run import write_report
+from ttt_eval.reports.run import write_run_page
 from ttt_eval.run_files import DERIVED_FILES, REPORT, RunDirectory, RunState
 
 WARM_UP_GAMES = 4
@@ -181,7 +181,7 @@ def report_run(path: Path) -> Path:
     directory.read_training()
     with directory.lock():
         run = Run.open(directory, directory.check_trained().config, meter=Meter())
-        return write_report(path, run.strength())
+        return write_run_page(path, run.strength())
 
 
 def _resume(directory: RunDirectory, games: int | None, cluster: str) -> None:
@@ -458,7 +458,7 @@ class Run:
         """Write the report, the last file of a run; its page includes the cost of the evaluation."""
         exact = self.strength()
         self._write_cost("evaluation")
-        return WrittenReport(exact, write_report(self.directory.path, exact))
+        return WrittenReport(exact, write_run_page(self.directory.path, exact))
 
     def _write_cost(self, phase: str) -> None:
         """End a phase of the cost, and write all phases."""

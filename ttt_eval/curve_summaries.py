@@ -19,6 +19,7 @@ from ttt_envs.core.jit import Float64Array, Int64Array
 from ttt_envs.envs.config import SELF
 from ttt_eval.curves import LEARNER, SEED, Curve, Label
 from ttt_eval.metrics import YAxis
+from ttt_eval.sweep import setting_name
 
 XAxis = Literal["games", "steps", "cpu"]
 
@@ -93,16 +94,7 @@ def group_curves(curves: Sequence[Curve], by: Sequence[str] = ()) -> list[Group]
     for curve in curves:
         key = tuple((name, curve.labels.get(name)) for name in chosen[curve.labels.get(LEARNER)])
         groups.setdefault(key, []).append(curve)
-    return [Group(_group_name(key), dict(key), mine) for key, mine in groups.items()]
-
-
-def _group_name(labels: Sequence[tuple[str, Label]]) -> str:
-    shown = [
-        str(value) if name in (LEARNER, "game", "opponent") else f"{name.replace('_', ' ')} {value}"
-        for name, value in labels
-        if value is not None
-    ]
-    return ", ".join(shown) or "all runs"
+    return [Group(setting_name(dict(key), list(dict(key))), dict(key), mine) for key, mine in groups.items()]
 
 
 def _mixture_notes(group: Group) -> list[str]:

@@ -184,10 +184,10 @@ def varied_options(rows: Sequence[Row]) -> list[str]:
     return [name for name in dict.fromkeys(name for row in rows for name in row) if differs(name)]
 
 
-def setting_name(row: Row, options: Sequence[str]) -> str:
+def setting_name(row: Mapping[str, Any], options: Sequence[str]) -> str:
     """Return a setting as text, such as "q-learning, epsilon 0.3"."""
     shown = [
-        str(row[name]) if name in ("learner", AGENT) else f"{name} {row[name]}"
+        str(row[name]) if name in ("learner", AGENT, "game", "opponent") else f"{name.replace('_', ' ')} {row[name]}"
         for name in options
         if row.get(name) is not None
     ]

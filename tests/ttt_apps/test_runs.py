@@ -65,16 +65,16 @@ def resume(folder, *more):
 @pytest.fixture(scope="module")
 def curves_drawn_once():
     """Curves of the same numbers are drawn once: drawing is most of what a tiny run costs."""
-    drawn, draw = {}, run_report.embed_curves
+    drawn, draw = {}, run_report.curves_figure
 
-    def embed(*arguments):
-        key = repr(arguments)
+    def embed(*arguments, **options):
+        key = repr((arguments, options))
         if key not in drawn:
-            drawn[key] = draw(*arguments)
+            drawn[key] = draw(*arguments, **options)
         return drawn[key]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run_report, "embed_curves", embed)
+        patch.setattr(run_report, "curves_figure", embed)
         yield
 
 

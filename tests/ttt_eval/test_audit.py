@@ -17,7 +17,7 @@ from ttt_envs.game.game import Position
 from ttt_eval.audit import ESTIMATORS, Auditor, AuditSettings, audit, make_estimator
 from ttt_eval.audit.adapters import from_rollout_function, sb3_rollout_buffer
 from ttt_eval.audit.episodes import Players, enumerate_episodes, sample_episodes
-from ttt_eval.audit.registry import EpisodeArrays, KeywordArguments, estimate_advantages
+from ttt_eval.audit.estimators import Batch
 from ttt_eval.exact import evaluate_policy
 from ttt_eval.exact.dynamic_programming import outcome
 
@@ -41,8 +41,8 @@ def random_arrays(seed, episodes=12, steps=5):
     last = np.arange(steps) == lengths[:, None] - 1
     cut = rng.random(episodes) < 0.4
     values = rng.normal(size=(episodes, steps + 1)) * (np.arange(steps + 1) < (lengths + cut)[:, None])
-    arrays = EpisodeArrays(rng.normal(size=mask.shape) * mask, values, last & ~cut[:, None], last & cut[:, None], mask)
-    return arrays, rng.uniform(0.2, 3.0, mask.shape) * mask
+    rewards, cut = rng.normal(size=mask.shape) * mask, cut[:, None]
+    return Batch(rewards, values, last & ~cut, last & cut, mask, rng.uniform(0.2, 3.0, mask.shape) * mask)
 
 
 def k_step(arrays, episode, step, k, discount):
@@ -53,7 +53,7 @@ def k_step(arrays, episode, step, k, discount):
     return total + discount ** (end - step) * arrays.values[episode, end] - arrays.values[episode, step]
 
 
-def by_definition(name, arrays, ratios, discount, setting):
+def by_definition(name, arrays, discount, setting):
     """An estimator of single episodes as its source writes it, decision by decision."""
     out = np.zeros(arrays.mask.shape)
     for episode, step in zip(*np.nonzero(arrays.mask), strict=True):
@@ -73,17 +73,17 @@ def by_definition(name, arrays, ratios, discount, setting):
             weights = np.array([setting**k for k in range(left)])
             out[episode, step] = np.dot(weights / weights.sum(), steps)
         elif name == "importance-sampling":
-            weights = np.cumprod([1.0, *ratios[episode, step + 1 : step + left]])
+            weights = np.cumprod([1.0, *arrays.ratios[episode, step + 1 : step + left]])
             follows = discount**left * arrays.values[episode, step + left]
             out[episode, step] = np.dot(weights, rewards) + weights[-1] * follows - arrays.values[episode, step]
         else:
-            follows = v_trace_target(arrays, ratios, episode, step + 1, discount) if left > 1 else None
+            follows = v_trace_target(arrays, episode, step + 1, discount) if left > 1 else None
             following = arrays.values[episode, step + 1] if follows is None else follows
             out[episode, step] = arrays.rewards[episode, step] + discount * following - arrays.values[episode, step]
     return out
 
 
-def v_trace_target(arrays, ratios, episode, start, discount):
+def v_trace_target(arrays, episode, start, discount):
     """Equation 1 of Espeholt et al. (2018)."""
     length = int(arrays.mask[episode].sum())
     target, traces = arrays.values[episode, start], 1.0
@@ -91,8 +91,8 @@ def v_trace_target(arrays, ratios, episode, start, discount):
         error = (
             arrays.rewards[episode, step] + discount * arrays.values[episode, step + 1] - arrays.values[episode, step]
         )
-        target += discount ** (step - start) * traces * min(1.0, ratios[episode, step]) * error
-        traces *= min(1.0, ratios[episode, step])
+        target += discount ** (step - start) * traces * min(1.0, arrays.ratios[episode, step]) * error
+        traces *= min(1.0, arrays.ratios[episode, step])
     return target
 
 
@@ -106,22 +106,18 @@ SINGLE += ["v-trace", "importance-sampling"]
     st.integers(0, 2**32), st.sampled_from([0.0, 0.7, 1.0]), st.sampled_from([0.0, 0.3, 0.95, 1.0]), st.integers(1, 7)
 )
 def test_estimators_are_their_definitions(name, seed, discount, lam, n):
-    arrays, ratios = random_arrays(seed)
+    arrays = random_arrays(seed)
     setting = {"n-step": f":n={n}", "td-lambda": f":lam={lam}", "gae": f":lam={lam}", "gae-finite": f":lam={lam}"}
-    found = estimate_advantages(
-        make_estimator(name + setting.get(name, "")), arrays, KeywordArguments(discount, ratios, 1)
-    )
-    expected = by_definition(name, arrays, ratios, discount, n if name == "n-step" else lam)
+    found = make_estimator(name + setting.get(name, "")).estimate(arrays._replace(discount=discount))
+    expected = by_definition(name, arrays, discount, n if name == "n-step" else lam)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
 
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from([2, 3, 4]))
 def test_group_estimators_are_their_definitions(seed, size):
-    arrays, ratios = random_arrays(seed)
-    found = {
-        name: estimate_advantages(make_estimator(name), arrays, KeywordArguments(1.0, ratios, size)) for name in GROUPS
-    }
+    arrays = random_arrays(seed)._replace(group_size=size)
+    found = {name: make_estimator(name).estimate(arrays) for name in GROUPS}
     for episode in range(len(arrays.mask)):
         group = list(range(episode // size * size, episode // size * size + size))
         others = [other for other in group if other != episode]
@@ -144,12 +140,11 @@ def test_group_estimators_are_their_definitions(seed, size):
 
 
 def test_truncated_episodes_without_bootstrapping_end_with_nothing():
-    arrays, ratios = random_arrays(3)
-    supplied = KeywordArguments(0.9, ratios, 1)
-    plain = estimate_advantages(make_estimator("gae:lam=0.8,bootstrap=false"), arrays, supplied)
+    arrays = random_arrays(3)._replace(discount=0.9)
+    plain = make_estimator("gae:lam=0.8,bootstrap=false").estimate(arrays)
     ended = arrays._replace(terminated=arrays.terminated | arrays.truncated, truncated=np.zeros_like(arrays.mask))
-    np.testing.assert_array_equal(plain, estimate_advantages(make_estimator("gae:lam=0.8"), ended, supplied))
-    assert not np.allclose(plain, estimate_advantages(make_estimator("gae:lam=0.8"), arrays, supplied))
+    np.testing.assert_array_equal(plain, make_estimator("gae:lam=0.8").estimate(ended))
+    assert not np.allclose(plain, make_estimator("gae:lam=0.8").estimate(arrays))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -160,9 +155,9 @@ def test_truncated_episodes_without_bootstrapping_end_with_nothing():
 @given(st.integers(0, 2**32), st.sampled_from([0.9, 1.0]), st.sampled_from([0.0, 0.95, 1.0]))
 def test_the_buffer_of_sb3_gives_the_same_numbers(seed, discount, lam):
     pytest.importorskip("stable_baselines3")
-    arrays, _ = random_arrays(seed)
-    ours = estimate_advantages(make_estimator(f"gae:lam={lam}"), arrays, KeywordArguments(discount, arrays.rewards, 1))
-    theirs = sb3_rollout_buffer(*arrays, discount=discount, lam=lam)
+    arrays = random_arrays(seed)._replace(discount=discount)
+    ours = make_estimator(f"gae:lam={lam}").estimate(arrays)
+    theirs = sb3_rollout_buffer(arrays, lam=lam)
     np.testing.assert_allclose(np.where(arrays.mask, theirs, 0.0), ours, rtol=0, atol=1e-6 * np.abs(ours).max())
 
 
@@ -180,12 +175,9 @@ def loop(rewards, values, dones, next_value, next_done, *, discount):
 
 
 def test_a_loop_over_rollouts_gives_the_same_numbers():
-    arrays, ratios = random_arrays(5)
-    supplied = KeywordArguments(0.97, ratios, 1)
-    theirs = estimate_advantages(make_estimator(from_rollout_function(loop)), arrays, supplied)
-    np.testing.assert_allclose(
-        theirs, estimate_advantages(make_estimator("gae:lam=0.9"), arrays, supplied), rtol=0, atol=1e-12
-    )
+    arrays = random_arrays(5)._replace(discount=0.97)
+    theirs = make_estimator(from_rollout_function(loop)).estimate(arrays)
+    np.testing.assert_allclose(theirs, make_estimator("gae:lam=0.9").estimate(arrays), rtol=0, atol=1e-12)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -366,12 +358,15 @@ def test_symmetric_policies_on_a_larger_board_are_evaluated_by_class(monkeypatch
     assert found[0].gradient.exact == pytest.approx(found[1].gradient.exact, abs=1e-12)
 
 
-def alone(rewards, values, terminated, truncated, mask):
-    return rewards
+def alone(batch):
+    return batch.rewards
 
 
-def beside_others(rewards, values, terminated, truncated, mask, *, group_size):
-    return rewards
+def beside_others(batch):
+    return batch.rewards
+
+
+beside_others.uses_groups = True
 
 
 def test_groups_of_independent_estimates_have_the_variance_of_single_ones():
@@ -402,48 +397,46 @@ def test_learned_values_approach_exact_ones():
 # Bad input
 
 
-def wrong_shape(rewards, values, terminated, truncated, mask):
-    return rewards[:, :1]
+def wrong_shape(batch):
+    return batch.rewards[:, :1]
 
 
-def not_a_number(rewards, values, terminated, truncated, mask):
-    return rewards / 0 * 0
+def not_a_number(batch):
+    return batch.rewards / 0 * 0
 
 
-def changes(rewards, values, terminated, truncated, mask):
-    rewards -= values[:, :-1]
-    return rewards
+def changes(batch):
+    batch.rewards[:] -= batch.values[:, :-1]
+    return batch.rewards
 
 
-def mixes(rewards, values, terminated, truncated, mask):
-    return rewards - rewards.mean()
+def mixes(batch):
+    return batch.rewards - batch.rewards.mean()
 
 
-def fails(rewards, values, terminated, truncated, mask):
+def fails(batch):
     raise KeyError("nothing")
 
 
-def wants_more(rewards, values, terminated, truncated, mask, logits):
-    return rewards
+def words(batch):
+    return np.full(batch.mask.shape, "x")
 
 
-def words(rewards, values, terminated, truncated, mask):
-    return np.full(mask.shape, "x")
+def test_an_estimator_may_change_its_batch():
+    batch = random_arrays(7)
+    np.testing.assert_array_equal(
+        make_estimator(changes).estimate(batch), batch.rewards - batch.values[:, :-1] * batch.mask
+    )
 
 
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning", "ignore:divide by zero:RuntimeWarning")
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (wrong_shape, r"^wrong_shape returned float64\[50, 1\] for 50 episodes of up to \d decisions: it must return"),
-        (not_a_number, r"^not_a_number returned nan for decision 0 of episode 0: it must return finite numbers"),
-        (changes, r"^changes changed its argument rewards: it must work on a copy$"),
-        (
-            mixes,
-            r"^mixes gives an episode other estimates beside other episodes: give it the keyword argument group_size",
-        ),
+        (wrong_shape, r"^wrong_shape returned float64\[50, 1\] for 50 episodes of up to \d decisions"),
+        (not_a_number, r"^not_a_number returned"),
+        (mixes, r"^mixes gives an episode other estimates beside other episodes"),
         (fails, r"^fails failed, KeyError: 'nothing'$"),
-        (wants_more, r"^wants_more cannot be called as function\(rewards, values, terminated, truncated, mask\)"),
         (words, r"^words returned <U1\["),
         ("gea", r"there is no estimator 'gea': did you mean 'gae'\?"),
         ("gae:lamda=1", r"gae has no setting 'lamda': did you mean 'lam'"),
@@ -452,7 +445,7 @@ def words(rewards, values, terminated, truncated, mask):
         ("n-step:n=0", r"n=0 is no number of steps"),
         ("gae:discount=1", r"gae has no setting 'discount'"),
         ("", r"'' is no estimator: write a name such as gae"),
-        ("numpy:pi", r"numpy:pi is no function"),
+        ("numpy:pi", r"numpy:pi' is no function"),
         ("nothing.here:x", r"there is no module 'nothing'"),
         (
             FromFile("tests.ttt_eval.test_audit:loop"),

@@ -829,6 +829,15 @@ def test_hostile_folders_get_one_sentence(kind, copy, capsys):
     error_of(capsys, main, "bench", "score", copy)
 
 
+def test_a_submission_is_checked_before_it_is_sent(copy, capsys):
+    [row] = json_of(capsys, "bench", "check", copy)
+    assert (row["runs"], row["complete"]) == (4, 0)  # 200 steps are no whole run
+    assert {"random", "chance-25", "skips-shown"} < set(row["lacks"])
+    path = next(copy.rglob("steps-*.npz"))
+    path.write_bytes(path.read_bytes()[:-100])
+    error_of(capsys, main, "bench", "check", copy)
+
+
 def test_invalid_descriptions_of_submissions_are_rejected():
     hyperparameters = (
         math.inf, [math.nan], ["a\0b"], {"a": ["b" * 201]}, {"a\nb": 1}, 10**50, datetime.date(2025, 1, 1)

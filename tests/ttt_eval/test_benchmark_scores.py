@@ -89,9 +89,11 @@ def test_resampled_runs_are_runs_of_the_same_task(scores):
         assert np.isin(samples[:, :, task], scores[:, task]).all()
 
 
-def submission(name="mine", tasks=("random", "svd", "chance-10", "self-play"), seeds=(0, 1, 2), lift=0.0, **more):
+def submission(
+    name="mine", tasks=("random", "svd", "chance-10", "self-play"), seeds=(0, 1, 2), lift=0.0, steps=100, **more
+):
     runs = [
-        ScoredRun(task, seed, 100, min(1.0, lift + 0.1 * place + 0.01 * seed), True, **more)
+        ScoredRun(task, seed, steps, min(1.0, lift + 0.1 * place + 0.01 * seed), True, **more)
         for place, task in enumerate(tasks)
         for seed in seeds
     ]
@@ -128,17 +130,17 @@ def test_scores_are_read(tmp_path):
     [
         ({"kind": "run"}, "it is no file of scores"),
         ({"version": "v0"}, "of version 'v0', and this is v1"),
-        ({"submissions": [1]}, "a list of objects"),
-        ({"submission": {"runs": []}}, "mine has no runs"),
-        ({"submission": {"setting": "all"}}, "must be one or tuned"),
-        ({"submission": {"name": 3}}, "name is 3, and must be a text"),
-        ({"run": {"score": 1.5}}, "score is 1.5, and must be"),
-        ({"run": {"score": True}}, "score is True"),
+        ({"submissions": [1]}, r"object`, got `int` - at `\$\[0\]"),
+        ({"submission": {"runs": []}}, r"length >= 1 - at `\$\[0\].runs"),
+        ({"submission": {"setting": "all"}}, "setting"),
+        ({"submission": {"name": 3}}, r"`str`, got `int` - at `\$\[0\].name"),
+        ({"run": {"score": 1.5}}, r"score"),
+        ({"run": {"score": True}}, "score"),
         ({"run": {"task": "none"}}, "there is no task 'none'"),
-        ({"run": {"seed": -1}}, "seed is -1"),
+        ({"run": {"seed": -1}}, "seed"),
         ({"run": {"seed": 1}}, "two scores of the same run"),
-        ({"run": {"win_random": 2}}, "win_random is 2"),
-        ({"run": {"cost": {}}}, "cpu_s is None"),
+        ({"run": {"win_random": 2}}, "win_random"),
+        ({"run": {"cost": {}}}, "cpu_s"),
     ],
 )
 def test_damaged_scores_are_one_sentence(change, message, tmp_path):
@@ -239,6 +241,8 @@ def test_submissions_that_cannot_be_compared_are_rejected():
         compare_submissions([one, one])
     with pytest.raises(ValueError, match="no task in common"):
         compare_submissions([one, submission("two", ("masks",))])
+    with pytest.raises(ValueError, match="compare runs of the same length only"):
+        compare_submissions([one, submission("quick", steps=50)])
     runs = [ScoredRun("random", 0, 1, 0.5, True), ScoredRun("svd", 1, 1, 0.5, True)]
     with pytest.raises(ValueError, match="two has no seed in all of its tasks"):
         compare_submissions([ScoredSubmission("two", runs, [])])
@@ -331,7 +335,7 @@ def test_the_command_compares_folders_and_files(tmp_path, capsys):
     evaluate.main(["bench", "run", *words, "--out", str(folder)])
     evaluate.main(["bench", "score", str(folder), "--out", str(file)])
     tasks = ("random", "second-seat")
-    to_file(tmp_path / "other.json", submission("other", tasks, (0, 1), lift=-1.0, win_random=0.1))
+    to_file(tmp_path / "other.json", submission("other", tasks, (0, 1), lift=-1.0, steps=600, win_random=0.1))
     capsys.readouterr()
     arguments = ["bench", "report", tmp_path / "other.json"]
     shown = text_of(capsys, *arguments, folder, "--out", page, "--csv", tmp_path / "all.csv")

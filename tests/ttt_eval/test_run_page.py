@@ -6,8 +6,6 @@ import re
 import shlex
 import shutil
 from pathlib import Path
-from urllib.parse import unquote
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -24,16 +22,15 @@ from ttt_envs.game.phantom import PhantomGame
 from ttt_eval.exact.critics import critic_error
 from ttt_eval.exact.dynamic_programming import OutcomeProbabilities
 from ttt_eval.exact.strength import Strength, first_choice, strength, worst_positions
-from ttt_eval.matches.score import Score
 from ttt_eval.policy_snapshots import CHOICES, read_choices
 from ttt_eval.reports import links, plots
 from ttt_eval.reports import run as run_page
-from ttt_eval.reports.boards import draw_choice
+from ttt_eval.reports.compare import read_runs
 from ttt_eval.reports.curves import MAX_MARKS, rates, thin_out
 from ttt_eval.reports.formats import number
-from ttt_eval.reports.html import MAX_OPACITY, encode_url, macro
-from ttt_eval.reports.overview import Compared, Played, write_overview
-from ttt_eval.reports.run import write_report
+from ttt_eval.reports.page import MAX_OPACITY, encode_url
+from ttt_eval.reports.parts import choice_board
+from ttt_eval.reports.run import write_run_page
 from ttt_eval.run_files import REPORT, RunDirectory
 
 SKIP = Game(skip_chance=0.25)
@@ -57,7 +54,6 @@ table By phase, as the operating system counts it
 h2 Settings
 summary Commands that repeat and continue the training
 summary All settings, as config.json has them"""
-OVERVIEW_OUTLINE = ["h1 Learners & <more>", "h2 Exact results", "h2 Learning curves", "h2 Matches"]
 
 
 def train_run(folder, *options, games=600):
@@ -80,7 +76,7 @@ def run(trained, tmp_path):
 
 
 def text_of(run, strength=None):
-    return read_page(write_report(run, strength)).text()
+    return read_page(write_run_page(run, strength)).text()
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -89,7 +85,7 @@ def text_of(run, strength=None):
 
 def test_strength_and_results_are_those_of_the_exact_functions(run):
     exact = strength(SKIP, RunPolicy(SKIP, str(run)), ["random", "optimal"])
-    page = read_page(write_report(run, exact))
+    page = read_page(write_run_page(run, exact))
     words = page.text()
     assert "\n".join(line for line in page.outline if line != "summary explore") == OUTLINE
     assert f"a best response gains {exact.exploitability:.4f} a game more than against perfect play" in words
@@ -109,7 +105,7 @@ def test_perfect_play_has_its_sentence(run):
 
 
 def test_heat_maps_have_the_numbers_of_the_solver_and_of_the_learner(run):
-    page = read_page(write_report(run, None))
+    page = read_page(write_run_page(run, None))
     choice = first_choice(SKIP, RunPolicy(SKIP, str(run)), solution=solve(SKIP))
     assert page.map("Exact values") == pytest.approx(solve(SKIP).action_values(Boards.start(SKIP))[0], abs=0.0051)
     assert page.map("Its own values") == pytest.approx(choice.own, abs=0.0051)
@@ -117,18 +113,18 @@ def test_heat_maps_have_the_numbers_of_the_solver_and_of_the_learner(run):
 
 
 def test_maps_of_equal_numbers_are_sentences(tmp_path):
-    page = read_page(write_report(train_run(tmp_path / "run", "--opponent", "optimal", games=1), None))
-    assert [table for table in page.tables if table["class"] == "map"] == []
+    page = read_page(write_run_page(train_run(tmp_path / "run", "--opponent", "optimal", games=1), None))
+    assert "Move probabilities" not in page.text()
     assert "It plays every first move with the same probability, 0.1111." in page.text()
     assert "It values every first move at 0. Every first move has the exact value 0." in page.text()
 
 
 def test_boards_lead_to_the_explorer_and_to_the_page_without_a_server(run, monkeypatch):
     monkeypatch.setattr(links, "PLAY_PAGE", run.parent / "docs" / "play" / "index.html")
-    assert read_page(write_report(run, None)).attributes("href", "a") == []
+    assert read_page(write_run_page(run, None)).attributes("href", "a") == []
     links.PLAY_PAGE.parent.mkdir(parents=True)
     links.PLAY_PAGE.write_text("")
-    page = read_page(write_report(run, None))
+    page = read_page(write_run_page(run, None))
     assert {link.partition("#")[0] for link in page.attributes("href", "a")} == {"../docs/play/index.html"}
     worst = worst_positions(SKIP, RunPolicy(SKIP, str(run)))[0].choice.position
     text = to_text(worst, SKIP)
@@ -156,7 +152,7 @@ def test_boards_of_a_run_with_other_rules_lead_there_with_these_rules(tmp_path):
     command = links.explorer_command(game, None, [(4, True)])
     assert shlex.split(command)[-1] == "skip=0.25&misere=true&torus=true&moves=b2+&o=you&x=you"
     run = train_run(tmp_path / "run", "--misere", "--torus", "--size", "3", "--skip-chance", "0.25")
-    page = read_page(write_report(run, None))
+    page = read_page(write_run_page(run, None))
     assert "misere=true&torus=true" in page.text()
     falling = Game(4, 4, 4, gravity=True)
     assert "board=4x4&rules=gravity&" in links.play_link(falling, Boards.start(falling).position(0))
@@ -167,7 +163,7 @@ def test_boards_of_a_run_with_other_rules_lead_there_with_these_rules(tmp_path):
 def test_worst_positions_have_their_loss_and_best_moves(run):
     policy = RunPolicy(SKIP, str(run))
     found = [*worst_positions(SKIP, policy), *worst_positions(SKIP, policy, "random")]
-    page = read_page(write_report(run, None))
+    page = read_page(write_run_page(run, None))
     labels = [label for label in page.attributes("aria-label") if "best: " in label]
     assert len(labels) == len(found) == 10
     words = page.text().replace("loses 1 in", "loses 1.0000 in")
@@ -210,7 +206,7 @@ def test_the_error_of_values_is_exact_with_the_discount_and_seat_of_the_training
     assert f"root mean square error {number(found.root_mean_square)}, mean error {number(found.bias)}" in text
     for row in found.by_stones():
         cells = (str(row.stones), number(row.visits), number(row.bias), number(row.root_mean_square))
-        assert "".join(cells) in text  # the text of a row has no spaces
+        assert " ".join(cells) in text
     assert found.worst(1)[0].position in text
 
 
@@ -223,7 +219,7 @@ def test_the_sample_game_is_reproducible_and_shows_the_loss_of_each_move(run):
 
 
 def test_curves_have_the_measured_numbers(run):
-    labels = re.findall(r'<svg role="img" aria-label="([^"]*)"', write_report(run, None).read_text())
+    labels = re.findall(r'<svg role="img" aria-label="([^"]*)"', write_run_page(run, None).read_text())
     rows = RunDirectory(run).read_metrics()
     first, *_, last = [row for row in rows if "exploitability" in row]
     ends = [f"exploitability from {first['exploitability']:.4g} to {last['exploitability']:.4g}"]
@@ -241,7 +237,7 @@ def test_cost_is_shown_by_phase(run):
 
 
 def test_the_command_on_the_page_repeats_the_training(run, tmp_path):
-    page = html.unescape(write_report(run, None).read_text())
+    page = html.unescape(write_run_page(run, None).read_text())
     line = next(line for line in page.splitlines() if "python train.py --learner" in line)
     words = shlex.split(line[line.index("python train.py") :])
     words[words.index("--out") + 1] = str(tmp_path / "again")
@@ -266,7 +262,7 @@ def test_the_command_on_the_page_repeats_the_training(run, tmp_path):
     ],
 )
 def test_pages_of_other_boards_name_what_is_left_out(tmp_path, options, game):
-    page = read_page(write_report(train_run(tmp_path / "run (1), old", *options, games=60), None))
+    page = read_page(write_run_page(train_run(tmp_path / "run (1), old", *options, games=60), None))
     words = page.text()
     assert f"q-learning, {game}" in words
     assert "Its strength has not been computed" in words
@@ -286,7 +282,7 @@ def test_pages_of_other_boards_name_what_is_left_out(tmp_path, options, game):
 def test_the_loss_of_a_net_is_drawn_by_steps_without_the_results_of_its_teacher(run):
     rows = [{"games": 40, "iterations": n, "loss": 1 / (n + 1), "wins": 3, "draws": 0, "losses": 1} for n in range(5)]
     (run / METRICS).write_text("".join(json.dumps(row) + "\n" for row in rows))
-    tags = str(read_page(write_report(run, None)).tags)
+    tags = str(read_page(write_run_page(run, None)).tags)
     assert "Curves by steps of the optimizer, up to 4: loss from 1 to 0.2." in tags
     assert "won from" not in tags
 
@@ -294,7 +290,7 @@ def test_the_loss_of_a_net_is_drawn_by_steps_without_the_results_of_its_teacher(
 @pytest.mark.slow
 @pytest.mark.needs("tensorflow")
 def test_a_learner_with_a_loop_of_its_own_has_a_page(tmp_path):
-    page = read_page(write_report(tiny.train_run("value-net", tmp_path / "net", "--log-iterations=5"), None))
+    page = read_page(write_run_page(tiny.train_run("value-net", tmp_path / "net", "--log-iterations=5"), None))
     assert f"value-net learned {tiny.GAME} from games of its teacher expectiminimax:depth=2" in page.text()
     assert "held out loss from" in str(page.tags)
     assert "won from" not in str(page.tags)
@@ -302,7 +298,7 @@ def test_a_learner_with_a_loop_of_its_own_has_a_page(tmp_path):
 
 def test_without_matplotlib_the_page_has_its_boards_and_names_the_package(run, monkeypatch):
     monkeypatch.setattr(plots, "find_spec", lambda name: None)
-    page = read_page(write_report(run, None))
+    page = read_page(write_run_page(run, None))
     assert "[report]" in page.text()
     assert "won from" in page.text()
     assert "svg" not in page.names()
@@ -320,7 +316,7 @@ def test_an_impure_policy_has_a_page_without_exact_answers(run, monkeypatch):
             return (boards.cells == 0).argmax(axis=1)
 
     monkeypatch.setattr(run_page, "RunPolicy", lambda game, path: Impure())
-    page = read_page(write_report(run, None))
+    page = read_page(write_run_page(run, None))
     assert "It plays every first move with the same probability, 0.1111." in page.text()
     assert "Left out: losses of moves" in page.text()
 
@@ -372,7 +368,7 @@ def test_damaged_and_missing_files_are_left_out_with_a_reason(run, name, content
         (run / name).unlink()
     else:
         (run / name).write_text(content)
-    page = read_page(write_report(run, None))
+    page = read_page(write_run_page(run, None))
     assert message in page.text()
     assert not {"i", "b"} & {tag for tag, named in page.tags if "aria-hidden" not in named}
 
@@ -381,60 +377,20 @@ def test_markup_in_the_config_is_escaped(run):
     config = json.loads((run / CONFIG).read_text())
     evil = {"opponent": "<script>alert(1)</script>", "seat": '"><b>', "games": "<i>", "seed": -1, "revision": "</pre>"}
     (run / CONFIG).write_text(json.dumps({**config, **evil, "learner": "<u>"}))
-    page = read_page(write_report(run, None))
+    page = read_page(write_run_page(run, None))
     assert "<script>alert(1)</script>" in page.text()
     assert not {"b", "u"} & page.names()
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Several runs
-
-
-def test_the_overview_compares_runs_with_links_there_and_back(trained, tmp_path):
-    folder = tmp_path / "de mo"
-    runs = []
-    exact = strength(SKIP, RunPolicy(SKIP, str(trained)), ["random"])
-    for name in ("<&>", "ü\"x'", "c:d 50%"):
-        runs.append(Compared(f"q {name}", shutil.copytree(trained, folder / name), exact))
-        write_report(runs[-1].run, exact, back="../" + REPORT)
-    score = Score(np.array([[10, 2, 3], [1, 20, 4], [5, 6, 7]]))
-    played = [Played("q <&>", "q y", score, OutcomeProbabilities(0.25, 0.5, 0.25)), Played("q z", "x", score, None)]
-    page = read_page(write_overview(folder, "Learners & <more>", runs, played))
-    links = page.attributes("href", "a")
-    assert [line for line in page.outline if line[0] == "h"] == OVERVIEW_OUTLINE
-    assert page.attributes("class").count("data") == 3
-    for link, one in zip(links, runs, strict=True):
-        assert re.fullmatch(r"[A-Za-z0-9%._/-]+", link)
-        assert (folder / unquote(link)).samefile(one.run / REPORT)
-        [back] = read_page(one.run / REPORT).attributes("href", "a")
-        assert (one.run / unquote(back)).samefile(folder / REPORT)
-    words = page.text()
-    assert "None of them plays perfectly" in words
-    rate = score.rate("score")
-    assert f"{rate.mean:.4f}{rate.low:.4f} to {rate.high:.4f}0.5000, inside" in words
-    assert f"q z against x{score.games:,}" in words
-    assert f"{exact.exploitability:.4f}{exact.regret:.4f}600" in words
-    figures = re.findall(r"<svg.*?</svg>", (folder / REPORT).read_text(), re.DOTALL)
-    assert len(figures) == 2  # by games, and by CPU seconds
-    assert all({one.name for one in runs[::2]} <= set(ElementTree.fromstring(svg).itertext()) for svg in figures)
 
 
 def test_the_demo_prints_a_row_for_each_learner_in_80_columns(trained, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     results = dict.fromkeys(demo.OPPONENTS, (OutcomeProbabilities(0.5, 0.25, 0.25),) * 2)
-    cli.print_table(demo._table([Compared(name, trained, Strength(1e-4, 1e-4, results)) for name in demo.LEARNERS]))
+    [run] = read_runs(trained / REPORT, [trained]).runs
+    exact = Strength(1e-4, 1e-4, results)
+    cli.print_table(demo._table([run._replace(name=name, strength=exact) for name in demo.LEARNERS]))
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     assert [line.split()[0] for line in lines if line.count("0.6250") == 3] == list(demo.LEARNERS)
-
-
-def test_the_overview_of_damaged_runs_and_of_none(run, tmp_path):
-    (run / METRICS).write_text("nonsense")
-    (run / COST).unlink()
-    words = read_page(write_overview(tmp_path, "One", [Compared("q", run, None)])).text()
-    assert "not computed" in words
-    assert "Left out of q: " in words
-    assert read_page(write_overview(tmp_path, "None", [])).text()
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -459,15 +415,13 @@ def test_rates_are_of_the_games_between_two_marks():
 
 def test_a_choice_lists_moves_by_probability():
     shares = np.array([0.2, 0, 0, 0, 0.7, 0, 0, 0, 0.1])
-    board = draw_choice(SKIP, Boards.start(SKIP).position(0), shares, [4], 0.5, 0.25)
-    assert "o is to move, plays b2 (0.70), a1 (0.20), c3 (0.10); best: b2." in board
-    assert 'loses <span class="cost">0.5000</span> in 25.0% of games<br>best: b2<div class="open">' in board
+    board = choice_board(SKIP, Boards.start(SKIP).position(0), shares, [4], 0.5, 0.25)
+    assert board.words == "o is to move, plays b2 (0.70), a1 (0.20), c3 (0.10); best: b2."
+    assert (board.cost, board.lines) == ("loses 0.5000 in 25.0% of games", ["o to move", "best: b2"])
+    assert [text for text, _ in board.spans] == ["0.20", "", "", "", "0.70", "", "", "", "0.10"]
 
 
-def test_macros_escape_all_but_markup():
-    inner = macro("link", '"', "<&>")
-    assert inner == '<a href="&#34;">&lt;&amp;&gt;</a>'
-    assert macro("emphasis", inner) == f"<em>{inner}</em>"
+def test_paths_are_encoded_as_addresses():
     assert encode_url("a:b/c d%") == "a%3Ab/c%20d%25"
 
 
@@ -503,7 +457,6 @@ def test_text_has_enough_contrast_on_plain_and_on_coloured_ground(dark):
 @needs_chromium
 def test_a_browser_shows_pages_of_runs_at_any_width(trained, tmp_path):
     exact = strength(SKIP, RunPolicy(SKIP, str(trained)), ["random", "win-or-block", "optimal"])
-    runs = [Compared(f"learner {index}", trained, exact) for index in range(4)]
     large = train_run(tmp_path / "large", "--size", "19", "--win-length", "5", games=20)
-    pages = [write_report(trained, exact), write_overview(tmp_path, "All", runs, []), write_report(large, None)]
+    pages = [write_run_page(trained, exact), write_run_page(large, None)]
     check_in_browser(pages, tmp_path)

@@ -227,9 +227,41 @@ class BenchShrink:
         print_status(f"written: {', '.join(str(self.out / folder.resolve().name) for folder in self.folders)}")
 
 
+@dataclass(frozen=True)
+class BenchCheck(JsonOptions):
+    """Check that submissions to the benchmark ttt-exact can be scored, and say what they lack."""
+
+    folders: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER...")] = tyro.MISSING
+    """submissions"""
+
+    def run(self) -> None:
+        """Read all files, and print.
+
+        Raises:
+            ValueError: something in a folder is invalid.
+        """
+        from ttt_eval.benchmark.submission import check_submission
+        from ttt_eval.benchmark.tasks import SEEDS, TASKS
+
+        rows: list[dict[str, Any]] = []
+        for folder in self.folders:
+            runs = check_submission(folder)
+            has = {(run.task.name, run.seed) for run in runs if list(run.tables) == list(run.task.checkpoints)}
+            tasks = [task.name for task in TASKS if task.uses_runs_of is None]
+            lacks = [name for name in tasks if any((name, seed) not in has for seed in SEEDS)]
+            rows.append({"folder": str(folder), "runs": len(runs), "complete": len(has), "lacks": lacks})
+        if self.json:
+            print(json.dumps(rows))
+            return
+        for row in rows:
+            missing = f"; without all {len(SEEDS)} whole runs of {', '.join(row['lacks'])}" if row["lacks"] else ""
+            print_output(f"{row['folder']} is valid: {row['runs']} runs, {row['complete']} of them whole{missing}")
+
+
 COMMANDS = {
     "run": ("ttt_apps.evaluate.bench:BenchRun", "Train an agent on the tasks, and write a submission."),
     "score": ("ttt_apps.evaluate.bench:BenchScore", "Score submissions from their tables alone."),
+    "check": ("ttt_apps.evaluate.bench:BenchCheck", "Check a submission before it is sent."),
     "shrink": ("ttt_apps.evaluate.bench:BenchShrink", "Write small copies of submissions."),
     "report": ("ttt_apps.evaluate.bench_report:BenchReport", "Compare submissions on a page."),
 }

@@ -21,7 +21,7 @@ class Compare(TrustOptions):
     """
 
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = ()
-    """run directories, two or more"""
+    """run directories"""
     out: Annotated[Path, tyro.conf.arg(metavar="FILE.html")] = Path("runs", "compare.html")
     """the page"""
 
@@ -29,13 +29,14 @@ class Compare(TrustOptions):
         """Compute and write.
 
         Raises:
-            ValueError: fewer than two runs or too many, no run, a damaged one, or runs of different games.
+            ValueError: no runs or too many, a folder without a run, a damaged one, or runs of different games.
         """
-        from ttt_eval.reports.side_by_side import read_common_game, write_side_by_side
+        from ttt_eval.reports.compare import read_common_game, read_runs, runs_report
+        from ttt_eval.reports.page import write_report
 
         if self.out.suffix != ".html":
             raise ValueError(f"--out {self.out} is no page: end its name in .html")
         read_common_game(self.runs)  # refuses before a bar is drawn
         with count_bar("exact results") as progress:
-            page = write_side_by_side(self.out, self.runs, progress)
-        print_output(f"a page to look at: {page}")
+            result = read_runs(self.out, self.runs, progress=progress)
+        print_output(f"a page to look at: {write_report(self.out, runs_report(result))}")

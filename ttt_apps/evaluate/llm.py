@@ -1,9 +1,8 @@
-"""``evaluate.py llm``: a language model as a player, through an HTTP endpoint."""
+"""``evaluate.py llm``: a language model as a player, through an endpoint or by a file of answers."""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +17,12 @@ from ttt_apps.cli import (
     ReportOptions,
     check_correction,
     check_seed,
+    count_bar,
     new_table,
     num_pairs,
     print_output,
     print_status,
     print_table,
-    progress_bar,
     report_interrupt,
     warn,
     write_folder_report,
@@ -35,29 +34,35 @@ from ttt_eval.metrics import LOSSES, METRICS
 
 if TYPE_CHECKING:  # compiled code is imported where a game is played, not where help is written
     from ttt_envs.game.game import Game
-    from ttt_eval.language_models.endpoint import Endpoint, Sampling
-    from ttt_eval.language_models.player import TextSettings
-    from ttt_eval.language_models.scheduler import Limits, TokenUsage
 
 DEFAULT_GAMES = 100
-MAX_GAMES = 100_000
+MAX_GAMES = 10_000
 SHOWN_BY_STONES = 30
 
 
 @dataclass(frozen=True)
 class Llm(ReportOptions, GameOptions):
-    """Evaluate a language model as a player, through any endpoint with OpenAI's chat completions.
+    """Evaluate a language model as a player, by an endpoint with OpenAI's chat completions or by a file of answers.
 
-    It plays pairs of games with the seats swapped, answers in all reachable positions, or both. Answers are stored: the
-    same command continues where it was stopped, and pays for no answer twice.
+    It plays pairs of games with the seats swapped, answers in all reachable positions, or both. Answers are kept in a
+    file: the same command continues where it was stopped, and pays for no answer twice. Without --endpoint nobody is
+    asked, and the prompts that the file of answers lacks are written to --prompts, as batch services read them.
     """
 
-    endpoint: Annotated[str, tyro.conf.arg(metavar="URL")] = ""
-    """address of the endpoint, such as http://127.0.0.1:8000/v1"""
-    model: Annotated[str, tyro.conf.arg(metavar="NAME")] = ""
+    model: Annotated[str, tyro.conf.arg(metavar="NAME")] = tyro.MISSING
     """name of the model, as the endpoint knows it"""
-    key_variable: Annotated[str, tyro.conf.arg(metavar="NAME")] = "OPENAI_API_KEY"
-    """environment variable that holds the key; the key is sent to the endpoint, and never written or printed"""
+    endpoint: Annotated[str, tyro.conf.arg(metavar="URL")] = ""
+    """address of the endpoint, such as http://127.0.0.1:8000/v1; the key is read from OPENAI_API_KEY"""
+    answers: Annotated[Path | None, tyro.conf.arg(metavar="FILE.jsonl")] = None
+    """file of the answers; default: one of endpoint and model in the user's cache"""
+    prompts: Annotated[Path | None, tyro.conf.arg(metavar="FILE.jsonl")] = None
+    """file for prompts without an answer, without --endpoint; default: prompts.jsonl in the folder --out"""
+    dry_run: tyro.conf.FlagCreatePairsOff[bool] = False
+    """print the number of prompts, of tokens and their cost, and stop"""
+    price_in: float = 0.0
+    """price of a million tokens of prompts, for --dry-run"""
+    price_out: float = 0.0
+    """price of a million tokens of answers, for --dry-run"""
     presentation: str = "grid"
     """presentation of the game: grid, coordinates, numbers, shuffled, and on 3 x 3 magic-square or words"""
     games: Count | None = None
@@ -73,35 +78,19 @@ class Llm(ReportOptions, GameOptions):
     """number of further questions in one turn after illegal answers, with --illegal ask; then the game is lost"""
     hide_legal: tyro.conf.FlagCreatePairsOff[bool] = False
     """do not list the legal moves in prompts"""
-    temperature: float | None = 0.0
-    """temperature of the model; None leaves it to the endpoint"""
+    temperature: float = 0.0
+    """temperature of the model"""
     max_tokens: Count = 1024
     """maximum number of tokens of an answer"""
-    token_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    """name of that field in requests: some models only know the second"""
+    fields: Annotated[str, tyro.conf.arg(metavar="JSON")] = "{}"
+    """further fields of requests; null leaves one out: '{"max_tokens": null, "max_completion_tokens": 1024}'"""
     seed: Count = 0
     """seed of skips, opponent and shuffled names; sent to the endpoint with a temperature above 0"""
-    no_send_seed: tyro.conf.FlagCreatePairsOff[bool] = False
-    """send no seed, for endpoints that do not know the field"""
     concurrency: Count = 8
     """maximum number of requests at a time"""
-    timeout: float = 120.0
-    """maximum duration of a request in seconds"""
-    retries: Count = 6
-    """further attempts after a failure that may pass, with exponential backoff"""
-    max_requests: Count | None = None
-    """maximum number of new answers"""
-    max_cost: float | None = None
-    """maximum cost of new answers, in the currency of the prices"""
-    price_in: float = 0.0
-    """price of a million tokens of prompts"""
-    price_out: float = 0.0
-    """price of a million tokens of answers"""
     luck_correction: Annotated[str, tyro.conf.arg(metavar="exact|off|SPEC")] = ""
     """value function that corrects the luck of games; default: exact with skips on boards of up to 12 cells, else
     off"""
-    cache: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """folder of the stored answers; default: a folder of endpoint and model in the user's cache"""
     out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
     """folder for result.json and report.html; default: runs/llm/ and a name made of game, model and presentation"""
 
@@ -112,45 +101,70 @@ class Llm(ReportOptions, GameOptions):
             ValueError: invalid options, or an endpoint that does not answer.
             Stopped: an interrupt; all answers are stored.
         """
-        from ttt_envs.core.files import write_json
-        from ttt_eval.language_models.answer_cache import open_answers
-        from ttt_eval.language_models.evaluation import evaluate_model
-        from ttt_eval.language_models.scheduler import RequestScheduler
-        from ttt_eval.reports.comparison import RESULT
+        from ttt_envs.core.array_cache import cache_root
+        from ttt_envs.core.files import parse_json, write_atomically, write_json
+        from ttt_eval.language_models.asking import Sampling, make_ask, open_answers
+        from ttt_eval.language_models.player import Interview, TextSettings
+        from ttt_eval.language_models.results import estimate_usage, evaluate_model
+        from ttt_eval.reports.results import RESULT
 
-        game = self.game_for(self.opponent)
-        games = self._num_games()
-        settings, sampling, limits = self._settings(game), self._sampling(), self._limits()
+        check_seed(self.seed)
+        if self.endpoint and self.prompts is not None:
+            raise ValueError(
+                f"--prompts {self.prompts} has no effect with --endpoint, which is asked: choose one of both"
+            )
+        game, games, every = self.game_for(self.opponent), self._num_games(), self.positions == "all"
+        settings = TextSettings(game, self.presentation, self.illegal, self.max_asks, not self.hide_legal, self.seed)
+        if not isinstance(fields := parse_json(self.fields), dict):
+            raise ValueError(f"fields={self.fields} is no JSON object: write one such as '{{\"top_p\": 1}}'")
+        sampling = Sampling(self.model, self.temperature, self.max_tokens, self.seed, fields)
         opponent = make_policy(self._opponent_spec(game), game)
         correction = check_correction(self.luck_correction, game)
-        with self._open_endpoint() as endpoint:
-            cache_folder, out = self._cache_folder(endpoint.url), self._out_folder(game)
-            with report_interrupt(cache_folder), open_answers(cache_folder) as answers, progress_bar("asked") as bar:
-                task = bar.add_task("asking", total=None, asked="")
-
-                def show_usage(new: TokenUsage, cost: float) -> None:
-                    bar.update(task, asked=_describe_usage(new, cost, limits))
-
-                scheduler = RequestScheduler(endpoint, sampling, answers, limits, show_usage)
-                found = evaluate_model(
-                    scheduler,
-                    settings,
-                    opponent=opponent,
-                    games=games,
-                    positions=self.positions == "all",
-                    luck_correction=correction,
-                    progress=lambda done, total: bar.update(task, completed=done, total=total),
-                    tell=warn,
-                )
-        result = {**found, "provenance": make_provenance()}
+        usage = estimate_usage(sampling, settings, games, every)
+        cost = (usage["prompt_tokens"] * self.price_in + usage["completion_tokens"] * self.price_out) / 1e6
+        if self.dry_run:
+            print(json.dumps({**usage, "cost": cost}) if self.json else _describe(usage, cost))
+            return
+        ask = make_ask(self.endpoint, sampling, self.concurrency) if self.endpoint else None
+        name = folder_name([self.endpoint.partition("://")[2], self.model])
+        path = self.answers or cache_root() / "llm" / name / "answers.jsonl"
+        out = self.out or Path("runs", "llm", folder_name([game.slug, self.model, self.presentation]))
+        if ask is not None:
+            warn(_describe(usage, cost))
+        with report_interrupt(path.parent), open_answers(path) as answers, count_bar("answers") as progress:
+            interview = Interview(sampling, answers, ask, progress)
+            result = evaluate_model(
+                interview, settings, opponent=opponent, games=games, positions=every, luck_correction=correction
+            )
+        if result is None:
+            file = self.prompts or out / "prompts.jsonl"
+            lines = [
+                json.dumps({"custom_id": key, "method": "POST", "url": "/v1/chat/completions", "body": body})
+                for key, body in ((key, sampling.body(question)) for key, question in interview.missing.items())
+            ]
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(file, lambda stream: stream.write("".join(line + "\n" for line in lines).encode()))
+            if self.json:
+                print(json.dumps({"prompts": len(lines), "file": str(file)}))
+            warn(
+                f"{len(lines):,} prompts have no answer, and are in {file}: append their answers to {path}, and run "
+                f"the same command again"
+            )
+            return
+        result = {**result, "endpoint": self.endpoint or None, "provenance": make_provenance()}
         write_json(out / RESULT, result)
         page = write_folder_report(out, self.no_report)
-        if scheduler.spent:
-            warn(
-                "a limit on requests or cost has ended the work: results are of finished pairs of games and answered "
-                "positions; the same command with a larger limit continues"
-            )
-        self._print(result, out / RESULT, page)
+        if self.json:
+            print(json.dumps(result))
+            return
+        for table in _tables(result):
+            print_table(table)
+        new, used = result["new"], result["usage"]
+        print_output(
+            f"{new['answers']:,} answers were requested now ({new['prompt_tokens']:,} tokens of prompts, "
+            f"{new['completion_tokens']:,} of answers), of {used['answers']:,} used"
+        )
+        print_status(f"written: {out / RESULT}{page}")
 
     def _opponent_spec(self, game: Game) -> str:
         from baselines.exact import MAX_SOLVER_CELLS
@@ -158,70 +172,16 @@ class Llm(ReportOptions, GameOptions):
         return self.opponent or ("optimal" if game.cells <= MAX_SOLVER_CELLS else "win-or-block")
 
     def _num_games(self) -> int:
-        if self.games == 0 and self.positions == "all":
+        if self.positions == "all" and not self.games:
             return 0
-        if self.games is None:
-            return 0 if self.positions == "all" else DEFAULT_GAMES
-        num_pairs(self.games, MAX_GAMES)
-        return self.games
-
-    def _settings(self, game: Game) -> TextSettings:
-        from ttt_eval.language_models.player import TextSettings
-
-        check_seed(self.seed)
-        return TextSettings(game, self.presentation, self.illegal, self.max_asks, not self.hide_legal, self.seed)
-
-    def _sampling(self) -> Sampling:
-        from ttt_eval.language_models.endpoint import Sampling
-
-        if not self.endpoint or not self.model:
-            raise ValueError(
-                "a model is missing: write evaluate.py llm --endpoint http://127.0.0.1:8000/v1 --model NAME"
-            )
-        return Sampling(
-            self.model, self.temperature, self.max_tokens, self.seed, self.token_field, not self.no_send_seed
-        )
-
-    def _limits(self) -> Limits:
-        from ttt_eval.language_models.scheduler import Limits
-
-        return Limits(self.concurrency, self.max_requests, self.max_cost, self.price_in, self.price_out)
-
-    def _open_endpoint(self) -> Endpoint:
-        from ttt_eval.language_models.endpoint import Endpoint, check_key
-
-        key = check_key(os.environ.get(self.key_variable, ""), self.key_variable)
-        return Endpoint(self.endpoint, key, timeout_s=self.timeout, retries=self.retries, connections=self.concurrency)
-
-    def _cache_folder(self, url: str) -> Path:
-        from ttt_envs.core.array_cache import cache_root
-
-        return self.cache or cache_root() / "llm" / folder_name([url.partition("://")[2], self.model])
-
-    def _out_folder(self, game: Game) -> Path:
-        return self.out or Path("runs", "llm", folder_name([game.slug, self.model, self.presentation]))
-
-    def _print(self, result: Mapping[str, Any], path: Path, page: str) -> None:
-        if self.json:
-            print(json.dumps(result))
-            return
-        for table in _tables(result):
-            print_table(table)
-        print_output(_cost_sentence(result))
-        print_status(f"written: {path}{page}")
+        return 2 * num_pairs(DEFAULT_GAMES if self.games is None else self.games, MAX_GAMES)
 
 
-def _describe_usage(new: TokenUsage, cost: float, limits: Limits) -> str:
-    words = f"{new.answers:,} answers, {new.prompt_tokens + new.completion_tokens:,} tokens"
-    return f"{words}, {cost:.4f}" if limits.price_in or limits.price_out else words
-
-
-def _cost_sentence(result: Mapping[str, Any]) -> str:
-    now, used = result["new"], result["usage"]
+def _describe(usage: Mapping[str, int], cost: float) -> str:
     return (
-        f"{now['answers']:,} answers were requested now ({now['prompt_tokens']:,} tokens of prompts, "
-        f"{now['completion_tokens']:,} of answers, cost {now['cost']:.4f}), of {used['answers']:,} used (cost "
-        f"{used['cost']:.4f})"
+        f"{usage['prompts']:,} prompts, about {usage['prompt_tokens']:,} tokens of them and at most "
+        f"{usage['completion_tokens']:,} of answers, which cost at most about {cost:,.2f}; illegal answers add to "
+        f"that, stored answers and positions that are met again do not count"
     )
 
 
@@ -242,11 +202,11 @@ def _tables(result: Mapping[str, Any]) -> Iterator[Table]:
         yield table
         yield _stones_table("games: moves by stones on the board", games["moves"])
     if positions is not None:
-        title = f"{name}, {positions['answered']:,} of {positions['positions']:,} positions"
+        title = f"{name}, {positions['positions']:,} positions"
         table = new_table("", "value", title=title)
         exact = positions["exact"]
         if exact is not None:
-            for name in filter(lambda name: exact[name] is not None, LOSSES):
+            for name in filter(exact.get, LOSSES):
                 table.add_row(METRICS[name].label, f"{exact[name]:.9f}")
             for opponent, one in exact["results"].items():
                 shares = ", ".join(f"{name} {one[name]:.4f}" for name in ("win", "draw", "loss"))

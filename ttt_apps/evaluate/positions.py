@@ -28,10 +28,6 @@ class Positions(JsonOptions, GameOptions):
     """do not list the legal moves in prompts"""
     members: Literal["one", "all"] = "one"
     """one position of each class of symmetric positions, or all"""
-    kinds: tuple[Literal["wins", "blocks", "extends"], ...] = ("wins", "blocks", "extends")
-    """kinds of positions, by the obvious move: it wins, blocks a line of the other player, or extends an own line"""
-    decisive: tyro.conf.FlagCreatePairsOff[bool] = False
-    """only positions in which some move loses value"""
     held_out: float = 0.2
     """share of the classes in the held-out part"""
     seed: Count = 0
@@ -45,18 +41,17 @@ class Positions(JsonOptions, GameOptions):
             ValueError: invalid options, a board that is too large.
         """
         from ttt_envs.core.files import write_atomically
-        from ttt_eval.language_models.dataset import DataSettings, make_rows, write_row
+        from ttt_eval.language_models.dataset import make_rows
         from ttt_eval.language_models.player import TextSettings
 
         check_seed(self.seed)
         text = TextSettings(self.game_for(), self.presentation, show_legal=not self.hide_legal, seed=self.seed)
-        settings = DataSettings(text, self.held_out, self.members, self.kinds, self.decisive)
         counts: Counter[tuple[str, str]] = Counter()
 
         def write(file: IO[bytes]) -> None:
-            for row in make_rows(settings):
+            for row in make_rows(text, self.held_out, self.members == "all"):
                 counts[row["split"], row["kind"]] += 1
-                file.write(write_row(row))
+                file.write(json.dumps(row).encode() + b"\n")
 
         with slow_status("the values of all positions"):
             write_atomically(self.out, write)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ttt_eval.audit.auditing import Audit, Auditor, AuditSettings, audit
 from ttt_eval.audit.episodes import TooManyGroups
 from ttt_eval.audit.errors import AdvantageErrors, Errors, GradientErrors, PositionErrors
-from ttt_eval.audit.registry import ESTIMATORS, Estimator, make_estimator
+from ttt_eval.audit.estimators import ESTIMATORS, Batch, Estimator, make_estimator
 
 __all__ = [
     "ESTIMATORS",
@@ -13,6 +13,7 @@ __all__ = [
     "Audit",
     "AuditSettings",
     "Auditor",
+    "Batch",
     "Errors",
     "Estimator",
     "GradientErrors",

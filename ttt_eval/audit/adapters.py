@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ttt_envs.core.jit import BoolArray, Float64Array
+from ttt_envs.core.jit import Float64Array
+from ttt_eval.audit.estimators import Batch
 
 
 class Rollout(NamedTuple):
@@ -29,35 +30,24 @@ class Rollout(NamedTuple):
     """float64[E]: 1 where the episode ended with the last step"""
 
 
-def to_rollout(
-    rewards: Float64Array,
-    values: Float64Array,
-    terminated: BoolArray,
-    truncated: BoolArray,
-    mask: BoolArray,
-    *,
-    discount: float = 1.0,
-) -> Rollout:
-    """Return episodes as a rollout; see :mod:`ttt_eval.audit.estimators` for the arguments.
+def to_rollout(batch: Batch) -> Rollout:
+    """Return episodes as a rollout.
 
     An episode that is truncated by the last step of the rollout continues in the next one: ``next_value`` holds the
     value that follows. For one that is truncated earlier, the discounted value is added to its last reward, as
     Stable-Baselines3 does (Pardo et al., 2018).
     """
-    rewards = rewards + discount * values[:, 1:] * truncated * (np.arange(mask.shape[1]) < mask.shape[1] - 1)
-    ended = terminated | truncated | ~mask
-    dones = np.zeros(mask.shape)
-    dones[:, 1:] = ended[:, :-1]
-    return Rollout(
-        rewards.T.copy(),
-        values[:, :-1].T.copy(),
-        dones.T.copy(),
-        values[:, -1].copy(),
-        (terminated[:, -1] | ~mask[:, -1]).astype(np.float64),
+    values, mask = batch.values, batch.mask
+    rewards = batch.rewards + batch.discount * values[:, 1:] * batch.truncated * (
+        np.arange(mask.shape[1]) < mask.shape[1] - 1
     )
+    dones = np.zeros(mask.shape)
+    dones[:, 1:] = (batch.terminated | batch.truncated | ~mask)[:, :-1]
+    ended = (batch.terminated[:, -1] | ~mask[:, -1]).astype(np.float64)
+    return Rollout(rewards.T.copy(), values[:, :-1].T.copy(), dones.T.copy(), values[:, -1].copy(), ended)
 
 
-def from_rollout_function(function: Callable[..., Any]) -> Callable[..., Float64Array]:
+def from_rollout_function(function: Callable[..., Any]) -> Callable[[Batch], Float64Array]:
     """Return an estimator from a function of a rollout, such as the loop of CleanRL's ``ppo.py``.
 
     Args:
@@ -65,37 +55,18 @@ def from_rollout_function(function: Callable[..., Any]) -> Callable[..., Float64
             arrays of :class:`Rollout`; returns advantages [T, E], as an array or a tensor.
     """
 
-    def estimator(
-        rewards: Float64Array,
-        values: Float64Array,
-        terminated: BoolArray,
-        truncated: BoolArray,
-        mask: BoolArray,
-        *,
-        discount: float = 1.0,
-    ) -> Float64Array:
-        rollout = to_rollout(rewards, values, terminated, truncated, mask, discount=discount)
-        return np.asarray(function(*rollout, discount=discount), np.float64).T
+    def estimator(batch: Batch) -> Float64Array:
+        return np.asarray(function(*to_rollout(batch), discount=batch.discount), np.float64).T
 
     estimator.__name__ = getattr(function, "__name__", type(function).__name__)
     return estimator
 
 
-def sb3_rollout_buffer(
-    rewards: Float64Array,
-    values: Float64Array,
-    terminated: BoolArray,
-    truncated: BoolArray,
-    mask: BoolArray,
-    *,
-    discount: float = 1.0,
-    lam: float = 0.95,
-) -> Float64Array:
+def sb3_rollout_buffer(batch: Batch, *, lam: float = 0.95) -> Float64Array:
     """Return the advantages of Stable-Baselines3's own ``RolloutBuffer.compute_returns_and_advantage``, in float32.
 
     Args:
-        rewards, values, terminated, truncated, mask: see :mod:`ttt_eval.audit.estimators`.
-        discount: its ``gamma``.
+        batch: the episodes.
         lam: its ``gae_lambda``.
     """
     from ttt_envs.core.silence import avoid_triton_crash
@@ -105,26 +76,12 @@ def sb3_rollout_buffer(
     from gymnasium import spaces
     from stable_baselines3.common.buffers import RolloutBuffer
 
-    rollout = to_rollout(rewards, values, terminated, truncated, mask, discount=discount)
-    num_steps, num_episodes = rollout.rewards.shape
-    buffer = RolloutBuffer(
-        num_steps,
-        spaces.Box(0, 1, (1,)),
-        spaces.Discrete(2),
-        device="cpu",
-        gae_lambda=lam,
-        gamma=discount,
-        n_envs=num_episodes,
-    )
-    nothing = np.zeros((num_episodes, 1), np.float32)
-    for step in range(num_steps):
-        buffer.add(
-            nothing,
-            nothing,
-            rollout.rewards[step],
-            rollout.dones[step],
-            torch.as_tensor(rollout.values[step]),
-            torch.zeros(num_episodes),
-        )
+    rollout = to_rollout(batch)
+    steps, episodes = rollout.rewards.shape
+    spaces_of_game = spaces.Box(0, 1, (1,)), spaces.Discrete(2)
+    buffer = RolloutBuffer(steps, *spaces_of_game, "cpu", gae_lambda=lam, gamma=batch.discount, n_envs=episodes)
+    nothing = np.zeros((episodes, 1), np.float32)
+    for rewards, values, dones in zip(*rollout[:3], strict=True):
+        buffer.add(nothing, nothing, rewards, dones, torch.as_tensor(values), torch.zeros(episodes))
     buffer.compute_returns_and_advantage(torch.as_tensor(rollout.next_value), rollout.next_done)
     return np.asarray(buffer.advantages.T, np.float64)

@@ -13,25 +13,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from baselines.softmax_table import PositionIndex
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import POLICIES, make_policy
 from ttt_envs.core.checks import closest_name
 from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import Float64Array
-from ttt_envs.game.boards import Boards, check_opening, from_text, keys, to_text
+from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards, check_opening, from_text, keys, to_text
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.symmetry import symmetries
-from ttt_eval.audit.episodes import (
-    Episodes,
-    Players,
-    check_board,
-    enumerate_episodes,
-    enumerate_groups,
-    sample_episodes,
-)
+from ttt_eval.audit.episodes import Episodes, Players, enumerate_episodes, enumerate_groups, sample_episodes
 from ttt_eval.audit.errors import (
     ROUNDING,
     AdvantageErrors,
+    Errors,
     GradientErrors,
     PositionErrors,
     Reference,
@@ -41,15 +36,7 @@ from ttt_eval.audit.errors import (
     gradient_errors,
     position_errors,
 )
-from ttt_eval.audit.estimators import returns_to_go
-from ttt_eval.audit.registry import (
-    EpisodeArrays,
-    Estimator,
-    Function,
-    KeywordArguments,
-    estimate_advantages,
-    make_estimator,
-)
+from ttt_eval.audit.estimators import Batch, Estimator, accumulate, make_estimator
 from ttt_eval.exact.policy_evaluation import PolicyEvaluation, evaluate_policy
 from ttt_eval.statistics import Interval
 
@@ -136,14 +123,18 @@ class Audit(NamedTuple):
             "estimates": self.estimator.estimates,
             "exact": self.exact,
             "episodes": self.episodes,
-            "advantage": {name: value.to_dict() for name, value in self.advantage.errors._asdict().items()},
+            "advantage": _describe(self.advantage.errors),
             "coverage": self.advantage.coverage,
             "biased_advantage": self.biased_advantage,
-            "gradient": {name: value.to_dict() for name, value in self.gradient.errors._asdict().items()},
+            "gradient": _describe(self.gradient.errors),
             "biased": self.biased,
             "cosine": self.gradient.cosine.to_dict(),
             "exact_gradient_squared": self.gradient.exact.to_dict(),
         }
+
+
+def _describe(errors: Errors) -> dict[str, Any]:
+    return {name: value.to_dict() for name, value in errors._asdict().items()}
 
 
 def _differs(square: Interval, exact: bool) -> bool | None:
@@ -153,7 +144,7 @@ def _differs(square: Interval, exact: bool) -> bool | None:
 
 
 def audit(
-    estimator: str | Function | Estimator,
+    estimator: str | Callable[[Batch], Any] | Estimator,
     game: Game,
     policy: str | Policy,
     opponent: str | Policy | None = "random",
@@ -162,8 +153,8 @@ def audit(
     """Return bias, variance and mean squared error of an advantage estimator and of the policy gradients made from it.
 
     Args:
-        estimator: a built-in name with settings, such as ``"gae:lam=0.9"``, or a function of padded arrays: see
-            :mod:`ttt_eval.audit.estimators`.
+        estimator: a built-in name with settings, such as ``"gae:lam=0.9"``, or a function of a
+            :class:`ttt_eval.audit.estimators.Batch`.
         game: the game.
         policy: the audited policy, pure: a spec string or a policy. The gradient is that in the logits of its softmax;
             :mod:`ttt_eval.audit.errors` defines it.
@@ -186,35 +177,35 @@ class Auditor:
     opponent: str | Policy | None = "random"
     settings: AuditSettings = field(default_factory=AuditSettings)
 
-    def audit(self, estimator: str | Function | Estimator) -> Audit:
+    def audit(self, estimator: str | Callable[[Batch], Any] | Estimator) -> Audit:
         """Return the errors of one estimator."""
         chosen = make_estimator(estimator)
         size = self.settings.group_size if chosen.uses_groups else 1
         _ = self._players, self._evaluation  # reject what cannot be evaluated before episodes are played
         episodes = self._episodes(size)
-        ratios = self._ratios(episodes)
-        arrays = EpisodeArrays(
-            episodes.rewards, self._values(episodes), episodes.terminated, episodes.truncated, episodes.mask
+        ratios, mask, reference = self._ratios(episodes), episodes.mask, self._reference
+        values = np.where(episodes.positions >= 0, self._critic[episodes.positions], 0.0)
+        batch = Batch(
+            episodes.rewards,
+            values,
+            episodes.terminated,
+            episodes.truncated,
+            mask,
+            ratios,
+            self.settings.discount,
+            size,
         )
-        found = estimate_advantages(chosen, arrays, KeywordArguments(self.settings.discount, ratios, size))
-        return self._measure(chosen, episodes, ratios, found, size)
-
-    def _measure(
-        self, chosen: Estimator, episodes: Episodes, ratios: Float64Array, found: Float64Array, size: int
-    ) -> Audit:
-        reference = self._reference
         visits = Visits.from_episodes(episodes, ratios, size)
         at = visits.row, visits.action
-        estimates, exact = found[episodes.mask], reference.advantages[at]
+        estimates, exact = chosen.estimate(batch)[mask], reference.advantages[at]
         error = estimates - (exact if chosen.estimates == "advantage" else reference.action_values[at])
-        groups = None if episodes.exact else assign_blocks(len(found) // size)
-        blocks = None if groups is None else groups[visits.group]
-        positions = position_errors(visits, error, episodes.exact, len(found))
+        groups = None if episodes.exact else assign_blocks(len(mask) // size)
+        positions = position_errors(visits, error, episodes.exact, len(mask))
         return Audit(
             chosen,
             episodes.exact,
-            len(found),
-            advantage_errors(visits, error, self.game.cells, blocks),
+            len(mask),
+            advantage_errors(visits, error, self.game.cells, None if groups is None else groups[visits.group]),
             gradient_errors(visits, (estimates, exact), reference.probabilities, size, groups),
             positions,
             self._boards.take(positions.rows),
@@ -225,7 +216,8 @@ class Auditor:
     @cached_property
     def _players(self) -> Players:
         settings, game = self.settings, self.game
-        check_board(game)
+        if game.cells > MAX_CELLS_BASE_3:
+            raise ValueError(f"{game} is too large for an audit: choose a board of up to {MAX_CELLS_BASE_3} cells")
         target = make_policy(self.policy, game)
         opponent = target if self.opponent is None else make_policy(self.opponent, game)
         behaviour = target if settings.behaviour is None else make_policy(settings.behaviour, game)
@@ -277,14 +269,12 @@ class Auditor:
             ValueError: the policies never reach one of the positions.
         """
         evaluation, boards = self._evaluation, self._boards
-        known = keys(evaluation.boards.cells)
-        order = np.argsort(known)
+        index = PositionIndex(self.game, evaluation.boards)
         images = symmetries(self.game, "all" if evaluation.merged else "none")
         rows, image = np.full(len(boards.mover), -1), np.zeros(len(boards.mover), np.int64)
-        for index, permutation in enumerate(images):  # of each class, the evaluation has one position
-            places = find_sorted(known[order], keys(boards.cells[:, permutation]))
-            found = places >= 0
-            rows[found], image[found] = order[places[found]], index
+        for number, permutation in enumerate(images):  # of each class, the evaluation has one position
+            found = index.find(Boards(boards.cells[:, permutation], boards.mover))
+            rows, image = np.where(found < 0, rows, found), np.where(found < 0, image, number)
         if (rows < 0).any():
             text = to_text(boards.position(int(np.flatnonzero(rows < 0)[0])), self.game)
             raise ValueError(
@@ -325,10 +315,6 @@ class Auditor:
             )
         return found
 
-    def _values(self, episodes: Episodes) -> Float64Array:
-        """Return float64[E, T + 1]: the critic's values, 0 where there is no position."""
-        return np.where(episodes.positions >= 0, self._critic[episodes.positions], 0.0)
-
     @cached_property
     def _critic(self) -> Float64Array:
         """Values of the critic at the positions of the episodes, float64[P].
@@ -347,7 +333,12 @@ class Auditor:
                 return self._learned(count)
             if name not in POLICIES and (near := closest_name(name, (EXACT, ZERO, LEARNED))):
                 raise ValueError(f"there is no critic {critic!r}: did you mean {near!r}?")
-            critic = _load_critic(critic, self.game)
+            known = make_policy(critic, self.game).values
+            if known is None:
+                raise ValueError(
+                    f"{critic} has no values: choose {EXACT}, {ZERO}, {LEARNED}:N or a policy such as run:PATH"
+                )
+            critic = known
         values = np.asarray(critic(boards), np.float64)
         if values.shape != boards.mover.shape or not np.isfinite(values).all():
             raise ValueError(f"the critic gave values {list(values.shape)} for {len(boards.mover)} positions: "
@@ -360,17 +351,9 @@ class Auditor:
             raise ValueError(f"critic learned:{count} has no number of episodes: write for example learned:1000")
         players = self._players._replace(behaviour=make_policy(self.policy, self.game), max_steps=None)
         training = sample_episodes(players, int(count or "1000"), self.settings.seed + TRAINING_SEED)
-        returns = returns_to_go(training.rewards, training.mask, self.settings.discount)
+        returns = accumulate(training.rewards, np.full(training.mask.shape, self.settings.discount))
         rows = training.positions[:, :-1][training.mask]
         num_visits = np.bincount(rows, minlength=len(training.cells))
         means: Float64Array = np.bincount(rows, returns[training.mask], len(training.cells)) / num_visits
         places = find_sorted(keys(training.cells), keys(self._boards.cells))  # episodes list positions by their keys
         return np.where(places >= 0, means[places], 0.0)
-
-
-def _load_critic(spec: str, game: Game) -> Critic:
-    """Return the values of a policy."""
-    policy = make_policy(spec, game)
-    if policy.values is None:
-        raise ValueError(f"{spec} has no values: choose {EXACT}, {ZERO}, {LEARNED}:N or a policy such as run:PATH")
-    return policy.values

@@ -17,8 +17,8 @@ U-statistic; Hoeffding, 1948). Their intervals are those of the jackknife over b
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -140,7 +140,9 @@ def advantage_errors(visits: Visits, error: Float64Array, num_cells: int, blocks
         bias = float((first**2 / weight).sum() / total)
         mse = float(second.sum() / total)
         return AdvantageErrors(Errors(*(Interval(x, x, x) for x in (bias, max(0.0, mse - bias), mse))), 1.0)
-    moments = np.stack([_block_sums(blocks, pair, error**power) for power in range(3)])
+    shape = int(blocks.max(initial=-1)) + 1, int(pair.max(initial=-1)) + 1
+    places, size = blocks * shape[1] + pair, shape[0] * shape[1]
+    moments = np.stack([_sums(places, error**power, size).reshape(shape) for power in range(3)])
     whole = moments.sum(axis=1)
 
     def measure(keep: BoolArray) -> Float64Array:
@@ -154,12 +156,6 @@ def advantage_errors(visits: Visits, error: Float64Array, num_cells: int, blocks
 
     coverage = float(whole[0][whole[0] > 1].sum() / max(1.0, whole[0].sum()))
     return AdvantageErrors(Errors(*_jackknife(measure, len(moments[0]))), coverage)
-
-
-def _block_sums(blocks: Int64Array, pair: Int64Array, terms: Float64Array) -> Float64Array:
-    """Return float64[blocks, pairs]."""
-    pairs, num_blocks = int(pair.max(initial=-1)) + 1, int(blocks.max(initial=-1)) + 1
-    return _sums(blocks * pairs + pair, terms, num_blocks * pairs).reshape(num_blocks, pairs)
 
 
 def _sums(places: Int64Array, terms: Float64Array, count: int = 0) -> Float64Array:
@@ -206,45 +202,41 @@ def gradient_errors(
     estimate, exact = (
         _gradients(visits, advantages, probabilities, num_groups) / group_size for advantages in estimates
     )
-    squares = _squares(estimate)
+    squares = np.asarray(estimate.multiply(estimate).sum(axis=1), np.float64).reshape(-1)
+
+    def numbers(products: Sequence[float], square: float) -> Float64Array:
+        """Return bias squared, variance, mean squared error, cosine and the squared length of the exact gradient.
+
+        products: of the expected estimate with itself, of the exact gradient with itself, of both, of the bias with
+        itself. square: the expected square of an estimate.
+        """
+        whole, true, both, bias = products
+        variance = group_size * (square - whole)
+        cosine = both / np.sqrt(whole * true) if min(whole, true) > ROUNDING else np.nan
+        return np.array([bias, variance, bias + variance, cosine, true])
+
     if blocks is None:
         weights = np.zeros(num_groups)
         np.maximum.at(weights, visits.group, visits.weight * group_size)
         mean, true = (np.asarray(weights @ matrix) for matrix in (estimate, exact))
-        numbers = [mean @ mean, true @ true, mean @ true, (mean - true) @ (mean - true), weights @ squares]
-        return GradientErrors(*_gradient_numbers(np.array(numbers), group_size, lambda x: Interval(x, x, x)))
-    sizes = np.bincount(blocks)
-    sums = [_sum_rows(matrix, blocks, len(sizes)) for matrix in (estimate, exact, estimate - exact)]
-    grams = [np.asarray((a @ b.T).todense()) for a, b in ((sums[0],) * 2, (sums[1],) * 2, sums[:2], (sums[2],) * 2)]
-    block_squares = np.bincount(blocks, squares)
+        products = [float(a @ b) for a, b in ((mean, mean), (true, true), (mean, true), (mean - true, mean - true))]
+        found = [Interval(x, x, x) for x in numbers(products, float(weights @ squares)).tolist()]
+    else:
+        sizes = np.bincount(blocks)
+        total, known = (_sum_rows(matrix, blocks, len(sizes)) for matrix in (estimate, exact))
+        bias = _sum_rows(estimate - exact, blocks, len(sizes))
+        grams = [(a @ b.T).toarray() for a, b in ((total, total), (known, known), (total, known), (bias, bias))]
+        block_squares = np.bincount(blocks, squares)
 
-    def measure(keep: BoolArray) -> Float64Array:
-        pairs = float(sizes[keep].sum()) ** 2 - float((sizes[keep] ** 2).sum())
-        products = [(gram[np.ix_(keep, keep)].sum() - np.trace(gram[np.ix_(keep, keep)])) / pairs for gram in grams]
-        return _gradient_numbers_array(np.array([*products, block_squares[keep].sum() / sizes[keep].sum()]), group_size)
+        def measure(keep: BoolArray) -> Float64Array:
+            count = sizes[keep].sum()
+            pairs = float(count) ** 2 - float((sizes[keep] ** 2).sum())
+            kept = [gram[np.ix_(keep, keep)] for gram in grams]
+            return numbers([(gram.sum() - np.trace(gram)) / pairs for gram in kept], block_squares[keep].sum() / count)
 
-    found = _jackknife(measure, len(sizes))
-    cosine = Interval(*np.clip(found[3], -1.0, 1.0).tolist())  # within its range; NaN stays
-    return GradientErrors(Errors(*found[:3]), cosine, found[4])
-
-
-def _gradient_numbers_array(products: Float64Array, group_size: int) -> Float64Array:
-    """Return bias squared, variance, mean squared error, cosine and the squared length of the exact gradient.
-
-    ``products``: of the expected estimate with itself, of the exact gradient with itself, of both, of the bias with
-    itself; and the expected square of an estimate.
-    """
-    estimate, exact, both, bias, square = products
-    variance = group_size * (square - estimate)
-    cosine = both / np.sqrt(estimate * exact) if min(estimate, exact) > ROUNDING else np.nan
-    return np.array([bias, variance, bias + variance, cosine, exact])
-
-
-def _gradient_numbers(
-    products: Float64Array, group_size: int, wrap: Callable[[float], Interval]
-) -> tuple[Errors, Interval, Interval]:
-    found = [wrap(float(number)) for number in _gradient_numbers_array(products, group_size)]
-    return Errors(*found[:3]), found[3], found[4]
+        found = _jackknife(measure, len(sizes))
+        found[3] = Interval(*np.clip(found[3], -1.0, 1.0).tolist())  # within its range; NaN stays
+    return GradientErrors(Errors(*found[:3]), found[3], found[4])
 
 
 def _gradients(visits: Visits, advantages: Float64Array, probabilities: Float64Array, num_groups: int) -> csr_array:
@@ -262,11 +254,6 @@ def _gradients(visits: Visits, advantages: Float64Array, probabilities: Float64A
     )
     found.sum_duplicates()
     return found
-
-
-def _squares(matrix: csr_array) -> Float64Array:
-    """Return the squared length of each row."""
-    return np.asarray(matrix.multiply(matrix).sum(axis=1), np.float64).reshape(-1)
 
 
 def _sum_rows(matrix: csr_array, blocks: Int64Array, count: int) -> csr_array:
@@ -290,15 +277,14 @@ def _jackknife(measure: Callable[[BoolArray], Float64Array], num_blocks: int) ->
     """Return the numbers that ``measure`` gives for selected blocks, with their jackknife intervals."""
     whole = measure(np.ones(num_blocks, np.bool_))
     if num_blocks < 3:
-        return [Interval(float(x), -np.inf, np.inf) for x in whole]
+        return [Interval(x, -np.inf, np.inf) for x in whole.tolist()]
     parts = np.stack([measure(np.arange(num_blocks) != block) for block in range(num_blocks)])
     pseudo = num_blocks * whole - (num_blocks - 1) * parts
-    found: list[Any] = []
-    for value, column in zip(whole, pseudo.T, strict=True):
-        if not np.isfinite(column).all():
-            found.append(Interval(float(value), -np.inf, np.inf))
-            continue
-        spread = interval_from_seeds(column.tolist())
-        shift = float(value) - spread.mean
-        found.append(Interval(float(value), spread.low + shift, spread.high + shift))
+    found = []
+    for value, column in zip(whole.tolist(), pseudo.T, strict=True):
+        low, high = -np.inf, np.inf
+        if np.isfinite(column).all():
+            spread = interval_from_seeds(column.tolist())
+            low, high = spread.low + (value - spread.mean), spread.high + (value - spread.mean)
+        found.append(Interval(value, low, high))
     return found

@@ -1,85 +1,128 @@
-"""Advantage estimators on padded arrays of episodes, each after its source.
+"""Advantage estimators on batches of episodes, each after its source, and their names.
 
-The arrays of E episodes of up to T decisions of the learner:
-
-- ``rewards`` float64[E, T]: after each decision; the result of the game, -1 to 1, at the last one;
-- ``values`` float64[E, T + 1]: of the position of each decision, for the learner. The entry after the last decision is
-  the value of the position that follows a truncated episode, 0 after a terminated one;
-- ``terminated``, ``truncated`` bool[E, T]: true at the last decision, if the game or only the episode ended there;
-- ``mask`` bool[E, T]: whether there is a decision. All other arrays are 0 where there is none.
-
-The arrays of CleanRL and Stable-Baselines3 have the same meaning, transposed: see :mod:`ttt_eval.audit.adapters`. An
-estimator returns float64[E, T]; entries without a decision are ignored. It may have keyword arguments of these names:
-
-- ``discount``: float, of the audit;
-- ``ratios`` float64[E, T]: probability of each action under the audited policy, divided by that under the policy that
-  played;
-- ``group_size``: int: so many consecutive episodes form a group. An estimator without this argument must treat every
-  episode by itself.
-
-Other keyword arguments with a default are settings, as in ``"gae:lam=0.9"``.
+An estimator is any function of a :class:`Batch` that returns float64[E, T]; entries without a decision are ignored. It
+treats every episode by itself, unless it has an attribute ``uses_groups`` that is true: then ``group_size`` consecutive
+episodes form a group. The arrays of CleanRL and Stable-Baselines3 have the same meaning, transposed: see
+:mod:`ttt_eval.audit.adapters`.
 """
 
 from __future__ import annotations
 
-import numpy as np
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ttt_envs.agents.specs import FromFile, convert_value, load_object, parse_spec, trusted
+from ttt_envs.core.checks import closest_names
 from ttt_envs.core.jit import BoolArray, Float64Array
 
 EPSILON = 1e-6
 """Added to standard deviations before a division."""
+MAX_COMPARED = 64
+"""Maximum number of episodes with which the independence of episodes is checked."""
+TOLERANCE = 1e-4
+"""Maximum relative difference of estimates that count as equal: many estimators compute in float32."""
+GRAMMAR = "write a name such as gae, with settings as in gae:lam=0.9, or module:function of your own"
+
+
+class Batch(NamedTuple):
+    """E episodes of up to T decisions of the learner; arrays are 0 where there is no decision."""
+
+    rewards: Float64Array
+    """float64[E, T]: after each decision; the result of the game, -1 to 1, at the last one"""
+    values: Float64Array
+    """float64[E, T + 1]: of the position of each decision, for the learner. The entry after the last decision is the
+    value of the position that follows a truncated episode, 0 after a terminated one"""
+    terminated: BoolArray
+    """bool[E, T]: true at the last decision, if the game ended there"""
+    truncated: BoolArray
+    """bool[E, T]: true at the last decision, if only the episode ended there"""
+    mask: BoolArray
+    """bool[E, T]: whether there is a decision"""
+    ratios: Float64Array
+    """float64[E, T]: probability of each action under the audited policy, over that under the policy that played"""
+    discount: float = 1.0
+    """per decision"""
+    group_size: int = 1
+    """number of consecutive episodes that form a group"""
+
+    def first(self, count: int) -> Batch:
+        """Return the first ``count`` episodes, in arrays of their own."""
+        return Batch._make([*(array[:count].copy() for array in self[:6]), self.discount, self.group_size])
+
+    @property
+    def continues(self) -> Float64Array:
+        """float64[E, T]: 1 where the episode has another decision, else 0."""
+        return (self.mask & ~self.terminated & ~self.truncated).astype(np.float64)
+
+    @property
+    def returns(self) -> Float64Array:
+        """float64[E, T]: discounted sums of rewards from each decision on."""
+        return accumulate(self.rewards, np.full(self.mask.shape, self.discount))
+
+    def td_errors(self, ends: BoolArray | None = None) -> Float64Array:
+        """Return reward + discount * next value - value, float64[E, T], without a next value at ``ends``, by default
+        where the game ended (Schulman et al., 2016, section 3).
+        """
+        ends = self.terminated if ends is None else ends
+        return self.rewards + self.discount * self.values[:, 1:] * ~ends - self.values[:, :-1]
+
+    def grouped(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Return an array [E, ...] as [E / group_size, group_size, ...].
+
+        Raises:
+            ValueError: a group of one episode.
+        """
+        if self.group_size < 2:
+            raise ValueError(f"group_size={self.group_size} leaves nothing to compare with: choose 2 or more episodes")
+        return array.reshape(-1, self.group_size, *array.shape[1:])
+
+    def centred(self, array: Float64Array) -> Float64Array:
+        """Return an array [E, ...] minus the mean of the other episodes of each group."""
+        grouped = self.grouped(array)
+        others = (grouped.sum(axis=1, keepdims=True) - grouped) / (self.group_size - 1)
+        return np.asarray((grouped - others).reshape(array.shape))
+
+    @property
+    def episode_returns(self) -> Float64Array:
+        """float64[E, 1]: discounted from the first decision."""
+        return np.asarray(self.rewards @ self.discount ** np.arange(self.rewards.shape[1]))[:, None]
+
+
+def accumulate(terms: Float64Array, decay: Float64Array) -> Float64Array:
+    """Return x[:, t] = terms[:, t] + decay[:, t] * x[:, t + 1]."""
+    out = terms.astype(np.float64)
+    for step in range(out.shape[1] - 2, -1, -1):
+        out[:, step] += decay[:, step] * out[:, step + 1]
+    return out
+
+
+def _next_column(array: Float64Array) -> Float64Array:
+    """Return the array of the next decision, 0 after the last."""
+    return np.concatenate([array[:, 1:], np.zeros((len(array), 1))], axis=1)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Single episodes
 
 
-def monte_carlo(
-    rewards: Float64Array,
-    values: Float64Array,
-    terminated: BoolArray,
-    truncated: BoolArray,
-    mask: BoolArray,
-    *,
-    discount: float = 1.0,
-    baseline: float = 0.0,
-) -> Float64Array:
-    """Return the discounted sum of rewards from each decision on, minus a constant (Williams, 1992, section 4).
-
-    Args:
-        rewards, values, terminated, truncated, mask: see the module.
-        discount: per decision.
-        baseline: the constant.
-    """
-    return returns_to_go(rewards, mask, discount) - baseline
+def monte_carlo(batch: Batch, *, baseline: float = 0.0) -> Float64Array:
+    """Return the discounted sum of rewards from each decision on, minus a constant (Williams, 1992, section 4)."""
+    return batch.returns - baseline
 
 
-def return_minus_value(
-    rewards: Float64Array,
-    values: Float64Array,
-    terminated: BoolArray,
-    truncated: BoolArray,
-    mask: BoolArray,
-    *,
-    discount: float = 1.0,
-) -> Float64Array:
+def return_minus_value(batch: Batch) -> Float64Array:
     """Return the discounted sum of rewards minus the value of the position (Sutton and Barto, 2018, equation 13.11).
 
     Rewards after a truncation are missing and are not replaced: see :func:`gae` with ``lam=1`` for that.
     """
-    return returns_to_go(rewards, mask, discount) - values[:, :-1]
+    return batch.returns - batch.values[:, :-1]
 
 
-def n_step(
-    rewards: Float64Array,
-    values: Float64Array,
-    terminated: BoolArray,
-    truncated: BoolArray,
-    mask: BoolArray,
-    *,
-    discount: float = 1.0,
-    n: int = 3,
-) -> Float64Array:
+def n_step(batch: Batch, *, n: int = 3) -> Float64Array:
     """Return the n-step return minus the value of the position (Mnih et al., 2016, section 4; Schulman et al., 2016,
     equation 15).
 
@@ -88,44 +131,22 @@ def n_step(
     """
     if n < 1:
         raise ValueError(f"n={n} is no number of steps: choose 1 or more")
-    errors = td_errors(rewards, values, terminated, discount)
-    decay = discount * _continues(terminated, truncated, mask)
-    out = errors
+    out = errors = batch.td_errors()
     for _ in range(min(n, errors.shape[1]) - 1):
-        out = errors + decay * _next_column(out)
+        out = errors + batch.discount * batch.continues * _next_column(out)
     return out
 
 
-def td_lambda(
-    rewards: Float64Array,
-    values: Float64Array,
-    terminated: BoolArray,
-    truncated: BoolArray,
-    mask: BoolArray,
-    *,
-    discount: float = 1.0,
-    lam: float = 0.95,
-) -> Float64Array:
+def td_lambda(batch: Batch, *, lam: float = 0.95) -> Float64Array:
     """Return the lambda-return (Sutton and Barto, 2018, equation 12.2): the target of a critic, without a baseline."""
-    return gae(rewards, values, terminated, truncated, mask, discount=discount, lam=lam) + values[:, :-1]
+    return gae(batch, lam=lam) + batch.values[:, :-1]
 
 
-def gae(
-    rewards: Float64Array,
-    values: Float64Array,
-    terminated: BoolArray,
-    truncated: BoolArray,
-    mask: BoolArray,
-    *,
-    discount: float = 1.0,
-    lam: float = 0.95,
-    bootstrap: bool = True,
-) -> Float64Array:
+def gae(batch: Batch, *, lam: float = 0.95, bootstrap: bool = True) -> Float64Array:
     """Return generalised advantage estimates (Schulman et al., 2016, equation 16).
 
     Args:
-        rewards, values, terminated, truncated, mask: see the module.
-        discount: per decision.
+        batch: the episodes.
         lam: the weight of longer returns: 0 is the one-step temporal-difference error, 1 the return minus the value.
         bootstrap: add the value of the position that follows a truncated episode (Pardo et al., 2018, equation 6).
             Without it, a truncation counts as the end of the game.
@@ -134,21 +155,11 @@ def gae(
         ValueError: ``lam`` is outside [0, 1].
     """
     _check_lambda(lam)
-    ends = terminated if bootstrap else terminated | truncated
-    errors = td_errors(rewards, values, ends, discount)
-    return _accumulate(errors, discount * lam * _continues(terminated, truncated, mask))
+    errors = batch.td_errors(None if bootstrap else batch.terminated | batch.truncated)
+    return accumulate(errors, batch.discount * lam * batch.continues)
 
 
-def gae_finite(
-    rewards: Float64Array,
-    values: Float64Array,
-    terminated: BoolArray,
-    truncated: BoolArray,
-    mask: BoolArray,
-    *,
-    discount: float = 1.0,
-    lam: float = 0.95,
-) -> Float64Array:
+def gae_finite(batch: Batch, *, lam: float = 0.95) -> Float64Array:
     """Return generalised advantage estimates whose weights are normalised over the existing k-step estimates.
 
     With m decisions left, the k-step estimate has the weight (1 - lam) lam**(k - 1) / (1 - lam**m). :func:`gae` gives
@@ -159,14 +170,12 @@ def gae_finite(
         ValueError: ``lam`` is outside [0, 1].
     """
     _check_lambda(lam)
-    continues = _continues(terminated, truncated, mask)
-    errors = td_errors(rewards, values, terminated, discount)
-    left = _accumulate(mask.astype(np.float64), continues)
+    errors, decay = batch.td_errors(), batch.discount * batch.continues
+    left = accumulate(batch.mask.astype(np.float64), batch.continues)
     if lam == 1.0:  # equal weights, the limit
-        return _accumulate(left * errors, discount * continues) / np.maximum(left, 1.0)
-    longest = _accumulate(errors, discount * continues)
+        return accumulate(left * errors, decay) / np.maximum(left, 1.0)
     tail = lam ** np.maximum(left, 1.0)
-    return (_accumulate(errors, discount * lam * continues) - tail * longest) / (1.0 - tail)
+    return (accumulate(errors, lam * decay) - tail * accumulate(errors, decay)) / (1.0 - tail)
 
 
 def _check_lambda(lam: float) -> None:
@@ -174,113 +183,58 @@ def _check_lambda(lam: float) -> None:
         raise ValueError(f"lam={lam:g} is no weight of longer returns: choose 0 to 1")
 
 
-def v_trace(
-    rewards: Float64Array,
-    values: Float64Array,
-    terminated: BoolArray,
-    truncated: BoolArray,
-    mask: BoolArray,
-    *,
-    ratios: Float64Array,
-    discount: float = 1.0,
-    max_rho: float = 1.0,
-    max_c: float = 1.0,
-) -> Float64Array:
+def v_trace(batch: Batch, *, max_rho: float = 1.0, max_c: float = 1.0) -> Float64Array:
     """Return the advantages of V-trace without the weight of the action (Espeholt et al., 2018, equation 1 and
     section 4.2). In an audit this weight is the whole ratio; the paper truncates it, too.
 
     Args:
-        rewards, values, terminated, truncated, mask, ratios: see the module.
-        discount: per decision.
+        batch: the episodes.
         max_rho: maximum weight of a temporal-difference error.
         max_c: maximum weight of what follows it.
     """
-    continues = _continues(terminated, truncated, mask)
-    weighted = np.minimum(ratios, max_rho) * td_errors(rewards, values, terminated, discount)
-    corrections = _accumulate(weighted, discount * np.minimum(ratios, max_c) * continues)
-    following = values[:, 1:] * ~terminated + continues * _next_column(corrections)
-    return rewards + discount * following - values[:, :-1]
+    weighted = np.minimum(batch.ratios, max_rho) * batch.td_errors()
+    corrections = accumulate(weighted, batch.discount * np.minimum(batch.ratios, max_c) * batch.continues)
+    following = batch.values[:, 1:] * ~batch.terminated + batch.continues * _next_column(corrections)
+    return batch.rewards + batch.discount * following - batch.values[:, :-1]
 
 
-def importance_sampling(
-    rewards: Float64Array,
-    values: Float64Array,
-    terminated: BoolArray,
-    truncated: BoolArray,
-    mask: BoolArray,
-    *,
-    ratios: Float64Array,
-    discount: float = 1.0,
-) -> Float64Array:
+def importance_sampling(batch: Batch) -> Float64Array:
     """Return the return minus the value, each later reward weighted by the ratios of the actions that led to it.
 
     This is per-decision importance sampling (Precup, Sutton and Singh, 2000, section 3). A truncated episode ends with
     the value that follows.
     """
-    continues = _continues(terminated, truncated, mask)
-    ends = rewards + discount * values[:, 1:] * truncated
-    return _accumulate(ends, discount * continues * _next_column(ratios)) - values[:, :-1]
+    ends = batch.rewards + batch.discount * batch.values[:, 1:] * batch.truncated
+    return accumulate(ends, batch.discount * batch.continues * _next_column(batch.ratios)) - batch.values[:, :-1]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Groups of episodes
 
 
-def rloo(
-    rewards: Float64Array,
-    values: Float64Array,
-    terminated: BoolArray,
-    truncated: BoolArray,
-    mask: BoolArray,
-    *,
-    group_size: int,
-    discount: float = 1.0,
-) -> Float64Array:
+def rloo(batch: Batch) -> Float64Array:
     """Return the return of the episode minus the mean return of the other episodes of its group (Kool et al., 2019,
     equation 8; Ahmadian et al., 2024, equation 9).
     """
-    returns = _group(_episode_returns(rewards, discount), group_size)
-    others = (returns.sum(axis=1, keepdims=True) - returns) / (group_size - 1)
-    return _spread(returns - others, mask)
+    return batch.centred(batch.episode_returns) * batch.mask
 
 
-def grpo(
-    rewards: Float64Array,
-    values: Float64Array,
-    terminated: BoolArray,
-    truncated: BoolArray,
-    mask: BoolArray,
-    *,
-    group_size: int,
-    discount: float = 1.0,
-    scale: bool = True,
-) -> Float64Array:
+def grpo(batch: Batch, *, scale: bool = True) -> Float64Array:
     """Return the return of the episode minus the mean of its group, over the group's standard deviation (Shao et al.,
     2024, section 4.1.2).
 
     Args:
-        rewards, values, terminated, truncated, mask, group_size: see the module.
-        discount: per decision.
+        batch: the episodes.
         scale: divide by the standard deviation, of a sample. Liu et al. (2025, arXiv:2503.20783) do not.
     """
-    returns = _group(_episode_returns(rewards, discount), group_size)
+    returns = batch.grouped(batch.episode_returns)
     centred = returns - returns.mean(axis=1, keepdims=True)
     if scale:
         centred = centred / (returns.std(axis=1, ddof=1, keepdims=True) + EPSILON)
-    return _spread(centred, mask)
+    return np.asarray(centred.reshape(-1, 1) * batch.mask)
 
 
-def per_turn(
-    rewards: Float64Array,
-    values: Float64Array,
-    terminated: BoolArray,
-    truncated: BoolArray,
-    mask: BoolArray,
-    *,
-    group_size: int,
-    scale: bool = False,
-    leave_one_out: bool = False,
-) -> Float64Array:
+def per_turn(batch: Batch, *, scale: bool = False, leave_one_out: bool = False) -> Float64Array:
     """Return sums of rewards that are normalised turn by turn: the construction of verl issue 7244.
 
     Each reward is centred by the mean reward of those episodes of its group that reach the turn, and the estimate of
@@ -288,94 +242,149 @@ def per_turn(
     number of subtracted means depends on when the episode ends.
 
     Args:
-        rewards, values, terminated, truncated, mask, group_size: see the module.
+        batch: the episodes.
         scale: also divide by the standard deviation of these rewards.
         leave_one_out: use the means of the other episodes alone.
     """
-    shape = (-1, group_size, rewards.shape[1])
-    grouped, present = rewards.reshape(shape), mask.reshape(shape)
-    count, total = present.sum(axis=1, keepdims=True), grouped.sum(axis=1, keepdims=True)
+    rewards, present = batch.grouped(batch.rewards), batch.grouped(batch.mask)
+    count, total = present.sum(axis=1, keepdims=True), rewards.sum(axis=1, keepdims=True)
     mean = total / np.maximum(count, 1)
-    others = (total - grouped) / np.maximum(count - present, 1)
-    centred = np.where(present, grouped - (others if leave_one_out else mean), 0.0)
+    others = (total - rewards) / np.maximum(count - present, 1)
+    centred = np.where(present, rewards - (others if leave_one_out else mean), 0.0)
     if scale:
-        squares = (np.where(present, grouped - mean, 0.0) ** 2).sum(axis=1, keepdims=True)
+        squares = (np.where(present, rewards - mean, 0.0) ** 2).sum(axis=1, keepdims=True)
         centred = centred / (np.sqrt(squares / np.maximum(count - 1, 1)) + EPSILON)
-    return _accumulate(centred.reshape(rewards.shape), np.ones(rewards.shape))
+    return accumulate(centred.reshape(batch.mask.shape), np.ones(batch.mask.shape))
 
 
-def per_turn_return(
-    rewards: Float64Array,
-    values: Float64Array,
-    terminated: BoolArray,
-    truncated: BoolArray,
-    mask: BoolArray,
-    *,
-    group_size: int,
-    discount: float = 1.0,
-) -> Float64Array:
+def per_turn_return(batch: Batch) -> Float64Array:
     """Return the return from each turn on minus the mean of the same of all other episodes of the group.
 
     An episode that ended before the turn counts with 0. So the baseline does not depend on the episode's own actions,
     which :func:`per_turn` does not guarantee.
     """
-    returns = returns_to_go(rewards, np.ones_like(mask), discount).reshape(-1, group_size, rewards.shape[1])
-    others = (returns.sum(axis=1, keepdims=True) - returns) / (group_size - 1)
-    advantages: Float64Array = (returns - others).reshape(rewards.shape)
-    return advantages
+    return batch.centred(batch.returns)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Parts
+# Names
 
 
-def returns_to_go(rewards: Float64Array, mask: BoolArray, discount: float) -> Float64Array:
-    """Return the discounted sums of rewards from each decision on, float64[E, T]."""
-    return _accumulate(rewards, discount * mask.astype(np.float64))
+class BuiltIn(NamedTuple):
+    """A built-in estimator."""
+
+    function: Callable[..., Float64Array]
+    estimates: Literal["advantage", "return"]
+    about: str
+    settings: Mapping[str, type] = {}
+    """type of each setting"""
+    uses_groups: bool = False
 
 
-def td_errors(rewards: Float64Array, values: Float64Array, ends: BoolArray, discount: float) -> Float64Array:
-    """Return reward + discount * next value - value, without a next value at ``ends`` (Schulman et al., 2016, section
-    3).
-    """
-    return rewards + discount * values[:, 1:] * ~ends - values[:, :-1]
+_LAM = {"lam": float}
+ESTIMATORS: Mapping[str, BuiltIn] = {
+    "monte-carlo": BuiltIn(monte_carlo, "return", "return of the rest of the episode", {"baseline": float}),
+    "return-minus-value": BuiltIn(return_minus_value, "advantage", "return minus the value of the position"),
+    "n-step": BuiltIn(n_step, "advantage", "n-step return minus the value", {"n": int}),
+    "td-lambda": BuiltIn(td_lambda, "return", "lambda-return", _LAM),
+    "gae": BuiltIn(gae, "advantage", "generalised advantage estimation", {**_LAM, "bootstrap": bool}),
+    "gae-finite": BuiltIn(gae_finite, "advantage", "GAE with weights normalised over the decisions left", _LAM),
+    "v-trace": BuiltIn(v_trace, "advantage", "V-trace, off policy", {"max_rho": float, "max_c": float}),
+    "importance-sampling": BuiltIn(importance_sampling, "advantage", "per-decision importance sampling"),
+    "rloo": BuiltIn(rloo, "advantage", "return minus the mean of the other episodes of a group", {}, True),
+    "grpo": BuiltIn(
+        grpo, "advantage", "return minus the mean of a group, over its standard deviation", {"scale": bool}, True
+    ),
+    "per-turn": BuiltIn(
+        per_turn, "advantage", "rewards centred turn by turn, then summed", {"scale": bool, "leave_one_out": bool}, True
+    ),
+    "per-turn-return": BuiltIn(
+        per_turn_return, "advantage", "returns from each turn on minus those of the group", {}, True
+    ),
+}
+"""Built-in estimators by name."""
 
 
-def _accumulate(terms: Float64Array, decay: Float64Array) -> Float64Array:
-    """Return x[:, t] = terms[:, t] + decay[:, t] * x[:, t + 1]."""
-    out = terms.astype(np.float64)
-    for step in range(out.shape[1] - 2, -1, -1):
-        out[:, step] += decay[:, step] * out[:, step + 1]
-    return out
+class Estimator(NamedTuple):
+    """An advantage estimator with its settings."""
+
+    name: str
+    function: Callable[[Batch], Any]
+    estimates: Literal["advantage", "return"] = "advantage"
+    uses_groups: bool = False
+    """whether it compares the episodes of a group"""
+
+    def estimate(self, batch: Batch) -> Float64Array:
+        """Return the estimates of advantages, float64[E, T], 0 where there is no decision.
+
+        Raises:
+            ValueError: the estimator fails, returns another shape or no finite numbers, or mixes episodes without
+                ``uses_groups``.
+        """
+        estimates = self._call(batch)
+        few = min(MAX_COMPARED, len(estimates) // 2)
+        alone = self._call(batch.first(few)) if few and not self.uses_groups else estimates[:few]
+        if not np.allclose(alone, estimates[:few], rtol=TOLERANCE, atol=TOLERANCE):
+            raise ValueError(
+                f"{self.name} gives an episode other estimates beside other episodes: give the function an attribute "
+                f"uses_groups = True, so that the audit knows that it compares the episodes of a group"
+            )
+        return estimates
+
+    def _call(self, batch: Batch) -> Float64Array:
+        shape = batch.mask.shape
+        try:
+            answer = np.asarray(self.function(batch.first(len(batch.mask))))
+        except Exception as problem:
+            kind = "" if isinstance(problem, ValueError) else f", {type(problem).__name__}"
+            raise ValueError(f"{self.name} failed{kind}: {problem}") from problem
+        if answer.shape != shape or answer.dtype.kind not in "fiu" or not np.isfinite(answer[batch.mask]).all():
+            raise ValueError(
+                f"{self.name} returned {answer.dtype}{list(answer.shape)} for {shape[0]} episodes of up to {shape[1]} "
+                f"decisions: it must return numbers {list(shape)}, finite ones wherever mask is true"
+            )
+        return np.where(batch.mask, answer, 0.0)
 
 
-def _continues(terminated: BoolArray, truncated: BoolArray, mask: BoolArray) -> Float64Array:
-    """Return 1 where the episode has another decision, else 0."""
-    return (mask & ~terminated & ~truncated).astype(np.float64)
+def make_estimator(spec: str | Callable[[Batch], Any] | Estimator) -> Estimator:
+    """Return the estimator that a spec string or a function names.
 
-
-def _next_column(array: Float64Array) -> Float64Array:
-    """Return the array of the next decision, 0 after the last."""
-    return np.concatenate([array[:, 1:], np.zeros((len(array), 1))], axis=1)
-
-
-def _episode_returns(rewards: Float64Array, discount: float) -> Float64Array:
-    """Return float64[E]: discounted from the first decision."""
-    weighted: Float64Array = rewards @ discount ** np.arange(rewards.shape[1])
-    return weighted
-
-
-def _group(returns: Float64Array, group_size: int) -> Float64Array:
-    """Return float64[E / group_size, group_size].
+    Args:
+        spec: a name of :data:`ESTIMATORS`, with settings or without, or ``"module:function"``; or a function.
 
     Raises:
-        ValueError: a group of one episode.
+        TypeError: neither a string nor a function.
+        ValueError: an unknown name or setting, or an invalid value.
     """
-    if group_size < 2:
-        raise ValueError(f"group_size={group_size} leaves nothing to compare with: choose 2 or more episodes")
-    return returns.reshape(-1, group_size)
+    if isinstance(spec, Estimator):
+        return spec
+    if not isinstance(spec, str):
+        if not callable(spec):
+            raise TypeError(f"{spec!r} is no estimator: {GRAMMAR}")
+        return Estimator(getattr(spec, "__name__", type(spec).__name__), spec, uses_groups=_uses_groups(spec))
+    try:
+        name, unkeyed, given = parse_spec(spec)
+    except ValueError:
+        raise ValueError(f"{spec[:80]!r} is no estimator: {GRAMMAR}") from None
+    if ":" in name:
+        if isinstance(spec, FromFile) and not trusted():
+            raise ValueError(f"{name[:80]!r} was read from a file, which may name built-in estimators only")
+        function = load_object(name)
+        if not callable(function) or unkeyed or given:
+            raise ValueError(f"{spec[:80]!r} is no function: write module:function, without settings")
+        return Estimator(spec, function, uses_groups=_uses_groups(function))
+    if name not in ESTIMATORS:
+        raise ValueError(f"there is no estimator {name!r}: {closest_names(name, ESTIMATORS)}")
+    builtin, settings = ESTIMATORS[name], {}
+    for key, value in (({} if unkeyed is None else {next(iter(builtin.settings), ""): unkeyed}) | given).items():
+        setting = key.replace("-", "_")
+        if setting not in builtin.settings:
+            raise ValueError(f"{name} has no setting {key!r}: {closest_names(key, builtin.settings)}")
+        settings[setting] = convert_value(name, key, value, builtin.settings[setting])
+        if not np.isfinite(settings[setting]):
+            raise ValueError(f"{name}: {key}={value!r} is not finite")
+    return Estimator(spec, functools.partial(builtin.function, **settings), builtin.estimates, builtin.uses_groups)
 
 
-def _spread(advantages: Float64Array, mask: BoolArray) -> Float64Array:
-    """Return float64[E, T]: the number of each episode at each of its decisions."""
-    return advantages.reshape(-1, 1) * mask
+def _uses_groups(function: object) -> bool:
+    return bool(getattr(function, "uses_groups", False))

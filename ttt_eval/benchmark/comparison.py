@@ -172,14 +172,15 @@ def compare_submissions(
             for the tasks that all submissions have.
 
     Raises:
-        ValueError: two have the same name, no task is common, or a submission has no seed in all of its tasks; with
-            ``tasks``: an unknown one, or no submission has all of them.
+        ValueError: two have the same name, no task is common, runs of a task have different numbers of steps, or a
+            submission has no seed in all of its tasks; with ``tasks``: an unknown one, or none has all of them.
     """
     names = [one.name for one in submissions]
     if not names:
         raise ValueError("no submission")
     if len(set(names)) < len(names):
         raise ValueError(f"two submissions have the same name, {max(names, key=names.count)!r}: rename one")
+    _check_steps(submissions)
     chosen = [task.name for task in find_tasks(tasks)] if tasks else []
     common, scores, notes = _common_scores(submissions, chosen)
     entries = [_make_entry(one, common, scores[one.name], seed) for one in submissions if one.name in scores]
@@ -193,6 +194,19 @@ def compare_submissions(
         improvement[other.name, one.name] = Interval(1 - found.mean, 1 - found.high, 1 - found.low)
         [lead[one.name, other.name]] = bootstrap_intervals(pair, _lead, seed)
     return Comparison(tuple(common), entries, improvement, lead, notes, unranked)
+
+
+def _check_steps(submissions: Sequence[ScoredSubmission]) -> None:
+    """Raise ValueError if runs of a task have different numbers of steps: more steps alone would give a better rank."""
+    first: dict[str, tuple[int, str]] = {}
+    for submission in submissions:
+        for run in submission.runs:
+            steps, name = first.setdefault(run.task, (run.steps, submission.name))
+            if run.steps != steps:
+                raise ValueError(
+                    f"a run of the task {run.task} has {run.steps:,} steps in {submission.name} and {steps:,} in "
+                    f"{name}: compare runs of the same length only, such as quick ones among themselves"
+                )
 
 
 def _lead(one: Float64Array, other: Float64Array) -> Float64Array:

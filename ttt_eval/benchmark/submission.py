@@ -236,6 +236,24 @@ def find_runs(folder: Path) -> Iterator[RunFolder]:
             yield _find_tables(find_task(name), int(run.removeprefix("seed-")), folder / name / run)
 
 
+def check_submission(folder: Path) -> list[RunFolder]:
+    """Return the runs in a submission, all files of which have been read.
+
+    Raises:
+        ValueError: something in the folder is invalid.
+    """
+    read_submission(folder)
+    runs = list(find_runs(folder))
+    if not runs:
+        raise ValueError(f"{folder} has no run: evaluate.py bench run makes some")
+    for run in runs:
+        read_cost(run.folder), read_returns(run.folder)
+        for paths in run.tables.values():
+            for game, path in zip(stored_games(run.task), paths, strict=True):
+                read_table(run.task, game, path)
+    return runs
+
+
 def _find_tables(task: Task, seed: int, folder: Path) -> RunFolder:
     found = _list_folder(folder)
     marks = set()

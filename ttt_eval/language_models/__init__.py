@@ -1,6 +1,7 @@
-"""Evaluation of language models as players, through an HTTP endpoint: games, all positions, and exact results.
+"""Evaluation of language models as players: questions, answers, games, all positions, and exact results.
 
-Answers are stored on disk, so that a stopped evaluation continues and no answer is paid for twice.
+Answers are kept in a file, so that a stopped evaluation continues, no answer is paid for twice, and answers may come
+from anywhere: from an endpoint, a batch service, or a program of one's own.
 """
 
 from __future__ import annotations

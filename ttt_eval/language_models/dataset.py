@@ -7,17 +7,14 @@ class to each other, and all of them are in the same part.
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
-from baselines.exact import MAX_SOLVER_CELLS, solve
+from baselines.exact import solve
 from ttt_envs.agents.policy import VALUE_TOLERANCE
-from ttt_envs.core.checks import check_choice
-from ttt_envs.core.jit import BoolArray, Int64Array, UInt64Array
+from ttt_envs.core.jit import Int64Array, UInt64Array
 from ttt_envs.game.boards import Boards, to_text
 from ttt_envs.game.game import Game
 from ttt_envs.game.symmetry import canonical_keys, symmetries
@@ -25,58 +22,30 @@ from ttt_envs.text import Presentation, present
 from ttt_eval.language_models.player import TextSettings, reachable_positions
 from ttt_eval.puzzles import natural_moves
 
-Members = Literal["one", "all"]
-Kind = Literal["wins", "blocks", "extends"]
 CHUNK = 1 << 12
 """Number of positions that are valued at once."""
 
 
-@dataclass(frozen=True)
-class DataSettings:
-    """The positions of a data set.
-
-    Raises:
-        ValueError: an invalid share or choice, or a game that is too large to solve.
-    """
-
-    text: TextSettings
-    held_out: float = 0.2
-    """share of the classes in the held-out part"""
-    members: Members = "one"
-    """one position of each class, or all"""
-    kinds: tuple[Kind, ...] = get_args(Kind)
-    """by the obvious move: it wins, it blocks a line of the other player, or it extends an own line"""
-    decisive: bool = False
-    """whether only positions are taken in which some move loses value"""
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.held_out <= 1:
-            raise ValueError(f"held_out={self.held_out:g} is no share of the classes: choose from 0 to 1")
-        check_choice("members", self.members, get_args(Members))
-        for kind in self.kinds:
-            check_choice("kinds", kind, get_args(Kind))
-        if self.text.game.cells > MAX_SOLVER_CELLS:
-            raise ValueError(
-                f"{self.text.game} has {self.text.game.cells} cells, and exact values are known up to "
-                f"{MAX_SOLVER_CELLS}: take a smaller board"
-            )
-
-
-def make_rows(settings: DataSettings) -> Iterator[dict[str, Any]]:
+def make_rows(text: TextSettings, held_out: float = 0.2, every: bool = False) -> Iterator[dict[str, Any]]:
     """Yield the rows of a data set, JSON-ready; docs/language-models.md documents the keys.
 
+    Args:
+        text: the game as a model sees it; its seed is also that of the split.
+        held_out: share of the classes in the held-out part.
+        every: whether there is a row for all positions of a class, or for one.
+
     Raises:
-        ValueError: too many positions.
+        ValueError: an invalid share, too many positions, or a game that is too large to solve.
     """
-    game, text = settings.text.game, settings.text
+    if not 0 <= held_out <= 1:
+        raise ValueError(f"held_out={held_out:g} is no share of the classes: choose from 0 to 1")
+    game, presentation = text.game, text.make_presentation()
     boards = reachable_positions(game)
     classes, first = position_classes(game, boards)
-    presentation = text.make_presentation()
-    rows = np.sort(first) if settings.members == "one" else np.arange(len(boards.mover))
-    names = [hashlib.sha256(f"{game.slug} {one.tobytes().hex()}".encode()).hexdigest()[:16] for one in classes[rows]]
+    rows = np.arange(len(boards.mover)) if every else np.sort(first)
     for start in range(0, len(rows), CHUNK):
         part = rows[start : start + CHUNK]
-        yield from _make_part(settings, presentation, boards.take(part), names[start : start + CHUNK])
+        yield from _make_part(text, presentation, boards.take(part), classes[part], held_out)
 
 
 def position_classes(game: Game, boards: Boards) -> tuple[UInt64Array, Int64Array]:
@@ -91,31 +60,28 @@ def position_classes(game: Game, boards: Boards) -> tuple[UInt64Array, Int64Arra
 
 
 def _make_part(
-    settings: DataSettings, presentation: Presentation, boards: Boards, names: Sequence[str]
+    text: TextSettings, presentation: Presentation, boards: Boards, classes: UInt64Array, held_out: float
 ) -> Iterator[dict[str, Any]]:
-    """Yield rows of positions with the names of their classes."""
-    text = settings.text
-    values = solve(text.game).action_values(boards)
+    """Yield rows of positions of these classes."""
+    game = text.game
+    values = solve(game).action_values(boards)
     best = values >= np.nanmax(values, axis=1, keepdims=True) - VALUE_TOLERANCE
-    legal: BoolArray = ~np.isnan(values)
-    _, kinds = natural_moves(text.game, boards)
-    for row, name in enumerate(names):
-        cells = np.flatnonzero(legal[row])
-        if kinds[row] not in settings.kinds or (settings.decisive and best[row, cells].all()):
-            continue
-        position = boards.position(row)
-        words = [presentation.move_name(int(cell)) for cell in cells]
+    _, kinds = natural_moves(game, boards)
+    for row, kind in enumerate(kinds):
+        position, cells = boards.position(row), np.flatnonzero(~np.isnan(values[row])).tolist()
+        words = {cell: presentation.move_name(cell) for cell in cells}
+        name = hashlib.sha256(f"{game.slug} {classes[row].tobytes().hex()}".encode()).hexdigest()[:16]
         yield {
-            "prompt": present(text.game, position, presentation, show_legal=text.show_legal),
-            "legal": words,
-            "values": {word: float(values[row, cell]) + 0.0 for word, cell in zip(words, cells, strict=True)},
-            "best": [word for word, cell in zip(words, cells, strict=True) if best[row, cell]],
-            "split": "held-out" if is_held_out(name, settings.held_out, text.seed) else "train",
+            "prompt": present(game, position, presentation, show_legal=text.show_legal),
+            "legal": list(words.values()),
+            "values": {word: float(values[row, cell]) + 0.0 for cell, word in words.items()},
+            "best": [word for cell, word in words.items() if best[row, cell]],
+            "split": "held-out" if is_held_out(name, held_out, text.seed) else "train",
             "class": name,
-            "kind": kinds[row],
+            "kind": kind,
             "stones": int(np.count_nonzero(position.cells)),
-            "position": to_text(position, text.game),
-            "game": text.game.to_dict(),
+            "position": to_text(position, game),
+            "game": game.to_dict(),
             "presentation": presentation.name,
         }
 
@@ -127,8 +93,3 @@ def is_held_out(name: str, share: float, seed: int) -> bool:
     """
     digest = hashlib.sha256(f"{seed} {name}".encode()).digest()
     return int.from_bytes(digest[:8], "big") < share * 2.0**64
-
-
-def write_row(row: dict[str, Any]) -> bytes:
-    """Return a row as a line."""
-    return json.dumps(row).encode() + b"\n"

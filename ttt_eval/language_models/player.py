@@ -6,28 +6,28 @@ position alone for a model without temperature, and games, positions and exact r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import NamedTuple, get_args
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
+from baselines.softmax_table import PositionIndex, SoftmaxTable
 from ttt_envs.agents.policy import Policy
-from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.checks import check_choice
-from ttt_envs.core.hash_index import find_sorted
-from ttt_envs.core.jit import Float64Array, Int64Array
-from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards, position_keys, to_text
+from ttt_envs.core.jit import Int64Array
+from ttt_envs.game.boards import MAX_CELLS_BASE_3, Boards
 from ttt_envs.game.game import Game, Position
 from ttt_envs.graph.layers import all_positions
 from ttt_envs.text import Presentation, Problem, TextGame, make_presentation, parse_answer, present
 from ttt_envs.text.text_game import Illegal
 from ttt_eval.exact.estimate import boards_by_stones
-from ttt_eval.language_models.endpoint import Message, Question
-from ttt_eval.language_models.scheduler import Task
+from ttt_eval.language_models.asking import Answers, Ask, Question, Result, Sampling, Task
 
 MAX_POSITIONS = 200_000
 """Maximum number of positions that a model is asked about."""
+CERTAIN = 1e3
+"""Logit beside which a move of logit 0 has the probability exp(-1000), which is 0 in float64."""
 MAX_QUOTED_LENGTH = 4_000
 """Maximum number of characters of an illegal answer that are shown to the model again: the last ones."""
 
@@ -53,8 +53,6 @@ class TextSettings:
 
     def __post_init__(self) -> None:
         check_choice("illegal", self.illegal, get_args(Illegal))
-        if not 0 <= self.max_asks <= 100:
-            raise ValueError(f"max_asks={self.max_asks} is no number of questions: choose from 0 to 100")
         self.make_presentation()
 
     def make_presentation(self) -> Presentation:
@@ -62,87 +60,120 @@ class TextSettings:
         return make_presentation(self.presentation, self.game, self.seed)
 
 
-class ModelTurn(NamedTuple):
-    """The answers of one turn."""
+@dataclass
+class Interview:
+    """Runs tasks: looks up the answers to their questions, and asks for those that are missing."""
 
-    answers: tuple[str, ...]
+    sampling: Sampling
+    answers: Answers
+    ask: Ask | None = None
+    """None asks nobody: tasks whose answers are missing end without a result"""
+    progress: Callable[[int, int], object] = lambda done, total: None
+    """called with the number of answers used, and of those known to be needed"""
+    used: set[str] = field(default_factory=set)
+    """ids of the questions of the tasks that have an answer"""
+    new: set[str] = field(default_factory=set)
+    """ids of the questions that were asked now"""
+    missing: dict[str, Question] = field(default_factory=dict)
+    """questions without an answer, by id"""
+
+    def run(self, tasks: Iterable[Task[Result]]) -> dict[int, Result]:
+        """Return the results of tasks by their number.
+
+        Raises:
+            ValueError: a request has failed for good, or an answer cannot be stored.
+        """
+        results: dict[int, Result] = {}
+        waiting: list[tuple[str, Question, int, Task[Result]]] = []
+
+        def advance(number: int, task: Task[Result], answer: Any) -> None:
+            try:
+                question = task.send(answer)
+            except StopIteration as end:
+                results[number] = end.value
+            else:
+                waiting.append((self.sampling.key(question), question, number, task))
+
+        for number, task in enumerate(tasks):
+            advance(number, task, None)
+        while waiting:
+            missing = {key: question for key, question, _, _ in waiting if key not in self.answers}
+            for key, answer in self.ask(missing) if self.ask is not None else ():
+                self.answers.add(key, answer)
+                self.new.add(key)
+                self.progress(len(self.used | self.new), len(self.used | self.new | missing.keys()))
+            self.missing |= {key: question for key, question in missing.items() if key not in self.answers}
+            answered = [row for row in waiting if row[0] in self.answers]
+            self.used |= {key for key, *_ in answered}
+            waiting.clear()
+            for key, _, number, task in answered:
+                advance(number, task, self.answers[key].text)
+        return results
+
+
+class ModelTurn(NamedTuple):
+    """The answers in a position."""
+
+    position: Position
     action: int
-    """the cell of the last answer, -1 if it is no legal move"""
+    """the cell that was named, -1 if the last answer is no legal move"""
     problems: tuple[Problem, ...]
     """of the answers that are no legal moves"""
+    answers: tuple[str, ...] = ()
 
 
 def turn_task(settings: TextSettings, presentation: Presentation, position: Position, sample: int) -> Task[ModelTurn]:
     """Ask for the move in a position, again after illegal answers if the settings say so."""
     prompt = present(settings.game, position, presentation, show_legal=settings.show_legal)
-    messages: list[Message] = [{"role": "user", "content": prompt}]
+    messages = [{"role": "user", "content": prompt}]
     answers: list[str] = []
     problems: list[Problem] = []
     for _ in range(1 + settings.max_asks * (settings.illegal == "ask")):
-        answer = yield Question(tuple(messages), sample)
-        answers.append(answer)
-        found = parse_answer(answer, presentation, position)
-        if not isinstance(found, Problem):
-            return ModelTurn(tuple(answers), found, tuple(problems))
-        problems.append(found)
-        messages.append({"role": "assistant", "content": answer[-MAX_QUOTED_LENGTH:]})
-        messages.append({"role": "user", "content": f"{found.message} Answer with a legal move."})
-    return ModelTurn(tuple(answers), -1, tuple(problems))
+        answers.append((yield Question(tuple(messages), sample)))
+        move = parse_answer(answers[-1], presentation, position)
+        if not isinstance(move, Problem):
+            return ModelTurn(position, move, tuple(problems), tuple(answers))
+        problems.append(move)
+        messages.append({"role": "assistant", "content": answers[-1][-MAX_QUOTED_LENGTH:]})
+        messages.append({"role": "user", "content": f"{move.message} Answer with a legal move."})
+    return ModelTurn(position, -1, tuple(problems), tuple(answers))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Games
-
-
-def play_game(settings: TextSettings, presentation: Presentation, opponent: Policy, number: int) -> Task[TextGame]:
-    """Play a game; return it when it is over.
+def game_tasks(settings: TextSettings, opponent: str | Policy, games: int) -> Iterator[Task[TextGame]]:
+    """Yield tasks that play a game each against an opponent.
 
     Games 2 i and 2 i + 1 are pair i: both have the skips and the opponent's random numbers of the seed
     ``settings.seed + i``, as ``ttt/MNK-v0`` has them, and the model moves first in the former.
     """
-    pair, seat = divmod(number, 2)
-    text = TextGame(
-        settings.game,
-        opponent=opponent,
-        seat=seat,
-        presentation=presentation,
-        illegal=settings.illegal,
-        max_asks=settings.max_asks,
-        show_legal=settings.show_legal,
-        seed=settings.seed + pair,
-    )
-    while not text.over:
-        turn = yield from turn_task(settings, presentation, text.position, number)
-        for answer in turn.answers:
-            text.step(answer)
-    return text
+    presentation = settings.make_presentation()
 
+    def play(number: int) -> Task[TextGame]:
+        text = TextGame(
+            settings.game, opponent=opponent, seat=number % 2, presentation=presentation, illegal=settings.illegal,
+            max_asks=settings.max_asks, show_legal=settings.show_legal, seed=settings.seed + number // 2,
+        )  # fmt: skip
+        while not text.over:
+            turn = yield from turn_task(settings, presentation, text.position, number)
+            for answer in turn.answers:
+                text.step(answer)
+        return text
 
-def game_tasks(settings: TextSettings, opponent: str | Policy, games: int) -> Iterator[Task[TextGame]]:
-    """Yield the tasks of games against an opponent, see :func:`play_game`."""
-    presentation, policy = settings.make_presentation(), make_policy(opponent, settings.game)
-    return (play_game(settings, presentation, policy, number) for number in range(games))
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Positions
+    return map(play, range(games))
 
 
 def reachable_positions(game: Game) -> Boards:
-    """Return all positions that are not over and that some players can reach, in order of stones.
+    """Return all positions with a move, also those that only skips reach.
 
     Raises:
         ValueError: more than :data:`MAX_POSITIONS`.
     """
-    if sum(boards_by_stones(game)) > 2 * MAX_POSITIONS or game.cells >= MAX_CELLS_BASE_3:
-        raise ValueError(
-            f"{game} has too many positions for a question about each, more than {MAX_POSITIONS:,}: take a smaller "
-            f"board"
-        )
-    boards = all_positions(game)
-    if len(boards.mover) > MAX_POSITIONS:
-        raise ValueError(f"{game} has {len(boards.mover):,} positions, and at most {MAX_POSITIONS:,} are asked about")
-    return boards
+    if game.cells < MAX_CELLS_BASE_3 and sum(boards_by_stones(game)) <= 2 * MAX_POSITIONS:
+        boards = all_positions(game)
+        if len(boards.mover) <= MAX_POSITIONS:
+            return boards
+    raise ValueError(
+        f"{game} has too many positions for a question about each, more than {MAX_POSITIONS:,}: take a smaller board"
+    )
 
 
 def position_tasks(settings: TextSettings, boards: Boards) -> Iterator[Task[ModelTurn]]:
@@ -151,42 +182,15 @@ def position_tasks(settings: TextSettings, boards: Boards) -> Iterator[Task[Mode
     return (turn_task(settings, presentation, boards.position(row), 0) for row in range(len(boards.mover)))
 
 
-class AnsweredPolicy(Policy):
-    """The policy of answers to all positions: the named moves; a random legal move where there is none.
+def answered_policy(game: Game, boards: Boards, actions: Int64Array) -> SoftmaxTable:
+    """Return the policy of answers in all positions: the moves that were named, a random one where none was.
 
     Args:
         game: the game.
-        name: shown in messages.
         boards: the positions.
-        turns: by row of ``boards``, the answers.
+        actions: int64[N]: the cell that was named in each, or -1.
     """
-
-    def __init__(self, game: Game, name: str, boards: Boards, turns: Mapping[int, ModelTurn]) -> None:
-        self._game, self._name = game, name
-        rows = np.array(sorted(turns), np.int64)
-        found = position_keys(boards.take(rows))
-        order = np.argsort(found)
-        self._keys = found[order]
-        self._actions: Int64Array = np.array([turns[row].action for row in rows.tolist()], np.int64)[order]
-
-    def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
-        """Return float64[B, cells]: the named moves, uniform where there is none.
-
-        Raises:
-            ValueError: a position without an answer.
-        """
-        rows = find_sorted(self._keys, position_keys(boards))
-        missing = np.flatnonzero(rows < 0)
-        if len(missing):
-            position = to_text(boards.position(int(missing[0])), self._game)
-            raise ValueError(f"{self._name} has not been asked about {position!r}")
-        actions = self._actions[rows]
-        legal = boards.legal(self._game).astype(np.float64)
-        shares: Float64Array = legal / legal.sum(axis=1, keepdims=True)
-        named = np.flatnonzero(actions >= 0)
-        shares[named] = 0.0
-        shares[named, actions[named]] = 1.0
-        return shares
-
-    def __str__(self) -> str:
-        return self._name
+    logits = np.zeros(boards.cells.shape)
+    named = np.flatnonzero(actions >= 0)
+    logits[named, actions[named]] = CERTAIN
+    return SoftmaxTable(PositionIndex(game, boards), logits)

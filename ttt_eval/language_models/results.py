@@ -3,179 +3,201 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
 from baselines.exact import MAX_SOLVER_CELLS, solve
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
-from ttt_envs.core.jit import Float64Array
+from ttt_envs.core.jit import BoolArray
 from ttt_envs.game.boards import Boards, to_text
-from ttt_envs.game.game import Game, Position
-from ttt_envs.text import Problem, TextGame
+from ttt_envs.game.game import Game
+from ttt_envs.text import TextGame
 from ttt_eval.exact.strength import strength, worst_positions
-from ttt_eval.language_models.player import AnsweredPolicy, ModelTurn
+from ttt_eval.language_models.asking import Answer, Sampling
+from ttt_eval.language_models.player import (
+    Interview,
+    ModelTurn,
+    TextSettings,
+    answered_policy,
+    game_tasks,
+    position_tasks,
+    reachable_positions,
+)
 from ttt_eval.matches.account import account_moves
 from ttt_eval.matches.corrected_pairs import CorrectedPairs
-from ttt_eval.matches.luck import ExpectedValues, LuckCorrection, make_correction, make_expected_values
+from ttt_eval.matches.luck import OFF, ExpectedValues, LuckCorrection, make_correction, make_expected_values
 from ttt_eval.matches.score import Forfeits, Score
-from ttt_eval.metrics import LOSSES
 
+KIND, FORMAT = "language-model", 1
 MAX_BLUNDERS = 6
 """Maximum number of positions that are listed as blunders."""
 EXACT_OPPONENTS = ("random", "win-or-block", "optimal")
 """Opponents of exact results."""
+BYTES_PER_TOKEN = 4
+"""of the estimate of prompts"""
+
+
+def evaluate_model(
+    interview: Interview,
+    settings: TextSettings,
+    *,
+    opponent: Policy,
+    games: int,
+    positions: bool,
+    luck_correction: str = OFF,
+) -> dict[str, Any] | None:
+    """Return the JSON-ready result of a model; docs/language-models.md documents the keys.
+
+    Args:
+        interview: has or asks for the answers.
+        settings: of the game as the model sees it.
+        opponent: of the games.
+        games: number of games, even; 0 for none.
+        positions: whether the model is asked about all reachable positions.
+        luck_correction: value function of :func:`ttt_eval.matches.luck.value_function`.
+
+    Returns:
+        None if answers are missing: ``interview.missing`` has their questions.
+
+    Raises:
+        ValueError: too many positions, or a request that has failed for good.
+    """
+    game, sampling = settings.game, interview.sampling
+    boards = reachable_positions(game) if positions else None
+    played = interview.run(game_tasks(settings, opponent, games))
+    turns = {} if boards is None else interview.run(position_tasks(settings, boards))
+    if interview.missing:
+        return None
+    texts = [played[number] for number in range(games)]
+    answers = [turns[row] for row in range(len(turns))]
+    return {
+        "format": FORMAT,
+        "kind": KIND,
+        "game": game.to_dict(),
+        "model": sampling.model,
+        "temperature": sampling.temperature,
+        "max_tokens": sampling.max_tokens,
+        "fields": dict(sampling.fields),
+        **{name: getattr(settings, name) for name in ("presentation", "illegal", "max_asks", "show_legal", "seed")},
+        "opponent": str(opponent),
+        "luck_correction": luck_correction,
+        "games": describe_games(game, texts, opponent, luck_correction) if texts else None,
+        "positions": None if boards is None else describe_positions(game, boards, answers, sampling.deterministic),
+        "usage": count_tokens(interview.answers[key] for key in interview.used),
+        "new": count_tokens(interview.answers[key] for key in interview.new),
+    }
+
+
+def estimate_usage(sampling: Sampling, settings: TextSettings, games: int, positions: bool) -> dict[str, int]:
+    """Return how many ``prompts`` an evaluation without stored and without illegal answers has, about how many
+    ``prompt_tokens``, and at most how many ``completion_tokens``.
+
+    The players of a pair of games place a stone on each cell at most, so that the model moves as often in a pair as a
+    board has cells, with skips on average.
+    """
+    boards = reachable_positions(settings.game) if positions else Boards.start(settings.game)
+    prompts = games // 2 * settings.game.cells + positions * len(boards.mover)
+    question = next(next(position_tasks(settings, Boards.start(settings.game))))
+    tokens = prompts * len(question.messages[0]["content"].encode()) // BYTES_PER_TOKEN
+    return {"prompts": prompts, "prompt_tokens": tokens, "completion_tokens": prompts * sampling.max_tokens}
+
+
+def count_tokens(answers: Iterable[Answer]) -> dict[str, int]:
+    """Return JSON-ready sums over answers."""
+    rows = np.array([answer[1:] for answer in answers], np.int64).reshape(-1, 3)
+    names = ("prompt_tokens", "completion_tokens", "truncated")
+    return {"answers": len(rows), **dict(zip(names, rows.sum(axis=0).tolist(), strict=True))}
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Answers and moves
+# Turns
 
 
-@dataclass
-class MoveCount:
-    """Moves and answers with one number of stones on the board."""
+def describe_turns(game: Game, turns: Sequence[ModelTurn]) -> dict[str, Any]:
+    """Return JSON-ready ``moves`` and ``blunders`` of turns; losses of value are known where the game is solved."""
+    boards = Boards.from_positions([turn.position for turn in turns])
+    stones, actions = np.count_nonzero(boards.cells, axis=1), np.array([turn.action for turn in turns])
+    named, illegal = actions >= 0, np.array([len(turn.problems) for turn in turns])
+    losses, solved = np.zeros(boards.cells.shape), game.cells <= MAX_SOLVER_CELLS
+    if solved:
+        values = solve(game).action_values(boards)
+        losses = np.nanmax(values, axis=1, keepdims=True) - values
+    loss = np.where(named, losses[np.arange(len(turns)), actions], 0.0)
 
-    moves: int = 0
-    """legal moves that were named"""
-    regret: float = 0.0
-    """sum of their losses of value"""
-    blunders: int = 0
-    """moves that lose value"""
-    answers: int = 0
-    illegal: int = 0
-    """answers that are no legal moves"""
-
-    def add(self, other: MoveCount) -> None:
-        """Add the numbers of another count."""
-        for name, value in vars(other).items():
-            setattr(self, name, getattr(self, name) + value)
-
-    def to_dict(self, exact: bool) -> dict[str, Any]:
-        """Return JSON-ready data; docs/language-models.md documents the keys."""
-        known = exact and self.moves > 0
+    def count(rows: BoolArray) -> dict[str, Any]:
+        moves, failed = int((rows & named).sum()), int(illegal[rows].sum())
         return {
-            "moves": self.moves,
-            "regret": self.regret / self.moves if known else None,
-            "blunders": self.blunders if exact else None,
-            "answers": self.answers,
-            "illegal": self.illegal,
-            "illegal_share": self.illegal / self.answers if self.answers else 0.0,
+            "moves": moves,
+            "regret": float(loss[rows].sum() / moves) if moves and solved else None,
+            "blunders": int((loss[rows] > VALUE_TOLERANCE).sum()) if solved else None,
+            "answers": moves + failed,
+            "illegal": failed,
+            "illegal_share": failed / max(1, moves + failed),
         }
 
-
-@dataclass
-class AnswerCounts:
-    """Moves of a model, with their losses of value where the game is solved.
-
-    Attributes:
-        game: the game.
-        by_stones: by the number of stones on the board before the move.
-        problems: illegal answers by kind.
-        moves: by position, how often each cell was named.
-    """
-
-    game: Game
-    by_stones: dict[int, MoveCount] = field(default_factory=dict)
-    problems: Counter[str] = field(default_factory=Counter)
-    moves: dict[tuple[bytes, int], Counter[int]] = field(default_factory=dict)
-    _losses: dict[tuple[bytes, int], Float64Array] = field(default_factory=dict)
-
-    @property
-    def exact(self) -> bool:
-        """Whether losses of value are known."""
-        return self.game.cells <= MAX_SOLVER_CELLS
-
-    def add(self, position: Position, action: int, answers: int, problems: Sequence[Problem]) -> None:
-        """Count a turn.
-
-        Args:
-            position: before the move.
-            action: the cell that was named, or -1.
-            answers: number of answers.
-            problems: of those that are no legal moves.
-        """
-        count = self.by_stones.setdefault(int(np.count_nonzero(position.cells)), MoveCount())
-        count.answers += answers
-        count.illegal += len(problems)
-        self.problems.update(one.kind for one in problems)
-        if action < 0:
-            return
-        count.moves += 1
-        self.moves.setdefault((position.cells.tobytes(), int(position.mover)), Counter())[action] += 1
-        if self.exact:
-            loss = float(self._action_losses(position)[action])
-            count.regret += loss
-            count.blunders += loss > VALUE_TOLERANCE
-
-    def _action_losses(self, position: Position) -> Float64Array:
-        key = position.cells.tobytes(), int(position.mover)
-        if key not in self._losses:
-            values = solve(self.game).action_values(Boards.from_positions([position]))[0]
-            self._losses[key] = np.nanmax(values) - values
-        return self._losses[key]
-
-    def blunders(self) -> list[dict[str, Any]]:
-        """Return the positions whose moves lost most value in all, JSON-ready."""
-        costs: list[tuple[float, tuple[bytes, int]]] = []
-        for key, named in self.moves.items() if self.exact else ():
-            cost = sum(float(self._losses[key][cell]) * count for cell, count in named.items())
-            if cost > VALUE_TOLERANCE:
-                costs.append((cost, key))
-        costs.sort(key=lambda one: (-one[0], one[1]))
-        return [self._blunder(cost, key) for cost, key in costs[:MAX_BLUNDERS]]
-
-    def _blunder(self, cost: float, key: tuple[bytes, int]) -> dict[str, Any]:
-        named, losses = self.moves[key], self._losses[key]
-        position = Position(np.frombuffer(key[0], np.int8), key[1])
-        times = named.total()
-        return {
-            "position": to_text(position, self.game),
-            "moves": {str(cell): count / times for cell, count in sorted(named.items())},
-            "best": np.flatnonzero(losses <= VALUE_TOLERANCE).tolist(),
-            "loss": cost / times,
-            "times": times,
+    problems = Counter(problem.kind for turn in turns for problem in turn.problems)
+    by_stones = [{"stones": number, **count(stones == number)} for number in np.unique(stones).tolist()]
+    rows_of: dict[str, list[int]] = {}
+    for row in np.flatnonzero(named).tolist():
+        rows_of.setdefault(to_text(turns[row].position, game), []).append(row)
+    costs = Counter({text: float(loss[rows].sum()) for text, rows in rows_of.items()})
+    blunders = [
+        {
+            "position": text,
+            "moves": {str(cell): count / len(rows) for cell, count in sorted(Counter(actions[rows].tolist()).items())},
+            "best": np.flatnonzero(losses[rows[0]] <= VALUE_TOLERANCE).tolist(),
+            "loss": cost / len(rows),
+            "times": len(rows),
         }
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready data; docs/language-models.md documents the keys."""
-        total = MoveCount()
-        for one in self.by_stones.values():
-            total.add(one)
-        rows = [{"stones": stones, **count.to_dict(self.exact)} for stones, count in sorted(self.by_stones.items())]
-        return {**total.to_dict(self.exact), "problems": dict(sorted(self.problems.items())), "by_stones": rows}
+        for text, cost in costs.most_common(MAX_BLUNDERS)
+        if cost > VALUE_TOLERANCE
+        for rows in (rows_of[text],)
+    ]
+    total = count(np.ones(len(turns), bool))
+    return {
+        "moves": {**total, "problems": dict(sorted(problems.items())), "by_stones": by_stones},
+        "blunders": blunders,
+    }
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Games
 
 
-def score_games(
-    game: Game, pairs: Sequence[tuple[TextGame, TextGame]], opponent: Policy, luck_correction: str
-) -> Score:
-    """Return the score of a model from pairs of games, without luck if ``luck_correction`` says so.
+def describe_games(game: Game, texts: Sequence[TextGame], opponent: Policy, luck_correction: str) -> dict[str, Any]:
+    """Return JSON-ready results of pairs of games: the score, without luck if ``luck_correction`` says so, and moves.
 
     The luck is that of :mod:`ttt_eval.matches.luck`: of skips, and of the opponent's draws where they are known.
     """
     correction = make_correction(luck_correction, game)
     known = None if correction is None else make_expected_values(opponent, correction)
+    places = np.array([text.outcome.result_index(number % 2) for number, text in enumerate(texts)])
     results, lengths = np.zeros((3, 3), np.int64), np.zeros((2, 3, game.cells + 1), np.int64)
-    lost = won = 0
-    first, points = "", np.zeros(len(pairs))
-    for number, pair in enumerate(pairs):
-        places = [text.outcome.result_index(seat) for seat, text in enumerate(pair)]
-        results[places[0], places[1]] += 1
-        for seat, text in enumerate(pair):
-            lengths[seat, places[seat], np.count_nonzero(text.position.cells)] += 1
-            if text.turns[-1].action < 0:
-                lost, won = lost + (text.turns[-1].by == "answer"), won + (text.turns[-1].by != "answer")
-                problems = text.turns[-1].problems
-                first = first or (problems[-1].message if problems else "it has given up")
-            if correction is not None:
-                points[number] += (1 + text.result(seat) - game_luck(text, seat, correction, known)) / 4
-    corrected = None if correction is None else CorrectedPairs.from_scores(points)
-    return Score(results, lengths, Forfeits(lost, won, first), corrected)
+    np.add.at(results, (places[::2], places[1::2]), 1)
+    stones = [np.count_nonzero(text.position.cells) for text in texts]
+    np.add.at(lengths, (np.arange(len(texts)) % 2, places, stones), 1)
+    ends = [text.turns[-1] for text in texts if text.turns[-1].action < 0]
+    lost = [turn for turn in ends if turn.by == "answer"]
+    first = next((turn.problems[-1].message if turn.problems else "it has given up" for turn in ends), "")
+    corrected = None
+    if correction is not None:
+        luck = [game_luck(text, number % 2, correction, known) for number, text in enumerate(texts)]
+        corrected = CorrectedPairs.from_scores((2 - places - luck).reshape(-1, 2).mean(axis=1) / 2)
+    score = Score(results, lengths, Forfeits(len(lost), len(ends) - len(lost), first), corrected)
+    turns = [
+        ModelTurn(turn.position, turn.action if turn.by == "answer" else -1, turn.problems)
+        for number, text in enumerate(texts)
+        for turn in text.turns
+        if turn.position.mover == number % 2
+    ]
+    return {
+        **score.to_dict(),
+        "pairs": results.tolist(),
+        "corrected": None if corrected is None else corrected.to_list(),
+        **describe_turns(game, turns),
+    }
 
 
 def game_luck(text: TextGame, seat: int, correction: LuckCorrection, known: ExpectedValues | None) -> float:
@@ -190,104 +212,42 @@ def game_luck(text: TextGame, seat: int, correction: LuckCorrection, known: Expe
     moved = [turn for turn in text.turns if turn.action >= 0]
     if not moved:
         return 0.0
-    value, moves, _ = account_moves([(turn.position, turn.action, turn.skip) for turn in moved], correction)
-    luck = 0.0
-    for turn, move in zip(moved, moves, strict=True):
-        after = value + move.change + move.luck
-        if known is not None and turn.by == "opponent":
-            luck += after - float(known.expected(Boards.from_positions([turn.position]))[0])
-        else:
-            luck += move.luck
-        value = after
-    return luck * (1 - 2 * seat)
-
-
-def count_games(game: Game, games: Sequence[tuple[int, TextGame]]) -> AnswerCounts:
-    """Return the counts of the model's turns in games, each with the model's seat."""
-    counts = AnswerCounts(game)
-    for seat, text in games:
-        for turn in text.turns:
-            if turn.position.mover == seat:
-                named = turn.action if turn.by == "answer" else -1
-                counts.add(turn.position, named, len(turn.problems) + (named >= 0), turn.problems)
-    return counts
-
-
-def describe_games(
-    game: Game, finished: Mapping[int, TextGame], opponent: Policy, luck_correction: str
-) -> dict[str, Any] | None:
-    """Return JSON-ready results of the finished pairs of games; None if no pair is finished."""
-    numbers = [number for number in sorted(finished) if number % 2 == 0 and number + 1 in finished]
-    if not numbers:
-        return None
-    pairs = [(finished[number], finished[number + 1]) for number in numbers]
-    score = score_games(game, pairs, opponent, luck_correction)
-    counts = count_games(game, [(seat, text) for pair in pairs for seat, text in enumerate(pair)])
-    return {
-        **score.to_dict(),
-        "pairs": score.pairs.tolist(),
-        "corrected": None if score.corrected is None else score.corrected.to_list(),
-        "moves": counts.to_dict(),
-        "blunders": counts.blunders(),
-    }
+    _, moves, _ = account_moves([(turn.position, turn.action, turn.skip) for turn in moved], correction)
+    luck = sum(move.luck for move in moves)
+    drawn = [move for turn, move in zip(moved, moves, strict=True) if turn.by == "opponent"]
+    if drawn and known is not None:
+        before = Boards.from_positions([move.position for move in drawn])
+        luck += sum(move.change for move in drawn) + (correction.values(before) - known.expected(before)).sum()
+    return float(luck) * (1 - 2 * seat)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Positions
 
 
-class AnsweredPositions(NamedTuple):
-    """Positions and a model's turns in some of them."""
-
-    boards: Boards
-    turns: Mapping[int, ModelTurn]
-    """by row"""
-    deterministic: bool
-    """whether the model answers a question always alike, so that its policy is known"""
-
-
-def describe_positions(game: Game, name: str, answered: AnsweredPositions) -> dict[str, Any]:
+def describe_positions(game: Game, boards: Boards, turns: Sequence[ModelTurn], pure: bool) -> dict[str, Any]:
     """Return JSON-ready results of a model's turns in the reachable positions.
 
-    Exact strength is included if the model is deterministic and has answered all of them.
+    Exact strength is included if the model is ``pure``: it answers a question always alike, so that it is a policy.
     """
-    boards, turns, deterministic = answered
-    counts = AnswerCounts(game)
-    for row, turn in sorted(turns.items()):
-        counts.add(boards.position(row), turn.action, len(turn.answers), turn.problems)
-    complete = len(turns) == len(boards.mover)
-    exact: dict[str, Any] | None = None
-    if complete and deterministic:
-        exact = describe_strength(game, AnsweredPolicy(game, name, boards, turns))
-    blunders = counts.blunders() if exact is None else exact.pop("blunders")
-    return {
-        "positions": len(boards.mover),
-        "answered": len(turns),
-        "without_move": sum(turn.action < 0 for turn in turns.values()),
-        "moves": counts.to_dict(),
-        "blunders": blunders,
-        "exact": exact,
-    }
-
-
-def describe_strength(game: Game, policy: Policy) -> dict[str, Any]:
-    """Return JSON-ready exact results of a policy."""
-    solved = game.cells <= MAX_SOLVER_CELLS
-    exact = strength(game, policy, EXACT_OPPONENTS if solved else EXACT_OPPONENTS[:2])
-    mistakes = worst_positions(game, policy, "random", MAX_BLUNDERS) if solved else []
-    return {
-        **dict.fromkeys(LOSSES),
-        **exact.measures,
-        "gains": None if exact.gains is None else dict(zip(("first", "second"), exact.gains, strict=True)),
-        "results": {opponent: result._asdict() for opponent, result in exact.results.items()},
-        "blunders": [
+    actions = np.array([turn.action for turn in turns])
+    counts, exact = describe_turns(game, turns), None
+    if pure:
+        policy = answered_policy(game, boards, actions)
+        known = strength(game, policy, EXACT_OPPONENTS)
+        exact = {
+            **known.measures,
+            "gains": dict(zip(("first", "second"), known.gains or (), strict=True)),
+            "results": {opponent: result._asdict() for opponent, result in known.results.items()},
+        }
+        counts["blunders"] = [
             {
-                "position": to_text(one.choice.position, game),
-                "moves": {str(cell): float(one.choice.probabilities[cell]) for cell in one.choice.played},
-                "best": one.choice.best.tolist(),
-                "loss": one.loss,
-                "likely": one.likely,
+                "position": to_text(mistake.choice.position, game),
+                "moves": {str(cell): float(mistake.choice.probabilities[cell]) for cell in mistake.choice.played},
+                "best": mistake.choice.best.tolist(),
+                "loss": mistake.loss,
+                "likely": mistake.likely,
             }
-            for one in mistakes
-        ],
-    }
+            for mistake in worst_positions(game, policy, "random", MAX_BLUNDERS)
+        ]
+    return {"positions": len(turns), "without_move": int((actions < 0).sum()), **counts, "exact": exact}

@@ -5,32 +5,22 @@ from __future__ import annotations
 import itertools
 import shlex
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from ttt_eval.benchmark.comparison import THRESHOLDS, Comparison, Entry, ScoredSubmission
 from ttt_eval.benchmark.tasks import TASKS, VERSION
 from ttt_eval.matches.ladder.rate import pareto_front
-from ttt_eval.reports.curves import MAX_GROUPS, embed_figure
-from ttt_eval.reports.formats import format_ends, format_interval, mebibytes
-from ttt_eval.reports.html import Content, Shaded, interval_bar, macro, section, write_page
-from ttt_eval.reports.plots import (
-    SERIES,
-    STYLES,
-    CostPoint,
-    IntervalRow,
-    Line,
-    curves_size,
-    draw_curves,
-    draw_intervals,
-    draw_pareto_front,
-    draw_radar,
-    figure_size,
-    radar_size,
-)
+from ttt_eval.reports import formats, page, parts, plots
+from ttt_eval.reports.curves import MAX_GROUPS
 from ttt_eval.statistics import Interval
 
+SCORES = (
+    "A score of 0 is uniformly random play, 1 the best possible; each is computed exactly from the submitted table. "
+    "Intervals are the 2.5% and 97.5% percentiles of a stratified bootstrap over seeds, the only source of error. With "
+    "few seeds they are too short: of two seeds they contain the true value in about 80%, of five in about 90%. Fewer "
+    "than five decide nothing."
+)
 MAX_HASHES = 500
 """Maximum number of runs whose table is listed by its hash."""
 
@@ -44,11 +34,11 @@ class Reversal(NamedTuple):
     worse: str
 
 
-def write_benchmark(page: Path, comparison: Comparison, sources: Sequence[Path], tasks: Sequence[str] = ()) -> Path:
+def write_benchmark(out: Path, comparison: Comparison, sources: Sequence[Path], tasks: Sequence[str] = ()) -> Path:
     """Write the page of submissions.
 
     Args:
-        page: path of the page.
+        out: path of the page.
         comparison: of the submissions.
         sources: the arguments of the command, to repeat it.
         tasks: those of its option ``--task``.
@@ -56,24 +46,29 @@ def write_benchmark(page: Path, comparison: Comparison, sources: Sequence[Path],
     Returns:
         The page's path.
     """
-    return write_page(page, "benchmark.html", benchmark_page(comparison, sources, page, tasks))
+    command = shlex.join([*report_command(sources, tasks), "--out", str(out)])
+    report = benchmark_report(comparison)
+    reproduction = [page.Text("The command that writes this page:", [command])]
+    return page.write_report(out, report._replace(sections={**report.sections, "Reproduction": reproduction}))
 
 
-def benchmark_page(comparison: Comparison, sources: Sequence[Path], page: Path, tasks: Sequence[str] = ()) -> Content:
-    """Return the content of the page; arguments as in :func:`write_benchmark`."""
-    return {
-        "title": f"Benchmark ttt-exact {VERSION}",
-        "notes": comparison.notes,
-        "answer": section(partial(_answer, comparison)),
-        "axes": section(partial(_axes, comparison)),
-        "tasks": section(partial(_tasks, comparison)),
-        "profiles": section(partial(_profiles, comparison)),
-        "pairs": section(partial(_pairs, comparison)),
-        "cost": section(partial(_cost, comparison)),
-        "misleading": section(partial(_misleading, comparison)),
-        "tables": section(partial(_tables, comparison)),
-        "command": shlex.join([*report_command(sources, tasks), "--out", str(page)]),
-    }
+def benchmark_report(comparison: Comparison) -> page.Report:
+    """Return the page of submissions: leaderboard, axes, tasks, profiles, pairs, and score by cost."""
+    return page.Report(
+        f"Benchmark ttt-exact {VERSION}",
+        describe_leader(comparison),
+        [],
+        {
+            "": _leaderboard(comparison),
+            "Axes": _axes(comparison),
+            "Tasks": _tasks(comparison),
+            "Performance profiles": _profiles(comparison),
+            "Probability of improvement": _pairs(comparison),
+            "Score and cost": _cost(comparison),
+            "Win rate against random play": _misleading(comparison),
+            "Tables": _tables(comparison),
+        },
+    )
 
 
 def report_command(sources: Sequence[Path], tasks: Sequence[str] = ()) -> list[str]:
@@ -95,7 +90,9 @@ def leaderboard_markdown(comparison: Comparison, command: Sequence[str]) -> str:
         "|---" * 8 + "|",
     ]
     for one in comparison.entries:
-        numbers = [format_interval(value, _format) for value in (one.interquartile_mean, one.mean, one.optimality_gap)]
+        numbers = [
+            formats.format_interval(value, _format) for value in (one.interquartile_mean, one.mean, one.optimality_gap)
+        ]
         cost = " | ".join(_cost_texts(one.submission))
         name = _escape_markdown(one.name)
         lines.append(f"| {name} | {one.submission.setting} | {' | '.join(numbers)} | {cost} | {len(one.scores)} |")
@@ -115,7 +112,7 @@ def _about_means(comparison: Comparison) -> str:
     return text
 
 
-def replace_section(page: str, section: str, text: str) -> str:
+def replace_section(text: str, section: str, content: str) -> str:
     """Return a page of Markdown with a section replaced.
 
     The section begins with the line ``<!-- bench report: SECTION -->``, and ends with ``<!-- until here -->``.
@@ -124,11 +121,11 @@ def replace_section(page: str, section: str, text: str) -> str:
         ValueError: the page has no such section.
     """
     begin, end = f"<!-- bench report: {section} -->\n", "<!-- until here -->"
-    before, found, rest = page.partition(begin)
+    before, found, rest = text.partition(begin)
     _, ended, after = rest.partition(end)
     if not found or not ended:
         raise ValueError(f"the page has no section {section}: it begins with {begin.strip()}, and ends with {end}")
-    return f"{before}{begin}\n{text}\n{end}{after}"
+    return f"{before}{begin}\n{content}\n{end}{after}"
 
 
 def _escape_markdown(text: str) -> str:
@@ -138,15 +135,11 @@ def _escape_markdown(text: str) -> str:
 def describe_leader(comparison: Comparison) -> str:
     """Name the best submission, as far as intervals decide it."""
     first, *others = comparison.entries
-    value = f"interquartile mean {format_interval(first.interquartile_mean, _format)}"
+    value = f"interquartile mean {formats.format_interval(first.interquartile_mean, _format)}"
     if not others:
         return f"{first.name}: {value}"
-    open_ = comparison.undecided()
-    if not open_:
-        second = format_interval(others[0].interquartile_mean, _format)
-        return f"{first.name} is best of {len(comparison.entries)}: {value}; next {others[0].name}, {second}"
-    rest = f"{len(open_)} {'other is' if len(open_) == 1 else 'others are'} not distinguished from it"
-    return f"Undecided: {first.name} came out first of {len(comparison.entries)}, {value}, and {rest}"
+    second = f"{others[0].name}, {formats.format_interval(others[0].interquartile_mean, _format)}"
+    return parts.describe_best(first.name, len(comparison.entries), value, len(comparison.undecided()), second)
 
 
 def find_reversals(comparison: Comparison) -> tuple[list[Reversal], int]:
@@ -176,72 +169,85 @@ def _format(value: float) -> str:
 def _cost_texts(submission: ScoredSubmission) -> tuple[str, str]:
     """Return CPU seconds of an average run and peak memory, "" where unknown."""
     cpu, memory = submission.cpu_s, submission.peak_rss_bytes
-    return "" if cpu is None else f"{cpu:,.1f} s", "" if memory is None else mebibytes(memory)
+    return "" if cpu is None else f"{cpu:,.1f} s", "" if memory is None else formats.mebibytes(memory)
 
 
-def _bar(value: Interval, low: float = 0.0, high: float = 1.0) -> object:
-    ends = format_ends(value, _format) if value.low < value.high else ""
-    return macro("measure", _format(value.mean), ends, interval_bar(value, low, high))
+def _bar(value: Interval) -> page.Cell:
+    return parts.interval_cell(value, _format, 0.0, 1.0)
 
 
-def _answer(comparison: Comparison) -> Content:
-    rows = [
+def _leaderboard(comparison: Comparison) -> page.Parts:
+    rows: list[page.Row] = [
         (
             one.name,
             one.submission.setting,
-            _bar(one.interquartile_mean),
-            _bar(one.mean),
-            _bar(one.optimality_gap),
+            *map(_bar, (one.interquartile_mean, one.mean, one.optimality_gap)),
             *_cost_texts(one.submission),
             f"{len(one.scores)}",
         )
         for one in comparison.entries
     ]
-    chart = [IntervalRow(one.name, one.interquartile_mean) for one in comparison.entries]
-    label = "; ".join(f"{one.name} {format_interval(one.interquartile_mean, _format)}" for one in comparison.entries)
-    draw = draw_intervals(chart, "interquartile mean of exact scores", 0.0)
-    return {
-        "verdict": describe_leader(comparison),
-        "tasks": f"{len(comparison.tasks)} of {len(TASKS)}",
-        "head": [
-            *("submission", "setting", "interquartile mean", "mean", "optimality gap"),
-            *("CPU of a run", "peak memory", "seeds"),
-        ],
-        "rows": rows,
-        "chart": embed_figure(draw, "leaderboard", f"Interquartile means: {label}.", figure_size(len(chart))),
-    }
+    chart = [plots.IntervalRow(one.name, one.interquartile_mean) for one in comparison.entries]
+    label = "; ".join(f"{row.name} {formats.format_interval(row.value, _format)}" for row in chart)
+    head = (
+        "submission",
+        "setting",
+        "interquartile mean",
+        "mean",
+        "optimality gap",
+        "CPU of a run",
+        "peak memory",
+        "seeds",
+    )
+    tasks = f"{len(comparison.tasks)} of {len(TASKS)} tasks."
+    return [
+        page.Text(f"{tasks} {SCORES}"),
+        *map(page.left_out, comparison.notes),
+        page.Figures([
+            parts.figure(
+                plots.draw_intervals(chart, "interquartile mean of exact scores", 0.0),
+                f"Interquartile means: {label}.",
+                "The interquartile mean: the mean of the middle half of all runs of all tasks.",
+                plots.figure_size(len(chart)),
+            )
+        ]),
+        page.Table("Leaderboard", head, rows),
+    ]  # fmt: skip
 
 
-def _axes(comparison: Comparison) -> Content:
+def _axes(comparison: Comparison) -> page.Parts:
     names = list(comparison.entries[0].axes)
-    rows = [(one.name, *(_bar(one.axes[axis]) for axis in names)) for one in comparison.entries]
-    figure = ""
-    if len(names) > 2:
-        lines = [
-            Line(one.name, [], [one.axes[axis].mean for axis in names], *_style(index))
-            for index, one in enumerate(comparison.entries[:MAX_GROUPS])
-        ]
-        label = "Radar of the axes; the numbers are those of the table."
-        figure = embed_figure(draw_radar(names, lines), "axes", label, radar_size(lines))
-    return {"head": ["submission", *names], "rows": rows, "figure": figure}
+    rows: list[page.Row] = [(one.name, *(_bar(one.axes[axis]) for axis in names)) for one in comparison.entries]
+    table = page.Table("Mean score of each axis", ("submission", *names), rows)
+    if len(names) < 3:
+        return [table]
+    lines = [
+        plots.Line(one.name, [], [one.axes[axis].mean for axis in names], *_style(index))
+        for index, one in enumerate(comparison.entries[:MAX_GROUPS])
+    ]
+    label = "Radar of the axes; the numbers are those of the table."
+    caption = "Mean score of each axis, from 0 in the centre to 1; scores below 0 are drawn in the centre."
+    return [
+        page.Figures([parts.figure(plots.draw_radar(names, lines), label, caption, plots.radar_size(lines))]),
+        table,
+    ]
 
 
 def _style(index: int) -> tuple[str, str]:
-    return SERIES[index % len(SERIES)], STYLES[index // len(SERIES) % len(STYLES)]
+    return plots.SERIES[index % len(plots.SERIES)], plots.STYLES[index // len(plots.SERIES) % len(plots.STYLES)]
 
 
-def _tasks(comparison: Comparison) -> Content:
-    rows = []
+def _tasks(comparison: Comparison) -> page.Parts:
+    rows = list[page.Row]()
     for (task, texts), means in zip(_mean_rows(comparison), comparison.task_means().values(), strict=True):
-        cells = [
-            text if one is None else Shaded(text, max(-1.0, one.mean)) for text, one in zip(texts, means, strict=True)
-        ]
+        cells = (
+            page.Cell(text, shade=0.0 if one is None else max(-1.0, one.mean))
+            for text, one in zip(texts, means, strict=True)
+        )
         rows.append((task, *cells))
-    return {
-        "head": ["task", *(one.name for one in comparison.submissions)],
-        "rows": rows,
-        "about": _about_means(comparison),
-    }
+    head = ("task", *(one.name for one in comparison.submissions))
+    caption = "Mean score of each task. Blue is better than random play, orange worse."
+    return [page.Table(caption, head, rows), page.left_out(_about_means(comparison))]
 
 
 def _mean_rows(comparison: Comparison) -> list[tuple[str, list[str]]]:
@@ -257,49 +263,54 @@ def _mean_rows(comparison: Comparison) -> list[tuple[str, list[str]]]:
     return rows
 
 
-def _profiles(comparison: Comparison) -> Content:
+def _profiles(comparison: Comparison) -> page.Parts:
     lines = []
     for index, one in enumerate(comparison.entries[:MAX_GROUPS]):
-        colour, style = _style(index)
-        columns = [list(column) for column in zip(*one.profile, strict=True)]
-        lines.append(Line(one.name, THRESHOLDS.tolist(), columns[0], colour, style, columns[1], columns[2]))
-    draw = draw_curves(lines, "score", "share of runs above it", distances=False, linear=("x",))
+        means, low, high = (list(column) for column in zip(*one.profile, strict=True))
+        lines.append(plots.Line(one.name, THRESHOLDS.tolist(), means, *_style(index), low, high))
+    draw = plots.draw_curves(lines, "score", "share of runs above it", distances=False, linear=("x",))
     middle = len(THRESHOLDS) // 2
     shares = "; ".join(f"{one.name} {_format(one.profile[middle].mean)}" for one in comparison.entries)
     label = f"Performance profiles; above a score of 0.5 are: {shares}."
-    return {"figure": embed_figure(draw, "profiles", label, curves_size(lines))}
+    caption = "Share of runs with a score above the threshold, with pointwise bootstrap intervals; higher is better."
+    return [page.Figures([parts.figure(draw, label, caption, plots.curves_size(lines))])]
 
 
-def _pairs(comparison: Comparison) -> Content:
+def _pairs(comparison: Comparison) -> page.Parts:
     if len(comparison.entries) < 2:
-        return {"missing": "There is one submission."}
-    rows = []
-    for one in comparison.entries:
-        cells: list[object] = []
-        for other in comparison.entries:
-            value = comparison.improvement.get((one.name, other.name))
-            text = "" if value is None else macro("with_ends", _format(value.mean), f" {format_ends(value, _format)}")
-            cells.append("" if value is None else Shaded(text, 2 * value.mean - 1))
-        rows.append((one.name, *cells))
-    return {"head": ["of the row over", *(one.name for one in comparison.entries)], "rows": rows}
+        return [page.left_out("There is one submission.")]
+    cells = {
+        pair: parts.score_cell(value.mean, _format(value.mean), formats.format_ends(value, _format))
+        for pair, value in comparison.improvement.items()
+    }
+    names = {one.name: one.name for one in comparison.entries}
+    caption = (
+        "Probability that a run of the row is better than one of the column on a random task, bootstrap intervals."
+    )
+    return [parts.cross_table(caption, names, cells)]
 
 
-def _cost(comparison: Comparison) -> Content:
-    known = [(one, one.submission.cpu_s) for one in comparison.entries if one.submission.cpu_s]
+def _cost(comparison: Comparison) -> page.Parts:
+    known = [(one, cost) for one in comparison.entries if (cost := one.submission.cpu_s)]
     if not known:
-        return {"missing": "The CPU time of the runs is not known."}
-    front = pareto_front([one.interquartile_mean.mean for one, _ in known], [cost or 0.0 for _, cost in known])
+        return [page.left_out("The CPU time of the runs is not known.")]
+    front = pareto_front([one.interquartile_mean.mean for one, _ in known], [cost for _, cost in known])
     points = [
-        CostPoint(one.name, cost or 0.0, one.interquartile_mean, bool(on))
+        plots.CostPoint(one.name, cost, one.interquartile_mean, bool(on))
         for (one, cost), on in zip(known, front, strict=True)
     ]
-    best = [point.name for point in points if point.front]
-    label = f"Score by CPU seconds of a run; on the Pareto front: {', '.join(best)}."
-    draw = draw_pareto_front(points, "CPU seconds of a run", "interquartile mean")
-    return {"figure": embed_figure(draw, "cost", label, figure_size(max(9, len(points)))), "front": ", ".join(best)}
+    best = ", ".join(point.name for point in points if point.front)
+    chart = parts.figure(
+        plots.draw_pareto_front(points, "CPU seconds of a run", "interquartile mean"),
+        f"Score by CPU seconds of a run; on the Pareto front: {best}.",
+        "Interquartile mean by the CPU time of an average run. Full marks and the dashed line are the Pareto front: "
+        f"{best}.",
+        plots.figure_size(max(9, len(points))),
+    )
+    return [page.Figures([chart]), page.left_out("Times are as the submissions report them, on different machines.")]
 
 
-def _misleading(comparison: Comparison) -> Content:
+def _misleading(comparison: Comparison) -> page.Parts:
     reversals, pairs = find_reversals(comparison)
     rows = [
         (task, *(_beside(one, column, task) for one in comparison.entries))
@@ -307,17 +318,16 @@ def _misleading(comparison: Comparison) -> Content:
         if any(one.submission.win_random(task) is not None for one in comparison.entries)
     ]
     if not rows:
-        return {"missing": "Win rates against random play are not among these scores."}
+        return [page.left_out("Win rates against random play are not among these scores.")]
     words = f"In {len(reversals)} of {pairs} comparisons of two submissions on a task, the win rate names the wrong one"
-    return {
-        "words": words if pairs else "",
-        "example": f"for example, on {reversals[0].task} {reversals[0].better} has the better score, and "
-        f"{reversals[0].worse} wins more often against random play"
-        if reversals
-        else "",
-        "head": ["task", *(one.name for one in comparison.entries)],
-        "rows": rows,
-    }
+    if reversals:
+        task, better, worse = reversals[0]
+        words += (
+            f": for example, on {task} {better} has the better score, and {worse} wins more often against random play"
+        )
+    head = ("task", *(one.name for one in comparison.entries))
+    table = page.Table("Exact win rate against random play / score, means over seeds", head, rows)
+    return [*([page.Text(f"{words}.")] if pairs else []), table]
 
 
 def _beside(one: Entry, column: int, task: str) -> str:
@@ -325,7 +335,7 @@ def _beside(one: Entry, column: int, task: str) -> str:
     return "" if win is None else f"{win:.3f} / {_format(float(one.scores[:, column].mean()))}"
 
 
-def _tables(comparison: Comparison) -> Content:
+def _tables(comparison: Comparison) -> page.Parts:
     rows = []
     for one in comparison.submissions:
         last = {(row.task, row.seed): row for row in sorted(one.checkpoints, key=lambda row: row.steps)}
@@ -334,9 +344,9 @@ def _tables(comparison: Comparison) -> Content:
             for row in last.values()
         ]
     if not rows:
-        return {"missing": "The scores have no checkpoints."}
-    return {
-        "head": ["submission", "task", "seed", "steps", "score", "measure", "SHA-256"],
-        "rows": rows[:MAX_HASHES],
-        "count": f"{len(rows):,}" if len(rows) > MAX_HASHES else "",
-    }
+        return [page.left_out("The scores have no checkpoints.")]
+    head = ("submission", "task", "seed", "steps", "score", "measure", "SHA-256")
+    count = f"The first {MAX_HASHES} of {len(rows):,} are shown; --csv FILE has all."
+    caption = "The last table of each run, by its SHA-256"
+    table = page.Table(caption, head, rows[:MAX_HASHES], folded="Last table of each run")
+    return [table, *([page.left_out(count)] if len(rows) > MAX_HASHES else [])]

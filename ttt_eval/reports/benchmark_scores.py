@@ -1,26 +1,87 @@
-"""Validated reading of scores of the benchmark, as ``evaluate.py bench score --out FILE`` writes them."""
+"""Validated reading of scores of the benchmark, as ``evaluate.py bench score --out FILE`` writes them.
+
+A damaged file is one sentence with the place in the file, as in ``Expected float <= 1.0 - at
+$.submissions[0].runs[0].score``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct, convert
 
 from ttt_envs.core.files import read_json
 from ttt_eval.benchmark.comparison import ScoredCheckpoint, ScoredRun, ScoredSubmission
 from ttt_eval.benchmark.scores import KIND
 from ttt_eval.benchmark.tasks import VERSION, find_task
-from ttt_eval.reports.result_reader import MAX_SEED, Record
+from ttt_eval.reports.results import Amount, Count, Number, Seed
 
 MAX_BYTES = 1 << 26
 """Maximum size of a file of scores in bytes."""
-MAX_SUBMISSIONS, MAX_RUNS, MAX_CHECKPOINTS = 100, 2_500, 50_000
-MAX_TABLES = 10
-"""Maximum number of tables of a checkpoint."""
 MAX_NAME = 60
 """Maximum length of a submission's name, in characters."""
-MAX_SCORE = 1.0 + 1e-9
+Score = Annotated[float, Meta(le=1.0 + 1e-9)]
+
+
+class _Cost(Struct):
+    cpu_s: Amount
+    peak_rss_bytes: Amount | None = None
+
+
+class _Run(Struct):
+    task: str
+    seed: Seed
+    steps: Count
+    score: Score
+    complete: bool = False
+    cost: _Cost | None = None
+    win_random: Annotated[float, Meta(ge=0, le=1.0 + 1e-9)] | None = None
+
+
+class _Checkpoint(Struct):
+    task: str
+    seed: Seed
+    steps: Count
+    score: Score
+    value: Number
+    sha256: Annotated[list[Annotated[str, Meta(max_length=64)]], Meta(max_length=10)]
+
+
+class _Submission(Struct):
+    name: str
+    runs: Annotated[list[_Run], Meta(min_length=1, max_length=2_500)]
+    checkpoints: Annotated[list[_Checkpoint], Meta(max_length=50_000)]
+    setting: Literal["one", "tuned"]
+    tuning_steps: Count
+
+    def scored(self) -> ScoredSubmission:
+        """Return what is compared.
+
+        Raises:
+            ValueError: an unknown task, or two scores of the same run.
+        """
+        if len({(run.task, run.seed) for run in self.runs}) < len(self.runs):
+            raise ValueError(f"{self.name[:MAX_NAME]} has two scores of the same run")
+        runs = [
+            ScoredRun(
+                find_task(run.task).name,
+                run.seed,
+                run.steps,
+                run.score,
+                run.complete,
+                None if run.cost is None else run.cost.cpu_s,
+                run.win_random,
+                None if run.cost is None else run.cost.peak_rss_bytes,
+            )
+            for run in self.runs
+        ]
+        checkpoints = [
+            ScoredCheckpoint(find_task(row.task).name, row.seed, row.steps, row.score, row.value, " ".join(row.sha256))
+            for row in self.checkpoints
+        ]
+        return ScoredSubmission(self.name[:MAX_NAME], runs, checkpoints, self.setting, self.tuning_steps)
 
 
 def read_scores(path: Path) -> list[ScoredSubmission]:
@@ -53,49 +114,9 @@ def parse_scores(content: Mapping[str, Any], source: str) -> list[ScoredSubmissi
     try:
         if not isinstance(content, dict) or content.get("kind") != KIND or content.get("format") != 1:
             raise ValueError("it is no file of scores; evaluate.py bench score FOLDER --out FILE writes one")
-        data = Record(content)
-        if data.text("version") != VERSION:
-            raise ValueError(f"its scores are of version {data.text('version')[:20]!r}, and this is {VERSION}")
-        return [_read_submission(one) for one in data.records("submissions", MAX_SUBMISSIONS)]
+        if content.get("version") != VERSION:
+            raise ValueError(f"its scores are of version {str(content.get('version'))[:20]!r}, and this is {VERSION}")
+        submissions = convert(content.get("submissions"), Annotated[list[_Submission], Meta(max_length=100)])
+        return [one.scored() for one in submissions]
     except ValueError as problem:
         raise ValueError(f"{source} cannot be read as scores of the benchmark: {problem}") from None
-
-
-def _read_submission(data: Record) -> ScoredSubmission:
-    name = data.text("name")[:MAX_NAME]
-    runs = [_read_run(row) for row in data.records("runs", MAX_RUNS)]
-    checkpoints = [_read_checkpoint(row) for row in data.records("checkpoints", MAX_CHECKPOINTS)]
-    if not runs:
-        raise ValueError(f"{name} has no runs")
-    if len({(run.task, run.seed) for run in runs}) < len(runs):
-        raise ValueError(f"{name} has two scores of the same run")
-    setting = data.text("setting")
-    if setting not in ("one", "tuned"):
-        raise ValueError(f"setting is {setting[:20]!r}, and must be one or tuned")
-    return ScoredSubmission(name, runs, checkpoints, setting, data.count("tuning_steps"))
-
-
-def _read_run(row: Record) -> ScoredRun:
-    cost = row.optional("cost", Record.record)
-    return ScoredRun(
-        find_task(row.text("task")).name,
-        row.count("seed", MAX_SEED),
-        row.count("steps"),
-        row.number("score", high=MAX_SCORE),
-        row.get("complete") is True,
-        None if cost is None else cost.number("cpu_s", 0),
-        row.optional("win_random", partial(Record.number, low=0, high=MAX_SCORE)),
-        None if cost is None else cost.optional("peak_rss_bytes", partial(Record.number, low=0)),
-    )
-
-
-def _read_checkpoint(row: Record) -> ScoredCheckpoint:
-    hashes = row.entries("sha256", MAX_TABLES)
-    return ScoredCheckpoint(
-        find_task(row.text("task")).name,
-        row.count("seed", MAX_SEED),
-        row.count("steps"),
-        row.number("score", high=MAX_SCORE),
-        row.number("value"),
-        " ".join(Record(sha256=one).text("sha256")[:64] for one in hashes),
-    )

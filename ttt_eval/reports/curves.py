@@ -1,4 +1,4 @@
-"""Figures inside pages, learning curves of runs, and rows of tables."""
+"""Learning curves on pages and in files."""
 
 from __future__ import annotations
 
@@ -6,31 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
-from markupsafe import Markup
 
 from ttt_envs.core.jit import Float64Array
-from ttt_eval.cost import COST_KEYS
-from ttt_eval.curve_summaries import X_LABELS, Summary, XAxis, curve_points, log_spaced
-from ttt_eval.curves import Curve
-from ttt_eval.exact.dynamic_programming import OutcomeProbabilities
+from ttt_eval.curve_summaries import X_LABELS, Group, Summary, XAxis, log_spaced, summarize_groups
 from ttt_eval.metrics import YAxis, metric
-from ttt_eval.reports.formats import mebibytes, share
-from ttt_eval.reports.html import Content, macro, or_why
-from ttt_eval.reports.plots import (
-    IN_PAGE,
-    SERIES,
-    STYLES,
-    Draw,
-    Line,
-    as_svg,
-    check_pictures,
-    curves_size,
-    draw_curves,
-)
+from ttt_eval.reports import page, parts, plots
 
 MAX_MARKS = 200
 """Maximum number of marks of metrics.jsonl in a plot, spaced evenly on its log axis."""
-
 MAX_GROUPS = 12
 """Maximum number of groups in a figure: combinations of colours and line styles."""
 
@@ -38,53 +21,56 @@ Row = Mapping[str, float]
 Scale = Literal["auto", "log", "linear"]
 WIDE = 10.0
 """Factor from which on an axis is logarithmic by default."""
+EXACT_CAPTIONS: Mapping[XAxis, str] = {
+    "games": "Exact exploitability without exploration, by games played; 0 is perfect.",
+    "cpu": "The same, by CPU seconds of training without measurements.",
+}
 
 
-def embed_figure(draw: Draw, name: str, label: str, size: tuple[float, float] = IN_PAGE) -> Markup:
-    """Return a figure; without matplotlib its text alternative."""
-    _, missing = or_why(check_pictures)
-    return macro("picture", "" if missing else as_svg(draw, name, label, size), missing, label)
-
-
-def embed_curves(
-    name: str, lines: Sequence[Line], x_label: str, y_label: str, distances: bool, linear: Sequence[str] = ()
-) -> Markup:
+def curves_figure(
+    lines: Sequence[plots.Line],
+    x_label: str,
+    y_label: str,
+    caption: str,
+    *,
+    distances: bool,
+    linear: Sequence[str] = (),
+) -> page.Figure:
     """Return a figure of curves; see :func:`ttt_eval.reports.plots.draw_curves`."""
     ends = "; ".join(f"{line.name} from {line.y[0]:.4g} to {line.y[-1]:.4g}" for line in lines if line.y)
     label = f"Curves by {x_label}, up to {max(max(line.x) for line in lines):,.0f}: {ends}."
-    draw = draw_curves(lines, x_label, y_label, distances=distances, linear=linear)
-    return embed_figure(draw, name, label, curves_size(lines))
+    draw = plots.draw_curves(lines, x_label, y_label, distances=distances, linear=linear)
+    return parts.figure(draw, label, caption, plots.curves_size(lines))
 
 
-def embed_exploitability(curves: Sequence[tuple[str, Curve]]) -> Content:
-    """Return the content of a section: exploitability by games and by CPU seconds, a figure each with all curves.
-
-    Args:
-        curves: of runs, with their names.
-    """
-    figures: list[tuple[Markup, str]] = []
-    axes: tuple[XAxis, ...] = ("games", "cpu")
-    for x in axes:
-        lines = []
-        for index, (name, curve) in enumerate(curves):
-            points = curve_points(curve._replace(rows=exact_rows(curve.rows)), x, "exploitability")
-            if points is not None:
-                xs, ys = (values.tolist() for values in points)
-                lines.append(Line(name, xs, ys, SERIES[index % len(SERIES)], STYLES[index % len(STYLES)]))
-        if lines:
+def curve_parts(groups: Sequence[Group], notes: Sequence[str] = ()) -> page.Parts:
+    """Return figures of the exact exploitability of groups, by games and by CPU seconds, and notes on them."""
+    figures, problem, notes = [], "no run is here", list(notes)
+    for x, caption in EXACT_CAPTIONS.items():
+        if not groups:
+            break
+        found, why = page.or_why(lambda x=x: summarize_groups(groups, x, "exploitability"))  # type: ignore[misc]
+        problem = why or problem
+        if found is not None:
+            lines = summary_lines(found[0])
             label, linear = X_LABELS[x], linear_axes(lines)
-            figures.append((embed_curves(f"by-{x}", lines, label, "exploitability", True, linear), label))
+            figures.append(curves_figure(lines, label, "exploitability", caption, distances=True, linear=linear))
+            notes += found[1]
     if not figures:
-        return {"missing": "There are no exact measurements during training: train.py --exact-every N makes them."}
-    return {"figures": figures}
+        return [page.left_out(f"There are no learning curves: {problem}.")]
+    bands = (
+        "Bands are the range of up to five runs, and the 95% interval of the median of six or more; one run has none."
+    )
+    several = any(len(group.curves) > 1 for group in groups)
+    notes = list(dict.fromkeys(note for note in notes if several or "so no band" not in note))
+    return [
+        page.Figures(figures),
+        page.left_out(f"Lines are medians over the runs of a setting. {bands}") if several else None,
+        page.Text("; ".join(notes), quiet=True, folded="Notes on the curves") if notes else None,
+    ]
 
 
-def column_line(rows: Sequence[Row], name: str, label: str, index: int) -> Line:
-    """Return the curve of the column ``name`` by games; the index gives colour and style."""
-    return Line(label, *series(rows, name), SERIES[index % len(SERIES)], STYLES[index % len(STYLES)])
-
-
-def summary_lines(summaries: Sequence[Summary]) -> list[Line]:
+def summary_lines(summaries: Sequence[Summary]) -> list[plots.Line]:
     """Return the medians of groups as lines with their bands.
 
     Raises:
@@ -96,12 +82,12 @@ def summary_lines(summaries: Sequence[Summary]) -> list[Line]:
             f"them by fewer settings"
         )
     return [
-        Line(
-            f"{one.name} ({one.runs} {'run' if one.runs == 1 else 'runs'})",
+        plots.Line(
+            f"{one.name} ({one.runs} runs)" if one.runs > 1 else one.name,
             one.x.tolist(),
             one.median.tolist(),
-            SERIES[index % len(SERIES)],
-            STYLES[index % len(STYLES)],
+            plots.SERIES[index % len(plots.SERIES)],
+            plots.STYLES[index % len(plots.STYLES)],
             [] if one.low is None else one.low.tolist(),
             [] if one.high is None else one.high.tolist(),
         )
@@ -111,7 +97,7 @@ def summary_lines(summaries: Sequence[Summary]) -> list[Line]:
 
 def draw_summaries(
     summaries: Sequence[Summary], x: XAxis, y: YAxis, x_scale: Scale = "auto", y_scale: Scale = "auto"
-) -> Draw:
+) -> plots.Draw:
     """Return a plot of :func:`summary_lines`.
 
     Args:
@@ -123,13 +109,12 @@ def draw_summaries(
     Raises:
         ValueError: more groups than readers can tell apart.
     """
-    lines = summary_lines(summaries)
+    lines, measure = summary_lines(summaries), metric(y)
     linear = linear_axes(lines, x_scale, y_scale)
-    measure = metric(y)
-    return draw_curves(lines, X_LABELS[x], measure.label, distances=measure.better == "lower", linear=linear)
+    return plots.draw_curves(lines, X_LABELS[x], measure.label, distances=measure.better == "lower", linear=linear)
 
 
-def linear_axes(lines: Sequence[Line], x_scale: Scale = "auto", y_scale: Scale = "auto") -> list[str]:
+def linear_axes(lines: Sequence[plots.Line], x_scale: Scale = "auto", y_scale: Scale = "auto") -> list[str]:
     """Return the axes, ``"x"`` and ``"y"``, that are linear; see :func:`draw_summaries`."""
     scales = (("x", x_scale, [line.x for line in lines]), ("y", y_scale, [line.y for line in lines]))
     return [
@@ -142,11 +127,6 @@ def linear_axes(lines: Sequence[Line], x_scale: Scale = "auto", y_scale: Scale =
 def _is_wide(values: Float64Array) -> bool:
     """Return whether values extend over more than a factor of :data:`WIDE`."""
     return bool(values.max() > WIDE * values.min())
-
-
-def series(rows: Sequence[Row], name: str) -> tuple[list[float], list[float]]:
-    """Return games and the values of the column ``name``."""
-    return [row["games"] for row in rows], [row[name] for row in rows]
 
 
 def rates(rows: Sequence[Row], name: str) -> tuple[list[float], list[float]]:
@@ -164,19 +144,3 @@ def rates(rows: Sequence[Row], name: str) -> tuple[list[float], list[float]]:
 def thin_out(rows: Sequence[Row], most: int = MAX_MARKS) -> list[Row]:
     """Return at most ``most`` rows including the first and the last, evenly spaced on the log axis of games."""
     return [rows[index] for index in log_spaced(np.array([row["games"] for row in rows]), most)]
-
-
-def exact_rows(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows with exact measurements, no more than can be drawn."""
-    return thin_out([row for row in rows if "exploitability" in row])
-
-
-def result_row(name: str, shares: OutcomeProbabilities) -> tuple[object, ...]:
-    """Return a row of a table of results: the shares of wins, draws and losses, and a bar of them."""
-    return name, *map(share, shares), macro("bar", shares)
-
-
-def phase_row(name: str, phase: Row) -> tuple[str, ...]:
-    """Return a row of a table of costs by phase."""
-    *times, peak = (phase[column] for column in COST_KEYS)
-    return name, *(f"{time:,.2f} s" for time in times), mebibytes(peak)

@@ -2,150 +2,103 @@
 
 from __future__ import annotations
 
-from functools import partial
+import json
+from collections.abc import Sequence
 
-from ttt_envs.game.boards import from_text
 from ttt_envs.game.phantom import AnyGame
-from ttt_eval.language_models.endpoint import check_url
-from ttt_eval.reports.formats import format_ends, game_options, number, percent, share
-from ttt_eval.reports.html import Content, macro, section
-from ttt_eval.reports.result_reader import MAX_SEED, Record, position_figure, reproduction
-
-RESULT_SETTINGS = (
-    "game", "endpoint", "model", "temperature", "max_tokens", "presentation", "illegal", "max_asks", "show_legal",
-    "seed", "opponent", "luck_correction", "provenance",
-)  # fmt: skip
-_MAX_BLUNDERS = 20
-_SHARES = ("win", "draw", "loss")
+from ttt_eval.reports import formats, page, parts
+from ttt_eval.reports.results import LanguageModelResult, MoveCounts, Spot
 
 
-def language_model_page(data: Record) -> Content:
-    """Return the content of the page.
+def language_model_report(result: LanguageModelResult) -> page.Report:
+    """Return the page of a language model.
 
     Raises:
-        ValueError: the model or the game are missing.
+        ValueError: neither games nor exact results.
     """
-    model, presentation, game = data.text("model"), data.text("presentation"), data.game()
-    has_games, has_positions = (data.get(name) is not None for name in ("games", "positions"))
-    return {
-        "title": f"{model}, {game}",
-        "model": model,
-        "presentation": presentation,
-        "answer": section(partial(_answer, data, model)),
-        "games": section(partial(_games, data)) if has_games else None,
-        "positions": section(partial(_positions, data)) if has_positions else None,
-        "cost": section(partial(_cost, data)),
-        "again": section(partial(_reproduction, data)),
-    }
-
-
-def _answer(data: Record, model: str) -> Content:
-    tiles, parts = [], []
-    if data.get("positions") is not None and data.record("positions").get("exact") is not None:
-        exact = data.record("positions").record("exact")
-        tiles += [(f"{label}, exactly", value, note) for label, value, note in exact.measure_tiles()]
-        gain = number(exact.number("exploitability", -1e-6, 1 + 1e-6))
-        parts.append(f"a best response gains {gain} a game more than against perfect play")
-    if data.get("games") is not None:
-        games = data.record("games")
-        score, opponent = games.interval("score", -0.5, 1.5), data.text("opponent")
-        tiles.append((f"score against {opponent}", share(score.mean), f"95%: {format_ends(score)}"))
-        tiles.append(("games", f"{games.count('games'):,}", "in pairs, with the seats swapped"))
-        tiles += games.correction_tiles()
-        parts.append(f"it scores {share(score.mean)} against {opponent}")
-    for name in ("games", "positions"):
-        if data.get(name) is not None:
-            moves = data.record(name).record("moves")
-            tiles.append((f"illegal answers, {name}", percent(moves.number("illegal_share", 0, 1)), ""))
-            tiles += [(f"{label}, {name}", value, note) for label, value, note in moves.measure_tiles()]
-    if not parts:
+    model, game, games, positions = result.model, result.game, result.games, result.positions
+    tiles, verdicts = list[page.Tile](), list[str]()
+    first: list[page.Part | None] = [
+        page.Text(f"It reads the game in the presentation {result.presentation}."),
+    ]
+    sections: dict[str, list[page.Part | None]] = {"": first}
+    exact = None if positions is None else positions.exact
+    if exact is not None:
+        tiles += parts.measure_tiles({"exploitability": exact.exploitability, "regret": exact.regret}, ", exactly")
+        gain = formats.number(max(0.0, exact.exploitability or 0.0))
+        verdicts.append(f"a best response gains {gain} a game more than against perfect play")
+    if games is not None:
+        score, played, seats = games.score.interval, games.match.played, ("moving first", "moving second")
+        ends = f"95%: {formats.format_ends(score)}"
+        tiles.append(page.Tile(f"score against {result.opponent}", formats.share(score.mean), ends))
+        tiles.append(page.Tile("games", f"{games.games:,}", "in pairs, with the seats swapped"))
+        tiles += parts.luck_tiles(games.match, result.luck_correction)
+        verdicts.append(f"it scores {formats.share(score.mean)} against {result.opponent}")
+        first.append(parts.forfeits(played, "the model", "the opponent"))
+        table = parts.seats_table("Results of the model by seat", "seat", played, seats)
+        sections["Games"] = [table, *_moves(game, games.moves, games.blunders)]
+    if positions is not None:
+        answered = f"{positions.positions:,} reachable positions"
+        silent = f"In {positions.without_move:,} of them no answer was a legal move: there the policy moves at random."
+        rows = [
+            (opponent, [min(1.0, max(0.0, outcome[part])) for part in ("win", "draw", "loss")])
+            for opponent, outcome in ({} if exact is None else exact.results).items()
+        ]
+        caption = "Exact results of the model, the mean of both seats"
+        sections["All positions"] = [
+            page.Text(f"It has answered in {answered}. {silent}"),
+            parts.results_table(caption, "against", rows) if rows else None,
+            *_moves(game, positions.moves, positions.blunders),
+        ]
+    if not verdicts:
         raise ValueError("there are neither games nor exact results")
-    return {
-        "verdict": f"{model}: {'; '.join(parts)}",
-        "tiles": tiles,
-        "complete": data.get("complete") is True,
-        "forfeits": data.record("games").forfeits("the model", "the opponent") if data.get("games") else "",
-    }
+    for name, part in (("games", games), ("positions", positions)):
+        if part is not None:
+            tiles.append(page.Tile(f"illegal answers, {name}", formats.percent(part.moves.illegal_share)))
+            tiles += parts.measure_tiles({"regret": part.moves.regret}, f", {name}")
+    columns = ("answers", "prompt_tokens", "completion_tokens", "truncated")
+    usage = [
+        (name, *(f"{counts[column]:,.0f}" for column in columns))
+        for name, counts in (("all answers used", result.usage), ("requested by the last call", result.new))
+    ]
+    head = ("", "answers", "tokens of prompts", "tokens of answers", "cut off")
+    sections["Cost"] = [page.Table("Answers and tokens", head, usage)]
+    sections["Reproduction"] = list(_reproduction(result))
+    return page.Report(f"{model}, {game}", f"{model}: {'; '.join(verdicts)}", tiles, sections)
 
 
-def _games(data: Record) -> Content:
-    games, game = data.record("games"), data.game()
-    results = []
-    seats = [games.counts(name, 3) for name in ("first", "second")]
-    for name, counts in zip(("all", "moving first", "moving second"), (seats[0] + seats[1], *seats), strict=True):
-        shares = counts / max(1, int(counts.sum()))
-        results.append((name, *(f"{int(count):,}" for count in counts), share(float(shares @ [1, 0.5, 0]))))
-    return {"results": results, **_moves(game, games)}
-
-
-def _positions(data: Record) -> Content:
-    positions, game = data.record("positions"), data.game()
+def _moves(game: AnyGame, moves: MoveCounts, blunders: Sequence[Spot]) -> page.Parts:
+    """Return the table of moves, and boards of blunders."""
     rows = []
-    if positions.get("exact") is not None:
-        results = positions.record("exact").record("results")
-        for opponent in list(results)[:10]:
-            one = results.record(opponent)
-            names = Record(name=opponent)
-            shares = [min(1.0, max(0.0, one.number(name, -1e-6, 1 + 1e-6))) for name in _SHARES]
-            rows.append((names.text("name"), *map(share, shares), macro("bar", shares)))
-    return {
-        "asked": f"{positions.count('answered'):,} of {positions.count('positions'):,}",
-        "without_move": f"{positions.count('without_move'):,}",
-        "results": rows,
-        **_moves(game, positions),
-    }
+    for one in moves.by_stones:
+        regret = "" if one.regret is None else formats.number(max(0.0, one.regret))
+        wrong, illegal = "" if one.blunders is None else f"{one.blunders:,}", formats.percent(one.illegal_share)
+        rows.append((str(one.stones), f"{one.moves:,}", regret, wrong, f"{one.answers:,}", illegal))
+    head = ("stones", "moves", "regret of a move", "blunders", "answers", "illegal answers")
+    kinds = ", ".join(f"{kind} {count:,}" for kind, count in moves.problems.items())
+    boards = []
+    for spot in blunders:
+        times = "" if spot.times is None else f", {spot.times:,} times"
+        title = f"the {('first', 'second')[spot.place(game).mover]} player to move{times}"
+        boards.append(parts.spot_board(game, spot, spot.moves, spot.loss, title, spot.likely))
+    return [
+        page.Table("Moves by the number of stones on the board", head, rows),
+        page.Text(f"Illegal answers by kind: {kinds}.") if kinds else None,
+        page.Text(f"Blunders: {len(boards) or 'no move is known to lose value'}. {parts.COLOURS if boards else ''}"),
+        page.Boards(boards) if boards else None,
+    ]
 
 
-def _moves(game: AnyGame, part: Record) -> Content:
-    """Return the tables of moves, and boards of blunders."""
-    moves = part.record("moves")
-    rows = []
-    for one in moves.records("by_stones", game.cells):
-        regret = one.measure("regret")
-        blunders = one.optional("blunders", Record.count)
-        rows.append(
-            (
-                str(one.count("stones", game.cells)),
-                f"{one.count('moves'):,}",
-                "" if regret is None else number(regret),
-                "" if blunders is None else f"{blunders:,}",
-                f"{one.count('answers'):,}",
-                percent(one.number("illegal_share", 0, 1)),
-            )
-        )
-    problems = moves.record("problems")
-    kinds = [f"{Record(name=kind).text('name')} {problems.count(kind):,}" for kind in list(problems)[:10]]
-    boards = [_blunder(game, one) for one in part.records("blunders", _MAX_BLUNDERS)]
-    return {"rows": rows, "kinds": ", ".join(kinds), "boards": boards}
-
-
-def _blunder(game: AnyGame, one: Record) -> object:
-    mover = "first" if from_text(one.text("position"), game).mover == 0 else "second"
-    times = one.optional("times", Record.count)
-    title = f"the {mover} player to move" + ("" if times is None else f", {times:,} times")
-    loss, likely = one.number("loss", 0, 2), one.optional("likely", partial(Record.number, low=0, high=1 + 1e-6))
-    return position_figure(game, one, "moves", loss, likely, title)
-
-
-def _cost(data: Record) -> Content:
-    rows = []
-    for key, name in (("usage", "all answers used"), ("new", "requested by the last call")):
-        one = data.record(key)
-        counts = (f"{one.count(field):,}" for field in ("answers", "prompt_tokens", "completion_tokens", "truncated"))
-        rows.append((name, *counts, number(one.number("cost", 0))))
-    return {"rows": rows}
-
-
-def _reproduction(data: Record) -> Content:
-    words = ["evaluate.py", "llm", "--endpoint", check_url(data.spec("endpoint")), "--model", data.spec("model")]
-    words += [*game_options(data.game()), "--presentation", data.spec("presentation")]
-    if data.get("games") is not None:
-        words += ["--games", str(data.record("games").count("games")), "--opponent", data.spec("opponent")]
-        words += data.correction_options()
-    words += ["--positions", "all"] if data.get("positions") is not None else []
-    words += ["--illegal", data.spec("illegal"), "--max-asks", str(data.count("max_asks"))]
-    words += [] if data.get("show_legal") is True else ["--hide-legal"]
-    temperature = data.optional("temperature", partial(Record.number, low=0))
-    words += ["--temperature", "None" if temperature is None else f"{temperature:g}"]
-    words += ["--max-tokens", str(data.count("max_tokens")), "--seed", str(data.count("seed", MAX_SEED))]
-    return reproduction(data, words, RESULT_SETTINGS)
+def _reproduction(result: LanguageModelResult) -> page.Parts:
+    games: list[str | float] = (
+        ["--games", result.games.games, "--opponent", result.opponent] if result.games is not None else []
+    )
+    flags = [*(["--positions", "all"] if result.positions else []), *([] if result.show_legal else ["--hide-legal"])]
+    where = ["--endpoint", result.endpoint] if result.endpoint else ["--answers", "answers.jsonl"]
+    return parts.reproduction(result, [
+        "evaluate.py", "llm", *where, "--model", result.model,
+        "--presentation", result.presentation, *games, *flags, "--illegal", result.illegal,
+        "--max-asks", result.max_asks, "--temperature", result.temperature, "--fields", json.dumps(result.fields),
+        "--max-tokens", result.max_tokens,
+        *parts.match_options(result),
+    ])  # fmt: skip

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -76,6 +75,45 @@ def check_pictures() -> None:
         raise ValueError(f"pictures need matplotlib: {install_command('report')}")
 
 
+def render(draw: Draw, form: str, size: tuple[float, float], ink: str = "black", **settings: Any) -> bytes:
+    """Draw a figure and return it in a format of :data:`FORMATS`. The same numbers make the same bytes.
+
+    Fonts are embedded in PDF as TrueType; text in SVG stays text.
+
+    Args:
+        draw: the drawing function.
+        form: the format.
+        size: width and height in inches.
+        ink: colour of text and axes.
+        settings: matplotlib's, with an underscore for each dot.
+
+    Raises:
+        ValueError: there is no matplotlib.
+    """
+    check_pictures()
+    from cycler import cycler
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    fixed: dict[Any, Any] = {
+        "axes.prop_cycle": cycler(color=SERIES),
+        "svg.hashsalt": "ttt_envs",
+        "svg.fonttype": "none",
+        "pdf.fonttype": 42,
+    }
+    fixed |= dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), ink)
+    nothing = {"png": ("Software",), "svg": ("Date", "Creator"), "pdf": ("CreationDate", "Creator", "Producer")}
+    with rc_context(fixed | {name.replace("_", "."): value for name, value in settings.items()}):
+        figure, file = Figure(figsize=size, layout="constrained"), io.BytesIO()
+        draw(figure)
+        for axes in figure.axes:
+            axes.grid(alpha=0.3)
+            axes.set_axisbelow(True)
+            axes.spines[["top", "right"]].set_visible(False)
+        figure.savefig(file, format=form, metadata=dict.fromkeys(nothing[form]), transparent=ink == _INK)
+    return file.getvalue()
+
+
 def save_picture(path: Path, draw: Draw) -> list[Path]:
     """Draw a figure and write it as PNG and as SVG, black on white, and as SVG in dark colours, ``NAME-dark.svg``.
 
@@ -89,34 +127,30 @@ def save_picture(path: Path, draw: Draw) -> list[Path]:
     Raises:
         ValueError: there is no matplotlib.
     """
-    figure = _render_figure(draw, (8.0, 4.5), "black")
-    written = []
-    for form, settings in (("png", {"dpi": 120}), ("svg", {})):
-        to = path.with_suffix(f".{form}")
-        write_atomically(to, lambda file, form=form, settings=settings: _save(figure, file, form, **settings))
-        written.append(to)
-    dark = path.with_name(f"{path.stem}-dark.svg")
-    text = to_dark(written[-1].read_text("utf-8"))
-    write_atomically(dark, lambda file: file.write(text.encode()))
-    return [*written, dark]
+    forms = {form: render(draw, form, (8.0, 4.5), savefig_dpi=120) for form in ("png", "svg")}
+    contents = {
+        path.with_suffix(".png"): forms["png"],
+        path.with_suffix(".svg"): forms["svg"],
+        path.with_name(f"{path.stem}-dark.svg"): to_dark(forms["svg"].decode()).encode(),
+    }
+    for name, content in contents.items():
+        write_atomically(name, lambda file, content=content: file.write(content))
+    return list(contents)
 
 
 def to_dark(svg: str) -> str:
     """Return a figure written by :func:`save_picture` as SVG in dark colours."""
     for light, dark in _DARK.items():
         svg = re.sub(light, dark, svg, flags=re.IGNORECASE)
-    return svg.replace(
-        "<svg ", f'<svg fill="{_DARK["#000000"]}" ', 1
-    )  # texts and black marks have no colour of their own
+    # texts and black marks have no colour of their own
+    return svg.replace("<svg ", f'<svg fill="{_DARK["#000000"]}" ', 1)
 
 
 def save_figure(path: Path, draw: Draw, width: float = COLUMN_WIDTH, legend_rows: int = 0) -> None:
     """Draw a figure for a paper and write it in the format of its suffix: black on white, in 8-point type.
 
-    Fonts are embedded in PDF as TrueType; text in SVG stays text; PNG has 300 dots per inch.
-
     Args:
-        path: with a suffix of :data:`FORMATS`.
+        path: with a suffix of :data:`FORMATS`; PNG has 300 dots per inch.
         draw: the drawing function.
         width: in inches.
         legend_rows: number of rows of the legend above the plot, for which there is room.
@@ -127,11 +161,9 @@ def save_figure(path: Path, draw: Draw, width: float = COLUMN_WIDTH, legend_rows
     form = path.suffix.lower().removeprefix(".")
     if form not in FORMATS:
         raise ValueError(f"{path} has no format of figures: end its name in .{', .'.join(FORMATS)}")
-    figure = _render_figure(
-        draw, (width, 0.6 * width + 0.17 * legend_rows), "black", {"font.size": 8, "axes.linewidth": 0.6}
-    )
-    settings = {"dpi": 300} if form == "png" else {}
-    write_atomically(path, lambda file: _save(figure, file, form, **settings))
+    size = (width, 0.6 * width + 0.17 * legend_rows)
+    content = render(draw, form, size, font_size=8, axes_linewidth=0.6, savefig_dpi=300)
+    write_atomically(path, lambda file: file.write(content))
 
 
 def as_svg(draw: Draw, name: str, label: str, size: tuple[float, float] = IN_PAGE) -> str:
@@ -149,23 +181,18 @@ def as_svg(draw: Draw, name: str, label: str, size: tuple[float, float] = IN_PAG
     Raises:
         ValueError: there is no matplotlib.
     """
-    figure = _render_figure(draw, size, _INK)
-    figure.patch.set_alpha(0)
-    for axes in figure.axes:
-        axes.patch.set_alpha(0)
-    file = io.BytesIO()
-    _save(figure, file, "svg")
-    text = file.getvalue().decode()
+    text = render(draw, "svg", size, _INK).decode()
     body = text[text.index(">", text.index("<svg")) + 1 :].replace(_INK, "currentColor")
     # a style sheet inside a page would apply to the whole page
-    body = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", body, flags=re.DOTALL)
-    body = body.replace("xlink:href=", "href=")
-    body = re.sub(r'(\bid="|\bhref="#|url\(#)', rf"\g<1>{name}-", body)
-    width, height = (round(72 * edge, 2) for edge in size)
-    return (
-        f'<svg role="img" aria-label="{escape(label)}" viewBox="0 0 {width:g} {height:g}" stroke-linejoin="round" '
-        f'stroke-linecap="butt">{body.strip()}'
+    body = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", body, flags=re.DOTALL).replace(
+        "xlink:href=", "href="
     )
+    body = re.sub(r'(\bid="|\bhref="#|url\(#)', rf"\g<1>{name}-", body)
+    box = f"0 0 {round(72 * size[0], 2):g} {round(72 * size[1], 2):g}"
+    head = (
+        f'<svg role="img" aria-label="{escape(label)}" viewBox="{box}" stroke-linejoin="round" stroke-linecap="butt">'
+    )
+    return f"{head}{body.strip()}"
 
 
 def draw_curves(
@@ -421,39 +448,6 @@ def _format_count(value: float) -> str:
         if value >= size:
             return f"{value / size:g}{letter}"
     return f"{value:g}"
-
-
-def _render_figure(
-    draw: Draw, size: tuple[float, float], ink: str, more: Mapping[str, Any] = MappingProxyType({})
-) -> Figure:
-    check_pictures()
-    from cycler import cycler
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    settings: dict[Any, Any] = {"axes.prop_cycle": cycler(color=SERIES), **more}
-    settings |= dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), ink)
-    with rc_context(settings):
-        figure = Figure(figsize=size, layout="constrained")
-        draw(figure)
-        for axes in figure.axes:
-            axes.grid(alpha=0.3)
-            axes.set_axisbelow(True)
-            axes.spines[["top", "right"]].set_visible(False)
-    return figure
-
-
-def _save(figure: Figure, file: Any, form: str, **settings: Any) -> None:
-    from matplotlib import rc_context
-
-    # no date, no version and no random names: the same numbers make the same file
-    nothing: dict[str, dict[str, Any]] = {
-        "png": {"Software": None},
-        "svg": {"Date": None, "Creator": None},
-        "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
-    }
-    with rc_context({"svg.hashsalt": "ttt_envs", "svg.fonttype": "none", "pdf.fonttype": 42}):
-        figure.savefig(file, format=form, metadata=nothing[form], **settings)
 
 
 def error_bars(intervals: Sequence[Interval]) -> Float64Array:

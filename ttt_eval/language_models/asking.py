@@ -1,0 +1,220 @@
+"""Questions to a model and their answers: a file of answers, and a client of an endpoint that fills it.
+
+A task is a generator that yields a :class:`Question`, receives the text of the answer, and returns a result. Tasks go
+on in rounds: all questions of a round that the file does not answer are asked together.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, NamedTuple, TypeVar
+from urllib.parse import urlsplit
+
+from ttt_envs.core.checks import truncate
+from ttt_envs.core.extras import install_command
+from ttt_envs.core.files import locked, open_to_write, parse_json
+from ttt_envs.text import MAX_ANSWER_LENGTH
+
+Result = TypeVar("Result")
+MAX_SEED = 2**31
+"""Seeds are sent modulo this: some endpoints read 32 bits."""
+RETRIES = 6
+"""Maximum number of further attempts after a failure that may pass; the client waits longer before each."""
+
+
+class Question(NamedTuple):
+    """A conversation that the model continues."""
+
+    messages: tuple[Mapping[str, str], ...]
+    sample: int = 0
+    """number of the sample: a model with a temperature answers each sample of a question separately"""
+
+
+class Answer(NamedTuple):
+    """An answer."""
+
+    text: str
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    truncated: bool = False
+    """whether the answer was cut off at the maximum number of tokens"""
+
+
+Task = Generator[Question, str, Result]
+Ask = Callable[[Mapping[str, Question]], Iterable[tuple[str, Answer]]]
+"""asks questions by id; gives each id and its answer, in any order, as they arrive"""
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Everything that determines the answer to a question."""
+
+    model: str
+    temperature: float | None = 0.0
+    """None leaves it to the endpoint"""
+    max_tokens: int = 1024
+    """maximum number of tokens of an answer"""
+    seed: int = 0
+    """sent with a temperature above 0, plus the number of the sample"""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    """further fields of a request, in place of those of the same name; None leaves a field out"""
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether all samples of a question count as one."""
+        return bool({"temperature": self.temperature, **self.fields}["temperature"] == 0)
+
+    def body(self, question: Question) -> dict[str, Any]:
+        """Return the body of the request for a question."""
+        seed = None if self.deterministic else (self.seed + question.sample) % MAX_SEED
+        body = {"model": self.model, "messages": question.messages, "temperature": self.temperature}
+        body |= {"max_tokens": self.max_tokens, "seed": seed, **self.fields}
+        return {name: value for name, value in body.items() if value is not None}
+
+    def key(self, question: Question) -> str:
+        """Return the id of a question: a hash of its request, and of its sample unless all samples count as one."""
+        sample = 0 if self.deterministic else (self.seed, question.sample)
+        return hashlib.sha256(json.dumps([self.body(question), sample], sort_keys=True).encode()).hexdigest()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The file of answers
+
+
+class Answers(dict[str, Answer]):
+    """Answers by the id of their question, as read from a file; :meth:`add` appends one. See :func:`open_answers`."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        content = file.read()
+        super().__init__(filter(None, map(_read_line, content.split(b"\n"))))
+        self._file = file
+        if not content.endswith(b"\n") and content:  # a line of a killed writer
+            file.write(b"\n")
+
+    def add(self, key: str, answer: Answer) -> None:
+        """Append an answer to the file."""
+        self._file.write(json.dumps({"custom_id": key, **answer._asdict()}).encode() + b"\n")
+        self._file.flush()
+        self[key] = answer
+
+
+@contextmanager
+def open_answers(path: Path) -> Iterator[Answers]:
+    """Open a file of answers for this process alone; it is created if missing, with its folder.
+
+    Each line is JSON, with ``custom_id`` and either ``text``, the answer, or ``response`` with a chat completion as
+    ``body``, as batch services write it. Other lines, such as those of failed requests, answer nothing.
+
+    Raises:
+        OSError: the file cannot be opened.
+        ValueError: another process has opened it, or it is a link or a device.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with locked(path.parent), open_to_write(path) as file:
+        yield Answers(file)
+
+
+def _read_line(line: bytes) -> tuple[str, Answer] | None:
+    """Return the id of a question and its answer; None for a line that answers none."""
+    try:
+        data = parse_json(line)
+    except ValueError:
+        return None
+    match data:
+        case {"custom_id": str(key), "text": str(text)}:
+            counts = [data.get(name) for name in ("prompt_tokens", "completion_tokens")]
+            return key, _answer(text, counts, data.get("truncated") is True)
+        case {"custom_id": str(key), "response": {"body": body}} if (answer := read_completion(body)) is not None:
+            return key, answer
+    return None
+
+
+def read_completion(data: object) -> Answer | None:
+    """Return the answer in a chat completion; None if it is none."""
+    match data:
+        case {"choices": [{"message": dict(message)} as choice, *_], **rest}:
+            text, usage = message.get("content"), rest.get("usage")
+            counts = [
+                usage.get(name) if isinstance(usage, dict) else 0 for name in ("prompt_tokens", "completion_tokens")
+            ]
+            return _answer(text if isinstance(text, str) else "", counts, choice.get("finish_reason") == "length")
+    return None
+
+
+def _answer(text: str, counts: list[object], truncated: bool) -> Answer:
+    """Return an answer of text that can be written, and of counts that are counts."""
+    prompt, completion = (count if isinstance(count, int) and count > 0 else 0 for count in counts)
+    return Answer(text[-MAX_ANSWER_LENGTH:].encode(errors="replace").decode(), prompt, completion, truncated)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Asking
+
+
+def make_ask(url: str, sampling: Sampling, concurrency: int) -> Ask:
+    """Return what asks a model at an endpoint with OpenAI's chat completions, through the client ``openai``.
+
+    The key is that in the environment variable ``OPENAI_API_KEY``. The client repeats requests after failures that may
+    pass; if nothing answers at the address, there is one attempt.
+
+    Args:
+        url: address of the endpoint, before ``/chat/completions``.
+        sampling: of the requests.
+        concurrency: maximum number of requests at a time.
+
+    Raises:
+        ValueError: ``openai`` is not installed, an address that is none or holds a password, or no endpoint there.
+    """
+    try:
+        import openai
+    except ImportError:
+        raise ValueError(f"a language model needs openai: {install_command('llm')}") from None
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query or parts.fragment:
+        raise ValueError(
+            "endpoint= is no plain address such as http://127.0.0.1:8000/v1: write one without a user or a query, and "
+            "put a key into the environment variable OPENAI_API_KEY"
+        )
+    key = os.environ.get("OPENAI_API_KEY", "").strip() or "EMPTY"
+    client = openai.OpenAI(base_url=url, api_key=key, max_retries=RETRIES)
+
+    def failed(problem: openai.OpenAIError) -> ValueError:
+        reason = truncate(" ".join(str(problem.__cause__ or problem).replace(key, "[key]").split()), 300)
+        return ValueError(
+            f"the endpoint {url} has failed for good ({ascii(reason)[1:-1]}): correct it, and run the same "
+            "command again"
+        )
+
+    def complete(question: Question) -> Answer:
+        try:
+            reply = client.post("/chat/completions", body=sampling.body(question), cast_to=object)
+        except openai.OpenAIError as problem:
+            raise failed(problem) from None
+        answer = read_completion(reply)
+        if answer is None:
+            raise ValueError(f"the endpoint {url} sent a reply that is no chat completion: choose another endpoint")
+        return answer._replace(text=answer.text.replace(key, "[key]") if len(key) > 8 else answer.text)
+
+    def ask(questions: Mapping[str, Question]) -> Iterator[tuple[str, Answer]]:
+        with ThreadPoolExecutor(concurrency) as pool:
+            futures = {pool.submit(complete, question): key for key, question in questions.items()}
+            try:
+                for future in as_completed(futures):
+                    yield futures[future], future.result()
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+
+    try:
+        client.with_options(max_retries=0).models.list()
+    except openai.APIConnectionError as problem:
+        raise failed(problem) from None
+    except openai.OpenAIError:  # it need not list its models
+        pass
+    return ask

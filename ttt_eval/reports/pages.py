@@ -1,0 +1,50 @@
+"""Pages of results: :func:`report_of` returns what a page consists of, for every kind of result."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from pathlib import Path
+from typing import Any
+
+from ttt_eval.reports.benchmark import benchmark_report
+from ttt_eval.reports.compare import runs_report
+from ttt_eval.reports.language_model import language_model_report
+from ttt_eval.reports.matches import ladder_report, sprt_report, tournament_report
+from ttt_eval.reports.page import Report, write_report
+from ttt_eval.reports.results import RESULT, read_result
+from ttt_eval.reports.run import run_report
+from ttt_eval.reports.sweep import sweep_report
+from ttt_eval.run_files import REPORT
+
+
+@singledispatch
+def report_of(result: Any) -> Report:
+    """Return the page of a result.
+
+    Raises:
+        TypeError: a result of a kind that has no page.
+        ValueError: a result with positions that are none of its game.
+    """
+    raise TypeError(f"{type(result).__name__} has no page: report_of.register gives it one")
+
+
+for describe in (
+    run_report, runs_report, sprt_report, tournament_report, ladder_report, sweep_report, benchmark_report,
+    language_model_report,
+):  # fmt: skip
+    report_of.register(describe)
+
+
+def write_page(folder: Path) -> Path:
+    """Write ``report.html`` beside the ``result.json`` of a folder, and return its path.
+
+    Raises:
+        OSError: no result, or a page that cannot be written.
+        ValueError: a damaged result, or one of another kind.
+    """
+    result = read_result(folder)
+    try:
+        report = report_of(result)
+    except (ValueError, KeyError, IndexError) as problem:
+        raise ValueError(f"{folder / RESULT} holds no complete result: {problem}") from None
+    return write_report(folder / REPORT, report)
