@@ -363,7 +363,7 @@ def _critic(run: RunResult, game: Game, policy: Policy) -> page.Parts:
         return []
     against = run.opponent if run.opponent in QUICK_OPPONENTS else None
     seat, actor = None if run.opponent == SELF else run.seat, policy.actor or policy
-    gamma, by_ply = run.settings.get("gamma"), against is None and run.settings.get("bootstrap") != "own-turn"
+    gamma, by_ply = run.settings.get("gamma"), against is None and run.settings.get("backup") != "agent"
     discount = float(gamma) if isinstance(gamma, int | float) and not by_ply else 1.0
     error, why = page.or_why(lambda: critic_error(game, actor, against, policy, seat=seat, discount=discount))
     if error is None:
