@@ -353,7 +353,7 @@ def our_self_play(simulations: int, count_moves: bool = False) -> Stretch:
         return play_block(config, learner.game, learner.state, next(seeds), range(TOGETHER_IN_SELF_PLAY))
 
     # count the simulations that a search really makes, in positions of real games
-    seen = play().seen
+    seen = play().obs
     search = gumbel_search(
         learner.game,
         Boards(seen, np.zeros(len(seen), np.int8)),
@@ -365,7 +365,7 @@ def our_self_play(simulations: int, count_moves: bool = False) -> Stretch:
         value_scale=config.value_scale_for(learner.game),
     )
     of_a_move = 1.0 if count_moves else num_simulations(search) / len(seen)
-    return time_work(lambda: of_a_move * len(play().seen))
+    return time_work(lambda: of_a_move * len(play().obs))
 
 
 def our_search(simulations: int) -> Stretch:

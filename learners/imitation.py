@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 import numpy as np
 
-from learners.base import from_bytes, to_bytes
+from learners.base import to_bytes
 from learners.checkpoint import TEACHER_FOLDER, load_arrays, save_arrays
 from learners.training import SPAWN_TEACHER, Progress, Task, make_rng
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.files import subfolder
-from ttt_envs.core.jit import Float64Array, Int8Array
-from ttt_envs.core.parallel import Cluster, Jobs, check_jobs, map_blocks
+from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array
+from ttt_envs.core.parallel import Cluster, Jobs, check_jobs, map_blocks, results_in_order
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, visible
@@ -26,24 +24,10 @@ from ttt_envs.game.rules import DRAW, NOT_OVER, legal, next_mover, place
 
 BLOCK = 4
 """Number of teacher's games played and stored together; a game depends on its number alone."""
+FILE = "games.npz"
+"""File of the games in :data:`~learners.checkpoint.TEACHER_FOLDER`."""
 MIN_SECONDS_FOR_WORKERS = 10.0
 """Minimum seconds of work for which processes are started, as starting them takes time."""
-
-
-@runtime_checkable
-class ScoresMoves(Protocol):
-    """A policy that scores moves by a search."""
-
-    @property
-    def depth(self) -> int:
-        """Search depth in plies: the score of an immediate win."""
-        ...
-
-    def scores(self, boards: Boards, rng: np.random.Generator) -> Float64Array:
-        """Return scores float64[B, cells] from the mover's view, NaN where illegal; the best moves' scores are
-        values.
-        """
-        ...
 
 
 class Teacher(NamedTuple):
@@ -64,7 +48,7 @@ class Teacher(NamedTuple):
             ValueError: not a policy, or one that does not score moves.
         """
         policy = make_policy(spec, game)
-        if isinstance(policy, ScoresMoves):
+        if hasattr(policy, "scores") and hasattr(policy, "depth"):  # a search: a win is worth its depth
             depth = float(policy.depth)
             return cls(policy.scores, depth + 1, depth / (depth + 1))
         if (values := policy.action_values) is not None:
@@ -75,43 +59,50 @@ class Teacher(NamedTuple):
 class TrainingExamples(NamedTuple):
     """Positions of some games, in order, with their values."""
 
-    seen: Int8Array
+    obs: Int8Array
     """int8[N, cells], own stones first"""
     value: Float64Array
     """float64[N], the teacher's values from the mover's view"""
+    game: Int64Array
+    """int64[N]: the number of the game"""
     results: Float64Array
     """float64[games], for player_0"""
 
+    @classmethod
+    def concatenate(cls, parts: list[TrainingExamples]) -> TrainingExamples:
+        """Concatenate several batches in order."""
+        return cls(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
-def _play(game: Game, teacher: Teacher, epsilon: float, rng: np.random.Generator) -> TrainingExamples:
+
+def _play(game: Game, teacher: Teacher, epsilon: float, seed: int, number: int) -> TrainingExamples:
     """Play one game of the teacher against itself; moves within 1e-9 of the best have equal shares."""
-    seen, value = [], []
+    rng = make_rng(seed, SPAWN_TEACHER, number)
+    obs, value = [], []
     boards = Boards.start(game)
     cells, mover = boards.cells[0], boards.mover
     outcome = NOT_OVER
     while outcome == NOT_OVER:
         scores = teacher.scores(boards, rng)[0]
         best = np.nanmax(scores)
-        seen.append(boards.own_first()[0])
+        obs.append(boards.own_first()[0])
         value.append(float(best))
-        good = np.flatnonzero(scores >= best - VALUE_TOLERANCE)
+        moves = np.flatnonzero(scores >= best - VALUE_TOLERANCE)
         if epsilon > 0 and rng.random() < epsilon:
-            good = np.flatnonzero(legal(game, cells))
-        outcome = place(cells, int(mover[0]), int(rng.choice(good)), len(seen) - 1, game.parameters)
+            moves = np.flatnonzero(legal(game, cells))
+        outcome = place(cells, int(mover[0]), int(rng.choice(moves)), len(obs) - 1, game.parameters)
         mover[0] = next_mover(int(mover[0]), rng.random(), game.parameters)
     result = 0.0 if outcome == DRAW else 1.0 - 2.0 * outcome
-    return TrainingExamples(np.array(seen, np.int8), np.array(value), np.array([result]))
+    return TrainingExamples(np.array(obs, np.int8), np.array(value), np.full(len(obs), number), np.array([result]))
 
 
 def play_training_games(game: Game, teacher: str, epsilon: float, seed: int, numbers: range) -> TrainingExamples:
     """Return the examples of the teacher's games with these numbers; each depends on its number and the seed alone."""
     scorer = Teacher.from_spec(teacher, game)
-    games = [_play(game, scorer, epsilon, make_rng(seed, SPAWN_TEACHER, number)) for number in numbers]
-    return TrainingExamples(*(np.concatenate(parts) for parts in zip(*games, strict=True)))
+    return TrainingExamples.concatenate([_play(game, scorer, epsilon, seed, number) for number in numbers])
 
 
-def training_examples(task: Task, teacher: str, epsilon: float, jobs: int, done: Progress) -> list[TrainingExamples]:
-    """Return the teacher's games block by block in order: load stored ones, and play and store the others.
+def training_examples(task: Task, teacher: str, epsilon: float, jobs: int, done: Progress) -> TrainingExamples:
+    """Return the teacher's games in order: load stored ones, and play and store the others.
 
     Args:
         task: gives the game, the number of games, the seed, and the run in which games are stored once played.
@@ -123,72 +114,40 @@ def training_examples(task: Task, teacher: str, epsilon: float, jobs: int, done:
     Raises:
         ValueError: a teacher that does not score moves, games on disk that are damaged.
     """
-    provenance = {
-        "game": task.game.to_dict(),
-        "teacher": teacher,
-        "epsilon": epsilon,
-        "seed": task.seed,
-    }
-    numbers = [range(start, min(start + BLOCK, task.games)) for start in range(0, task.games, BLOCK)]
-    folder = subfolder(task.run, TEACHER_FOLDER)
-    paths = [folder / f"{block:06d}.npz" for block in range(len(numbers))]
-    examples: dict[int, TrainingExamples] = {}
-
-    def add(block: int, block_examples: TrainingExamples) -> None:
-        examples[block] = block_examples
-        done.count(block_examples.results)
-        task.progress(done)
-
-    missing = []
-    for block, path in enumerate(paths):
-        block_examples = _load_examples(path, task.game, provenance, len(numbers[block]))
-        if block_examples is None:
-            missing.append(block)
-        else:
-            add(block, block_examples)
-    play = partial(play_training_games, visible(task.game), teacher, epsilon, task.seed)
-
-    def save(block: int, block_examples: TrainingExamples) -> None:
-        save_arrays(paths[block], {**block_examples._asdict(), "provenance": to_bytes(provenance)})
-        add(block, block_examples)
-
     workers: Jobs = Cluster(task.cluster) if task.cluster else jobs
     check_jobs(workers)
-    seconds: list[float] = []
-    while missing and (len(seconds) < 2 or seconds[-1] * len(missing) < MIN_SECONDS_FOR_WORKERS or workers == 1):
-        start = time.perf_counter()  # the first block compiles, the second measures the duration
-        save(missing[0], play(numbers[missing[0]]))
-        seconds.append(time.perf_counter() - start)
-        del missing[0]
-    played = map_blocks(play, ((numbers[block],) for block in missing), workers) if missing else ()
-    for number, block_examples in played:
-        save(missing[number], block_examples)
-    return [examples[block] for block in range(len(numbers))]
+    path = subfolder(task.run, TEACHER_FOLDER) / FILE
+    provenance = to_bytes({"game": task.game.to_dict(), "teacher": teacher, "epsilon": epsilon, "seed": task.seed})
+    play = partial(play_training_games, visible(task.game), teacher, epsilon, task.seed)
+    examples: list[TrainingExamples] = []
+    if path.exists():
+        arrays = load_arrays(path)
+        if np.array_equal(arrays.pop("provenance"), provenance):
+            examples.append(_first_games(TrainingExamples(**arrays), task.games))
+            done.count(examples[0].results)
+
+    def blocks() -> Iterator[tuple[range]]:
+        yield from ((range(start, min(start + BLOCK, task.games)),) for start in range(done.games, task.games, BLOCK))
+
+    def store(block: TrainingExamples) -> None:
+        examples[:] = [TrainingExamples.concatenate([*examples, block])]
+        save_arrays(path, {**examples[0]._asdict(), "provenance": provenance})
+        done.count(block.results)
+        task.progress(done)
+
+    seconds = 0.0  # of the second block: the first one compiles
+    for number, block in enumerate(list(blocks())):
+        if workers != 1 and number >= 2 and seconds * (task.games - done.games) / BLOCK > MIN_SECONDS_FOR_WORKERS:
+            break
+        start = time.perf_counter()
+        store(play(*block))
+        seconds = time.perf_counter() - start
+    for part in results_in_order(map_blocks(play, blocks(), workers)) if done.games < task.games else ():
+        store(part)
+    return examples[0]
 
 
-def _load_examples(path: Path, game: AnyGame, provenance: Mapping[str, Any], games: int) -> TrainingExamples | None:
-    """Load the games in a file; None if there is no file, or if it holds other games.
-
-    Raises:
-        ValueError: a damaged file.
-    """
-    if not os.path.lexists(path):
-        return None
-    longest = game.cells * games
-    arrays = load_arrays(path, limit=longest * (game.cells + 8) + 8 * games + (1 << 16))
-    try:
-        if from_bytes(arrays["provenance"]) != provenance or arrays["results"].shape != (games,):
-            return None
-        block_examples = TrainingExamples(arrays["seen"], arrays["value"], arrays["results"])
-        count = len(block_examples.value)
-        fits = (
-            block_examples.seen.shape == (count, game.cells)
-            and [array.dtype.str for array in block_examples] == ["|i1", "<f8", "<f8"]
-            and ((block_examples.seen >= 0) & (block_examples.seen <= 2)).all()
-            and (np.abs(block_examples.value) <= np.finfo(np.float32).max).all()  # the net's dtype; excludes NaN
-        )
-    except (KeyError, TypeError, ValueError, IndexError):
-        fits = False
-    if not fits:
-        raise ValueError(f"{path} is damaged: delete it, and its games are played again")
-    return block_examples
+def _first_games(examples: TrainingExamples, games: int) -> TrainingExamples:
+    """Return the examples of the games with numbers below ``games``."""
+    first = examples.game < games
+    return TrainingExamples(examples.obs[first], examples.value[first], examples.game[first], examples.results[:games])

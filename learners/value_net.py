@@ -20,15 +20,14 @@ import numpy as np
 from learners.base import Arrays
 from learners.checkpoint import MODEL, load_weights, save_arrays
 from learners.config import TEACHER, FitLearnerConfig
-from learners.dense import Activation, Dense, forward, layer_shapes, planes
-from learners.imitation import Teacher, training_examples
+from learners.imitation import Teacher, TrainingExamples, training_examples
 from learners.limits import Fraction, Layers, NonNegativeInt, NumProcesses, Positive, PositiveInt, Range
+from learners.mlp import Activation, Dense, TFNet, dense_layers, forward, import_tensorflow, layer_shapes, planes
 from learners.one_ply import one_ply_ahead
-from learners.tensorflow_tools import DEVICE, import_tensorflow
 from learners.training import Progress, Task, check_counts, make_initial_rng
 from ttt_envs.agents.policy import Policy, best_shares
 from ttt_envs.agents.specs import make_policy
-from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array
+from ttt_envs.core.jit import Float32Array, Float64Array, Int64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import VARIANTS, Game
 from ttt_envs.game.phantom import HIDING, AnyGame, visible
@@ -43,8 +42,6 @@ PRESETS: dict[Preset, tuple[tuple[int, ...], tuple[Activation, ...]]] = {
     "10-20": ((10, 20), ("sigmoid", "sigmoid")),
 }
 """Nets of the report's four authors: units of the hidden layers, and their activations."""
-CHUNK = 1 << 14
-"""Number of positions evaluated at once."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +76,8 @@ class ValueNetConfig(FitLearnerConfig):
     batch_size: NonNegativeInt = 0
     """number of positions in a minibatch; 0: every step uses all positions"""
     held_out: Annotated[float, Range(0, 0.9)] = 0.1
-    """share of the positions, up to symmetry, held out to measure the validation error, 0 to 0.9"""
+    """share of the games held out to measure the validation error, on their positions that no symmetry maps to one
+    learned from, 0 to 0.9"""
     keep: Literal["last", "best"] = "last"
     """weights to keep: those after the last step, or those with the lowest validation error"""
     symmetries: Symmetries = "none"
@@ -111,17 +109,11 @@ class ValueNetConfig(FitLearnerConfig):
 
     def shapes(self, game: AnyGame) -> dict[str, tuple[int, ...]]:
         """Return the shapes of a run's arrays: the layers' float32, and the scale and bound of the output."""
-        hidden, _ = self.layers()
-        widths = (3 * game.cells, *hidden, 1)
-        return {"scale": (), "bound": (), **layer_shapes(widths)}
+        return {"scale": (), "bound": (), **layer_shapes((3 * game.cells, *self.layers()[0], 1))}
 
     def net(self, game: AnyGame, arrays: Arrays) -> ValueNet:
         """Return the net at play, from arrays of :meth:`shapes`."""
-        activations: tuple[Activation, ...] = (*self.layers()[1], "linear")
-        layers = [
-            Dense(arrays[f"{layer}.weights"].astype(np.float64), arrays[f"{layer}.bias"].astype(np.float64), activation)
-            for layer, activation in enumerate(activations)
-        ]
+        layers = dense_layers(arrays, (*self.layers()[1], "linear"))
         return ValueNet(visible(game), layers, float(arrays["scale"]), float(arrays["bound"]), self.symmetries)
 
     def check_opponent(self, opponent: str, game: AnyGame) -> None:
@@ -151,17 +143,14 @@ class ValueNetConfig(FitLearnerConfig):
         import_tensorflow(self.name)  # report a missing TensorFlow before games are played
         done = Progress()
         examples = training_examples(task, self.teacher, self.epsilon, self.jobs, done)
-        seen = np.concatenate([part.seen for part in examples])
-        value = np.concatenate([part.value for part in examples])
         started = time.perf_counter()
 
         def log(iterations: int, losses: dict[str, float]) -> None:
-            counts = {"wins": done.wins, "draws": done.draws, "losses": done.losses, "positions": len(seen)}
+            counts = {"wins": done.wins, "draws": done.draws, "losses": done.losses, "positions": len(examples.value)}
             rate = iterations / max(1e-9, time.perf_counter() - started)
             task.log(done.games, {"iterations": iterations, "iterations_per_s": rate, **losses, **counts})
 
-        rng = make_initial_rng(task.seed)
-        arrays = self._fit_examples(task.game, seen, value, rng, log)
+        arrays = self._fit_examples(task.game, examples, make_initial_rng(task.seed), log)
         arrays |= {"scale": np.array(teacher.scale, np.float32), "bound": np.array(teacher.bound, np.float32)}
         save_arrays(task.run / MODEL, arrays)
         net = self.net(task.game, arrays)
@@ -179,104 +168,84 @@ class ValueNetConfig(FitLearnerConfig):
             ValueError: no file, a damaged one, or one of other settings.
         """
         arrays = load_weights(run / MODEL, self.shapes(game), f"{self.name} with hidden={self.layers()[0]}", game)
-        if not (arrays["scale"] > 0 and 0 < arrays["bound"] <= 1):
-            raise ValueError(f"{run / MODEL} is damaged: the scale of its values is missing")
         return self.net(game, arrays)
 
     def _fit_examples(
         self,
         game: AnyGame,
-        seen: Int8Array,
-        value: Float64Array,
+        examples: TrainingExamples,
         rng: np.random.Generator,
         log: Callable[[int, dict[str, float]], None],
-    ) -> dict[str, np.ndarray[Any, Any]]:
-        """Train layers on positions ``seen`` int8[N, cells], own stones first, with values float64[N]; return their
-        arrays.
-        """
-        tf = import_tensorflow(self.name)
-        learned, held = hold_out(game, seen, self.held_out, rng)
-        permutations = symmetries(game, self.symmetries)
-        inputs = np.concatenate([planes(seen[learned][:, permutation]) for permutation in permutations])
-        targets = np.tile(value[learned], len(permutations)).astype(np.float32)[:, None]
+    ) -> dict[str, Float32Array]:
+        """Train a net on the teacher's values; return its arrays."""
         shapes = {name: shape for name, shape in self.shapes(game).items() if name not in ("scale", "bound")}
-
-        def dense(units: int, activation: Activation) -> Any:  # the weights are set below
-            return tf.keras.layers.Dense(units, activation, kernel_initializer="zeros")
-
-        with tf.device(DEVICE):
-            net = tf.keras.Sequential(
-                [tf.keras.Input((3 * game.cells,))]
-                + [dense(units, activation) for units, activation in zip(*self.layers(), strict=True)]
-                + [dense(1, "linear")]
+        inputs = {name: np.float32(shapes[name.replace("bias", "weights")][0]) for name in shapes}
+        weights = {  # as in the report's nets
+            name: rng.uniform(-1, 1, shape).astype(np.float32) / np.sqrt(inputs[name]) for name, shape in shapes.items()
+        }
+        net = TFNet(self.name, weights, (*self.layers()[1], "linear"), self.learning_rate)
+        learned, held = hold_out(game, examples, self.held_out, rng)
+        if self.keep == "best" and not len(held):
+            raise ValueError(
+                f"keep=best needs new positions in games held out: choose more games than {len(examples.results)}"
             )
-            net.set_weights(_initial(list(shapes.values()), rng))
-            adam = tf.keras.optimizers.Adam(self.learning_rate, epsilon=1e-8)
-            adam.build(net.trainable_variables)
-            x, y = tf.constant(inputs), tf.constant(targets)
-            x_held, y_held = tf.constant(planes(seen[held])), tf.constant(value[held].astype(np.float32)[:, None])
+        permutations = symmetries(game, self.symmetries)
+        obs = np.concatenate([examples.obs[learned][:, permutation] for permutation in permutations])
+        x, x_held = (net.tf.constant(planes(boards)) for boards in (obs, examples.obs[held]))
+        y, y_held = (
+            net.tf.constant(values.astype(np.float32))
+            for values in (np.tile(examples.value[learned], len(permutations)), examples.value[held])
+        )
 
-            def error(x: Any, y: Any) -> Any:
-                # the report sums, here is the mean: Adam is invariant to the factor
-                return tf.reduce_mean(tf.square(net(x) - y))
+        def error(x: Any, y: Any) -> Any:
+            # the report sums, here is the mean: Adam is invariant to the factor
+            return net.tf.reduce_mean(net.tf.square(net.outputs(x)[:, 0] - y))
 
-            def steps(rows: Any) -> Any:
-                def step(number: Any) -> tuple[Any]:
-                    few = (tf.gather(x, rows[number]), tf.gather(y, rows[number])) if self.batch_size else (x, y)
-                    with tf.GradientTape() as tape:
-                        loss = error(*few)
-                    adam.apply(tape.gradient(loss, net.trainable_variables))
-                    return (number + 1,)
+        def train(rows: Any, rates: Any) -> Any:
+            def losses(n: Any) -> tuple[Any]:
+                batch = (net.tf.gather(x, rows[n]), net.tf.gather(y, rows[n])) if self.batch_size else (x, y)
+                return (error(*batch),)
 
-                tf.while_loop(lambda number: number < tf.shape(rows)[0], step, (tf.constant(0),))
-                return error(x, y), error(x_held, y_held)
+            net.steps(losses, rates)
+            return error(x, y), error(x_held, y_held)
 
-            signature = [tf.TensorSpec((None, None), tf.int64)]
-            compiled_steps = tf.function(steps, input_signature=signature, autograph=False)
-            lowest, best_weights = math.inf, net.get_weights()
-            whole, rest = divmod(self.iterations, self.log_iterations)
-            iterations = 0
-            for count in (0, *[self.log_iterations] * whole, *[rest] * (rest > 0)):
-                rows = rng.integers(len(inputs), size=(count, self.batch_size))
-                loss, held_loss = (float(number) for number in compiled_steps(tf.constant(rows)))
-                iterations += count
-                if not math.isfinite(loss):
-                    raise ValueError(
-                        f"{self.name} has diverged after {iterations} steps: choose a learning_rate below "
-                        f"{self.learning_rate:g}"
-                    )
-                log(iterations, {"loss": loss} | ({"held_out_loss": held_loss} if len(held) else {}))
-                if self.keep == "last" or held_loss < lowest:
-                    lowest, best_weights = held_loss, net.get_weights()
-        return dict(zip(shapes, best_weights, strict=True))
+        train_steps = net.compile(train, ((None, None), "int64"), ((None,), "float32"))
+        lowest, kept = math.inf, net.arrays
+        for start in range(-self.log_iterations, self.iterations, self.log_iterations):
+            count = min(self.log_iterations, self.iterations - start) if start >= 0 else 0
+            rows = rng.integers(len(obs), size=(count, self.batch_size))
+            loss, held_loss = (float(number) for number in train_steps(rows, net.next_rates(count)))
+            net.check(loss)
+            log(net.updates, {"loss": loss} | ({"held_out_loss": held_loss} if len(held) else {}))
+            if self.keep == "last" or held_loss < lowest:
+                lowest, kept = held_loss, net.arrays
+        return kept
 
 
-def hold_out(game: AnyGame, seen: Int8Array, share: float, rng: np.random.Generator) -> tuple[Int64Array, Int64Array]:
+def hold_out(
+    game: AnyGame, examples: TrainingExamples, share: float, rng: np.random.Generator
+) -> tuple[Int64Array, Int64Array]:
     """Return the rows of positions to learn from, and of those held out, both int64.
 
-    Games begin alike, so the same positions come back: those that a symmetry of the board maps to each other are on the
-    same side. The ``share``, rounded up, is of these classes; at least one class is learned from.
+    The ``share`` is of the games, rounded up, because positions of one game have similar values; at least one game is
+    learned from. Games begin alike: a position that a symmetry maps to one learned from is on neither side.
+    More games are held out while no position remains.
 
     Args:
         game: the game.
-        seen: positions int8[N, cells], own stones first.
-        share: of the classes, to hold out.
+        examples: of the teacher's games.
+        share: of the games, to hold out.
         rng: chooses them.
     """
-    _, of_position = np.unique(canonical_keys(seen, symmetries(game))[0], axis=0, return_inverse=True)
-    order = rng.permutation(of_position.max() + 1)
-    held = np.isin(of_position, order[: min(math.ceil(share * len(order)), len(order) - 1)])
-    return np.flatnonzero(~held), np.flatnonzero(held)
-
-
-def _initial(shapes: list[tuple[int, ...]], rng: np.random.Generator) -> list[Float32Array]:
-    """Draw weights and biases uniform in +-1 / sqrt(inputs), the initialization of the report's nets."""
-    arrays: list[Float32Array] = []
-    inputs = 1
-    for shape in shapes:
-        inputs = shape[0] if len(shape) == 2 else inputs  # a bias follows its weights
-        arrays.append(rng.uniform(-1, 1, shape).astype(np.float32) / np.float32(math.sqrt(inputs)))
-    return arrays
+    classes = np.unique(canonical_keys(examples.obs, symmetries(game))[0], axis=0, return_inverse=True)[1].reshape(-1)
+    order = rng.permutation(len(examples.results))
+    held = np.zeros(len(classes), np.bool_)
+    for count in range(math.ceil(share * len(order)), len(order)):
+        held = np.isin(examples.game, order[:count])
+        learned, held = np.flatnonzero(~held), np.flatnonzero(held & ~np.isin(classes, classes[~held]))
+        if count == 0 or len(held):
+            return learned, held
+    return np.arange(len(classes)), np.zeros(0, np.int64)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -304,13 +273,9 @@ class ValueNet(Policy):
 
     def values(self, boards: Boards) -> Float64Array:
         """Return the net's values float64[B] from the mover's view, as fractions of a win."""
-        seen = boards.own_first()
-        out = np.empty(len(seen))
-        for start in range(0, len(seen), CHUNK):
-            part = seen[start : start + CHUNK]
-            total = sum(forward(planes(part[:, permutation]), self._layers)[:, 0] for permutation in self._permutations)
-            out[start : start + CHUNK] = total / (len(self._permutations) * self._scale)
-        return np.clip(out, -self._bound, self._bound)
+        obs = boards.own_first()
+        total = sum(forward(planes(obs[:, permutation]), self._layers)[:, 0] for permutation in self._permutations)
+        return np.clip(total / (len(self._permutations) * self._scale), -self._bound, self._bound)
 
     def action_values(self, boards: Boards) -> Float64Array:
         """Return action values float64[B, cells] from the mover's view, NaN where illegal; an immediate win has value

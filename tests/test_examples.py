@@ -11,7 +11,7 @@ from clients import run as clients
 from clients.endings import ending
 from processes import ROOT, run_python
 
-from learners.sb3.libraries import preserve_random_state
+from learners.sb3 import preserve_random_state
 from ttt_envs import Game
 from ttt_eval.benchmark.agents import agent_policy, load_agent
 from ttt_eval.benchmark.runs import BudgetSpent, CountedEnv, shorten

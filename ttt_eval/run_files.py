@@ -223,7 +223,7 @@ class RunDirectory:
         with locked(self.path):
             delete_temporary_files(self.path, RUN_FILES)
             if not self.teacher.is_symlink():
-                delete_temporary_files(self.teacher, ["[0-9]*.npz"])
+                delete_temporary_files(self.teacher, ["games.npz"])
             yield
 
     def clear(self) -> None:

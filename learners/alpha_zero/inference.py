@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
 
 from baselines.mcts import SelectionParams, Tree, backup, simulate
 from learners.alpha_zero.settings import MAX_SMALL_CELLS
-from learners.dense import Packed, evaluate_net
+from learners.mlp import Packed, evaluate_net
 from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array, inlined, int64, kernel
 from ttt_envs.game.boards import Boards, base_3, own_first_row
+from ttt_envs.game.symmetry import inverse
 
 
 class SymmetryTables(NamedTuple):
@@ -29,19 +28,9 @@ class _Workspace(NamedTuple):
     """Workspace of the kernels."""
 
     room: Float32Array  # see Packed.room
-    seen: Int8Array  # int8[cells]
+    obs: Int8Array  # int8[cells]
     image: Int8Array  # int8[cells]
     means: Float64Array  # float64[cells]
-
-    @classmethod
-    def empty(cls, net: Packed, cells: int) -> _Workspace:
-        """Allocate a workspace for a board of ``cells`` cells."""
-        return cls(
-            room=net.room(),
-            seen=np.zeros(cells, np.int8),
-            image=np.zeros(cells, np.int8),
-            means=np.zeros(cells),
-        )
 
 
 class EvaluationCache(NamedTuple):
@@ -54,12 +43,6 @@ class EvaluationCache(NamedTuple):
     values: Float64Array
     """float64[N]"""
 
-    @classmethod
-    def empty(cls, cells: int) -> EvaluationCache:
-        """Return an empty cache."""
-        size = 3**cells if cells <= MAX_SMALL_CELLS else 0
-        return cls(np.zeros(size, np.int8), np.empty((size, cells), np.float32), np.empty(size))
-
 
 class NetEvaluator:
     """A net that evaluates positions by the mean over their symmetries.
@@ -70,22 +53,22 @@ class NetEvaluator:
 
     Args:
         net: the net; it must not change.
-        group: the symmetries to average over.
+        permutations: int64[I, cells]: the symmetries to average over.
 
     Attributes:
-        cache: cache of the evaluations made by searches. Searches in several threads have one each.
+        caches: caches of the evaluations made by searches that are not in use. Searches in several threads have one
+            each.
     """
 
-    def __init__(self, net: Packed, group: SymmetryTables) -> None:
-        self._net, self._group = net, group
-        self.cache = EvaluationCache.empty(group.permutations.shape[1])
-        self._idle_caches = [self.cache]
+    def __init__(self, net: Packed, permutations: Int64Array) -> None:
+        self._net, self._group = net, SymmetryTables(permutations, inverse(permutations))
+        self.caches = [self._make_cache()]
 
     def means(self, boards: Boards) -> tuple[Float64Array, Float64Array]:
         """Return logits float64[B, cells] and values float64[B] from the mover's view."""
-        seen = boards.own_first()
-        logits, values = np.empty(seen.shape), np.empty(len(seen))
-        _evaluate_rows(seen, self._net, self._group, _Workspace.empty(self._net, seen.shape[1]), logits, values)
+        obs = boards.own_first()
+        logits, values = np.empty(obs.shape), np.empty(len(obs))
+        _evaluate_rows(obs, self._net, self._group, self._make_workspace(), logits, values)
         return logits, values
 
     def evaluate(self, boards: Boards) -> tuple[Float32Array, Float64Array]:
@@ -95,33 +78,33 @@ class NetEvaluator:
 
     def run_simulations(self, considered_visit: Int64Array, params: SelectionParams, tree: Tree) -> None:
         """See :class:`~baselines.mcts.FusedEvaluator`."""
-        with self._unshared_cache() as cache:
-            work = _Workspace.empty(self._net, tree.cells.shape[1])
-            _run_simulations(considered_visit, params, tree, self._net, self._group, work, cache)
+        try:
+            cache = self.caches.pop()
+        except IndexError:  # other threads have them
+            cache = self._make_cache()
+        _run_simulations(considered_visit, params, tree, self._net, self._group, self._make_workspace(), cache)
+        self.caches.append(cache)
 
-    @contextmanager
-    def _unshared_cache(self) -> Iterator[EvaluationCache]:
-        """Lend a cache that no other thread has."""
-        try:
-            cache = self._idle_caches.pop()
-        except IndexError:
-            cache = EvaluationCache.empty(self._group.permutations.shape[1])
-        try:
-            yield cache
-        finally:
-            self._idle_caches.append(cache)
+    def _make_cache(self) -> EvaluationCache:
+        cells = self._group.permutations.shape[1]
+        size = 3**cells if cells <= MAX_SMALL_CELLS else 0
+        return EvaluationCache(np.zeros(size, np.int8), np.empty((size, cells), np.float32), np.empty(size))
+
+    def _make_workspace(self) -> _Workspace:
+        cells = self._group.permutations.shape[1]
+        return _Workspace(self._net.room(), np.zeros(cells, np.int8), np.zeros(cells, np.int8), np.zeros(cells))
 
 
 @inlined
-def _evaluate(seen: Int8Array, net: Packed, group: SymmetryTables, work: _Workspace) -> float:
+def _evaluate(obs: Int8Array, net: Packed, group: SymmetryTables, work: _Workspace) -> float:
     """Return the value of a board, own stones first, and leave its logits in ``work.means``."""
-    cells, count = len(seen), len(group.permutations)
+    cells, count = len(obs), len(group.permutations)
     value = 0.0
     for cell in range(cells):
         work.means[cell] = 0.0
     for image in range(count):
         for cell in range(cells):
-            work.image[cell] = seen[group.permutations[image, cell]]
+            work.image[cell] = obs[group.permutations[image, cell]]
         prior_logits = work.room[evaluate_net(work.image, net, work.room)]
         for cell in range(cells):
             work.means[cell] += prior_logits[group.inverses[image, cell]]
@@ -133,7 +116,7 @@ def _evaluate(seen: Int8Array, net: Packed, group: SymmetryTables, work: _Worksp
 
 @kernel(interpreted=False, nogil=True)
 def _evaluate_rows(
-    seen: Int8Array,
+    obs: Int8Array,
     net: Packed,
     group: SymmetryTables,
     work: _Workspace,
@@ -141,9 +124,9 @@ def _evaluate_rows(
     values: Float64Array,
 ) -> None:
     """Evaluate boards int8[B, cells] into ``logits`` float64[B, cells] and ``values`` float64[B]."""
-    for b in range(len(seen)):
-        values[b] = _evaluate(seen[b], net, group, work)
-        for cell in range(seen.shape[1]):
+    for b in range(len(obs)):
+        values[b] = _evaluate(obs[b], net, group, work)
+        for cell in range(obs.shape[1]):
             logits[b, cell] = work.means[cell]
 
 
@@ -152,22 +135,22 @@ def _cached_evaluate(
     leaf: int, tree: Tree, net: Packed, group: SymmetryTables, work: _Workspace, cache: EvaluationCache
 ) -> None:
     """Write the logits and the value of a leaf into the tree, from the cache if possible."""
-    seen, logits = work.seen, tree.prior_logits[leaf]
-    own_first_row(tree.leaves[leaf], int64(tree.movers[leaf]), seen)
+    obs, logits = work.obs, tree.prior_logits[leaf]
+    own_first_row(tree.leaves[leaf], int64(tree.movers[leaf]), obs)
     has_cache = len(cache.known) > 0
-    key = int64(base_3(seen)) if has_cache else int64(0)
+    key = int64(base_3(obs)) if has_cache else int64(0)
     if has_cache and cache.known[key] == 1:
         tree.values[leaf] = cache.values[key]
-        for cell in range(len(seen)):
+        for cell in range(len(obs)):
             logits[cell] = cache.logits[key, cell]
         return
-    tree.values[leaf] = _evaluate(seen, net, group, work)
-    for cell in range(len(seen)):
+    tree.values[leaf] = _evaluate(obs, net, group, work)
+    for cell in range(len(obs)):
         logits[cell] = work.means[cell]
     if has_cache:
         cache.known[key] = 1
         cache.values[key] = tree.values[leaf]
-        for cell in range(len(seen)):
+        for cell in range(len(obs)):
             cache.logits[key, cell] = logits[cell]
 
 

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import numpy as np
 
 from baselines.mcts import SelectionParams, Tree, forced_moves_of_rows
-from learners.alpha_zero.inference import NetEvaluator, SymmetryTables
+from learners.alpha_zero.inference import NetEvaluator
 from learners.alpha_zero.settings import AlphaZeroSettings
 from learners.base import Arrays, Checkpointable, get_array
-from learners.dense import Packed, layer_shapes
+from learners.mlp import Packed, glorot, layer_shapes
 from learners.one_ply import one_ply_ahead
-from learners.tensorflow_tools import MAX_FLOAT32
 from ttt_envs.agents.policy import best_shares
 from ttt_envs.core.jit import Float32Array, Float64Array, Int64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
-from ttt_envs.game.symmetry import inverse, symmetries
+from ttt_envs.game.symmetry import symmetries
 
 
 def input_lines(game: Game, config: AlphaZeroSettings) -> Int64Array:
@@ -30,7 +26,7 @@ def input_lines(game: Game, config: AlphaZeroSettings) -> Int64Array:
 def array_shapes(game: Game, config: AlphaZeroSettings) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the net's arrays by name: weights [inputs, outputs] and bias [outputs] of each layer.
 
-    The first layer's input is planes and lines, as :func:`~learners.dense.evaluate_net` describes. Hidden layers end in
+    The first layer's input is planes and lines, as :func:`~learners.mlp.evaluate_net` describes. Hidden layers end in
     ReLU. The last layer gives one logit per cell and then the value, which passes through tanh.
     """
     inputs = 3 * game.cells + len(input_lines(game, config)) * (2 * game.win_length - 1)
@@ -58,28 +54,19 @@ class AlphaZero(Checkpointable):
         self.game = game
         self.symmetric = config.symmetries == "all"
         self._lines = input_lines(game, config)
-        weights: dict[str, Float32Array] = {}
-        for name, shape in array_shapes(game, config).items():
-            # Glorot and Bengio, 2010; biases start at 0
-            limit = math.sqrt(6 / sum(shape)) if len(shape) == 2 else 0.0
-            weights[name] = rng.uniform(-limit, limit, shape).astype(np.float32)
-        self.weights = weights
+        self.weights = glorot(array_shapes(game, config), rng)
 
     @property
     def weights(self) -> dict[str, Float32Array]:
-        """The net's arrays by name, copied when set. They are read-only: replace all of them at once."""
+        """The net's arrays by name: replace all of them at once."""
         return self._weights
 
     @weights.setter
     def weights(self, weights: dict[str, Float32Array]) -> None:
-        self._weights = {name: np.array(array) for name, array in weights.items()}
-        arrays = list(self._weights.values())
-        for array in arrays:
-            array.flags.writeable = False
+        self._weights, arrays = weights, list(weights.values())
         net = Packed.from_layers(list(zip(arrays[::2], arrays[1::2], strict=True)), self._lines)
         self._own, self.mean = (
-            NetEvaluator(net, SymmetryTables(permutations, inverse(permutations)))
-            for permutations in (symmetries(self.game, kind) for kind in ("none", self.config.symmetries))
+            NetEvaluator(net, symmetries(self.game, which)) for which in ("none", self.config.symmetries)
         )
 
     def evaluate(self, boards: Boards) -> tuple[Float32Array, Float64Array]:
@@ -108,29 +95,14 @@ class AlphaZero(Checkpointable):
         return best_shares(np.where(playable, self.mean.means(boards)[0], np.nan))
 
     @property
-    def state(self) -> dict[str, np.ndarray[Any, Any]]:
+    def state(self) -> Arrays:
         """Return the weights."""
         return {name: array.copy() for name, array in self.weights.items()}
 
     @state.setter
     def state(self, arrays: Arrays) -> None:
-        """See :class:`~learners.base.Checkpointable`."""
         shapes = array_shapes(self.game, self.config)
-        weights = {name: get_array(arrays, name, shape, "f4", self.config.name) for name, shape in shapes.items()}
-        if name := overflowing(weights):
-            raise ValueError(f"{self.config.name} cannot hold the numbers in {name}, which are damaged")
-        self.weights = weights
+        self.weights = {name: get_array(arrays, name, shape, "f4", self.config.name) for name, shape in shapes.items()}
 
     def __str__(self) -> str:
         return self.config.name
-
-
-def overflowing(weights: Arrays) -> str:
-    """Return the name of the first array with which a layer may overflow float32 (and give NaN), "" for none."""
-    largest = 1.0  # largest possible input of the layer
-    for name, array in weights.items():
-        sizes = np.abs(array.astype(np.float64))
-        largest = largest * float(sizes.sum(axis=0).max()) if array.ndim == 2 else largest + float(sizes.max())
-        if not largest <= MAX_FLOAT32:
-            return name
-    return ""

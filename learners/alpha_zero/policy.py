@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, cast
@@ -97,18 +97,14 @@ class AlphaZeroSearch(Named):
             threads=self.threads,
         )
 
-    def _searches(self, boards: Boards) -> Iterator[tuple[slice, GumbelResult]]:
-        room = MEMORY // Tree.num_bytes(self.simulations + 1, 2, self.game.cells)
-        step = max(1, min(CHUNK_SIZE, room))
-        for start in range(0, len(boards.mover), step):
-            rows = slice(start, start + step)
-            yield rows, self.search(Boards(boards.cells[rows], boards.mover[rows]))
-
     def _collect(
         self, out: Float64Array, boards: Boards, result: Callable[[GumbelResult], Float64Array]
     ) -> Float64Array:
-        for rows, search in self._searches(boards):
-            out[rows] = result(search)
+        """Search in chunks whose trees fit into memory, and write their results to ``out``."""
+        size = max(1, min(CHUNK_SIZE, MEMORY // Tree.num_bytes(self.simulations + 1, 2, self.game.cells)))
+        for start in range(0, len(out), size):
+            rows = np.arange(start, min(start + size, len(out)))
+            out[rows] = result(self.search(boards.take(rows)))
         return out
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:

@@ -30,7 +30,7 @@ CONCENTRATION = 10.0
 class TrainingExamples(NamedTuple):
     """Training examples: positions of some games with the targets from searches and results."""
 
-    seen: Int8Array
+    obs: Int8Array
     """int8[N, cells], own stones first"""
     policy: Float32Array
     """float32[N, cells]: the policy improved by the search"""
@@ -38,6 +38,13 @@ class TrainingExamples(NamedTuple):
     """float32[N], from the mover's view"""
     results: Float64Array
     """float64[games], for player_0"""
+
+    @classmethod
+    def empty(cls, cells: int) -> TrainingExamples:
+        """Return no examples."""
+        return cls(
+            np.zeros((0, cells), np.int8), np.zeros((0, cells), np.float32), np.zeros(0, np.float32), np.zeros(0)
+        )
 
     @classmethod
     def concatenate(cls, parts: list[TrainingExamples]) -> TrainingExamples:

@@ -40,7 +40,6 @@ def value_scale_for(game: Game, chosen: float | None = None) -> float:
 class AlphaZeroSettings(LearnerConfig):
     """Hyperparameters of :class:`~learners.alpha_zero.config.AlphaZeroConfig`."""
 
-    own_loop: ClassVar[bool] = True
     name: ClassVar[str] = "alpha-zero"
     variants: ClassVar[tuple[str, ...]] = tuple(VARIANTS)
     refusal_reasons: ClassVar[Mapping[str, str]] = {
@@ -49,6 +48,7 @@ class AlphaZeroSettings(LearnerConfig):
     games: ClassVar[int] = 8_192
     opponent: ClassVar[str] = SELF
     self_play_games: ClassVar[int] = 8_192
+    own_loop: ClassVar[bool] = True
 
     hidden: Annotated[tuple[int, ...], Layers(8, 4096)] | None = None
     """units of the hidden ReLU layers; default: two of 64 on boards up to 9 cells; two of 256 on boards up to 16

@@ -7,17 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from learners.alpha_zero.learner import AlphaZero, overflowing
-from learners.alpha_zero.optimizer import Updater
+from learners.alpha_zero.learner import AlphaZero, input_lines
 from learners.alpha_zero.self_play import TrainingExamples, play_block
 from learners.base import Arrays, get_array
-from learners.training import (
-    SPAWN_REPLAY,
-    Progress,
-    TrainingLoop,
-    check_counts,
-    make_rng,
-)
+from learners.mlp import MAX_FLOAT32, TFNet, check_shapes, line_states
+from learners.training import SPAWN_REPLAY, Progress, TrainingLoop, check_counts, make_rng
+from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.parallel import Cluster, Jobs, connect, map_blocks, results_in_order
 from ttt_envs.game.symmetry import symmetries
 
@@ -38,6 +33,9 @@ class SelfPlay(TrainingLoop):
         seed: seed of all random numbers.
         cluster: address of a cluster that plays the games, "" for ``config.jobs`` local processes.
 
+    Attributes:
+        replay: the latest positions, at most ``config.buffer_size_for(game)``.
+
     Raises:
         ValueError: numbers out of range, no TensorFlow.
     """
@@ -48,22 +46,29 @@ class SelfPlay(TrainingLoop):
         self.games = games
         self.done = Progress()
         self.marked = 0
-        self.steps: int = 0
+        self.steps = 0
         self._batch, self._seed = batch, seed
         self._workers: Jobs = learner.config.jobs
         if cluster:
             self._workers = Cluster(cluster)
             connect(self._workers)  # once, not in every step
-        self._updater = Updater(learner.config, learner.game, learner.weights)
-        self._replay = _ReplayBuffer(learner.game.cells, learner.config.buffer_size_for(learner.game))
-        self._permutations = symmetries(learner.game, learner.config.symmetries)
-        self._losses = (0.0, 0.0)
+        config, cells = learner.config, learner.game.cells
+        activations = (*("relu",) * len(config.layers_for(learner.game)), "linear")
+        rates = config.learning_rate, config.learning_rate_decay
+        self.net = TFNet(config.name, learner.weights, activations, *rates, fused_bias=True)
+        self._lines = input_lines(learner.game, config)
+        shapes = [((None, None, width), "int8") for width in (cells, len(self._lines))]
+        shapes += [((None, None, cells), "float32"), ((None, None), "float32"), ((None,), "float32")]
+        self._update = self.net.compile(self._steps, *shapes)
+        self.replay = TrainingExamples.empty(cells)
+        self._permutations = symmetries(learner.game, config.symmetries)
+        self._losses = np.zeros(2)
 
     @property
     def logged(self) -> dict[str, float]:
         """Losses of the last step, the number of updates, and the size of the replay buffer."""
-        policy_loss, value_loss = self._losses
-        updates, size = self._updater.updates, len(self._replay.examples.value)
+        policy_loss, value_loss = self._losses.tolist()
+        updates, size = self.net.updates, len(self.replay.value)
         return {"policy_loss": policy_loss, "value_loss": value_loss, "updates": updates, "positions": size}
 
     @property
@@ -80,99 +85,108 @@ class SelfPlay(TrainingLoop):
         size = count if self._workers == 1 else BLOCK
         stop = first + count
         blocks = ((range(start, min(start + size, stop)),) for start in range(first, stop, size))
-        examples = TrainingExamples.concatenate(
-            list(results_in_order(map_blocks(play, blocks, self._workers if count > BLOCK else 1)))
-        )
-        self.learn(examples)
+        examples = results_in_order(map_blocks(play, blocks, self._workers if count > BLOCK else 1))
+        self.learn(TrainingExamples.concatenate(list(examples)))
 
     def learn(self, examples: TrainingExamples) -> None:
-        """Make the updates after a batch of games, and count its games and moves."""
-        learner, config = self.learner, self.learner.config
-        self._replay.add(examples)
+        """Make the updates after a batch of games, and count its games and moves.
+
+        Raises:
+            ValueError: the net has diverged.
+        """
+        config, game = self.learner.config, self.learner.game
+        latest = slice(-config.buffer_size_for(game), None)
+        obs, policy, value, _ = TrainingExamples.concatenate([self.replay, examples])
+        self.replay = TrainingExamples(obs[latest], policy[latest], value[latest], np.zeros(0))
         rng = make_rng(self._seed, SPAWN_REPLAY, self.done.games)
-        batches = self._replay.draw(config.gradient_steps, config.batch_size, self._permutations, rng)
-        self._losses = self._updater.update(batches)
-        learner.weights = self._updater.weights()
-        if overflowing(learner.weights):
-            raise self._updater.diverged()  # diverged in the last update, after which no loss is computed
+        self._losses = self.update(self.draw(rng))
+        self.learner.weights = self.net.arrays
         self.done.count(examples.results)
         self.steps += len(examples.value)
 
+    def draw(self, rng: np.random.Generator) -> TrainingExamples:
+        """Draw batches [updates, batch_size], with replacement, each position under a random symmetry."""
+        config, (obs, policy, value, no_results) = self.learner.config, self.replay
+        shape = config.gradient_steps, config.batch_size
+        rows = rng.integers(0, len(value), shape)
+        images = self._permutations[rng.integers(0, len(self._permutations), shape)]
+        drawn = (np.take_along_axis(array[rows], images, axis=2) for array in (obs, policy))
+        return TrainingExamples(*drawn, value[rows], no_results)
+
+    def update(self, examples: TrainingExamples) -> Float64Array:
+        """Make one gradient step from each of K batches of N positions.
+
+        Args:
+            examples: int8[K, N, cells], float32[K, N, cells] and float32[K, N]; ``results`` is ignored.
+
+        Returns:
+            float64[2]: the mean cross entropy of the policy and the mean squared error of the value, each before its
+            step.
+
+        Raises:
+            ValueError: the net has diverged.
+        """
+        obs, policy, value, _ = examples
+        count, size, cells = obs.shape
+        states = line_states(obs.reshape(-1, cells), self._lines).reshape(count, size, -1)
+        losses = self._update(obs, states, policy, value, self.net.next_rates(count)).numpy()[1:] / float(count)
+        largest = 1.0  # output of a layer, which may overflow float32 and give NaN
+        for array in self.net.arrays.values():
+            sizes = np.abs(array.astype(np.float64))
+            largest = largest * sizes.sum(axis=0).max() if array.ndim == 2 else largest + sizes.max()
+        self.net.check(losses, largest if largest <= MAX_FLOAT32 else np.inf)
+        return np.asarray(losses, np.float64)
+
+    def _steps(self, obs: Any, states: Any, policy: Any, value: Any, rates: Any) -> Any:
+        """Make the steps of :meth:`update`; return the sums of the losses."""
+
+        def losses(n: Any) -> tuple[Any, Any, Any]:
+            return self._batch_losses(obs[n], states[n], policy[n], value[n])
+
+        return self.net.steps(losses, rates, 3)
+
+    def _batch_losses(self, obs: Any, states: Any, policy: Any, value: Any) -> tuple[Any, Any, Any]:
+        """Return the loss, the policy's mean cross entropy over legal moves, and the value's mean squared error."""
+        net, tf, config = self.net, self.net.tf, self.learner.config
+        num_lines, length = self._lines.shape
+        one_hot = tf.one_hot(tf.cast(states, tf.int32) - 1, 2 * length - 1)  # all zeros for a line without stones
+        one_hot = tf.reshape(one_hot, (tf.shape(obs)[0], num_lines * (2 * length - 1)))
+        outputs = net.outputs(tf.concat([net.planes(obs), one_hot], axis=1))
+
+        legal = net.legal_moves(self.learner.game, obs)
+        log_probabilities = tf.nn.log_softmax(tf.where(legal, outputs[:, :-1], -1e9))
+        cross_entropy = -tf.reduce_sum(tf.where(legal, policy * log_probabilities, 0.0), axis=1)
+        policy_loss = tf.reduce_mean(cross_entropy)
+        value_loss = tf.reduce_mean(tf.square(tf.tanh(outputs[:, -1]) - value))
+        decay = tf.add_n([tf.nn.l2_loss(array) for name, array in net.weights.items() if name.endswith("weights")])
+        loss = policy_loss + config.value_weight * value_loss + config.weight_decay * decay
+        return loss, policy_loss, value_loss
+
     @property
-    def state(self) -> dict[str, np.ndarray[Any, Any]]:
-        """See :class:`~learners.training.TrainingLoop`."""
+    def state(self) -> Arrays:
+        """See :class:`~learners.base.Checkpointable`."""
         done = self.done
         counts = (self.games, self.marked, done.games, done.wins, done.draws, done.losses, self.steps)
         return {
             "counts": np.array(counts, np.int64),
-            "losses": np.array(self._losses),
-            **{f"net.{name}": array for name, array in self._updater.to_arrays().items()},
-            **{f"memory.{name}": array for name, array in self._replay.to_arrays().items()},
+            "losses": self._losses,
+            **{f"net.{name}": array for name, array in self.net.state.items()},
+            **{f"replay.{name}": array for name, array in self.replay._asdict().items()},
         }
 
     @state.setter
     def state(self, arrays: Arrays) -> None:
-        """See :class:`~learners.training.TrainingLoop`; restore the learner's arrays first."""
-        name = self.learner.config.name
-        games, marked, *done, self.steps = get_array(arrays, "counts", (7,), "i8", name).tolist()
-        if min(marked, *done) < 0 or not marked <= done[0] == sum(done[1:]) <= games:
-            raise ValueError(f"the counts of a training of {name} are damaged: train again")
-        if games > self.games:
-            raise ValueError(f"games={self.games} is fewer than the {games} that were to be played")
-        losses = get_array(arrays, "losses", (2,), "f8", name)
-        if not np.isfinite(losses).all():
-            raise ValueError(f"the losses of a training of {name} are damaged: train again")
-        parts: dict[str, dict[str, np.ndarray[Any, Any]]] = {"net": {}, "memory": {}}
-        for key, array in arrays.items():
-            part, _, rest = key.partition(".")
-            if part in parts:
-                parts[part][rest] = array
-        self._replay.from_arrays(parts["memory"], name)
-        self._updater.from_arrays(parts["net"])
-        self.done, self.marked, self._losses = Progress(*done), marked, (float(losses[0]), float(losses[1]))
-
-
-class _ReplayBuffer:
-    """Replay buffer of the last ``size`` positions; batches are drawn with replacement."""
-
-    def __init__(self, cells: int, size: int) -> None:
-        self._size = size
-        nothing = np.zeros((0, cells), np.int8), np.zeros((0, cells), np.float32), np.zeros(0, np.float32)
-        self.examples = TrainingExamples(*nothing, np.zeros(0))
-
-    def add(self, examples: TrainingExamples) -> None:
-        """Add positions and drop the oldest."""
-        seen, policy, value, results = TrainingExamples.concatenate([self.examples, examples])
-        latest = slice(-self._size, None)
-        self.examples = TrainingExamples(seen[latest], policy[latest], value[latest], results[:0])
-
-    def draw(
-        self, updates: int, count: int, permutations: np.ndarray[Any, Any], rng: np.random.Generator
-    ) -> TrainingExamples:
-        """Draw batches [updates, count], each position under a random symmetry."""
-        seen, policy, value, _ = self.examples
-        rows = rng.integers(0, len(value), (updates, count))
-        images = permutations[rng.integers(0, len(permutations), (updates, count))]
-        return TrainingExamples(
-            np.take_along_axis(seen[rows], images, axis=2),
-            np.take_along_axis(policy[rows], images, axis=2),
-            value[rows],
+        name, cells = self.learner.config.name, self.learner.game.cells
+        check_shapes({key: array for key, array in self.state.items() if "replay" not in key}, arrays, name)
+        replay = TrainingExamples(
+            get_array(arrays, "replay.obs", (None, cells), "i1", name),
+            get_array(arrays, "replay.policy", (None, cells), "f4", name),
+            get_array(arrays, "replay.value", (None,), "f4", name),
             np.zeros(0),
         )
-
-    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """Return the buffer's contents."""
-        seen, policy, value, _ = self.examples
-        return {"seen": seen, "policy": policy, "value": value}
-
-    def from_arrays(self, arrays: Arrays, owner: str) -> None:
-        """Restore the state from :meth:`to_arrays`."""
-        count = len(arrays["value"]) if "value" in arrays and arrays["value"].ndim == 1 else 0
-        cells = self.examples.seen.shape[1]
-        seen = get_array(arrays, "seen", (count, cells), "i1", owner)
-        policy = get_array(arrays, "policy", (count, cells), "f4", owner)
-        value = get_array(arrays, "value", (count,), "f4", owner)
-        fits = count <= self._size and ((seen >= 0) & (seen <= 2)).all()
-        if not (fits and ((policy >= 0) & (policy <= 1)).all() and (np.abs(value) <= 1).all()):
-            raise ValueError(f"the replay buffer of {owner} is damaged: train again")
-        self.examples = TrainingExamples(seen, policy, value, np.zeros(0))
+        games, self.marked, *done, self.steps = arrays["counts"].tolist()
+        if games > self.games:
+            raise ValueError(f"games={self.games} is fewer than the {games} that were to be played")
+        self.done, self._losses = Progress(*done), arrays["losses"]
+        self.net.state = {name.removeprefix("net."): array for name, array in arrays.items()}
+        self.replay = replay

@@ -335,8 +335,6 @@ def test_damaged_arrays_are_refused(make, damage):
 OUT_OF_RANGE = {
     "naive-mc": ({"epsilon": -0.5}, {"lengths": 10}, {"lengths": -1}),
     "q-learning": ({"epsilon": 1.5}, {"values": np.nan}, {"counts": -1}, {"board": 9}),
-    "q-net": ({"epsilon": 2}, {"updates": -1}, {"hidden_kernel": np.nan}, {"output_bias_square": -1}, {"replay": 9},
-              {"replay_met": -1}, {"replay_met": 2**60}),
 }  # fmt: skip
 """name -> arrays filled with a number that no such learner has"""
 

@@ -4,8 +4,8 @@ import pytest
 
 pytestmark = pytest.mark.needs("tensorflow", "stable_baselines3", "triton")
 
-TENSORFLOW = "from learners.tensorflow_tools import import_tensorflow; tf = import_tensorflow('q-net')"
-SB3 = "from learners.sb3.libraries import check_packages; check_packages('sb3-dqn')"
+TENSORFLOW = "from learners.mlp import import_tensorflow; tf = import_tensorflow('q-net')"
+SB3 = "from learners.sb3 import check_packages; check_packages('sb3-dqn', 'stable_baselines3:DQN')"
 CALLBACK = "import ttt_eval.sb3"
 LEARN = """
 import sys, torch

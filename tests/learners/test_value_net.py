@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-from itertools import pairwise
 
 import numpy as np
 import plain
@@ -11,12 +10,12 @@ import tiny
 from numpy.testing import assert_allclose, assert_array_equal
 
 from learners import imitation
-from learners.checkpoint import MODEL, TEACHER_FOLDER, load_arrays, save_arrays
-from learners.dense import Dense, forward
-from learners.imitation import Teacher, training_examples
+from learners.checkpoint import MODEL, TEACHER_FOLDER, save_arrays
+from learners.imitation import FILE, Teacher, TrainingExamples, training_examples
+from learners.mlp import Dense, TFNet, dense_layers, forward, layer_shapes, planes
 from learners.one_ply import one_ply_ahead
 from learners.training import Progress
-from learners.value_net import PRESETS, ValueNet, ValueNetConfig, hold_out, planes
+from learners.value_net import PRESETS, ValueNet, ValueNetConfig, hold_out
 from ttt_apps import train
 from ttt_envs import Boards, Game, make_policy
 from ttt_envs.game.symmetry import symmetries
@@ -41,53 +40,49 @@ def games_of(run, config, **settings):
     return training_examples(task(run, **settings), config.teacher, config.epsilon, config.jobs, Progress())
 
 
-def joined(lessons):
-    return [np.concatenate(parts) for parts in zip(*lessons, strict=True)]
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # The teacher's games
 
 
 def test_targets_are_the_teachers_values(tmp_path):
-    seen, value, results = joined(games_of(tmp_path, ValueNetConfig(**FAST)))
+    obs, value, _, results = games_of(tmp_path, ValueNetConfig(**FAST))
     assert len(results) == 6
     assert set(results) <= {-1.0, 0.0, 1.0}
     search = make_policy(FAST["teacher"], SKIP)
-    for own_first, expected in zip(seen, value, strict=True):
+    for own_first, expected in zip(obs, value, strict=True):
         position = Boards(own_first[None], np.zeros(1, np.int8)).position(0)
         assert search.analyse(position).value == pytest.approx(expected)
 
 
 def test_games_of_a_perfect_teacher_are_draws(tmp_path):
     """Without skips, perfect play draws every game, and every position has value 0."""
-    _, value, results = joined(games_of(tmp_path, ValueNetConfig(teacher="optimal", jobs=1), game=Game()))
+    _, value, _, results = games_of(tmp_path, ValueNetConfig(teacher="optimal", jobs=1), game=Game())
     assert not value.any()
     assert not results.any()
 
 
 def test_random_moves_lead_to_other_values(tmp_path):
-    _, value, _ = joined(games_of(tmp_path, ValueNetConfig(teacher="optimal", epsilon=0.5, jobs=1), game=Game()))
+    _, value, _, _ = games_of(tmp_path, ValueNetConfig(teacher="optimal", epsilon=0.5, jobs=1), game=Game())
     assert set(value) == {-1.0, 0.0, 1.0}
 
 
 def test_a_game_depends_on_its_number_and_the_seed(tmp_path):
     config = ValueNetConfig(teacher="expectiminimax:depth=2,width=2", jobs=1)
-    few = joined(games_of(tmp_path / "few", config, games=5))
-    many = joined(games_of(tmp_path / "many", config, games=14))
-    on = joined(games_of(tmp_path / "few", config, games=14))  # with a block that was not full
+    few = games_of(tmp_path / "few", config, games=5)
+    many = games_of(tmp_path / "many", config, games=14)
+    on = games_of(tmp_path / "few", config, games=14)  # with a block that was not full
     for one, other, part in zip(many, on, few, strict=True):
         assert_array_equal(one, other)
         assert_array_equal(one[: len(part)], part)
-    other = joined(games_of(tmp_path / "other", config, games=5, seed=1))
+    other = games_of(tmp_path / "other", config, games=5, seed=1)
     assert len(other[0]) != len(few[0]) or (other[0] != few[0]).any()
 
 
 def test_games_do_not_depend_on_processes(tmp_path, monkeypatch):
     config = ValueNetConfig(teacher="expectiminimax:depth=2,width=2", jobs=1)
-    alone = joined(games_of(tmp_path / "alone", config, games=20))
+    alone = games_of(tmp_path / "alone", config, games=20)
     monkeypatch.setattr(imitation, "MIN_SECONDS_FOR_WORKERS", 0.0)
-    together = joined(games_of(tmp_path / "together", dataclasses.replace(config, jobs=2), games=20))
+    together = games_of(tmp_path / "together", dataclasses.replace(config, jobs=2), games=20)
     for one, other in zip(alone, together, strict=True):
         assert_array_equal(one, other)
 
@@ -98,43 +93,33 @@ def test_short_work_starts_no_processes(tmp_path, monkeypatch):
 
     monkeypatch.setattr(imitation, "map_blocks", never)
     config = ValueNetConfig(teacher="expectiminimax:depth=2,width=2", jobs=2)
-    assert len(games_of(tmp_path, config, games=8)) == 2
+    assert len(games_of(tmp_path, config, games=8).results) == 8
     with pytest.raises(ValueError, match=r"^jobs=10{30} is no number of processes"):
         games_of(tmp_path, dataclasses.replace(config, jobs=10**30), games=8)
 
 
 def test_stored_games_are_not_played_again(tmp_path, monkeypatch):
     config = ValueNetConfig(**FAST)
-    before = joined(games_of(tmp_path, config, games=12))
-    (tmp_path / TEACHER_FOLDER / "000001.npz").unlink()
+    before = games_of(tmp_path, config, games=6)
     played = []
     play = imitation.play_training_games
     monkeypatch.setattr(imitation, "play_training_games", lambda *work: played.append(work[4]) or play(*work))
-    assert_array_equal(joined(games_of(tmp_path, config, games=12))[0], before[0])
-    assert played == [range(4, 8)]
+    plain.assert_same_arrays(games_of(tmp_path, config, games=6)._asdict(), before._asdict())
+    assert played == []
+    games_of(tmp_path, config, games=12)
+    assert played == [range(6, 10), range(10, 12)]
+    first = games_of(tmp_path, config, games=6)
+    plain.assert_same_arrays(first._asdict(), before._asdict())
     games_of(tmp_path, config, games=12, seed=1)  # those are of another seed
-    assert len(played) == 4
+    assert len(played) == 5
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda arrays: arrays["seen"].__setitem__((0, 0), 3),
-        lambda arrays: arrays["value"].__setitem__(0, np.nan),
-        lambda arrays: arrays["value"].__setitem__(0, -1e308),
-        lambda arrays: arrays.pop("value"),
-        lambda arrays: arrays.update(value=arrays["value"][1:]),
-    ],
-    ids=["cells", "nan", "large", "missing", "shape"],
-)
-def test_damaged_games_are_refused(tmp_path, damage):
+def test_damaged_games_are_refused(tmp_path):
     config = ValueNetConfig(**FAST)
     games_of(tmp_path, config, games=2)
-    [path] = (tmp_path / TEACHER_FOLDER).iterdir()
-    arrays = load_arrays(path)
-    damage(arrays)
-    save_arrays(path, arrays)
-    with pytest.raises(ValueError, match=r"is damaged: delete it, and its games are played again"):
+    path = tmp_path / TEACHER_FOLDER / FILE
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(ValueError, match=r"games\.npz"):
         games_of(tmp_path, config, games=2)
 
 
@@ -201,13 +186,32 @@ def test_training_on_perfect_values_plays_nearly_perfectly(tf, tmp_path):
     assert lines[-1]["held_out_loss"] < 0.2
 
 
-def test_no_symmetry_maps_a_position_learned_from_to_one_held_out(tmp_path):
-    seen, _, _ = joined(games_of(tmp_path, ValueNetConfig(**FAST)))
-    sides = hold_out(SKIP, seen, 0.2, np.random.default_rng(0))
-    assert_array_equal(np.sort(np.concatenate(sides)), np.arange(len(seen)))
-    learned, held = ({board.tobytes() for board in seen[rows][:, symmetries(SKIP)].reshape(-1, 9)} for rows in sides)
-    assert held
-    assert not learned & held
+@pytest.mark.parametrize("share", [0.2, 0.5])
+def test_positions_held_out_are_of_other_games_and_classes(tmp_path, share):
+    examples = games_of(tmp_path, ValueNetConfig(**FAST), games=10)
+    learned, held = hold_out(SKIP, examples, share, np.random.default_rng(0))
+    assert len(held)
+    assert len(set(examples.game[learned])) == round(10 * (1 - share))
+    assert not set(examples.game[learned]) & set(examples.game[held])
+    classes = [
+        {b.tobytes() for b in examples.obs[rows][:, symmetries(SKIP)].reshape(-1, 9)} for rows in (learned, held)
+    ]
+    assert not classes[0] & classes[1]
+    both = np.sort(np.concatenate([learned, held]))
+    dropped = np.setdiff1d(np.arange(len(examples.value)), both)
+    assert all(examples.obs[row].tobytes() in classes[0] for row in dropped)
+
+
+def test_games_are_held_out_until_a_new_position_is_found():
+    """Three games of which two are the same, and a single game, of which nothing can be held out."""
+    obs = np.array([[0, 0, 0], [1, 0, 0], [0, 0, 0], [1, 0, 0], [0, 0, 0], [0, 1, 0]], np.int8)
+    examples = TrainingExamples(obs, np.zeros(6), np.repeat(np.arange(3), 2), np.zeros(3))
+    for seed in range(5):
+        _, held = hold_out(Game(1, 3, 3), examples, 0.1, np.random.default_rng(seed))
+        assert len(held)
+    single = TrainingExamples(obs[:2], np.zeros(2), np.zeros(2, np.int64), np.zeros(1))
+    learned, held = hold_out(Game(1, 3, 3), single, 0.5, np.random.default_rng(0))
+    assert (len(learned), len(held)) == (2, 0)
 
 
 def test_the_log_has_both_errors(tf, tmp_path):
@@ -218,9 +222,14 @@ def test_the_log_has_both_errors(tf, tmp_path):
     assert "held_out_loss" not in lines[-1]
 
 
+def test_the_best_of_no_validation_errors_is_refused(tf, tmp_path):
+    with pytest.raises(ValueError, match="choose more games than 1"):
+        trained(tmp_path, games=1, keep="best")
+
+
 def test_divergence_is_reported(tf, tmp_path):
     with pytest.raises(
-        ValueError, match=r"value-net has diverged after \d+ steps: choose a learning_rate below 1e\+30"
+        ValueError, match=r"value-net has diverged after \d+ updates: choose a learning_rate below 1e\+30"
     ):
         trained(tmp_path, games=2, iterations=20, learning_rate=1e30, activations=("relu", "relu"))
 
@@ -259,22 +268,18 @@ def test_symmetric_positions_share_values():
     assert (abs(plain_net.values(boards) - plain_net.values(turned)) > 1e-6).any()
 
 
-def test_forward_equals_keras(tf):
+def test_training_and_play_compute_the_same(tf):
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(5, 6))
+    x = rng.normal(size=(5, 6)).astype(np.float32)
     for hidden, activations in [*PRESETS.values(), ((4,), ("relu",))]:
-        widths = (6, *hidden, 1)
-        weights = [(rng.normal(size=pair), rng.normal(size=pair[1])) for pair in pairwise(widths)]
-        net = tf.keras.Sequential(
-            [
-                tf.keras.Input((6,)),
-                *(tf.keras.layers.Dense(n, a) for n, a in zip(hidden, activations, strict=True)),
-                tf.keras.layers.Dense(1),
-            ]
-        )
-        net.set_weights([array for pair in weights for array in pair])
-        layers = [Dense(*pair, a) for pair, a in zip(weights, (*activations, "linear"), strict=True)]
-        assert_allclose(forward(x, layers), net(x.astype(np.float32)), rtol=1e-4, atol=1e-4)
+        shapes = layer_shapes((6, *hidden, 1))
+        weights = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+        found = forward(x, dense_layers(weights, (*activations, "linear")))
+        assert_allclose(found, TFNet("a test", weights, (*activations, "linear"), 0.1).outputs(x), rtol=1e-4, atol=1e-4)
+        layers = [tf.keras.layers.Dense(n, a) for n, a in zip((*hidden, 1), (*activations, "linear"), strict=True)]
+        net = tf.keras.Sequential([tf.keras.Input((6,)), *layers])
+        net.set_weights(list(weights.values()))
+        assert_allclose(found, net(x), rtol=1e-4, atol=1e-4)
 
 
 def test_planes_are_own_other_and_empty():
@@ -328,7 +333,3 @@ def test_weights_of_another_net_are_refused(tmp_path):
     assert isinstance(config.load(Game(), tmp_path), ValueNet)
     with pytest.raises(ValueError, match=r"model.npz is not of value-net with hidden=\(64, 20\)"):
         ValueNetConfig(hidden=(64, 20)).load(Game(), tmp_path)
-    for name, value in (("scale", 0.0), ("bound", 2.0), ("0.bias", np.nan)):
-        save_arrays(tmp_path / MODEL, {**arrays, name: np.full_like(arrays[name], value)})
-        with pytest.raises(ValueError, match="is damaged"):
-            config.load(Game(), tmp_path)

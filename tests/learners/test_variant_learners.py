@@ -11,7 +11,7 @@ import tiny
 from numpy.testing import assert_array_equal
 
 from learners import LEARNERS
-from learners.dense import line_states
+from learners.mlp import TFNet, line_states
 from learners.one_ply import one_ply_ahead
 from learners.q_learning import QLearningConfig
 from learners.training import train
@@ -68,11 +68,9 @@ def test_a_line_that_is_too_long_counts_as_closed():
 @pytest.mark.needs("tensorflow")
 @games
 def test_legal_moves_in_tensorflow_are_those_of_the_rules(game):
-    from learners.tensorflow_tools import import_tensorflow, legal_moves
-
     boards = plain.positions_of_random_play(game, 64)
-    found = np.asarray(legal_moves(import_tensorflow("a test"), game, boards.cells))
-    assert_array_equal(found, boards.legal(game))
+    net = TFNet("a test", {}, (), 0.1)
+    assert_array_equal(net.legal_moves(game, boards.cells), boards.legal(game))
 
 
 def test_a_learner_of_the_standard_game_alone_refuses_others():

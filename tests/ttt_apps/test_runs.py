@@ -110,9 +110,8 @@ def test_run_killed_several_times(name, opponent, tmp_path):
         *(tiny.case(name, name, 3, id=f"{name}-every-third") for name in ("exact-pg", "sb3-dqn", "value-net")),
     ],
 )
-def test_run_killed_at_any_change_of_a_file(name, step, tmp_path, monkeypatch):
+def test_run_killed_at_any_change_of_a_file(name, step, tmp_path):
     """By default, learners with loops of their own are killed at every third change."""
-    monkeypatch.setattr("learners.sb3.configs.SAVE_EVERY", 0.0)  # at every line, whatever the time
     whole, folder = tmp_path / "whole", tmp_path / "killed"
     changes = train_until(None, whole, arguments(name, whole))
     assert RunDirectory(whole).read_state().is_trained()

@@ -293,7 +293,7 @@ def test_run_is_locked_during_training(tmp_path, capsys, monkeypatch):
 def test_leftovers_of_killed_writers_are_removed(made, tmp_path):
     run = made(tmp_path / "run")
     (run / "teacher").mkdir()
-    left = ["checkpoint.npzabcdefgh.tmp", "config.jsonabc_efg1.tmp", "teacher/000003.npzabcdefgh.tmp"]
+    left = ["checkpoint.npzabcdefgh.tmp", "config.jsonabc_efg1.tmp", "teacher/games.npzabcdefgh.tmp"]
     kept = ["notes.tmp", "teacher/minenpzabcdefgh.tmp"]
     for name in (*left, *kept):
         (run / name).touch()

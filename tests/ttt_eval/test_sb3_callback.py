@@ -124,7 +124,7 @@ def test_evaluation_beside_eval_callback_over_parallel_games(tmp_path, capsys):
 
 
 def test_evaluation_over_our_parallel_games(tmp_path):
-    from learners.sb3.games import make_sb3_games
+    from learners.sb3 import make_sb3_games
     from learners.training import Progress, Task
 
     settings = {"opponent": "self", "seat": "first", "games": 1, "batch": 8, "seed": 0, "every": 1}

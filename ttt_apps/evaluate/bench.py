@@ -100,13 +100,13 @@ class BenchRun(WorkOptions):
 
     def _submission(self, settings: RunSettings) -> Submission:
         from ttt_apps.versions import versions
-        from ttt_eval.benchmark.agents import SB3_LIBRARIES
+        from ttt_eval.benchmark.agents import SB3_ALGORITHMS
         from ttt_eval.benchmark.runs import describe_agent
         from ttt_eval.benchmark.submission import Submission
         from ttt_eval.cost import processor
 
         hyperparameters, named = describe_agent(settings)
-        own = named if ":" in self.agent else SB3_LIBRARIES.get(self.agent, ("ttt_envs",))[0]
+        own = named if ":" in self.agent else SB3_ALGORITHMS.get(self.agent, "ttt_envs").partition(":")[0]
         library = self.library or own
         return Submission(
             self.name or self.agent,

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from learners.checkpoint import load_arrays, load_checkpoint, save_arrays
-from learners.dense import Dense, forward
+from learners.mlp import Dense, forward, layer_shapes
 from ttt_apps.cli import inherited_options
 from ttt_envs.agents.policy import VALUE_TOLERANCE, Policy, best_shares
 from ttt_envs.agents.wrappers import SymmetrizedPolicy
@@ -99,5 +99,6 @@ def train_nets(games: list[Game], path: Path) -> None:
             ]
             subprocess.run([sys.executable, "-m", "ttt_apps.train", *words], check=True)
             learned = load_checkpoint(run)["learner"]
-            found |= {f"{game.slug}.{name}": learned[name] for name in WEIGHTS}
+            names = zip(WEIGHTS, layer_shapes((18, HIDDEN, 9)), strict=True)
+            found |= {f"{game.slug}.{name}": learned[stored] for name, stored in names}
     save_arrays(path, found)

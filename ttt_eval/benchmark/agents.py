@@ -15,8 +15,15 @@ import numpy as np
 
 from learners import LEARNERS
 from learners.config import load_learner
-from learners.sb3.games import signed_replay, signed_rollout
-from learners.sb3.libraries import check_packages, preserve_random_state
+from learners.sb3 import (
+    DQNConfig,
+    MaskablePPOConfig,
+    PPOConfig,
+    check_packages,
+    preserve_random_state,
+    signed_replay,
+    signed_rollout,
+)
 from learners.training import Decisions, make_initial_rng
 from ttt_envs.agents.adapters import Returns, as_policy, as_value_function
 from ttt_envs.agents.policy import Policy
@@ -39,17 +46,13 @@ from ttt_eval.benchmark.scoring import PolicyWithValues
 from ttt_eval.benchmark.tasks import Task
 
 Env = gymnasium.Env[Any, Any]
-SB3_LIBRARIES: dict[str, tuple[str, str]] = {
-    "sb3-ppo": ("stable_baselines3", "PPO"),
-    "sb3-dqn": ("stable_baselines3", "DQN"),
-    "sb3-maskable-ppo": ("sb3_contrib", "MaskablePPO"),
-}
-"""Maps the name of an agent to the package and the class of its algorithm."""
+SB3_ALGORITHMS = {config.name: config.algorithm for config in (PPOConfig, DQNConfig, MaskablePPOConfig)}
+"""Maps the name of an agent to its algorithm, "package:Class"."""
 POLICIES = ("random", "win-or-block")
 LEARNER_NAMES = ("q-learning", "naive-mc", "q-net")
 """learners that learn from transitions"""
 ALPHA_ZERO = "alpha-zero"
-AGENTS = (*POLICIES, *LEARNER_NAMES, ALPHA_ZERO, *SB3_LIBRARIES)
+AGENTS = (*POLICIES, *LEARNER_NAMES, ALPHA_ZERO, *SB3_ALGORITHMS)
 """names of agents of this package"""
 
 
@@ -99,7 +102,7 @@ def load_agent(name: str) -> MakeAgent:
         from ttt_eval.benchmark.alpha_zero_agent import AlphaZeroAgent
 
         return AlphaZeroAgent
-    if name in SB3_LIBRARIES:
+    if name in SB3_ALGORITHMS:
         return functools.partial(_make_sb3_baseline, name)
     if ":" not in name:
         near = closest_names(name[:80], AGENTS)
@@ -287,7 +290,7 @@ class SB3Agent:
         buffer = {"replay_buffer_class": signed_replay(env)} if self._both and off_policy else {}
         self.model = self.critic = self._make(env=env, **buffer)
         if self._both and not off_policy:
-            self.model.rollout_buffer = signed_rollout(env, self.model.rollout_buffer)
+            signed_rollout(env, self.model.rollout_buffer)
         if self._distribution and hasattr(self.model.policy, "get_distribution"):
             self.returns = "probabilities"
 
@@ -321,6 +324,5 @@ class SignedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 def _make_sb3_baseline(name: str, task: Task, seed: int) -> SB3Agent:
     """Return an algorithm with its own default settings, but for the discount, which games do not have."""
-    package, algorithm = SB3_LIBRARIES[name]
-    check_packages(name, package)
-    return SB3Agent(load_object(f"{package}:{algorithm}"), task, seed, gamma=1.0)
+    check_packages(name, SB3_ALGORITHMS[name])
+    return SB3Agent(load_object(SB3_ALGORITHMS[name]), task, seed, gamma=1.0)

@@ -1,0 +1,385 @@
+"""Small fully connected nets: shapes, initial weights, inference in numpy or in a kernel, training in TensorFlow.
+
+A net is arrays by name, ``0.weights`` float32[inputs, outputs] and ``0.bias`` float32[outputs], then ``1.weights`` and
+so on, with the activation of each layer. At play its output for a position does not depend on the rest of the batch:
+:func:`forward` achieves this with float64; :func:`evaluate_net`, which is faster, sums in a fixed order.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from learners.base import Arrays, get_array
+from ttt_envs.core.extras import install_command
+from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array, inlined, int64, kernel
+from ttt_envs.core.silence import avoid_triton_crash, silence_native_output
+from ttt_envs.game.phantom import AnyGame
+
+Activation = Literal["linear", "relu", "tanh", "sigmoid"]
+"""Activation after a layer; ``linear`` is the identity."""
+ONE = np.float32(1)
+"""Constant for kernels: sums of it stay in float32."""
+CHUNK = 1 << 14
+"""Number of positions that :func:`forward` evaluates at once."""
+MAX_FLOAT32 = float(np.finfo(np.float32).max)
+BETA_1, BETA_2, ADAM_EPSILON = 0.9, 0.999, 1e-8
+"""Constants of Adam, as in its paper and TensorFlow's AdamOptimizer."""
+DEVICE = "/CPU:0"
+"""Fastest device for a net of this size."""
+
+
+class Dense(NamedTuple):
+    """A layer: ``activation(x @ weights + bias)``."""
+
+    weights: Float64Array
+    """float64[inputs, outputs]"""
+    bias: Float64Array
+    """float64[outputs]"""
+    activation: Activation
+
+
+def layer_shapes(widths: Sequence[int]) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the layers between these widths: ``0.weights`` [inputs, outputs], ``0.bias``, and so on."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for layer, (inputs, outputs) in enumerate(itertools.pairwise(widths)):
+        shapes |= {f"{layer}.weights": (inputs, outputs), f"{layer}.bias": (outputs,)}
+    return shapes
+
+
+def glorot(shapes: Mapping[str, tuple[int, ...]], rng: np.random.Generator) -> dict[str, Float32Array]:
+    """Draw weights uniform in +-sqrt(6 / (inputs + outputs)) (Glorot and Bengio, 2010), in this order; biases are 0."""
+    limits = {name: math.sqrt(6 / sum(shape)) if len(shape) == 2 else 0.0 for name, shape in shapes.items()}
+    return {name: rng.uniform(-limits[name], limits[name], shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+def planes(obs: Int8Array, count: int = 3) -> Float32Array:
+    """Return float32[B, count * cells] from boards own stones first: planes of own stones, opponent's stones, and for a
+    ``count`` of 3 empty cells.
+    """
+    return np.concatenate([obs == stone for stone in (1, 2, 0)[:count]], axis=1, dtype=np.float32)
+
+
+def dense_layers(weights: Arrays, activations: Iterable[Activation]) -> list[Dense]:
+    """Return the layers of a net for :func:`forward`."""
+    return [
+        Dense(weights[f"{layer}.weights"].astype(np.float64), weights[f"{layer}.bias"].astype(np.float64), activation)
+        for layer, activation in enumerate(activations)
+    ]
+
+
+def forward(inputs: np.ndarray[Any, Any], layers: Sequence[Dense]) -> Float64Array:
+    """Return outputs float64[B, outputs of the last layer] for ``inputs`` [B, inputs of the first]."""
+    parts = []
+    for start in range(0, max(1, len(inputs)), CHUNK):
+        out = inputs[start : start + CHUNK].astype(np.float64)
+        for weights, bias, activation in layers:
+            out = out @ weights + bias
+            if activation == "relu":
+                out = np.maximum(out, 0)
+            elif activation == "tanh":
+                out = np.tanh(out)
+            elif activation == "sigmoid":
+                from scipy.special import expit  # its import takes .4 s
+
+                out = expit(out)
+        parts.append(out)
+    return np.concatenate(parts)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Inference in kernels
+
+
+class Packed(NamedTuple):
+    """A net on boards, packed for kernels: layers with ReLU between them."""
+
+    weights: Float32Array
+    """float32[W]: for each layer the bias and then the weights [inputs, outputs], row by row"""
+    widths: Int64Array
+    """int64[layers + 1]: the number of inputs of the first layer, then the number of outputs of each layer"""
+    lines: Int64Array
+    """int64[L, k]: the lines that are input features; may be empty"""
+
+    @classmethod
+    def from_layers(cls, layers: Sequence[tuple[Float32Array, Float32Array]], lines: Int64Array) -> Packed:
+        """Pack layers (weights, bias) in the layout of :func:`evaluate_net`."""
+        parts = [array.ravel() for weights, bias in layers for array in (bias, weights)]
+        widths = [len(layers[0][0]), *(len(bias) for _, bias in layers)]
+        return cls(np.concatenate(parts, dtype=np.float32), np.array(widths), np.ascontiguousarray(lines))
+
+    def room(self) -> Float32Array:
+        """Allocate float32[2, N] for the outputs of two layers."""
+        return np.zeros((2, int(self.widths[1:].max())), np.float32)
+
+
+@inlined
+def evaluate_net(seen: Int8Array, net: Packed, room: Float32Array) -> int:
+    """Evaluate a net on a board int8[cells], own stones first; return the row of ``room`` that holds the outputs.
+
+    The inputs are :func:`planes` and, for each line, a one-hot vector of 2 k - 1 numbers: the states 1 to 2 k - 1 of
+    :func:`line_states`. The inputs are never materialized. Every sum is made in the order of its terms, skipping zeros,
+    which most are. So the result is also the same on every computer.
+    """
+    cells, states, width = len(seen), 2 * net.lines.shape[1] - 1, net.widths[1]
+    out = room[0][:width]
+    _begin(net.weights, 0, out)
+    for cell in range(cells):
+        plane = int64(seen[cell]) - 1 if seen[cell] > 0 else 2
+        _add(ONE, net.weights, (1 + plane * cells + cell) * width, out)
+    for line in range(len(net.lines)):
+        state = _state(seen, net.lines, line)
+        if state > 0:
+            _add(ONE, net.weights, (3 * cells + line * states + state) * width, out)
+    start = (1 + net.widths[0]) * width
+    for layer in range(2, len(net.widths)):
+        inputs, width = out, net.widths[layer]
+        out = room[(layer - 1) % 2][:width]
+        _begin(net.weights, start, out)
+        for row in range(len(inputs)):
+            if inputs[row] > 0:
+                _add(inputs[row], net.weights, start + (1 + row) * width, out)
+        start += (1 + len(inputs)) * width
+    return len(net.widths) % 2
+
+
+@inlined
+def _begin(weights: Float32Array, start: int, out: Float32Array) -> None:
+    """Set the outputs of a layer to its bias."""
+    bias = weights[start : start + len(out)]
+    for output in range(len(out)):
+        out[output] = bias[output]
+
+
+@inlined
+def _add(size: np.float32, weights: Float32Array, start: int, out: Float32Array) -> None:
+    """Add the contribution of one input to a layer's outputs."""
+    row = weights[start : start + len(out)]
+    for output in range(len(out)):
+        out[output] += size * row[output]
+
+
+def line_states(seen: Int8Array, lines: Int64Array) -> Int8Array:
+    """Return the state int8[B, L] of each of ``lines`` int64[L, k] on boards int8[B, cells], own stones first.
+
+    0: no stone; n: n own stones alone; k - 1 + n: n of the opponent's alone, n < k; 2 k - 1: stones of both, or a full
+    line of k stones of one side, which ends the game or, where lines must be exact, is part of a longer one.
+    """
+    out = np.empty((len(seen), len(lines)), np.int8)
+    _states(seen, lines, out)
+    return out
+
+
+@kernel(interpreted=False, nogil=True)
+def _states(seen: Int8Array, lines: Int64Array, out: Int8Array) -> None:
+    for b in range(len(seen)):
+        for line in range(len(lines)):
+            out[b, line] = _state(seen[b], lines, line)
+
+
+@inlined
+def _state(seen: Int8Array, lines: Int64Array, line: int) -> int:
+    """Return the state of one line of one board."""
+    length: int = lines.shape[1]
+    own, other = int64(0), int64(0)
+    for at in range(length):
+        stone = seen[lines[line, at]]
+        own += stone == 1
+        other += stone == 2
+    if (own > 0 and other > 0) or own + other == length:
+        return 2 * length - 1
+    state: int = own if other == 0 else length - 1 + other
+    return state
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Training
+
+
+def import_tensorflow(learner: str) -> Any:
+    """Import TensorFlow, with one thread unless configured otherwise: more threads change the order of sums.
+
+    Raises:
+        ValueError: it is not installed.
+    """
+    avoid_triton_crash()
+    try:
+        with silence_native_output():
+            import tensorflow as tf
+    except ImportError as problem:
+        raise ValueError(f"{learner} needs TensorFlow ({problem}): {install_command('tf')}") from None
+    threads = tf.config.threading
+    try:
+        if threads.get_intra_op_parallelism_threads() == threads.get_inter_op_parallelism_threads() == 0:
+            threads.set_intra_op_parallelism_threads(1)
+            threads.set_inter_op_parallelism_threads(1)
+    except RuntimeError:  # TensorFlow is already initialized
+        pass
+    return tf
+
+
+def check_shapes(state: Arrays, arrays: Arrays, owner: str) -> None:
+    """Raise ValueError unless ``arrays`` has all arrays of a ``state``, with their dtypes and shapes."""
+    for name, array in state.items():
+        get_array(arrays, name, array.shape, array.dtype.str, owner)
+
+
+class TFNet:
+    """A net and its optimizer in TensorFlow. The same steps give the same net, bit for bit, with one thread.
+
+    Args:
+        learner: the learner's name, for messages.
+        weights: initial arrays by name.
+        activations: of the layers.
+        learning_rate, decay: the learning rate of step n, from 0, is learning_rate / (1 + decay n).
+        optimizer: Adam (Kingma and Ba, 2015), or plain gradient descent.
+        fused_bias: whether TensorFlow's kernel for biases sums their gradients, which rounds in its own way; results of
+            seeds depend on it.
+
+    Attributes:
+        tf: TensorFlow.
+        weights: variables by name.
+        updates: number of steps so far.
+
+    Raises:
+        ValueError: TensorFlow is not installed.
+    """
+
+    def __init__(
+        self,
+        learner: str,
+        weights: Arrays,
+        activations: Sequence[Activation],
+        learning_rate: float,
+        decay: float = 0.0,
+        optimizer: Literal["adam", "sgd"] = "adam",
+        fused_bias: bool = False,
+    ) -> None:
+        self.tf = tf = import_tensorflow(learner)
+        self._add_bias = tf.nn.bias_add if fused_bias else tf.add
+        self.updates = 0
+        self._learner, self._activations, self._rate = learner, activations, (learning_rate, decay)
+        with tf.device(DEVICE):
+            self.weights = {name: tf.Variable(array) for name, array in weights.items()}
+            moments = ("mean", "square") if optimizer == "adam" else ()
+            self._moments = {
+                f"{moment}.{name}": tf.Variable(np.zeros_like(array))
+                for moment in moments
+                for name, array in weights.items()
+            }
+
+    def compile(self, function: Callable[..., Any], *arguments: tuple[tuple[int | None, ...], str]) -> Any:
+        """Compile a function of tensors, given the shape and dtype of each; it is traced once."""
+        tf = self.tf
+
+        def on_device(*tensors: Any) -> Any:
+            with tf.device(DEVICE):
+                return function(*tensors)
+
+        signature = [tf.TensorSpec(*argument) for argument in arguments]
+        compiled = tf.function(on_device, input_signature=signature, autograph=False).get_concrete_function()
+        return lambda *arrays: compiled(*(tf.constant(array) for array in arrays))
+
+    def outputs(self, inputs: Any, weights: Mapping[str, Any] | None = None) -> Any:
+        """Return the outputs float32[B, outputs] of the net, or of one with other ``weights``."""
+        tf = self.tf
+        weights = weights or self.weights
+        for layer, activation in enumerate(self._activations):
+            inputs = self._add_bias(inputs @ weights[f"{layer}.weights"], weights[f"{layer}.bias"])
+            inputs = inputs if activation == "linear" else getattr(tf.nn, activation)(inputs)
+        return inputs
+
+    def planes(self, obs: Any, count: int = 3) -> Any:
+        """Return :func:`planes` of boards int8[B, cells]."""
+        return self.tf.cast(self.tf.concat([obs == stone for stone in (1, 2, 0)[:count]], axis=1), self.tf.float32)
+
+    def legal_moves(self, game: AnyGame, obs: Any) -> Any:
+        """Return :func:`rules.legal`: bool[..., cells] of boards int8[..., cells] in progress."""
+        tf, empty = self.tf, obs == 0
+        if not game.gravity:
+            return empty
+        below = obs[..., game.columns :] != 0
+        return empty & tf.concat([below, tf.ones_like(obs[..., : game.columns], tf.bool)], axis=-1)
+
+    def next_rates(self, count: int = 1) -> Float32Array:
+        """Count the next ``count`` steps, and return their learning rates float32[count].
+
+        Those of Adam are corrected for moments that start at 0.
+        """
+        (rate, decay), rates = self._rate, []
+        for update in range(self.updates, self.updates + count):
+            rates.append(rate / (1 + decay * update))
+            if self._moments:
+                rates[-1] *= math.sqrt(1 - BETA_2 ** (update + 1)) / (1 - BETA_1 ** (update + 1))
+        self.updates += count
+        return np.array(rates, np.float32)
+
+    def step(self, losses: Callable[[], Sequence[Any]], rate: Any) -> Sequence[Any]:
+        """Make a step with a rate from :meth:`next_rates` down the gradient of the first of ``losses()``.
+
+        Returns:
+            The losses before the step.
+        """
+        with self.tf.GradientTape() as tape:
+            before = losses()
+        for name, gradient in tape.gradient(before[0], self.weights).items():
+            weight = self.weights[name]
+            if not self._moments:
+                weight.assign_sub(rate * gradient)
+                continue
+            self.tf.raw_ops.ResourceApplyAdam(
+                var=weight.handle,
+                m=self._moments[f"mean.{name}"].handle,
+                v=self._moments[f"square.{name}"].handle,
+                beta1_power=0.0,  # the rate includes the bias correction
+                beta2_power=0.0,
+                lr=rate,
+                beta1=BETA_1,
+                beta2=BETA_2,
+                epsilon=ADAM_EPSILON,
+                grad=gradient,
+            )
+        return before
+
+    def steps(self, losses: Callable[[Any], Sequence[Any]], rates: Any, count: int = 1) -> Any:
+        """Make a step for each rate in turn, the n-th by the ``count`` values of ``losses(n)``: see :meth:`step`.
+
+        Returns:
+            float32[count]: the sums of the losses before the steps.
+        """
+        tf = self.tf
+
+        def next_step(n: Any, total: Any) -> tuple[Any, Any]:
+            return n + 1, total + tf.stack(self.step(lambda: losses(n), rates[n]))
+
+        return tf.while_loop(lambda n, _: n < tf.shape(rates)[0], next_step, (tf.constant(0), tf.zeros(count)))[1]
+
+    @property
+    def arrays(self) -> dict[str, Float32Array]:
+        """Copies of the weights."""
+        return {name: weight.numpy().copy() for name, weight in self.weights.items()}
+
+    @property
+    def state(self) -> dict[str, np.ndarray[Any, Any]]:
+        """The weights, the moments of Adam and the number of steps."""
+        moments = {name: moment.numpy().copy() for name, moment in self._moments.items()}
+        return {**self.arrays, **moments, "updates": np.array([self.updates])}
+
+    @state.setter
+    def state(self, arrays: Arrays) -> None:
+        check_shapes(self.state, arrays, self._learner)
+        for name, variable in {**self.weights, **self._moments}.items():
+            variable.assign(arrays[name])
+        self.updates = int(arrays["updates"][0])
+
+    def check(self, *numbers: Any) -> None:
+        """Raise ValueError unless all numbers are finite."""
+        if not all(np.isfinite(array).all() for array in numbers):
+            raise ValueError(
+                f"{self._learner} has diverged after {self.updates:,} updates: choose a learning_rate below "
+                f"{self._rate[0]:g}"
+            )
