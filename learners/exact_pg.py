@@ -1,4 +1,4 @@
-"""A softmax table trained by exact updates: no games are played, and nothing is sampled.
+"""A softmax table trained by exact updates: it plays no games, and samples nothing.
 
 An update evaluates the current policy exactly (:mod:`ttt_envs.graph.kept`) and changes all positions at once; in
 phantom games these are views, and a policy over views has no memory. So learning curves are free of noise, and a
@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, Unpack
+from typing import Any, ClassVar, Literal, Unpack
 
 import numpy as np
 
@@ -38,9 +38,8 @@ from baselines.softmax_table import PositionIndex, SoftmaxTable
 from learners.base import Arrays, Checkpointable, get_array
 from learners.config import LearnerConfig, TrainingOptions
 from learners.limits import NonNegative, Positive, PositiveInt
-from learners.pool import NAME as POOL
+from learners.mlp import check_shapes
 from learners.training import Progress, TrainingLoop, check_counts, make_initial_rng
-from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.envs.config import SELF, SeatChoice
@@ -57,8 +56,6 @@ Method = Literal[
     "fictitious-play",
     "r-nad",
 ]
-LEARNING_RATES: dict[Method, float] = {"gradient": 10.0}
-"""Default learning rates of methods, where they are not 1."""
 MIN_PROBABILITY = 1e-300
 """Minimum probability of an average policy of which a logarithm is stored."""
 MAX_LOGIT = 1e12
@@ -71,7 +68,6 @@ QUERY_SIZE = 1 << 14
 class ExactPGConfig(LearnerConfig):
     """A softmax table with exact policy gradients, or exact self-play; an update counts as one game."""
 
-    own_loop: ClassVar[bool] = True
     name: ClassVar[str] = "exact-pg"
     variants: ClassVar[tuple[str, ...]] = (*VARIANTS, HIDING)
     games: ClassVar[int] = 500
@@ -79,6 +75,7 @@ class ExactPGConfig(LearnerConfig):
     self_play: ClassVar[dict[str, Any]] = {"method": "magnetic-mirror-descent"}
     self_play_games: ClassVar[int] = 2_000
     plays_games: ClassVar[bool] = False
+    own_loop: ClassVar[bool] = True
 
     method: Method = "natural-gradient"
     """update of the policy, the same against an opponent and in self-play: gradient, natural-gradient,
@@ -127,8 +124,7 @@ class ExactPGConfig(LearnerConfig):
 
     def check_opponent(self, opponent: str, game: AnyGame) -> None:
         """See :meth:`LearnerConfig.check_opponent`."""
-        if opponent.partition(":")[0] == POOL:
-            raise ValueError(f"{self.name} makes exact updates and plays no games of a pool: choose self or a policy")
+        super().check_opponent(opponent, game)
         if opponent != SELF and make_policy(opponent, game).peeks:
             raise ValueError(f"{self.name} evaluates policies over views, and {opponent} sees hidden stones")
         if opponent != SELF and not make_policy(opponent, game).pure:
@@ -165,23 +161,13 @@ class ExactPG(Checkpointable):
         return self.config.name
 
     @property
-    def state(self) -> dict[str, np.ndarray[Any, Any]]:
+    def state(self) -> Arrays:
         """See :class:`~learners.base.Checkpointable`."""
         return {"logits": self.logits.copy()}
 
     @state.setter
     def state(self, arrays: Arrays) -> None:
-        """See :class:`~learners.base.Checkpointable`."""
-        self.logits = _get_logits(arrays, "logits", self.logits.shape, self.config.name)
-
-
-class _State(NamedTuple):
-    """State of the updates except the policy, float64[N, cells] each."""
-
-    previous: Float64Array
-    """action values of the last update (optimistic-mirror-descent), else 0"""
-    reference: Float64Array
-    """logits of the regularization policy (r-nad), else those at the start"""
+        self.logits = get_array(arrays, "logits", self.logits.shape, "f8", self.config.name).copy()
 
 
 class ExactTraining(TrainingLoop):
@@ -198,6 +184,9 @@ class ExactTraining(TrainingLoop):
         batch: number of updates per step; no result depends on it.
         seat: the learner's; ``"random"`` and ``"alternate"`` weigh both seats equally.
 
+    Attributes:
+        updated: bool[N]: the positions in which the learner is to move.
+
     Raises:
         ValueError: numbers out of range, an unknown opponent.
     """
@@ -212,14 +201,18 @@ class ExactTraining(TrainingLoop):
         self.marked = 0
         self.steps = None
         self._batch = batch
-        self._both = opponent == SELF
-        self._seats = {"first": (0,), "second": (1,)}.get(seat, (0, 1)) if not self._both else (0, 1)
-        graph = learner.graph
-        self._opponent = None if self._both else _query(make_policy(opponent, learner.game), graph.boards)
-        self._mover = graph.boards.mover
-        self._state = _State(np.zeros_like(learner.logits), learner.logits)
-        self._totals = np.zeros(3)
-        self._logged = np.zeros(3)
+        boards = learner.graph.boards
+        self._opponent: Float64Array | None = None
+        self._seats: tuple[int, ...] = (0, 1)
+        if opponent != SELF:
+            policy = make_policy(opponent, learner.game)
+            self._opponent = np.concatenate([policy.probabilities(part) for part in boards.chunks(QUERY_SIZE)])
+            self._seats = {"first": (0,), "second": (1,)}.get(seat, (0, 1))
+        self._mover = boards.mover
+        self.updated = np.isin(self._mover, self._seats)
+        self._previous = np.zeros_like(learner.logits)  # action values of the last update
+        self._reference = learner.logits  # those of the regularization policy
+        self._totals = self._logged = np.zeros(3)
 
     @property
     def logged(self) -> dict[str, float]:
@@ -246,129 +239,110 @@ class ExactTraining(TrainingLoop):
         """
         learner, config = self.learner, self.learner.config
         legal, number = learner.graph.legal, self.done.games
-        if config.method == "r-nad" and number % config.reference_interval == 0:
-            self._state = self._state._replace(reference=learner.logits)
-        policy = np.where(legal, np.exp(learner.logits), 0.0)
-        exact = self._evaluate(policy)
-        self._measure(policy, exact)
-        rate = LEARNING_RATES.get(config.method, 1.0) if config.learning_rate is None else config.learning_rate
-        change = {
-            "gradient": self._gradient_change,
-            "natural-gradient": self._natural_change,
-            "optimistic-mirror-descent": self._optimistic_change,
-            "magnetic-mirror-descent": self._magnetic_change,
-            "fictitious-play": self._fictitious_change,
-            "r-nad": self._regularized_change,
-        }[config.method](policy, exact, rate)
-        logits = log_softmax(np.where(exact.rows[:, None], learner.logits + change, learner.logits), legal)
+        p = np.where(legal, np.exp(learner.logits), 0.0)
+        exact = self._evaluate(p)
+        self._measure(p, exact)
+        h = config.learning_rate or (10.0 if config.method == "gradient" else 1.0)
+        change = getattr(self, f"_{config.method.replace('-', '_')}")(p, exact, h)
+        logits = log_softmax(np.where(self.updated[:, None], learner.logits + change, learner.logits), legal)
         if not (np.abs(logits) <= MAX_LOGIT).all():  # also if any is no number
-            raise ValueError(
-                f"{config.name} has diverged after {number} updates: choose a learning_rate below {rate:g}"
-            )
+            raise ValueError(f"{config.name} has diverged after {number} updates: choose a learning_rate below {h:g}")
         learner.logits = logits
         self.done = Progress(number + 1, *_round_counts(self._totals, number + 1))
 
     def _evaluate(
         self, policy: Float64Array, costs: Float64Array | None = None, *, best_response: bool = False
-    ) -> _Exact:
-        """Evaluate the learner's policy in its seats, or its best responses to the other player's policy."""
-        parts, results = [], np.zeros(3)
-        seats = (0,) if self._both and not best_response else self._seats
-        for seat in seats:
-            own = self._mover == seat
-            paid = costs if costs is None or self._both else np.where(own[:, None], costs, 0.0)
-            joint = policy if self._opponent is None else np.where(own[:, None], policy, self._opponent)
-            part = self.learner.graph.evaluate(joint, paid, seat if best_response else None)
-            parts.append(part)
-            results += np.array(part.results if seat == 0 else part.results[::-1]) / len(seats)
-        rows = self._mover == seats[0] if len(parts) == 1 and not self._both else np.ones(len(policy), np.bool_)
-        first, last, second = parts[0], parts[-1], self._mover == 1
-        merged = first._replace(
-            policy=np.where(second[:, None], last.policy, first.policy),
-            action_values=np.where(second[:, None], last.action_values, first.action_values),
-            values=np.where(second, last.values, first.values),
-            occupancy=np.where(second, last.occupancy, first.occupancy),
-        )
-        return _Exact(merged, results, rows)
+    ) -> GraphEvaluation:
+        """Evaluate the learner's policy, or its best responses to the other player's policy.
 
-    def _measure(self, policy: Float64Array, exact: _Exact) -> None:
+        Returns:
+            The evaluation of each position with the learner in its mover's seat; the results are the learner's, the
+            mean over its seats, and in self-play those of player_0.
+        """
+        if self._opponent is None and not best_response:
+            return self.learner.graph.evaluate(policy, costs)
+        parts, results = [], []
+        for seat in self._seats:
+            own = (self._mover == seat)[:, None]
+            joint = policy if self._opponent is None else np.where(own, policy, self._opponent)
+            paid = None if costs is None else np.where(own, costs, 0.0)
+            parts.append(self.learner.graph.evaluate(joint, paid, seat if best_response else None))
+            results.append(parts[-1].results[:: 1 - 2 * seat])
+        second = self._mover == 1
+        arrays = zip(parts[0][:4], parts[-1][:4], strict=True)
+        merged = (np.where(second.reshape(-1, *[1] * (one.ndim - 1)), two, one) for one, two in arrays)
+        return GraphEvaluation(*merged, tuple(np.mean(results, axis=0).tolist()))
+
+    def _measure(self, p: Float64Array, exact: GraphEvaluation) -> None:
         """Add the probabilities of the results before an update, and store the metrics."""
-        visits = np.where(exact.rows, exact.evaluation.occupancy, 0.0)
-        entropy = -(policy * self.learner.logits).sum(axis=1)
-        gradient = self._gradient_change(policy, exact, 1.0)[exact.rows]
-        norm = math.sqrt(float(np.square(gradient).sum()))
-        self._totals = self._totals + exact.results
-        self._logged = np.array(
-            [exact.results[0] - exact.results[2], norm, float(visits @ entropy) / max(visits.sum(), 1e-300)]
-        )
+        visits = np.where(self.updated, exact.occupancy, 0.0)
+        entropy = -(p * self.learner.logits).sum(axis=1)
+        norm = math.sqrt(float(np.square(self._gradient(p, exact, 1.0)[self.updated]).sum()))
+        self._totals = self._totals + np.array(exact.results)
+        value = exact.results[0] - exact.results[2]
+        self._logged = np.array([value, norm, float(visits @ entropy) / max(visits.sum(), 1e-300)])
 
-    def _gradient_change(self, policy: Float64Array, exact: _Exact, rate: float) -> Float64Array:
-        return rate / len(self._seats) * exact.evaluation.occupancy[:, None] * policy * exact.evaluation.advantages
+    # The changes of the logits x, see the module: p, q, A and d are the policy, its exact action values, advantages and
+    # visits, and h is the learning rate.
 
-    def _natural_change(self, policy: Float64Array, exact: _Exact, rate: float) -> Float64Array:
-        return rate * exact.evaluation.advantages
+    def _gradient(self, p: Float64Array, exact: GraphEvaluation, h: float) -> Float64Array:
+        """Return h d p A / seats."""
+        return h / len(self._seats) * exact.occupancy[:, None] * p * exact.advantages
 
-    def _optimistic_change(self, policy: Float64Array, exact: _Exact, rate: float) -> Float64Array:
-        now = exact.evaluation.action_values
-        before = self._state.previous if self.done.games else now
-        self._state = self._state._replace(previous=now)
-        return rate * (2.0 * now - before)
+    def _natural_gradient(self, p: Float64Array, exact: GraphEvaluation, h: float) -> Float64Array:
+        """Return h A."""
+        return h * exact.advantages
 
-    def _magnetic_change(self, policy: Float64Array, exact: _Exact, rate: float) -> Float64Array:
-        config, logits = self.learner.config, self.learner.logits
+    def _optimistic_mirror_descent(self, p: Float64Array, exact: GraphEvaluation, h: float) -> Float64Array:
+        """Return h (2 q_t - q_(t-1)), and h q_t in the first update."""
+        q_t = exact.action_values
+        q_tm1, self._previous = self._previous if self.done.games else q_t, q_t
+        return h * (2.0 * q_t - q_tm1)
+
+    def _magnetic_mirror_descent(self, p: Float64Array, exact: GraphEvaluation, h: float) -> Float64Array:
+        """Return (x + h q) / (1 + h a) - x."""
+        config, x = self.learner.config, self.learner.logits
         scale = 1.0 / math.sqrt(self.done.games + 1.0) if config.anneal else 1.0
-        rate, temperature = rate * scale, config.temperature * scale
-        after = (logits + rate * exact.evaluation.action_values) / (1.0 + rate * temperature)
-        return np.asarray(after - logits)
+        h, a = h * scale, config.temperature * scale
+        return np.asarray((x + h * exact.action_values) / (1.0 + h * a) - x)
 
-    def _fictitious_change(self, policy: Float64Array, exact: _Exact, rate: float) -> Float64Array:
-        best = self._evaluate(policy, best_response=True)
-        share = 1.0 / (self.done.games + 2.0)
-        of_best = share * best.evaluation.occupancy
-        total = (1.0 - share) * exact.evaluation.occupancy + of_best
-        weight = np.divide(of_best, total, out=np.zeros_like(total), where=total > 0)[:, None]
-        average = policy + weight * (best.evaluation.policy - policy)
+    def _fictitious_play(self, p: Float64Array, exact: GraphEvaluation, h: float) -> Float64Array:
+        """Return log(p + w (b - p)) - x with w = c d_b / ((1 - c) d_p + c d_b)."""
+        best = self._evaluate(p, best_response=True)
+        c = 1.0 / (self.done.games + 2.0)
+        d_b = c * best.occupancy
+        total = (1.0 - c) * exact.occupancy + d_b
+        w = np.divide(d_b, total, out=np.zeros_like(total), where=total > 0)[:, None]
+        average = p + w * (best.policy - p)
         return np.asarray(np.log(np.maximum(average, MIN_PROBABILITY)) - self.learner.logits)
 
-    def _regularized_change(self, policy: Float64Array, exact: _Exact, rate: float) -> Float64Array:
-        difference = self.learner.logits - self._state.reference
-        return rate * self._evaluate(policy, self.learner.config.temperature * difference).evaluation.action_values
+    def _r_nad(self, p: Float64Array, exact: GraphEvaluation, h: float) -> Float64Array:
+        """Return h q~, of rewards minus a (x - x_r), with x_r the logits of the regularization policy."""
+        config, x = self.learner.config, self.learner.logits
+        if self.done.games % config.reference_interval == 0:
+            self._reference = x
+        return h * self._evaluate(p, config.temperature * (x - self._reference)).action_values
 
     @property
-    def state(self) -> dict[str, np.ndarray[Any, Any]]:
-        """See :class:`~learners.training.TrainingLoop`."""
+    def state(self) -> Arrays:
+        """See :class:`~learners.base.Checkpointable`."""
         return {
             "counts": np.array((self.games, self.marked, self.done.games), np.int64),
             "totals": self._totals,
             "logged": self._logged,
-            **self._state._asdict(),
+            "previous": self._previous,
+            "reference": self._reference,
         }
 
     @state.setter
     def state(self, arrays: Arrays) -> None:
-        """See :class:`~learners.training.TrainingLoop`."""
-        name, shape = self.learner.config.name, self.learner.logits.shape
-        games, marked, done = get_array(arrays, "counts", (3,), "i8", name).tolist()
-        if not 0 <= marked <= done <= games:
-            raise ValueError(f"the counts of a training of {name} are damaged: train again")
+        check_shapes(self.state, arrays, self.learner.config.name)
+        games, self.marked, done = arrays["counts"].tolist()
         if games > self.games:
             raise ValueError(f"games={self.games} is fewer than the {games} that were to be played")
-        totals = get_array(arrays, "totals", (3,), "f8", name, (0.0, done + 1.0))
-        logged = get_array(arrays, "logged", (3,), "f8", name, (-MAX_LOGIT, MAX_LOGIT))
-        self._state = _State(*(_get_logits(arrays, part, shape, name) for part in _State._fields))
-        self._totals, self._logged, self.marked = totals.copy(), logged.copy(), marked
-        self.done = Progress(done, *_round_counts(totals, done))
-
-
-class _Exact(NamedTuple):
-    """Exact numbers of the learner's policy, each position's with the learner in its mover's seat."""
-
-    evaluation: GraphEvaluation
-    results: Float64Array
-    """float64[3]: probabilities of a win, a draw and a loss, the mean over the learner's seats; player_0's in
-    self-play"""
-    rows: BoolArray
-    """bool[N]: the positions in which the learner is to move"""
+        self._totals, self._logged = arrays["totals"], arrays["logged"]
+        self._previous, self._reference = arrays["previous"], arrays["reference"]
+        self.done = Progress(done, *_round_counts(self._totals, done))
 
 
 def log_softmax(logits: Float64Array, legal: BoolArray) -> Float64Array:
@@ -379,23 +353,8 @@ def log_softmax(logits: Float64Array, legal: BoolArray) -> Float64Array:
     return np.where(legal, shifted - np.log(total), 0.0)
 
 
-def _query(policy: Policy, boards: Boards) -> Float64Array:
-    """Return the probabilities of a policy in all positions, float64[N, cells]."""
-    parts = (policy.probabilities(part) for part in boards.chunks(QUERY_SIZE))
-    return np.concatenate([np.asarray(part, np.float64) for part in parts])
-
-
 def _round_counts(totals: Float64Array, games: int) -> tuple[int, int, int]:
     """Return wins, draws and losses that add up to ``games``, near their expected numbers."""
     wins = min(round(float(totals[0])), games)
     losses = min(round(float(totals[2])), games - wins)
     return wins, games - wins - losses, losses
-
-
-def _get_logits(arrays: Arrays, name: str, shape: tuple[int, ...], owner: str) -> Float64Array:
-    """Return a copy of a stored array float64[N, cells].
-
-    Raises:
-        ValueError: another shape or dtype, or numbers out of range.
-    """
-    return np.array(get_array(arrays, name, shape, "f8", owner, (-MAX_LOGIT, MAX_LOGIT)))
