@@ -119,7 +119,7 @@ def make_sb3_games(task: Task, symmetry: Symmetry, illegal_action: IllegalAction
 
         def step_wait(self) -> Any:
             observation, rewards, over, infos = super().step_wait()
-            begun = np.where(over, self.reset_infos, infos)
+            begun = [self.reset_infos[row] if ended else infos[row] for row, ended in enumerate(over)]
             mover = np.array([info["mover"] for info in begun])
             self.discount = np.where(over, 0, np.where(both & (mover != self._mover), -1, 1)).astype(np.float32)
             self._mover = mover
@@ -559,7 +559,7 @@ def _load_zip(path: str, algorithm: Algorithm, game: Game) -> Any:
     Raises:
         ValueError: a damaged file, one of another algorithm or another board.
     """
-    configs = {"dqn": DQNConfig, "ppo": PPOConfig, "maskable-ppo": MaskablePPOConfig}
+    configs: dict[str, type[_Settings]] = {"dqn": DQNConfig, "ppo": PPOConfig, "maskable-ppo": MaskablePPOConfig}
     name = configs[algorithm].algorithm
     check_packages(f"sb3:{path},algorithm={algorithm}", name)
     kind: Any = load_object(name)

@@ -239,12 +239,11 @@ def hold_out(
     """
     classes = np.unique(canonical_keys(examples.obs, symmetries(game))[0], axis=0, return_inverse=True)[1].reshape(-1)
     order = rng.permutation(len(examples.results))
-    held = np.zeros(len(classes), np.bool_)
     for count in range(math.ceil(share * len(order)), len(order)):
         held = np.isin(examples.game, order[:count])
-        learned, held = np.flatnonzero(~held), np.flatnonzero(held & ~np.isin(classes, classes[~held]))
-        if count == 0 or len(held):
-            return learned, held
+        new = np.flatnonzero(held & ~np.isin(classes, classes[~held]))
+        if count == 0 or len(new):
+            return np.flatnonzero(~held), new
     return np.arange(len(classes)), np.zeros(0, np.int64)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from learners.alpha_zero.learner import AlphaZero, input_lines
 from learners.alpha_zero.self_play import TrainingExamples, play_block
 from learners.base import Arrays, get_array
-from learners.mlp import MAX_FLOAT32, TFNet, check_shapes, line_states
+from learners.mlp import MAX_FLOAT32, Activation, TFNet, check_shapes, line_states
 from learners.training import SPAWN_REPLAY, Progress, TrainingLoop, check_counts, make_rng
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.parallel import Cluster, Jobs, connect, map_blocks, results_in_order
@@ -53,11 +53,13 @@ class SelfPlay(TrainingLoop):
             self._workers = Cluster(cluster)
             connect(self._workers)  # once, not in every step
         config, cells = learner.config, learner.game.cells
-        activations = (*("relu",) * len(config.layers_for(learner.game)), "linear")
+        activations: list[Activation] = ["relu"] * len(config.layers_for(learner.game)) + ["linear"]
         rates = config.learning_rate, config.learning_rate_decay
         self.net = TFNet(config.name, learner.weights, activations, *rates, fused_bias=True)
         self._lines = input_lines(learner.game, config)
-        shapes = [((None, None, width), "int8") for width in (cells, len(self._lines))]
+        shapes: list[tuple[tuple[int | None, ...], str]] = [
+            ((None, None, width), "int8") for width in (cells, len(self._lines))
+        ]
         shapes += [((None, None, cells), "float32"), ((None, None), "float32"), ((None,), "float32")]
         self._update = self.net.compile(self._steps, *shapes)
         self.replay = TrainingExamples.empty(cells)
@@ -102,7 +104,7 @@ class SelfPlay(TrainingLoop):
         self._losses = self.update(self.draw(rng))
         self.learner.weights = self.net.arrays
         self.done.count(examples.results)
-        self.steps += len(examples.value)
+        self.steps = (self.steps or 0) + len(examples.value)
 
     def draw(self, rng: np.random.Generator) -> TrainingExamples:
         """Draw batches [updates, batch_size], with replacement, each position under a random symmetry."""
@@ -110,8 +112,8 @@ class SelfPlay(TrainingLoop):
         shape = config.gradient_steps, config.batch_size
         rows = rng.integers(0, len(value), shape)
         images = self._permutations[rng.integers(0, len(self._permutations), shape)]
-        drawn = (np.take_along_axis(array[rows], images, axis=2) for array in (obs, policy))
-        return TrainingExamples(*drawn, value[rows], no_results)
+        obs, policy = (np.take_along_axis(array[rows], images, axis=2) for array in (obs, policy))
+        return TrainingExamples(obs, policy, value[rows], no_results)
 
     def update(self, examples: TrainingExamples) -> Float64Array:
         """Make one gradient step from each of K batches of N positions.
