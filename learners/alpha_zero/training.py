@@ -53,7 +53,8 @@ class SelfPlay(TrainingLoop):
             self._workers = Cluster(cluster)
             connect(self._workers)  # once, not in every step
         config, cells = learner.config, learner.game.cells
-        activations: list[Activation] = ["relu"] * len(config.layers_for(learner.game)) + ["linear"]
+        hidden: list[Activation] = ["relu"]
+        activations: list[Activation] = hidden * len(config.layers_for(learner.game)) + ["linear"]
         rates = config.learning_rate, config.learning_rate_decay
         self.net = TFNet(config.name, learner.weights, activations, *rates, fused_bias=True)
         self._lines = input_lines(learner.game, config)
@@ -112,7 +113,8 @@ class SelfPlay(TrainingLoop):
         shape = config.gradient_steps, config.batch_size
         rows = rng.integers(0, len(value), shape)
         images = self._permutations[rng.integers(0, len(self._permutations), shape)]
-        obs, policy = (np.take_along_axis(array[rows], images, axis=2) for array in (obs, policy))
+        obs = np.take_along_axis(obs[rows], images, axis=2)
+        policy = np.take_along_axis(policy[rows], images, axis=2)
         return TrainingExamples(obs, policy, value[rows], no_results)
 
     def update(self, examples: TrainingExamples) -> Float64Array:
