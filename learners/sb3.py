@@ -571,7 +571,9 @@ def _load_zip(path: str, algorithm: Algorithm, game: Game) -> Any:
                 raise TypeError(f"it holds a {type(model.policy).__name__}")
         except Exception as problem:  # a pickle can raise any exception
             why = str(problem).partition("\n")[0] or type(problem).__name__
-            raise ValueError(f"{path} cannot be read as a zip of {kind.__name__}, another algorithm? {why}") from None
+            raise ValueError(
+                f"{path} cannot be read as a zip of {kind.__name__}, is it of another algorithm? {why}"
+            ) from None
     flat, actions = model.observation_space, num_actions(game)
     if getattr(flat, "shape", None) != (2 * game.cells,) or model.action_space != spaces.Discrete(actions):
         raise ValueError(

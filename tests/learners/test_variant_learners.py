@@ -29,7 +29,7 @@ games = pytest.mark.parametrize("game", [GRAVITY, MISERE, Game(3, 3, 3, 0.25, mi
 def test_self_play_learns_values_of_the_variant(game):
     config = load_object(LEARNERS["q-learning"])(backup="negamax", symmetries="all")
     learner = config.build(game, np.random.default_rng(0))
-    assert set(learner.config.variants) >= set(VARIANTS)
+    assert set(config.variants) >= set(VARIANTS)
     train(learner, "self", 8_000, batch=256, seed=0)
     assert exploitability(game, learner) < 0.5 * exploitability(game, "random")
     assert outcome(game, learner, "random").value > outcome(game, "random", "random").value + 0.1
