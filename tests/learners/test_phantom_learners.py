@@ -118,7 +118,7 @@ def test_the_page_of_a_run(tmp_path):
     page = (run / "report.html").read_text()
     assert "phantom (abrupt)" in page
     assert "--phantom abrupt" in page
-    assert "A sample game and the worst positions are left out" in page
+    assert "Left out: stones are hidden" in page
 
 
 @pytest.mark.filterwarnings("ignore:.*which it has never seen")

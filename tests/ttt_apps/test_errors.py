@@ -92,7 +92,6 @@ EVALUATE = [
     ("exact random random --chunk 0", "--chunk 0 leaves nothing to ask: choose 1 or more"),
     ("exploitability mcts", "error: mcts is not pure: its moves depend on more than the board"),
     ("exact random mcts", "error: mcts is not pure"),
-    ("compare runs/first", "error: compare needs two or more runs, up to 12, and 1 is given"),
     ("compare nowhere runs/first", "nowhere is no run"),
     ("compare runs/first runs/first --out a.pdf", "end its name in .html"),
     ("exploitability random --size 5", "allow more with --memory"),

@@ -308,7 +308,7 @@ AGAINST = (SingleEnv, MNKVectorEnv)
             ValueError,
             "openings name their mover: omit one of them",
         ),
-        (AGAINST, {"observe_skip_chance": True, "dtype": "int8"}, ValueError, "needs dtype='float32'"),
+        (AGAINST, {"observe_skip_chance": True, "dtype": "int8"}, ValueError, "dtype='float32'"),
         (AGAINST, {"opponent": []}, ValueError, r"starts \[\] of a schedule of opponents must increase from 0: write"),
         (AGAINST, {"opponent": ["random", ("optimal", 9)]}, TypeError, "the entry 'random' of a schedule is no pair"),
         (

@@ -284,13 +284,22 @@ OF_STORED_VALUES = {
     "ttt_envs.graph.numbering.sweep",
     "ttt_eval.exact.dynamic_programming._write_losses",
 }
-TWICE = OF_STORED_VALUES | {
-    "baselines.mcts.select.select_move",
-    "baselines.mcts.simulate.simulate",
-    "learners.alpha_zero.inference._run_simulations",
-    "ttt_envs.envs.kernels.write_bytes",
-    "ttt_envs.game.rules.play_rows",
+OF_WORDS = {
+    *(f"learners.tabular.{name}" for name in ("epsilon_greedy", "write_action_values")),
+    *(f"learners.{name}" for name in ("naive_mc.mc_update", "q_learning.q_update", "q_table.insert_all")),
 }
+"""kernels that are compiled for each number of words of a key"""
+TWICE = (
+    OF_STORED_VALUES
+    | OF_WORDS
+    | {
+        "baselines.mcts.select.select_move",
+        "baselines.mcts.simulate.simulate",
+        "learners.alpha_zero.inference._run_simulations",
+        "ttt_envs.envs.kernels.write_bytes",
+        "ttt_envs.game.rules.play_rows",
+    }
+)
 
 
 @pytest.mark.parametrize(
@@ -314,7 +323,7 @@ def test_interpreted_kernels_give_the_results_of_machine_code_bit_for_bit(fresh)
     )
     compared, different = ast.literal_eval(printed)
     assert different == []
-    assert len(compared) >= 39, compared  # of 50
+    assert len(compared) >= 35, compared  # of 46
 
 
 def test_every_kernel_is_compiled_for_one_type_of_arguments(fresh):

@@ -257,8 +257,8 @@ def _make_observation_builder(
     fitting = [builder for builder in builders if _map(shape_of, builder.observation_space) == shape]
     if len(fitting) != 1 or actions != num_actions(game):
         raise ValueError(
-            f"{name} sees observations of shape {shape} and has {actions} actions: {len(fitting)} kinds of these "
-            f"in {game} have this shape, so choose the game of its training, and its observation="
+            f"{name} sees observations of shape {shape} and has {actions} actions: {len(fitting)} kinds "
+            f"of observations of {game} have this shape: choose the game of its training, and its observation="
         )
     return ObservationBuilder(game, fitting[0].kind, dtype, fitting[0].observe_skip_chance)
 

@@ -187,7 +187,9 @@ def connect(cluster: Cluster) -> Any:
         ValueError: the cluster or Ray is missing.
     """
     try:
-        import ray
+        # Ray reads these when it is imported: its threads print on standard output, which is reserved for results
+        with environment_variables({"RAY_DEDUP_LOGS": "1", "RAY_DEDUP_LOGS_SKIP_REGEX": "^"}):
+            import ray
     except ImportError:
         raise ValueError(f"a cluster needs Ray: {install_command('cluster')}") from None
     try:

@@ -254,4 +254,4 @@ async function start() {
 // is shown. Keys of the address in `explorer.keys` belong to other scripts.
 Object.assign(explorer, {open: (changes) => begin({...changes}), state: () => ({...state}), line: () => line})
 
-start()
+document.addEventListener("DOMContentLoaded", start) // after all scripts of the page
