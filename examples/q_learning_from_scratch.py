@@ -66,7 +66,7 @@ if __name__ == "__main__":
     from ttt_eval.exact import exploitability
 
     parser = argparse.ArgumentParser()
-    for name, default in {"--episodes": 50_000, "--skip-chance": 0.0, "--seed": 0}.items():
+    for name, default in {"--episodes": 100_000, "--skip-chance": 0.0, "--seed": 0}.items():
         parser.add_argument(name, type=type(default), default=default)
     options = parser.parse_args()
     train(options.episodes, options.skip_chance, options.seed)

@@ -9,7 +9,7 @@ import sys
 import tokenize
 from pathlib import Path
 
-LIMITS = {"library": 40_554, "tests": 32_969}
+LIMITS = {"library": 37_599, "tests": 32_122}
 """Most lines of code. A change lowers them to what it leaves, and none raises them."""
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 

@@ -317,7 +317,7 @@ def test_agents_play_by_the_rules_of_the_learners(tmp_path, rule, game, opponent
 def test_the_page_of_a_sweep_has_learning_curves(once):
     page, curves = read_page(once / "out" / REPORT), rows_of_csv(once / "out" / "curves.csv")
     assert "h2 Learning curves" in page.outline
-    assert any(label.startswith("Exploitability by games: ") for label in page.attributes("aria-label", "svg"))
+    assert any(label.startswith("Curves by games") for label in page.attributes("aria-label", "svg"))
     runs = json.loads((once / "out" / "result.json").read_text())["runs"]
     ends = [run["numbers"]["exploitability"] for run in runs]
     assert float(curves[-1]["exploitability"]) == pytest.approx(sum(ends) / 2)
