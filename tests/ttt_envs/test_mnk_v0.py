@@ -108,13 +108,11 @@ def test_actions_out_of_bounds_are_rejected(guarded, action):
     env.reset(seed=0)
     # early spaces of Gymnasium cannot even compare such numbers
     too_large = isinstance(action, int) and abs(action) > 1 << 63
-    with pytest.raises(
-        (AssertionError, OverflowError) if too_large else AssertionError,
-        match="^action is not in action space" + "|too large to convert" * too_large,
-    ):
+    rejected = (AssertionError, OverflowError) if too_large else AssertionError
+    with pytest.raises(rejected, match="^action is not in action space" + "|too large to convert" * too_large):
         env.step(action)
     if guarded is mnk_v0.env:
-        with pytest.raises(AssertionError, match="is no cell of a board of 3 x 3, choose a whole number from 0 to 8"):
+        with pytest.raises(rejected, match="is no cell of a board of 3 x 3" + "|too large to convert" * too_large):
             env.step(action)
     assert env.agents == AGENTS
     assert_array_equal(env.observe("player_0")["action_mask"], 1)

@@ -50,7 +50,7 @@ class KeyIndex:
     def reserve(self, capacity: int) -> None:
         """Set the capacity to exactly ``capacity`` keys in total."""
         self.keys = extend_rows(self.keys[: self.size], capacity)
-        self._slots = np.full(1 << max(4, (2 * capacity - 1).bit_length()), -1)
+        self._slots = np.full(1 << max(4, (2 * int(capacity) - 1).bit_length()), -1)
         _insert(self.keys[: self.size], self.keys, self._slots, 0, np.empty(self.size, np.int64))
 
     def pack(self) -> None:
