@@ -27,6 +27,13 @@ from ttt_envs import Game, make_policy
 from ttt_envs.agents.specs import load_object
 from ttt_envs.game.game import VARIANTS
 from ttt_envs.version import __version__
+from ttt_eval.reports.formats import game_options
+
+
+@pytest.mark.parametrize("rule", VARIANTS)
+def test_the_options_of_a_game_are_read_as_the_same_game(rule):
+    game = Game(4, 5, 3, 0.1, **{rule: VARIANTS[rule]})
+    assert cli.parse(cli.GameOptions, game_options(game), "evaluate.py").game() == game
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ def game_options(game: AnyGame) -> list[str]:
     if game.skip_chance != usual.skip_chance:
         options += ["--skip-chance", str(game.skip_chance)]
     phantom = ["--phantom", game.kind] if isinstance(game, PhantomGame) else []
-    return [*options, *(f"--{name}" for name in game.variants), *phantom]
+    return [*options, *(f"--{name}" if value else f"--no-{name}" for name, value in game.variants.items()), *phantom]
 
 
 def _is_whole(value: float) -> bool:
