@@ -27,6 +27,7 @@ from ttt_envs.agents.policy import ALL_VARIANTS, VALUE_TOLERANCE, Player, Policy
 from ttt_envs.agents.specs import Named, make_policy
 from ttt_envs.core.checks import check_choice
 from ttt_envs.core.files import open_to_read, parse_json, write_atomically
+from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, UInt64Array
 from ttt_envs.game.boards import Boards, num_words
 from ttt_envs.game.game import Game
@@ -135,12 +136,7 @@ class Book:
     def find(self, boards: Boards) -> tuple[Int64Array, BoolArray]:
         """Return the rows of positions, int64[B], -1 if unknown; and the symmetries that lead there, bool[B, S]."""
         canonical = Canonical.from_boards(boards, self.game)
-        rows = np.full(len(boards.mover), -1)
-        if len(self.positions):
-            places = np.searchsorted(self._sorted_keys, _to_sortable(canonical.keys))
-            places = np.minimum(places, len(self.positions) - 1)
-            rows = np.where((self.positions[places] == canonical.keys).all(axis=1), places, -1)
-        return rows, canonical.same
+        return find_sorted(self._sorted_keys, _to_sortable(canonical.keys)), canonical.same
 
     def moves(self, boards: Boards) -> list[Moves | None]:
         """Return the book's moves in positions, None for unknown ones."""
