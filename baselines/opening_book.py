@@ -367,6 +367,8 @@ class OpeningBook(Named):
         check_choice("choose", self.choose, get_args(Choose))
         self.book  # noqa: B018  # raises errors early
         object.__setattr__(self, "_then", make_policy(self.then, self.game))
+        for name in ("pure", "symmetric", "colour_blind"):  # the book is: it stores the mover's views up to symmetry
+            object.__setattr__(self, name, getattr(self._then, name))
         if self._then.player is not None:  # only then is this policy one with a player, too
             object.__setattr__(self, "player", partial(BookPlayer, self))
 
@@ -374,21 +376,6 @@ class OpeningBook(Named):
     def book(self) -> Book:
         """The opening book."""
         return read_book(self.path, self.game)
-
-    @property
-    def pure(self) -> bool:
-        """Whether the following policy is pure."""
-        return self._then.pure
-
-    @property
-    def symmetric(self) -> bool:
-        """Whether the following policy is; a book itself is, because positions are stored up to symmetry."""
-        return self._then.symmetric
-
-    @property
-    def colour_blind(self) -> bool:
-        """Whether the following policy is; a book itself is, because positions are stored in the mover's view."""
-        return self._then.colour_blind
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, rows * columns]; ``rng`` as the following policy needs it."""
@@ -400,10 +387,8 @@ class OpeningBook(Named):
     @cached_property
     def _shares(self) -> Float64Array:
         """float64[M]: shares of the moves of the book."""
-        book = self.book
-        if not len(book.cells):
-            return np.zeros(0)
-        return choice_shares(self.choose, book.starts, book.results, c=self.c, temperature=self.temperature)
+        starts, results = self.book.starts, self.book.results
+        return choice_shares(self.choose, starts, results, c=self.c, temperature=self.temperature)
 
     def book_probabilities(self, boards: Boards) -> tuple[Float64Array, BoolArray]:
         """Return the distributions of the book alone, float64[B, rows * columns], and whether it has one, bool[B]."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar, NamedTuple, cast
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from baselines.expectiminimax.lines import Heuristic
 from baselines.expectiminimax.order import key_after, key_of_turn, write_moves
 from baselines.expectiminimax.search import DEFAULT_TABLE_BYTES, Search, SearchSettings, check_settings
 from ttt_envs.agents.policy import ALL_VARIANTS, VALUE_TOLERANCE, Policy, Values, best_shares
-from ttt_envs.agents.specs import Named, make_policy
+from ttt_envs.agents.specs import Named, make_values
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game, Position
@@ -75,17 +75,9 @@ class Expectiminimax(Named):
         if not 0 <= self.table <= MAX_TABLE_MIB:
             raise ValueError(f"table={self.table} is no size of a table: choose 0 (none) to {MAX_TABLE_MIB:,} MiB")
         object.__setattr__(self, "pure", self._num_drawn_moves is None)
-        self._leaf, self._database  # noqa: B018  # raise errors early
-
-    @property
-    def symmetric(self) -> bool:
-        """Whether the policy is equivariant: it draws no moves, and the leaf policy, if any, is equivariant."""
-        return self.pure and (self.leaf is None or make_policy(self.leaf, self.game).symmetric)
-
-    @property
-    def colour_blind(self) -> bool:
-        """Whether the policy is colour-blind, by the same conditions."""
-        return self.pure and (self.leaf is None or make_policy(self.leaf, self.game).colour_blind)
+        self._database  # noqa: B018  # raises errors early
+        for name in ("symmetric", "colour_blind"):  # a search is, with a leaf policy that is, unless it draws moves
+            object.__setattr__(self, name, self.pure and (self._leaf is None or getattr(self._leaf, name)))
 
     @property
     def _num_drawn_moves(self) -> int | None:
@@ -94,12 +86,7 @@ class Expectiminimax(Named):
 
     @cached_property
     def _leaf(self) -> Values | None:
-        if self.leaf is None:
-            return None
-        policy = make_policy(self.leaf, self.game)
-        if policy.action_values is None:
-            raise ValueError(f"leaf={self.leaf} has no values: choose a policy that has, as optimal or run:PATH")
-        return cast("Values", policy)
+        return None if self.leaf is None else make_values("leaf", self.leaf, self.game)
 
     @cached_property
     def _database(self) -> Tablebase | None:
