@@ -16,13 +16,14 @@ import math
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from baselines.search.canonical import symmetry_tables
 from ttt_envs.agents.policy import ALL_VARIANTS, VALUE_TOLERANCE, Player, Policy, sample
 from ttt_envs.agents.specs import Named, make_policy
 from ttt_envs.core.checks import check_choice
@@ -31,7 +32,7 @@ from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, UInt64Array
 from ttt_envs.game.boards import Boards, num_words
 from ttt_envs.game.game import Game
-from ttt_envs.game.symmetry import canonical_keys, inverse, symmetries
+from ttt_envs.game.symmetry import canonical_keys
 
 FORMAT = 1
 """version of the file format"""
@@ -46,13 +47,6 @@ _MAX_FILE_BYTES = 1 << 34
 """Maximum size of a file in bytes."""
 
 Choose = Literal["best", "ucb", "softmax"]
-
-
-@cache
-def _symmetries(game: Game) -> tuple[Int64Array, Int64Array]:
-    """Return the symmetries of a board, and their inverses: int64[S, rows * columns] each."""
-    found = symmetries(game)
-    return found, inverse(found)
 
 
 class BookError(ValueError):
@@ -70,11 +64,11 @@ class Canonical(NamedTuple):
     @classmethod
     def from_boards(cls, boards: Boards, game: Game) -> Canonical:
         """Canonicalise positions; the mover's stones become 1."""
-        return cls(*canonical_keys(boards.own_first(), _symmetries(game)[0]))
+        return cls(*canonical_keys(boards.own_first(), symmetry_tables(game)[1]))
 
     def cells(self, actions: Int64Array, game: Game) -> Int64Array:
         """Return int64[B]: the moves int64[B] on the canonical boards; the least cell if symmetries differ."""
-        to = _symmetries(game)[1][:, actions].T
+        to = symmetry_tables(game)[0][:, actions].T
         return np.asarray(np.where(self.same, to, game.cells).min(axis=1))
 
 
@@ -140,7 +134,7 @@ class Book:
 
     def moves(self, boards: Boards) -> list[Moves | None]:
         """Return the book's moves in positions, None for unknown ones."""
-        images, _ = _symmetries(self.game)
+        _, images = symmetry_tables(self.game)
         found: list[Moves | None] = []
         for row, same in zip(*self.find(boards), strict=True):
             if row < 0:
@@ -168,7 +162,7 @@ class Book:
         move = self.starts[rows[board]] + within
         out = np.zeros(boards.cells.shape)
         part = shares[move] / same.sum(axis=1)[board]
-        for symmetry, image in enumerate(_symmetries(self.game)[0]):
+        for symmetry, image in enumerate(symmetry_tables(self.game)[1]):
             here = same[board, symmetry]
             np.add.at(out, (board[here], image[self.cells[move[here]]]), part[here])
         return out, known

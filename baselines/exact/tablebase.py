@@ -6,7 +6,6 @@ only one layer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -79,12 +78,6 @@ def empty_probe() -> Probe:
     values = np.zeros(0, np.int8)
     values.flags.writeable = False  # as all layers, so that without skips kernels are compiled once
     return Probe(NO_LAYER, Numbering(Game(1, 1, 1)).layer(0), values)
-
-
-def group_by_layer(layers: Int64Array) -> Iterator[tuple[int, Int64Array]]:
-    """Yield each distinct layer with its rows."""
-    for stones in np.unique(layers).tolist():
-        yield stones, np.flatnonzero(layers == stones)
 
 
 @kernel(interpreted=False, nogil=True)

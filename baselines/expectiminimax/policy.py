@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from baselines.exact.tablebase import Tablebase, group_by_layer
+from baselines.exact.tablebase import Tablebase
 from baselines.expectiminimax.lines import Heuristic
 from baselines.expectiminimax.order import key_after, key_of_turn, write_moves
 from baselines.expectiminimax.search import DEFAULT_TABLE_BYTES, Search, SearchSettings, check_settings
@@ -154,7 +154,8 @@ class Expectiminimax(Named):
         step, turns = max(1, len(nodes)), 2 * (self._num_drawn_moves or self.game.cells)
         if self.leaf is not None:
             step = max(1, MAX_LEAVES // (2 * self.game.cells * turns ** (depth - 1)))
-        for _, rows in group_by_layer(layers):
+        for layer in np.unique(layers):
+            rows = np.flatnonzero(layers == layer)
             for part in np.split(rows, range(step, len(rows), step)):
                 search = self.search(boards.take(part), random_keys[part], every_move=every_move)
                 search.run(depth)
@@ -198,9 +199,8 @@ class Expectiminimax(Named):
             mover = 1 - mover
             key = np.uint64(key_of_turn(np.uint64(key_after(key, cell)), mover))
             after = Boards.from_positions([Position(cells, mover)])
-            width = self._num_drawn_moves
-            values = self._search(after, np.array([key]), self.depth - len(moves), every_move=width is not None)[0][0]
-            if width is not None:  # restrict to the moves drawn here, as in the search
+            values = self._search(after, np.array([key]), self.depth - len(moves), every_move=not self.pure)[0][0]
+            if self._num_drawn_moves is not None:  # restrict to the moves drawn here, as in the search
                 drawn = np.empty(self.game.cells, np.int64)
-                count = write_moves(width, key, cells, drawn, self.game.parameters)
+                count = write_moves(self._num_drawn_moves, key, cells, drawn, self.game.parameters)
                 values[np.setdiff1d(np.arange(self.game.cells), drawn[:count])] = np.nan

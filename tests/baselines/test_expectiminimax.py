@@ -569,8 +569,14 @@ NO_DEPTH = "depth=0 is no number of plies to look ahead: choose 1 to 361"
         (lambda: make_policy("expectiminimax:heuristic=counts", Game()), "'counts' is not known, did you mean 'count'"),
         (lambda: Expectiminimax(Game(), width=2).probabilities(START), "width=2 draws moves and needs a generator"),
         (lambda: Expectiminimax(Game()).analyse(from_text("ooo/xx./... x")), "the game is over in a position"),
-        (lambda: SearchSettings(pruning="beta"), "pruning='beta' is not known: choose 'none', 'alpha-beta',"),
-        (lambda: SearchSettings(memory=-1), "memory=-1 is negative: choose the bytes of the table, or 0 for no"),
+        (
+            lambda: make_search(Game(), START, pruning="beta"),
+            "pruning='beta' is not known: choose 'none', 'alpha-beta',",
+        ),
+        (
+            lambda: make_search(Game(), START, memory=-1),
+            "memory=-1 is negative: choose the bytes of the table, or 0 for no",
+        ),
         (lambda: make_search(Game(), START, width=2), "width=2 draws moves at random: give a 64-bit key"),
         (lambda: Search(Game(), START).run(0), NO_DEPTH),
     ],
