@@ -188,8 +188,7 @@ class Expectiminimax(Named):
 
     def variation(self, position: Position, key: np.uint64, values: Float64Array) -> tuple[int, ...]:
         """Return the principal variation from a position with ``values`` of its moves for the mover."""
-        cells, mover = position.cells.copy(), position.mover
-        moves: list[int] = []
+        cells, mover, moves = position.cells.copy(), position.mover, list[int]()
         while True:
             cell = int(np.argmax(values >= np.nanmax(values) - self.tie))
             moves.append(cell)

@@ -57,8 +57,7 @@ class MCTS(Named):
     def __post_init__(self) -> None:
         check_settings(self.simulations, self.c, self.temperature)
         count_threads(self.threads)
-        self._leaf  # noqa: B018  # raises errors in names early
-        self._database  # noqa: B018
+        self._leaf, self._database  # noqa: B018  # raise errors early
 
     @cached_property
     def pure(self) -> bool:
