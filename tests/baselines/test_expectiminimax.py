@@ -561,10 +561,7 @@ NO_DEPTH = "depth=0 is no number of plies to look ahead: choose 1 to 361"
         (lambda: Expectiminimax(Game(), depth=362), "depth=362 is no number of plies"),
         (lambda: Expectiminimax(Game(), width=0), "width=0 tries no moves: choose how many to draw at a node, or none"),
         (lambda: Expectiminimax(Game(), heuristic="longest"), "'longest' is not known: choose 'count', 'consecut"),
-        (
-            lambda: Expectiminimax(Game(), leaf="random"),
-            "leaf=random has no values: choose a policy that has, such as optim",
-        ),
+        (lambda: Expectiminimax(Game(), leaf="random"), "leaf=random has no values: choose a policy that has"),
         (lambda: Expectiminimax(Game(), leaf="optimum"), "there is no policy 'optimum': did you mean 'optimal'"),
         (lambda: make_policy("expectiminimax:heuristic=counts", Game()), "'counts' is not known, did you mean 'count'"),
         (lambda: Expectiminimax(Game(), width=2).probabilities(START), "width=2 draws moves and needs a generator"),
