@@ -91,9 +91,8 @@ class OpenSpielBot(Named):
         """
         if rng is None and not self.pure:
             raise ValueError(f"{self} draws its simulations: give it rng=np.random.default_rng(seed)")
-        seeds = np.zeros((len(boards.mover), 2), np.int64)
-        if rng is not None and not self.pure:
-            seeds = rng.integers(0, MAX_INT32, seeds.shape)
+        shape = len(boards.mover), 2
+        seeds = np.zeros(shape, np.int64) if self.pure or rng is None else rng.integers(0, MAX_INT32, shape)
         out = np.zeros(boards.cells.shape)
         for row, state in enumerate(to_states(boards, self.game)):
             for action, share in self._shares(state, *seeds[row].tolist()):

@@ -16,21 +16,23 @@ import math
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from baselines.search.canonical import symmetry_tables
 from ttt_envs.agents.policy import ALL_VARIANTS, VALUE_TOLERANCE, Player, Policy, sample
 from ttt_envs.agents.specs import Named, make_policy
 from ttt_envs.core.checks import check_choice
 from ttt_envs.core.files import open_to_read, parse_json, write_atomically
+from ttt_envs.core.hash_index import find_sorted
 from ttt_envs.core.jit import BoolArray, Float64Array, Int64Array, UInt64Array
 from ttt_envs.game.boards import Boards, num_words
 from ttt_envs.game.game import Game
-from ttt_envs.game.symmetry import canonical_keys, inverse, symmetries
+from ttt_envs.game.symmetry import canonical_keys
 
 FORMAT = 1
 """version of the file format"""
@@ -45,13 +47,6 @@ _MAX_FILE_BYTES = 1 << 34
 """Maximum size of a file in bytes."""
 
 Choose = Literal["best", "ucb", "softmax"]
-
-
-@cache
-def _symmetries(game: Game) -> tuple[Int64Array, Int64Array]:
-    """Return the symmetries of a board, and their inverses: int64[S, rows * columns] each."""
-    found = symmetries(game)
-    return found, inverse(found)
 
 
 class BookError(ValueError):
@@ -69,11 +64,11 @@ class Canonical(NamedTuple):
     @classmethod
     def from_boards(cls, boards: Boards, game: Game) -> Canonical:
         """Canonicalise positions; the mover's stones become 1."""
-        return cls(*canonical_keys(boards.own_first(), _symmetries(game)[0]))
+        return cls(*canonical_keys(boards.own_first(), symmetry_tables(game)[1]))
 
     def cells(self, actions: Int64Array, game: Game) -> Int64Array:
         """Return int64[B]: the moves int64[B] on the canonical boards; the least cell if symmetries differ."""
-        to = _symmetries(game)[1][:, actions].T
+        to = symmetry_tables(game)[0][:, actions].T
         return np.asarray(np.where(self.same, to, game.cells).min(axis=1))
 
 
@@ -135,16 +130,11 @@ class Book:
     def find(self, boards: Boards) -> tuple[Int64Array, BoolArray]:
         """Return the rows of positions, int64[B], -1 if unknown; and the symmetries that lead there, bool[B, S]."""
         canonical = Canonical.from_boards(boards, self.game)
-        rows = np.full(len(boards.mover), -1)
-        if len(self.positions):
-            places = np.searchsorted(self._sorted_keys, _to_sortable(canonical.keys))
-            places = np.minimum(places, len(self.positions) - 1)
-            rows = np.where((self.positions[places] == canonical.keys).all(axis=1), places, -1)
-        return rows, canonical.same
+        return find_sorted(self._sorted_keys, _to_sortable(canonical.keys)), canonical.same
 
     def moves(self, boards: Boards) -> list[Moves | None]:
         """Return the book's moves in positions, None for unknown ones."""
-        images, _ = _symmetries(self.game)
+        _, images = symmetry_tables(self.game)
         found: list[Moves | None] = []
         for row, same in zip(*self.find(boards), strict=True):
             if row < 0:
@@ -172,7 +162,7 @@ class Book:
         move = self.starts[rows[board]] + within
         out = np.zeros(boards.cells.shape)
         part = shares[move] / same.sum(axis=1)[board]
-        for symmetry, image in enumerate(_symmetries(self.game)[0]):
+        for symmetry, image in enumerate(symmetry_tables(self.game)[1]):
             here = same[board, symmetry]
             np.add.at(out, (board[here], image[self.cells[move[here]]]), part[here])
         return out, known
@@ -371,6 +361,8 @@ class OpeningBook(Named):
         check_choice("choose", self.choose, get_args(Choose))
         self.book  # noqa: B018  # raises errors early
         object.__setattr__(self, "_then", make_policy(self.then, self.game))
+        for name in ("pure", "symmetric", "colour_blind"):  # the book is: it stores the mover's views up to symmetry
+            object.__setattr__(self, name, getattr(self._then, name))
         if self._then.player is not None:  # only then is this policy one with a player, too
             object.__setattr__(self, "player", partial(BookPlayer, self))
 
@@ -378,21 +370,6 @@ class OpeningBook(Named):
     def book(self) -> Book:
         """The opening book."""
         return read_book(self.path, self.game)
-
-    @property
-    def pure(self) -> bool:
-        """Whether the following policy is pure."""
-        return self._then.pure
-
-    @property
-    def symmetric(self) -> bool:
-        """Whether the following policy is; a book itself is, because positions are stored up to symmetry."""
-        return self._then.symmetric
-
-    @property
-    def colour_blind(self) -> bool:
-        """Whether the following policy is; a book itself is, because positions are stored in the mover's view."""
-        return self._then.colour_blind
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, rows * columns]; ``rng`` as the following policy needs it."""
@@ -404,10 +381,8 @@ class OpeningBook(Named):
     @cached_property
     def _shares(self) -> Float64Array:
         """float64[M]: shares of the moves of the book."""
-        book = self.book
-        if not len(book.cells):
-            return np.zeros(0)
-        return choice_shares(self.choose, book.starts, book.results, c=self.c, temperature=self.temperature)
+        starts, results = self.book.starts, self.book.results
+        return choice_shares(self.choose, starts, results, c=self.c, temperature=self.temperature)
 
     def book_probabilities(self, boards: Boards) -> tuple[Float64Array, BoolArray]:
         """Return the distributions of the book alone, float64[B, rows * columns], and whether it has one, bool[B]."""

@@ -22,7 +22,7 @@ from baselines.exact import MAX_SOLVER_CELLS
 from baselines.exact.count import WON, reachable_boards
 from baselines.softmax_table import softmax
 from ttt_envs.agents.policy import ALL_VARIANTS, Policy
-from ttt_envs.agents.specs import Named, make_policy
+from ttt_envs.agents.specs import Named, make_policy, make_values
 from ttt_envs.core.array_cache import load_or_compute
 from ttt_envs.core.checks import check_choice
 from ttt_envs.core.jit import BoolArray, Float64Array, Int8Array, Int64Array, UInt8Array, int64, kernel
@@ -87,9 +87,7 @@ def learned_values(game: Game, policy: str | Policy) -> Float64Array:
         ValueError: the board is larger, or the policy has no values.
     """
     check_size(game, moves=True)
-    source = make_policy(policy, game)
-    if source.action_values is None:
-        raise ValueError(f"{source} has no values: choose a learner with a table or a net, as in run:PATH")
+    source = make_values("source", policy, game)
     kinds = reachable_boards(game)
     halves = 2 if game.skip_chance > 0 else 1
     out = np.zeros((halves, len(kinds), game.cells))

@@ -33,7 +33,7 @@ from baselines import exact  # noqa: E402
 from baselines.mcts import MCTSSearch  # noqa: E402
 from learners.alpha_zero import AlphaZeroConfig  # noqa: E402
 from learners.alpha_zero.self_play import play_games  # noqa: E402
-from ttt_envs.core.threads import map_threads, split_rows  # noqa: E402
+from ttt_envs.core.threads import map_threads  # noqa: E402
 from ttt_envs.envs.vector_env import MNKVectorEnv  # noqa: E402
 from ttt_envs.game.boards import Boards  # noqa: E402
 from ttt_envs.game.game import Game  # noqa: E402
@@ -207,7 +207,7 @@ def measure_boards(quick: bool, seconds: float) -> list[Point]:
 def measure_bandwidth(numbers: Sequence[int]) -> dict[int, float]:
     """Return the bytes per second that threads copy, read and written."""
     source, to = np.zeros((2, ARRAY_BYTES // 8))
-    rows = split_rows(len(source), 1 << 17)
+    rows = [slice(start, start + (1 << 17)) for start in range(0, len(source), 1 << 17)]
 
     def copy(part: slice) -> None:
         np.copyto(to[part], source[part])

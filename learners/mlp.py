@@ -17,7 +17,7 @@ import numpy as np
 from learners.base import Arrays, get_array
 from ttt_envs.core.extras import install_command
 from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array, inlined, int64, kernel
-from ttt_envs.core.silence import avoid_triton_crash, silence_native_output
+from ttt_envs.core.silence import avoid_triton_crash
 from ttt_envs.game.phantom import AnyGame
 
 Activation = Literal["linear", "relu", "tanh", "sigmoid"]
@@ -208,8 +208,7 @@ def import_tensorflow(learner: str) -> Any:
     """
     avoid_triton_crash()
     try:
-        with silence_native_output():
-            import tensorflow as tf
+        import tensorflow as tf
     except ImportError as problem:
         raise ValueError(f"{learner} needs TensorFlow ({problem}): {install_command('tf')}") from None
     threads = tf.config.threading

@@ -34,7 +34,7 @@ from ttt_envs.agents.specs import TRUST, Named, load_object, trusted
 from ttt_envs.core.checks import check_choice
 from ttt_envs.core.extras import install_command
 from ttt_envs.core.jit import Float64Array
-from ttt_envs.core.silence import avoid_triton_crash, silence_native_output
+from ttt_envs.core.silence import avoid_triton_crash
 from ttt_envs.envs.config import SELF, IllegalAction, Symmetry, game_keywords
 from ttt_envs.envs.vector_env import MNKVectorEnv
 from ttt_envs.game.actions import num_actions
@@ -69,7 +69,7 @@ def preserve_random_state(threads: int | None = None) -> Iterator[None]:
 
 
 def check_packages(owner: str, algorithm: str) -> None:
-    """Import the packages of an algorithm without log output; ``owner`` names the learner in messages.
+    """Import the packages of an algorithm; ``owner`` names the learner in messages.
 
     Raises:
         ValueError: a package that is not installed.
@@ -78,8 +78,7 @@ def check_packages(owner: str, algorithm: str) -> None:
     for package in ("torch", "stable_baselines3", algorithm.partition(":")[0]):
         if importlib.util.find_spec(package) is None:
             raise ValueError(f"{owner} needs {package}, which is not installed: {install_command('sb3')}")
-        with silence_native_output():  # Stable-Baselines3 imports TensorFlow if it is installed
-            importlib.import_module(package)
+        importlib.import_module(package)  # Stable-Baselines3 imports TensorFlow if it is installed
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -102,8 +102,7 @@ class Decomposition:
     """
 
     def __init__(self, method: Method, grouping: Grouping, most: int, parts: Float64Array) -> None:
-        self.method = method
-        self.grouping = grouping
+        self.method, self.grouping = method, grouping
         self.largest = largest_rank(method, grouping, most)
         *_, shapes = _shapes(method, grouping, most)
         borders = np.cumsum([math.prod(shape) for shape in shapes])[:-1]

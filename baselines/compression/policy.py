@@ -15,7 +15,7 @@ from ttt_envs.game.game import Game
 
 @dataclass(frozen=True)
 class CompressedPolicy(NamedSoftmax):
-    """Base of the named policies.
+    """Base of the named policies, which differ in their method only.
 
     Raises:
         ValueError: the board is too large for a table, or the rank, groups, weight or terminal are invalid.
@@ -56,35 +56,30 @@ class CompressedPolicy(NamedSoftmax):
         ).at(rank)
 
 
-@dataclass(frozen=True)
 class SVD(CompressedPolicy):
     """Softmax of a table compressed by the singular value decomposition of two groups of cells."""
 
     name: ClassVar[Method] = "svd"
 
 
-@dataclass(frozen=True)
 class HOSVD(CompressedPolicy):
     """Softmax of a table compressed by higher-order singular value decomposition, rows of cells by default."""
 
     name: ClassVar[Method] = "hosvd"
 
 
-@dataclass(frozen=True)
 class HOSVD2(CompressedPolicy):
     """Softmax of a table compressed like hosvd, along the first and last group only (the paper's older version)."""
 
     name: ClassVar[Method] = "hosvd2"
 
 
-@dataclass(frozen=True)
 class HOOI(CompressedPolicy):
     """Softmax of a table compressed by higher-order orthogonal iteration, with a lower error than hosvd."""
 
     name: ClassVar[Method] = "hooi"
 
 
-@dataclass(frozen=True)
 class TT(CompressedPolicy):
     """Softmax of a table compressed into a tensor train."""
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from baselines.connect_four.bitboards import Board, column_bits, mirror, winning_cells
 from baselines.search.transpositions import find, store, worth_of
 from ttt_envs.core.jit import Int64Array, inlined, int64, kernel
-from ttt_envs.core.records import Records, records
+from ttt_envs.core.records import Records
 from ttt_envs.game.bits import count_bits
 
 TABLE_WORDS = 2
@@ -43,12 +41,6 @@ class Path(NamedTuple):
     first number of ``KEY`` is a key of the position"""
     states: Records
     """`State`[1]"""
-
-    @classmethod
-    def empty(cls, board: Board) -> Path:
-        """Return the memory of searches on a board."""
-        moves = np.zeros((board.rows * board.columns + 1, 4, board.columns), np.int64)
-        return cls(moves, records(State, (1,)))
 
 
 @inlined

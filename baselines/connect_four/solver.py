@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from baselines.connect_four.bitboards import MAX_BITS, Board, to_bits, winning_cells
-from baselines.connect_four.search import TABLE_WORDS, Path, bound_score
+from baselines.connect_four.search import TABLE_WORDS, Path, State, bound_score
 from baselines.search.transpositions import FOREVER, num_visits
+from ttt_envs.core.records import records
 from ttt_envs.game.boards import Boards, check_opening
 from ttt_envs.game.game import Game, Position
 from ttt_envs.game.rules import check_cells
@@ -75,7 +76,7 @@ class Solver:
         self.board = Board.from_game(game)
         rows = max(memory, MIN_TABLE_BYTES) // (8 * TABLE_WORDS)
         self._table = np.zeros((1 << rows.bit_length() - 1, TABLE_WORDS), np.int64)
-        self._path = Path.empty(self.board)
+        self._path = Path(np.zeros((game.cells + 1, 4, game.columns), np.int64), records(State, (1,)))
 
     def clear(self) -> None:
         """Forget all positions."""

@@ -6,23 +6,21 @@ only one layer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from baselines.exact.layers import open_layers
 from baselines.exact.solution import entry_value
-from ttt_envs.core.jit import Float32Array, Int8Array, Int64Array, inlined, int8, kernel
+from ttt_envs.core.jit import Int8Array, Int64Array, inlined, int8, kernel
 from ttt_envs.game.bits import to_bits
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_envs.game.parameters import Parameters
 from ttt_envs.game.rules import legal_bits
-from ttt_envs.graph.numbering import WON, Layer, Numbering
+from ttt_envs.graph.numbering import WON, Layer, Numbering, Values
 
 NO_LAYER = -1
 """number of stones of a probe without values"""
@@ -34,10 +32,8 @@ class Probe(NamedTuple):
     stones: int
     """number of stones at which a search reads it, ``NO_LAYER`` without values"""
     layer: Layer
-    plies: NDArray[np.int8]
-    """int8[N]: the values without skips, see :mod:`ttt_envs.graph.numbering`; empty with skips"""
-    results: Float32Array
-    """float32[N]: the values with skips, else empty"""
+    values: Values
+    """float32[N], without skips int8[N]: see :mod:`ttt_envs.graph.numbering`"""
 
 
 class Tablebase:
@@ -73,31 +69,15 @@ class Tablebase:
             ValueError: the layer's file is damaged.
         """
         number = min(stones + of_moves, self.solution.game.cells)
-        layer, values = self.solution.numbering.layer(number), self.solution.layer(number)
-        field = "plies" if values.dtype == np.int8 else "results"
-        return empty_probe()._replace(stones=stones, layer=layer, **{field: values})
+        return Probe(stones, self.solution.numbering.layer(number), self.solution.layer(number))
 
 
 @cache
 def empty_probe() -> Probe:
     """Return the probe without a database, which is never read."""
-    plies, results = np.zeros(0, np.int8), np.zeros(0, np.float32)
-    plies.flags.writeable = results.flags.writeable = False  # as all layers, so that kernels are compiled once
-    return Probe(NO_LAYER, Numbering(Game(1, 1, 1)).layer(0), plies, results)
-
-
-def group_by_layer(layers: Int64Array) -> Iterator[tuple[int, Int64Array]]:
-    """Yield each distinct layer with its rows."""
-    for stones in np.unique(layers).tolist():
-        yield stones, np.flatnonzero(layers == stones)
-
-
-@inlined
-def _entry_value(own: int, other: int, probe: Probe, parameters: Parameters) -> float:
-    """Return W(own, other) in the units of the database; of a position with a line its result."""
-    if parameters.skip_chance > 0:
-        return entry_value(own, other, (probe.layer, probe.results), parameters)
-    return entry_value(own, other, (probe.layer, probe.plies), parameters)
+    values = np.zeros(0, np.int8)
+    values.flags.writeable = False  # as all layers, so that without skips kernels are compiled once
+    return Probe(NO_LAYER, Numbering(Game(1, 1, 1)).layer(0), values)
 
 
 @kernel(interpreted=False, nogil=True)
@@ -118,7 +98,7 @@ def result_for_last_player(cells: Int8Array, mover: int, skipped: bool, probe: P
     while moves:
         stone = moves & -moves
         moves ^= stone
-        best = max(best, _entry_value(own | stone, other, probe, parameters))
+        best = max(best, entry_value(own | stone, other, (probe.layer, probe.values), parameters))
     if parameters.skip_chance == 0:
         best = (1.0 if best > 0 else 0.0) - (1.0 if best < 0 else 0.0)
     return best if skipped else -best
@@ -131,7 +111,8 @@ def afterstate_score(cells: Int8Array, mover: int, depth: int, probe: Probe, par
     With skips the score is the expected result. Without, a win at ply k counts ``depth - k + 1``, as in the search.
     Wins beyond the depth count less than 1, but more than heuristic scores, and sooner ones more.
     """
-    value = _entry_value(to_bits(cells, int8(mover + 1)), to_bits(cells, int8(2 - mover)), probe, parameters)
+    own, other = to_bits(cells, int8(mover + 1)), to_bits(cells, int8(2 - mover))
+    value = entry_value(own, other, (probe.layer, probe.values), parameters)
     if parameters.skip_chance > 0 or value == 0.0:
         return value
     plies = WON + 1 - abs(value) - 1.0  # one ply is already played

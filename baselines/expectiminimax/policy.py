@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar, NamedTuple, cast
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from baselines.exact.tablebase import Tablebase, group_by_layer
+from baselines.exact.tablebase import Tablebase
 from baselines.expectiminimax.lines import Heuristic
 from baselines.expectiminimax.order import key_after, key_of_turn, write_moves
 from baselines.expectiminimax.search import DEFAULT_TABLE_BYTES, Search, SearchSettings, check_settings
 from ttt_envs.agents.policy import ALL_VARIANTS, VALUE_TOLERANCE, Policy, Values, best_shares
-from ttt_envs.agents.specs import Named, make_policy
+from ttt_envs.agents.specs import Named, make_values
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game, Position
@@ -75,17 +75,9 @@ class Expectiminimax(Named):
         if not 0 <= self.table <= MAX_TABLE_MIB:
             raise ValueError(f"table={self.table} is no size of a table: choose 0 (none) to {MAX_TABLE_MIB:,} MiB")
         object.__setattr__(self, "pure", self._num_drawn_moves is None)
-        self._leaf, self._database  # noqa: B018  # raise errors early
-
-    @property
-    def symmetric(self) -> bool:
-        """Whether the policy is equivariant: it draws no moves, and the leaf policy, if any, is equivariant."""
-        return self.pure and (self.leaf is None or make_policy(self.leaf, self.game).symmetric)
-
-    @property
-    def colour_blind(self) -> bool:
-        """Whether the policy is colour-blind, by the same conditions."""
-        return self.pure and (self.leaf is None or make_policy(self.leaf, self.game).colour_blind)
+        self._database  # noqa: B018  # raises errors early
+        for name in ("symmetric", "colour_blind"):  # a search is, with a leaf policy that is, unless it draws moves
+            object.__setattr__(self, name, self.pure and (self._leaf is None or getattr(self._leaf, name)))
 
     @property
     def _num_drawn_moves(self) -> int | None:
@@ -94,12 +86,7 @@ class Expectiminimax(Named):
 
     @cached_property
     def _leaf(self) -> Values | None:
-        if self.leaf is None:
-            return None
-        policy = make_policy(self.leaf, self.game)
-        if policy.action_values is None:
-            raise ValueError(f"leaf={self.leaf} has no values: choose a policy that has, as optimal or run:PATH")
-        return cast("Values", policy)
+        return None if self.leaf is None else make_values("leaf", self.leaf, self.game)
 
     @cached_property
     def _database(self) -> Tablebase | None:
@@ -167,7 +154,8 @@ class Expectiminimax(Named):
         step, turns = max(1, len(nodes)), 2 * (self._num_drawn_moves or self.game.cells)
         if self.leaf is not None:
             step = max(1, MAX_LEAVES // (2 * self.game.cells * turns ** (depth - 1)))
-        for _, rows in group_by_layer(layers):
+        for layer in np.unique(layers):
+            rows = np.flatnonzero(layers == layer)
             for part in np.split(rows, range(step, len(rows), step)):
                 search = self.search(boards.take(part), random_keys[part], every_move=every_move)
                 search.run(depth)
@@ -200,8 +188,7 @@ class Expectiminimax(Named):
 
     def variation(self, position: Position, key: np.uint64, values: Float64Array) -> tuple[int, ...]:
         """Return the principal variation from a position with ``values`` of its moves for the mover."""
-        cells, mover = position.cells.copy(), position.mover
-        moves: list[int] = []
+        cells, mover, moves = position.cells.copy(), position.mover, list[int]()
         while True:
             cell = int(np.argmax(values >= np.nanmax(values) - self.tie))
             moves.append(cell)
@@ -211,9 +198,8 @@ class Expectiminimax(Named):
             mover = 1 - mover
             key = np.uint64(key_of_turn(np.uint64(key_after(key, cell)), mover))
             after = Boards.from_positions([Position(cells, mover)])
-            width = self._num_drawn_moves
-            values = self._search(after, np.array([key]), self.depth - len(moves), every_move=width is not None)[0][0]
-            if width is not None:  # restrict to the moves drawn here, as in the search
+            values = self._search(after, np.array([key]), self.depth - len(moves), every_move=not self.pure)[0][0]
+            if self._num_drawn_moves is not None:  # restrict to the moves drawn here, as in the search
                 drawn = np.empty(self.game.cells, np.int64)
-                count = write_moves(width, key, cells, drawn, self.game.parameters)
+                count = write_moves(self._num_drawn_moves, key, cells, drawn, self.game.parameters)
                 values[np.setdiff1d(np.arange(self.game.cells), drawn[:count])] = np.nan

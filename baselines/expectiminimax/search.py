@@ -13,7 +13,6 @@ the node is at most alpha, or at least beta, for any w. The result for one turn 
 from __future__ import annotations
 
 import typing
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -480,35 +479,26 @@ def run_search(tree: Tree) -> None:
 # Functions for Python callers
 
 
-@dataclass(frozen=True)
-class SearchSettings:
-    """Settings of a search.
-
-    Attributes:
-        heuristic: quantity compared at the horizon.
-        pruning: amount of pruning; values do not depend on it.
-        width: number of random moves at every decision node below the root; None for all moves.
-        memory: maximum size of the table in bytes; 0 for no table. A search without pruning has none.
-        every_move: whether to compute the value of every move; else of the best moves, and upper bounds of others.
-        by_result: whether every win counts 1; else sooner wins count more.
-        margin: moves within this distance of the best have exact values.
-
-    Raises:
-        ValueError: a setting is out of range.
-    """
+class SearchSettings(NamedTuple):
+    """Settings of a search."""
 
     heuristic: Heuristic = "count"
+    """quantity compared at the horizon"""
     pruning: Pruning = "star1"
+    """amount of pruning; values do not depend on it"""
     width: int | None = None
+    """number of random moves at every decision node below the root; None for all moves"""
     memory: int = DEFAULT_TABLE_BYTES
+    """maximum size of the table in bytes; 0 for no table. A search without pruning has none"""
     every_move: bool = True
+    """whether to compute the value of every move; else of the best moves, and upper bounds of others"""
     by_result: bool = False
+    """whether every win counts 1; else sooner wins count more"""
     margin: float = VALUE_TOLERANCE
+    """moves within this distance of the best have exact values"""
 
-    def __post_init__(self) -> None:
-        check_settings(1, self.width, self.heuristic, self.pruning)
-        if self.memory < 0:
-            raise ValueError(f"memory={self.memory} is negative: choose the bytes of the table, or 0 for no table")
+
+DEFAULT_SETTINGS = SearchSettings()
 
 
 class Search:
@@ -541,20 +531,22 @@ class Search:
         nodes: int64[B], positions visited so far, by all searches together; see `Analysis`.
 
     Raises:
-        ValueError: moves are drawn without ``random_keys``.
+        ValueError: a setting is out of range, or moves are drawn without ``random_keys``.
     """
 
     def __init__(
         self,
         game: Game,
         boards: Boards,
-        settings: SearchSettings | None = None,
+        settings: SearchSettings = DEFAULT_SETTINGS,
         *,
         random_keys: UInt64Array | None = None,
         probe: Probe | None = None,
         leaf: Values | None = None,
     ) -> None:
-        settings = SearchSettings() if settings is None else settings
+        check_settings(1, settings.width, settings.heuristic, settings.pruning)
+        if settings.memory < 0:
+            raise ValueError(f"memory={settings.memory} is negative: choose the bytes of the table, or 0 for no table")
         pruning, width = "none" if leaf is not None else settings.pruning, settings.width
         if width is not None and random_keys is None:
             raise ValueError(f"width={width} draws moves at random: give a 64-bit key for each position")
@@ -650,8 +642,7 @@ class Search:
         self.nodes[:] = nodes
         boards = Boards(self._leaves.cells, self._leaves.mover)
         state_keys = np.column_stack([keys(boards.cells), boards.mover.astype(np.uint64)])
-        index = KeyIndex(state_keys.shape[1])
-        index.reserve(len(state_keys))
+        index = KeyIndex(state_keys.shape[1], len(state_keys))
         _, first, row = np.unique(index.rows(state_keys), return_index=True, return_inverse=True)
         parts = [part for part in np.array_split(first, 1 + len(first) // BATCH) if len(part)]
         self._leaves.values[:] = np.concatenate([np.zeros(0), *(leaf.values(boards.take(part)) for part in parts)])[row]

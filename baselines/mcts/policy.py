@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from baselines.exact.tablebase import Tablebase
 from baselines.mcts.search import MCTSSearch, check_settings
 from baselines.mcts.tree import Tree
 from ttt_envs.agents.policy import ALL_VARIANTS, Evaluator, Player, Policy, Values, sample
-from ttt_envs.agents.specs import Named, make_policy
+from ttt_envs.agents.specs import Named, make_values
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array
 from ttt_envs.core.threads import Threads, count_threads
 from ttt_envs.game.boards import Boards
@@ -57,8 +57,7 @@ class MCTS(Named):
     def __post_init__(self) -> None:
         check_settings(self.simulations, self.c, self.temperature)
         count_threads(self.threads)
-        self._leaf  # noqa: B018  # raises errors in names early
-        self._database  # noqa: B018
+        self._leaf, self._database  # noqa: B018  # raise errors early
 
     @cached_property
     def pure(self) -> bool:
@@ -71,12 +70,7 @@ class MCTS(Named):
 
     @cached_property
     def _leaf(self) -> Values | None:
-        if self.rollout == "random":
-            return None
-        policy = make_policy(self.rollout, self.game)
-        if policy.action_values is None:
-            raise ValueError(f"rollout={self.rollout} has no values: choose random, or what has, as in (run:PATH)")
-        return cast("Values", policy)
+        return None if self.rollout == "random" else make_values("rollout", self.rollout, self.game)
 
     def search(self, boards: Boards, keys: UInt64Array, trees: Sequence[Tree | None] = (), room: int = 0) -> MCTSSearch:
         """Return trees of positions with these settings, without simulations; see :class:`MCTSSearch`."""

@@ -197,7 +197,7 @@ class ProofSearch:
     def __init__(self, game: Game, memory: int) -> None:
         """Make it, for a game and a maximum size of the table in bytes; it starts small."""
         cells, depth = game.cells, game.cells + 2
-        self._memory, self._stored = memory, 0
+        self._memory = memory
         self._tree = Tree(
             Planes.empty(game),
             np.zeros((depth, cells), np.int64),
@@ -233,12 +233,11 @@ class ProofSearch:
                 mark(cell, player, planes)
         state.nodes = 0
         while True:
-            table, state.stored, state.full = grow(table, self._stored, KEY_WORDS, self._memory)
+            table, state.stored, state.full = grow(table, int(state.stored), KEY_WORDS, self._memory)
             self._tree = self._tree._replace(table=table)
             stop = int(state.nodes) + num_visits(int(state.nodes), SLICE, table)
             state.stop = stop if nodes is None else min(stop, nodes)
             number, other_number = search(mover, SOLVED, SOLVED, self._tree)
-            self._stored = int(state.stored)
             if progress is not None:
                 progress(int(state.nodes))
             if number == 0 or other_number == 0:

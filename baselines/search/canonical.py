@@ -25,13 +25,16 @@ class Planes(NamedTuple):
     @classmethod
     def empty(cls, game: Game) -> Planes:
         """Return the empty board of a game."""
-        permutations, inverses = _symmetry_tables(game)
+        permutations, inverses = symmetry_tables(game)
         return cls(np.zeros((len(inverses), 2 * -(-game.cells // 64)), np.int64), permutations, inverses)
 
 
 @lru_cache(maxsize=16)
-def _symmetry_tables(game: Game) -> tuple[Int64Array, Int64Array]:
-    """Return ``permutations`` and ``inverses``."""
+def symmetry_tables(game: Game) -> tuple[Int64Array, Int64Array]:
+    """Return the distinct symmetries of a board, int64[S, cells]: the new cell of a stone under each, and the inverses.
+
+    Of a board under a symmetry, cell j is its cell ``inverses[s, j]``.
+    """
     inverses = np.unique(symmetries(game), axis=0)  # a board of one row has fewer than 4; the identity sorts first
     return inverse(inverses), inverses
 

@@ -22,20 +22,13 @@ _FACTOR = int64(0x9E3779B97F4A7C15 - (1 << 64))
 
 
 @inlined
-def _bucket(keys: Int64Array, row: int, words: int, table: Int64Array) -> int:
-    """Return the first row of the bucket of a key, see :func:`find`."""
-    mixed = int64(0)
+def _slot(keys: Int64Array, row: int, words: int, table: Int64Array) -> tuple[int, int]:
+    """Return the row of a key and -1; or, where the table lacks it, the row of least worth in its bucket, and that."""
+    slot, least_worth, mixed = 0, FOREVER, int64(0)
     for word in range(words):
         mixed = (mixed ^ keys[row, word]) * _FACTOR
         mixed ^= mixed >> 32
-    return BUCKET * (mixed & (len(table) // BUCKET - 1))
-
-
-@inlined
-def _slot(keys: Int64Array, row: int, words: int, table: Int64Array) -> tuple[int, int]:
-    """Return the row of a key and -1; or, where the table lacks it, the row of least worth in its bucket, and that."""
-    slot, least_worth = 0, FOREVER
-    start = _bucket(keys, row, words, table)
+    start = BUCKET * (mixed & (len(table) // BUCKET - 1))
     for entry in range(start, start + BUCKET):
         worth = table[entry, words] >> WORTH_SHIFT
         same = worth != 0

@@ -216,7 +216,7 @@ def test_invalid_specs_are_refused(spec, game, message):
     [
         (
             lambda: make_policy("table:source=win-or-block", Game()).probabilities(Boards.start(Game())),
-            "win-or-block has no values: choose a learner",
+            "source=win-or-block has no values: choose a policy that has",
         ),
         (
             lambda: random_play_values(Game(), "published"),

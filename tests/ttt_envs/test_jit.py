@@ -143,9 +143,9 @@ def test_large_arrays_and_a_request_compile_at_once(run, tmp_path):
     (tmp_path / "mine.py").write_text(
         "from ttt_envs.core.jit import kernel\n\n@kernel\ndef total(x):\n    return x.size\n"
     )
-    lines = ("import sys, mine, numpy as np, ttt_envs.core.interpreter as interpreter",)
+    lines = ("import sys, mine, numpy as np, ttt_envs.core.jit as jit",)
     shown = "print('numba' in sys.modules)"
-    large = "mine.total(np.zeros(interpreter.MAX_INTERPRETED_ELEMENTS + 1))"
+    large = "mine.total(np.zeros(jit.MAX_INTERPRETED_ELEMENTS + 1))"
     assert run(*lines, "mine.total(np.zeros(3))", shown)[0].strip() == "False"
     assert run(*lines, "mine.total(np.zeros(3))", shown, TTT_ENVS_INTERPRET="0")[0].strip() == "True"
     assert run(*lines, large, shown, NUMBA_CACHE_DIR=str(tmp_path / "new"))[0].strip() == "True"

@@ -28,8 +28,7 @@ from learners.training import train
 from ttt_envs import Boards, Game, act, chance_outcomes, make_policy, mnk_v0
 from ttt_envs.agents.policy import act_in_episodes, sample
 from ttt_envs.agents.specs import load_object
-from ttt_envs.core.interpreter import MAX_INTERPRETED_ELEMENTS, count_elements, interpret
-from ttt_envs.core.jit import Kernel
+from ttt_envs.core.jit import MAX_INTERPRETED_ELEMENTS, Kernel, count_elements, interpret
 from ttt_envs.core.random import draw_key
 from ttt_envs.core.work import Work
 from ttt_envs.envs.single_env import SingleEnv

@@ -9,7 +9,7 @@ import pytest
 from processes import run_python
 
 from ttt_envs.core.parallel import map_blocks
-from ttt_envs.core.threads import MAX_THREADS, count_threads, map_threads, split_rows
+from ttt_envs.core.threads import MAX_THREADS, count_threads, map_threads
 
 NUMBERS = (1, 2, 3, 7)
 
@@ -72,11 +72,6 @@ def test_workers_share_the_cores(monkeypatch):
 
     found = list(map_blocks(count_threads, [("auto",), ("auto",)], 2))
     assert {threads for _, threads in found} == {max(1, joblib.cpu_count() // 2)}
-
-
-def test_rows():
-    assert split_rows(7, 3) == [slice(0, 3), slice(3, 6), slice(6, 7)]
-    assert split_rows(0, 3) == []
 
 
 # ---------------------------------------------------------------------------------------------------------------------

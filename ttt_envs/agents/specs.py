@@ -27,7 +27,7 @@ import typing
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from ttt_envs.agents.policy import PEEKING, Policy, check_game, to_policy
+from ttt_envs.agents.policy import PEEKING, Policy, Values, check_game, to_policy
 from ttt_envs.core.checks import closest_names, truncate
 from ttt_envs.game.game import Game
 from ttt_envs.game.phantom import AnyGame, PhantomGame, visible
@@ -212,6 +212,18 @@ def make_policy(spec: str | Policy, game: AnyGame) -> Policy:
     if convert_value(parsed.name, PEEKING, parsed.keyed.pop(PEEKING, "false"), bool) and isinstance(game, PhantomGame):
         return Peeking(_build(parsed, kind, game.game))
     return _build(parsed, kind, game)
+
+
+def make_values(argument: str, spec: str | Policy, game: AnyGame) -> Values:
+    """Return the policy of an argument, as :func:`make_policy`, which must have values.
+
+    Raises:
+        ValueError: the policy has none, or :func:`make_policy` refuses it.
+    """
+    policy = make_policy(spec, game)
+    if policy.action_values is None:
+        raise ValueError(f"{argument}={spec} has no values: choose a policy that has, such as optimal or run:PATH")
+    return typing.cast("Values", policy)
 
 
 def _resolve(spec: Spec) -> Any:

@@ -36,16 +36,17 @@ class KeyIndex:
 
     Args:
         words: number of 64-bit words of a key.
+        capacity: maximum number of keys, see :meth:`reserve`.
 
     Attributes:
         keys: uint64[capacity, words], of which ``size`` rows are in use.
         size: number of keys.
     """
 
-    def __init__(self, words: int) -> None:
+    def __init__(self, words: int, capacity: int = 0) -> None:
         self.keys: UInt64Array = np.zeros((0, words), np.uint64)
         self.size = 0
-        self._slots = np.full(16, -1)
+        self.reserve(capacity)
 
     def reserve(self, capacity: int) -> None:
         """Set the capacity to exactly ``capacity`` keys in total."""

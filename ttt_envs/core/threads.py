@@ -40,11 +40,6 @@ def count_threads(threads: Threads, jobs: int = 1) -> int:
     return threads
 
 
-def split_rows(count: int, size: int) -> list[slice]:
-    """Return rows 0 to ``count`` - 1 as slices of ``size`` rows, the last one shorter."""
-    return [slice(start, min(start + size, count)) for start in range(0, count, size)]
-
-
 def map_threads(function: Callable[[Block], Result], blocks: Iterable[Block], threads: int) -> list[Result]:
     """Run a function for each block of work, and return the results in the order of the blocks.
 

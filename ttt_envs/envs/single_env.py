@@ -69,10 +69,8 @@ class SingleEnv(gymnasium.Env[Any, np.int64]):
     def __init__(self, config: EnvConfig) -> None:
         check_choice("render_mode", config.render_mode, (None, *render.MODES))
         self.config, self.game, self.render_mode = config, config.game, config.render_mode
-        self.observation_space, self.action_space = (
-            config.observations.observation_space,
-            config.observations.action_space,
-        )
+        self.observation_space = config.observations.observation_space
+        self.action_space = config.observations.action_space
         self._games = NumbaGames(config, 1)
         self._out = self._games.output()
         self._action, self._row = np.zeros(1, np.int64), np.zeros(1, np.int64)

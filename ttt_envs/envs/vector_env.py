@@ -209,9 +209,8 @@ class MNKVectorEnv(VectorEnv[Any, Any, Any]):
 
         The result shares the arrays of ``out``.
         """
-        skip_chance = (
-            self._games.column("skip_chance") if len(self.config.games) > 1 else None
-        )  # by default the only one
+        # by default the only one
+        skip_chance = self._games.column("skip_chance") if len(self.config.games) > 1 else None
         observation = self.config.observations.build(out.planes, out.mask, skip_chance)
         mask, numbers = out.mask, out.info if self._reused is None else out.info.copy()
         is_row = self._every.copy() if rows is None else rows

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-import numpy as np
-
 from ttt_envs.core.jit import Int64Array, inlined
 
 GRAVITY: Final = 1
@@ -35,25 +33,6 @@ class Parameters(NamedTuple):
     """the same for a diagonal that rises to the right"""
     lines: Int64Array | None
     """None, or int64[2, W] where not every run is a line, see :func:`ttt_envs.game.lines.line_masks`"""
-
-
-def pack_parameters(parameters: Parameters) -> Int64Array:
-    """Return all fields but ``lines`` as int64[8], the skip chance as its bits.
-
-    A kernel call from Python pays as much for each field of a tuple as for a move.
-    """
-    numbers = np.array([int(field) for field in parameters[:-1]], np.int64)
-    numbers.view(np.float64)[3] = parameters.skip_chance
-    return numbers
-
-
-@inlined
-def unpack_parameters(numbers: Int64Array, lines: Int64Array | None) -> Parameters:
-    """Return the rules from :func:`pack_parameters`, in kernels."""
-    skip_chance = numbers.view(np.float64)[3]
-    return Parameters(
-        numbers[0], numbers[1], numbers[2], skip_chance, numbers[4], numbers[5], numbers[6], numbers[7], lines
-    )
 
 
 @inlined

@@ -68,9 +68,9 @@ class Presentation:
     def _listed(self, chosen: BoolArray, names: tuple[str, ...]) -> list[str]:
         """Return the chosen names, in an order that tells nothing about the places of cells."""
         listed = [name for name, is_chosen in zip(names, chosen, strict=True) if is_chosen]
-        return (
-            listed if self.name in COORDINATES else sorted(listed, key=lambda name: (name.isdigit() * len(name), name))
-        )
+        if self.name in COORDINATES:
+            return listed
+        return sorted(listed, key=lambda name: (name.isdigit() * len(name), name))
 
     def view(self, position: Position, seat: int) -> str:
         """Return a position as lines of text, for the player of a seat, without the names of the legal moves."""
