@@ -25,7 +25,7 @@ from gymnasium.vector import AutoresetMode
 from learners.base import Arrays
 from learners.checkpoint import MODEL, load_weights, save_arrays
 from learners.config import FitLearnerConfig
-from learners.limits import Fraction, Layers, NonNegative, Positive, PositiveInt, Range
+from learners.limits import Fraction, NonNegative, Positive, PositiveInt, layer_sizes, number_range
 from learners.mlp import Activation, Dense, forward, planes
 from learners.training import SPAWN_EXPLORATION, SPAWN_INITIAL, Progress, Task, check_counts, make_marks
 from ttt_envs.agents.adapters import as_policy
@@ -42,7 +42,7 @@ from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import VARIANTS, Game
 from ttt_envs.game.phantom import HIDING, AnyGame, PhantomGame
 
-LearningRate = Annotated[float, Range(0, 1, above=True)]
+LearningRate = Annotated[float, number_range(0, 1, above=True)]
 Shapes = dict[str, tuple[int, ...]]
 """Shapes of arrays by their names in a ``state_dict``."""
 
@@ -256,7 +256,7 @@ class _Settings(FitLearnerConfig):
     """decay the learning rate linearly to 0 over the training"""
     gamma: Fraction = 1.0
     """discount factor per turn, 0 to 1"""
-    hidden: Annotated[tuple[int, ...], Layers(4, 8192)] = (128, 128)
+    hidden: Annotated[tuple[int, ...], layer_sizes(4, 8192)] = (128, 128)
     """number of units of each hidden layer, 1 to 8192 in each of 1 to 4 layers"""
     symmetry: Symmetry = "random"
     """random: transform each game by a randomly drawn symmetry of the board"""
@@ -444,9 +444,9 @@ class MaskablePPOConfig(_Settings):
     """initial learning rate of Adam, above 0 and at most 1"""
     stochastic: bool = False
     """sample moves from the net's distribution over legal moves at play, in place of its most likely move"""
-    rollout: Annotated[int, Range(2)] = 2_048
+    rollout: Annotated[int, number_range(2)] = 2_048
     """number of positions per rollout, over all parallel games"""
-    batch_size: Annotated[int, Range(2)] = 256
+    batch_size: Annotated[int, number_range(2)] = 256
     """number of positions in a minibatch, rounded up to the next divisor of the rollout"""
     n_epochs: PositiveInt = 5
     """number of epochs per rollout"""

@@ -21,7 +21,7 @@ from learners.base import Arrays
 from learners.checkpoint import MODEL, load_weights, save_arrays
 from learners.config import TEACHER, FitLearnerConfig
 from learners.imitation import Teacher, TrainingExamples, training_examples
-from learners.limits import Fraction, Layers, NonNegativeInt, NumProcesses, Positive, PositiveInt, Range
+from learners.limits import Fraction, NonNegativeInt, NumProcesses, Positive, PositiveInt, layer_sizes, number_range
 from learners.mlp import Activation, Dense, TFNet, dense_layers, forward, import_tensorflow, layer_shapes, planes
 from learners.one_ply import one_ply_ahead
 from learners.training import Progress, Task, check_counts, make_initial_rng
@@ -61,7 +61,7 @@ class ValueNetConfig(FitLearnerConfig):
     preset: Preset = "40-20"
     """hidden layers of the report's four nets: 40-20 one sigmoid after the second, 20 sigmoid, 30-10 tanh, 10-20
     sigmoid"""
-    hidden: Annotated[tuple[int, ...], Layers(8, 8192)] | None = None
+    hidden: Annotated[tuple[int, ...], layer_sizes(8, 8192)] | None = None
     """units of the hidden layers, in place of the preset's"""
     activations: tuple[Activation, ...] | None = None
     """activation of each hidden layer, in place of the preset's: linear (identity), relu, tanh or sigmoid"""
@@ -75,7 +75,7 @@ class ValueNetConfig(FitLearnerConfig):
     """learning rate of Adam, above 0"""
     batch_size: NonNegativeInt = 0
     """number of positions in a minibatch; 0: every step uses all positions"""
-    held_out: Annotated[float, Range(0, 0.9)] = 0.1
+    held_out: Annotated[float, number_range(0, 0.9)] = 0.1
     """share of the games held out to measure the validation error, on their positions that no symmetry maps to one
     learned from, 0 to 0.9"""
     keep: Literal["last", "best"] = "last"
