@@ -102,6 +102,8 @@ class Task:
     """Takes the number of games and all numbers measured since."""
     progress: Callable[[Progress], None]
     """Called periodically with the progress."""
+    save: Callable[[Progress, Checkpointable], None]
+    """Stores the policy trained so far in the run."""
     cluster: str = ""
     """Address of a cluster on which a teacher plays, "" for none."""
 

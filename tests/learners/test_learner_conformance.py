@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from learners import LEARNERS
 from learners.base import Transition
-from learners.checkpoint import MODEL, load_arrays, load_checkpoint
+from learners.checkpoint import load_checkpoint
 from learners.pettingzoo_loop import train_in
 from learners.training import train
 from ttt_envs import Boards, Game, act, mnk_v0
@@ -399,7 +399,7 @@ def test_training_on_the_opponents_reward_is_noticed(make):
 
 
 def load_learned(run):
-    return load_arrays(run / MODEL) if (run / MODEL).exists() else load_checkpoint(run)["learner"]
+    return load_checkpoint(run)["learner"]
 
 
 @pytest.mark.parametrize("name", OWN_LOOPS)
