@@ -95,11 +95,15 @@ def check_backup(learner: Learner, self_play: bool) -> None:
         )
 
 
-def get_array(arrays: Arrays, name: str, shape: tuple[int | None, ...], kind: str, owner: str) -> np.ndarray[Any, Any]:
+def get_array(
+    arrays: Arrays, name: str, shape: tuple[int | None, ...], kind: str, owner: str, most: int | None = None
+) -> np.ndarray[Any, Any]:
     """Return the array ``name`` if it has this shape and dtype. A length of None is any length.
 
+    With ``most`` its numbers are from 0 to it: they are places in other arrays, which kernels do not check.
+
     Raises:
-        ValueError: it is missing or has another shape or dtype; ``owner`` is in the message.
+        ValueError: it is missing or has another shape, dtype or numbers; ``owner`` is in the message.
     """
     array = arrays.get(name)
     lengths = () if array is None else array.shape
@@ -112,6 +116,8 @@ def get_array(arrays: Arrays, name: str, shape: tuple[int | None, ...], kind: st
         raise ValueError(
             f"{owner} needs {name} as {wanted}, but there is {found}: these are another game's or learner's, or damaged"
         )
+    if most is not None and ((array < 0) | (array > most)).any():
+        raise ValueError(f"{owner} needs {name} from 0 to {most}: these numbers are damaged")
     return array
 
 

@@ -112,6 +112,8 @@ def load_checkpoint(run: Path) -> dict[str, dict[str, np.ndarray[Any, Any]]]:
     for name, array in load_arrays(run / CHECKPOINT).items():
         part, _, rest = name.partition(".")
         parts.setdefault(part, {})[rest] = array
+        if part == "learner" and array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise ValueError(f"{run / CHECKPOINT} is damaged: {name} has numbers that are not finite")
     return parts
 
 

@@ -229,7 +229,7 @@ def test_games_of_a_teacher_are_not_written_through_a_link(tmp_path):
         ({"game": 5}, "game is 5, and must be an object"),
         ({"seat": "third"}, "seat"),
         ({"batch": 2}, "these are another game's"),
-        ({"opponent": "pool"}, "needs opponent.made"),
+        ({"opponent": "pool"}, "needs made"),
         ({"opponent": "randon"}, "did you mean 'random'?"),
         ({"game": Game(4, 4, 3).to_dict()}, "another game's"),
     ],
