@@ -23,7 +23,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 
-from learners.base import Arrays, Checkpointable, get_array
+from learners.base import Arrays, Checkpointable, check_shapes
 from learners.config import FitLearnerConfig
 from learners.limits import Fraction, NonNegative, Positive, PositiveInt, layer_sizes, number_range
 from learners.mlp import Activation, Dense, forward, planes
@@ -201,9 +201,10 @@ class SB3Net(Checkpointable):
     def __init__(self, config: _Settings, game: AnyGame) -> None:
         self.config, self.game = config, game
         self.stochastic = getattr(config, "stochastic", False)
-        self._arrays: dict[str, np.ndarray[Any, Any]] = {}  # both are shared with the actor
-        self._layers: list[list[Dense]] = []
-        self.state = {name: np.zeros(shape, np.float32) for part in config.shapes(game) for name, shape in part.items()}
+        shapes = [pair for part in config.shapes(game) for pair in part.items()]
+        self._arrays = {name: np.zeros(shape, np.float32) for name, shape in shapes}
+        self._layers: dict[int, list[Dense]] = {}  # shared with the actor, as the arrays are
+        self.state = self._arrays
 
     @property
     def state(self) -> Arrays:
@@ -212,16 +213,12 @@ class SB3Net(Checkpointable):
 
     @state.setter
     def state(self, arrays: Arrays) -> None:
-        owner, shapes = f"{self.config.name} with hidden={self.config.hidden}", self.config.shapes(self.game)
-        parts = [[get_array(arrays, name, part[name], "f4", owner) for name in part] for part in shapes]
-        self._arrays.update({name: arrays[name] for part in shapes for name in part})
-        self._layers[:] = [self._tower(part) for part in parts]
-
-    def _tower(self, arrays: list[np.ndarray[Any, Any]]) -> list[Dense]:
-        """Return the layers of a part of the net."""
-        numbers = [array.astype(np.float64) for array in arrays]
-        layers = [Dense(w.T, bias, self.activation) for w, bias in zip(numbers[::2], numbers[1::2], strict=True)]
-        return [*layers[:-1], layers[-1]._replace(activation="linear")]
+        check_shapes(self._arrays, arrays, f"{self.config.name} with hidden={self.config.hidden}")
+        self._arrays |= {name: arrays[name] for name in self._arrays}
+        for part, names in enumerate(self.config.shapes(self.game)):
+            numbers = [arrays[name].astype(np.float64) for name in names]
+            layers = [Dense(w.T, bias, self.activation) for w, bias in zip(numbers[::2], numbers[1::2], strict=True)]
+            self._layers[part] = [*layers[:-1], layers[-1]._replace(activation="linear")]
 
     def outputs(self, boards: Boards, part: int = 0) -> Float64Array:
         """Return float64[B, outputs] of a part of the net for ``observation="flat"``."""

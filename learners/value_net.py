@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from learners.base import Arrays, Checkpointable, get_array
+from learners.base import Arrays, Checkpointable, check_shapes
 from learners.config import TEACHER, FitLearnerConfig
 from learners.imitation import Teacher, TrainingExamples, training_examples
 from learners.limits import Fraction, NonNegativeInt, NumProcesses, Positive, PositiveInt, layer_sizes, number_range
@@ -104,10 +104,6 @@ class ValueNetConfig(FitLearnerConfig):
             hidden if self.hidden is None else self.hidden,
             activations if self.activations is None else self.activations,
         )
-
-    def shapes(self, game: AnyGame) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of a run's arrays: the layers' float32, and the scale and bound of the output."""
-        return {"scale": (), "bound": (), **layer_shapes((3 * game.cells, *self.layers()[0], 1))}
 
     def build(self, game: AnyGame, rng: np.random.Generator) -> ValueNet:
         """Return a net with random weights, as the report's: uniform in +-1 / sqrt(inputs), and so are biases."""
@@ -259,7 +255,7 @@ class ValueNet(Checkpointable):
     def __init__(self, config: ValueNetConfig, game: Game, arrays: Arrays) -> None:
         self.config, self.game = config, game
         self._permutations = symmetries(game, config.symmetries)
-        self.state = arrays
+        self._arrays = self.state = arrays
 
     @property
     def state(self) -> Arrays:
@@ -268,8 +264,8 @@ class ValueNet(Checkpointable):
 
     @state.setter
     def state(self, arrays: Arrays) -> None:
-        name, shapes = self.config.name, self.config.shapes(self.game)
-        self._arrays = {key: get_array(arrays, key, shape, "f4", name) for key, shape in shapes.items()}
+        check_shapes(self._arrays, arrays, self.config.name)
+        self._arrays = {name: arrays[name] for name in self._arrays}
         self._scale, self._bound = float(arrays["scale"]), float(arrays["bound"])
         self._layers = dense_layers(arrays, (*self.config.layers()[1], "linear"))
 

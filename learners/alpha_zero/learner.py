@@ -7,7 +7,7 @@ import numpy as np
 from baselines.mcts import forced_moves_of_rows
 from learners.alpha_zero.inference import NetEvaluator
 from learners.alpha_zero.settings import AlphaZeroSettings
-from learners.base import Arrays, Checkpointable, get_array
+from learners.base import Arrays, Checkpointable, check_shapes
 from learners.mlp import Packed, glorot, layer_shapes
 from ttt_envs.agents.policy import best_shares
 from ttt_envs.core.jit import Float32Array, Float64Array, Int64Array
@@ -21,20 +21,12 @@ def input_lines(game: Game, config: AlphaZeroSettings) -> Int64Array:
     return lines if config.lines else lines[:0]
 
 
-def array_shapes(game: Game, config: AlphaZeroSettings) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the net's arrays by name: weights [inputs, outputs] and bias [outputs] of each layer.
-
-    The first layer's input is planes and lines, as :func:`~learners.mlp.evaluate_net` describes. Hidden layers end in
-    ReLU. The last layer gives one logit per cell and then the value, which passes through tanh.
-    """
-    inputs = 3 * game.cells + len(input_lines(game, config)) * (2 * game.win_length - 1)
-    return layer_shapes((inputs, *config.layers_for(game), game.cells + 1))
-
-
 class AlphaZero(Checkpointable):
     """The learner of :class:`~learners.alpha_zero.config.AlphaZeroConfig`.
 
-    One net serves both seats: it sees the mover's stones as its own.
+    One net serves both seats: it sees the mover's stones as its own. The input is planes and lines, as
+    :func:`~learners.mlp.evaluate_net` describes. Hidden layers end in ReLU. The last layer gives one logit per cell and
+    then the value, which passes through tanh.
 
     Greedy play without a search takes the move with the highest logit, averaged over the training symmetries. With
     ``decisive`` it completes a line where it can, and where no turn can be skipped it blocks an immediate win. The net
@@ -54,7 +46,8 @@ class AlphaZero(Checkpointable):
         self.game = game
         self.symmetric = config.symmetries == "all"
         self._lines = input_lines(game, config)
-        self.weights = glorot(array_shapes(game, config), rng)
+        inputs = 3 * game.cells + len(self._lines) * (2 * game.win_length - 1)
+        self.weights = glorot(layer_shapes((inputs, *config.layers_for(game), game.cells + 1)), rng)
 
     @property
     def weights(self) -> dict[str, Float32Array]:
@@ -85,8 +78,8 @@ class AlphaZero(Checkpointable):
 
     @state.setter
     def state(self, arrays: Arrays) -> None:
-        shapes = array_shapes(self.game, self.config)
-        self.weights = {name: get_array(arrays, name, shape, "f4", self.config.name) for name, shape in shapes.items()}
+        check_shapes(self.weights, arrays, self.config.name)
+        self.weights = {name: arrays[name] for name in self.weights}
 
     def __str__(self) -> str:
         return self.config.name

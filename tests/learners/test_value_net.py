@@ -153,7 +153,7 @@ def test_every_preset_beats_random(tf, tmp_path, preset):
 
 def test_presets_are_those_of_the_report():
     weights = {
-        name: [shape for key, shape in ValueNetConfig(preset=name).shapes(Game()).items() if key.endswith("weights")]
+        name: [array.shape for key, array in state_of(ValueNetConfig(preset=name)).items() if key.endswith("weights")]
         for name in PRESETS
     }
     assert weights == {
@@ -237,11 +237,15 @@ def test_divergence_is_reported(tf, tmp_path):
 # Playing
 
 
+def state_of(config, game=Game()):  # noqa: B008  # frozen
+    return config.build(game, np.random.default_rng(0)).state
+
+
 def net_of(game, bound=0.75, seed=0, symmetries="none"):
     """A net with random weights."""
     rng = np.random.default_rng(seed)
     config = ValueNetConfig(hidden=(8,), activations=("tanh",), symmetries=symmetries)
-    arrays = {name: rng.normal(size=shape).astype(np.float32) for name, shape in config.shapes(game).items()}
+    arrays = {name: rng.normal(size=array.shape).astype(np.float32) for name, array in state_of(config, game).items()}
     return ValueNet(config, game, arrays | {"scale": np.array(4, np.float32), "bound": np.array(bound, np.float32)})
 
 
