@@ -426,22 +426,6 @@ class Trainer(TrainingLoop):
         self._begin(np.flatnonzero(~self._live))
 
 
-def train(
-    learner: Learner,
-    opponent: str | Policy,
-    games: int,
-    *,
-    batch: int = 1,
-    seed: int = 0,
-    seat: SeatChoice = "alternate",
-) -> Progress:
-    """Train a learner on games side by side, from start to end.
-
-    :class:`Trainer` has the same arguments, and its ``run`` measures and logs a learner while it trains.
-    """
-    return Trainer(learner, opponent, games, batch=batch, seed=seed, seat=seat).run()
-
-
 def make_initial_rng(seed: int) -> np.random.Generator:
     """Return the generator of a learner's initial weights and of its draws during training."""
     return make_rng(seed, SPAWN_INITIAL)
