@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from baselines.mcts import forced_moves_of_rows
@@ -40,6 +42,9 @@ class AlphaZero(Checkpointable):
 
     colour_blind = True
     game: Game
+    evaluate: Callable[[Boards], tuple[Float32Array, Float64Array]]
+    values: Callable[[Boards], Float64Array]
+    action_values: Callable[[Boards], Float64Array]
 
     def __init__(self, config: AlphaZeroSettings, game: Game, rng: np.random.Generator) -> None:
         self.config = config
