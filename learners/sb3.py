@@ -359,27 +359,26 @@ class _Settings(FitLearnerConfig):
         model.set_logger(Logger(folder=None, output_formats=[]))  # the default logger would make a folder
         due = next_mark(0)
 
-        def update_net() -> None:
-            net.state = {name: tensor.detach().numpy().copy() for name, tensor in model.policy.state_dict().items()}
-            if not all(np.isfinite(array).all() for array in net.state.values()):
-                raise ValueError(f"{self.name} has diverged after {done.games} games: choose a smaller learning_rate")
-
         def log() -> None:
             nonlocal due
             due = next_mark(done.games)
-            measured = {key.partition("/")[2]: float(value) for key, value in model.logger.name_to_value.items()}
-            measured = {key: value for key, value in measured.items() if math.isfinite(value)}
-            measured |= {"wins": done.wins, "draws": done.draws, "losses": done.losses, "steps": model.num_timesteps}
-            with preserve_random_state():
-                for callback in task.callbacks:
-                    measured |= callback(done.games, net)
-            task.log(done.games, measured)
+            net.state = {name: tensor.detach().numpy().copy() for name, tensor in model.policy.state_dict().items()}
+            if not all(np.isfinite(array).all() for array in net.state.values()):
+                raise ValueError(f"{self.name} has diverged after {done.games} games: choose a smaller learning_rate")
+            if done.games:
+                measured = {key.partition("/")[2]: float(value) for key, value in model.logger.name_to_value.items()}
+                measured = {key: value for key, value in measured.items() if math.isfinite(value)}
+                measured |= {"wins": done.wins, "draws": done.draws, "losses": done.losses}
+                measured["steps"] = model.num_timesteps
+                with preserve_random_state():
+                    for callback in task.callbacks:
+                        measured |= callback(done.games, net)
+                task.log(done.games, measured)
+            task.save(done, net)
 
         def after_step(_: Any, __: Any) -> bool:
             task.progress(done)
             if due <= done.games < task.games:
-                update_net()
-                task.save(done, net)
                 log()
             return True
 
@@ -388,10 +387,7 @@ class _Settings(FitLearnerConfig):
                 model.learn(positions, after_step, reset_num_timesteps=False, log_interval=None)
         finally:
             games.close()
-        update_net()
-        if done.games:
-            log()
-        task.save(done, net)
+        log()
         return done
 
 
