@@ -51,7 +51,7 @@ from rich.table import Table
 from baselines.mcts import GumbelResult, gumbel_search
 from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch
 from learners.alpha_zero.learner import AlphaZero
-from learners.alpha_zero.policy import CHUNK_SIZE, SymmetrizedEvaluator
+from learners.alpha_zero.policy import CHUNK_SIZE
 from learners.alpha_zero.self_play import TrainingExamples, play_block
 from learners.alpha_zero.settings import value_scale_for
 from learners.training import make_initial_rng
@@ -87,7 +87,7 @@ class SearchPolicy(Policy):
             search = gumbel_search(
                 self.learner.game,
                 batch,
-                SymmetrizedEvaluator(self.learner),
+                self.learner.mean,
                 simulations=SIMULATIONS,
                 max_num_considered_actions=AlphaZeroSearch.max_num_considered_actions,
                 maxvisit_init=AlphaZeroSearch.maxvisit_init,

@@ -24,7 +24,7 @@ from rich.box import MARKDOWN
 from rich.table import Table
 
 from learners import LEARNERS
-from learners.training import make_initial_rng, train
+from learners.training import Trainer, make_initial_rng
 from ttt_envs.agents.specs import load_object
 from ttt_envs.game.game import Game
 
@@ -43,7 +43,7 @@ def our_learner(name: str, opponent: str, game: Game | None = None, **settings: 
 
     def play(games: int) -> None:
         learner = config.build(game or Game(), make_initial_rng(0))
-        train(learner, opponent, games, batch=config.batch, seed=0)
+        Trainer(learner, opponent, games, batch=config.batch, seed=0).run()
 
     return play
 

@@ -95,19 +95,15 @@ def check_backup(learner: Learner, self_play: bool) -> None:
         )
 
 
-Limit = float | list[int]
-
-
 def get_array(
-    arrays: Arrays, name: str, shape: tuple[int | None, ...], kind: str, owner: str,
-    limits: tuple[Limit, Limit] | None = None,
-) -> np.ndarray[Any, Any]:  # fmt: skip
-    """Return the array ``name`` if it has this shape and dtype, and its numbers are within the limits.
+    arrays: Arrays, name: str, shape: tuple[int | None, ...], kind: str, owner: str, most: int | None = None
+) -> np.ndarray[Any, Any]:
+    """Return the array ``name`` if it has this shape and dtype. A length of None is any length.
 
-    A length of None is any length.
+    With ``most`` its numbers are from 0 to it: they are places in other arrays, which kernels do not check.
 
     Raises:
-        ValueError: it is missing or has another shape or dtype, or numbers out of range; ``owner`` is in the message.
+        ValueError: it is missing or has another shape, dtype or numbers; ``owner`` is in the message.
     """
     array = arrays.get(name)
     lengths = () if array is None else array.shape
@@ -120,9 +116,19 @@ def get_array(
         raise ValueError(
             f"{owner} needs {name} as {wanted}, but there is {found}: these are another game's or learner's, or damaged"
         )
-    if limits is not None and not ((array >= limits[0]) & (array <= limits[1])).all():
-        raise ValueError(f"{owner} cannot hold the numbers in {name}, which are out of range: they are damaged")
+    if most is not None and ((array < 0) | (array > most)).any():
+        raise ValueError(f"{owner} needs {name} from 0 to {most}: these numbers are damaged")
     return array
+
+
+def check_shapes(state: Arrays, arrays: Arrays, owner: str, any_length: tuple[str, ...] = ()) -> None:
+    """Raise ValueError unless ``arrays`` has all arrays of a ``state``, with their dtypes and shapes.
+
+    Those whose names begin with one of ``any_length`` may have another first length.
+    """
+    for name, array in state.items():
+        shape = (None, *array.shape[1:]) if name.startswith(any_length) else array.shape
+        get_array(arrays, name, shape, array.dtype.str, owner)
 
 
 def to_bytes(data: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:

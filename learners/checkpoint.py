@@ -20,7 +20,7 @@ import numpy as np
 
 from learners import CONFIG as CONFIG
 from learners import OtherGameWarning, is_run
-from learners.config import FitLearnerConfig, LearnerConfig, load_learner
+from learners.config import LearnerConfig, load_learner
 from ttt_envs.agents.policy import ALL_VARIANTS, Policy, PolicyWrapper
 from ttt_envs.agents.specs import FromFile, from_file
 from ttt_envs.agents.wrappers import SymmetrizedPolicy
@@ -29,8 +29,6 @@ from ttt_envs.core.files import closest_path, open_to_read, parse_json, read_bou
 from ttt_envs.game.phantom import AnyGame, PhantomGame, game_from_dict, visible
 
 CHECKPOINT, METRICS, COST = "checkpoint.npz", "metrics.jsonl", "cost.json"
-MODEL = "model.npz"
-"""Weights of a net saved by a learner with its own loop, array by array."""
 TEACHER_FOLDER = "teacher"
 """Folder of the teacher's games."""
 MAX_OVERHEAD = 1 << 20
@@ -114,6 +112,8 @@ def load_checkpoint(run: Path) -> dict[str, dict[str, np.ndarray[Any, Any]]]:
     for name, array in load_arrays(run / CHECKPOINT).items():
         part, _, rest = name.partition(".")
         parts.setdefault(part, {})[rest] = array
+        if part == "learner" and array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise ValueError(f"{run / CHECKPOINT} is damaged: {name} has numbers that are not finite")
     return parts
 
 
@@ -186,40 +186,6 @@ def _read_array(part: IO[bytes], size: int) -> np.ndarray[Any, Any]:
     if part.read(1):  # reading to the end checks the CRC
         raise ValueError("an array has more bytes than its header says")
     return array
-
-
-def load_weights(
-    path: Path, shapes: Mapping[str, tuple[int, ...]], owner: str, game: AnyGame
-) -> dict[str, np.ndarray[Any, Any]]:
-    """Read the weights of a net: float32 arrays of exactly these names and shapes, all numbers finite.
-
-    Args:
-        path: the file.
-        shapes: name -> shape.
-        owner: expected owner, for messages.
-        game: the game, which gives the board.
-
-    Raises:
-        ValueError: no file, a damaged one, or one of another net.
-    """
-    if not os.path.lexists(path):
-        raise ValueError(f"there is no {path}: the run was stopped before it wrote its weights")
-    numbers = sum(math.prod(shape) for shape in shapes.values())
-    arrays = load_arrays(path, limit=4 * numbers + 1024 * len(shapes))
-    if arrays.keys() != shapes.keys():
-        wrong = sorted(arrays.keys() ^ shapes.keys())[0]
-        problem = f"it lacks {wrong}" if wrong in shapes else f"it has {wrong[:80]!r}"
-        raise ValueError(f"{path} is not of {owner}: {problem}")
-    for name, shape in shapes.items():
-        array = arrays[name]
-        if array.dtype != np.float32 or array.shape != shape:
-            raise ValueError(
-                f"{path} is not of {owner} on a board of {game.rows} x {game.columns}: {name} is "
-                f"{array.dtype}{list(array.shape)}, not float32{list(shape)}"
-            )
-        if not np.isfinite(array).all():
-            raise ValueError(f"{path} is damaged: {name} has numbers that are not finite")
-    return arrays
 
 
 def build_config(learner: str, settings: Mapping[str, Any]) -> LearnerConfig:
@@ -337,13 +303,9 @@ class RunPolicy(PolicyWrapper):
                 stacklevel=2,
             )
         settings = build_config(config["learner"], config["settings"])
-        learner: Policy
-        if isinstance(settings, FitLearnerConfig):
-            learner = settings.load(trained, run)
-        else:
-            untrained = settings.build(trained, np.random.default_rng(0))
-            untrained.state = load_checkpoint(run).get("learner", {})
-            learner = untrained
+        trained_learner = settings.build(trained, np.random.default_rng(0))
+        trained_learner.state = load_checkpoint(run).get("learner", {})
+        learner: Policy = trained_learner
         if symmetrize and not learner.symmetric:
             learner = SymmetrizedPolicy(learner, visible(game))
         super().__init__(learner)

@@ -22,8 +22,6 @@ from ttt_envs.game.game import VARIANTS
 from ttt_envs.game.phantom import HIDING, AnyGame, check_variants
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from learners.base import Checkpointable
 
 TEACHER = "teacher"
@@ -134,18 +132,16 @@ class LearnerConfig:
 
 
 class FitLearnerConfig(LearnerConfig):
-    """Settings of a learner with a loop of another library, which cannot be saved between two steps."""
+    """Settings of a learner with a loop of another library, which cannot be saved between two steps: a checkpoint has
+    the policy alone.
+    """
 
     own_loop: ClassVar[bool] = True
     resumes: ClassVar[bool] = False
     """Whether ``fit`` resumes a stopped run, and extends a finished one to more games; else it starts again."""
 
     def fit(self, task: Task) -> Progress:
-        """Train, and write the files that :meth:`load` needs to ``task.run``."""
-        raise NotImplementedError
-
-    def load(self, game: AnyGame, run: Path) -> Policy:
-        """Load the policy trained by :meth:`fit`."""
+        """Train, and hand the policy to ``task.save``, at the end and perhaps before."""
         raise NotImplementedError
 
 

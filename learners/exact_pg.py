@@ -38,8 +38,7 @@ from baselines.softmax_table import PositionIndex, SoftmaxTable
 from learners.base import Arrays, Checkpointable, get_array
 from learners.config import LearnerConfig, TrainingOptions
 from learners.limits import NonNegative, Positive, PositiveInt
-from learners.mlp import check_shapes
-from learners.training import Progress, TrainingLoop, check_counts, make_initial_rng
+from learners.training import Progress, TrainingLoop, make_initial_rng
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import BoolArray, Float64Array
 from ttt_envs.envs.config import SELF, SeatChoice
@@ -175,7 +174,7 @@ class ExactTraining(TrainingLoop):
 
     An update counts as one game. Wins, draws and losses are the sums of their exact probabilities before each update,
     rounded so that they add up to the number of updates; those of the learner, over its seats, and in self-play those
-    of player_0. No moves are made, so ``steps`` is None.
+    of player_0. No moves are made, so ``steps`` is 0.
 
     Args:
         learner: the learner, trained in place.
@@ -191,16 +190,12 @@ class ExactTraining(TrainingLoop):
         ValueError: numbers out of range, an unknown opponent.
     """
 
+    learner: ExactPG
+
     def __init__(
         self, learner: ExactPG, opponent: str, games: int, *, batch: int = 1, seat: SeatChoice = "alternate"
     ) -> None:
-        check_counts(games, batch)
-        self.learner: ExactPG = learner
-        self.games = games
-        self.done = Progress()
-        self.marked = 0
-        self.steps = None
-        self._batch = batch
+        super().__init__(learner, games, batch)
         boards = learner.graph.boards
         self._opponent: Float64Array | None = None
         self._seats: tuple[int, ...] = (0, 1)
@@ -221,14 +216,9 @@ class ExactTraining(TrainingLoop):
         """
         return dict(zip(("value", "gradient_norm", "entropy"), self._logged.tolist(), strict=True))
 
-    @property
-    def running(self) -> bool:
-        """Whether updates remain."""
-        return self.done.games < self.games
-
     def step(self) -> None:
         """Make a batch of updates."""
-        for _ in range(min(self._batch, self.games - self.done.games)):
+        for _ in range(min(self.batch, self.games - self.done.games)):
             self._update()
 
     def _update(self) -> None:
@@ -325,25 +315,19 @@ class ExactTraining(TrainingLoop):
         return h * self._evaluate(p, config.temperature * (x - self._reference)).action_values
 
     @property
-    def state(self) -> Arrays:
-        """See :class:`~learners.base.Checkpointable`."""
+    def arrays(self) -> Arrays:
+        """See :class:`~learners.training.TrainingLoop`."""
         return {
-            "counts": np.array((self.games, self.marked, self.done.games), np.int64),
             "totals": self._totals,
             "logged": self._logged,
             "previous": self._previous,
             "reference": self._reference,
         }
 
-    @state.setter
-    def state(self, arrays: Arrays) -> None:
-        check_shapes(self.state, arrays, self.learner.config.name)
-        games, self.marked, done = arrays["counts"].tolist()
-        if games > self.games:
-            raise ValueError(f"games={self.games} is fewer than the {games} that were to be played")
+    def restore(self, arrays: Arrays) -> None:
+        """See :class:`~learners.training.TrainingLoop`."""
         self._totals, self._logged = arrays["totals"], arrays["logged"]
         self._previous, self._reference = arrays["previous"], arrays["reference"]
-        self.done = Progress(done, *_round_counts(self._totals, done))
 
 
 def log_softmax(logits: Float64Array, legal: BoolArray) -> Float64Array:

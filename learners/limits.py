@@ -3,77 +3,55 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal, get_args, get_origin
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
 import numpy as np
 
 from ttt_envs.core.threads import MAX_THREADS, Threads
 
 
-@dataclass(frozen=True)
-class Range:
-    """Limits of a number, for ``Annotated``. Infinity and NaN are always outside."""
+class Limit(NamedTuple):
+    """Admissible values, for ``Annotated``."""
 
-    low: float
-    high: float = math.inf
-    above: bool = False
-    """Whether ``low`` itself is outside."""
-
-    def admits(self, value: float) -> bool:
-        """Return whether a number is within the limits."""
-        return (self.low < value if self.above else self.low <= value) and value <= self.high and value < math.inf
-
-    def __str__(self) -> str:
-        if self.above:
-            return f"above {self.low:,}" + (f" and at most {self.high:,}" if self.high < math.inf else "")
-        return f"{self.low:,} or more" if self.high == math.inf else f"{self.low:,} to {self.high:,}"
+    words: str
+    """what they are, after "choose" """
+    admits: Callable[[Any], bool]
 
 
-@dataclass(frozen=True)
-class Layers:
-    """Limits of the numbers of units of hidden layers, for ``Annotated``."""
-
-    layers: int
-    units: int
-
-    def admits(self, value: Any) -> bool:
-        """Return whether a tuple has an admissible length, of admissible integers."""
-        sizes = isinstance(value, tuple) and all(type(n) is int and 1 <= n <= self.units for n in value)
-        return sizes and 1 <= len(value) <= self.layers
-
-    def __str__(self) -> str:
-        return f"1 to {self.layers} layers of 1 to {self.units} units"
+def number_range(low: float, high: float = math.inf, *, above: bool = False) -> Limit:
+    """Return the limits of a number; ``above``: without ``low`` itself. Infinity and NaN are always outside."""
+    first = f"above {low:,}" if above else f"{low:,} or more"
+    words = first if high == math.inf else f"above {low:,} and at most {high:,}" if above else f"{low:,} to {high:,}"
+    return Limit(words, lambda value: low <= value <= high and value < math.inf and not (above and value == low))
 
 
-Fraction = Annotated[float, Range(0, 1)]
-Positive = Annotated[float, Range(0, above=True)]
-NonNegative = Annotated[float, Range(0)]
-PositiveInt = Annotated[int, Range(1)]
-NonNegativeInt = Annotated[int, Range(0)]
+def layer_sizes(most: int, units: int) -> Limit:
+    """Return the limits of the numbers of units of hidden layers."""
+
+    def admits(sizes: Any) -> bool:
+        return (
+            isinstance(sizes, tuple)
+            and 1 <= len(sizes) <= most
+            and all(type(n) is int and 1 <= n <= units for n in sizes)
+        )
+
+    return Limit(f"1 to {most} layers of 1 to {units} units", admits)
 
 
-class _NumProcesses:
-    def admits(self, value: int) -> bool:
-        return value == -1 or value >= 1
-
-    def __str__(self) -> str:
-        return "-1 (one for each core), 1 or more"
-
-
-NumProcesses = Annotated[int, _NumProcesses()]
-
-
-class _NumThreads:
-    def admits(self, value: Any) -> bool:
-        return value == "auto" or (type(value) is int and 1 <= value <= MAX_THREADS)
-
-    def __str__(self) -> str:
-        return f"auto (cores / jobs), or 1 to {MAX_THREADS:,}"
-
-
-NumThreads = Annotated[Threads, _NumThreads()]
+Fraction = Annotated[float, number_range(0, 1)]
+Positive = Annotated[float, number_range(0, above=True)]
+NonNegative = Annotated[float, number_range(0)]
+PositiveInt = Annotated[int, number_range(1)]
+NonNegativeInt = Annotated[int, number_range(0)]
+NumProcesses = Annotated[int, Limit("-1 (one for each core), 1 or more", lambda count: count == -1 or count >= 1)]
+NumThreads = Annotated[
+    Threads,
+    Limit(
+        f"auto (cores / jobs), or 1 to {MAX_THREADS:,}",
+        lambda count: count == "auto" or (type(count) is int and 1 <= count <= MAX_THREADS),
+    ),
+]
 
 _KINDS: Mapping[type, tuple[tuple[type, ...], str]] = {
     int: ((int, np.integer), "a whole number"),
@@ -99,4 +77,4 @@ def describe_mismatch(value: Any, hint: Any) -> str:
     if get_origin(kind) is Literal and value not in get_args(kind):
         *most, last = get_args(kind)
         return f"{', '.join(most)} or {last}"
-    return next((str(limit) for limit in limits if not limit.admits(value)), "")
+    return next((limit.words for limit in limits if not limit.admits(value)), "")

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from learners.base import Arrays, get_array
+from learners.base import Arrays
 from ttt_envs.core.extras import install_command
 from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array, inlined, int64, kernel
 from ttt_envs.core.silence import avoid_triton_crash
@@ -221,12 +221,6 @@ def import_tensorflow(learner: str) -> Any:
     return tf
 
 
-def check_shapes(state: Arrays, arrays: Arrays, owner: str) -> None:
-    """Raise ValueError unless ``arrays`` has all arrays of a ``state``, with their dtypes and shapes."""
-    for name, array in state.items():
-        get_array(arrays, name, array.shape, array.dtype.str, owner)
-
-
 class TFNet:
     """A net and its optimizer in TensorFlow. The same steps give the same net, bit for bit, with one thread.
 
@@ -370,7 +364,6 @@ class TFNet:
 
     @state.setter
     def state(self, arrays: Arrays) -> None:
-        check_shapes(self.state, arrays, self._learner)
         for name, variable in {**self.weights, **self._moments}.items():
             variable.assign(arrays[name])
         self.updates = int(arrays["updates"][0])

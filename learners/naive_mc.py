@@ -70,7 +70,7 @@ class NaiveMC(TabularLearner):
     @state.setter
     def state(self, arrays: Arrays) -> None:
         waiting = get_array(arrays, "waiting", (None, *self._waiting.shape[1:]), "u8", self.name)
-        lengths = get_array(arrays, "lengths", (len(waiting), 2), "i8", self.name, (0, self.game.cells))
+        lengths = get_array(arrays, "lengths", (len(waiting), 2), "i8", self.name, self.game.cells)
         self._restore(arrays)
         self._waiting, self._lengths = waiting.copy(), lengths.copy()
 

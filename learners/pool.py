@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from learners.base import Arrays, Learner, with_prefix
+from learners.base import Arrays, Learner, get_array, with_prefix
 from ttt_envs.agents.policy import Policy, act_in_episodes
 from ttt_envs.agents.specs import parse_spec
 from ttt_envs.core.jit import Float64Array, Int64Array, UInt64Array
@@ -89,7 +89,7 @@ class Pool(Policy):
 
     @state.setter
     def state(self, arrays: Arrays) -> None:
-        self._num_taken = int(arrays["made"][0])
+        self._num_taken = int(get_array(arrays, "made", (1,), "i8", str(self))[0])
         self._snapshots = {}
         for number in sorted({int(name.partition(".")[0]) for name in arrays if name != "made"}):
             self._snapshots[number] = self._build()

@@ -10,7 +10,7 @@ import numpy as np
 
 from learners.base import Backup, Transition, final_rewards
 from learners.config import check_rewards
-from learners.limits import Fraction, Range
+from learners.limits import Fraction, number_range
 from learners.q_table import Memory, sum_stones, value_of, write_key
 from learners.tabular import StepSizes, TabularConfig, TabularLearner, highest_value, learn
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, kernel
@@ -29,7 +29,7 @@ class QLearningConfig(TabularConfig):
         "rewards": "report", "values": "afterstate", "target": "sarsa",
     }  # fmt: skip
 
-    step_size: Annotated[float, Range(0, 1, above=True)] = 1.0
+    step_size: Annotated[float, number_range(0, 1, above=True)] = 1.0
     """learning rate alpha of the first update of an entry, above 0 and at most 1"""
     step_size_power: Fraction = 0.7
     """the learning rate of the n-th update of an entry is step_size / n ** step_size_power; 0 keeps it constant"""

@@ -9,10 +9,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from learners.base import Arrays, Backup, Learner, Transition, final_rewards
+from learners.base import Arrays, Backup, Learner, Transition, check_shapes, final_rewards
 from learners.config import LearnerConfig, check_rewards
-from learners.limits import Fraction, NonNegative, NonNegativeInt, Positive, PositiveInt, Range
-from learners.mlp import DEVICE, Activation, TFNet, check_shapes, dense_layers, forward, glorot, layer_shapes, planes
+from learners.limits import Fraction, NonNegative, NonNegativeInt, Positive, PositiveInt, number_range
+from learners.mlp import DEVICE, Activation, TFNet, dense_layers, forward, glorot, layer_shapes, planes
 from ttt_envs.agents.policy import best_shares, sample
 from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array, kernel
 from ttt_envs.game.boards import Boards
@@ -47,7 +47,7 @@ class QNetConfig(LearnerConfig):
     self_play_games: ClassVar[int] = 30_000
     report: ClassVar[Mapping[str, Any]] = {"hidden": 20, "gamma": 0.999, "rewards": "report", "batch": 1}
 
-    hidden: Annotated[int, Range(1, 65536)] = 64
+    hidden: Annotated[int, number_range(1, 65536)] = 64
     """number of units of the hidden layer, 1 to 65536"""
     optimizer: Literal["adam", "sgd"] = "adam"
     """Adam (Kingma and Ba, 2015), or plain gradient descent"""

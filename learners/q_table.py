@@ -124,8 +124,8 @@ class Table:
         owner = f"the table of a learner of {self.game}"
         board = get_array(arrays, "board", (2,), "i8", owner)
         keys = get_array(arrays, "keys", (None, len(self.memory.key)), "u8", owner)
-        values = get_array(arrays, "values", (len(keys),), "f8", owner, (-1.0, 1.0))
-        counts = get_array(arrays, "counts", (len(keys),), "i8", owner, (0, 2**62))
+        values = get_array(arrays, "values", (len(keys),), "f8", owner)
+        counts = get_array(arrays, "counts", (len(keys),), "i8", owner, 2**62)
         if board.tolist() != [self.game.rows, self.game.columns]:
             raise ValueError(f"{owner} is none of a board of {board[0]} x {board[1]}: these arrays are another game's")
         self._fill(np.ascontiguousarray(keys), values, counts, max(MIN_SLOTS, 1 << (4 * len(keys)).bit_length()))

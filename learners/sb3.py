@@ -6,6 +6,7 @@ holds pickles, which can run any code when loaded: ``sb3:PATH`` loads it only if
 
 from __future__ import annotations
 
+import copy
 import importlib
 import importlib.util
 import math
@@ -22,10 +23,9 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 
-from learners.base import Arrays
-from learners.checkpoint import MODEL, load_weights, save_arrays
+from learners.base import Arrays, Checkpointable, check_shapes
 from learners.config import FitLearnerConfig
-from learners.limits import Fraction, Layers, NonNegative, Positive, PositiveInt, Range
+from learners.limits import Fraction, NonNegative, Positive, PositiveInt, layer_sizes, number_range
 from learners.mlp import Activation, Dense, forward, planes
 from learners.training import SPAWN_EXPLORATION, SPAWN_INITIAL, Progress, Task, check_counts, make_marks
 from ttt_envs.agents.adapters import as_policy
@@ -42,7 +42,7 @@ from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import VARIANTS, Game
 from ttt_envs.game.phantom import HIDING, AnyGame, PhantomGame
 
-LearningRate = Annotated[float, Range(0, 1, above=True)]
+LearningRate = Annotated[float, number_range(0, 1, above=True)]
 Shapes = dict[str, tuple[int, ...]]
 """Shapes of arrays by their names in a ``state_dict``."""
 
@@ -179,35 +179,49 @@ def linear(name: str, inputs: int, outputs: int) -> list[tuple[str, tuple[int, .
     return [(f"{name}.weight", (outputs, inputs)), (f"{name}.bias", (outputs,))]
 
 
-class SB3Net(Policy):
-    """A snapshot of a Stable-Baselines3 net at play.
+class SB3Net(Checkpointable):
+    """A net of Stable-Baselines3 at play. Its arrays are those of the policy's ``state_dict``, in float32.
 
     It is computed in float64, so that a position's probabilities do not depend on the rest of its batch.
 
     Args:
+        config: the settings, which give the layers.
         game: the game.
-        shapes: of the layers, in their order.
-        arrays: by the same names.
-        activation: between layers.
+
+    Attributes:
         stochastic: whether the outputs are logits of a distribution; else the legal moves of highest output share
             equally.
     """
 
     colour_blind = True
+    activation: ClassVar[Activation]
+    """Between layers."""
 
-    def __init__(
-        self, game: AnyGame, shapes: Shapes, arrays: Arrays, activation: Activation, stochastic: bool = False
-    ) -> None:
-        self.game = game
-        self.stochastic = stochastic
-        numbers = [arrays[name].astype(np.float64) for name in shapes]
-        layers = list(zip(numbers[::2], numbers[1::2], strict=True))
-        self._layers = [Dense(weight.T, bias, activation) for weight, bias in layers]
-        self._layers[-1] = self._layers[-1]._replace(activation="linear")
+    def __init__(self, config: _Settings, game: AnyGame) -> None:
+        self.config, self.game = config, game
+        self.stochastic = getattr(config, "stochastic", False)
+        shapes = [pair for part in config.shapes(game) for pair in part.items()]
+        self._arrays = {name: np.zeros(shape, np.float32) for name, shape in shapes}
+        self._layers: dict[int, list[Dense]] = {}  # shared with the actor, as the arrays are
+        self.state = self._arrays
 
-    def outputs(self, boards: Boards) -> Float64Array:
-        """Return float64[B, outputs] for ``observation="flat"``."""
-        return forward(planes(boards.own_first(), 2), self._layers)
+    @property
+    def state(self) -> Arrays:
+        """The arrays."""
+        return dict(self._arrays)
+
+    @state.setter
+    def state(self, arrays: Arrays) -> None:
+        check_shapes(self._arrays, arrays, f"{self.config.name} with hidden={self.config.hidden}")
+        self._arrays |= {name: arrays[name] for name in self._arrays}
+        for part, names in enumerate(self.config.shapes(self.game)):
+            numbers = [arrays[name].astype(np.float64) for name in names]
+            layers = [Dense(w.T, bias, self.activation) for w, bias in zip(numbers[::2], numbers[1::2], strict=True)]
+            self._layers[part] = [*layers[:-1], layers[-1]._replace(activation="linear")]
+
+    def outputs(self, boards: Boards, part: int = 0) -> Float64Array:
+        """Return float64[B, outputs] of a part of the net for ``observation="flat"``."""
+        return forward(planes(boards.own_first(), 2), self._layers[part])
 
     def scores(self, boards: Boards) -> Float64Array:
         """Return outputs float64[B, cells], illegal actions included; with gravity a cell has that of its column."""
@@ -224,8 +238,25 @@ class SB3Net(Policy):
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
+class SB3ActorCritic(SB3Net):
+    """A net whose ``values`` are the critic's, of the stochastic policy, its ``actor``."""
+
+    activation = "tanh"
+
+    def __init__(self, config: _Settings, game: AnyGame) -> None:
+        super().__init__(config, game)
+        self.actor = copy.copy(self)
+        self.actor.stochastic = True
+
+    def values(self, boards: Boards) -> Float64Array:
+        """Return the critic's values float64[B] from the mover's view."""
+        return self.outputs(boards, 1)[:, 0]
+
+
 class SB3QNet(SB3Net):
     """A net whose scores are action values."""
+
+    activation = "relu"
 
     def action_values(self, boards: Boards) -> Float64Array:
         """Return action values float64[B, cells] from the mover's view, NaN where illegal."""
@@ -247,6 +278,8 @@ class _Settings(FitLearnerConfig):
     name: ClassVar[str]
     algorithm: ClassVar[str]
     """Class of the algorithm, "package:Class"."""
+    net: ClassVar[type[SB3Net]]
+    """Class of the policy."""
     variants: ClassVar[tuple[str, ...]] = (*VARIANTS, HIDING)
 
     learning_rate: LearningRate = 1e-3
@@ -255,7 +288,7 @@ class _Settings(FitLearnerConfig):
     """decay the learning rate linearly to 0 over the training"""
     gamma: Fraction = 1.0
     """discount factor per turn, 0 to 1"""
-    hidden: Annotated[tuple[int, ...], Layers(4, 8192)] = (128, 128)
+    hidden: Annotated[tuple[int, ...], layer_sizes(4, 8192)] = (128, 128)
     """number of units of each hidden layer, 1 to 8192 in each of 1 to 4 layers"""
     symmetry: Symmetry = "random"
     """random: transform each game by a randomly drawn symmetry of the board"""
@@ -263,12 +296,12 @@ class _Settings(FitLearnerConfig):
     """number of torch threads during training; with more than one the same seed need not give the same learner"""
 
     @abstractmethod
-    def _shapes(self, game: AnyGame) -> tuple[Shapes, Shapes]:
-        """Return the shapes of the arrays used in play, and of the others."""
+    def shapes(self, game: AnyGame) -> tuple[Shapes, Shapes]:
+        """Return the shapes of the arrays used in play, and of the others, each in the order of the layers."""
 
-    @abstractmethod
-    def _net(self, game: AnyGame, arrays: Arrays) -> Policy:
-        """Return the net used in play."""
+    def build(self, game: AnyGame, rng: np.random.Generator) -> SB3Net:
+        """Return a net of zeros; Stable-Baselines3 draws the initial weights."""
+        return self.net(self, game)
 
     @abstractmethod
     def _model(self, games: Any, common: dict[str, Any], both: bool, remaining: Callable[[], float]) -> tuple[Any, int]:
@@ -292,9 +325,7 @@ class _Settings(FitLearnerConfig):
             )
 
     def fit(self, task: Task) -> Progress:
-        """Train until ``task.games`` games are finished and learned from, and write :data:`MODEL` to ``task.run``.
-
-        It is written at every line of the log, and after an interrupt.
+        """Train until ``task.games`` games are finished and learned from; save at every line of the log.
 
         Raises:
             ValueError: an invalid task, a missing package, learning that diverges.
@@ -302,14 +333,13 @@ class _Settings(FitLearnerConfig):
         check_counts(task.games, task.batch)
         self.check_opponent(task.opponent, task.game)
         check_packages(self.name, self.algorithm)
-        (task.run / MODEL).unlink(missing_ok=True)  # of an earlier run
         with preserve_random_state(self.threads):
             return self._fit(task)
 
     def _fit(self, task: Task) -> Progress:
         from stable_baselines3.common.logger import Logger
 
-        done, next_mark = Progress(), make_marks(task.every)
+        done, next_mark, net = Progress(), make_marks(task.every), self.net(self, task.game)
 
         def remaining() -> float:
             return max(0.0, 1 - done.games / max(1, task.games))
@@ -328,24 +358,22 @@ class _Settings(FitLearnerConfig):
         model.set_logger(Logger(folder=None, output_formats=[]))  # the default logger would make a folder
         due = next_mark(0)
 
-        def save() -> Arrays:
-            arrays = {name: tensor.detach().numpy().copy() for name, tensor in model.policy.state_dict().items()}
-            if not all(np.isfinite(array).all() for array in arrays.values()):
-                raise ValueError(f"{self.name} has diverged after {done.games} games: choose a smaller learning_rate")
-            save_arrays(task.run / MODEL, arrays)
-            return arrays
-
         def log() -> None:
             nonlocal due
             due = next_mark(done.games)
-            net = self._net(task.game, save())
-            measured = {key.partition("/")[2]: float(value) for key, value in model.logger.name_to_value.items()}
-            measured = {key: value for key, value in measured.items() if math.isfinite(value)}
-            measured |= {"wins": done.wins, "draws": done.draws, "losses": done.losses, "steps": model.num_timesteps}
-            with preserve_random_state():
-                for callback in task.callbacks:
-                    measured |= callback(done.games, net)
-            task.log(done.games, measured)
+            net.state = {name: tensor.detach().numpy().copy() for name, tensor in model.policy.state_dict().items()}
+            if not all(np.isfinite(array).all() for array in net.state.values()):
+                raise ValueError(f"{self.name} has diverged after {done.games} games: choose a smaller learning_rate")
+            if done.games:
+                measured = {key.partition("/")[2]: float(value) for key, value in model.logger.name_to_value.items()}
+                measured = {key: value for key, value in measured.items() if math.isfinite(value)}
+                measured |= {"wins": done.wins, "draws": done.draws, "losses": done.losses}
+                measured["steps"] = model.num_timesteps
+                with preserve_random_state():
+                    for callback in task.callbacks:
+                        measured |= callback(done.games, net)
+                task.log(done.games, measured)
+            task.save(done, net)
 
         def after_step(_: Any, __: Any) -> bool:
             task.progress(done)
@@ -357,22 +385,9 @@ class _Settings(FitLearnerConfig):
             while done.games < task.games:
                 model.learn(positions, after_step, reset_num_timesteps=False, log_interval=None)
         finally:
-            save()
             games.close()
-        if done.games:
-            log()
+        log()
         return done
-
-    def load(self, game: AnyGame, run: Path) -> Policy:
-        """Load the policy trained by a run; neither torch nor Stable-Baselines3 is needed.
-
-        Raises:
-            ValueError: no file, a damaged one, or one of other settings.
-        """
-        shapes, others = self._shapes(game)
-        return self._net(
-            game, load_weights(run / MODEL, shapes | others, f"{self.name} with hidden={self.hidden}", game)
-        )
 
 
 @dataclass(frozen=True)
@@ -381,6 +396,7 @@ class DQNConfig(_Settings):
 
     name: ClassVar[str] = "sb3-dqn"
     algorithm: ClassVar[str] = "stable_baselines3:DQN"
+    net: ClassVar[type[SB3Net]] = SB3QNet
 
     illegal_action: Literal["lose", "penalize"] = "lose"
     """effect of an illegal action in training: lose the game, or penalize by as much and leave the board; greedy play
@@ -402,12 +418,10 @@ class DQNConfig(_Settings):
     exploration_fraction: Fraction = 0.5
     """share of the training over which the probability decays linearly, 0 to 1"""
 
-    def _shapes(self, game: AnyGame) -> tuple[Shapes, Shapes]:
+    def shapes(self, game: AnyGame) -> tuple[Shapes, Shapes]:
+        """Return those of the net and of its target."""
         widths = (2 * game.cells, *self.hidden, num_actions(game))
         return tower("q_net.q_net", *widths), tower("q_net_target.q_net", *widths)
-
-    def _net(self, game: AnyGame, arrays: Arrays) -> Policy:
-        return SB3QNet(game, self._shapes(game)[0], arrays, "relu")
 
     def _model(self, games: Any, common: dict[str, Any], both: bool, remaining: Callable[[], float]) -> tuple[Any, int]:
         from stable_baselines3.common.utils import LinearSchedule
@@ -437,15 +451,16 @@ class MaskablePPOConfig(_Settings):
 
     name: ClassVar[str] = "sb3-maskable-ppo"
     algorithm: ClassVar[str] = "sb3_contrib:MaskablePPO"
+    net: ClassVar[type[SB3Net]] = SB3ActorCritic
     self_play: ClassVar[Mapping[str, Any]] = {"learning_rate": 2e-3, "n_epochs": 10}
 
     learning_rate: LearningRate = 3e-3
     """initial learning rate of Adam, above 0 and at most 1"""
     stochastic: bool = False
     """sample moves from the net's distribution over legal moves at play, in place of its most likely move"""
-    rollout: Annotated[int, Range(2)] = 2_048
+    rollout: Annotated[int, number_range(2)] = 2_048
     """number of positions per rollout, over all parallel games"""
-    batch_size: Annotated[int, Range(2)] = 256
+    batch_size: Annotated[int, number_range(2)] = 256
     """number of positions in a minibatch, rounded up to the next divisor of the rollout"""
     n_epochs: PositiveInt = 5
     """number of epochs per rollout"""
@@ -459,19 +474,11 @@ class MaskablePPOConfig(_Settings):
     vf_coef: NonNegative = 0.5
     """value loss coefficient, 0 or more"""
 
-    def _shapes(self, game: AnyGame) -> tuple[Shapes, Shapes]:
+    def shapes(self, game: AnyGame) -> tuple[Shapes, Shapes]:
+        """Return those of the actor and of the critic."""
         widths, last = (2 * game.cells, *self.hidden), self.hidden[-1]
         actor = tower("mlp_extractor.policy_net", *widths) | dict(linear("action_net", last, num_actions(game)))
         return actor, tower("mlp_extractor.value_net", *widths) | dict(linear("value_net", last, 1))
-
-    def _net(self, game: AnyGame, arrays: Arrays) -> Policy:
-        """Return the actor; its ``values`` are the critic's, of the stochastic policy."""
-        (actor, critic), stochastic = self._shapes(game), SB3Net
-        net = stochastic(game, actor, arrays, "tanh", self.stochastic)
-        values = SB3Net(game, critic, arrays, "tanh")
-        net.actor = SB3Net(game, actor, arrays, "tanh", stochastic=True)
-        net.values = lambda boards: values.outputs(boards)[:, 0]
-        return net
 
     def _model(self, games: Any, common: dict[str, Any], both: bool, remaining: Callable[[], float]) -> tuple[Any, int]:
         steps = max(2 if games.num_envs == 1 else 1, self.rollout // games.num_envs)

@@ -9,7 +9,7 @@ import numpy as np
 
 from learners.base import Arrays, Learner, get_array
 from learners.config import LearnerConfig
-from learners.limits import Fraction, Range
+from learners.limits import Fraction, number_range
 from learners.q_table import Memory, Table, find, sum_stones, value_of
 from ttt_envs.agents.policy import best_shares
 from ttt_envs.core.jit import Float64Array, Int8Array, Int64Array, UInt64Array, inlined, int64, kernel
@@ -37,7 +37,7 @@ class TabularConfig(LearnerConfig):
     """win, draw, loss: unit is 1, 0, -1; report is 1, 0.5, 0. Entries never updated have the value of a draw"""
     symmetries: Symmetries = "none"
     """positions that are equal under the rotations, or all symmetries, of the board share their entries"""
-    memory: Annotated[float, Range(0, 2**20, above=True)] = 2.0
+    memory: Annotated[float, number_range(0, 2**20, above=True)] = 2.0
     """maximum size of the table in GiB"""
 
 
@@ -97,7 +97,7 @@ class TabularLearner(Learner):
         self._restore(arrays)
 
     def _restore(self, arrays: Arrays) -> None:
-        epsilon = get_array(arrays, "epsilon", (1,), "f8", self.name, (0, 1))
+        epsilon = get_array(arrays, "epsilon", (1,), "f8", self.name)
         self.table.state = arrays
         self.epsilon = epsilon.copy()
 

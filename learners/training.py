@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,8 +20,8 @@ from learners.base import (
     Learner,
     Transition,
     check_backup,
+    check_shapes,
     from_bytes,
-    get_array,
     to_bytes,
     with_prefix,
 )
@@ -102,6 +102,8 @@ class Task:
     """Takes the number of games and all numbers measured since."""
     progress: Callable[[Progress], None]
     """Called periodically with the progress."""
+    save: Callable[[Progress, Checkpointable], None]
+    """Stores the policy trained so far in the run."""
     cluster: str = ""
     """Address of a cluster on which a teacher plays, "" for none."""
 
@@ -119,46 +121,73 @@ def make_exploration_rng(seed: int) -> np.random.Generator:
 class TrainingLoop(ABC):
     """A training that advances in steps, and can be saved and restored between two steps.
 
-    Attributes:
+    Args:
         learner: the learner, trained in place.
         games: total number of games.
+        batch: number of games per step, or in parallel.
+
+    Attributes:
+        learner, games, batch: the arguments.
         done: progress so far.
         marked: number of finished games at the last measurement and log line.
-        steps: number of moves made by the learner; None if no games are played.
+        steps: number of moves made by the learner; 0 if no games are played.
+
+    Raises:
+        ValueError: numbers out of range.
     """
 
+    any_length: ClassVar[tuple[str, ...]] = ()
+    """Beginnings of the names of arrays in the state whose first length may change."""
+
     learner: Checkpointable
-    games: int
-    done: Progress
-    marked: int
-    steps: int | None
 
-    if TYPE_CHECKING:
-        state: Arrays
-    else:
-
-        @property
-        def state(self) -> Arrays:
-            """All between two steps that determines the rest, except the learner's own state.
-
-            Setting it, to that of a training with the same settings, raises ValueError for another's. ``games`` may
-            have increased.
-            """
-            raise NotImplementedError
+    def __init__(self, learner: Checkpointable, games: int, batch: int) -> None:
+        check_counts(games, batch)
+        self.learner, self.games, self.batch = learner, games, batch
+        self.done, self.marked, self.steps = Progress(), 0, 0
 
     @property
     @abstractmethod
     def logged(self) -> dict[str, float]:
         """Metrics of the last step."""
 
-    @property
-    @abstractmethod
-    def running(self) -> bool:
-        """Whether games are still played."""
-
     @abstractmethod
     def step(self) -> None:
         """Make the next step."""
+
+    @property
+    @abstractmethod
+    def arrays(self) -> Arrays:
+        """All but the counts that determines the rest between two steps, except the learner's own state."""
+
+    @abstractmethod
+    def restore(self, arrays: Arrays) -> None:
+        """Set ``arrays``, of checked shapes, when the counts are restored."""
+
+    @property
+    def running(self) -> bool:
+        """Whether games are still played: all that are started are finished and counted."""
+        return self.done.games < self.games
+
+    @property
+    def state(self) -> Arrays:
+        """All between two steps that determines the rest, except the learner's own state.
+
+        Setting it, to that of a training with the same settings, raises ValueError for another's. ``games`` may have
+        increased.
+        """
+        counts = (self.games, self.marked, self.steps, *astuple(self.done))
+        return {"counts": np.array(counts, np.int64), **self.arrays}
+
+    @state.setter
+    def state(self, arrays: Arrays) -> None:
+        checked = {name: array for name, array in self.state.items() if not name.startswith("opponent.")}
+        check_shapes(checked, arrays, "the state of a training", self.any_length)  # an opponent checks its own
+        games, marked, steps, *done = arrays["counts"].tolist()
+        if games > self.games:
+            raise ValueError(f"games={self.games} is fewer than the {games} that were to be played")
+        self.marked, self.steps, self.done = marked, steps, Progress(*done)
+        self.restore(arrays)
 
     def run(
         self,
@@ -191,7 +220,7 @@ class TrainingLoop(ABC):
             if done.games >= following(self.marked) or (done.games == self.games and done.games > self.marked):
                 self.marked = done.games
                 measured = {**self.logged, "wins": done.wins, "draws": done.draws, "losses": done.losses}
-                if self.steps is not None:
+                if self.steps:
                     measured["steps"] = self.steps
                 for callback in callbacks:
                     measured |= callback(done.games, self.learner)
@@ -317,7 +346,7 @@ class Trainer(TrainingLoop):
     """
 
     learner: Learner
-    steps: int
+    any_length = ("decisions.rng", "decisions.logged")
 
     def __init__(
         self,
@@ -329,19 +358,16 @@ class Trainer(TrainingLoop):
         seed: int = 0,
         seat: SeatChoice = "alternate",
     ) -> None:
-        check_counts(games, batch)
+        super().__init__(learner, games, batch)
         self._self_play = opponent == SELF
         check_backup(learner, self._self_play)
         count = min(batch, max(1, games))
-        self.learner, self.games = learner, games
-        self.done, self.marked, self.steps = Progress(), 0, 0
         self._pool = opponent if isinstance(opponent, Pool) else None
         config = EnvConfig(**game_keywords(learner.game), opponent=opponent, seat=seat, illegal_action="raise")
         self._games = NumbaGames(config, count, observes=False)
         self._games.seed(np.arange(count), np.full(count, training_key(seed)))
         self._output = self._games.output()
         self._decisions = Decisions(learner, count, make_exploration_rng(seed))
-        self._started = 0
         self._live = np.zeros(count, np.bool_)
         self._actions = np.zeros(count, np.int64)
         self._begin(np.arange(count))
@@ -350,11 +376,6 @@ class Trainer(TrainingLoop):
     def logged(self) -> dict[str, float]:
         """Metrics of the learner's last update."""
         return self._decisions.logged
-
-    @property
-    def running(self) -> bool:
-        """Whether games are still played."""
-        return bool(self._live.any())
 
     def step(self) -> None:
         """Make one move of the learner in every game, and let the opponent reply."""
@@ -374,63 +395,35 @@ class Trainer(TrainingLoop):
 
     def _begin(self, games: Int64Array) -> None:
         """Start the next games, while games remain."""
-        games = games[: self.games - self._started]
+        started = self.done.games + int(self._live.sum())
+        games = games[: self.games - started]
         if not len(games):
             return
-        numbers = self._started + np.arange(len(games))
+        numbers = started + np.arange(len(games))
         if self._pool is not None:
             running = int(self._games.column("episode", self._live).min(initial=numbers[0]))
             self._pool.begin(int(numbers[0]), int(numbers[-1]), running, self.learner)
         self._games.set_column("episode", games, numbers - 1)
-        self._started += len(games)
         self._live[games] = True
         self._games.reset(games, self._output)
 
     @property
-    def state(self) -> Arrays:
+    def arrays(self) -> Arrays:
         """See :class:`TrainingLoop`."""
         board = self._games.clone(include_rng=True)
         del board["games"]
         parts = {"board": board, "decisions": self._decisions.state, "opponent": self._pool.state if self._pool else {}}
-        counts = (self.games, self._started, self.marked, self.steps, *astuple(self.done))
-        return {
-            "counts": np.array(counts, np.int64),
-            "live": self._live,
-            **{f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()},
-        }
+        named = {f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()}
+        return {"live": self._live, **named}
 
-    @state.setter
-    def state(self, arrays: Arrays) -> None:
-        for name, array in self.state.items():
-            if name == "opponent.made" or not name.startswith("opponent."):
-                data = name in ("decisions.rng", "decisions.logged")  # of any length
-                get_array(arrays, name, (None,) if data else array.shape, array.dtype.str, "the state of a training")
-        if int(arrays["counts"][0]) > self.games:
-            raise ValueError(f"games={self.games} is fewer than the {int(arrays['counts'][0])} that were to be played")
-        _, self._started, self.marked, self.steps, *done = map(int, arrays["counts"])
-        self.done = Progress(*done)
+    def restore(self, arrays: Arrays) -> None:
+        """See :class:`TrainingLoop`."""
         self._live[...] = arrays["live"]
         self._games.restore({"games": self._games.config.games, **with_prefix("board.", arrays)})
         self._decisions.state = with_prefix("decisions.", arrays)
         if self._pool is not None:
             self._pool.state = with_prefix("opponent.", arrays)
         self._begin(np.flatnonzero(~self._live))
-
-
-def train(
-    learner: Learner,
-    opponent: str | Policy,
-    games: int,
-    *,
-    batch: int = 1,
-    seed: int = 0,
-    seat: SeatChoice = "alternate",
-) -> Progress:
-    """Train a learner on games side by side, from start to end.
-
-    :class:`Trainer` has the same arguments, and its ``run`` measures and logs a learner while it trains.
-    """
-    return Trainer(learner, opponent, games, batch=batch, seed=seed, seat=seat).run()
 
 
 def make_initial_rng(seed: int) -> np.random.Generator:

@@ -12,20 +12,18 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from learners.base import Arrays
-from learners.checkpoint import MODEL, load_weights, save_arrays
+from learners.base import Arrays, Checkpointable, check_shapes
 from learners.config import TEACHER, FitLearnerConfig
 from learners.imitation import Teacher, TrainingExamples, training_examples
-from learners.limits import Fraction, Layers, NonNegativeInt, NumProcesses, Positive, PositiveInt, Range
-from learners.mlp import Activation, Dense, TFNet, dense_layers, forward, import_tensorflow, layer_shapes, planes
+from learners.limits import Fraction, NonNegativeInt, NumProcesses, Positive, PositiveInt, layer_sizes, number_range
+from learners.mlp import Activation, TFNet, dense_layers, forward, import_tensorflow, layer_shapes, planes
 from learners.one_ply import one_ply_ahead
 from learners.training import Progress, Task, check_counts, make_initial_rng
-from ttt_envs.agents.policy import Policy, best_shares
+from ttt_envs.agents.policy import best_shares
 from ttt_envs.agents.specs import make_policy
 from ttt_envs.core.jit import Float32Array, Float64Array, Int64Array
 from ttt_envs.game.boards import Boards
@@ -61,7 +59,7 @@ class ValueNetConfig(FitLearnerConfig):
     preset: Preset = "40-20"
     """hidden layers of the report's four nets: 40-20 one sigmoid after the second, 20 sigmoid, 30-10 tanh, 10-20
     sigmoid"""
-    hidden: Annotated[tuple[int, ...], Layers(8, 8192)] | None = None
+    hidden: Annotated[tuple[int, ...], layer_sizes(8, 8192)] | None = None
     """units of the hidden layers, in place of the preset's"""
     activations: tuple[Activation, ...] | None = None
     """activation of each hidden layer, in place of the preset's: linear (identity), relu, tanh or sigmoid"""
@@ -75,7 +73,7 @@ class ValueNetConfig(FitLearnerConfig):
     """learning rate of Adam, above 0"""
     batch_size: NonNegativeInt = 0
     """number of positions in a minibatch; 0: every step uses all positions"""
-    held_out: Annotated[float, Range(0, 0.9)] = 0.1
+    held_out: Annotated[float, number_range(0, 0.9)] = 0.1
     """share of the games held out to measure the validation error, on their positions that no symmetry maps to one
     learned from, 0 to 0.9"""
     keep: Literal["last", "best"] = "last"
@@ -107,14 +105,15 @@ class ValueNetConfig(FitLearnerConfig):
             activations if self.activations is None else self.activations,
         )
 
-    def shapes(self, game: AnyGame) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of a run's arrays: the layers' float32, and the scale and bound of the output."""
-        return {"scale": (), "bound": (), **layer_shapes((3 * game.cells, *self.layers()[0], 1))}
-
-    def net(self, game: AnyGame, arrays: Arrays) -> ValueNet:
-        """Return the net at play, from arrays of :meth:`shapes`."""
-        layers = dense_layers(arrays, (*self.layers()[1], "linear"))
-        return ValueNet(visible(game), layers, float(arrays["scale"]), float(arrays["bound"]), self.symmetries)
+    def build(self, game: AnyGame, rng: np.random.Generator) -> ValueNet:
+        """Return a net with random weights, as the report's: uniform in +-1 / sqrt(inputs), and so are biases."""
+        shapes = layer_shapes((3 * game.cells, *self.layers()[0], 1))
+        inputs = {name: np.float32(shapes[name.replace("bias", "weights")][0]) for name in shapes}
+        weights = {
+            name: rng.uniform(-1, 1, shape).astype(np.float32) / np.sqrt(inputs[name]) for name, shape in shapes.items()
+        }
+        unit = np.array(1, np.float32)
+        return ValueNet(self, visible(game), {"scale": unit, "bound": unit, **weights})
 
     def check_opponent(self, opponent: str, game: AnyGame) -> None:
         """Check that the opponent is its teacher: see :meth:`FitLearnerConfig.check_opponent`."""
@@ -128,7 +127,7 @@ class ValueNetConfig(FitLearnerConfig):
         )
 
     def fit(self, task: Task) -> Progress:
-        """Play ``task.games`` games of the teacher, train the net, and write ``model.npz`` to ``task.run``.
+        """Play ``task.games`` games of the teacher, train the net, and save it.
 
         Games are stored in the run as soon as they are played: after a stop or kill, the same call resumes. It ignores
         the task's opponent, seat and batch.
@@ -150,39 +149,28 @@ class ValueNetConfig(FitLearnerConfig):
             rate = iterations / max(1e-9, time.perf_counter() - started)
             task.log(done.games, {"iterations": iterations, "iterations_per_s": rate, **losses, **counts})
 
-        arrays = self._fit_examples(task.game, examples, make_initial_rng(task.seed), log)
-        arrays |= {"scale": np.array(teacher.scale, np.float32), "bound": np.array(teacher.bound, np.float32)}
-        save_arrays(task.run / MODEL, arrays)
-        net = self.net(task.game, arrays)
+        rng = make_initial_rng(task.seed)
+        net = self.build(task.game, rng)
+        scale = {"scale": np.array(teacher.scale, np.float32), "bound": np.array(teacher.bound, np.float32)}
+        net.state = self._fit_examples(net, examples, rng, log) | scale
         measured: dict[str, float] = {}
         for callback in task.callbacks:
             measured |= callback(done.games, net)
         if measured:
             log(self.iterations, measured)
+        task.save(done, net)
         return done
-
-    def load(self, game: AnyGame, run: Path) -> ValueNet:
-        """Load the net trained by a run; TensorFlow is not needed.
-
-        Raises:
-            ValueError: no file, a damaged one, or one of other settings.
-        """
-        arrays = load_weights(run / MODEL, self.shapes(game), f"{self.name} with hidden={self.layers()[0]}", game)
-        return self.net(game, arrays)
 
     def _fit_examples(
         self,
-        game: AnyGame,
+        untrained: ValueNet,
         examples: TrainingExamples,
         rng: np.random.Generator,
         log: Callable[[int, dict[str, float]], None],
     ) -> dict[str, Float32Array]:
-        """Train a net on the teacher's values; return its arrays."""
-        shapes = {name: shape for name, shape in self.shapes(game).items() if name not in ("scale", "bound")}
-        inputs = {name: np.float32(shapes[name.replace("bias", "weights")][0]) for name in shapes}
-        weights = {  # as in the report's nets
-            name: rng.uniform(-1, 1, shape).astype(np.float32) / np.sqrt(inputs[name]) for name, shape in shapes.items()
-        }
+        """Train a net on the teacher's values; return its weights."""
+        game = untrained.game
+        weights = {name: array for name, array in untrained.state.items() if name not in ("scale", "bound")}
         net = TFNet(self.name, weights, (*self.layers()[1], "linear"), self.learning_rate)
         learned, held = hold_out(game, examples, self.held_out, rng)
         if self.keep == "best" and not len(held):
@@ -251,24 +239,35 @@ def hold_out(
 # Playing
 
 
-class ValueNet(Policy):
-    """A trained value net at play, one ply deep.
+class ValueNet(Checkpointable):
+    """A value net at play, one ply deep; TensorFlow is not needed.
 
     Args:
+        config: the settings.
         game: the game.
-        layers: from :func:`planes` to one number.
-        scale: the output's scale: the score of a win.
-        bound: maximum absolute value of a position that is not over, as a fraction of a win.
-        which: symmetries over which values are averaged.
+        arrays: float32, the weights from :func:`planes` to one number; ``scale``, the output's scale, is the score of a
+            win; ``bound`` is the maximum absolute value of a position that is not over, as a fraction of a win.
     """
 
     colour_blind = True
+    game: Game
 
-    def __init__(self, game: Game, layers: list[Dense], scale: float, bound: float, which: Symmetries = "none") -> None:
-        self.game = game
-        self._layers = layers
-        self._scale, self._bound = scale, bound
-        self._permutations = symmetries(game, which)
+    def __init__(self, config: ValueNetConfig, game: Game, arrays: Arrays) -> None:
+        self.config, self.game = config, game
+        self._permutations = symmetries(game, config.symmetries)
+        self._arrays = self.state = arrays
+
+    @property
+    def state(self) -> Arrays:
+        """The arrays."""
+        return self._arrays
+
+    @state.setter
+    def state(self, arrays: Arrays) -> None:
+        check_shapes(self._arrays, arrays, self.config.name)
+        self._arrays = {name: arrays[name] for name in self._arrays}
+        self._scale, self._bound = float(arrays["scale"]), float(arrays["bound"])
+        self._layers = dense_layers(arrays, (*self.config.layers()[1], "linear"))
 
     def values(self, boards: Boards) -> Float64Array:
         """Return the net's values float64[B] from the mover's view, as fractions of a win."""

@@ -1,7 +1,9 @@
 """Learners by name, the packages that they need, and tiny runs of them."""
 
+import dataclasses
 from collections import defaultdict
 
+import numpy as np
 import pytest
 
 from learners import LEARNERS
@@ -56,8 +58,17 @@ def task(run, game=Game(), **changed):  # noqa: B008  # frozen
         "callbacks": (),
         "log": lambda games, measured: None,
         "progress": lambda done: None,
+        "save": lambda done, net: None,
     }
     return Task(game=game, run=run, **settings | changed)
+
+
+def fit(config, task):
+    """The progress of a task, and the policy built from the last state that it saved."""
+    states, net = [], config.build(task.game, np.random.default_rng(0))
+    done = config.fit(dataclasses.replace(task, save=lambda done, learner: states.append(learner.state)))
+    net.state = states[-1]
+    return done, net
 
 
 def train_run(name, folder, *more):

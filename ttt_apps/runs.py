@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from baselines.exact import solve
+from learners.base import Checkpointable
 from learners.checkpoint import build_config, new_config
 from learners.config import TEACHER, FitLearnerConfig, LearnerConfig
 from learners.training import Progress, Task, TrainingLoop
@@ -358,6 +359,11 @@ class Run:
         assert isinstance(self.settings, FitLearnerConfig)
         options, directory = self.options, self.directory
         with Metrics(directory) as metrics, self._snapshots({}) as snapshots, self._bar() as show:
+
+            def save(done: Progress, learner: Checkpointable) -> None:
+                self._write_cost("training")
+                directory.save_checkpoint(done, _sizes_on_disk(metrics, snapshots), learner=learner.state)
+
             task = Task(
                 game=self.game,
                 opponent=options.opponent,
@@ -370,19 +376,16 @@ class Run:
                 callbacks=tuple(self._callbacks(0, snapshots)),
                 log=self._logger(metrics),
                 progress=show,
+                save=save,
                 cluster=options.cluster,
             )
             try:
-                done = self.settings.fit(task)
+                return self.settings.fit(task)
             except KeyboardInterrupt:
                 self._write_cost("training")
                 again = "it starts again, with the first game,"
                 how = "the games so far are stored: continue" if self.settings.resumes else again
                 raise Stopped(f"stopped; {how} with {directory.resume_command}") from None
-            self._write_cost("training")
-            # the training is over: all that it has written is on the disk
-            directory.save_checkpoint(done, _sizes_on_disk(metrics, snapshots))
-        return done
 
     def complete(self, state: RunState) -> WrittenReport | None:
         """Make the missing files of a trained run.

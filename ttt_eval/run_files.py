@@ -19,16 +19,13 @@ from learners.checkpoint import (
     CONFIG,
     COST,
     METRICS,
-    MODEL,
     TEACHER_FOLDER,
-    build_config,
     load_checkpoint,
     policy_name,
     read_config,
     read_training,
     save_checkpoint,
 )
-from learners.config import FitLearnerConfig
 from learners.training import Progress
 from ttt_envs.agents.specs import parse_spec
 from ttt_envs.core.files import delete_temporary_files, locked, parse_json, read_bounded, read_json, write_json
@@ -40,7 +37,7 @@ REPORT = "report.html"
 """Page of a run or of an evaluation."""
 EVENTS = "events.out.tfevents.run"
 """TensorBoard's file in a run."""
-RUN_FILES = (CONFIG, CHECKPOINT, MODEL, METRICS, CHOICES, COST, EVENTS, REPORT)
+RUN_FILES = (CONFIG, CHECKPOINT, METRICS, CHOICES, COST, EVENTS, REPORT)
 """Files of a run; a learner with a teacher also has a folder of its games."""
 DERIVED_FILES = (EVENTS, REPORT)
 """Files that are derived from the others and can be regenerated."""
@@ -99,7 +96,7 @@ class RunDirectory:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.config, self.checkpoint, self.model, self.metrics, *others = (self.path / name for name in RUN_FILES)
+        self.config, self.checkpoint, self.metrics, *others = (self.path / name for name in RUN_FILES)
         self.choices, self.cost, self.events, self.report = others
         self.teacher = self.path / TEACHER_FOLDER
 
@@ -207,7 +204,7 @@ class RunDirectory:
         Args:
             done: the progress.
             sizes: sizes of lines on disk in bytes, see :class:`RunState`.
-            parts: the arrays of the learner and of its training; none if it trains in a loop of its own.
+            parts: the arrays of the learner, and of its training if it can continue.
         """
         counts = np.array([done.games, done.wins, done.draws, done.losses], np.int64)
         metrics = {name: np.array([size]) for name, size in sizes.items()}
@@ -242,7 +239,6 @@ class RunDirectory:
         checkpoint = load_checkpoint(self.path) if self.checkpoint.exists() else None
         sizes = self._read_sizes(checkpoint)
         absent = {
-            MODEL: not isinstance(build_config(config["learner"], config["settings"]), FitLearnerConfig),
             CHOICES: "choices" not in sizes,
             EVENTS: importlib.util.find_spec("tensorboard") is None,
             REPORT: config.get("no_report", False),

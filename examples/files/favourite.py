@@ -77,9 +77,9 @@ class Favourite(Learner):
 
 
 if __name__ == "__main__":
-    from learners.training import make_initial_rng, train
+    from learners.training import Trainer, make_initial_rng
     from ttt_eval.exact.dynamic_programming import outcome
 
     learner = FavouriteConfig().build(Game(), make_initial_rng(0))
-    print(train(learner, "random", games=2_000, batch=16))
+    print(Trainer(learner, "random", games=2_000, batch=16).run())
     print(outcome(Game(), learner, "random"))

@@ -10,9 +10,11 @@ import numpy as np
 from baselines.mcts import SelectionParams, Tree, backup, simulate
 from learners.alpha_zero.settings import MAX_SMALL_CELLS
 from learners.mlp import Packed, evaluate_net
+from learners.one_ply import one_ply_ahead
 from ttt_envs.core.jit import Float32Array, Float64Array, Int8Array, Int64Array, inlined, int64, kernel
 from ttt_envs.game.boards import Boards, base_3, own_first_row
-from ttt_envs.game.symmetry import inverse
+from ttt_envs.game.game import Game
+from ttt_envs.game.symmetry import Symmetries, inverse, symmetries
 
 
 class SymmetryTables(NamedTuple):
@@ -52,16 +54,18 @@ class NetEvaluator:
     once.
 
     Args:
+        game: the game.
         net: the net; it must not change.
-        permutations: int64[I, cells]: the symmetries to average over.
+        which: the symmetries to average over.
 
     Attributes:
         caches: caches of the evaluations made by searches that are not in use. Searches in several threads have one
             each.
     """
 
-    def __init__(self, net: Packed, permutations: Int64Array) -> None:
-        self._net, self._group = net, SymmetryTables(permutations, inverse(permutations))
+    def __init__(self, game: Game, net: Packed, which: Symmetries) -> None:
+        permutations = symmetries(game, which)
+        self.game, self._net, self._group = game, net, SymmetryTables(permutations, inverse(permutations))
         self.caches = [self._make_cache()]
 
     def means(self, boards: Boards) -> tuple[Float64Array, Float64Array]:
@@ -75,6 +79,14 @@ class NetEvaluator:
         """See :class:`~ttt_envs.agents.policy.Evaluator`."""
         logits, values = self.means(boards)
         return logits.astype(np.float32), values
+
+    def values(self, boards: Boards) -> Float64Array:
+        """Return values float64[B] from the mover's view."""
+        return self.means(boards)[1]
+
+    def action_values(self, boards: Boards) -> Float64Array:
+        """Return action values float64[B, cells] from the mover's view, NaN where illegal, by one-ply lookahead."""
+        return one_ply_ahead(self.game, boards, self.values)
 
     def run_simulations(self, considered_visit: Int64Array, params: SelectionParams, tree: Tree) -> None:
         """See :class:`~baselines.mcts.FusedEvaluator`."""

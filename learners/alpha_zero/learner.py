@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from baselines.mcts import SelectionParams, Tree, forced_moves_of_rows
+from baselines.mcts import forced_moves_of_rows
 from learners.alpha_zero.inference import NetEvaluator
 from learners.alpha_zero.settings import AlphaZeroSettings
-from learners.base import Arrays, Checkpointable, get_array
+from learners.base import Arrays, Checkpointable, check_shapes
 from learners.mlp import Packed, glorot, layer_shapes
-from learners.one_ply import one_ply_ahead
 from ttt_envs.agents.policy import best_shares
 from ttt_envs.core.jit import Float32Array, Float64Array, Int64Array
 from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
-from ttt_envs.game.symmetry import symmetries
 
 
 def input_lines(game: Game, config: AlphaZeroSettings) -> Int64Array:
@@ -23,24 +23,18 @@ def input_lines(game: Game, config: AlphaZeroSettings) -> Int64Array:
     return lines if config.lines else lines[:0]
 
 
-def array_shapes(game: Game, config: AlphaZeroSettings) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the net's arrays by name: weights [inputs, outputs] and bias [outputs] of each layer.
-
-    The first layer's input is planes and lines, as :func:`~learners.mlp.evaluate_net` describes. Hidden layers end in
-    ReLU. The last layer gives one logit per cell and then the value, which passes through tanh.
-    """
-    inputs = 3 * game.cells + len(input_lines(game, config)) * (2 * game.win_length - 1)
-    return layer_shapes((inputs, *config.layers_for(game), game.cells + 1))
-
-
 class AlphaZero(Checkpointable):
     """The learner of :class:`~learners.alpha_zero.config.AlphaZeroConfig`.
 
-    One net serves both seats: it sees the mover's stones as its own.
+    One net serves both seats: it sees the mover's stones as its own. The input is planes and lines, as
+    :func:`~learners.mlp.evaluate_net` describes. Hidden layers end in ReLU. The last layer gives one logit per cell and
+    then the value, which passes through tanh.
 
     Greedy play without a search takes the move with the highest logit, averaged over the training symmetries. With
     ``decisive`` it completes a line where it can, and where no turn can be skipped it blocks an immediate win. The net
     then chooses among such moves.
+
+    ``evaluate`` and ``run_simulations``, which guide searches, do not average; ``values`` and ``action_values`` do.
 
     Attributes:
         mean: the net averaged over the training symmetries, as in greedy play.
@@ -48,13 +42,17 @@ class AlphaZero(Checkpointable):
 
     colour_blind = True
     game: Game
+    evaluate: Callable[[Boards], tuple[Float32Array, Float64Array]]
+    values: Callable[[Boards], Float64Array]
+    action_values: Callable[[Boards], Float64Array]
 
     def __init__(self, config: AlphaZeroSettings, game: Game, rng: np.random.Generator) -> None:
         self.config = config
         self.game = game
         self.symmetric = config.symmetries == "all"
         self._lines = input_lines(game, config)
-        self.weights = glorot(array_shapes(game, config), rng)
+        inputs = 3 * game.cells + len(self._lines) * (2 * game.win_length - 1)
+        self.weights = glorot(layer_shapes((inputs, *config.layers_for(game), game.cells + 1)), rng)
 
     @property
     def weights(self) -> dict[str, Float32Array]:
@@ -65,25 +63,9 @@ class AlphaZero(Checkpointable):
     def weights(self, weights: dict[str, Float32Array]) -> None:
         self._weights, arrays = weights, list(weights.values())
         net = Packed.from_layers(list(zip(arrays[::2], arrays[1::2], strict=True)), self._lines)
-        self._own, self.mean = (
-            NetEvaluator(net, symmetries(self.game, which)) for which in ("none", self.config.symmetries)
-        )
-
-    def evaluate(self, boards: Boards) -> tuple[Float32Array, Float64Array]:
-        """Evaluate positions without averaging over symmetries: see :class:`~ttt_envs.agents.policy.Evaluator`."""
-        return self._own.evaluate(boards)
-
-    def run_simulations(self, considered_visit: Int64Array, params: SelectionParams, tree: Tree) -> None:
-        """Run simulations without averaging over symmetries: see :class:`~baselines.mcts.FusedEvaluator`."""
-        self._own.run_simulations(considered_visit, params, tree)
-
-    def values(self, boards: Boards) -> Float64Array:
-        """Return the net's values float64[B] from the mover's view."""
-        return self.mean.means(boards)[1]
-
-    def action_values(self, boards: Boards) -> Float64Array:
-        """Return action values float64[B, cells] from the mover's view, NaN where illegal, by one-ply lookahead."""
-        return one_ply_ahead(self.game, boards, self.values)
+        self._own, self.mean = (NetEvaluator(self.game, net, which) for which in ("none", self.config.symmetries))
+        self.evaluate, self.run_simulations = self._own.evaluate, self._own.run_simulations
+        self.values, self.action_values = self.mean.values, self.mean.action_values
 
     def probabilities(self, boards: Boards, rng: np.random.Generator | None = None) -> Float64Array:
         """Return float64[B, cells]: equal shares for the moves with the highest logit."""
@@ -101,8 +83,8 @@ class AlphaZero(Checkpointable):
 
     @state.setter
     def state(self, arrays: Arrays) -> None:
-        shapes = array_shapes(self.game, self.config)
-        self.weights = {name: get_array(arrays, name, shape, "f4", self.config.name) for name, shape in shapes.items()}
+        check_shapes(self.weights, arrays, self.config.name)
+        self.weights = {name: arrays[name] for name in self.weights}
 
     def __str__(self) -> str:
         return self.config.name

@@ -25,14 +25,6 @@ CHUNK_SIZE = 512
 """Maximum number of positions searched side by side, if their trees fit into memory."""
 
 
-class SymmetrizedEvaluator:
-    """Evaluates positions by the mean over the net's training symmetries."""
-
-    def __init__(self, net: AlphaZero) -> None:
-        self.values, self.action_values = net.values, net.action_values
-        self.evaluate, self.run_simulations = net.mean.evaluate, net.mean.run_simulations
-
-
 @dataclass(frozen=True)
 class AlphaZeroSearch(Named):
     """A Gumbel search without noise, guided by a trained run: a deterministic function of the position.
@@ -76,7 +68,7 @@ class AlphaZeroSearch(Named):
     def _evaluator(self) -> Evaluator:
         policy = RunPolicy(self.game, self.path)
         if isinstance(policy.learner, AlphaZero) and self.symmetrize:
-            return SymmetrizedEvaluator(policy.learner)
+            return policy.learner.mean
         if policy.evaluate is None:
             raise ValueError(
                 f"{policy} guides no search, it does not say how likely moves are: choose a run of train.py --learner "

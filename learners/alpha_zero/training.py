@@ -9,9 +9,9 @@ import numpy as np
 
 from learners.alpha_zero.learner import AlphaZero, input_lines
 from learners.alpha_zero.self_play import TrainingExamples, play_block
-from learners.base import Arrays, get_array
-from learners.mlp import MAX_FLOAT32, Activation, TFNet, check_shapes, line_states
-from learners.training import SPAWN_REPLAY, Progress, TrainingLoop, check_counts, make_rng
+from learners.base import Arrays, with_prefix
+from learners.mlp import MAX_FLOAT32, Activation, TFNet, line_states
+from learners.training import SPAWN_REPLAY, TrainingLoop, make_rng
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.core.parallel import Cluster, Jobs, connect, map_blocks, results_in_order
 from ttt_envs.game.symmetry import symmetries
@@ -40,14 +40,12 @@ class SelfPlay(TrainingLoop):
         ValueError: numbers out of range, no TensorFlow.
     """
 
+    learner: AlphaZero
+    any_length = ("replay.",)
+
     def __init__(self, learner: AlphaZero, games: int, *, batch: int, seed: int, cluster: str = "") -> None:
-        check_counts(games, batch)
-        self.learner: AlphaZero = learner
-        self.games = games
-        self.done = Progress()
-        self.marked = 0
-        self.steps = 0
-        self._batch, self._seed = batch, seed
+        super().__init__(learner, games, batch)
+        self._seed = seed
         self._workers: Jobs = learner.config.jobs
         if cluster:
             self._workers = Cluster(cluster)
@@ -74,16 +72,11 @@ class SelfPlay(TrainingLoop):
         updates, size = self.net.updates, len(self.replay.value)
         return {"policy_loss": policy_loss, "value_loss": value_loss, "updates": updates, "positions": size}
 
-    @property
-    def running(self) -> bool:
-        """Whether games remain to be played."""
-        return self.done.games < self.games
-
     def step(self) -> None:
         """Play a batch of games and make its updates."""
         learner, config = self.learner, self.learner.config
         first = self.done.games
-        count = min(self._batch, self.games - first)
+        count = min(self.batch, self.games - first)
         play = partial(play_block, config, learner.game, learner.state, self._seed)
         size = count if self._workers == 1 else BLOCK
         stop = first + count
@@ -105,7 +98,7 @@ class SelfPlay(TrainingLoop):
         self._losses = self.update(self.draw(rng))
         self.learner.weights = self.net.arrays
         self.done.count(examples.results)
-        self.steps = (self.steps or 0) + len(examples.value)
+        self.steps += len(examples.value)
 
     def draw(self, rng: np.random.Generator) -> TrainingExamples:
         """Draw batches [updates, batch_size], with replacement, each position under a random symmetry."""
@@ -167,30 +160,15 @@ class SelfPlay(TrainingLoop):
         return loss, policy_loss, value_loss
 
     @property
-    def state(self) -> Arrays:
-        """See :class:`~learners.base.Checkpointable`."""
-        done = self.done
-        counts = (self.games, self.marked, done.games, done.wins, done.draws, done.losses, self.steps)
+    def arrays(self) -> Arrays:
+        """See :class:`~learners.training.TrainingLoop`."""
         return {
-            "counts": np.array(counts, np.int64),
             "losses": self._losses,
             **{f"net.{name}": array for name, array in self.net.state.items()},
             **{f"replay.{name}": array for name, array in self.replay._asdict().items()},
         }
 
-    @state.setter
-    def state(self, arrays: Arrays) -> None:
-        name, cells = self.learner.config.name, self.learner.game.cells
-        check_shapes({key: array for key, array in self.state.items() if "replay" not in key}, arrays, name)
-        replay = TrainingExamples(
-            get_array(arrays, "replay.obs", (None, cells), "i1", name),
-            get_array(arrays, "replay.policy", (None, cells), "f4", name),
-            get_array(arrays, "replay.value", (None,), "f4", name),
-            np.zeros(0),
-        )
-        games, self.marked, *done, self.steps = arrays["counts"].tolist()
-        if games > self.games:
-            raise ValueError(f"games={self.games} is fewer than the {games} that were to be played")
-        self.done, self._losses = Progress(*done), arrays["losses"]
-        self.net.state = {name.removeprefix("net."): array for name, array in arrays.items()}
-        self.replay = replay
+    def restore(self, arrays: Arrays) -> None:
+        """See :class:`~learners.training.TrainingLoop`."""
+        self._losses, self.net.state = arrays["losses"], with_prefix("net.", arrays)
+        self.replay = TrainingExamples(**with_prefix("replay.", arrays))

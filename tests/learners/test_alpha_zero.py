@@ -11,7 +11,6 @@ from baselines.exact import solve
 from baselines.mcts import FusedEvaluator, MCTSSearch, Tree, gumbel_search
 from baselines.mcts import search as search_module
 from learners.alpha_zero import AlphaZeroConfig, AlphaZeroSearch, training
-from learners.alpha_zero.policy import SymmetrizedEvaluator
 from learners.alpha_zero.self_play import Ply, TrainingExamples, _td_lambda_targets, play_block, play_games
 from learners.mlp import ADAM_EPSILON, BETA_1, BETA_2
 from learners.one_ply import one_ply_ahead
@@ -171,7 +170,7 @@ class Unfused:
 
 
 @pytest.mark.parametrize("game", [Game(), SKIPS, Game(3, 4, 3), Game(4, 4, 4, 0.25)], ids=str)
-@pytest.mark.parametrize("make_evaluator", [lambda net: net, SymmetrizedEvaluator], ids=["own", "mean"])
+@pytest.mark.parametrize("make_evaluator", [lambda net: net, lambda net: net.mean], ids=["own", "mean"])
 def test_the_fused_search_equals_one_that_calls_the_net(game, make_evaluator, monkeypatch):
     net = make_evaluator(build(game, hidden=(16,)))
     boards = plain.positions_of_random_play(game, 40)
@@ -541,7 +540,7 @@ def test_the_search_policy_equals_a_search_with_its_net(tiny_run, monkeypatch):
     )
     assert_array_equal(policy.probabilities(boards), search.probabilities())
     assert sizes == [3] * 13 + [1]
-    mean = SymmetrizedEvaluator(net.learner).evaluate(boards)
+    mean = net.learner.mean.evaluate(boards)
     assert_array_equal(mean[1], net.values(boards))
     assert_allclose(mean[0], net.learner.mean.means(boards)[0], rtol=1e-6)
     assert search.search.simulations == 12

@@ -15,9 +15,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from learners import LEARNERS
 from learners.base import Transition
-from learners.checkpoint import MODEL, load_arrays, load_checkpoint
+from learners.checkpoint import load_checkpoint
 from learners.pettingzoo_loop import train_in
-from learners.training import train
+from learners.training import Trainer
 from ttt_envs import Boards, Game, act, mnk_v0
 from ttt_envs.agents.policy import Policy
 from ttt_envs.agents.specs import load_object
@@ -63,7 +63,7 @@ class Maker:
 
     def trained(self, game, opponent="self", games=192, batch=64, seed=0):
         learner = self(game)
-        train(learner, opponent, games, batch=batch, seed=seed)
+        Trainer(learner, opponent, games, batch=batch, seed=seed).run()
         return learner
 
 
@@ -223,7 +223,7 @@ def test_exploration_has_probability_epsilon_which_decays(make):
     game = Game()
     config = dataclasses.replace(make.config, symmetries="none")  # with others q-net explores by one image
     learner = dataclasses.replace(config, epsilon=0.5, epsilon_decay=0.0).build(game, np.random.default_rng(0))
-    train(learner, "self", 8, batch=4)
+    Trainer(learner, "self", 8, batch=4).run()
     boards = plain.positions_of_random_play(game, 2).take(np.ones(40_000, np.int64))
     shares = np.bincount(learner.explore(boards, np.random.default_rng(1)), minlength=9) / len(boards.mover)
     legal = boards.cells[0] == 0
@@ -252,7 +252,7 @@ def test_same_seed_same_learner(make, game):
 )
 def test_lockstep_and_pettingzoo_train_the_same_learner(make, game, opponent):
     lockstep, seated = make(game), make(game)
-    played = train(lockstep, opponent, 24, batch=1, seed=7)
+    played = Trainer(lockstep, opponent, 24, batch=1, seed=7).run()
     env = mnk_v0.env(skip_chance=game.skip_chance)
     assert played == train_in(env, seated, opponent, 24, seed=7)
     assert played.games == 24
@@ -261,7 +261,7 @@ def test_lockstep_and_pettingzoo_train_the_same_learner(make, game, opponent):
 
 def test_restored_in_the_middle_of_games_it_continues_exactly(make, game):
     recorder = Recorder(make(game))
-    train(recorder, "self", 96, batch=24, seed=3)
+    Trainer(recorder, "self", 96, batch=24, seed=3).run()
     half = len(recorder.seen) // 2
     first = make(game)
     boards = plain.positions_of_random_play(game, 64)
@@ -360,13 +360,13 @@ def test_evaluation_changes_nothing(make, game):
     exploitability(game, learner)
     assert_same(learner, other)
     for one in (learner, other):  # and nothing in what it does next
-        train(one, "self", 8, batch=4, seed=1)
+        Trainer(one, "self", 8, batch=4, seed=1).run()
     assert_same(learner, other)
 
 
 def test_metrics_are_finite_floats(make, game):
     recorder = Recorder(make(game))
-    train(recorder, "self", 16, batch=8)
+    Trainer(recorder, "self", 16, batch=8).run()
     assert recorder.logged
     for logged in recorder.logged:
         assert all(type(name) is str and type(value) is float for name, value in logged.items())
@@ -380,7 +380,7 @@ def training_opponent(learner):
 @pytest.mark.parametrize("make", LEARNING, indirect=True)
 def test_training_beats_random_play(make, game):
     learner = make(game)
-    train(learner, training_opponent(learner), GAMES_TO_LEARN.get(make.name, 10_000), batch=32)
+    Trainer(learner, training_opponent(learner), GAMES_TO_LEARN.get(make.name, 10_000), batch=32).run()
     assert_learned(learner, make(game))
 
 
@@ -388,7 +388,7 @@ def test_training_beats_random_play(make, game):
 def test_training_on_the_opponents_reward_is_noticed(make):
     game = Game(skip_chance=0.25)
     learner = make(game)
-    train(Backwards(learner), training_opponent(learner), GAMES_TO_LEARN.get(make.name, 10_000), batch=32)
+    Trainer(Backwards(learner), training_opponent(learner), GAMES_TO_LEARN.get(make.name, 10_000), batch=32).run()
     with pytest.raises(AssertionError):
         assert_learned(learner, make(game))
     assert match_outcome(game, learner, "random").value < -0.2  # it learned to lose
@@ -399,7 +399,7 @@ def test_training_on_the_opponents_reward_is_noticed(make):
 
 
 def load_learned(run):
-    return load_arrays(run / MODEL) if (run / MODEL).exists() else load_checkpoint(run)["learner"]
+    return load_checkpoint(run)["learner"]
 
 
 @pytest.mark.parametrize("name", OWN_LOOPS)

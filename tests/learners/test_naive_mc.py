@@ -6,7 +6,7 @@ from numpy.testing import assert_array_equal
 
 from learners.base import Transition
 from learners.naive_mc import NaiveMCConfig
-from learners.training import Trainer, train
+from learners.training import Trainer
 from ttt_envs import Boards, Game, PhantomGame, from_text
 from ttt_eval.exact.dynamic_programming import exploitability
 
@@ -128,7 +128,7 @@ def test_symmetries_learn_as_from_all_mirrored_games():
 
 def test_the_loser_of_self_play_learns_that_it_lost():
     learner = build()
-    train(learner, "self", 300)
+    Trainer(learner, "self", 300).run()
     assert value(learner, "... o", 1) == 1
     assert value(learner, ".o. x", 0) == value(learner, ".o. x", 2) == 0  # the reward of a loss
 
@@ -139,7 +139,7 @@ def test_the_loser_of_self_play_learns_that_it_lost():
 def test_slowly_decaying_exploration_reaches_perfect_play(settings, seed):
     game = Game()
     learner = build(game, **settings)
-    train(learner, "self", 1_000_000, batch=256, seed=seed)
+    Trainer(learner, "self", 1_000_000, batch=256, seed=seed).run()
     assert exploitability(game, learner) == 0
 
 
@@ -147,6 +147,6 @@ def test_slowly_decaying_exploration_reaches_perfect_play(settings, seed):
 def test_the_reports_schedule_stops_exploring_too_soon():
     game = Game()
     learner = build(game)
-    train(learner, "self", 1_000_000, batch=256)
+    Trainer(learner, "self", 1_000_000, batch=256).run()
     assert learner.epsilon[0] < 0.002
     assert exploitability(game, learner) > 0.3

@@ -12,7 +12,7 @@ from learners import LEARNERS
 from learners.exact_pg import ExactPGConfig
 from learners.pettingzoo_loop import train_in
 from learners.q_learning import QLearningConfig
-from learners.training import train
+from learners.training import Trainer
 from ttt_apps import evaluate
 from ttt_envs import Game, PhantomGame, make_policy, mnk_v0
 from ttt_envs.agents.specs import load_object
@@ -28,7 +28,7 @@ def test_both_training_loops_teach_the_same(name, hidden, opponent):
     """One game at a time in lockstep is a PettingZoo environment: views, failed attempts, skips and replies."""
     game = PhantomGame(Game(3, 3, 3, 0.2), hidden)
     learners = [load_object(LEARNERS[name])().build(game, np.random.default_rng(0)) for _ in range(2)]
-    progress = train(learners[0], opponent, 40, seed=3)
+    progress = Trainer(learners[0], opponent, 40, seed=3).run()
     assert progress == train_in(mnk_v0.env(skip_chance=0.2, phantom=hidden), learners[1], opponent, 40, seed=3)
     arrays = [learner.state for learner in learners]
     for key, array in arrays[0].items():
@@ -38,7 +38,7 @@ def test_both_training_loops_teach_the_same(name, hidden, opponent):
 def test_q_learning_learns_to_win(hidden):
     game = PhantomGame(kind=hidden)
     learner = QLearningConfig().build(game, np.random.default_rng(0))
-    train(learner, "random", 20_000, batch=256, seed=0)
+    Trainer(learner, "random", 20_000, batch=256, seed=0).run()
     for seat, players in enumerate(((learner, "random"), ("random", learner))):
         sign = 1 - 2 * seat
         assert sign * outcome(game, *players).value > sign * outcome(game, "random", "random").value + 0.2
@@ -62,7 +62,7 @@ def test_what_does_not_fit_hidden_stones_is_refused():
     learner = QLearningConfig().build(SMALL, np.random.default_rng(0))
     with pytest.raises(ValueError, match="needs to see hidden stones"):
         train_in(mnk_v0.env(size=(2, 3), win_length=2, phantom="classic"), learner, "optimal:peeking=true", 1)
-    train(learner, "optimal:peeking=true", 20)
+    Trainer(learner, "optimal:peeking=true", 20).run()
 
 
 @pytest.mark.parametrize("opponent", ["self", "random"])

@@ -12,7 +12,7 @@ from learners.naive_mc import NaiveMCConfig
 from learners.q_learning import QLearningConfig
 from learners.q_table import Table, sum_stones, value_of, write_key
 from learners.tabular import StepSizes, learn
-from learners.training import train
+from learners.training import Trainer
 from ttt_envs import Boards, Game, from_text
 from ttt_envs.game.symmetry import inverse, symmetries
 from ttt_eval.exact.dynamic_programming import exploitability
@@ -214,7 +214,7 @@ def test_keys_are_exact(game, data):
 
 def test_values_stay_when_the_table_grows():
     learner = build(Game(4, 4, 4))
-    train(learner, "random", 100, batch=10)
+    Trainer(learner, "random", 100, batch=10).run()
     before = learner.state
     learner.table.reserve(100_000)
     assert_same_arrays(before, learner.state)
@@ -229,7 +229,7 @@ def test_values_stay_when_the_table_grows():
 def test_a_full_table_is_reported(config):
     learner = config.build(Game(5, 5, 4), np.random.default_rng(0))
     with pytest.raises(MemoryError, match=r"may take 1 MiB: give more with memory="):
-        train(learner, "random", 4000, batch=64)
+        Trainer(learner, "random", 4000, batch=64).run()
 
 
 @pytest.mark.slow
@@ -239,5 +239,5 @@ def test_a_full_table_is_reported(config):
 def test_learning_ply_by_ply_reaches_perfect_play(skip_chance, bound, values, seed):
     game = Game(skip_chance=skip_chance)
     learner = build(game, backup="negamax", symmetries="all", values=values)
-    train(learner, "self", 1_000_000, batch=256, seed=seed)
+    Trainer(learner, "self", 1_000_000, batch=256, seed=seed).run()
     assert exploitability(game, learner) <= bound

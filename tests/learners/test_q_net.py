@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from learners.base import Transition
 from learners.q_net import QNetConfig
-from learners.training import make_exploration_rng, train
+from learners.training import Trainer, make_exploration_rng
 from ttt_envs import Boards, Game, from_text
 from ttt_envs.game.symmetry import inverse, symmetries
 from ttt_eval.exact.dynamic_programming import exploitability
@@ -195,7 +195,7 @@ def test_greedy_play_never_explores_and_ties_share():
 @pytest.mark.parametrize("game", [Game(), Game(3, 4, 3)], ids=str)
 def test_symmetric_positions_have_symmetric_values(game, which):
     learner = build(game, symmetries=which)
-    train(learner, "random", 20, batch=4)
+    Trainer(learner, "random", 20, batch=4).run()
     cells = np.random.default_rng(0).integers(0, 3, (50, game.cells)).astype(np.int8)
     cells[:2] = 0
     cells[:, 0] = 0
@@ -233,7 +233,7 @@ def test_values_do_not_depend_on_the_batch(game, hidden):
 @pytest.mark.parametrize("seed", range(3))
 def test_self_play_with_its_defaults_reaches_perfect_play(seed):
     learner = QNetConfig(**QNetConfig.self_play).build(Game(), make_exploration_rng(seed))
-    train(learner, "self", 80_000, batch=256, seed=seed)
+    Trainer(learner, "self", 80_000, batch=256, seed=seed).run()
     assert exploitability(learner.game, learner) == 0
 
 
@@ -255,4 +255,4 @@ def test_an_update_leaves_nothing_in_memory():
 def test_divergence_is_reported():
     learner = build(optimizer="sgd", learning_rate=1e30)
     with pytest.raises(ValueError, match="has diverged"):
-        train(learner, "random", 50)
+        Trainer(learner, "random", 50).run()

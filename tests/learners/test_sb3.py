@@ -8,9 +8,8 @@ import numpy as np
 import plain
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from tiny import task
+from tiny import fit, task
 
-from learners.checkpoint import MODEL, load_arrays
 from learners.mlp import planes
 from learners.sb3 import DQNConfig, MaskablePPOConfig, PPOConfig, make_sb3_games, signed_replay, signed_rollout
 from learners.training import Progress
@@ -61,7 +60,7 @@ def boards_of(game, count=64):
 class Trained(NamedTuple):
     config: object
     game: Game
-    run: object
+    net: object
     done: Progress
     logged: list
     last: np.ndarray
@@ -77,7 +76,8 @@ def trained(request, tmp_path_factory):
         seen.append(policy.probabilities(boards))
         return {"measured": float(games)}
 
-    done = config.fit(
+    done, net = fit(
+        config,
         task(
             run,
             game,
@@ -85,15 +85,11 @@ def trained(request, tmp_path_factory):
             callbacks=(measure,),
             log=lambda games, measured: logged.append((games, measured)),
             progress=lambda progress: marks.append(progress.games),
-        )
+        ),
     )
     assert marks == sorted(marks)
     assert marks[-1] == done.games
-    return Trained(config, game, run, done, logged, seen[-1])
-
-
-def weights(run):
-    return load_arrays(run / MODEL)
+    return Trained(config, game, net, done, logged, seen[-1])
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -116,38 +112,38 @@ def test_finished_games_are_counted_and_logged(trained):
 
 def test_a_loaded_run_plays_as_it_was_trained(trained):
     boards = boards_of(trained.game)
-    p = trained.config.load(trained.game, trained.run).probabilities(boards)
+    p = trained.net.probabilities(boards)
     assert_array_equal(p, trained.last)
     assert (p[boards.cells != 0] == 0).all()
     assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
 
 
-def model_of(config, game, run):
-    """A model of Stable-Baselines3 with the weights of a run."""
+def model_of(config, game, net):
+    """A model of Stable-Baselines3 with the weights of a net."""
     import torch
 
     env = SingleEnv((game.rows, game.columns), gravity=game.gravity)
     kind = class_of(config.name.removeprefix("sb3-"))
     model = kind("MlpPolicy", env, policy_kwargs={"net_arch": list(config.hidden)}, device="cpu")
-    model.policy.load_state_dict({name: torch.tensor(array) for name, array in weights(run).items()})
+    model.policy.load_state_dict({name: torch.tensor(array) for name, array in net.state.items()})
     return model
 
 
 def test_arrays_are_a_state_dict_and_play_as_stable_baselines(trained):
     """They go back into Stable-Baselines3, whose ``predict`` then chooses the same."""
-    model, boards = model_of(trained.config, trained.game, trained.run), boards_of(trained.game)
-    p = trained.config.load(trained.game, trained.run).probabilities(boards)
+    model, boards = model_of(trained.config, trained.game, trained.net), boards_of(trained.game)
+    p = trained.net.probabilities(boards)
     assert_plays_as_predicted(p, model, boards)
 
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_with_gravity_nets_choose_columns(name, tmp_path):
     game, config = Game(3, 4, 3, gravity=True), CONFIGS[name]
-    config.fit(task(tmp_path, game, games=60))
-    model = model_of(config, game, tmp_path)
+    _, net = fit(config, task(tmp_path, game, games=60))
+    model = model_of(config, game, net)
     texts = ["..../..../.... o", "x.../o.../x..o o", "..../.xo./.oxo x", "oxo./xox./oxo. x"]
     boards = Boards.from_positions([from_text(text, game) for text in texts])
-    p = config.load(game, tmp_path).probabilities(boards)
+    p = net.probabilities(boards)
     assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
     assert (p[~boards.legal(game)] == 0).all()
     chosen = as_policy(model, game).probabilities(boards).argmax(axis=1)
@@ -157,11 +153,11 @@ def test_with_gravity_nets_choose_columns(name, tmp_path):
 
 def test_values_of_the_critic_are_those_of_stable_baselines(trained):
     """They are predicted for the actor, which samples moves also where the policy plays the most likely one."""
-    policy, boards = trained.config.load(trained.game, trained.run), boards_of(trained.game)
+    policy, boards = trained.net, boards_of(trained.game)
     assert (policy.actor is not None) == (trained.config.name != "sb3-dqn")
     if policy.actor is None:
         return
-    model = model_of(trained.config, trained.game, trained.run)
+    model = model_of(trained.config, trained.game, policy)
     found = as_value_function(model, trained.game)(boards)
     assert_allclose(policy.values(boards), found, atol=1e-6)
     assert policy.actor.stochastic
@@ -169,7 +165,7 @@ def test_values_of_the_critic_are_those_of_stable_baselines(trained):
 
 
 def test_dqn_has_action_values(trained):
-    policy, boards = trained.config.load(trained.game, trained.run), boards_of(trained.game)
+    policy, boards = trained.net, boards_of(trained.game)
     assert (policy.action_values is not None) == (trained.config.name == "sb3-dqn")
     if policy.action_values is not None:
         values = policy.action_values(boards)
@@ -188,13 +184,12 @@ def test_the_seed_decides_and_callbacks_do_not_interfere(config, tmp_path):
         return {"drawn": random.random() + float(torch.rand(1))}
 
     before = np.random.get_state()[1].copy()  # noqa: NPY002
-    runs = {name: tmp_path / name for name in ("alone", "measured", "other")}
-    alone = config.fit(task(runs["alone"]))
-    assert config.fit(task(runs["measured"], callbacks=(measure,), every=20)) == alone
-    config.fit(task(runs["other"], seed=2))
-    learned = {name: weights(run) for name, run in runs.items()}
-    plain.assert_same_arrays(learned["alone"], learned["measured"])
-    assert any((learned["alone"][name] != learned["other"][name]).any() for name in learned["alone"])
+    alone, learned = fit(config, task(tmp_path))
+    done, measured = fit(config, task(tmp_path, callbacks=(measure,), every=20))
+    other = fit(config, task(tmp_path, seed=2))[1].state
+    assert done == alone
+    plain.assert_same_arrays(learned.state, measured.state)
+    assert any((array != other[name]).any() for name, array in learned.state.items())
     assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
 
 
@@ -202,11 +197,11 @@ def test_stochastic_play_has_the_masked_distribution(tmp_path):
     import torch
 
     config = dataclasses.replace(CONFIGS["sb3-maskable-ppo"], stochastic=True)
-    config.fit(task(tmp_path, games=50))
+    _, net = fit(config, task(tmp_path, games=50))
     boards = boards_of(GAME)
-    p = config.load(GAME, tmp_path).probabilities(boards)
+    p = net.probabilities(boards)
     assert (p[boards.cells == 0] > 0).all()
-    model = model_of(config, GAME, tmp_path)
+    model = model_of(config, GAME, net)
     shown = model.policy.obs_to_tensor(flat(boards))[0]
     with torch.no_grad():
         theirs = model.policy.get_distribution(shown, boards.cells == 0).distribution.probs
@@ -232,20 +227,20 @@ def test_any_number_of_parallel_games_and_self_play(config, batch, opponent, tmp
     game = Game(skip_chance=0.2)
     done = config.fit(task(tmp_path, game, games=30, batch=batch, seat="second", opponent=opponent))
     assert done.games >= 30
-    assert config.fit(task(tmp_path, game, games=0, batch=batch)).games == 0
-    config.load(game, tmp_path)
+    assert fit(config, task(tmp_path, game, games=0, batch=batch))[0].games == 0
 
 
-def test_an_interrupted_training_saves_its_weights(tmp_path):
-    def stop(games, policy):
-        if games > 100:
-            raise KeyboardInterrupt
-        return {}
-
-    config = CONFIGS["sb3-ppo"]
-    with pytest.raises(KeyboardInterrupt):
-        config.fit(task(tmp_path, callbacks=(stop,)))
-    config.load(GAME, tmp_path).probabilities(boards_of(GAME))
+def test_the_policy_is_saved_at_every_line_of_the_log(tmp_path):
+    saved, logged = [], []
+    CONFIGS["sb3-ppo"].fit(
+        task(
+            tmp_path,
+            save=lambda done, net: saved.append((done.games, net.state["action_net.bias"].tobytes())),
+            log=lambda games, measured: logged.append(games),
+        )
+    )
+    assert [games for games, _ in saved] == logged
+    assert len({weights for _, weights in saved}) > 1
 
 
 def test_divergence_is_reported(tmp_path, monkeypatch):
@@ -337,16 +332,15 @@ def test_signed_buffers_by_hand():
 
 
 def test_files_of_other_settings_boards_and_learners_are_refused(trained):
-    config, game, run = trained.config, trained.game, trained.run
-    with pytest.raises(ValueError, match=r"is not of sb3-.* with hidden=\(24,\)"):
-        dataclasses.replace(config, hidden=(24,)).load(game, run)
-    with pytest.raises(ValueError, match=r"is not of sb3-.* on a board of 3 x 3: "):
-        config.load(Game(), run)
-    other = PPOConfig if config.name == "sb3-dqn" else DQNConfig
-    with pytest.raises(ValueError, match=r"is not of sb3-.*: it (lacks|has) "):
-        other(hidden=config.hidden).load(game, run)
-    with pytest.raises(ValueError, match=r"there is no .*model.npz: the run was stopped before"):
-        config.load(game, run / "nowhere")
+    config, game, rng = trained.config, trained.game, np.random.default_rng(0)
+    kind = PPOConfig if config.name == "sb3-dqn" else DQNConfig
+    for other, board in (
+        (dataclasses.replace(config, hidden=(24,)), game),
+        (config, Game()),
+        (kind(hidden=config.hidden), game),
+    ):
+        with pytest.raises(ValueError, match=r"sb3-.* with hidden=.* needs \w+.*, but there is"):
+            other.build(board, rng).state = trained.net.state
 
 
 def test_a_missing_package_is_reported(monkeypatch, tmp_path):
@@ -468,5 +462,5 @@ def test_a_damaged_or_missing_zip_is_refused(tmp_path):
     ("config", "opponent", "games"), [(MaskablePPOConfig(), "random", 200_000), (DQNConfig(), "self", 50_000)]
 )
 def test_training_of_minutes_rarely_loses_to_random_play(config, opponent, games, tmp_path):
-    config.fit(task(tmp_path, opponent=opponent, games=games, batch=256, seed=0, every=games))
-    assert match_outcome(GAME, config.load(GAME, tmp_path), "random").loss < 0.01
+    _, net = fit(config, task(tmp_path, opponent=opponent, games=games, batch=256, seed=0, every=games))
+    assert match_outcome(GAME, net, "random").loss < 0.01

@@ -10,7 +10,7 @@ from examples import q_learning_from_scratch
 from learners.base import Transition
 from learners.pettingzoo_loop import to_boards, train_in
 from learners.q_learning import QLearningConfig
-from learners.training import Trainer, train
+from learners.training import Trainer
 from ttt_envs import Boards, Game, mnk_v0
 from ttt_envs.game.rules import NOT_OVER, play_rows
 
@@ -27,7 +27,7 @@ def assert_same(a, b):
 @pytest.mark.parametrize("opponent", ["win-or-block", "self"])
 def test_seats_are_the_same_in_lockstep_and_in_pettingzoo(opponent, seat):
     lockstep, seated = (build(Game(skip_chance=0.25), target="sarsa") for _ in range(2))
-    played = train(lockstep, opponent, 20, batch=1, seed=7, seat=seat)
+    played = Trainer(lockstep, opponent, 20, batch=1, seed=7, seat=seat).run()
     assert played == train_in(mnk_v0.env(skip_chance=0.25), seated, opponent, 20, seed=7, seat=seat)
     assert played.games == 20
     assert_same(lockstep, seated)
@@ -36,7 +36,7 @@ def test_seats_are_the_same_in_lockstep_and_in_pettingzoo(opponent, seat):
 def test_a_seat_learns_the_same_in_pettingzoos_tictactoe():
     tictactoe_v3 = pytest.importorskip("pettingzoo.classic.tictactoe_v3")
     ours, theirs = build(Game()), build(Game())
-    played = train(ours, "random", 50, batch=1, seed=3)
+    played = Trainer(ours, "random", 50, batch=1, seed=3).run()
     assert played == train_in(tictactoe_v3.raw_env(), theirs, "random", 50, seed=3)
     assert_same(ours, theirs)
 
@@ -47,7 +47,7 @@ def test_q_learning_from_scratch_learns_the_same_values(skip_chance, monkeypatch
         monkeypatch.setattr(q_learning_from_scratch, name, defaultdict(int))
     q_learning_from_scratch.train(500, skip_chance, seed=7)
     learner = build(Game(skip_chance=skip_chance), backup="negamax")
-    train(learner, "self", 500, seed=7)
+    Trainer(learner, "self", 500, seed=7).run()
     learned = list(q_learning_from_scratch.N)
     planes = np.array([np.frombuffer(state, np.int8).reshape(9, 2) for state, _ in learned])
     boards = Boards((planes @ [1, 2]).astype(np.int8), np.zeros(len(planes), np.int8))
@@ -58,7 +58,7 @@ def test_q_learning_from_scratch_learns_the_same_values(skip_chance, monkeypatch
 
 @pytest.mark.parametrize(("batch", "games"), [(1, 100), (7, 100), (64, 100), (64, 0)])
 def test_every_started_game_is_finished_and_counted(batch, games):
-    done = train(build(Game(skip_chance=0.25)), "random", games, batch=batch, seat="second")
+    done = Trainer(build(Game(skip_chance=0.25)), "random", games, batch=batch, seat="second").run()
     assert done.games == done.wins + done.draws + done.losses == games
 
 
@@ -74,7 +74,7 @@ def test_callbacks_do_not_change_the_learner():
     rows, measured = [], []
     watched, alone = build(Game()), build(Game())
     Trainer(watched, "random", 100, batch=4).run(every=10, callbacks=[measure], log=log)
-    train(alone, "random", 100, batch=4)
+    Trainer(alone, "random", 100, batch=4).run()
     assert_same(watched, alone)
     assert rows[-1][0] == 100
     assert all(row["measured"] == 1.0 and {"wins", "draws", "losses", "td_error"} <= row.keys() for _, row in rows)
@@ -113,7 +113,7 @@ def rows_of(recorder):
 @pytest.mark.parametrize("skip_chance", [0.0, 0.5])
 def test_transitions_lead_to_the_players_next_turn(opponent, skip_chance):
     learner = Recorder(Game(skip_chance=skip_chance))
-    train(learner, opponent, 60, batch=8)
+    Trainer(learner, opponent, 60, batch=8).run()
     ends = 0
     for transition, row in rows_of(learner):
         assert transition.discount[row] in (0.0, 1.0)
@@ -130,7 +130,7 @@ def test_transitions_lead_to_the_players_next_turn(opponent, skip_chance):
 
 def test_discounts_ply_by_ply_give_the_next_mover():
     learner = Recorder(Game(4, 4, 4, skip_chance=0.5), backup="negamax")
-    train(learner, "self", 40, batch=4)
+    Trainer(learner, "self", 40, batch=4).run()
     signs = set()
     for transition, row in rows_of(learner):
         if transition.discount[row] != 0:
@@ -146,7 +146,7 @@ def test_rewards_are_the_learners_own(backup):
     """A self-play wrapper once trained on the opponent's reward: replay the move and compare the winner."""
     game = Game(skip_chance=0.25)
     learner = Recorder(game, backup)
-    train(learner, "self", 80, batch=4)
+    Trainer(learner, "self", 80, batch=4).run()
     seen = set()
     for transition, row in rows_of(learner):
         if transition.discount[row] != 0:
@@ -169,7 +169,7 @@ def test_rewards_are_the_learners_own(backup):
 
 def test_next_actions_are_those_played():
     learner = Recorder(Game(), on_policy=True)
-    train(learner, "random", 20, batch=3)
+    Trainer(learner, "random", 20, batch=3).run()
     for transition, row in rows_of(learner):
         expected = np.argmax(transition.next_boards.cells[row] == 0) if transition.discount[row] else -1
         assert transition.next_action[row] == expected
@@ -178,7 +178,7 @@ def test_next_actions_are_those_played():
 def test_games_lost_before_the_first_move_are_counted():
     game = Game(2, 2, 2, skip_chance=0.75)
     learner = Recorder(game)
-    done = train(learner, "random", 400, batch=16, seat="second")
+    done = Trainer(learner, "random", 400, batch=16, seat="second").run()
     first_moves = sum(1 for transition, row in rows_of(learner) if transition.discount[row] == 0)
     assert done.games == 400
     assert 0 < first_moves < 400  # at this skip chance most games end before the learner moves
@@ -208,7 +208,7 @@ def test_invalid_trainings_are_refused(arguments, message):
     arguments = {"opponent": "random", **arguments}
     learner = build(Game(), **arguments.pop("settings", {}))
     with pytest.raises(ValueError, match=message):
-        train(learner, **arguments)
+        Trainer(learner, **arguments).run()
     if "batch" not in arguments:
         with pytest.raises(ValueError, match=message):
             train_in(mnk_v0.env(), learner, **arguments)

@@ -10,9 +10,9 @@ import tiny
 from numpy.testing import assert_allclose, assert_array_equal
 
 from learners import imitation
-from learners.checkpoint import MODEL, TEACHER_FOLDER, save_arrays
+from learners.checkpoint import TEACHER_FOLDER, load_checkpoint
 from learners.imitation import FILE, Teacher, TrainingExamples, training_examples
-from learners.mlp import Dense, TFNet, dense_layers, forward, layer_shapes, planes
+from learners.mlp import TFNet, dense_layers, forward, layer_shapes, planes
 from learners.one_ply import one_ply_ahead
 from learners.training import Progress
 from learners.value_net import PRESETS, ValueNet, ValueNetConfig, hold_out
@@ -139,8 +139,7 @@ def trained(run, game=SKIP, seed=0, games=25, **settings):
     def log(games, measured):
         lines.append(measured)
 
-    config.fit(task(run, game, games=games, seed=seed, log=log))
-    return config.load(game, run), lines
+    return tiny.fit(config, task(run, game, games=games, seed=seed, log=log))[1], lines
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -154,7 +153,7 @@ def test_every_preset_beats_random(tf, tmp_path, preset):
 
 def test_presets_are_those_of_the_report():
     weights = {
-        name: [shape for key, shape in ValueNetConfig(preset=name).shapes(Game()).items() if key.endswith("weights")]
+        name: [array.shape for key, array in state_of(ValueNetConfig(preset=name)).items() if key.endswith("weights")]
         for name in PRESETS
     }
     assert weights == {
@@ -238,22 +237,24 @@ def test_divergence_is_reported(tf, tmp_path):
 # Playing
 
 
+def state_of(config, game=Game()):  # noqa: B008  # frozen
+    return config.build(game, np.random.default_rng(0)).state
+
+
 def net_of(game, bound=0.75, seed=0, symmetries="none"):
     """A net with random weights."""
     rng = np.random.default_rng(seed)
-    layers = [
-        Dense(rng.normal(size=(3 * game.cells, 8)), rng.normal(size=8), "tanh"),
-        Dense(rng.normal(size=(8, 1)), rng.normal(size=1), "linear"),
-    ]
-    return ValueNet(game, layers, 4.0, bound, symmetries)
+    config = ValueNetConfig(hidden=(8,), activations=("tanh",), symmetries=symmetries)
+    arrays = {name: rng.normal(size=array.shape).astype(np.float32) for name, array in state_of(config, game).items()}
+    return ValueNet(config, game, arrays | {"scale": np.array(4, np.float32), "bound": np.array(bound, np.float32)})
 
 
 @pytest.mark.parametrize("game", [Game(), SKIP, Game(3, 5, 3, 0.1), Game(7, 7, 5, 0.5)], ids=str)
 def test_moves_are_valued_one_ply_ahead_by_bounded_values(game):
-    net = net_of(game, bound=0.1)
+    net = net_of(game, bound=0.125)
     assert net.action_values is not None
     boards = plain.positions_of_random_play(game, 40)
-    assert abs(net.values(boards)).max() == 0.1
+    assert abs(net.values(boards)).max() == 0.125
     found = net.action_values(boards)
     assert_array_equal(found, one_ply_ahead(game, boards, net.values))
     assert_array_equal(net.probabilities(boards) > 0, found == np.nanmax(found, axis=1, keepdims=True))
@@ -311,14 +312,14 @@ def test_a_run_is_trained_played_and_extended(tf, tmp_path, capsys):
     for spec in (f"expectiminimax:depth=2,leaf=(run:{run})", f"mcts:simulations=20,rollout=(run:{run})"):
         served = make_policy(spec, SKIP)
         assert_allclose(served.probabilities(boards, np.random.default_rng(0)).sum(axis=1), 1)
-    model = (run / MODEL).read_bytes()
+    model = load_checkpoint(run)["learner"]
     train.main(["--resume", str(run)])
-    assert (run / MODEL).read_bytes() == model
+    plain.assert_same_arrays(load_checkpoint(run)["learner"], model)
     train.main(["--resume", str(run), "--games", "9"])
     assert json.loads((run / "config.json").read_text())["games"] == 9
     fresh = tmp_path / "fresh"
     train.main([*arguments, "--games", "9", "--iterations", "50", "--preset", "20", "--out", str(fresh)])
-    assert (fresh / MODEL).read_bytes() == (run / MODEL).read_bytes()
+    plain.assert_same_arrays(load_checkpoint(fresh)["learner"], load_checkpoint(run)["learner"])
 
 
 def test_opponents_are_refused():
@@ -326,10 +327,9 @@ def test_opponents_are_refused():
         ValueNetConfig().check_opponent("random", Game())
 
 
-def test_weights_of_another_net_are_refused(tmp_path):
-    config = ValueNetConfig()
-    arrays = {name: np.ones(shape, np.float32) for name, shape in config.shapes(Game()).items()}
-    save_arrays(tmp_path / MODEL, arrays)
-    assert isinstance(config.load(Game(), tmp_path), ValueNet)
-    with pytest.raises(ValueError, match=r"model.npz is not of value-net with hidden=\(64, 20\)"):
-        ValueNetConfig(hidden=(64, 20)).load(Game(), tmp_path)
+def test_weights_of_another_net_are_refused():
+    net, other = (
+        config.build(Game(), np.random.default_rng(0)) for config in (ValueNetConfig(), ValueNetConfig(hidden=(64, 20)))
+    )
+    with pytest.raises(ValueError, match=r"value-net needs 0.weights as float32\[27, 64\]"):
+        other.state = net.state

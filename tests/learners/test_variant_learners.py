@@ -14,7 +14,7 @@ from learners import LEARNERS
 from learners.mlp import TFNet, line_states
 from learners.one_ply import one_ply_ahead
 from learners.q_learning import QLearningConfig
-from learners.training import train
+from learners.training import Trainer
 from ttt_envs import Boards, Game, from_text, make_policy
 from ttt_envs.agents.specs import load_object
 from ttt_envs.game.game import VARIANTS
@@ -30,7 +30,7 @@ def test_self_play_learns_values_of_the_variant(game):
     config = load_object(LEARNERS["q-learning"])(backup="negamax", symmetries="all")
     learner = config.build(game, np.random.default_rng(0))
     assert set(config.variants) >= set(VARIANTS)
-    train(learner, "self", 8_000, batch=256, seed=0)
+    Trainer(learner, "self", 8_000, batch=256, seed=0).run()
     assert exploitability(game, learner) < 0.5 * exploitability(game, "random")
     assert outcome(game, learner, "random").value > outcome(game, "random", "random").value + 0.1
 

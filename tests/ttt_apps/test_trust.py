@@ -204,7 +204,7 @@ def test_games_of_a_teacher_are_not_written_through_a_link(tmp_path):
     config = ValueNetConfig(teacher="expectiminimax:depth=1", jobs=1)
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "teacher").symlink_to(tmp_path / "elsewhere")
-    nothing = Task(Game(), "teacher", "first", 1, 1, 0, tmp_path, 1, (), lambda *_: None, lambda *_: None)
+    nothing = Task(Game(), "teacher", "first", 1, 1, 0, tmp_path, 1, (), *[lambda *_: None] * 3)
     with pytest.raises(ValueError, match="teacher is a link, and nothing is written through it"):
         training_examples(nothing, config.teacher, config.epsilon, config.jobs, Progress())
     assert not list((tmp_path / "elsewhere").iterdir())
@@ -229,7 +229,7 @@ def test_games_of_a_teacher_are_not_written_through_a_link(tmp_path):
         ({"game": 5}, "game is 5, and must be an object"),
         ({"seat": "third"}, "seat"),
         ({"batch": 2}, "these are another game's"),
-        ({"opponent": "pool"}, "needs opponent.made"),
+        ({"opponent": "pool"}, "needs made"),
         ({"opponent": "randon"}, "did you mean 'random'?"),
         ({"game": Game(4, 4, 3).to_dict()}, "another game's"),
     ],

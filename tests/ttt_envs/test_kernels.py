@@ -24,7 +24,7 @@ from baselines.proof_number import prove
 from baselines.search.transpositions import MIN_ROWS
 from learners import LEARNERS
 from learners.pettingzoo_loop import train_in
-from learners.training import train
+from learners.training import Trainer
 from ttt_envs import Boards, Game, act, chance_outcomes, make_policy, mnk_v0
 from ttt_envs.agents.policy import act_in_episodes, sample
 from ttt_envs.agents.specs import load_object
@@ -180,13 +180,13 @@ def teach_everything():
     """Learners with a table, and what was learned read again."""
     for (name, settings), game in product(TAUGHT, (Game(skip_chance=0.25), Game(7, 7, 5))):
         made = [load_object(LEARNERS[name])(**settings).build(game, np.random.default_rng(0)) for _ in range(2)]
-        train(made[0], "self", 4, batch=2)
+        Trainer(made[0], "self", 4, batch=2).run()
         made[1].state = {name: array.copy() for name, array in made[0].state.items()}
         for one in made:
             one.probabilities(Boards.start(game, 3))
             for values in {"values", "action_values"} & set(dir(one)):
                 getattr(one, values)(Boards.start(game, 3))
-            train(one, "self", 4, batch=1)
+            Trainer(one, "self", 4, batch=1).run()
         if game == Game(skip_chance=0.25):
             train_in(
                 mnk_v0.env(), load_object(LEARNERS[name])(**settings).build(Game(), np.random.default_rng(0)), "self", 2

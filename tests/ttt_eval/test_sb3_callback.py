@@ -128,7 +128,7 @@ def test_evaluation_over_our_parallel_games(tmp_path):
     from learners.training import Progress, Task
 
     settings = {"opponent": "self", "seat": "first", "games": 1, "batch": 8, "seed": 0, "every": 1}
-    task = Task(game=GAME, run=tmp_path, callbacks=(), log=print, progress=print, **settings)
+    task = Task(game=GAME, run=tmp_path, callbacks=(), log=print, progress=print, save=print, **settings)
     measuring = callback(GAME, eval_freq=4)
     model_of("maskable-ppo", make_sb3_games(task, "none", "raise", Progress())).learn(64, measuring)
     assert [line["timesteps"] for line in measuring.evaluations] == list(range(32, 257, 32))

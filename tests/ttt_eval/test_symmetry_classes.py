@@ -9,7 +9,7 @@ from exactly import CALLS, SKIP3, T3, Drawn, Recorded, numbers, play_out, policy
 from numpy.testing import assert_allclose, assert_array_equal
 
 from learners.q_learning import QLearningConfig
-from learners.training import train
+from learners.training import Trainer
 from ttt_envs import Game, make_policy
 from ttt_envs.core.work import Work
 from ttt_envs.game.symmetry import symmetries
@@ -217,7 +217,7 @@ def test_cached_answers_are_those_of_the_policy(policy, said, most, monkeypatch)
 def test_quick_policies_are_not_cached_and_have_the_same_strength():
     game = Game()
     learner = QLearningConfig(symmetries="all").build(game, np.random.default_rng(0))
-    train(learner, "self", 300)
+    Trainer(learner, "self", 300).run()
     assert cached(learner, game) is learner
     expected = strength(game, CachedPolicy(learner, game), ["random"])
     assert repr(strength(game, learner, ["random"])) == repr(expected)

@@ -107,14 +107,14 @@ def _compute_exactly() -> None:
 
 def _train_tables() -> None:
     from learners import LEARNERS
-    from learners.training import train
+    from learners.training import Trainer
     from ttt_envs.agents.specs import load_object
 
     for name in ("naive-mc", "q-learning"):
         for opponent in ("random", "self"):
             config = load_object(LEARNERS[name])
             settings = config.self_play if opponent == "self" else {}
-            train(config(**settings).build(Game(), np.random.default_rng(0)), opponent, 8, batch=4)
+            Trainer(config(**settings).build(Game(), np.random.default_rng(0)), opponent, 8, batch=4).run()
 
 
 def _answer_explorer() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from baselines.compression import Method, decompose, make_grouping
 from baselines.tables import Softmax, Table, learned_values, source_values
 from learners.q_learning import QLearningConfig
-from learners.training import make_initial_rng, train
+from learners.training import Trainer, make_initial_rng
 from ttt_apps.studies.compressed import SOURCE, WEIGHT
 from ttt_envs.envs.config import SELF
 from ttt_envs.game.game import Game
@@ -63,7 +63,7 @@ def _train_learner(game: Game) -> Any:
         step_size=1.0, step_size_power=0.7, epsilon=0.3, epsilon_decay=0.0, backup="negamax", symmetries="all"
     )
     learner = config.build(game, make_initial_rng(0))
-    train(learner, SELF, GAMES, batch=256)
+    Trainer(learner, SELF, GAMES, batch=256).run()
     return learner
 
 

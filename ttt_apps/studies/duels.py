@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from learners.base import Learner
+from learners.base import Learner, Transition
 from learners.checkpoint import build_config
 from learners.training import Trainer
-from learners.two_learners import TwoLearners
+from ttt_envs.core.jit import Int64Array
 from ttt_envs.envs.config import SELF
+from ttt_envs.game.boards import Boards
 from ttt_envs.game.game import Game
 from ttt_eval.exact.dynamic_programming import OutcomeProbabilities, outcome
 from ttt_eval.matches.match import play_pairs
@@ -90,6 +91,40 @@ def measure(unit: Unit) -> list[dict[str, Any]]:
             exact, sampled = exact.reversed(), sampled[::-1]
         measured.append({"games": mark, "exact": list(exact), "sampled": sampled})
     return measured
+
+
+class TwoLearners(Learner):
+    """One learner for player_0 and another for player_1, combined into a single self-playing learner.
+
+    Each learns from its own moves alone, so both have ``backup="agent"``.
+    """
+
+    def __init__(self, first: Learner, second: Learner) -> None:
+        self.game = first.game
+        self.players = (first, second)
+        self.on_policy = first.on_policy or second.on_policy
+
+    def explore(self, boards: Boards, rng: np.random.Generator) -> Int64Array:
+        """Return int64[B]: moves of each mover's learner in training."""
+        out = np.empty(len(boards.mover), np.int64)
+        for learner, rows in self._parts(boards):
+            out[rows] = learner.explore(boards.take(rows), rng)
+        return out
+
+    def update(self, transition: Transition) -> dict[str, float]:
+        """Update each learner from its own moves."""
+        parts: tuple[Any, ...] = transition
+        for learner, rows in self._parts(transition.boards):
+            own = Transition(*(part.take(rows) for part in parts))
+            learner.update(own if learner.on_policy else own._replace(next_action=np.full(len(rows), -1)))
+        return {}
+
+    def _parts(self, boards: Boards) -> Iterator[tuple[Learner, Int64Array]]:
+        """Yield the learners of the players to move, and the rows of their positions."""
+        for player, learner in enumerate(self.players):
+            rows = np.flatnonzero(boards.mover == player)
+            if len(rows):
+                yield learner, rows
 
 
 def _build(learner: tuple[str, Mapping[str, Any]], game: Game, rng: np.random.Generator) -> Learner:

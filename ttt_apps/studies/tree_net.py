@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from learners.base import Checkpointable
 from learners.training import Task
 from learners.value_net import Preset, ValueNetConfig
 from ttt_apps.studies import trees
@@ -108,6 +109,7 @@ def measure(unit: Unit) -> Any:
         preset=entry.preset, teacher=entry.tree, iterations=entry.iterations, log_iterations=entry.iterations // 50
     )
     curve: list[Mapping[str, float]] = []
+    nets: list[Checkpointable] = []
     with TemporaryDirectory() as folder:
         task = Task(
             game=entry.game,
@@ -121,9 +123,10 @@ def measure(unit: Unit) -> Any:
             callbacks=(),
             log=lambda games, measured: curve.append(measured),
             progress=lambda done: None,
+            save=lambda done, net: nets.append(net),
         )
         config.fit(task)
-        net = config.load(entry.game, Path(folder))
+    net = nets[-1]
     exact = None
     if entry.game.cells <= MAX_EXACT_CELLS:
         exact = [list(outcome(entry.game, net, entry.tree)), list(outcome(entry.game, entry.tree, net).reversed())]
