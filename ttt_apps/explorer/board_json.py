@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any
 
@@ -11,9 +11,7 @@ import numpy as np
 from ttt_envs.agents.policy import VALUE_TOLERANCE
 from ttt_envs.core.jit import Float64Array
 from ttt_envs.game.boards import coordinate
-from ttt_envs.game.game import Game, Position
-from ttt_envs.game.phantom import AnyGame
-from ttt_envs.game.rules import legal
+from ttt_envs.game.game import Game
 
 MAX_NARROW = 4
 """Maximum number of columns of a narrow board."""
@@ -28,14 +26,8 @@ def cell_names(cells: Iterable[int], game: Game) -> str:
 
 def best_cells(values: Float64Array, tolerance: float = VALUE_TOLERANCE) -> list[int]:
     """Return the cells whose values equal the maximum within a tolerance; none if no value is known."""
-    if np.isnan(values).all():
-        return []
-    return [int(cell) for cell in np.flatnonzero(values >= np.nanmax(values) - tolerance)]
-
-
-def max_value(values: Float64Array) -> float:
-    """Return the maximum, at least 1."""
-    return max(1.0, float(np.nanmax(values)))
+    highest = max(values[~np.isnan(values)], default=0.0)
+    return [int(cell) for cell in np.flatnonzero(values >= highest - tolerance)]
 
 
 def value_text(value: float, digits: int = DIGITS) -> str:
@@ -44,30 +36,34 @@ def value_text(value: float, digits: int = DIGITS) -> str:
     return text if not float(text) else ("\N{MINUS SIGN}" if value < 0 else "+") + text
 
 
-def probabilities_json(game: AnyGame, position: Position, shares: Float64Array, notes: list[str]) -> dict[str, Any]:
-    """Return move probabilities; none for occupied cells."""
-    known = np.where(legal(game, position.cells), shares, np.nan)
-    texts = [None if np.isnan(one) else f"{one:.0%}" for one in known]
-    return {**board_json(game, known, notes, "probability"), "texts": texts}
-
-
-def learned_values_json(game: AnyGame, values: Float64Array, notes: list[str]) -> dict[str, Any]:
-    """Return a learner's own action values, which may be wrong by any amount."""
-    return {**board_json(game, values, notes), "scale": max(1.0, float(np.nanmax(np.abs(values))))}
-
-
 def board_json(
-    game: AnyGame, values: Float64Array, notes: list[str], word: str = "value", tolerance: float = VALUE_TOLERANCE
+    game: Game,
+    values: Float64Array,
+    notes: list[str],
+    word: str = "value",
+    text: Callable[[float], str] | None = None,
+    tolerance: float = VALUE_TOLERANCE,
 ) -> dict[str, Any]:
-    """Return a number for every empty cell, its text, and the best cells; the position's value if these are values."""
+    """Return a number for every empty cell, its text, and the best cells; the position's value if these are values.
+
+    Args:
+        game: the game.
+        values: float64[cells], NaN where there is none.
+        notes: sentences about them.
+        word: what they are.
+        text: formats one; default: as a value.
+        tolerance: maximum difference between two that count as equal.
+    """
     digits = DIGITS if game.columns <= MAX_NARROW else WIDE_DIGITS
-    known = [None if np.isnan(value) else float(value) + 0.0 for value in values]
+    numbers = [None if np.isnan(value) else float(value) + 0.0 for value in values]
+    known = [number for number in numbers if number is not None]
+    to_text = text or (lambda number: value_text(number, digits))
     return {
-        "values": known,
-        "texts": [None if value is None else value_text(value, digits) for value in known],
+        "values": numbers,
+        "texts": [None if number is None else to_text(number) for number in numbers],
         "best": best_cells(values, tolerance),
-        "scale": 1.0,
+        "scale": max(1.0, max(map(abs, known), default=0.0)),
         "word": word,
         "notes": notes,
-        "value": max((value for value in known if value is not None), default=None) if word == "value" else None,
+        "value": max(known, default=None) if word in ("value", "result") else None,
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -16,34 +15,30 @@ class LRUCache:
     """
 
     def __init__(self, max_size: int) -> None:
-        self.max_size = max_size
+        self._max_size = max_size
         self._lock = threading.Lock()
-        self._values: OrderedDict[Hashable, Any] = OrderedDict()
-        self._making: dict[Hashable, threading.Lock] = {}
-
-    def __len__(self) -> int:
-        return len(self._values)
+        self._entries: dict[Hashable, _Entry] = {}
+        """the last used one is the last"""
 
     def __contains__(self, key: Hashable) -> bool:
-        return key in self._values
+        entry = self._entries.get(key)
+        return entry is not None and entry.value is not None
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """Return the cached value of ``key``, or make it."""
         with self._lock:
-            making = self._making.setdefault(key, threading.Lock())
-        try:
-            with making:
-                with self._lock:
-                    if key in self._values:
-                        self._values.move_to_end(key)
-                        return self._values[key]
-                made = make()
-                with self._lock:
-                    self._values[key] = made
-                    while len(self._values) > self.max_size:
-                        self._values.popitem(last=False)
-                return made
-        finally:
-            with self._lock:
-                if not making.locked():
-                    self._making.pop(key, None)
+            entry = self._entries[key] = self._entries.pop(key, None) or _Entry()
+            while len(self._entries) > self._max_size:
+                del self._entries[next(iter(self._entries))]
+        with entry.lock:
+            if entry.value is None:
+                entry.value = make()
+        return entry.value
+
+
+class _Entry:
+    """A value, None until it is made, and the lock to hold while it is."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.value: Any = None

@@ -1,0 +1,120 @@
+"""The policies of the explorer: those that can only play, in bounded time, and the settings that they have here."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from functools import cache
+from typing import Any, Literal, NamedTuple, get_args, get_origin
+
+from ttt_apps.explorer.root import Root
+from ttt_envs.agents.specs import POLICIES, FromFile, load_object, parse_spec
+from ttt_envs.core.checks import closest_names
+from ttt_envs.game.game import Game
+
+MAX_TABLE_CELLS = 12
+"""Maximum number of cells of boards with exact values and tables, each computed in a moment."""
+MAX_SIMULATIONS = 5000
+TABLE_POLICIES = ("optimal", "table", "svd", "hosvd", "hosvd2", "hooi", "tt")
+"""Policies that need a table."""
+OFFERED = ("random", "win-or-block", "expectiminimax", "mcts", "run", *TABLE_POLICIES)
+NUMBERS = {
+    "epsilon": (0, 1, "probability of a random move"),
+    "depth": (1, 9, "plies to look ahead"),
+    "width": (1, 4, "moves drawn at every node below the root; left out, all are tried"),
+    "simulations": (1, MAX_SIMULATIONS, "for every move"),
+    "c": (0, 100, "weight of exploration"),
+    "temperature": (0, 10, "0 plays the most visited move"),
+    "w": (0, 1000, "how much the table weighs"),
+    "rank": (0, 1 << 10, "of the approximation"),
+}
+"""Arguments that are numbers, with their bounds."""
+SOURCES = ("random", "optimal")
+"""Tables that a policy may have."""
+
+
+class Setting(NamedTuple):
+    """A setting of a policy: a choice, or a number within bounds."""
+
+    default: Any
+    choices: tuple[str, ...] = ()
+    low: float = 0
+    high: float = 0
+    whole: bool = False
+    about: str = ""
+
+
+@cache
+def settings_of(name: str) -> dict[str, Setting]:
+    """Return the settings of a policy: its arguments that are choices or numbers of :data:`NUMBERS`.
+
+    Any other argument, such as a path or another policy, is none.
+    """
+    settings = {}
+    for key, parameter in inspect.signature(load_object(POLICIES[name]), eval_str=True).parameters.items():
+        kind, default = parameter.annotation, parameter.default
+        choices = get_args(kind) if get_origin(kind) is Literal else SOURCES if key == "source" else ()
+        if kind is bool:
+            choices, default = ("true", "false"), str(default).lower()
+        if choices:
+            settings[key] = Setting(default, choices)
+        elif key in NUMBERS:
+            low, high, about = NUMBERS[key]
+            settings[key] = Setting(default, (), low, high, kind is int or int in get_args(kind), about)
+    return settings
+
+
+def check_spec(spec: str, game: Game, root: Root) -> FromFile:
+    """Return the spec string if it is safe: it can only play, in bounded time.
+
+    Raises:
+        ValueError: any other.
+    """
+    name, unkeyed, given = parse_spec(spec)
+    if name not in OFFERED:
+        raise ValueError(f"there is no policy {name[:40]!a} here: {closest_names(name[:40], OFFERED)}")
+    if name in TABLE_POLICIES:
+        check_table(game, name)
+    settings = settings_of(name)
+    if unkeyed is not None:
+        given = {"path" if name == "run" else next(iter(settings), ""): unkeyed, **given}
+    words = [root.run(given.pop("path", "")).policy] if name == "run" else [f"{name}:"] if given else [name]
+    for key, value in given.items():
+        if key not in settings:
+            hint = closest_names(key[:40], settings) if settings else name
+            raise ValueError(f"{name} has no setting {key[:40]!a} here: {hint}")
+        words.append(f"{key}={_check_value(f'{name}: {key}', value, settings[key])}")
+    if name == "expectiminimax" and int(given.get("depth", 3)) > max_depth(game):
+        raise ValueError(f"depth={given['depth']} takes too long on {game}: choose 1 to {max_depth(game)}")
+    return FromFile(",".join(words).replace(":,", ":", 1))
+
+
+def _check_value(where: str, value: str, setting: Setting) -> str:
+    if setting.choices:
+        if value not in setting.choices:
+            raise ValueError(f"{where}={value[:40]!a} is not offered here, {closest_names(value, setting.choices)}")
+        return value
+    try:
+        number = int(value) if setting.whole else float(value)
+    except ValueError:
+        number = math.nan
+    if not setting.low <= number <= setting.high:
+        raise ValueError(f"{where}={value[:40]!a} is not offered here: choose {setting.low:g} to {setting.high:g}")
+    return str(number)
+
+
+def max_depth(game: Game) -> int:
+    """Return the maximum depth of a search in plies."""
+    for cells, depth in ((9, 9), (25, 6), (49, 5), (100, 4)):
+        if game.cells <= cells:
+            return min(depth, game.cells)
+    return 3
+
+
+def check_table(game: Game, what: str) -> None:
+    """Raise ValueError for a board too large to compute a table in a moment."""
+    if game.cells > MAX_TABLE_CELLS:
+        raise ValueError(
+            f"{what} is not offered on a board of {game.rows} x {game.columns}: choose one of up to "
+            f"{MAX_TABLE_CELLS} cells, or a search"
+        )
